@@ -1,0 +1,1 @@
+//! Consumes the publish lane: the only writer of trees.

@@ -1,0 +1,1 @@
+//! Submissions, admission, replay of flows, the sweep.

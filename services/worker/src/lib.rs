@@ -1,0 +1,1 @@
+//! Consumes the cpu and llm lanes.

@@ -1,0 +1,1 @@
+//! Configuration, logging, shutdown and the choice of ports.

@@ -1,0 +1,105 @@
+//! What is listed, claimed and published: the records beside the trees.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Digest, DocId, Extent, FilingFacts, Method, SectionTree};
+
+/// A claimed version of a document: the first record of its run, create-only.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DocumentVersion {
+    /// The document.
+    pub doc: DocId,
+    /// Counts from 1 per document.
+    pub seq: u64,
+    /// Where the bytes are.
+    pub uri: String,
+    /// File name, for display.
+    pub name: String,
+    /// Folder path below the place it was ingested from and the name, `/`-separated; unique enough to show, not an id.
+    pub path: String,
+    /// Digest of the bytes.
+    pub source: Digest,
+    /// Size of the bytes.
+    pub size_bytes: u64,
+    /// Digest of the settings the run works under.
+    pub settings: Digest,
+}
+
+/// A published tree with what a reader needs to show it; the content of `trees/{seq}.json`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PublishedTree {
+    /// The version it is of.
+    pub version: DocumentVersion,
+    /// Key of the artifact that holds the text (its blob `source`).
+    pub text_artifact: String,
+    /// The tree.
+    pub tree: SectionTree,
+}
+
+/// One document in a listing.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CatalogueEntry {
+    /// The version that is listed.
+    pub version: DocumentVersion,
+    /// Pages or lines.
+    pub extent: Extent,
+    /// Number of sections.
+    pub sections: u32,
+    /// Tokens of the whole text (o200k).
+    pub tokens: u32,
+    /// How the tree was made.
+    pub method: Method,
+    /// Share of titles verified (0–1).
+    pub accuracy: f32,
+    /// Codes of the gaps in the tree, once each.
+    pub gaps: Vec<String>,
+    /// What the document says about itself.
+    pub facts: FilingFacts,
+    /// The tree's description.
+    pub description: Option<String>,
+}
+
+impl CatalogueEntry {
+    /// The entry of a published tree.
+    pub fn of(published: &PublishedTree) -> Self {
+        let tree = &published.tree;
+        let mut gaps: Vec<String> = tree.gaps.iter().map(|gap| gap.code.clone()).collect();
+        gaps.sort();
+        gaps.dedup();
+        Self {
+            version: published.version.clone(),
+            extent: tree.extent,
+            sections: u32::try_from(tree.walk().count()).unwrap_or(u32::MAX),
+            tokens: tree.sections.iter().map(|section| section.tokens).sum(),
+            method: tree.provenance.method,
+            accuracy: tree.provenance.accuracy,
+            gaps,
+            facts: tree.facts.clone(),
+            description: tree.description.clone(),
+        }
+    }
+}
+
+/// A change record: written create-only after each publication; readers tail them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Change {
+    /// Milliseconds since 1970-01-01 UTC.
+    pub at_ms: u64,
+    /// What happened.
+    pub kind: ChangeKind,
+}
+
+/// What happened to a document.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ChangeKind {
+    /// A tree was published.
+    Published(Box<CatalogueEntry>),
+    /// The document was removed (a tombstone under this version number).
+    Removed {
+        /// The document.
+        doc: DocId,
+        /// The tombstone's version number.
+        seq: u64,
+    },
+}

@@ -1,0 +1,234 @@
+//! Identifiers: newtypes, so that no one passes a run for a document.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// Why a text is not the identifier it was taken for.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}` is not a {what}: {rule}")]
+pub struct ParseIdError {
+    text: String,
+    what: &'static str,
+    rule: &'static str,
+}
+
+impl ParseIdError {
+    fn new(text: &str, what: &'static str, rule: &'static str) -> Self {
+        Self { text: text.chars().take(80).collect(), what, rule }
+    }
+}
+
+/// A collection: the tenant boundary. Nothing is read across it.
+///
+/// 1 to 64 characters of `a-z 0-9 - _ .`, starting with a letter or digit, so that it is safe as one path segment.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Collection(String);
+
+impl Collection {
+    /// The name as written.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Default for Collection {
+    fn default() -> Self {
+        Self("default".into())
+    }
+}
+
+impl FromStr for Collection {
+    type Err = ParseIdError;
+    fn from_str(text: &str) -> Result<Self, ParseIdError> {
+        let legal = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '_' | '.');
+        let starts_well = text.starts_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit());
+        if text.len() <= 64 && starts_well && text.chars().all(legal) {
+            Ok(Self(text.into()))
+        } else {
+            Err(ParseIdError::new(
+                text,
+                "collection name",
+                "use 1 to 64 of a-z 0-9 - _ . and start with a letter or digit",
+            ))
+        }
+    }
+}
+
+impl TryFrom<String> for Collection {
+    type Error = ParseIdError;
+    fn try_from(text: String) -> Result<Self, ParseIdError> {
+        text.parse()
+    }
+}
+
+impl From<Collection> for String {
+    fn from(collection: Collection) -> Self {
+        collection.0
+    }
+}
+
+impl fmt::Display for Collection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+macro_rules! hex_id {
+    ($(#[$doc:meta])* $name:ident, $bytes:literal, $what:literal, $rule:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(try_from = "String", into = "String")]
+        pub struct $name([u8; $bytes]);
+
+        impl $name {
+            /// The raw bytes.
+            pub fn as_bytes(&self) -> &[u8] {
+                &self.0
+            }
+
+            /// The first eight hexadecimal digits, for people.
+            pub fn short(&self) -> String {
+                self.to_string().chars().take(8).collect()
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, concat!(stringify!($name), "({})"), self)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = ParseIdError;
+            fn from_str(text: &str) -> Result<Self, ParseIdError> {
+                let wrong = || ParseIdError::new(text, $what, $rule);
+                if text.len() != 2 * $bytes || !text.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b)) {
+                    return Err(wrong());
+                }
+                let mut bytes = [0u8; $bytes];
+                for (i, byte) in bytes.iter_mut().enumerate() {
+                    *byte = u8::from_str_radix(&text[2 * i..2 * i + 2], 16).map_err(|_| wrong())?;
+                }
+                Ok(Self(bytes))
+            }
+        }
+
+        impl TryFrom<String> for $name {
+            type Error = ParseIdError;
+            fn try_from(text: String) -> Result<Self, ParseIdError> {
+                text.parse()
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(id: $name) -> Self {
+                id.to_string()
+            }
+        }
+    };
+}
+
+hex_id!(
+    /// A document: `blake3(collection, canonical source URI)`, 128 bits. Stable when the content changes.
+    DocId, 16, "document id", "32 lower-case hexadecimal digits"
+);
+hex_id!(
+    /// A content digest: BLAKE3, 256 bits.
+    Digest, 32, "digest", "64 lower-case hexadecimal digits"
+);
+
+impl DocId {
+    /// The id of the document at `uri` in `collection`. `uri` must already be canonical (absolute, no `..`).
+    pub fn of(collection: &Collection, uri: &str) -> Self {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(collection.as_str().as_bytes()).update(&[0]).update(uri.as_bytes());
+        let mut id = [0u8; 16];
+        id.copy_from_slice(&hasher.finalize().as_bytes()[..16]);
+        Self(id)
+    }
+}
+
+impl Digest {
+    /// The digest of `bytes`.
+    pub fn of(bytes: &[u8]) -> Self {
+        Self(*blake3::hash(bytes).as_bytes())
+    }
+}
+
+/// A section's place in its tree: pre-order, from 0, written with at least four digits (`"0007"`).
+///
+/// It identifies a section within one version of one tree; it is never part of a task key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct SectionId(pub u32);
+
+impl fmt::Display for SectionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:04}", self.0)
+    }
+}
+
+impl FromStr for SectionId {
+    type Err = ParseIdError;
+    fn from_str(text: &str) -> Result<Self, ParseIdError> {
+        let wrong = || ParseIdError::new(text, "section id", "at least four digits, as printed by `stemma tree`");
+        if text.len() < 4 || !text.bytes().all(|b| b.is_ascii_digit()) {
+            return Err(wrong());
+        }
+        text.parse().map(Self).map_err(|_| wrong())
+    }
+}
+
+impl TryFrom<String> for SectionId {
+    type Error = ParseIdError;
+    fn try_from(text: String) -> Result<Self, ParseIdError> {
+        text.parse()
+    }
+}
+
+impl From<SectionId> for String {
+    fn from(id: SectionId) -> Self {
+        id.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_document_keeps_its_id_but_not_across_collections() {
+        let (a, b): (Collection, Collection) = ("a".parse().unwrap(), "b".parse().unwrap());
+        assert_eq!(DocId::of(&a, "file:///x.pdf"), DocId::of(&a, "file:///x.pdf"));
+        assert_ne!(DocId::of(&a, "file:///x.pdf"), DocId::of(&b, "file:///x.pdf"));
+        // The separator keeps ("ab", "c") and ("a", "bc") apart.
+        let ab: Collection = "ab".parse().unwrap();
+        assert_ne!(DocId::of(&ab, "c"), DocId::of(&a, "bc"));
+    }
+
+    #[test]
+    fn names_that_would_leave_the_store_are_no_collections() {
+        for bad in ["", "..", ".", "a/b", "A", "-x", "a b", "é", &"x".repeat(65)] {
+            assert!(bad.parse::<Collection>().is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn ids_round_trip_through_their_printed_form() {
+        let digest = Digest::of(b"x");
+        assert_eq!(digest.to_string().parse::<Digest>().unwrap(), digest);
+        assert_eq!("0007".parse::<SectionId>().unwrap(), SectionId(7));
+        assert_eq!(SectionId(12345).to_string(), "12345");
+        assert!("7".parse::<SectionId>().is_err());
+        assert!("ABCD".repeat(16).parse::<Digest>().is_err());
+    }
+}

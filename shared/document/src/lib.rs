@@ -1,0 +1,39 @@
+//! The values every part of Stemma speaks in, and nothing else: no IO, no clock, no async.
+//!
+//! A document comes in as bytes and becomes a [`Source`] (pages with positioned lines, or numbered text lines). Structure
+//! work turns it through [`DraftEntry`] → [`LocatedEntry`] + [`Verdict`] → [`VerifiedOutline`] into a [`SectionTree`];
+//! only a [`VerifiedOutline`] can become a tree, so an unverified tree does not compile. What readers list and filter by
+//! is the [`CatalogueEntry`].
+//!
+//! ```
+//! use stemma_document::{Collection, DocId, PageSpan};
+//! let collection: Collection = "default".parse().unwrap();
+//! let doc = DocId::of(&collection, "file:///archive/3M_2022_10K.pdf");
+//! assert_eq!(doc.to_string().len(), 32);
+//! assert_eq!(PageSpan::new(3, 5).unwrap().len(), 3);
+//! ```
+//!
+//! What it refuses to do: guess. A page number is 1-based and physical ([`PageNo`]); what is printed on the page is a
+//! [`PageLabel`] and never used as an index.
+
+mod catalogue;
+mod geometry;
+mod ids;
+mod outline;
+mod page;
+
+mod source;
+mod tree;
+
+pub use catalogue::{CatalogueEntry, Change, ChangeKind, DocumentVersion, PublishedTree};
+pub use geometry::{Pt, Rect};
+pub use ids::{Collection, Digest, DocId, ParseIdError, SectionId};
+pub use outline::{DraftEntry, LocatedEntry, OutlineError, Place, Verdict, VerifiedEntry, VerifiedOutline, Witness};
+pub use page::{PageLabel, PageNo, PageSpan, Position};
+pub use source::{
+    Body, Defect, Extent, Format, Heading, Line, Link, OutlineItem, Page, Source, StyleRun, Target, TextLines, Word,
+};
+pub use tree::{
+    Fact, FilingFacts, Gap, Method, Provenance, Reference, ReferenceTarget, Section, SectionKind, SectionSpan,
+    SectionTree, Summary,
+};

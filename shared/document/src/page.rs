@@ -1,0 +1,149 @@
+//! Where on paper: physical page numbers, printed labels, positions and spans.
+
+use std::fmt;
+use std::num::NonZeroU32;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Pt;
+
+/// A physical page: 1-based, in file order. What the page prints about itself is a [`PageLabel`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct PageNo(NonZeroU32);
+
+impl PageNo {
+    /// The first page.
+    pub const FIRST: PageNo = PageNo(NonZeroU32::MIN);
+
+    /// Page `number` counted from 1; `None` for 0.
+    pub fn new(number: u32) -> Option<Self> {
+        NonZeroU32::new(number).map(Self)
+    }
+
+    /// The page at `index` counted from 0.
+    pub fn from_index(index: usize) -> Self {
+        let number = u32::try_from(index).unwrap_or(u32::MAX - 1) + 1;
+        Self(NonZeroU32::new(number).unwrap_or(NonZeroU32::MIN))
+    }
+
+    /// Counted from 1.
+    pub fn get(self) -> u32 {
+        self.0.get()
+    }
+
+    /// Counted from 0, for slices.
+    pub fn index(self) -> usize {
+        self.0.get() as usize - 1
+    }
+}
+
+impl fmt::Display for PageNo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// What a page prints (or its file declares) as its number: `47`, `xii`, `F-12`. Display only; never an index.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct PageLabel(pub String);
+
+impl fmt::Display for PageLabel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A place on a page: the page and the distance of the line's top edge from the top of the page.
+///
+/// Ordered by reading position as far as one column goes: page, then y. Two columns need the line index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Position {
+    /// The physical page.
+    pub page: PageNo,
+    /// Index of the line on that page, in reading order.
+    pub line: u32,
+    /// Distance from the top of the page.
+    pub y: Pt,
+}
+
+/// Pages `start` to `end`, 1-based and inclusive; never empty.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "(u32, u32)", into = "(u32, u32)")]
+pub struct PageSpan {
+    start: PageNo,
+    end: PageNo,
+}
+
+impl PageSpan {
+    /// Pages `start..=end` counted from 1; `None` when empty or starting at 0.
+    pub fn new(start: u32, end: u32) -> Option<Self> {
+        Some(Self { start: PageNo::new(start)?, end: PageNo::new(end)? }).filter(|span| span.start <= span.end)
+    }
+
+    /// From `start` to `end`, or just `start` where `end` lies before it.
+    pub fn between(start: PageNo, end: PageNo) -> Self {
+        Self { start, end: end.max(start) }
+    }
+
+    /// First page.
+    pub fn start(self) -> PageNo {
+        self.start
+    }
+
+    /// Last page.
+    pub fn end(self) -> PageNo {
+        self.end
+    }
+
+    /// Number of pages, at least 1.
+    #[expect(clippy::len_without_is_empty, reason = "a span is never empty")]
+    pub fn len(self) -> usize {
+        (self.end.get() - self.start.get()) as usize + 1
+    }
+
+    /// Whether `page` lies inside.
+    pub fn contains(self, page: PageNo) -> bool {
+        self.start <= page && page <= self.end
+    }
+
+    /// The pages in order.
+    pub fn pages(self) -> impl DoubleEndedIterator<Item = PageNo> {
+        (self.start.index()..=self.end.index()).map(PageNo::from_index)
+    }
+}
+
+impl TryFrom<(u32, u32)> for PageSpan {
+    type Error = String;
+    fn try_from((start, end): (u32, u32)) -> Result<Self, String> {
+        Self::new(start, end).ok_or_else(|| format!("pages {start} to {end} are no span"))
+    }
+}
+
+impl From<PageSpan> for (u32, u32) {
+    fn from(span: PageSpan) -> Self {
+        (span.start.get(), span.end.get())
+    }
+}
+
+impl fmt::Display for PageSpan {
+    /// `7` or `7–9`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.start == self.end { write!(f, "{}", self.start) } else { write!(f, "{}–{}", self.start, self.end) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_are_inclusive_and_never_empty() {
+        assert!(PageSpan::new(0, 3).is_none());
+        assert!(PageSpan::new(4, 3).is_none());
+        let span = PageSpan::new(2, 4).unwrap();
+        assert_eq!((span.len(), span.pages().count()), (3, 3));
+        assert!(serde_json::from_str::<PageSpan>("[5,2]").is_err());
+    }
+}

@@ -1,0 +1,1 @@
+//! The job runtime: stages, replayed flows, one consumer loop, ports and adapters.

@@ -1,0 +1,1 @@
+//! Bytes to Source: PDF, Markdown and plain text.

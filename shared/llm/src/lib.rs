@@ -1,0 +1,1 @@
+//! What stands between Stemma and language models.

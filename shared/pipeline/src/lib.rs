@@ -1,0 +1,1 @@
+//! The walk of a document: flow, stages, structure.

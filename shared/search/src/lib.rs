@@ -1,0 +1,1 @@
+//! Catalogue and search over published trees.

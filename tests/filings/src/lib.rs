@@ -1,0 +1,1 @@
+//! Generated filings whose truth is known by construction.
