@@ -1,1 +1,4 @@
 //! The walk of a document: flow, stages, structure.
+
+pub mod sections;
+pub mod structure;

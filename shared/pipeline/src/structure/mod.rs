@@ -1,0 +1,1 @@
+//! Deterministic structure: witnesses, location, verification.
