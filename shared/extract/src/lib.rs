@@ -1,1 +1,22 @@
-//! Bytes to Source: PDF, Markdown and plain text.
+//! Bytes to [`Source`](stemma_document::Source): PDF, Markdown and plain text.
+//!
+//! All formats meet at one shape (I-8): pages with positioned lines, or numbered lines. Bad input is data: what can be
+//! read is read, what cannot is a recorded defect, and a document that cannot be read at all is one [`ExtractError`]
+//! that says why and what to do.
+//!
+//! ```
+//! use stemma_extract::{Limits, pdf};
+//! let error = pdf::read(b"<html></html>", None, &Limits::default()).unwrap_err();
+//! assert_eq!(error.code, "pdf.not_a_pdf");
+//! ```
+//!
+//! What it refuses to do: follow links out of a document, run scripts, unpack attachments, rasterize. Everything is
+//! bounded by [`Limits`]; what one process cannot hold (a stack overflow inside a parser) is held by the caller, who
+//! runs extraction in a child process. Reading is a pure function of the bytes (I-12).
+
+mod error;
+mod limits;
+pub mod pdf;
+
+pub use error::ExtractError;
+pub use limits::Limits;
