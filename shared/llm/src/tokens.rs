@@ -1,0 +1,75 @@
+//! Token counts in the o200k vocabulary, which is part of the binary.
+
+use bpe_openai::o200k_base;
+
+/// Longest stretch that is tokenized at once, in bytes. A word of this length is no language; cutting it may add one
+/// token per stretch and keeps memory flat on hostile text.
+const MAX_STRETCH_BYTES: usize = 1 << 20;
+
+/// Number of o200k tokens of `text`; special tokens such as `<|endoftext|>` count as plain text.
+///
+/// The vocabulary is unpacked on the first call (about a quarter of a second of CPU) and shared by all threads. Time is
+/// linear in the length of the text, also for one letter repeated ten million times.
+pub fn count(text: &str) -> u32 {
+    let tokenizer = o200k_base();
+    let total: usize = Stretches(text).map(|stretch| tokenizer.count(stretch)).sum();
+    u32::try_from(total).unwrap_or(u32::MAX)
+}
+
+/// The text in stretches of at most [`MAX_STRETCH_BYTES`], cut behind a line end where there is one.
+struct Stretches<'a>(&'a str);
+
+impl<'a> Iterator for Stretches<'a> {
+    type Item = &'a str;
+
+    fn next(&mut self) -> Option<&'a str> {
+        let text = self.0;
+        if text.is_empty() {
+            return None;
+        }
+        let (stretch, rest) = text.split_at(cut(text));
+        self.0 = rest;
+        Some(stretch)
+    }
+}
+
+/// Where the first stretch ends: a line end followed by a character that is no white space cannot lie inside a token.
+fn cut(text: &str) -> usize {
+    if text.len() <= MAX_STRETCH_BYTES {
+        return text.len();
+    }
+    let end = text.floor_char_boundary(MAX_STRETCH_BYTES);
+    let line_end = |(at, _): &(usize, &str)| text[at + 1..].starts_with(|c: char| !c.is_whitespace());
+    text[..end].rmatch_indices('\n').take(1_000).find(line_end).map_or(end, |(at, _)| at + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_are_those_of_o200k() {
+        // Counted with the vocabulary's reference implementation.
+        assert_eq!(count(""), 0);
+        assert_eq!(count("hello world"), 2);
+        assert_eq!(count("tiktoken is great!"), 6);
+        assert_eq!(count("<|endoftext|>"), 7);
+    }
+
+    #[test]
+    fn long_text_is_cut_at_lines_without_changing_the_count() {
+        let paragraph = "Net sales rose 4.2% to $1,234 million in 2023, compared with 2022.\n";
+        let text = paragraph.repeat(40_000);
+        assert!(text.len() > 2 * MAX_STRETCH_BYTES);
+        assert_eq!(count(&text), 40_000 * count(paragraph));
+    }
+
+    #[test]
+    fn hostile_text_ends_soon() {
+        for unit in ["a", ".", " ", "\n", "年", "\u{301}", " \n"] {
+            let text = unit.repeat(3_000_000 / unit.len());
+            let tokens = count(&text);
+            assert!(tokens > 0 && tokens as usize <= text.len(), "{unit:?}: {tokens}");
+        }
+    }
+}
