@@ -16,12 +16,14 @@
 //! What it refuses to do: guess. A page number is 1-based and physical ([`PageNo`]); what is printed on the page is a
 //! [`PageLabel`] and never used as an index.
 
+mod assemble;
+mod build;
 mod catalogue;
 mod geometry;
 mod ids;
 mod outline;
 mod page;
-
+pub mod pageindex;
 mod source;
 mod tree;
 

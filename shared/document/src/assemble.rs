@@ -1,0 +1,227 @@
+//! From nodes in pre-order with depths to nested sections: ids, structure numbers, ends. One pass each, no recursion.
+
+use crate::{PageNo, PageSpan, Position, Section, SectionId, SectionKind, SectionSpan, Summary, Witness};
+
+/// Deepest level of a tree. A section is two levels of JSON, and `serde_json` refuses more than 128: 32 leaves room for
+/// whatever a tree is wrapped in. Deeper levels are flattened into the last one and recorded.
+pub(crate) const MAX_DEPTH: usize = 32;
+
+/// A section before it is nested; `depth` is 1 for top sections and at most one more than its predecessor's.
+#[derive(Debug, Clone)]
+pub(crate) struct Node {
+    pub(crate) depth: usize,
+    pub(crate) title: String,
+    pub(crate) number: Option<String>,
+    pub(crate) kind: SectionKind,
+    pub(crate) starts_page: bool,
+    pub(crate) verified: bool,
+    pub(crate) witness: Witness,
+    pub(crate) tokens: u32,
+    pub(crate) summary: Option<Summary>,
+    pub(crate) span: SectionSpan,
+}
+
+/// Turns claimed levels into depths without holes: a skipped level nests under the nearest shallower one.
+#[derive(Debug, Default)]
+pub(crate) struct Nesting {
+    open: Vec<u32>,
+    /// How many nodes lay deeper than [`MAX_DEPTH`].
+    pub(crate) flattened: usize,
+}
+
+impl Nesting {
+    /// The depth of the next node in reading order, which claims `level`.
+    pub(crate) fn enter(&mut self, level: u32) -> usize {
+        while self.open.last().is_some_and(|open| *open >= level) {
+            self.open.pop();
+        }
+        if self.open.len() >= MAX_DEPTH {
+            self.open.truncate(MAX_DEPTH - 1);
+            self.flattened += 1;
+        }
+        self.open.push(level);
+        self.open.len()
+    }
+
+    /// Forgets the node entered last: what follows nests as if it had never been.
+    pub(crate) fn forget_last(&mut self) {
+        self.open.pop();
+    }
+}
+
+/// For each node, the index of the next one that is not its descendant.
+pub(crate) fn next_outside(nodes: &[Node]) -> Vec<Option<usize>> {
+    let mut next = vec![None; nodes.len()];
+    let mut open: Vec<usize> = Vec::new();
+    for (index, node) in nodes.iter().enumerate() {
+        while let Some(&last) = open.last().filter(|&&last| nodes[last].depth >= node.depth) {
+            next[last] = Some(index);
+            open.pop();
+        }
+        open.push(index);
+    }
+    next
+}
+
+/// Gives every node its end from where the next node outside it starts.
+///
+/// A node's pages end on the page before that next node, or on that node's page when it does not start it. Whether it
+/// does is believed only when nothing else starts on the same page before it, which makes ends monotone in reading
+/// order: children stay inside their parents, siblings share at most one page.
+pub(crate) fn set_ends(nodes: &mut [Node], extent: u32) {
+    let next = next_outside(nodes);
+    let starts: Vec<(u32, Option<Position>)> = nodes.iter().map(|node| start_of(node.span)).collect();
+    for index in 0..nodes.len() {
+        let follower = next[index];
+        let last = match follower {
+            None => extent,
+            Some(at) if clears_its_page(nodes, &starts, at) => starts[at].0.saturating_sub(1),
+            Some(at) => starts[at].0,
+        };
+        let last = last.max(starts[index].0);
+        match &mut nodes[index].span {
+            SectionSpan::Lines { end, .. } => *end = last,
+            SectionSpan::Pages { pages, from, to } => {
+                *pages = PageSpan::between(from.page, PageNo::new(last).unwrap_or(from.page));
+                *to = follower.and_then(|at| starts[at].1);
+            }
+        }
+    }
+}
+
+/// First page or line, and the position where there are pages.
+pub(crate) fn start_of(span: SectionSpan) -> (u32, Option<Position>) {
+    match span {
+        SectionSpan::Pages { from, .. } => (from.page.get(), Some(from)),
+        SectionSpan::Lines { start, .. } => (start, None),
+    }
+}
+
+fn clears_its_page(nodes: &[Node], starts: &[(u32, Option<Position>)], at: usize) -> bool {
+    let alone_so_far = at == 0 || starts[at - 1].0 < starts[at].0;
+    alone_so_far && (starts[at].1.is_none() || nodes[at].starts_page)
+}
+
+/// Nests the nodes; ids count from 0 in pre-order.
+pub(crate) fn assemble(nodes: Vec<Node>) -> Vec<Section> {
+    let (structures, parents) = number(&nodes);
+    let mut children: Vec<Vec<Section>> = nodes.iter().map(|_| Vec::new()).collect();
+    let mut top = Vec::new();
+    let numbered = nodes.into_iter().zip(structures).enumerate();
+    // From the last to the first, a node's descendants are complete before the node itself is reached.
+    for (index, (node, structure)) in numbered.rev() {
+        let mut own: Vec<Section> = std::mem::take(&mut children[index]);
+        own.reverse();
+        let section = section(index, node, structure, own);
+        match parents[index] {
+            Some(parent) => children[parent].push(section),
+            None => top.push(section),
+        }
+    }
+    top.reverse();
+    top
+}
+
+/// Structure numbers (`1.2.3`) and the index of each node's parent.
+fn number(nodes: &[Node]) -> (Vec<String>, Vec<Option<usize>>) {
+    let mut path: Vec<(usize, u32)> = Vec::new();
+    let mut top = 0u32;
+    let mut structures: Vec<String> = Vec::with_capacity(nodes.len());
+    let mut parents = Vec::with_capacity(nodes.len());
+    for (index, node) in nodes.iter().enumerate() {
+        path.truncate(node.depth.saturating_sub(1));
+        match path.last_mut() {
+            None => {
+                top += 1;
+                structures.push(top.to_string());
+                parents.push(None);
+            }
+            Some((parent, count)) => {
+                *count += 1;
+                structures.push(format!("{}.{count}", structures[*parent]));
+                parents.push(Some(*parent));
+            }
+        }
+        path.push((index, 0));
+    }
+    (structures, parents)
+}
+
+fn section(index: usize, node: Node, structure: String, children: Vec<Section>) -> Section {
+    Section {
+        id: SectionId(u32::try_from(index).unwrap_or(u32::MAX)),
+        structure,
+        title: node.title,
+        number: node.number,
+        kind: node.kind,
+        span: node.span,
+        starts_page: node.starts_page,
+        verified: node.verified,
+        witness: node.witness,
+        own_tokens: 0,
+        tokens: node.tokens,
+        summary: node.summary,
+        children,
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::{Extent, SectionTree};
+
+    /// Panics unless `tree` keeps what every tree promises: pre-order ids, structure numbers, children inside parents,
+    /// siblings in order sharing at most one page, every page or line covered.
+    pub(crate) fn check_tree(tree: &SectionTree) {
+        let ids: Vec<u32> = tree.walk().map(|(_, section)| section.id.0).collect();
+        assert_eq!(ids, (0..ids.len() as u32).collect::<Vec<_>>());
+        let size = match tree.extent {
+            Extent::Pages(n) | Extent::Lines(n) => n,
+        };
+        check_siblings("", &tree.sections, (1, size));
+        if let (Some(first), Some(last)) = (tree.sections.first(), tree.sections.last()) {
+            assert_eq!((ends(first).0, ends(last).1), (1, size), "covered from first to last");
+        }
+    }
+
+    fn ends(section: &Section) -> (u32, u32) {
+        match section.span {
+            SectionSpan::Pages { pages, from, to } => {
+                assert_eq!(from.page, pages.start());
+                assert!(to.is_none_or(|to| (from.page, from.line) <= (to.page, to.line)));
+                (pages.start().get(), pages.end().get())
+            }
+            SectionSpan::Lines { start, end } => (start, end),
+        }
+    }
+
+    fn check_siblings(prefix: &str, sections: &[Section], inside: (u32, u32)) {
+        let paged = |section: &Section| section.span.pages().is_some();
+        for (index, section) in sections.iter().enumerate() {
+            let (start, end) = ends(section);
+            assert!(start <= end && inside.0 <= start && end <= inside.1, "{start}..{end} inside {inside:?}");
+            assert_eq!(section.structure, format!("{prefix}{}", index + 1));
+            if let Some(next) = sections.get(index + 1) {
+                let gap = i64::from(ends(next).0) - i64::from(end);
+                assert!(gap == 1 || (gap == 0 && paged(section)), "{} then {}", section.structure, next.structure);
+            }
+            check_siblings(&format!("{}.", section.structure), &section.children, (start, end));
+        }
+    }
+
+    #[test]
+    fn skipped_levels_nest_under_the_nearest_shallower_one() {
+        let mut nesting = Nesting::default();
+        let depths: Vec<usize> = [3, 1, 4, 2, 4, 1].map(|level| nesting.enter(level)).to_vec();
+        assert_eq!(depths, [1, 1, 2, 2, 3, 1]);
+    }
+
+    #[test]
+    fn levels_below_the_last_become_siblings_there() {
+        let mut nesting = Nesting::default();
+        let depths: Vec<usize> = (1..=400).map(|level| nesting.enter(level)).collect();
+        assert_eq!(depths.iter().max(), Some(&MAX_DEPTH));
+        assert_eq!(nesting.flattened, 400 - MAX_DEPTH);
+        assert_eq!(nesting.enter(2), 2);
+    }
+}

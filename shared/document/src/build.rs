@@ -1,0 +1,413 @@
+//! From a verified outline to a section tree.
+
+use std::collections::{BTreeMap, HashSet};
+
+use crate::assemble::{Nesting, Node, assemble, set_ends};
+use crate::{
+    Extent, FilingFacts, Gap, Method, PageNo, PageSpan, Place, Position, Provenance, Pt, SectionKind, SectionSpan,
+    SectionTree, Verdict, VerifiedEntry, VerifiedOutline, Witness,
+};
+
+/// How many rejected entries are named one by one in the gaps; the rest are counted.
+const NAMED_REJECTIONS: usize = 100;
+
+impl SectionTree {
+    /// Nests the entries of `outline`, gives each its span, and covers the whole document.
+    ///
+    /// - One pass over levels: a skipped level nests under the nearest shallower one; more than 32 levels are flattened
+    ///   into the last one (gap `tree.depth_capped`).
+    /// - A section ends on the page before the next section that is not its descendant, or on that section's page when
+    ///   that one does not start it; its text ends exactly where that one's heading stands.
+    /// - What stands on pages or lines before the first section becomes a node of kind [`SectionKind::Preface`]. Where
+    ///   the first section starts on page 1 below a title block there is none: its text then starts with the page.
+    /// - An entry that repeats another's place and title is dropped; in a document with pages, so is a first child that
+    ///   repeats its parent's title: its text and children become the parent's. A line of a text holds one section:
+    ///   later claims on the same line are dropped (gap `tree.same_line`).
+    /// - Without entries the document is one section of kind [`SectionKind::Window`] (gap `structure.none`); an empty
+    ///   document has none (gap `structure.empty`).
+    ///
+    /// Rejected entries become gaps `outline.entry_not_found` unless `gaps` already speaks of them. Tokens, summaries,
+    /// facts and references are filled in later; the provenance says `offline` and names no stage yet.
+    pub fn build(outline: &VerifiedOutline, method: Method, gaps: Vec<Gap>) -> SectionTree {
+        let mut gaps = gaps;
+        record_rejected(outline, &mut gaps);
+        let mut nodes = nodes_of(outline, &mut gaps);
+        cover_start(&mut nodes, outline.extent(), &mut gaps);
+        set_ends(&mut nodes, size(outline.extent()));
+        SectionTree {
+            extent: outline.extent(),
+            description: None,
+            facts: FilingFacts::default(),
+            sections: assemble(nodes),
+            references: Vec::new(),
+            gaps,
+            provenance: Provenance {
+                method,
+                accuracy: (outline.accuracy() * 1000.0).round() / 1000.0,
+                model: "offline".into(),
+                revisions: BTreeMap::new(),
+            },
+        }
+    }
+}
+
+fn size(extent: Extent) -> u32 {
+    match extent {
+        Extent::Pages(n) | Extent::Lines(n) => n,
+    }
+}
+
+fn gap(code: &str, detail: String) -> Gap {
+    Gap { code: code.into(), pages: None, detail }
+}
+
+fn record_rejected(outline: &VerifiedOutline, gaps: &mut Vec<Gap>) {
+    const CODE: &str = "outline.entry_not_found";
+    let rejected = outline.rejected();
+    if gaps.iter().any(|gap| gap.code == CODE) {
+        return;
+    }
+    for entry in rejected.iter().take(NAMED_REJECTIONS) {
+        gaps.push(gap(CODE, format!("`{}` was not found in the document", shown(&entry.title))));
+    }
+    if rejected.len() > NAMED_REJECTIONS {
+        gaps.push(gap(CODE, format!("{} more entries were not found", rejected.len() - NAMED_REJECTIONS)));
+    }
+}
+
+fn shown(title: &str) -> String {
+    title.chars().take(120).collect()
+}
+
+/// The entries as nodes with depths, without repetitions; ends are set later.
+fn nodes_of(outline: &VerifiedOutline, gaps: &mut Vec<Gap>) -> Vec<Node> {
+    let mut nesting = Nesting::default();
+    let mut nodes: Vec<Node> = Vec::with_capacity(outline.entries().len() + 1);
+    let mut here = Here::default();
+    let mut crowded = 0;
+    for entry in outline.entries() {
+        match here.admit(entry) {
+            Admission::Repeated => continue,
+            Admission::LineTaken => {
+                crowded += 1;
+                continue;
+            }
+            Admission::New => {}
+        }
+        let depth = nesting.enter(u32::from(entry.located.entry.level));
+        let node = node(entry, depth);
+        match nodes.last_mut().filter(|last| repeats_parent(last, &node)) {
+            Some(parent) => {
+                nesting.forget_last();
+                parent.number = parent.number.take().or(node.number);
+            }
+            None => nodes.push(node),
+        }
+    }
+    if crowded > 0 {
+        gaps.push(gap("tree.same_line", format!("{crowded} entries claim a line that already is a section")));
+    }
+    if nesting.flattened > 0 {
+        let detail = format!("{} sections lay deeper than the tree's deepest level", nesting.flattened);
+        gaps.push(gap("tree.depth_capped", detail));
+    }
+    nodes
+}
+
+fn title_of(entry: &VerifiedEntry) -> &str {
+    &entry.located.entry.title
+}
+
+/// The titles already seen at the current place.
+#[derive(Default)]
+struct Here {
+    place: Option<(u32, u32)>,
+    titles: HashSet<String>,
+}
+
+enum Admission {
+    New,
+    Repeated,
+    LineTaken,
+}
+
+impl Here {
+    fn admit(&mut self, entry: &VerifiedEntry) -> Admission {
+        let place = Some(entry.located.place.order());
+        let same_place = self.place == place;
+        if !same_place {
+            self.place = place;
+            self.titles.clear();
+        }
+        if !self.titles.insert(folded(title_of(entry))) {
+            Admission::Repeated
+        } else if same_place && matches!(entry.located.place, Place::Line(_)) {
+            Admission::LineTaken
+        } else {
+            Admission::New
+        }
+    }
+}
+
+fn node(entry: &VerifiedEntry, depth: usize) -> Node {
+    let draft = &entry.located.entry;
+    let (verified, starts_page) = match entry.verdict {
+        Verdict::Found { starts_page } => (true, starts_page),
+        Verdict::Unconfirmed { starts_page } => (false, starts_page),
+        // Windows are page-aligned: one that claims to start inside a page is taken at its word.
+        Verdict::Declared | Verdict::Rejected => (false, entry.located.place.order().1 == 0),
+    };
+    let kind = match (entry.verdict, draft.witness) {
+        (_, Witness::Window) => SectionKind::Window,
+        (Verdict::Declared, _) => SectionKind::Preface,
+        _ => SectionKind::Heading,
+    };
+    Node {
+        depth,
+        title: draft.title.trim().into(),
+        number: draft.number.clone(),
+        kind,
+        starts_page,
+        verified,
+        witness: draft.witness,
+        tokens: 0,
+        summary: None,
+        span: span_from(entry.located.place),
+    }
+}
+
+/// A span that so far only knows its start.
+fn span_from(place: Place) -> SectionSpan {
+    match place {
+        Place::Page(from) => SectionSpan::Pages { pages: PageSpan::between(from.page, from.page), from, to: None },
+        Place::Line(start) => SectionSpan::Lines { start, end: start },
+    }
+}
+
+/// Whether `node`, which follows `last`, is its first child and says the same thing again.
+fn repeats_parent(last: &Node, node: &Node) -> bool {
+    if node.depth != last.depth + 1 || node.span.pages().is_none() {
+        return false;
+    }
+    let same_number = node.number.is_none() || node.number == last.number;
+    let bare = bare_title(node);
+    folded(&last.title) == folded(&node.title) || (same_number && !bare.is_empty() && bare_title(last) == bare)
+}
+
+/// The title behind its number, folded.
+fn bare_title(node: &Node) -> String {
+    let number = node.number.as_deref().filter(|number| !number.is_empty());
+    let rest = number.and_then(|number| node.title.split_once(number)).map(|(_, rest)| rest);
+    folded(rest.unwrap_or(&node.title))
+}
+
+/// Letters and digits in lower case: what two spellings of one title share. Letter-spaced words compare equal too.
+fn folded(title: &str) -> String {
+    let letters: String = title.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect();
+    if letters.is_empty() { title.trim().into() } else { letters }
+}
+
+/// Makes the first node start where the document starts, or puts one before it.
+fn cover_start(nodes: &mut Vec<Node>, extent: Extent, gaps: &mut Vec<Gap>) {
+    if size(extent) == 0 {
+        gaps.push(gap("structure.empty", "the document has no pages and no lines".into()));
+        return;
+    }
+    let top = Position { page: PageNo::FIRST, line: 0, y: Pt(0) };
+    let start = match extent {
+        Extent::Pages(_) => Place::Page(top),
+        Extent::Lines(_) => Place::Line(1),
+    };
+    let Some(first) = nodes.first_mut() else {
+        gaps.push(gap("structure.none", "no headings were found: the document is one section".into()));
+        nodes.push(declared("Whole document", SectionKind::Window, start));
+        return;
+    };
+    match &mut first.span {
+        SectionSpan::Pages { from, .. } if from.page == PageNo::FIRST => *from = top,
+        SectionSpan::Lines { start: 1, .. } => {}
+        _ => nodes.insert(0, declared("Preface", SectionKind::Preface, start)),
+    }
+}
+
+fn declared(title: &str, kind: SectionKind, start: Place) -> Node {
+    Node {
+        depth: 1,
+        title: title.into(),
+        number: None,
+        kind,
+        starts_page: true,
+        verified: false,
+        witness: Witness::Window,
+        tokens: 0,
+        summary: None,
+        span: span_from(start),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::assemble::tests::check_tree;
+    use crate::{DraftEntry, LocatedEntry};
+
+    const STARTS: Verdict = Verdict::Found { starts_page: true };
+    const BELOW: Verdict = Verdict::Found { starts_page: false };
+
+    fn at(page: u32, line: u32) -> Place {
+        Place::Page(Position { page: PageNo::new(page).unwrap(), line, y: Pt(i32::try_from(line).unwrap() * 1200) })
+    }
+
+    fn entry(title: &str, level: u16, place: Place) -> LocatedEntry {
+        let witness = Witness::Layout;
+        let entry = DraftEntry { number: None, title: title.into(), label: None, target: None, level, witness };
+        LocatedEntry { entry, place }
+    }
+
+    fn tree(extent: Extent, judged: Vec<(LocatedEntry, Verdict)>) -> SectionTree {
+        let tree = SectionTree::build(&VerifiedOutline::new(extent, judged).unwrap(), Method::Layout, Vec::new());
+        check_tree(&tree);
+        tree
+    }
+
+    /// `structure title span` per section, and the codes of the gaps.
+    fn shown_tree(tree: &SectionTree) -> String {
+        let mut out = String::new();
+        for (_, section) in tree.walk() {
+            let span = match section.span {
+                SectionSpan::Pages { pages, .. } => pages.to_string(),
+                SectionSpan::Lines { start, end } => format!("{start}-{end}"),
+            };
+            out.push_str(&format!("{} {} {span}\n", section.structure, section.title));
+        }
+        tree.gaps.iter().for_each(|gap| out.push_str(&format!("! {}\n", gap.code)));
+        out
+    }
+
+    #[test]
+    fn ends_depend_on_whether_the_next_section_starts_its_page() {
+        let judged = vec![
+            (entry("Part I", 1, at(3, 0)), STARTS),
+            (entry("Business", 2, at(3, 1)), BELOW),
+            (entry("Risk", 2, at(6, 9)), BELOW),
+            (entry("Market risk", 3, at(7, 0)), STARTS),
+            (entry("Part II", 1, at(9, 0)), STARTS),
+        ];
+        insta::assert_snapshot!(shown_tree(&tree(Extent::Pages(12), judged)), @r"
+        1 Preface 1–2
+        2 Part I 3–8
+        2.1 Business 3–6
+        2.2 Risk 6–8
+        2.2.1 Market risk 7–8
+        3 Part II 9–12
+        ");
+    }
+
+    #[test]
+    fn a_title_block_above_the_first_heading_belongs_to_it() {
+        let tree = tree(Extent::Pages(2), vec![(entry("Results", 1, at(1, 4)), BELOW)]);
+        let Some(SectionSpan::Pages { from, .. }) = tree.sections.first().map(|section| section.span) else { panic!() };
+        assert_eq!((tree.sections.len(), from.line), (1, 0));
+    }
+
+    #[test]
+    fn repetitions_are_kept_once_and_a_repeated_parent_is_folded() {
+        let mut numbered = entry("Item 7. Discussion", 1, at(2, 0));
+        numbered.entry.number = Some("7".into());
+        let judged = vec![
+            (entry("Cover", 1, at(1, 0)), STARTS),
+            (numbered.clone(), STARTS),
+            (numbered, STARTS),
+            (entry("DISCUSSION", 2, at(2, 1)), BELOW),
+            (entry("Results", 3, at(3, 2)), BELOW),
+            (entry("Liquidity", 2, at(4, 2)), BELOW),
+        ];
+        insta::assert_snapshot!(shown_tree(&tree(Extent::Pages(5), judged)), @r"
+        1 Cover 1
+        2 Item 7. Discussion 2–5
+        2.1 Results 3–4
+        2.2 Liquidity 4–5
+        ");
+    }
+
+    #[test]
+    fn a_text_ends_where_the_next_heading_starts() {
+        let line = |title: &str, level, line| (entry(title, level, Place::Line(line)), STARTS);
+        let judged = vec![line("A", 1, 3), line("A", 2, 5), line("twice", 2, 5), line("B", 4, 8), line("C", 1, 9)];
+        insta::assert_snapshot!(shown_tree(&tree(Extent::Lines(20), judged)), @r"
+        1 Preface 1-2
+        2 A 3-8
+        2.1 A 5-8
+        2.1.1 B 8-8
+        3 C 9-20
+        ! tree.same_line
+        ");
+    }
+
+    #[test]
+    fn without_entries_the_document_is_one_section() {
+        let rejected = vec![(entry("Nowhere", 1, at(1, 0)), Verdict::Rejected)];
+        insta::assert_snapshot!(shown_tree(&tree(Extent::Pages(7), rejected)), @r"
+        1 Whole document 1–7
+        ! outline.entry_not_found
+        ! structure.none
+        ");
+        insta::assert_snapshot!(shown_tree(&tree(Extent::Lines(0), vec![])), @"! structure.empty");
+    }
+
+    #[test]
+    fn a_very_deep_and_a_very_long_outline_stay_readable() {
+        let deep: Vec<_> =
+            (1..=400u16).map(|level| (entry(&format!("Level {level}"), level, at(1, level.into())), BELOW)).collect();
+        let deep = tree(Extent::Pages(1), deep);
+        let json = serde_json::to_string(&deep).unwrap();
+        assert_eq!(serde_json::from_str::<SectionTree>(&json).unwrap(), deep);
+        assert!(deep.gaps.iter().any(|gap| gap.code == "tree.depth_capped"));
+        let long: Vec<_> = (0..50_000u32)
+            .map(|n| (entry(&format!("Entry {n}"), (n % 7) as u16, at(n / 50 + 1, n % 50)), BELOW))
+            .collect();
+        assert_eq!(tree(Extent::Pages(1000), long).walk().count(), 50_000);
+    }
+
+    fn arbitrary_entry() -> impl Strategy<Value = (u32, u32, u16, u8, u8)> {
+        (1..15u32, 0..4u32, 0..40u16, 0..4u8, 0..5u8)
+    }
+
+    fn judged((page, line, level, title, verdict): (u32, u32, u16, u8, u8), paged: bool) -> (LocatedEntry, Verdict) {
+        let place = if paged { at(page, line) } else { Place::Line(page) };
+        let verdict = match verdict {
+            0 => Verdict::Rejected,
+            1 => Verdict::Declared,
+            2 => BELOW,
+            3 => Verdict::Unconfirmed { starts_page: true },
+            _ => STARTS,
+        };
+        (entry(&format!("Title {title}"), level, place), verdict)
+    }
+
+    proptest! {
+        #[test]
+        fn every_outline_makes_a_sound_tree(raw in prop::collection::vec(arbitrary_entry(), 0..60), paged: bool) {
+            let extent = if paged { Extent::Pages(15) } else { Extent::Lines(15) };
+            let judged: Vec<_> = raw.into_iter().map(|raw| judged(raw, paged)).collect();
+            let built = tree(extent, judged.clone());
+            prop_assert_eq!(&built, &tree(extent, judged));
+            let json = serde_json::to_string(&built).unwrap();
+            prop_assert_eq!(serde_json::from_str::<SectionTree>(&json).unwrap(), built);
+        }
+
+        #[test]
+        fn own_texts_meet_without_gap_or_overlap(raw in prop::collection::vec(arbitrary_entry(), 0..40)) {
+            let built = tree(Extent::Pages(15), raw.into_iter().map(|raw| judged(raw, true)).collect());
+            let starts: Vec<(u32, u32)> = built.walk().map(|(_, section)| {
+                let SectionSpan::Pages { from, .. } = section.span else { unreachable!() };
+                (from.page.get(), from.line)
+            }).collect();
+            // In pre-order each own text runs to the next start, so sorted starts from (1, 0) partition the document.
+            prop_assert_eq!(starts[0], (1, 0));
+            prop_assert!(starts.is_sorted());
+        }
+    }
+}

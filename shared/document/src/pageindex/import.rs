@@ -1,0 +1,590 @@
+//! JSON of the PageIndex shape as a tree.
+
+use std::collections::{BTreeMap, HashMap};
+
+use serde_json::{Map, Value};
+
+use crate::assemble::{MAX_DEPTH, Nesting, Node, assemble, set_ends};
+use crate::{
+    Extent, FilingFacts, Gap, Method, PageNo, PageSpan, Position, Provenance, Pt, Reference, ReferenceTarget,
+    SectionId, SectionKind, SectionSpan, SectionTree, Summary, Witness,
+};
+
+/// Nodes a tree may have.
+const MAX_NODES: usize = 100_000;
+/// Characters of a title; longer ones are cut and recorded.
+const MAX_TITLE_CHARS: usize = 1_000;
+/// Characters of a summary or description.
+const MAX_SUMMARY_CHARS: usize = 20_000;
+/// References taken over.
+const MAX_REFERENCES: usize = 10_000;
+/// A page or line number beyond this is no number of a page or line.
+const MAX_INDEX: u32 = 100_000_000;
+/// Wrappers (`{"result": {"tree": […]}}`) that are looked through.
+const MAX_WRAPPERS: usize = 4;
+
+/// Why a JSON value is not a tree.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ImportError {
+    /// No list of nodes was found.
+    #[error("`{name}` holds no tree: expected a list of nodes, or an object with `structure`, `result` or `tree`")]
+    NoTree {
+        /// What was imported.
+        name: String,
+    },
+    /// An element of a list of nodes is not an object.
+    #[error("node {at} of `{name}` is not an object")]
+    NotANode {
+        /// What was imported.
+        name: String,
+        /// Its place in reading order, from 1.
+        at: usize,
+    },
+    /// A node has no title.
+    #[error("node {at} of `{name}` has no title")]
+    NoTitle {
+        /// What was imported.
+        name: String,
+        /// Its place in reading order, from 1.
+        at: usize,
+    },
+    /// More nodes than are taken.
+    #[error("`{name}` has more than {limit} nodes")]
+    TooManyNodes {
+        /// What was imported.
+        name: String,
+        /// How many are taken.
+        limit: usize,
+    },
+}
+
+/// Reads a tree; `name` is what errors call it.
+///
+/// - The nodes are the value itself (a list), or lie under `structure`, `result`, `tree` or `nodes`; children under
+///   `nodes` or `children`. A list without children whose `structure` codes have dots is nested by its codes.
+/// - A node starts at `start_index`, `physical_index` or `page` (a number, a numeral, or `<physical_index_5>`), or at
+///   `line_num`. One that says nothing starts where the node before it does. Starts are read in order: one that lies
+///   before its predecessor's is moved there.
+/// - Ends follow from the starts as in a tree of our own (`end_index` only tells whether the next section starts its
+///   page), so that parents include their descendants whatever the other program meant. Where no node has a place the
+///   tree is no document: each node then counts as one line.
+/// - Ids are given anew, in pre-order. Texts are not taken over: they belong to a source.
+///
+/// # Errors
+/// [`ImportError`] when there are no nodes, more than 100,000, or a node without a title. Everything else that is
+/// wrong is repaired, and recorded as a gap where something was lost.
+pub fn import(value: &Value, name: &str) -> Result<SectionTree, ImportError> {
+    let list = find_nodes(value).ok_or_else(|| ImportError::NoTree { name: name.into() })?;
+    let rows = flatten(list, name)?;
+    let mut gaps = Vec::new();
+    let depths = depths(&rows, &mut gaps);
+    let mut nodes = Vec::with_capacity(rows.len());
+    let mut places = Places::of(&rows);
+    for (index, (row, depth)) in rows.iter().zip(depths).enumerate() {
+        let title = title(row.object).ok_or_else(|| ImportError::NoTitle { name: name.into(), at: index + 1 })?;
+        nodes.push(node(row.object, title, depth, places.next(row.object, index)));
+    }
+    record_cut_titles(&rows, &mut gaps);
+    let extent = places.extent(value);
+    set_ends(&mut nodes, size(extent));
+    record_uncovered(&nodes, &mut gaps);
+    let mut tree = SectionTree {
+        extent,
+        description: text(value.get("doc_description")),
+        facts: FilingFacts::default(),
+        sections: assemble(nodes),
+        references: references(value, &rows),
+        gaps,
+        provenance: provenance(value),
+    };
+    take_facts(value, &mut tree);
+    Ok(tree)
+}
+
+fn size(extent: Extent) -> u32 {
+    match extent {
+        Extent::Pages(n) | Extent::Lines(n) => n,
+    }
+}
+
+struct Row<'a> {
+    object: &'a Map<String, Value>,
+    level: u32,
+}
+
+/// The list of top nodes, behind at most [`MAX_WRAPPERS`] wrappers.
+fn find_nodes(value: &Value) -> Option<&[Value]> {
+    let mut value = value;
+    for _ in 0..=MAX_WRAPPERS {
+        match value {
+            Value::Array(list) => return Some(list).filter(|list| !list.is_empty()).map(Vec::as_slice),
+            Value::Object(object) => {
+                let mut wrapped = ["structure", "result", "tree"].iter().filter_map(|key| object.get(*key));
+                let inner = wrapped.find(|inner| inner.is_array() || inner.is_object());
+                match inner {
+                    Some(inner) => value = inner,
+                    None if title(object).is_some() => return Some(std::slice::from_ref(value)),
+                    None => value = children(object)?,
+                }
+            }
+            _ => return None,
+        }
+    }
+    None
+}
+
+fn children(object: &Map<String, Value>) -> Option<&Value> {
+    ["nodes", "children"].iter().filter_map(|key| object.get(*key)).find(|value| value.is_array())
+}
+
+/// All nodes in pre-order with their levels, on a stack of our own: the value may be deeper than the thread's.
+fn flatten<'a>(list: &'a [Value], name: &str) -> Result<Vec<Row<'a>>, ImportError> {
+    let mut rows = Vec::new();
+    let mut waiting: Vec<(&Value, u32)> = list.iter().rev().map(|value| (value, 1)).collect();
+    while let Some((value, level)) = waiting.pop() {
+        if rows.len() + waiting.len() >= MAX_NODES {
+            return Err(ImportError::TooManyNodes { name: name.into(), limit: MAX_NODES });
+        }
+        let Value::Object(object) = value else {
+            return Err(ImportError::NotANode { name: name.into(), at: rows.len() + 1 });
+        };
+        rows.push(Row { object, level });
+        if let Some(Value::Array(list)) = children(object) {
+            waiting.extend(list.iter().rev().map(|child| (child, level + 1)));
+        }
+    }
+    Ok(rows)
+}
+
+fn depths(rows: &[Row<'_>], gaps: &mut Vec<Gap>) -> Vec<usize> {
+    let flat =
+        rows.iter().all(|row| row.level == 1) && rows.iter().any(|row| code(row).is_some_and(|c| c.contains('.')));
+    if flat {
+        return code_depths(rows);
+    }
+    let mut nesting = Nesting::default();
+    let depths = rows.iter().map(|row| nesting.enter(row.level)).collect();
+    if nesting.flattened > 0 {
+        let detail = format!("{} nodes lay deeper than the tree's deepest level", nesting.flattened);
+        gaps.push(Gap { code: "tree.depth_capped".into(), pages: None, detail });
+    }
+    depths
+}
+
+fn code<'a>(row: &Row<'a>) -> Option<&'a str> {
+    row.object.get("structure").and_then(Value::as_str).map(|code| code.trim().trim_end_matches('.'))
+}
+
+/// Depths from dotted codes: a node nests under the nearest open one whose code its own continues.
+fn code_depths(rows: &[Row<'_>]) -> Vec<usize> {
+    let mut open: Vec<&str> = Vec::new();
+    let continues = |parent: &str, code: &str| code.strip_prefix(parent).is_some_and(|rest| rest.starts_with('.'));
+    let mut depths = Vec::with_capacity(rows.len());
+    for row in rows {
+        let code = code(row).unwrap_or_default();
+        while open.last().is_some_and(|parent| parent.is_empty() || !continues(parent, code)) {
+            open.pop();
+        }
+        open.truncate(MAX_DEPTH - 1);
+        open.push(code);
+        depths.push(open.len());
+    }
+    depths
+}
+
+fn title(object: &Map<String, Value>) -> Option<&str> {
+    let titles = ["title", "name", "heading"].iter().filter_map(|key| object.get(*key)?.as_str());
+    titles.map(str::trim).find(|title| !title.is_empty())
+}
+
+fn cut(text: &str, limit: usize) -> String {
+    text.chars().take(limit).collect()
+}
+
+fn text(value: Option<&Value>) -> Option<String> {
+    value?.as_str().map(str::trim).filter(|text| !text.is_empty()).map(|text| cut(text, MAX_SUMMARY_CHARS))
+}
+
+fn node(object: &Map<String, Value>, title: &str, depth: usize, (span, starts_page): (SectionSpan, bool)) -> Node {
+    let summary = text(object.get("summary")).or_else(|| text(object.get("prefix_summary")));
+    let kind = object.get("kind").and_then(|kind| serde_json::from_value(kind.clone()).ok());
+    Node {
+        depth,
+        title: cut(title, MAX_TITLE_CHARS),
+        number: object.get("number").and_then(Value::as_str).map(|number| cut(number, 64)),
+        kind: kind.unwrap_or(SectionKind::Heading),
+        starts_page,
+        verified: object.get("verified").and_then(Value::as_bool).unwrap_or(false),
+        // The imported format itself marks it as a section.
+        witness: Witness::Markup,
+        tokens: object.get("tokens").and_then(index).unwrap_or(0),
+        summary: summary.map(|text| Summary { text, by: "imported".into() }),
+        span,
+    }
+}
+
+/// A count as a number, a numeral, or `<physical_index_5>`.
+fn index(value: &Value) -> Option<u32> {
+    let number = match value {
+        Value::Number(number) => number.as_u64().or_else(|| number.as_f64().filter(|n| *n >= 0.0).map(|n| n as u64)),
+        Value::String(text) => {
+            let text = text.trim().trim_start_matches('<').trim_end_matches('>');
+            text.strip_prefix("physical_index_").unwrap_or(text).parse().ok()
+        }
+        _ => None,
+    };
+    u32::try_from(number?).ok().filter(|number| *number <= MAX_INDEX)
+}
+
+fn first_index(object: &Map<String, Value>, keys: &[&str]) -> Option<u32> {
+    keys.iter().find_map(|key| object.get(*key).and_then(index))
+}
+
+const PAGE_KEYS: [&str; 4] = ["start_index", "physical_index", "page_index", "page"];
+
+#[derive(Clone, Copy, PartialEq)]
+enum Unit {
+    Pages,
+    Lines,
+    Nodes,
+}
+
+/// Where nodes start, read in order.
+struct Places {
+    unit: Unit,
+    last: (u32, u32),
+    /// `end_index` of the node before.
+    last_end: Option<u32>,
+    furthest: u32,
+}
+
+impl Places {
+    fn of(rows: &[Row<'_>]) -> Self {
+        let any = |keys: &[&str]| rows.iter().any(|row| first_index(row.object, keys).is_some());
+        let unit = match () {
+            () if any(&PAGE_KEYS) => Unit::Pages,
+            () if any(&["line_num"]) => Unit::Lines,
+            () => Unit::Nodes,
+        };
+        Self { unit, last: (1, 0), last_end: None, furthest: 1 }
+    }
+
+    /// The span of the next node as far as its start goes, and whether it starts its page.
+    fn next(&mut self, object: &Map<String, Value>, row: usize) -> (SectionSpan, bool) {
+        let line = match self.unit {
+            Unit::Pages => return self.next_page(object),
+            Unit::Lines => first_index(object, &["line_num"]).unwrap_or(self.last.0),
+            Unit::Nodes => u32::try_from(row + 1).unwrap_or(u32::MAX),
+        };
+        self.last.0 = line.max(self.last.0);
+        self.furthest = self.furthest.max(self.last.0);
+        (SectionSpan::Lines { start: self.last.0, end: self.last.0 }, true)
+    }
+
+    fn next_page(&mut self, object: &Map<String, Value>) -> (SectionSpan, bool) {
+        let claimed = first_index(object, &PAGE_KEYS).unwrap_or(self.last.0);
+        let position = object.get("position").and_then(Value::as_object);
+        let line = position.and_then(|position| first_index(position, &["line"])).unwrap_or(0);
+        let y = position.and_then(|position| position.get("y")?.as_f64()).unwrap_or(0.0);
+        let start = (claimed, line).max(self.last);
+        let page = PageNo::new(start.0).unwrap_or(PageNo::FIRST);
+        let starts_page = match object.get("appear_start").and_then(Value::as_str) {
+            Some(said) => said == "yes",
+            None => self.last_end.is_none_or(|end| end < start.0),
+        };
+        self.last = start;
+        self.last_end = first_index(object, &["end_index"]);
+        self.furthest = self.furthest.max(start.0).max(self.last_end.unwrap_or(0));
+        let from = Position { page, line: start.1, y: Pt::new(y as f32) };
+        (SectionSpan::Pages { pages: PageSpan::between(page, page), from, to: None }, starts_page)
+    }
+
+    fn extent(&self, value: &Value) -> Extent {
+        let declared = |key: &str| value.get(key).and_then(index).unwrap_or(0).max(self.furthest);
+        match self.unit {
+            Unit::Pages => Extent::Pages(declared("page_count")),
+            Unit::Lines => Extent::Lines(declared("line_count")),
+            Unit::Nodes => Extent::Lines(self.furthest),
+        }
+    }
+}
+
+fn record_cut_titles(rows: &[Row<'_>], gaps: &mut Vec<Gap>) {
+    let long = |row: &&Row<'_>| title(row.object).is_some_and(|title| title.chars().nth(MAX_TITLE_CHARS).is_some());
+    let cut = rows.iter().filter(long).count();
+    if cut > 0 {
+        let detail = format!("{cut} titles were longer than {MAX_TITLE_CHARS} characters");
+        gaps.push(Gap { code: "import.title_cut".into(), pages: None, detail });
+    }
+}
+
+/// An imported tree keeps its own nodes: pages before the first are a gap, not a new node.
+fn record_uncovered(nodes: &[Node], gaps: &mut Vec<Gap>) {
+    let first = nodes.first().and_then(|node| node.span.pages()).map(|pages| pages.start().get());
+    if let Some(pages) = first.and_then(|first| PageSpan::new(1, first - 1)) {
+        let detail = "no node covers the pages before the first".into();
+        gaps.push(Gap { code: "import.pages_uncovered".into(), pages: Some(pages), detail });
+    }
+}
+
+fn provenance(value: &Value) -> Provenance {
+    let said = value.get("provenance");
+    let accuracy = said.and_then(|said| said.get("accuracy")?.as_f64()).filter(|share| (0.0..=1.0).contains(share));
+    let model = said.and_then(|said| text(said.get("model")));
+    Provenance {
+        method: Method::Imported,
+        accuracy: accuracy.unwrap_or(0.0) as f32,
+        model: model.map_or_else(|| "imported".into(), |model| cut(&model, 100)),
+        revisions: BTreeMap::new(),
+    }
+}
+
+/// References between nodes whose ids the tree itself gives.
+fn references(value: &Value, rows: &[Row<'_>]) -> Vec<Reference> {
+    let mut ids: HashMap<&str, SectionId> = HashMap::new();
+    for (index, row) in rows.iter().enumerate() {
+        if let Some(id) = row.object.get("node_id").and_then(Value::as_str) {
+            ids.entry(id).or_insert(SectionId(u32::try_from(index).unwrap_or(u32::MAX)));
+        }
+    }
+    let id = |value: Option<&Value>| value.and_then(Value::as_str).and_then(|id| ids.get(id)).copied();
+    let list = value.get("references").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let read = |entry: &Value| {
+        let to = id(entry.get("to")).map_or(ReferenceTarget::Unresolved, ReferenceTarget::Section);
+        let text = cut(entry.get("text")?.as_str()?, 200);
+        Some(Reference { from: id(entry.get("from"))?, text, to })
+    };
+    list.iter().filter_map(read).take(MAX_REFERENCES).collect()
+}
+
+fn take_facts(value: &Value, tree: &mut SectionTree) {
+    match value.get("facts").map(|facts| serde_json::from_value(facts.clone())) {
+        None => {}
+        Some(Ok(facts)) => tree.facts = facts,
+        Some(Err(_)) => tree.gaps.push(Gap {
+            code: "import.facts_unreadable".into(),
+            pages: None,
+            detail: "`facts` is not of the known shape".into(),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+    use crate::assemble::tests::check_tree;
+    use crate::pageindex::{ExportOptions, export};
+    use crate::{
+        Collection, Digest, DocId, DocumentVersion, DraftEntry, Fact, LocatedEntry, Place, PublishedTree, Verdict,
+        VerifiedOutline,
+    };
+
+    fn published(tree: SectionTree) -> PublishedTree {
+        let digest = Digest::of(b"x");
+        let version = DocumentVersion {
+            doc: DocId::of(&Collection::default(), "file:///x.pdf"),
+            seq: 1,
+            uri: "file:///x.pdf".into(),
+            name: "x.pdf".into(),
+            path: "x.pdf".into(),
+            source: digest,
+            size_bytes: 1,
+            settings: digest,
+        };
+        PublishedTree { version, text_artifact: String::new(), tree }
+    }
+
+    fn built(places: &[(u32, u32, u16, bool)], paged: bool) -> SectionTree {
+        let judged = places.iter().enumerate().map(|(n, &(page, line, level, starts_page))| {
+            let place = match PageNo::new(page) {
+                Some(page) if paged => Place::Page(Position { page, line, y: Pt(line as i32 * 100) }),
+                _ => Place::Line(page),
+            };
+            let entry = DraftEntry {
+                number: Some(n.to_string()),
+                title: format!("Title {n}"),
+                label: None,
+                target: None,
+                level,
+                witness: Witness::Markup,
+            };
+            (LocatedEntry { entry, place }, Verdict::Found { starts_page: starts_page || !paged })
+        });
+        let extent = if paged { Extent::Pages(20) } else { Extent::Lines(20) };
+        let outline = VerifiedOutline::new(extent, judged.collect()).unwrap();
+        let mut tree = SectionTree::build(&outline, Method::Layout, Vec::new());
+        tree.description = Some("A document".into());
+        tree.facts.form = Some(Fact { value: "10-K".into(), page: PageNo::new(1) });
+        let text = "What it says".to_owned();
+        tree.sections[0].summary = Some(Summary { text, by: "imported".into() });
+        let (from, to) = (SectionId(0), ReferenceTarget::Section(SectionId(0)));
+        tree.references.push(Reference { from, text: "Note 1".into(), to });
+        tree
+    }
+
+    fn without_witness(mut tree: SectionTree) -> SectionTree {
+        fn each(sections: &mut [crate::Section]) {
+            for section in sections {
+                section.witness = Witness::Markup;
+                each(&mut section.children);
+            }
+        }
+        each(&mut tree.sections);
+        tree.provenance.method = Method::Imported;
+        tree.gaps.clear();
+        tree
+    }
+
+    /// `structure title start-end` per node.
+    fn outline(value: &Value) -> String {
+        let tree = import(value, "test").unwrap();
+        let line = |(_, section): (usize, &crate::Section)| {
+            let (start, end) = match section.span {
+                SectionSpan::Pages { pages, .. } => (pages.start().get(), pages.end().get()),
+                SectionSpan::Lines { start, end } => (start, end),
+            };
+            format!("{} {} {start}-{end}", section.structure, section.title)
+        };
+        tree.walk().map(line).collect::<Vec<_>>().join("\n")
+    }
+
+    proptest! {
+        #[test]
+        fn export_and_import_keep_everything_they_name(
+            places in prop::collection::vec((1..20u32, 0..9u32, 1..5u16, any::<bool>()), 0..30),
+            paged: bool,
+        ) {
+            let tree = built(&places, paged);
+            let back = import(&export(&published(tree.clone()), ExportOptions::default()), "x").unwrap();
+            check_tree(&back);
+            prop_assert_eq!(without_witness(back), without_witness(tree));
+        }
+    }
+
+    #[test]
+    fn the_export_reads_like_page_index() {
+        let tree = built(&[(2, 0, 1, true), (3, 7, 2, false)], true);
+        let text: &dyn Fn(&crate::Section) -> String = &|section| format!("text of {}", section.id);
+        let options = ExportOptions { text: Some(text), ..ExportOptions::default() };
+        let value = export(&published(tree), options);
+        assert_eq!(value["doc_name"], "x.pdf");
+        assert_eq!(value["structure"][0]["summary"], "What it says");
+        insta::assert_json_snapshot!(value["structure"][1], @r#"
+        {
+          "appear_start": "yes",
+          "end_index": 20,
+          "node_id": "0001",
+          "nodes": [
+            {
+              "appear_start": "no",
+              "end_index": 20,
+              "node_id": "0002",
+              "number": "1",
+              "physical_index": 3,
+              "position": {
+                "line": 7,
+                "y": 7.0
+              },
+              "start_index": 3,
+              "structure": "2.1",
+              "text": "text of 0002",
+              "title": "Title 1",
+              "verified": true
+            }
+          ],
+          "number": "0",
+          "physical_index": 2,
+          "position": {
+            "line": 0,
+            "y": 0.0
+          },
+          "start_index": 2,
+          "structure": "2",
+          "text": "text of 0001",
+          "title": "Title 0",
+          "verified": true
+        }
+        "#);
+    }
+
+    #[test]
+    fn a_text_has_line_numbers_and_no_pages() {
+        let value = export(&published(built(&[(1, 0, 1, true)], false)), ExportOptions::default());
+        let node = value["structure"][0].as_object().unwrap();
+        assert_eq!(node["line_num"], 1);
+        assert!(!node.contains_key("start_index"));
+    }
+
+    #[test]
+    fn flat_lists_nest_by_their_codes() {
+        let flat = json!([
+            {"structure": null, "title": "Cover", "physical_index": "<physical_index_1>"},
+            {"structure": "1", "title": "One", "physical_index": "<physical_index_2>"},
+            {"structure": "1.1", "title": "First", "physical_index": 2},
+            {"structure": "1.1.1", "title": "Deep", "physical_index": "4"},
+            {"structure": "2.1", "title": "Orphan", "physical_index": 6},
+            {"structure": "3", "title": "Placeless"},
+        ]);
+        insta::assert_snapshot!(outline(&flat), @r"
+        1 Cover 1-1
+        2 One 2-5
+        2.1 First 2-5
+        2.1.1 Deep 4-5
+        3 Orphan 6-6
+        4 Placeless 6-6
+        ");
+    }
+
+    #[test]
+    fn parents_without_their_descendants_are_widened() {
+        let foreign = json!({"doc_id": "x", "result": {"tree": [
+            {"title": "A", "start_index": 1, "end_index": 1, "nodes": [
+                {"title": "A.1", "start_index": 1, "end_index": 3},
+                {"title": "A.2", "start_index": 3, "end_index": 5}]},
+            {"title": "B", "start_index": 6, "end_index": 9},
+        ]}});
+        insta::assert_snapshot!(outline(&foreign), @r"
+        1 A 1-5
+        1.1 A.1 1-3
+        1.2 A.2 3-5
+        2 B 6-9
+        ");
+    }
+
+    #[test]
+    fn a_tree_that_is_no_document_counts_its_nodes() {
+        let tree = json!({"name": "Products", "children": [{"name": "Tools", "children": [{"name": "Saws"}]}, {"name": "Food"}]});
+        insta::assert_snapshot!(outline(&tree), @r"
+        1 Products 1-4
+        1.1 Tools 2-3
+        1.1.1 Saws 3-3
+        1.2 Food 4-4
+        ");
+    }
+
+    #[test]
+    fn what_is_no_tree_is_an_error() {
+        for none in [json!(null), json!([]), json!({"structure": "1"}), json!("x"), json!({"result": {}})] {
+            assert!(matches!(import(&none, "x"), Err(ImportError::NoTree { .. })), "{none}");
+        }
+        assert!(matches!(import(&json!([{"title": "a"}, 5]), "x"), Err(ImportError::NotANode { at: 2, .. })));
+        assert!(matches!(import(&json!([{"title": " "}]), "x"), Err(ImportError::NoTitle { at: 1, .. })));
+        let many: Value = (0..=MAX_NODES).map(|n| json!({"title": n.to_string()})).collect();
+        assert!(matches!(import(&many, "x"), Err(ImportError::TooManyNodes { .. })));
+    }
+
+    #[test]
+    fn hostile_numbers_depths_and_titles_are_bounded() {
+        let mut deep = json!({"title": "x".repeat(5_000), "start_index": -4, "end_index": 1e300});
+        for _ in 0..500 {
+            deep = json!({"title": "up", "start_index": 99_999_999_999u64, "nodes": [deep]});
+        }
+        let tree = import(&json!([deep]), "x").unwrap();
+        assert_eq!(tree.walk().map(|(depth, _)| depth).max(), Some(MAX_DEPTH));
+        let codes: Vec<&str> = tree.gaps.iter().map(|gap| gap.code.as_str()).collect();
+        assert_eq!(codes, ["tree.depth_capped", "import.title_cut"]);
+    }
+}
