@@ -1,6 +1,18 @@
 //! PDF to [`Source`].
 
-use stemma_document::Source;
+mod columns;
+mod font;
+mod guard;
+mod interpret;
+mod matrix;
+mod page;
+mod rows;
+mod words;
+
+use std::collections::BTreeMap;
+
+use hayro_syntax::Pdf;
+use stemma_document::{Body, Format, Source};
 
 use crate::{ExtractError, Limits};
 
@@ -10,6 +22,26 @@ use crate::{ExtractError, Limits};
 ///
 /// `pdf.not_a_pdf`.
 pub fn read(bytes: &[u8], password: Option<&str>, limits: &Limits) -> Result<Source, ExtractError> {
-    let _ = (bytes, password, limits);
-    Err(ExtractError::new("pdf.not_a_pdf", "the file is not a PDF", "check the file"))
+    let body = guard::admit_file(bytes, limits)?;
+    let pdf = Pdf::new_with_password(body.to_vec(), password.unwrap_or("")).map_err(|_| guard::not_a_pdf())?;
+    let budget = guard::Budget::new(limits);
+    let mut fonts = font::FontBook::new();
+    let pages = pdf
+        .pages()
+        .iter()
+        .map(|page| {
+            let text = interpret::page_text(page, &mut fonts, &budget, limits);
+            let (w, h) = page.render_dimensions();
+            page::lay_out(w, h, &text.glyphs)
+        })
+        .collect();
+    Ok(Source {
+        format: Format::Pdf,
+        body: Body::Pages(pages),
+        outline: vec![],
+        links: vec![],
+        metadata: BTreeMap::new(),
+        defects: vec![],
+        encrypted: false,
+    })
 }

@@ -1,0 +1,195 @@
+//! Reading order: columns of prose one after the other, everything else row by row.
+//!
+//! A gutter is believed only where prose stands on both sides of it over several rows and nothing crosses it. Tables have
+//! gutters too, but numbers or short cells beside them, and stay whole.
+
+use super::rows::{Row, Segment};
+
+/// Rows with prose a side needs.
+const MIN_PROSE_ROWS: usize = 5;
+/// Columns inside columns.
+const MAX_DEPTH: usize = 3;
+
+/// The lines of rows in reading order; each is the segments of one baseline in one column.
+pub(super) fn reading_order(rows: Vec<Row>) -> Vec<Vec<Segment>> {
+    let mut lines = Vec::new();
+    order(rows, 0, &mut lines);
+    lines
+}
+
+fn order(rows: Vec<Row>, depth: usize, lines: &mut Vec<Vec<Segment>>) {
+    let band = if depth < MAX_DEPTH { best_band(&rows) } else { None };
+    let Some(band) = band else {
+        lines.extend(rows.into_iter().map(|row| row.segments));
+        return;
+    };
+    let (mut before, mut left, mut right, mut after) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for (index, row) in rows.into_iter().enumerate() {
+        if index < band.from {
+            before.push(row);
+        } else if index >= band.to {
+            after.push(row);
+        } else {
+            let (l, r) = cut(row, band.gutter);
+            left.extend(l);
+            right.extend(r);
+        }
+    }
+    order(before, depth, lines);
+    order(left, depth + 1, lines);
+    order(right, depth + 1, lines);
+    order(after, depth, lines);
+}
+
+/// Rows `from..to`, divided at `gutter`.
+#[derive(Debug, Clone, Copy)]
+struct Band {
+    gutter: f32,
+    from: usize,
+    to: usize,
+    prose: usize,
+}
+
+fn best_band(rows: &[Row]) -> Option<Band> {
+    if rows.len() < MIN_PROSE_ROWS {
+        return None;
+    }
+    let bands = candidate_gutters(rows).into_iter().flat_map(|gutter| bands_at(rows, gutter));
+    // The widest agreement wins; among equals the first gutter from the left.
+    bands.fold(None, |best: Option<Band>, band| match best {
+        Some(best) if best.prose >= band.prose => Some(best),
+        _ => Some(band),
+    })
+}
+
+/// Middles of gaps that several rows share, from left to right.
+fn candidate_gutters(rows: &[Row]) -> Vec<f32> {
+    let mut starts: Vec<f32> = Vec::new();
+    for row in rows {
+        for pair in row.segments.windows(2) {
+            if let [left, right] = pair {
+                starts.push((left.u1 + right.u0) / 2.0);
+                starts.push(right.u0 - 2.0);
+            }
+        }
+    }
+    // Staggered columns share no baseline: the left edges of their lines are candidates as well.
+    starts.extend(rows.iter().filter_map(|row| row.segments.first()).map(|segment| segment.u0 - 2.0));
+    starts.sort_by(f32::total_cmp);
+    let mut votes: Vec<(f32, usize)> = Vec::new();
+    for start in starts {
+        match votes.last_mut() {
+            Some((at, count)) if start - *at < 2.0 => *count += 1,
+            _ => votes.push((start, 1)),
+        }
+    }
+    votes.retain(|(_, count)| *count >= MIN_PROSE_ROWS);
+    votes.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.total_cmp(&b.0)));
+    votes.truncate(12);
+    votes.into_iter().map(|(at, _)| at).collect()
+}
+
+/// The maximal stretches of rows that nothing crosses at `gutter` and that have prose on both sides.
+fn bands_at(rows: &[Row], gutter: f32) -> Vec<Band> {
+    let crossed = |row: &Row| row.segments.iter().any(|segment| segment.u0 < gutter && segment.u1 > gutter);
+    let mut bands = Vec::new();
+    let mut from = 0;
+    for to in 0..=rows.len() {
+        if rows.get(to).is_some_and(|row| !crossed(row)) {
+            continue;
+        }
+        let stretch = rows.get(from..to).unwrap_or_default();
+        if let Some(band) = judge(stretch, gutter) {
+            bands.push(Band { from: from + band.from, to: from + band.to, ..band });
+        }
+        from = to + 1;
+    }
+    bands
+}
+
+/// What one side of a gutter looks like.
+#[derive(Default)]
+struct Side {
+    rows: usize,
+    prose: usize,
+    first: Option<usize>,
+    last: usize,
+    left: f32,
+    right: f32,
+}
+
+fn judge(rows: &[Row], gutter: f32) -> Option<Band> {
+    let left = side(rows, |segment| segment.u1 <= gutter);
+    let right = side(rows, |segment| segment.u0 >= gutter);
+    let columns = [&left, &right];
+    let believable = columns.iter().all(|side| side.prose >= MIN_PROSE_ROWS && side.prose * 2 >= side.rows);
+    if !believable || right.left - left.right > 0.35 * (right.right - left.left) {
+        return None;
+    }
+    // Rows above and below both columns' prose (heads, page numbers) are not part of the band.
+    let from = left.first?.min(right.first?);
+    let to = left.last.max(right.last) + 1;
+    Some(Band { gutter, from, to, prose: left.prose.min(right.prose) })
+}
+
+fn side(rows: &[Row], belongs: impl Fn(&Segment) -> bool) -> Side {
+    let mut side = Side { left: f32::INFINITY, right: f32::NEG_INFINITY, ..Side::default() };
+    let mut parts: Vec<(usize, Part)> = Vec::new();
+    for (index, row) in rows.iter().enumerate() {
+        let mine: Vec<&Segment> = row.segments.iter().filter(|segment| belongs(segment)).collect();
+        if let (Some(first), Some(last)) = (mine.first(), mine.last()) {
+            side.left = side.left.min(first.u0);
+            side.right = side.right.max(last.u1);
+            parts.push((index, Part::of(&mine)));
+        }
+    }
+    side.rows = parts.len();
+    let width = side.right - side.left;
+    for (index, part) in parts {
+        if part.is_prose(width) {
+            side.prose += 1;
+        }
+        side.first.get_or_insert(index);
+        side.last = index;
+    }
+    side
+}
+
+/// A row on one side of a gutter.
+struct Part {
+    pieces: usize,
+    width: f32,
+    letters: usize,
+    digits: usize,
+    spaces: usize,
+}
+
+impl Part {
+    fn of(segments: &[&Segment]) -> Self {
+        let marks = || segments.iter().flat_map(|segment| &segment.marks);
+        Self {
+            pieces: segments.len(),
+            width: segments.iter().map(|segment| segment.u1 - segment.u0).sum(),
+            letters: marks().filter(|mark| mark.text.is_alphabetic()).count(),
+            digits: marks().filter(|mark| mark.text.is_numeric()).count(),
+            spaces: marks().zip(marks().skip(1)).filter(|(a, b)| a.is_space() || b.u - a.end() > 0.17 * b.size).count(),
+        }
+    }
+
+    /// Several words in one or two pieces that fill most of the column.
+    fn is_prose(&self, width: f32) -> bool {
+        self.pieces <= 2
+            && self.width >= 0.55 * width
+            && self.letters >= 12
+            && self.spaces >= 2
+            && self.digits * 3 <= self.letters
+    }
+}
+
+fn cut(row: Row, gutter: f32) -> (Option<Row>, Option<Row>) {
+    let (v, size) = (row.v, row.size);
+    let (left, right): (Vec<Segment>, Vec<Segment>) =
+        row.segments.into_iter().partition(|segment| (segment.u0 + segment.u1) / 2.0 < gutter);
+    let make = |segments: Vec<Segment>| (!segments.is_empty()).then_some(Row { segments, v, size });
+    (make(left), make(right))
+}

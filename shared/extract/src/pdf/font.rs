@@ -1,0 +1,247 @@
+//! Fonts: from character codes to Unicode, advance width, weight and slant.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use hayro_font::hayro_cmap::{self, BfString};
+use hayro_font::{CMapResolverFn, Font, FontCache, FontGlyph, FontQuery, FontResolverFn};
+use hayro_syntax::object::{Array, Dict, Name, Object, Rect, Stream};
+
+use super::guard::Budget;
+
+/// Most codes a `/W` or `/W2` array may cover: the whole two-byte space, with some overlap forgiven.
+const MAX_WIDTHS: u64 = 200_000;
+/// FontDescriptor flags (ISO 32000-2, table 121).
+const FLAG_ITALIC: u32 = 1 << 6;
+const FLAG_FORCE_BOLD: u32 = 1 << 18;
+
+/// What one character code stands for.
+#[derive(Debug, Clone)]
+pub(super) struct Code {
+    /// The characters; empty when the font does not say.
+    pub(super) text: Box<[char]>,
+    /// Advance in text space for size 1: along x, or along y (negative) in vertical writing.
+    pub(super) advance: f32,
+    /// Shift of the glyph's origin in vertical writing.
+    pub(super) origin: (f32, f32),
+}
+
+/// A font as far as text needs it.
+pub(super) struct TextFont<'a> {
+    font: Font<'a>,
+    codes: RefCell<HashMap<u32, Rc<Code>>>,
+    simple: RefCell<Vec<Option<Rc<Code>>>>,
+    pub(super) bold: bool,
+    pub(super) italic: bool,
+    /// Height of the em in text space for size 1; 1 but for Type 3 fonts, whose sizes say nothing.
+    pub(super) em: f32,
+    pub(super) horizontal: bool,
+}
+
+impl<'a> TextFont<'a> {
+    fn new(font: Font<'a>, dict: &Dict<'a>) -> Self {
+        let style = Style::of(dict);
+        let horizontal = font.is_horizontal();
+        let em = type3_em(dict).unwrap_or(1.0);
+        Self {
+            font,
+            codes: RefCell::default(),
+            simple: RefCell::new(vec![None; 256]),
+            bold: style.bold,
+            italic: style.italic,
+            em,
+            horizontal,
+        }
+    }
+
+    /// The next code of a string and the number of bytes it takes (at least 1).
+    pub(super) fn read_code(&self, bytes: &[u8], offset: usize) -> (u32, usize) {
+        let (code, length) = self.font.read_code(bytes, offset);
+        (code, length.max(1))
+    }
+
+    /// What the code stands for.
+    pub(super) fn code(&self, code: u32) -> Rc<Code> {
+        if let Some(slot) = self.simple.borrow_mut().get_mut(code as usize) {
+            return Rc::clone(slot.get_or_insert_with(|| Rc::new(self.describe(code))));
+        }
+        Rc::clone(self.codes.borrow_mut().entry(code).or_insert_with(|| Rc::new(self.describe(code))))
+    }
+
+    fn describe(&self, code: u32) -> Code {
+        let unicode = match self.font.glyph(self.font.map_code(code), code) {
+            FontGlyph::Outline(glyph) => glyph.as_unicode(),
+            FontGlyph::Type3(glyph) => glyph.as_unicode(),
+        };
+        let advance = self.font.code_advance(code);
+        let origin = self.font.origin_displacement(code);
+        let along = if self.horizontal { advance.x } else { advance.y };
+        Code {
+            text: characters(unicode),
+            advance: finite(along) / 1000.0,
+            origin: (finite(origin.x) / 1000.0, finite(origin.y) / 1000.0),
+        }
+    }
+}
+
+fn finite(value: f64) -> f32 {
+    if value.is_finite() { value.clamp(-1e5, 1e5) as f32 } else { 0.0 }
+}
+
+fn characters(unicode: Option<BfString>) -> Box<[char]> {
+    let mut out = Vec::new();
+    match unicode {
+        Some(BfString::Char(c)) => push_character(c, &mut out),
+        Some(BfString::String(text)) => text.chars().take(16).for_each(|c| push_character(c, &mut out)),
+        None => {}
+    }
+    out.into()
+}
+
+/// Expands ligatures, drops what is not shown; white space of every kind becomes a space, control characters and
+/// replacement characters count as unmapped.
+pub(super) fn push_character(c: char, out: &mut Vec<char>) {
+    match c {
+        '\u{fb00}' => out.extend(['f', 'f']),
+        '\u{fb01}' => out.extend(['f', 'i']),
+        '\u{fb02}' => out.extend(['f', 'l']),
+        '\u{fb03}' => out.extend(['f', 'f', 'i']),
+        '\u{fb04}' => out.extend(['f', 'f', 'l']),
+        '\u{fb05}' | '\u{fb06}' => out.extend(['s', 't']),
+        '\u{ad}' | '\u{200b}' | '\u{200c}' | '\u{200d}' | '\u{2060}' | '\u{feff}' => out.push('\u{ad}'),
+        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' => out.push('\u{ad}'),
+        '\t' | '\n' | '\r' => out.push(' '),
+        c if c.is_whitespace() => out.push(' '),
+        c if c.is_control() || c == '\u{fffd}' => {}
+        c => out.push(c),
+    }
+}
+
+#[derive(Default)]
+struct Style {
+    bold: bool,
+    italic: bool,
+}
+
+impl Style {
+    fn of(dict: &Dict<'_>) -> Self {
+        let descendant = dict.get::<Array<'_>>("DescendantFonts").and_then(|fonts| fonts.iter::<Dict<'_>>().next());
+        let described = descendant.as_ref().unwrap_or(dict);
+        let descriptor = described.get::<Dict<'_>>("FontDescriptor").unwrap_or_default();
+        let name = dict.get::<Name<'_>>("BaseFont").map(|name| name.as_str().to_ascii_lowercase()).unwrap_or_default();
+        let name = name.split_once('+').map_or(name.as_str(), |(_, rest)| rest);
+        let flags = descriptor.get::<u32>("Flags").unwrap_or(0);
+        let says = |words: &[&str]| words.iter().any(|word| name.contains(word));
+        Self {
+            bold: descriptor.get::<f32>("FontWeight").is_some_and(|weight| weight >= 600.0)
+                || flags & FLAG_FORCE_BOLD != 0
+                || says(&["bold", "black", "heavy", "demi"])
+                || name.starts_with("cmbx"),
+            italic: flags & FLAG_ITALIC != 0
+                || descriptor.get::<f32>("ItalicAngle").is_some_and(|angle| angle != 0.0)
+                || says(&["italic", "oblique"]),
+        }
+    }
+}
+
+/// The height of a Type 3 font's em in text space, from its bounding box; `None` for other fonts.
+fn type3_em(dict: &Dict<'_>) -> Option<f32> {
+    if dict.get::<Name<'_>>("Subtype")?.as_ref() != b"Type3" {
+        return None;
+    }
+    let matrix = dict.get::<[f64; 6]>("FontMatrix").unwrap_or([0.001, 0.0, 0.0, 0.001, 0.0, 0.0]);
+    let scale = matrix[2].hypot(matrix[3]);
+    let boxed = dict.get::<Rect>("FontBBox").map_or(0.0, |bbox| bbox.height() * scale);
+    // A bounding box is a little taller than the em; without one the widest glyph stands for it.
+    let em = if boxed > 0.0 { boxed * 0.9 } else { widest(dict) * matrix[0].hypot(matrix[1]) };
+    let em = finite(em);
+    Some(if em > 0.0 { em } else { 1.0 })
+}
+
+fn widest(dict: &Dict<'_>) -> f64 {
+    let widths = dict.get::<Array<'_>>("Widths").unwrap_or_default();
+    widths.iter::<f64>().take(256).filter(|width| width.is_finite()).fold(0.0, f64::max)
+}
+
+/// The fonts of a document, each loaded once. One per thread.
+pub(super) struct FontBook<'a> {
+    cache: FontCache<'a>,
+    fonts: HashMap<usize, Option<Rc<TextFont<'a>>>>,
+    resolve_font: FontResolverFn,
+    resolve_cmap: CMapResolverFn,
+}
+
+impl<'a> FontBook<'a> {
+    pub(super) fn new() -> Self {
+        Self {
+            cache: FontCache::new(),
+            fonts: HashMap::new(),
+            resolve_font: Arc::new(|query| match query {
+                FontQuery::Standard(font) => Some(font.get_font_data()),
+                FontQuery::Fallback(query) => Some(query.pick_standard_font().get_font_data()),
+            }),
+            resolve_cmap: Arc::new(|name| hayro_cmap::load_embedded(name)),
+        }
+    }
+
+    /// The font of a font dictionary; `None` when it cannot be read or would cost too much.
+    pub(super) fn font(&mut self, dict: &Dict<'a>, budget: &Budget) -> Option<Rc<TextFont<'a>>> {
+        // The same dictionary lies at the same place in memory as long as the document is open.
+        let key = dict.data().as_ptr() as usize;
+        if let Some(font) = self.fonts.get(&key) {
+            return font.clone();
+        }
+        let font = self.load(dict, budget).map(Rc::new);
+        self.fonts.insert(key, font.clone());
+        font
+    }
+
+    fn load(&self, dict: &Dict<'a>, budget: &Budget) -> Option<TextFont<'a>> {
+        if !is_affordable(dict, budget) {
+            return None;
+        }
+        let font = self.cache.font(dict, &self.resolve_font, &self.resolve_cmap)?;
+        Some(TextFont::new(font, dict))
+    }
+}
+
+/// Whether loading the font stays inside the budget: its streams are inflated and its width ranges expanded in full.
+fn is_affordable(dict: &Dict<'_>, budget: &Budget) -> bool {
+    let descendant = dict.get::<Array<'_>>("DescendantFonts").and_then(|fonts| fonts.iter::<Dict<'_>>().next());
+    let described = descendant.as_ref().unwrap_or(dict);
+    let descriptor = described.get::<Dict<'_>>("FontDescriptor").unwrap_or_default();
+    let streams = [
+        dict.get::<Stream<'_>>("ToUnicode"),
+        dict.get::<Stream<'_>>("Encoding"),
+        described.get::<Stream<'_>>("CIDToGIDMap"),
+        descriptor.get::<Stream<'_>>("FontFile"),
+        descriptor.get::<Stream<'_>>("FontFile2"),
+        descriptor.get::<Stream<'_>>("FontFile3"),
+    ];
+    streams.iter().flatten().all(|stream| budget.admit(stream).is_ok())
+        && expanded_widths(described, "W", 1) <= MAX_WIDTHS
+        && expanded_widths(described, "W2", 3) <= MAX_WIDTHS
+}
+
+/// How many codes a width array covers: `c [w …]` or `first last w` (with `values` numbers per width).
+fn expanded_widths(dict: &Dict<'_>, key: &str, values: usize) -> u64 {
+    let Some(array) = dict.get::<Array<'_>>(key) else { return 0 };
+    let mut items = array.iter::<Object<'_>>();
+    let mut covered = 0u64;
+    while let Some(first) = items.next() {
+        match (first, items.next()) {
+            (_, Some(Object::Array(widths))) => covered += widths.data().len() as u64 / 2,
+            (Object::Number(first), Some(Object::Number(last))) => {
+                covered = covered.saturating_add((last.as_f64() - first.as_f64()).clamp(0.0, 1e18) as u64);
+                items.by_ref().take(values).for_each(drop);
+            }
+            _ => break,
+        }
+        if covered > MAX_WIDTHS {
+            break;
+        }
+    }
+    covered
+}

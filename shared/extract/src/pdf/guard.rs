@@ -1,0 +1,301 @@
+//! What stands between hostile bytes and the parsers: time, decompressed size, nesting.
+//!
+//! The parser decodes object streams, cross-reference streams and fonts without a limit of its own, so those are
+//! measured before it sees them; content streams are decoded here and nowhere else.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
+
+use flate2::{Decompress, FlushDecompress, Status};
+use hayro_syntax::Filter;
+use hayro_syntax::object::{Dict, Object, Stream};
+
+use crate::{ExtractError, Limits};
+
+/// One deflated byte yields at most this many (258 bytes for two bits, RFC 1951).
+const DEFLATE_RATIO: u64 = 1032;
+/// One LZW code of at least nine bits yields at most the table's 4,096 bytes.
+const LZW_RATIO: u64 = 3700;
+/// One run-length pair yields at most 128 bytes.
+const RUN_RATIO: u64 = 64;
+
+/// Why a stream was not decoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Refused {
+    /// It is damaged, or made for something else than text.
+    Undecodable,
+    /// It would inflate beyond its limit.
+    TooLarge,
+}
+
+/// A stream's content.
+pub(super) struct Decoded {
+    pub(super) bytes: Vec<u8>,
+    /// The stream broke off or was corrupt behind these bytes.
+    pub(super) damaged: bool,
+}
+
+/// What a document may still use. Not shared between threads.
+pub(super) struct Budget {
+    deadline: Instant,
+    left_bytes: Cell<u64>,
+    per_stream_bytes: u64,
+    counted: RefCell<HashSet<usize>>,
+    expired: Cell<bool>,
+}
+
+impl Budget {
+    pub(super) fn new(limits: &Limits) -> Self {
+        Self {
+            deadline: Instant::now() + Duration::from_secs(limits.max_seconds.into()),
+            left_bytes: Cell::new(limits.max_decompressed_bytes),
+            per_stream_bytes: limits.max_content_bytes,
+            counted: RefCell::default(),
+            expired: Cell::new(false),
+        }
+    }
+
+    /// Whether time is up. Once it is, it stays so: the document fails as a whole, because a result that depends on the
+    /// clock would not be one (I-12).
+    pub(super) fn expired(&self) -> bool {
+        if !self.expired.get() && Instant::now() >= self.deadline {
+            self.expired.set(true);
+        }
+        self.expired.get()
+    }
+
+    /// Decodes a stream of text or operators, counting its bytes once per document.
+    pub(super) fn decode(&self, stream: &Stream<'_>) -> Result<Decoded, Refused> {
+        let raw = stream.raw_data();
+        let limit = self.per_stream_bytes.min(self.left_bytes.get());
+        let filters = stream.filters();
+        let decoded = if is_deflate_only(stream, &filters) {
+            let mut decoded = Decoded { bytes: raw.into_owned(), damaged: false };
+            for _ in 0..filters.len() {
+                let next = inflate(&decoded.bytes, limit)?;
+                decoded = Decoded { damaged: decoded.damaged || next.damaged, ..next };
+            }
+            decoded
+        } else {
+            self.measure(stream)?;
+            let bytes = stream.decoded_data().map_err(|_| Refused::Undecodable)?.into_owned();
+            Decoded { bytes, damaged: false }
+        };
+        self.count(stream, decoded.bytes.len() as u64)?;
+        Ok(decoded)
+    }
+
+    /// Whether the parser may decode the stream by itself.
+    pub(super) fn admit(&self, stream: &Stream<'_>) -> Result<(), Refused> {
+        let size = self.measure(stream)?;
+        self.count(stream, size)
+    }
+
+    fn measure(&self, stream: &Stream<'_>) -> Result<u64, Refused> {
+        let limit = self.per_stream_bytes.min(self.left_bytes.get());
+        let raw = stream.raw_data();
+        let filters = stream.filters();
+        if let [Filter::FlateDecode] = filters.as_slice() {
+            return inflated_size(&raw, limit);
+        }
+        let ratio = filters.iter().fold(1u64, |ratio, filter| ratio.saturating_mul(worst_ratio(*filter)));
+        let size = (raw.len() as u64).saturating_mul(ratio);
+        if size <= limit {
+            return Ok(raw.len() as u64);
+        }
+        // Rare filters with a large stream: decode what can be decoded here, refuse what cannot be bounded.
+        match filters.as_slice() {
+            [Filter::Ascii85Decode | Filter::AsciiHexDecode, Filter::FlateDecode] => {
+                if (raw.len() as u64) < limit / 32 { Ok(raw.len() as u64) } else { Err(Refused::TooLarge) }
+            }
+            [Filter::LzwDecode] if (raw.len() as u64) < limit / 64 => Ok(raw.len() as u64),
+            _ => Err(Refused::TooLarge),
+        }
+    }
+
+    fn count(&self, stream: &Stream<'_>, size: u64) -> Result<(), Refused> {
+        // A stream is the same one when its dictionary lies at the same place in memory.
+        if !self.counted.borrow_mut().insert(stream.dict().data().as_ptr() as usize) {
+            return Ok(());
+        }
+        let left = self.left_bytes.get().checked_sub(size).ok_or(Refused::TooLarge)?;
+        self.left_bytes.set(left);
+        Ok(())
+    }
+}
+
+fn worst_ratio(filter: Filter) -> u64 {
+    match filter {
+        Filter::FlateDecode => DEFLATE_RATIO,
+        Filter::LzwDecode => LZW_RATIO,
+        Filter::RunLengthDecode => RUN_RATIO,
+        Filter::Ascii85Decode => 4,
+        _ => 1,
+    }
+}
+
+/// Deflate without predictors, the filter of nearly every content stream. Parameters are looked at only for their
+/// presence: content streams with a predictor are legal but hardly exist.
+fn is_deflate_only(stream: &Stream<'_>, filters: &[Filter]) -> bool {
+    let dict: &Dict<'_> = stream.dict();
+    let external = matches!(dict.get::<Object<'_>>("F"), Some(Object::String(_) | Object::Dict(_)));
+    !external
+        && !dict.contains_key("DecodeParms")
+        && !dict.contains_key("DP")
+        && filters.iter().all(|filter| *filter == Filter::FlateDecode)
+        && filters.len() <= 4
+}
+
+/// Inflates zlib or raw deflate data up to `limit` bytes; checksums are ignored, damage ends the data.
+pub(super) fn inflate(data: &[u8], limit: u64) -> Result<Decoded, Refused> {
+    let mut bytes = Vec::with_capacity(data.len().saturating_mul(4).min(1 << 20));
+    let damaged = inflate_into(data, limit, |chunk| bytes.extend_from_slice(chunk))?;
+    if bytes.is_empty() && damaged { Err(Refused::Undecodable) } else { Ok(Decoded { bytes, damaged }) }
+}
+
+/// The size of the inflated data; damaged data counts as far as it goes.
+pub(super) fn inflated_size(data: &[u8], limit: u64) -> Result<u64, Refused> {
+    let mut size = 0u64;
+    inflate_into(data, limit, |chunk| size += chunk.len() as u64)?;
+    Ok(size)
+}
+
+fn inflate_into(data: &[u8], limit: u64, mut take: impl FnMut(&[u8])) -> Result<bool, Refused> {
+    let body = without_zlib_header(data);
+    let mut inflater = Decompress::new(false);
+    let mut chunk = vec![0u8; 32 << 10];
+    loop {
+        let (before_in, before_out) = (inflater.total_in(), inflater.total_out());
+        let rest = body.get(before_in as usize..).unwrap_or_default();
+        let status = inflater.decompress(rest, &mut chunk, FlushDecompress::None);
+        let produced = (inflater.total_out() - before_out) as usize;
+        if inflater.total_out() > limit {
+            return Err(Refused::TooLarge);
+        }
+        take(chunk.get(..produced).unwrap_or_default());
+        match status {
+            Ok(Status::StreamEnd) => return Ok(false),
+            Ok(_) if produced > 0 || inflater.total_in() > before_in => {}
+            Ok(_) | Err(_) => return Ok(true),
+        }
+    }
+}
+
+/// RFC 1950: method 8, header divisible by 31, no preset dictionary.
+fn without_zlib_header(data: &[u8]) -> &[u8] {
+    match data {
+        [cmf, flags, rest @ ..]
+            if cmf & 0x0f == 8 && (u16::from(*cmf) << 8 | u16::from(*flags)) % 31 == 0 && flags & 0x20 == 0 =>
+        {
+            rest
+        }
+        _ => data,
+    }
+}
+
+/// Checks what can be checked before any parser sees the bytes, and returns them from the header on.
+pub(super) fn admit_file<'b>(bytes: &'b [u8], limits: &Limits) -> Result<&'b [u8], ExtractError> {
+    if bytes.is_empty() {
+        return Err(ExtractError::new("input.empty", "the file is empty", "check that the file was copied completely"));
+    }
+    if bytes.len() as u64 > limits.max_bytes {
+        return Err(ExtractError::new(
+            "limits.bytes",
+            format!("the file has {} bytes, more than the limit of {}", bytes.len(), limits.max_bytes),
+            "raise the limit or split the file",
+        ));
+    }
+    let start = find(bytes.get(..bytes.len().min(1024 + 5)).unwrap_or_default(), b"%PDF-").ok_or_else(not_a_pdf)?;
+    let body = bytes.get(start..).unwrap_or_default();
+    if inflates_too_far(body, limits) {
+        return Err(ExtractError::new(
+            "limits.decompressed_bytes",
+            format!("the file's object tables inflate to more than {} bytes", limits.max_decompressed_bytes),
+            "raise the limit if the file is trusted",
+        ));
+    }
+    Ok(body)
+}
+
+pub(super) fn not_a_pdf() -> ExtractError {
+    ExtractError::new(
+        "pdf.not_a_pdf",
+        "the file is not a PDF: it has no PDF header in its first 1,024 bytes",
+        "check the file's format, or give it the extension of what it is",
+    )
+}
+
+/// Object and cross-reference streams are inflated by the parser in full, so their sizes are summed here first. Small
+/// files cannot inflate beyond the limit and are not looked at. Encrypted streams cannot be measured.
+fn inflates_too_far(bytes: &[u8], limits: &Limits) -> bool {
+    let mut unmeasured = 0u64;
+    let mut measured = 0u64;
+    let mut position = 0;
+    while let Some(found) = find(bytes.get(position..).unwrap_or_default(), b"stream") {
+        let keyword = position + found;
+        position = keyword + 6;
+        if keyword >= 3 && bytes.get(keyword - 3..keyword) == Some(b"end") {
+            continue;
+        }
+        let head = bytes.get(keyword.saturating_sub(512)..keyword).unwrap_or_default();
+        let head = rfind(head, b"obj").map_or(head, |start| head.get(start..).unwrap_or_default());
+        if find(head, b"/ObjStm").is_none() && find(head, b"/XRef").is_none() {
+            continue;
+        }
+        let data = bytes.get(position..).unwrap_or_default();
+        let data = data.strip_prefix(b"\r").unwrap_or(data);
+        let data = data.strip_prefix(b"\n").unwrap_or(data);
+        let length = find(data, b"endstream").unwrap_or(data.len());
+        let data = data.get(..length).unwrap_or_default();
+        unmeasured += length as u64;
+        position += length;
+        if unmeasured.saturating_mul(DEFLATE_RATIO) < limits.max_decompressed_bytes && is_one_deflate(head) {
+            continue;
+        }
+        match nested_size(data, head, limits.max_decompressed_bytes.saturating_sub(measured)) {
+            Ok(size) => measured += size,
+            Err(_) => return true,
+        }
+    }
+    false
+}
+
+fn is_one_deflate(head: &[u8]) -> bool {
+    count_of(head, b"/FlateDecode") + count_of(head, b"/Fl ") <= 1
+}
+
+fn nested_size(data: &[u8], head: &[u8], limit: u64) -> Result<u64, Refused> {
+    let mut layers = count_of(head, b"/FlateDecode").max(1);
+    let mut current = std::borrow::Cow::Borrowed(data);
+    while layers > 1 {
+        match inflate(&current, limit) {
+            Ok(decoded) => current = decoded.bytes.into(),
+            Err(Refused::TooLarge) => return Err(Refused::TooLarge),
+            Err(Refused::Undecodable) => return Ok(0),
+        }
+        layers -= 1;
+    }
+    inflated_size(&current, limit)
+}
+
+fn count_of(haystack: &[u8], needle: &[u8]) -> usize {
+    haystack.windows(needle.len()).filter(|window| *window == needle).count()
+}
+
+pub(super) fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
+    let first = *needle.first()?;
+    let mut start = 0;
+    while let Some(offset) = haystack.get(start..)?.iter().position(|byte| *byte == first) {
+        let at = start + offset;
+        if haystack.get(at..at + needle.len())? == needle {
+            return Some(at);
+        }
+        start = at + 1;
+    }
+    None
+}
+
+fn rfind(haystack: &[u8], needle: &[u8]) -> Option<usize> {
+    haystack.windows(needle.len()).rposition(|window| window == needle)
+}

@@ -1,0 +1,215 @@
+//! From glyphs in drawing order to rows of segments: what stands on one baseline, cut where the gaps are wide.
+
+use super::interpret::{Direction, Glyph};
+
+/// A gap wider than this (in ems) ends a segment: wider than a stretched space of justified prose, narrower than the
+/// gutter between two columns.
+const SEGMENT_GAP: f32 = 0.9;
+/// Baselines closer than this (in ems) are one row.
+const SAME_BASELINE: f32 = 0.22;
+
+/// A glyph in the frame of its own line: `u` along the line, `v` across it, downwards.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Mark {
+    pub(super) text: char,
+    pub(super) u: f32,
+    pub(super) v: f32,
+    pub(super) advance: f32,
+    pub(super) size: f32,
+    pub(super) bold: bool,
+    pub(super) italic: bool,
+}
+
+impl Mark {
+    pub(super) fn of(glyph: &Glyph) -> Self {
+        let (u, v) = match glyph.direction {
+            Direction::Right => (glyph.x, glyph.y),
+            Direction::Down => (glyph.y, -glyph.x),
+            Direction::Left => (-glyph.x, -glyph.y),
+            Direction::Up => (-glyph.y, glyph.x),
+        };
+        let Glyph { text, advance, size, bold, italic, .. } = *glyph;
+        Self { text, u, v, advance, size, bold, italic }
+    }
+
+    pub(super) fn end(&self) -> f32 {
+        self.u + self.advance
+    }
+
+    pub(super) fn is_space(&self) -> bool {
+        self.text == ' '
+    }
+}
+
+/// Glyphs side by side on one baseline.
+#[derive(Debug, Clone)]
+pub(super) struct Segment {
+    /// From left to right; spaces included, but not at the ends.
+    pub(super) marks: Vec<Mark>,
+    pub(super) u0: f32,
+    pub(super) u1: f32,
+    /// The baseline of most of it.
+    pub(super) v: f32,
+    /// The largest size in it.
+    pub(super) size: f32,
+    /// In drawing order.
+    order: usize,
+}
+
+impl Segment {
+    fn new(marks: &[Mark], order: usize) -> Option<Self> {
+        let first = marks.iter().position(|mark| !mark.is_space())?;
+        let last = marks.iter().rposition(|mark| !mark.is_space())?;
+        let marks = marks.get(first..=last)?.to_vec();
+        let ink = || marks.iter().filter(|mark| !mark.is_space());
+        let u0 = ink().map(|mark| mark.u).fold(f32::INFINITY, f32::min);
+        let u1 = ink().map(Mark::end).fold(f32::NEG_INFINITY, f32::max);
+        let tallest = ink().max_by(|a, b| a.size.total_cmp(&b.size))?;
+        let (v, size) = (tallest.v, tallest.size);
+        Some(Self { u0, u1, v, size, marks, order })
+    }
+
+    fn absorb(&mut self, other: Segment) {
+        let overlaps = other.u0 < self.u1 - 0.01;
+        self.u0 = self.u0.min(other.u0);
+        self.u1 = self.u1.max(other.u1);
+        if other.size > self.size * 1.05 {
+            (self.size, self.v) = (other.size, other.v);
+        }
+        self.marks.extend(other.marks);
+        if overlaps {
+            // Stable, so that marks at one place stay in drawing order.
+            self.marks.sort_by(|a, b| a.u.total_cmp(&b.u));
+        }
+    }
+}
+
+/// The segments on one baseline, from left to right.
+#[derive(Debug, Clone)]
+pub(super) struct Row {
+    pub(super) segments: Vec<Segment>,
+    pub(super) v: f32,
+    pub(super) size: f32,
+}
+
+/// Rows from top to bottom.
+pub(super) fn rows(marks: &[Mark]) -> Vec<Row> {
+    let mut runs = runs(marks);
+    runs.sort_by(|a, b| a.v.total_cmp(&b.v).then(a.u0.total_cmp(&b.u0)).then(a.order.cmp(&b.order)));
+    let mut rows = group(runs);
+    attach_scripts(&mut rows);
+    rows.retain(|row| !row.segments.is_empty());
+    for row in &mut rows {
+        join_segments(row);
+    }
+    rows
+}
+
+/// Stretches that were drawn from left to right on one baseline without a wide gap.
+fn runs(marks: &[Mark]) -> Vec<Segment> {
+    let mut runs = Vec::new();
+    let mut start = 0;
+    for index in 1..=marks.len() {
+        let goes_on = match (marks.get(index - 1), marks.get(index)) {
+            (Some(before), Some(mark)) => continues(before, mark),
+            _ => false,
+        };
+        if !goes_on {
+            runs.extend(marks.get(start..index).and_then(|part| Segment::new(part, start)));
+            start = index;
+        }
+    }
+    runs
+}
+
+fn continues(before: &Mark, mark: &Mark) -> bool {
+    let size = before.size.max(mark.size);
+    let gap = mark.u - before.end();
+    (mark.v - before.v).abs() <= 0.02 * size
+        && gap < SEGMENT_GAP * size
+        && mark.u > before.u - 0.3 * size
+        && mark.size < before.size * 1.4
+        && before.size < mark.size * 1.4
+}
+
+fn group(runs: Vec<Segment>) -> Vec<Row> {
+    let mut rows: Vec<Row> = Vec::new();
+    for run in runs {
+        // Runs come by baseline, so only the last few rows can be near enough.
+        let near = rows.iter_mut().rev().take(3).find(|row| {
+            let size = row.size.min(run.size).max(0.6 * row.size.max(run.size));
+            (run.v - row.v).abs() <= SAME_BASELINE * size
+        });
+        match near {
+            Some(row) => {
+                if run.size > row.size {
+                    row.size = run.size;
+                }
+                row.segments.push(run);
+            }
+            None => rows.push(Row { v: run.v, size: run.size, segments: vec![run] }),
+        }
+    }
+    for row in &mut rows {
+        row.segments.sort_by(|a, b| a.u0.total_cmp(&b.u0).then(a.order.cmp(&b.order)));
+    }
+    rows
+}
+
+/// Moves superscripts and subscripts into the row of the text they stand at.
+fn attach_scripts(rows: &mut [Row]) {
+    for index in 0..rows.len() {
+        let mut kept = Vec::new();
+        for segment in std::mem::take(&mut rows[index].segments) {
+            match host_of(&segment, index, rows) {
+                Some(host) => insert(&mut rows[host], segment),
+                None => kept.push(segment),
+            }
+        }
+        // What was attached to this row meanwhile cannot be: hosts are larger than what they take in.
+        rows[index].segments = kept;
+    }
+}
+
+fn host_of(segment: &Segment, index: usize, rows: &[Row]) -> Option<usize> {
+    let after = (index + 1..rows.len()).take(4);
+    let before = (0..index).rev().take(4);
+    after.chain(before).find(|other| {
+        rows.get(*other).is_some_and(|row| row.segments.iter().any(|host| is_script(segment, host)))
+    })
+}
+
+fn is_script(script: &Segment, host: &Segment) -> bool {
+    let raised = host.v - script.v;
+    let gap = (script.u0 - host.u1).max(host.u0 - script.u1);
+    script.size <= 0.85 * host.size
+        && raised <= 0.7 * host.size
+        && raised >= -0.35 * host.size
+        && gap <= 0.35 * host.size
+        && script.marks.len() <= 24
+        && (gap >= -0.2 * host.size || touches_a_gap(script, host))
+}
+
+/// Whether the script stands where the host leaves room, rather than across its letters.
+fn touches_a_gap(script: &Segment, host: &Segment) -> bool {
+    let crossed = host.marks.iter().filter(|mark| {
+        !mark.is_space() && mark.end().min(script.u1) - mark.u.max(script.u0) > 0.5 * mark.advance.min(script.u1 - script.u0)
+    });
+    crossed.count() == 0
+}
+
+fn insert(row: &mut Row, segment: Segment) {
+    let at = row.segments.partition_point(|other| other.u0 <= segment.u0);
+    row.segments.insert(at, segment);
+}
+
+fn join_segments(row: &mut Row) {
+    let mut joined: Vec<Segment> = Vec::new();
+    for segment in std::mem::take(&mut row.segments) {
+        match joined.last_mut() {
+            Some(last) if segment.u0 - last.u1 < SEGMENT_GAP * last.size.max(segment.size) => last.absorb(segment),
+            _ => joined.push(segment),
+        }
+    }
+    row.segments = joined;
+}

@@ -1,0 +1,158 @@
+//! From the marks of a line to its text, words and styles.
+
+use stemma_document::{Pt, StyleRun, Word};
+
+use super::rows::{Mark, Segment};
+
+/// A gap wider than this (in ems) separates words where no space is drawn.
+const WORD_GAP: f32 = 0.17;
+/// The same character within this distance (in ems) is drawn twice to look bold.
+const SAME_PLACE: f32 = 0.12;
+
+/// The text of a line being built. Coordinates are along the line.
+#[derive(Default)]
+pub(super) struct Text {
+    pub(super) text: String,
+    pub(super) words: Vec<Word>,
+    pub(super) runs: Vec<StyleRun>,
+}
+
+/// The text of segments that form one line.
+pub(super) fn text_of(segments: &[Segment]) -> Text {
+    let mut out = Text::default();
+    for segment in segments {
+        let marks = without_doubles(&segment.marks);
+        let gap = word_gap(&marks);
+        for word in split(&marks, gap) {
+            out.push(word);
+        }
+    }
+    out
+}
+
+impl Text {
+    fn push(&mut self, marks: &[Mark]) {
+        let letters = || marks.iter().filter(|mark| !mark.is_space() && mark.text != '\u{ad}');
+        let Some(first) = letters().next() else { return };
+        if !self.text.is_empty() {
+            self.text.push(' ');
+        }
+        let start = length(&self.text);
+        let (mut u0, mut u1) = (first.u, first.end());
+        for mark in letters() {
+            self.style(mark);
+            self.text.push(mark.text);
+            (u0, u1) = (u0.min(mark.u), u1.max(mark.end()));
+            if let Some(run) = self.runs.last_mut() {
+                run.end = length(&self.text);
+            }
+        }
+        self.words.push(Word { start, end: length(&self.text), x0: Pt::new(u0), x1: Pt::new(u1) });
+    }
+
+    /// Opens a new run unless the last one has the mark's style; a space belongs to the run before it.
+    fn style(&mut self, mark: &Mark) {
+        let style = StyleRun { end: length(&self.text), size: Pt::new(mark.size), bold: mark.bold, italic: mark.italic };
+        match self.runs.last_mut() {
+            Some(run) if (run.size, run.bold, run.italic) == (style.size, style.bold, style.italic) => {}
+            Some(run) => {
+                run.end = style.end;
+                self.runs.push(style);
+            }
+            None => self.runs.push(style),
+        }
+    }
+}
+
+fn length(text: &str) -> u32 {
+    u32::try_from(text.len()).unwrap_or(u32::MAX)
+}
+
+/// Drops characters that are drawn a second time at the same place.
+fn without_doubles(marks: &[Mark]) -> Vec<Mark> {
+    let mut kept: Vec<Mark> = Vec::with_capacity(marks.len());
+    for mark in marks {
+        let doubled = kept.iter().rev().take(3).any(|other| {
+            other.text == mark.text
+                && (other.u - mark.u).abs() <= SAME_PLACE * mark.size
+                && (other.v - mark.v).abs() <= SAME_PLACE * mark.size
+                && !mark.is_space()
+        });
+        if !doubled {
+            kept.push(*mark);
+        }
+    }
+    kept
+}
+
+/// The gap that separates words in this segment. Letter-spaced text has wide gaps everywhere: there a word ends at a
+/// gap clearly wider than the usual one.
+fn word_gap(marks: &[Mark]) -> WordGap {
+    let mut gaps: Vec<f32> = gaps(marks).map(|(gap, _)| gap).collect();
+    let letters = gaps.len() + 1;
+    gaps.sort_by(f32::total_cmp);
+    let median = gaps.get(gaps.len() / 2).copied().unwrap_or(0.0);
+    if letters >= 4 && median > 0.1 && letter_words(marks) * 10 >= letters * 7 {
+        // Every letter stands alone: a heading in spaced letters, whether spaced by gaps or by drawn spaces.
+        return WordGap { gap: median * 1.6 + 0.05, spaces_count: false };
+    }
+    if letters >= 6 && median > 0.06 {
+        return WordGap { gap: median + WORD_GAP, spaces_count: true };
+    }
+    WordGap { gap: WORD_GAP, spaces_count: true }
+}
+
+#[derive(Clone, Copy)]
+struct WordGap {
+    /// In ems.
+    gap: f32,
+    /// Whether a drawn space separates words.
+    spaces_count: bool,
+}
+
+/// Gaps between neighbors, spaces left out, in ems, with the index of the mark behind each.
+fn gaps(marks: &[Mark]) -> impl Iterator<Item = (f32, usize)> {
+    let ink: Vec<usize> = (0..marks.len()).filter(|index| marks.get(*index).is_some_and(|m| !m.is_space())).collect();
+    ink.windows(2)
+        .filter_map(|pair| {
+            let (before, mark) = (marks.get(*pair.first()?)?, marks.get(*pair.last()?)?);
+            Some(((mark.u - before.end()) / before.size.max(mark.size).max(0.01), *pair.last()?))
+        })
+        .collect::<Vec<_>>()
+        .into_iter()
+}
+
+/// How many letters have a gap or a drawn space on their right that would make them words of their own.
+fn letter_words(marks: &[Mark]) -> usize {
+    let alphabetic = marks.iter().filter(|mark| mark.text.is_alphabetic()).count();
+    let ink = marks.iter().filter(|mark| !mark.is_space()).count();
+    if alphabetic * 10 < ink * 8 {
+        return 0;
+    }
+    gaps(marks).filter(|(gap, _)| (0.1..1.0).contains(gap)).count() + 1
+}
+
+fn split(marks: &[Mark], limit: WordGap) -> Vec<&[Mark]> {
+    let mut words = Vec::new();
+    let mut start = 0;
+    let mut before: Option<&Mark> = None;
+    let mut spaced = false;
+    for (index, mark) in marks.iter().enumerate() {
+        if mark.is_space() {
+            spaced = true;
+            continue;
+        }
+        let apart = before.is_some_and(|before| {
+            let size = before.size.max(mark.size).max(0.01);
+            mark.u - before.end() > limit.gap * size
+        });
+        if before.is_some() && (apart || spaced && limit.spaces_count) {
+            words.extend(marks.get(start..index));
+            start = index;
+        }
+        spaced = false;
+        before = Some(mark);
+    }
+    words.extend(marks.get(start..));
+    words
+}
