@@ -1,1 +1,45 @@
-//! Generated filings whose truth is known by construction.
+//! Generated filings whose truth is known by construction: fixtures for tests and benchmarks.
+//!
+//! A [`Spec`] names a kind of document, a size, a seed and what the document offers about its own structure;
+//! [`generate`] makes the PDF, its section truth, the text of each page, the facts on its cover and questions whose
+//! answer stands on one page. Everything depends on the specification alone. [`markdown`] and [`plain_text`] do the
+//! same for text; [`typeset`] lays out a [`Manuscript`] with a text of its own.
+//!
+//! The documents copy habits of real filings that make structure hard to find: a back-link "Table of Contents" on every
+//! page, printed numbers that drift away from physical pages, several Items on a page, combined and by-reference Items,
+//! titles that wrap, mentions that look like headings. They contain no words of any real filing.
+//!
+//! It refuses to write damaged files (tests damage the bytes themselves) and to draw anything but text.
+//!
+//! ```
+//! use stemma_filings::{Encryption, Kind, Spec, generate};
+//! let spec = Spec { encryption: Some(Encryption::EmptyUserRc4), pages: 8, ..Spec::of(Kind::EarningsRelease, 1) };
+//! assert_eq!(generate(&spec), generate(&spec));
+//! ```
+
+mod assemble;
+mod contents;
+mod encrypt;
+mod fonts;
+mod kinds;
+mod manuscript;
+mod pdf;
+mod plan;
+mod random;
+mod spec;
+mod text;
+mod truth;
+mod typeset;
+mod words;
+
+pub use assemble::typeset;
+pub use fonts::{Face, Family};
+pub use manuscript::{Block, Foot, Heading, Look, Manuscript, Numbering, Prose, Style, Table};
+pub use spec::{Contents, Edit, Encryption, Kind, Spec};
+pub use text::{TextKind, TextNode, TextTruth, markdown, plain_text};
+pub use truth::{Answer, Facts, Filing, Truth, TruthNode, TruthReference};
+
+/// Generates the filing of a specification: pure, the same bytes every time.
+pub fn generate(spec: &Spec) -> Filing {
+    typeset(&kinds::manuscript(spec), spec)
+}

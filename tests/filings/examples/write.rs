@@ -1,0 +1,127 @@
+//! Writes generated filings with their truth:
+//! `cargo run -p stemma-filings --example write -- OUT_DIR [--count N] [--pages P] [--seed S] [--kind NAME|all]
+//! [--contents MODE|mixed] [--encryption none|rc4|aes|mixed] [--labels]`.
+//!
+//! Per document: `NAME.pdf`, `NAME.json` (structure, for the scoring tool), `NAME.txt` (pages, separated by form feeds)
+//! and `NAME.facts.json` (cover facts, questions, references). `--pdf-only` writes the first two.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use serde_json::{Value, json};
+use stemma_filings::{Contents, Encryption, Filing, Kind, Spec, generate};
+
+/// What to write.
+struct Order {
+    out: PathBuf,
+    count: u64,
+    pages: u32,
+    seed: u64,
+    kinds: Vec<Kind>,
+    contents: Vec<Contents>,
+    encryption: String,
+    labels: bool,
+    pdf_only: bool,
+}
+
+fn main() -> ExitCode {
+    let written = order(std::env::args().skip(1).collect()).and_then(|order| write(&order).map_err(|e| e.to_string()));
+    match written {
+        Ok((documents, bytes)) => {
+            println!("{documents} documents, {bytes} bytes of PDF");
+            ExitCode::SUCCESS
+        }
+        Err(message) => {
+            eprintln!("{message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn order(words: Vec<String>) -> Result<Order, String> {
+    let mut order = Order {
+        out: PathBuf::new(),
+        count: 1,
+        pages: 20,
+        seed: 0,
+        kinds: Kind::ALL.into(),
+        contents: Contents::ALL.into(),
+        encryption: "none".into(),
+        labels: false,
+        pdf_only: false,
+    };
+    let mut words = words.into_iter();
+    while let Some(word) = words.next() {
+        if !word.starts_with("--") {
+            order.out = word.into();
+            continue;
+        }
+        match word.as_str() {
+            "--labels" => order.labels = true,
+            "--pdf-only" => order.pdf_only = true,
+            _ => option(&mut order, &word, &words.next().ok_or(format!("{word} needs a value"))?)?,
+        }
+    }
+    if order.out.as_os_str().is_empty() { Err("name a folder to write into".into()) } else { Ok(order) }
+}
+
+fn option(order: &mut Order, word: &str, value: &str) -> Result<(), String> {
+    let wrong = || format!("{word} cannot be {value}");
+    match word {
+        "--count" => order.count = value.parse().map_err(|_| wrong())?,
+        "--pages" => order.pages = value.parse().map_err(|_| wrong())?,
+        "--seed" => order.seed = value.parse().map_err(|_| wrong())?,
+        "--kind" if value != "all" => order.kinds = vec![Kind::named(value).ok_or_else(wrong)?],
+        "--contents" if value != "mixed" => order.contents = vec![Contents::named(value).ok_or_else(wrong)?],
+        "--encryption" => order.encryption = value.to_owned(),
+        "--kind" | "--contents" => {}
+        _ => return Err(format!("unknown option {word}")),
+    }
+    Ok(())
+}
+
+/// Writes `count` documents, going round the kinds and the ways to offer contents.
+fn write(order: &Order) -> std::io::Result<(u64, usize)> {
+    std::fs::create_dir_all(&order.out)?;
+    let mut bytes = 0;
+    for n in 0..order.count {
+        let seed = order.seed + n;
+        let kind = order.kinds[n as usize % order.kinds.len()];
+        let contents = order.contents[n as usize / order.kinds.len() % order.contents.len()];
+        let encryption = match (order.encryption.as_str(), n % 4) {
+            ("rc4", _) | ("mixed", 1) => Some(Encryption::EmptyUserRc4),
+            ("aes", _) | ("mixed", 3) => Some(Encryption::EmptyUserAes256),
+            _ => None,
+        };
+        let spec = Spec { pages: order.pages, contents, encryption, labels: order.labels, ..Spec::of(kind, seed) };
+        let filing = generate(&spec);
+        bytes += filing.pdf.len();
+        save(order, &format!("{}-{seed:05}-{}", kind.name(), contents.name()), &filing)?;
+    }
+    Ok((order.count, bytes))
+}
+
+fn save(order: &Order, name: &str, filing: &Filing) -> std::io::Result<()> {
+    let path = |suffix: &str| order.out.join(format!("{name}.{suffix}"));
+    std::fs::write(path("pdf"), &filing.pdf)?;
+    std::fs::write(path("json"), format!("{:#}\n", filing.truth.to_json(name)))?;
+    if order.pdf_only {
+        return Ok(());
+    }
+    std::fs::write(path("txt"), filing.page_texts.join("\u{c}"))?;
+    let answers: Vec<Value> = filing
+        .answers
+        .iter()
+        .map(|a| json!({"question": a.question, "answer": a.answer, "page": a.page, "node": a.node}))
+        .collect();
+    let references: Vec<Value> = filing
+        .truth
+        .references
+        .iter()
+        .map(|r| json!({"text": r.text, "page": r.page, "target": r.target}))
+        .collect();
+    let facts = json!({
+        "facts": filing.facts.to_json(), "answers": answers, "references": references, "printed": filing.truth.printed,
+    });
+    std::fs::write(path("facts.json"), format!("{facts:#}\n"))
+}

@@ -1,0 +1,217 @@
+//! From a manuscript to a filing: cover, contents, body, running heads and feet, edits; then bytes and truth.
+
+use std::collections::BTreeMap;
+
+use crate::contents::{Entry, contents_pages};
+use crate::fonts::{self, Face, Family};
+use crate::manuscript::{Foot, Look, Manuscript, Numbering};
+use crate::pdf::{self, Options};
+use crate::random::Rng;
+use crate::typeset::{Composed, Role, SetLine, SetLink, SetPage, Span, compose, fold};
+use crate::{Contents, Edit, Filing, Spec, Truth, words};
+
+/// Typesets a manuscript; of `spec` everything but kind and pages counts.
+pub fn typeset(manuscript: &Manuscript, spec: &Spec) -> Filing {
+    let look = &manuscript.look;
+    let mut done = join(manuscript, spec);
+    for (n, edit) in spec.edits.iter().enumerate() {
+        apply(edit, &mut done, look, &mut Rng::new(spec.seed.wrapping_add(n as u64), "edit"));
+    }
+    if let Some(page) = spec.scanned_page.and_then(|page| done.pages.get_mut((page as usize).wrapping_sub(1))) {
+        page.lines.clear();
+        page.scanned = true;
+    }
+    let options = Options {
+        title: &manuscript.title,
+        page_size: look.page,
+        outline: spec.contents == Contents::Outline,
+        labels: spec.labels,
+        encryption: spec.encryption.as_ref(),
+        seed: spec.seed,
+        chinese: look.family == Family::Song,
+    };
+    let pdf = pdf::write(&done.pages, &done.nodes, &options);
+    finish(done, pdf, manuscript)
+}
+
+/// Cover, contents and body as one run of pages, with their running heads and feet.
+fn join(manuscript: &Manuscript, spec: &Spec) -> Composed {
+    let look = &manuscript.look;
+    let cover = compose(&manuscript.cover, look, Numbering::None);
+    let mut done = compose(&manuscript.body, look, Numbering::Arabic(1));
+    let title = look.contents_title.filter(|_| spec.contents != Contents::Nothing);
+    let mut contents = Vec::new();
+    if let Some(title) = title {
+        let count = contents_pages(&entries(&done, look, 0), look, spec.contents, title).len();
+        let entries = entries(&done, look, cover.pages.len() + count);
+        contents = contents_pages(&entries, look, spec.contents, title);
+    }
+    let first = cover.pages.len() + contents.len();
+    let back = (look.back_link && !contents.is_empty()).then_some(cover.pages.len());
+    for page in &mut done.pages {
+        furnish(page, look, back, manuscript.facts.issuer.as_deref());
+    }
+    contents.iter_mut().for_each(|page| furnish(page, look, None, None));
+    let mut pages = cover.pages;
+    pages.append(&mut contents);
+    pages.append(&mut done.pages);
+    done.pages = pages;
+    shift(&mut done, first as u32);
+    done
+}
+
+/// The contents entries when `before` pages come before the body.
+fn entries(body: &Composed, look: &Look, before: usize) -> Vec<Entry> {
+    let mut entries = Vec::new();
+    for (n, node) in body.nodes.iter().enumerate().filter(|(_, node)| node.level <= look.contents_levels) {
+        let page = node.page as usize;
+        let followed = body.nodes.get(n + 1).is_some_and(|next| next.level > 1 && next.page == node.page);
+        let bare = look.bare_parts && node.level == 1 && followed;
+        entries.push(Entry {
+            text: body.listed[n].clone(),
+            level: node.level,
+            label: body.pages[page].numbering.printed().filter(|_| !bare),
+            target: (page + before, node.baseline as f32 / 100.0 - look.size * 1.5),
+        });
+    }
+    entries
+}
+
+/// Moves every place `by` pages back.
+fn shift(done: &mut Composed, by: u32) {
+    done.nodes.iter_mut().for_each(|node| node.page += by);
+    done.references.iter_mut().for_each(|(reference, _)| reference.page += by);
+    done.answers.iter_mut().for_each(|answer| answer.page += by);
+}
+
+/// Adds running head, back-link and page number.
+fn furnish(page: &mut SetPage, look: &Look, back: Option<usize>, issuer: Option<&str>) {
+    let size = look.size - 1.0;
+    let font = fonts::index(look.family, Face::Regular);
+    let y = look.margin * 0.55;
+    let mut top = Vec::new();
+    if let Some(target) = back {
+        let text = "Table of Contents".to_owned();
+        let right = look.margin + fonts::width(&text, font, size);
+        page.links.insert(0, SetLink { rect: [look.margin, y - size, right, y + 2.0], page: target, y: 0.0 });
+        top.push(Span { x: look.margin, text, font, size });
+    }
+    if look.running_head && !page.head.is_empty() {
+        let x = look.page.0 - look.margin - fonts::width(&page.head, font, size);
+        top.push(Span { x, text: page.head.clone(), font, size });
+    }
+    if !top.is_empty() {
+        page.lines.insert(0, SetLine { y, role: Role::Fixed, spans: top });
+    }
+    if let Some(label) = page.numbering.printed() {
+        page.lines.push(foot(&label, page.numbering, look, issuer));
+    }
+}
+
+fn foot(label: &str, numbering: Numbering, look: &Look, issuer: Option<&str>) -> SetLine {
+    let size = look.size - 1.0;
+    let font = fonts::index(look.family, Face::Regular);
+    let text = match (look.foot, issuer) {
+        (Foot::Page, _) => format!("Page {label}"),
+        (Foot::Dashes, _) => format!("- {label} -"),
+        (Foot::Named, Some(issuer)) => format!("{label} | {issuer}"),
+        _ => label.to_owned(),
+    };
+    let slack = look.page.0 - fonts::width(&text, font, size);
+    let right = matches!(numbering, Numbering::Arabic(n) | Numbering::Prefixed(_, n) if n % 2 == 1);
+    let x = match look.foot {
+        Foot::Outer if right => slack - look.margin,
+        Foot::Outer => look.margin,
+        _ => slack / 2.0,
+    };
+    let y = look.page.1 - look.margin * 0.45;
+    SetLine { y, role: Role::Fixed, spans: vec![Span { x, text, font, size }] }
+}
+
+fn apply(edit: &Edit, done: &mut Composed, look: &Look, rng: &mut Rng) {
+    match edit {
+        Edit::InsertFront => insert_front(done, look),
+        Edit::ChangePage { page, revision } => {
+            for _ in 0..*revision {
+                rng.bits();
+            }
+            if let Some(page) = done.pages.get_mut((*page as usize).wrapping_sub(1)) {
+                change(page, look, *revision, rng);
+            }
+        }
+    }
+}
+
+fn insert_front(done: &mut Composed, look: &Look) {
+    let note = if look.family == Family::Song {
+        "本页为更正说明,其余内容不变。"
+    } else {
+        "Explanatory note: this copy was furnished again with a transmittal page."
+    };
+    let blocks = [crate::Block::Prose(note.to_owned().into())];
+    let front = compose(&blocks, look, Numbering::None).pages;
+    let by = front.len();
+    done.pages.iter_mut().flat_map(|page| &mut page.links).for_each(|link| link.page += by);
+    done.pages.splice(0..0, front);
+    shift(done, by as u32);
+}
+
+/// Rewords the longest line of prose of a page; where there is none, adds a line below the text.
+fn change(page: &mut SetPage, look: &Look, revision: u32, rng: &mut Rng) {
+    let font = fonts::index(look.family, Face::Regular);
+    let (mut words, blank) = match look.family {
+        Family::Song => (words::chinese_sentence(rng, "修订"), ""),
+        _ => (format!("As revised ({revision}), {}", words::sentence(rng, "the matters above")), " "),
+    };
+    let longest = page.lines.iter_mut().filter(|line| line.role == Role::Prose).max_by_key(|line| line.text().len());
+    match longest.and_then(|line| line.spans.first_mut()) {
+        Some(span) => {
+            let room = fonts::width(&span.text, span.font, span.size).max(90.0);
+            words.push_str(blank);
+            let end = fold(&words, span.font, span.size, room).first().map_or(0, |range| range.1);
+            span.text = words[..end].to_owned();
+        }
+        None => {
+            let span = Span { x: look.margin, text: format!("Revision {revision}"), font, size: look.size };
+            let line = SetLine { y: look.page.1 - look.margin * 0.8, role: Role::Fixed, spans: vec![span] };
+            page.lines.push(line);
+        }
+    }
+}
+
+fn finish(done: Composed, pdf: Vec<u8>, manuscript: &Manuscript) -> Filing {
+    let by_key: BTreeMap<&str, usize> =
+        done.keys.iter().enumerate().filter_map(|(n, key)| key.as_deref().map(|key| (key, n))).collect();
+    // Places were counted from 0 during layout.
+    let one_based = |mut node: crate::TruthNode| {
+        node.page += 1;
+        node
+    };
+    let references = done
+        .references
+        .iter()
+        .map(|(reference, key)| crate::TruthReference {
+            page: reference.page + 1,
+            target: by_key.get(key.as_str()).copied(),
+            ..reference.clone()
+        })
+        .collect();
+    let answers = done.answers.into_iter().map(|mut answer| {
+        answer.page += 1;
+        answer
+    });
+    let text = |page: &SetPage| page.lines.iter().map(SetLine::text).collect::<Vec<_>>().join("\n");
+    let truth = Truth {
+        pages: done.pages.len() as u32,
+        printed: done.pages.iter().map(|page| page.numbering.printed()).collect(),
+        references,
+        nodes: done.nodes.into_iter().map(one_based).collect(),
+    };
+    Filing {
+        pdf,
+        truth,
+        facts: manuscript.facts.clone(),
+        answers: answers.collect(),
+        page_texts: done.pages.iter().map(text).collect(),
+    }
+}

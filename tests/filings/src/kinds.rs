@@ -1,0 +1,179 @@
+//! The sorts of documents, and what they have in common.
+
+mod agreement;
+mod annual;
+mod chinese;
+mod manual;
+mod paper;
+mod quarterly;
+mod release;
+mod statements;
+
+use crate::fonts::{Face, Family};
+use crate::manuscript::{Block, Foot, Heading, Look, Manuscript, Style};
+use crate::plan::Section;
+use crate::random::Rng;
+use crate::words::{self, Titles};
+use crate::{Facts, Kind, Spec};
+
+/// The manuscript of a specification.
+pub(crate) fn manuscript(spec: &Spec) -> Manuscript {
+    match spec.kind {
+        Kind::TenK => annual::manuscript(spec),
+        Kind::TenQ => quarterly::manuscript(spec),
+        Kind::EightKWithAgreement => agreement::manuscript(spec),
+        Kind::Manual => manual::manuscript(spec),
+        Kind::ChineseReport => chinese::manuscript(spec),
+        Kind::TwoColumnPaper => paper::manuscript(spec),
+        Kind::EarningsRelease => release::manuscript(spec),
+    }
+}
+
+/// Typography of an English filing.
+fn look(rng: &mut Rng) -> Look {
+    Look {
+        family: if rng.chance(60) { Family::Times } else { Family::Helvetica },
+        size: rng.pick(&[9.5, 10.0, 10.0, 11.0]),
+        leading: rng.pick(&[1.15, 1.2, 1.25]),
+        page: (612.0, 792.0),
+        margin: rng.pick(&[54.0, 60.0, 72.0]),
+        columns: 1,
+        back_link: rng.chance(50),
+        running_head: rng.chance(50),
+        foot: rng.pick(&[Foot::Centered, Foot::Outer, Foot::Page, Foot::Dashes, Foot::Named]),
+        contents_title: Some(rng.pick(&["TABLE OF CONTENTS", "Table of Contents", "INDEX"])),
+        contents_levels: 2,
+        bare_parts: rng.chance(50),
+        roman_front: rng.chance(40),
+    }
+}
+
+/// Characters of prose that `pages` pages hold, after `fixed` pages of other content.
+fn room(look: &Look, pages: u32, fixed: f32) -> usize {
+    let per_em = if look.family == Family::Times { 2.32 } else { 2.05 };
+    let per_line = (look.page.0 - 2.0 * look.margin) / look.size * per_em;
+    let lines = (look.page.1 - 2.0 * look.margin) / (look.size * look.leading);
+    ((pages as f32 - fixed).max(0.3) * per_line * lines * 0.83) as usize
+}
+
+/// A registrant and the cover facts of a report.
+struct Registrant {
+    name: String,
+    file_number: String,
+    year: usize,
+}
+
+impl Registrant {
+    fn new(rng: &mut Rng) -> Self {
+        let name = words::company(rng);
+        let name = if rng.chance(60) { name.to_uppercase() } else { name };
+        let file_number = match rng.below(2) {
+            0 => format!("1-{}", rng.between(1000, 19_999)),
+            _ => format!("001-{:05}", rng.between(1000, 39_999)),
+        };
+        Self { name, file_number, year: rng.between(2014, 2024) }
+    }
+
+    /// The cover of a periodic report.
+    fn cover(&self, form: &str, period: &[String], size: f32) -> Vec<Block> {
+        let center = |text: &str, style: Style| Block::Line(text.to_owned(), style.centered());
+        let mut blocks = vec![
+            center("UNITED STATES", Style::bold(size + 2.0)),
+            center("SECURITIES AND EXCHANGE COMMISSION", Style::bold(size + 2.0)),
+            center("Washington, D.C. 20549", Style::plain(size)),
+            Block::Gap(14.0),
+            center(&format!("FORM {form}"), Style::bold(size + 6.0)),
+            Block::Gap(10.0),
+        ];
+        blocks.extend(period.iter().map(|line| center(line, Style::plain(size))));
+        blocks.extend([
+            center(&format!("Commission file number {}", self.file_number), Style::plain(size)),
+            Block::Gap(16.0),
+            center(&self.name, Style::bold(size + 8.0)),
+            center("(Exact name of registrant as specified in its charter)", Style::plain(size - 1.5)),
+            Block::Gap(12.0),
+            center("Delaware          41-0000000", Style::plain(size)),
+            center("(State of incorporation)          (I.R.S. Employer Identification No.)", Style::plain(size - 1.5)),
+            center("100 Example Plaza, Springfield", Style::plain(size)),
+            center("(Address of principal executive offices)", Style::plain(size - 1.5)),
+            Block::Gap(12.0),
+            Block::Prose("Indicate by check mark whether the registrant has submitted every interactive data file required to be submitted during the preceding twelve months. Yes [x] No [ ]".to_owned().into()),
+            Block::Prose("Indicate by check mark whether the registrant is a shell company. Yes [ ] No [x]".to_owned().into()),
+        ]);
+        blocks
+    }
+
+    fn facts(&self, form: &str, period: &str, end: &str) -> Facts {
+        Facts {
+            issuer: Some(self.name.clone()),
+            form: Some(form.to_owned()),
+            fiscal_year: Some(self.year.to_string()),
+            fiscal_period: Some(period.to_owned()),
+            period_end: Some(end.to_owned()),
+            file_number: Some(self.file_number.clone()),
+            language: Some("en".to_owned()),
+        }
+    }
+}
+
+/// How a document writes `Item n` headings.
+#[derive(Debug, Clone, Copy)]
+struct ItemManner {
+    shape: usize,
+    style: Style,
+    pages: bool,
+}
+
+impl ItemManner {
+    fn new(rng: &mut Rng, size: f32) -> Self {
+        let shape = if rng.chance(8) { 4 } else { rng.below(4) };
+        let style = Style::bold(size + rng.pick(&[0.0, 1.0, 2.0]));
+        let style = if shape == 1 && rng.chance(50) { style.centered() } else { style };
+        Self { shape, style, pages: rng.chance(35) }
+    }
+
+    /// The heading of an Item: `number` like `1A`.
+    fn heading(&self, number: &str, name: &str, level: u16) -> Heading {
+        let title = match self.shape {
+            0 => format!("Item {number}. {name}"),
+            1 => format!("ITEM {number}. {}", name.to_uppercase()),
+            2 => format!("ITEM {number} \u{2014} {}", name.to_uppercase()),
+            3 => format!("Item {number}. {name}"),
+            _ => format!("{number} {name}"),
+        };
+        let mut heading = Heading::new(title, level, self.style).known_as(format!("item {}", number.to_lowercase()));
+        heading.new_page = self.pages;
+        if self.shape == 3 {
+            heading.tab = Some(format!("Item {number}.").len());
+        }
+        heading
+    }
+}
+
+/// Sub-headings of an English filing: sentences below risk factors, short titles elsewhere.
+fn sub_heading(size: f32) -> impl Fn(&mut Rng, &mut Titles, u16, &str) -> Heading {
+    move |rng, titles, level, topic| {
+        if topic.contains("risk") {
+            Heading::new(titles.danger(rng), level, Style { face: Face::Bold, size, centered: false })
+        } else {
+            Heading::new(titles.short(rng), level, crate::plan::sub_style(size, level))
+        }
+    }
+}
+
+/// Sections called `names`, one level below `level`, of equal weight.
+fn children(names: &[&str], level: u16, weight: usize, size: f32) -> Vec<Section> {
+    let style = crate::plan::sub_style(size, level);
+    names.iter().map(|name| Section::new(Heading::new(*name, level, style), weight)).collect()
+}
+
+/// Puts `number` before every title: `1`, `1.1`, `1.1.1`; planned depth is at most six.
+fn number(sections: &mut [Section], above: &str, last: &str) {
+    for (n, section) in sections.iter_mut().enumerate() {
+        let own = format!("{above}{}", n + 1);
+        let mark = if above.is_empty() { last } else { "" };
+        section.heading.title = format!("{own}{mark} {}", section.heading.title);
+        section.heading.key.get_or_insert_with(|| format!("section {own}"));
+        number(&mut section.children, &format!("{own}."), last);
+    }
+}

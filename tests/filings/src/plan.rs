@@ -1,0 +1,172 @@
+//! A document as planned: sections with fixed content and a share of the prose, filled to a wanted length.
+
+use crate::manuscript::{Block, Heading, Prose, Style};
+use crate::random::Rng;
+use crate::words::{self, Titles};
+
+/// A planned section.
+#[derive(Debug, Clone)]
+pub(crate) struct Section {
+    pub(crate) heading: Heading,
+    /// Content of its own that is there at any length, before the prose.
+    pub(crate) own: Vec<Block>,
+    /// Share of the document's prose; 0 for a stub.
+    pub(crate) weight: usize,
+    /// What its prose speaks of.
+    pub(crate) topic: String,
+    /// Whether it may be divided by sub-headings where it becomes long.
+    pub(crate) divisible: bool,
+    pub(crate) children: Vec<Section>,
+}
+
+impl Section {
+    pub(crate) fn new(heading: Heading, weight: usize) -> Self {
+        let topic = heading.title.to_lowercase();
+        let topic = topic.trim_start_matches(|c: char| !c.is_alphabetic()).trim_end_matches('.').to_owned();
+        Self { heading, own: Vec::new(), weight, topic, divisible: weight > 0, children: Vec::new() }
+    }
+
+    pub(crate) fn about(mut self, topic: &str) -> Self {
+        self.topic = topic.to_owned();
+        self
+    }
+
+    pub(crate) fn with(mut self, own: Vec<Block>) -> Self {
+        self.own = own;
+        self
+    }
+
+    pub(crate) fn over(mut self, children: Vec<Section>) -> Self {
+        self.children = children;
+        self
+    }
+
+    pub(crate) fn undivided(mut self) -> Self {
+        self.divisible = false;
+        self
+    }
+
+    fn total_weight(&self) -> usize {
+        self.weight + self.children.iter().map(Section::total_weight).sum::<usize>()
+    }
+}
+
+/// How the sub-headings of long sections look.
+pub(crate) struct Manner<'a> {
+    /// The heading of a sub-section of this level below this topic.
+    pub(crate) heading: &'a dyn Fn(&mut Rng, &mut Titles, u16, &str) -> Heading,
+    /// A paragraph about a topic.
+    pub(crate) paragraph: fn(&mut Rng, &str) -> String,
+    /// Longest prose, in characters, that stands under one heading.
+    pub(crate) longest: usize,
+    /// Deepest level a sub-heading may have.
+    pub(crate) deepest: u16,
+    /// Bullets now and then.
+    pub(crate) bullets: bool,
+}
+
+/// Fills `sections` with about `characters` of prose.
+pub(crate) fn fill(sections: &mut [Section], characters: usize, manner: &Manner<'_>, rng: &mut Rng, titles: &mut Titles) {
+    let weight: usize = sections.iter().map(Section::total_weight).sum::<usize>().max(1);
+    fill_each(sections, characters as f64 / weight as f64, manner, rng, titles);
+}
+
+/// Planned depth is at most six, so that recursion is bounded.
+fn fill_each(sections: &mut [Section], per_weight: f64, manner: &Manner<'_>, rng: &mut Rng, titles: &mut Titles) {
+    for section in sections {
+        fill_each(&mut section.children, per_weight, manner, rng, titles);
+        let characters = (per_weight * section.weight as f64) as usize;
+        fill_one(section, characters, manner, rng, titles);
+    }
+}
+
+fn fill_one(section: &mut Section, characters: usize, manner: &Manner<'_>, rng: &mut Rng, titles: &mut Titles) {
+    if section.weight == 0 {
+        return;
+    }
+    let level = section.heading.level + 1;
+    if !section.divisible || characters <= manner.longest * 5 / 4 || level > manner.deepest {
+        write_prose(section, characters, manner, rng);
+        return;
+    }
+    let mut parts = characters.div_ceil(manner.longest).max(2);
+    if parts > 20 && level < manner.deepest {
+        parts = (parts as f64).sqrt().ceil() as usize;
+    }
+    let opening = (characters / 12).min(1200);
+    write_prose(section, opening, manner, rng);
+    for _ in 0..parts {
+        let heading = (manner.heading)(rng, titles, level, &section.topic);
+        let topic = heading.title.trim_end_matches('.').to_lowercase();
+        let topic = if topic.len() > 60 { section.topic.clone() } else { topic };
+        let mut part = Section::new(heading, 1).about(topic.trim_start_matches(|c: char| !c.is_alphabetic()));
+        fill_one(&mut part, (characters - opening) / parts, manner, rng, titles);
+        section.children.push(part);
+    }
+}
+
+fn write_prose(section: &mut Section, characters: usize, manner: &Manner<'_>, rng: &mut Rng) {
+    let mut written = 0;
+    while written == 0 || written + 250 < characters {
+        if manner.bullets && rng.chance(6) {
+            let items: Vec<String> = (0..rng.between(3, 5)).map(|_| words::sentence(rng, &section.topic)).collect();
+            written += items.iter().map(|item| item.chars().count() + 60).sum::<usize>();
+            section.own.push(Block::Bullets(items));
+        } else {
+            let text = (manner.paragraph)(rng, &section.topic);
+            written += text.chars().count() + 60;
+            section.own.push(Block::Prose(Prose::from(text)));
+        }
+    }
+}
+
+/// The blocks of `sections` in reading order.
+pub(crate) fn unfold(sections: Vec<Section>) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    let mut waiting: Vec<Section> = sections.into_iter().rev().collect();
+    while let Some(section) = waiting.pop() {
+        blocks.push(Block::Heading(section.heading));
+        blocks.extend(section.own);
+        waiting.extend(section.children.into_iter().rev());
+    }
+    blocks
+}
+
+/// Puts `prose` before the last block of the `n`-th section (in reading order) that has prose, counting modulo.
+pub(crate) fn plant(sections: &mut [Section], wanted: impl Fn(&Section) -> bool + Copy, prose: Prose) -> bool {
+    for section in sections {
+        if wanted(section) {
+            let at = section.own.len().min(1);
+            section.own.insert(at, Block::Prose(prose));
+            return true;
+        }
+        if plant(&mut section.children, wanted, prose.clone()) {
+            return true;
+        }
+    }
+    false
+}
+
+/// A paragraph that mentions other places, as `(mention, key)`.
+pub(crate) fn mentioning(before: &str, mentions: &[(&str, &str)], after: &str) -> Prose {
+    let list: Vec<&str> = mentions.iter().map(|(mention, _)| *mention).collect();
+    Prose {
+        text: format!("{before} {} {after}", list.join(" and ")),
+        mentions: mentions.iter().map(|(mention, key)| ((*mention).to_owned(), (*key).to_owned())).collect(),
+        answer: None,
+    }
+}
+
+/// A paragraph that answers a question: `sentence` must contain `answer`.
+pub(crate) fn answering(question: &str, sentence: String, answer: String) -> Prose {
+    Prose { text: sentence, mentions: Vec::new(), answer: Some((question.to_owned(), answer)) }
+}
+
+/// A heading style for sub-headings: italic, bold or bold at a smaller size, one per level.
+pub(crate) fn sub_style(size: f32, level: u16) -> Style {
+    match level {
+        0..=3 => Style::bold(size),
+        4 => Style::italic(size),
+        _ => Style::italic(size - 0.5),
+    }
+}

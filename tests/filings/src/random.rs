@@ -1,0 +1,47 @@
+//! A small seeded generator of numbers: SplitMix64, whose sequence will not change with a library version.
+
+/// Numbers that depend on the seed alone.
+#[derive(Debug, Clone)]
+pub(crate) struct Rng(u64);
+
+impl Rng {
+    /// A generator of its own for every seed and purpose.
+    pub(crate) fn new(seed: u64, purpose: &str) -> Self {
+        let mixed = purpose.bytes().fold(seed ^ 0x5745_4d4d_4153, |h, b| h.wrapping_mul(0x100_0000_01b3) ^ u64::from(b));
+        Self(mixed)
+    }
+
+    /// The next 64 bits.
+    pub(crate) fn bits(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// A number from 0 to `n - 1`; 0 where `n` is 0.
+    pub(crate) fn below(&mut self, n: usize) -> usize {
+        ((u128::from(self.bits()) * n as u128) >> 64) as usize
+    }
+
+    /// A number from `low` to `high`, both included.
+    pub(crate) fn between(&mut self, low: usize, high: usize) -> usize {
+        low + self.below(high.saturating_sub(low) + 1)
+    }
+
+    /// True in `percent` of 100 cases.
+    pub(crate) fn chance(&mut self, percent: usize) -> bool {
+        self.below(100) < percent
+    }
+
+    /// One of `list`, which must not be empty.
+    pub(crate) fn pick<T: Copy>(&mut self, list: &[T]) -> T {
+        list[self.below(list.len())]
+    }
+
+    /// `N` bytes.
+    pub(crate) fn bytes<const N: usize>(&mut self) -> [u8; N] {
+        std::array::from_fn(|_| (self.bits() >> 56) as u8)
+    }
+}

@@ -1,0 +1,171 @@
+//! What to generate.
+
+/// Everything that decides the bytes of a filing: the same specification gives the same bytes, always.
+///
+/// ```
+/// use stemma_filings::{Contents, Kind, Spec, generate};
+/// let filing = generate(&Spec { pages: 12, contents: Contents::Links, ..Spec::of(Kind::TenK, 7) });
+/// assert!(filing.pdf.starts_with(b"%PDF-"));
+/// assert!(filing.truth.nodes.iter().any(|node| node.title.to_lowercase().contains("risk factors")));
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Spec {
+    /// What sort of document.
+    pub kind: Kind,
+    /// What the document offers about its own structure.
+    pub contents: Contents,
+    /// How many pages, about (±15 %; each kind has a smallest size of its own). Up to 5,000 and beyond.
+    pub pages: u32,
+    /// Chooses the registrant, the wording and the typography.
+    pub seed: u64,
+    /// Whether the file is encrypted, and how.
+    pub encryption: Option<Encryption>,
+    /// A physical page (1-based) that is only an image: it has no text, and its headings cannot be found.
+    pub scanned_page: Option<u32>,
+    /// Whether the file declares page labels (`/PageLabels`).
+    pub labels: bool,
+    /// What was done to the document after it was laid out, in order.
+    pub edits: Vec<Edit>,
+}
+
+impl Spec {
+    /// A plain specification: links on a contents page, 20 pages, nothing special.
+    pub fn of(kind: Kind, seed: u64) -> Self {
+        Self {
+            kind,
+            contents: Contents::Links,
+            pages: 20,
+            seed,
+            encryption: None,
+            scanned_page: None,
+            labels: false,
+            edits: Vec::new(),
+        }
+    }
+
+    /// The same document with other words on one line of physical page `page`; all other pages keep their text.
+    pub fn with_page_changed(mut self, page: u32) -> Self {
+        self.edits.push(Edit::ChangePage { page, revision: 1 });
+        self
+    }
+
+    /// The same document behind one more page; all other pages keep their text and printed numbers.
+    pub fn with_page_inserted_at_front(mut self) -> Self {
+        self.edits.push(Edit::InsertFront);
+        self
+    }
+}
+
+/// The sorts of documents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// Annual report: PART I–IV, Items 1–16, statements and notes.
+    TenK,
+    /// Quarterly report: the same Item numbers in Part I and Part II.
+    TenQ,
+    /// Current report with an agreement attached that has articles, sections and contents of its own.
+    EightKWithAgreement,
+    /// Manual with numbered chapters (`1`, `1.1`, `1.2.3`).
+    Manual,
+    /// Chinese annual report (`第一节`, `一、`, `（一）`).
+    ChineseReport,
+    /// Paper in two columns with numbered sections.
+    TwoColumnPaper,
+    /// Earnings release: bold headings and statements, no contents page.
+    EarningsRelease,
+}
+
+impl Kind {
+    /// All of them.
+    pub const ALL: [Kind; 7] = [
+        Kind::TenK,
+        Kind::TenQ,
+        Kind::EightKWithAgreement,
+        Kind::Manual,
+        Kind::ChineseReport,
+        Kind::TwoColumnPaper,
+        Kind::EarningsRelease,
+    ];
+
+    /// Name for files and command lines: `ten-k`, `ten-q`, …
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::TenK => "ten-k",
+            Kind::TenQ => "ten-q",
+            Kind::EightKWithAgreement => "eight-k",
+            Kind::Manual => "manual",
+            Kind::ChineseReport => "chinese-report",
+            Kind::TwoColumnPaper => "paper",
+            Kind::EarningsRelease => "earnings-release",
+        }
+    }
+
+    /// The kind called `name`.
+    pub fn named(name: &str) -> Option<Kind> {
+        Kind::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+}
+
+/// What a document offers about its own structure. [`Kind::EarningsRelease`] and [`Kind::TwoColumnPaper`] never have a
+/// contents page; they have an outline under [`Contents::Outline`] and nothing otherwise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Contents {
+    /// An embedded outline of every heading, and a printed contents page without links.
+    Outline,
+    /// A contents page whose entries are links; no outline.
+    Links,
+    /// A contents page with page numbers, without links.
+    PrintedOnly,
+    /// A contents page without page numbers and without links.
+    Unnumbered,
+    /// No contents page, no outline.
+    Nothing,
+}
+
+impl Contents {
+    /// All of them.
+    pub const ALL: [Contents; 5] =
+        [Contents::Outline, Contents::Links, Contents::PrintedOnly, Contents::Unnumbered, Contents::Nothing];
+
+    /// Name for files and command lines.
+    pub fn name(self) -> &'static str {
+        match self {
+            Contents::Outline => "outline",
+            Contents::Links => "links",
+            Contents::PrintedOnly => "printed",
+            Contents::Unnumbered => "unnumbered",
+            Contents::Nothing => "nothing",
+        }
+    }
+
+    /// The mode called `name`.
+    pub fn named(name: &str) -> Option<Contents> {
+        Contents::ALL.into_iter().find(|contents| contents.name() == name)
+    }
+}
+
+/// How a file is encrypted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Encryption {
+    /// RC4 with 128 bits (revision 3); the empty password opens.
+    EmptyUserRc4,
+    /// AES with 256 bits (revision 6); the empty password opens.
+    EmptyUserAes256,
+    /// AES with 256 bits; only this password opens. ASCII.
+    Password(String),
+}
+
+/// A change made after layout.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Edit {
+    /// One line of prose on a physical page (1-based, in the numbering at that moment) gets other words; headings,
+    /// page numbers and all other pages stay as they are. Revisions differ from each other.
+    ChangePage {
+        /// The page.
+        page: u32,
+        /// Which wording.
+        revision: u32,
+    },
+    /// A page with an explanatory note, without a printed number, comes before all others.
+    InsertFront,
+}

@@ -1,0 +1,118 @@
+//! What is true of a generated filing, known because it was made so.
+
+use serde_json::{Value, json};
+
+/// A generated document with its truth.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Filing {
+    /// The file.
+    pub pdf: Vec<u8>,
+    /// Its structure.
+    pub truth: Truth,
+    /// What its cover says.
+    pub facts: Facts,
+    /// Questions whose answer stands on exactly one page.
+    pub answers: Vec<Answer>,
+    /// The text of each page in reading order, one line per line on the page (columns one after the other; cells of a
+    /// table row are joined by a space). Empty for a scanned page.
+    pub page_texts: Vec<String>,
+}
+
+/// The structure of a generated document.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Truth {
+    /// Every heading in reading order.
+    pub nodes: Vec<TruthNode>,
+    /// Number of physical pages.
+    pub pages: u32,
+    /// Printed page number of each physical page; `None` where none is printed.
+    pub printed: Vec<Option<String>>,
+    /// Mentions of other places, in reading order.
+    pub references: Vec<TruthReference>,
+}
+
+/// A heading.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TruthNode {
+    /// The title in one line, as printed.
+    pub title: String,
+    /// 1 is the highest.
+    pub level: u16,
+    /// Physical page (1-based) of its first line.
+    pub page: u32,
+    /// Whether nothing but running heads stands above it on its page.
+    pub starts_page: bool,
+    /// Distance of its first baseline from the top of the page, in hundredths of a point.
+    pub baseline: u32,
+}
+
+/// A mention such as `Note 15` in running text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TruthReference {
+    /// Physical page (1-based) on which the mention starts.
+    pub page: u32,
+    /// The mention as written.
+    pub text: String,
+    /// Index in [`Truth::nodes`] of the section it leads to.
+    pub target: Option<usize>,
+}
+
+/// What a document says about itself on its first pages.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Facts {
+    /// The registrant's name as printed.
+    pub issuer: Option<String>,
+    /// `10-K`, `10-Q`, `8-K`, `earnings_release`, `annual_report`.
+    pub form: Option<String>,
+    /// Four digits.
+    pub fiscal_year: Option<String>,
+    /// `FY`, `Q1` … `Q3`.
+    pub fiscal_period: Option<String>,
+    /// ISO 8601 date.
+    pub period_end: Option<String>,
+    /// Commission file number as printed.
+    pub file_number: Option<String>,
+    /// ISO 639-1.
+    pub language: Option<String>,
+}
+
+/// A planted statement.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// What one could ask.
+    pub question: String,
+    /// The words that answer it, as printed.
+    pub answer: String,
+    /// Physical page (1-based) on which these words start.
+    pub page: u32,
+    /// Index in [`Truth::nodes`] of the section whose own text they are part of.
+    pub node: Option<usize>,
+}
+
+impl Truth {
+    /// The truth in the format of the scoring tool: `{"doc","pages","source","scope","nodes":[{"title","level","page"}]}`.
+    pub fn to_json(&self, doc: &str) -> Value {
+        let nodes: Vec<Value> = self
+            .nodes
+            .iter()
+            .map(|node| json!({"title": node.title, "level": node.level, "page": node.page}))
+            .collect();
+        json!({"doc": doc, "pages": self.pages, "source": "generated", "scope": "full", "nodes": nodes})
+    }
+}
+
+impl Facts {
+    /// The facts that are there, by their stable names.
+    pub fn to_json(&self) -> Value {
+        let all = [
+            ("company", &self.issuer),
+            ("form", &self.form),
+            ("fiscal_year", &self.fiscal_year),
+            ("fiscal_period", &self.fiscal_period),
+            ("period_end", &self.period_end),
+            ("file_number", &self.file_number),
+            ("language", &self.language),
+        ];
+        all.into_iter().filter_map(|(name, fact)| fact.as_ref().map(|f| (name.to_owned(), json!(f)))).collect()
+    }
+}

@@ -1,0 +1,397 @@
+//! Layout: blocks become lines on pages, and the places of headings, mentions and answers become known.
+
+use crate::fonts::{self, Face};
+use crate::manuscript::{Block, Heading, Look, Numbering, Prose, Style, Table};
+use crate::{Answer, TruthNode, TruthReference};
+
+/// What a line is, for edits: only prose may be reworded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    Prose,
+    Fixed,
+}
+
+/// Text at a place; `x` from the left edge in points.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Span {
+    pub(crate) x: f32,
+    pub(crate) text: String,
+    pub(crate) font: usize,
+    pub(crate) size: f32,
+}
+
+/// A line; `y` of the baseline from the top of the page in points.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct SetLine {
+    pub(crate) y: f32,
+    pub(crate) role: Role,
+    pub(crate) spans: Vec<Span>,
+}
+
+impl SetLine {
+    /// The text, spans joined by single spaces.
+    pub(crate) fn text(&self) -> String {
+        self.spans.iter().map(|span| span.text.as_str()).collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// A link from a line of a page to a place: `page` counts from 0 among all pages, `y` from its top.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct SetLink {
+    pub(crate) rect: [f32; 4],
+    pub(crate) page: usize,
+    pub(crate) y: f32,
+}
+
+/// A page after layout.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct SetPage {
+    pub(crate) lines: Vec<SetLine>,
+    pub(crate) links: Vec<SetLink>,
+    pub(crate) numbering: Numbering,
+    pub(crate) head: String,
+    pub(crate) scanned: bool,
+}
+
+impl SetPage {
+    pub(crate) fn new(numbering: Numbering, head: String) -> Self {
+        Self { lines: Vec::new(), links: Vec::new(), numbering, head, scanned: false }
+    }
+}
+
+/// What layout yields: pages, and the places on them counted from 0 within these pages.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Composed {
+    pub(crate) pages: Vec<SetPage>,
+    pub(crate) nodes: Vec<TruthNode>,
+    /// Of each node: what mentions call it.
+    pub(crate) keys: Vec<Option<String>>,
+    /// Of each node: its wording on the contents page.
+    pub(crate) listed: Vec<String>,
+    pub(crate) references: Vec<(TruthReference, String)>,
+    pub(crate) answers: Vec<Answer>,
+}
+
+/// Lays out `blocks`; the first page is numbered by `numbering`.
+pub(crate) fn compose(blocks: &[Block], look: &Look, numbering: Numbering) -> Composed {
+    let mut setter = Setter::new(look, numbering);
+    for block in blocks {
+        setter.block(block);
+    }
+    setter.done
+}
+
+/// Distance from the top of the page to the first baseline below the running head.
+pub(crate) fn first_baseline(look: &Look) -> f32 {
+    look.margin + look.size
+}
+
+/// The lines into which `text` folds at `width`: byte ranges without the blanks between them.
+pub(crate) fn fold(text: &str, font: usize, size: f32, width: f32) -> Vec<(usize, usize)> {
+    let room = (width * 1000.0 / size) as u32;
+    let mut lines = Vec::new();
+    let (mut start, mut used, mut good) = (0, 0, None::<(usize, usize, u32)>);
+    for (at, c) in text.char_indices() {
+        let advance = if font == fonts::SONG {
+            if c.is_ascii() { 500 } else { 1000 }
+        } else {
+            u32::from(fonts::widths(font)[usize::from(fonts::winansi(c)).saturating_sub(32)])
+        };
+        used += advance;
+        if c == ' ' {
+            good = Some((at, at + 1, used));
+        } else if used > room && at > start {
+            // Chinese text breaks between any two characters, others only at a blank.
+            let (end, next, before) = match good.take() {
+                Some(place) => place,
+                None => (at, at, used - advance),
+            };
+            lines.push((start, end));
+            start = next;
+            used -= before;
+        }
+    }
+    if start < text.len() {
+        lines.push((start, text.len()));
+    }
+    lines
+}
+
+struct Setter<'a> {
+    look: &'a Look,
+    done: Composed,
+    numbering: Numbering,
+    head: String,
+    /// Baseline of the line last set, from the top.
+    y: f32,
+    fresh: bool,
+    column: usize,
+    columns: usize,
+    column_top: f32,
+    opened: bool,
+}
+
+impl<'a> Setter<'a> {
+    fn new(look: &'a Look, numbering: Numbering) -> Self {
+        Self {
+            look,
+            done: Composed::default(),
+            numbering,
+            head: String::new(),
+            y: 0.0,
+            fresh: false,
+            column: 0,
+            columns: 1,
+            column_top: 0.0,
+            opened: false,
+        }
+    }
+
+    fn block(&mut self, block: &Block) {
+        match block {
+            Block::Heading(heading) => self.heading(heading),
+            Block::Prose(prose) => self.prose(prose),
+            Block::Bullets(items) => items.iter().for_each(|item| self.bullet(item)),
+            Block::Table(table) => self.table(table),
+            Block::Line(text, style) => self.line(text, *style),
+            Block::Gap(points) => self.gap(*points),
+            Block::NewPage => self.end_page(),
+            Block::Numbering(numbering) => {
+                self.end_page();
+                self.numbering = *numbering;
+            }
+            Block::Aside(text) => self.aside(text),
+            Block::RunningHead(head) => self.head.clone_from(head),
+            Block::Columns => {
+                self.columns = self.look.columns;
+                self.column_top = self.y;
+            }
+        }
+    }
+
+    fn heading(&mut self, heading: &Heading) {
+        if heading.new_page {
+            self.end_page();
+        }
+        let font = fonts::index(self.look.family, heading.style.face);
+        let style = heading.style;
+        let texts: Vec<String> = match &heading.printed {
+            Some(lines) => lines.clone(),
+            None => fold(&heading.title, font, style.size, self.width())
+                .into_iter()
+                .map(|(from, to)| heading.title[from..to].to_owned())
+                .collect(),
+        };
+        let step = style.size * 1.2;
+        // A heading keeps three lines of text with it.
+        self.gap(style.size * 0.7);
+        self.reserve(step * texts.len() as f32 + 3.0 * self.leading());
+        self.open();
+        let starts_page = self.fresh;
+        for (n, text) in texts.iter().enumerate() {
+            self.advance(step);
+            if n == 0 {
+                self.node(heading, starts_page);
+            }
+            let tabbed = heading.tab.filter(|_| n == 0 && texts.len() == 1);
+            self.set(text, tabbed, style, Role::Fixed);
+        }
+        self.gap(style.size * 0.3);
+    }
+
+    fn node(&mut self, heading: &Heading, starts_page: bool) {
+        self.done.nodes.push(TruthNode {
+            title: heading.title.clone(),
+            level: heading.level,
+            page: self.done.pages.len() as u32 - 1,
+            starts_page,
+            baseline: (self.y * 100.0).round() as u32,
+        });
+        self.done.keys.push(heading.key.clone());
+        self.done.listed.push(heading.listed.clone().unwrap_or_else(|| heading.title.clone()));
+    }
+
+    /// Sets one line of a style at the current baseline.
+    fn set(&mut self, text: &str, tab: Option<usize>, style: Style, role: Role) {
+        let font = fonts::index(self.look.family, style.face);
+        let left = self.left();
+        let spans = match tab {
+            Some(at) if !style.centered => vec![
+                Span { x: left, text: text[..at].to_owned(), font, size: style.size },
+                Span { x: left + 60.0_f32.max(fonts::width(&text[..at], font, style.size) + 18.0),
+                    text: text[at..].trim_start().to_owned(), font, size: style.size },
+            ],
+            _ => {
+                let slack = self.width() - fonts::width(text, font, style.size);
+                let x = left + if style.centered { slack.max(0.0) / 2.0 } else { 0.0 };
+                vec![Span { x, text: text.to_owned(), font, size: style.size }]
+            }
+        };
+        self.push(role, spans);
+    }
+
+    fn prose(&mut self, prose: &Prose) {
+        let style = Style::plain(self.look.size);
+        let font = fonts::index(self.look.family, style.face);
+        let ranges = fold(&prose.text, font, style.size, self.width());
+        let known = !prose.mentions.is_empty() || prose.answer.is_some();
+        let role = if known { Role::Fixed } else { Role::Prose };
+        for &(from, to) in &ranges {
+            self.advance(self.leading());
+            let x = self.left();
+            let line = &prose.text[from..to];
+            self.push(role, vec![Span { x, text: line.to_owned(), font, size: style.size }]);
+            let page = self.done.pages.len() as u32 - 1;
+            let here = |words: &str| prose.text.find(words).is_some_and(|at| (from..to).contains(&at));
+            for (text, key) in prose.mentions.iter().filter(|(text, _)| here(text)) {
+                let reference = TruthReference { page, text: text.clone(), target: None };
+                self.done.references.push((reference, key.clone()));
+            }
+            if let Some((question, answer)) = prose.answer.as_ref().filter(|(_, answer)| here(answer)) {
+                let node = self.done.nodes.len().checked_sub(1);
+                self.done.answers.push(Answer { question: question.clone(), answer: answer.clone(), page, node });
+            }
+        }
+        self.gap(self.look.size * 0.6);
+    }
+
+    fn bullet(&mut self, item: &str) {
+        let size = self.look.size;
+        let font = fonts::index(self.look.family, Face::Regular);
+        for (n, (from, to)) in fold(item, font, size, self.width() - 30.0).into_iter().enumerate() {
+            self.advance(self.leading());
+            let text = Span { x: self.left() + 30.0, text: item[from..to].to_owned(), font, size };
+            let mark = Span { x: self.left() + 16.0, text: "\u{2022}".into(), font, size };
+            let spans = if n == 0 { vec![mark, text] } else { vec![text] };
+            self.push(Role::Fixed, spans);
+        }
+        self.gap(size * 0.4);
+    }
+
+    fn table(&mut self, table: &Table) {
+        let size = self.look.size - 1.0;
+        let regular = fonts::index(self.look.family, Face::Regular);
+        let bold = fonts::index(self.look.family, Face::Bold);
+        self.reserve(self.leading() * (table.rows.len().min(4) + 1) as f32);
+        if !table.heads.is_empty() {
+            self.advance(self.leading());
+            let spans = self.cells(&table.heads, bold, size);
+            self.push(Role::Fixed, spans);
+        }
+        for (label, cells) in &table.rows {
+            self.advance(self.leading());
+            let mut spans = vec![Span { x: self.left(), text: label.clone(), font: regular, size }];
+            spans.extend(self.cells(cells, regular, size));
+            self.push(Role::Fixed, spans);
+        }
+        self.gap(self.look.size);
+    }
+
+    /// Cells, right-aligned in equal columns at the right side of the text; empty cells leave nothing.
+    fn cells(&self, cells: &[String], font: usize, size: f32) -> Vec<Span> {
+        let width = (self.width() * 0.6 / cells.len().max(1) as f32).min(90.0);
+        let first = self.left() + self.width() - width * cells.len() as f32;
+        let place = |(n, text): (usize, &String)| Span {
+            x: first + width * (n + 1) as f32 - fonts::width(text, font, size),
+            text: text.clone(),
+            font,
+            size,
+        };
+        cells.iter().enumerate().filter(|(_, text)| !text.is_empty()).map(place).collect()
+    }
+
+    fn line(&mut self, text: &str, style: Style) {
+        let font = fonts::index(self.look.family, style.face);
+        for (from, to) in fold(text, font, style.size, self.width()) {
+            self.advance(style.size * 1.25);
+            self.set(&text[from..to], None, style, Role::Fixed);
+        }
+    }
+
+    fn aside(&mut self, text: &str) {
+        self.end_page();
+        let numbering = std::mem::replace(&mut self.numbering, Numbering::None);
+        self.gap(200.0);
+        self.line(text, Style::plain(self.look.size).centered());
+        self.end_page();
+        self.numbering = numbering;
+    }
+
+    fn leading(&self) -> f32 {
+        self.look.size * self.look.leading
+    }
+
+    fn width(&self) -> f32 {
+        let whole = self.look.page.0 - 2.0 * self.look.margin;
+        let gutter = 18.0;
+        (whole - gutter * (self.columns - 1) as f32) / self.columns as f32
+    }
+
+    fn left(&self) -> f32 {
+        self.look.margin + self.column as f32 * (self.width() + 18.0)
+    }
+
+    fn bottom(&self) -> f32 {
+        self.look.page.1 - self.look.margin
+    }
+
+    fn gap(&mut self, points: f32) {
+        // White space at the top of a page falls away, except where a page was left blank on purpose.
+        if !self.fresh || points >= 50.0 {
+            self.open();
+            self.y += points;
+        }
+    }
+
+    fn open(&mut self) {
+        if self.opened {
+            return;
+        }
+        self.done.pages.push(SetPage::new(self.numbering, self.head.clone()));
+        self.numbering = self.numbering.next();
+        self.y = first_baseline(self.look) - self.leading();
+        self.column_top = self.y;
+        self.column = 0;
+        self.fresh = true;
+        self.opened = true;
+    }
+
+    fn end_page(&mut self) {
+        self.opened = false;
+        self.fresh = true;
+    }
+
+    fn next_column(&mut self) {
+        self.column += 1;
+        if self.column < self.columns {
+            self.y = self.column_top;
+        } else {
+            self.end_page();
+        }
+    }
+
+    /// Goes to the next column or page where less than `points` are left.
+    fn reserve(&mut self, points: f32) {
+        if self.opened && !self.fresh && self.y + points > self.bottom() {
+            self.next_column();
+        }
+    }
+
+    /// Moves the baseline down by `points`, to the next column or page where there is no room.
+    fn advance(&mut self, points: f32) {
+        self.open();
+        if self.y + points > self.bottom() && !self.fresh {
+            self.next_column();
+            self.open();
+        }
+        self.y += points;
+    }
+
+    fn push(&mut self, role: Role, spans: Vec<Span>) {
+        self.fresh = false;
+        let line = SetLine { y: self.y, role, spans };
+        if let Some(page) = self.done.pages.last_mut() {
+            page.lines.push(line);
+        }
+    }
+}
