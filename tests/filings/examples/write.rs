@@ -114,12 +114,8 @@ fn save(order: &Order, name: &str, filing: &Filing) -> std::io::Result<()> {
         .iter()
         .map(|a| json!({"question": a.question, "answer": a.answer, "page": a.page, "node": a.node}))
         .collect();
-    let references: Vec<Value> = filing
-        .truth
-        .references
-        .iter()
-        .map(|r| json!({"text": r.text, "page": r.page, "target": r.target}))
-        .collect();
+    let references: Vec<Value> =
+        filing.truth.references.iter().map(|r| json!({"text": r.text, "page": r.page, "target": r.target})).collect();
     let facts = json!({
         "facts": filing.facts.to_json(), "answers": answers, "references": references, "printed": filing.truth.printed,
     });

@@ -144,7 +144,7 @@ fn apply(edit: &Edit, done: &mut Composed, look: &Look, rng: &mut Rng) {
 
 fn insert_front(done: &mut Composed, look: &Look) {
     let note = if look.family == Family::Song {
-        "本页为更正说明,其余内容不变。"
+        "本页为更正说明，其余内容不变。"
     } else {
         "Explanatory note: this copy was furnished again with a transmittal page."
     };

@@ -1,9 +1,9 @@
 //! The printed table of contents: dot leaders, page numbers, links.
 
+use crate::Contents;
 use crate::fonts::{self, Face};
 use crate::manuscript::{Look, Numbering};
 use crate::typeset::{Role, SetLine, SetLink, SetPage, Span, first_baseline, fold};
-use crate::Contents;
 
 /// An entry of the contents page.
 #[derive(Debug, Clone, PartialEq)]

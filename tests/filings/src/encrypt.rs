@@ -77,11 +77,8 @@ impl Cipher {
         }
         let mut user = twenty(&key, &md5(&[&PADDING, id]));
         user.resize(32, 0);
-        let dictionary = format!(
-            "<</Filter/Standard/V 2/R 3/Length 128/P {PERMISSIONS}/O<{}>/U<{}>>>",
-            hex(&owner),
-            hex(&user)
-        );
+        let dictionary =
+            format!("<</Filter/Standard/V 2/R 3/Length 128/P {PERMISSIONS}/O<{}>/U<{}>>>", hex(&owner), hex(&user));
         Cipher::Rc4 { key, dictionary }
     }
 
@@ -97,7 +94,11 @@ impl Cipher {
         let permissions = cbc256(&key, &permissions);
         let dictionary = format!(
             "<</Filter/Standard/V 5/R 6/Length 256/P {PERMISSIONS}/CF<</StdCF<</CFM/AESV3/AuthEvent/DocOpen/Length 32>>>>/StmF/StdCF/StrF/StdCF/O<{}>/U<{}>/OE<{}>/UE<{}>/Perms<{}>>>",
-            hex(&owner), hex(&user), hex(&owner_key), hex(&user_key), hex(&permissions)
+            hex(&owner),
+            hex(&user),
+            hex(&owner_key),
+            hex(&user_key),
+            hex(&permissions)
         );
         Cipher::Aes { key, vectors: rng.bits(), dictionary }
     }

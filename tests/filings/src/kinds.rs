@@ -53,7 +53,7 @@ fn room(look: &Look, pages: u32, fixed: f32) -> usize {
     let per_em = if look.family == Family::Times { 2.32 } else { 2.05 };
     let per_line = (look.page.0 - 2.0 * look.margin) / look.size * per_em;
     let lines = (look.page.1 - 2.0 * look.margin) / (look.size * look.leading);
-    ((pages as f32 - fixed).max(0.3) * per_line * lines * 0.83) as usize
+    ((pages as f32 - fixed).max(0.3) * per_line * lines * 0.9) as usize
 }
 
 /// A registrant and the cover facts of a report.

@@ -43,3 +43,6 @@ pub use truth::{Answer, Facts, Filing, Truth, TruthNode, TruthReference};
 pub fn generate(spec: &Spec) -> Filing {
     typeset(&kinds::manuscript(spec), spec)
 }
+
+#[cfg(test)]
+mod tests;

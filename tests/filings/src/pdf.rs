@@ -185,7 +185,8 @@ impl File {
         let family = Family::of(nodes);
         let object = |n: Option<usize>| n.map_or(root, |n| root + 1 + n);
         for (n, node) in nodes.iter().enumerate() {
-            let mut body = format!("<</Title{}/Parent {} 0 R", self.string(root + 1 + n, &node.title), object(family.parent[n]));
+            let mut body =
+                format!("<</Title{}/Parent {} 0 R", self.string(root + 1 + n, &node.title), object(family.parent[n]));
             for (key, kin) in [("Prev", family.previous[n]), ("Next", family.next[n])] {
                 if let Some(kin) = kin {
                     body.push_str(&format!("/{key} {} 0 R", object(Some(kin))));

@@ -21,8 +21,7 @@ pub(crate) struct Section {
 
 impl Section {
     pub(crate) fn new(heading: Heading, weight: usize) -> Self {
-        let topic = heading.title.to_lowercase();
-        let topic = topic.trim_start_matches(|c: char| !c.is_alphabetic()).trim_end_matches('.').to_owned();
+        let topic = topic_of(&heading.title);
         Self { heading, own: Vec::new(), weight, topic, divisible: weight > 0, children: Vec::new() }
     }
 
@@ -51,6 +50,12 @@ impl Section {
     }
 }
 
+/// What the prose below a title speaks of: the title without number and full stop, not in capitals.
+fn topic_of(title: &str) -> String {
+    let words = title.trim_start_matches(|c: char| !c.is_alphabetic()).trim_end_matches('.');
+    if words.chars().any(char::is_lowercase) { words.to_owned() } else { words.to_lowercase() }
+}
+
 /// How the sub-headings of long sections look.
 pub(crate) struct Manner<'a> {
     /// The heading of a sub-section of this level below this topic.
@@ -66,7 +71,13 @@ pub(crate) struct Manner<'a> {
 }
 
 /// Fills `sections` with about `characters` of prose.
-pub(crate) fn fill(sections: &mut [Section], characters: usize, manner: &Manner<'_>, rng: &mut Rng, titles: &mut Titles) {
+pub(crate) fn fill(
+    sections: &mut [Section],
+    characters: usize,
+    manner: &Manner<'_>,
+    rng: &mut Rng,
+    titles: &mut Titles,
+) {
     let weight: usize = sections.iter().map(Section::total_weight).sum::<usize>().max(1);
     fill_each(sections, characters as f64 / weight as f64, manner, rng, titles);
 }
@@ -97,9 +108,10 @@ fn fill_one(section: &mut Section, characters: usize, manner: &Manner<'_>, rng: 
     write_prose(section, opening, manner, rng);
     for _ in 0..parts {
         let heading = (manner.heading)(rng, titles, level, &section.topic);
-        let topic = heading.title.trim_end_matches('.').to_lowercase();
-        let topic = if topic.len() > 60 { section.topic.clone() } else { topic };
-        let mut part = Section::new(heading, 1).about(topic.trim_start_matches(|c: char| !c.is_alphabetic()));
+        let mut part = Section::new(heading, 1);
+        if part.topic.len() > 60 {
+            part.topic.clone_from(&section.topic);
+        }
         fill_one(&mut part, (characters - opening) / parts, manner, rng, titles);
         section.children.push(part);
     }
@@ -132,7 +144,7 @@ pub(crate) fn unfold(sections: Vec<Section>) -> Vec<Block> {
     blocks
 }
 
-/// Puts `prose` before the last block of the `n`-th section (in reading order) that has prose, counting modulo.
+/// Puts `prose` among the first blocks of the first section, in reading order, that is `wanted`; whether there was one.
 pub(crate) fn plant(sections: &mut [Section], wanted: impl Fn(&Section) -> bool + Copy, prose: Prose) -> bool {
     for section in sections {
         if wanted(section) {

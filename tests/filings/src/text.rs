@@ -119,9 +119,14 @@ fn next_level(level: u16, n: u32, rng: &mut Rng) -> u16 {
 
 fn edgar(mut page: Sheet, sections: u32, rng: &mut Rng) -> (String, TextTruth) {
     const ITEMS: [(&str, &str); 8] = [
-        ("PART I", "Item 1. Business"), ("", "Item 1A. Risk Factors"), ("", "Item 2. Properties"), ("", "Item 3. Legal Proceedings"),
-        ("PART II", "Item 7. Management's Discussion and Analysis"), ("", "Item 8. Financial Statements"),
-        ("PART III", "Item 10. Directors and Executive Officers"), ("PART IV", "Item 15. Exhibits"),
+        ("PART I", "Item 1. Business"),
+        ("", "Item 1A. Risk Factors"),
+        ("", "Item 2. Properties"),
+        ("", "Item 3. Legal Proceedings"),
+        ("PART II", "Item 7. Management's Discussion and Analysis"),
+        ("", "Item 8. Financial Statements"),
+        ("PART III", "Item 10. Directors and Executive Officers"),
+        ("PART IV", "Item 15. Exhibits"),
     ];
     let name = words::company(rng).to_uppercase();
     page.put("<SEC-DOCUMENT>0000000000-00-000000.txt : 20000101\n<SEC-HEADER>\nACCESSION NUMBER: 0000000000-00-000000\nCONFORMED SUBMISSION TYPE: 10-K");

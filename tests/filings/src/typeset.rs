@@ -100,8 +100,8 @@ pub(crate) fn fold(text: &str, font: usize, size: f32, width: f32) -> Vec<(usize
         used += advance;
         if c == ' ' {
             good = Some((at, at + 1, used));
-        } else if used > room && at > start {
-            // Chinese text breaks between any two characters, others only at a blank.
+        } else if used > room && at > start && !"，。、；：）".contains(c) {
+            // Chinese text breaks between any two characters but not before a closing one, others only at a blank.
             let (end, next, before) = match good.take() {
                 Some(place) => place,
                 None => (at, at, used - advance),
@@ -218,8 +218,12 @@ impl<'a> Setter<'a> {
         let spans = match tab {
             Some(at) if !style.centered => vec![
                 Span { x: left, text: text[..at].to_owned(), font, size: style.size },
-                Span { x: left + 60.0_f32.max(fonts::width(&text[..at], font, style.size) + 18.0),
-                    text: text[at..].trim_start().to_owned(), font, size: style.size },
+                Span {
+                    x: left + 60.0_f32.max(fonts::width(&text[..at], font, style.size) + 18.0),
+                    text: text[at..].trim_start().to_owned(),
+                    font,
+                    size: style.size,
+                },
             ],
             _ => {
                 let slack = self.width() - fonts::width(text, font, style.size);

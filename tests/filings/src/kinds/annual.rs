@@ -26,7 +26,8 @@ pub(super) fn manuscript(spec: &Spec) -> Manuscript {
     let look = look(rng);
     let registrant = Registrant::new(rng);
     let heads = (0..3).map(|ago| (registrant.year - ago).to_string()).collect();
-    let items = ItemManner::new(rng, look.size);
+    let mut items = ItemManner::new(rng, look.size);
+    items.pages &= spec.pages >= 20;
     let report = Report { spec, look, items, registrant, f_pages: rng.chance(35), combined: rng.chance(30), heads };
     let size = report.look.size;
     let year = report.registrant.year;
@@ -48,17 +49,23 @@ impl Report<'_> {
         let size = self.look.size;
         let mut titles = Titles::default();
         let mut parts = vec![self.first(rng), self.second(rng), self.third(), self.fourth()];
-        parts.push(vec![signatures(&self.registrant.name, &format!("February 11, {}", self.registrant.year + 1), size)]);
+        parts.push(vec![signatures(
+            &self.registrant.name,
+            &format!("February 11, {}", self.registrant.year + 1),
+            size,
+        )]);
         if self.f_pages {
-            let heading = Heading::new("INDEX TO CONSOLIDATED FINANCIAL STATEMENTS", 1, Style::bold(size + 1.0).centered());
+            let heading =
+                Heading::new("INDEX TO CONSOLIDATED FINANCIAL STATEMENTS", 1, Style::bold(size + 1.0).centered());
             let index = Section::new(heading.on_new_page(), 0).with(vec![Block::Prose(
                 "The statements listed below are filed as part of this report.".to_owned().into(),
             )]);
             parts.push(vec![index.over(self.financials(2, rng))]);
         }
         let heading = sub_heading(size);
-        let manner = Manner { heading: &heading, paragraph: words::paragraph, longest: 6500, deepest: 5, bullets: true };
-        let characters = room(&self.look, self.spec.pages, 9.5);
+        let manner =
+            Manner { heading: &heading, paragraph: words::paragraph, longest: 6500, deepest: 5, bullets: true };
+        let characters = room(&self.look, self.spec.pages, 14.5);
         let mut sections: Vec<Section> = parts.iter().flatten().cloned().collect();
         fill(&mut sections, characters, &manner, rng, &mut titles);
         self.plant_answers(&mut sections, rng);
@@ -69,7 +76,8 @@ impl Report<'_> {
     fn bind(&self, lengths: Vec<usize>, sections: Vec<Section>, rng: &mut Rng) -> Vec<Block> {
         const HEADS: [&str; 6] = ["PART I", "PART II", "PART III", "PART IV", "", ""];
         let by_part = rng.chance(40);
-        let mut blocks = vec![Block::Numbering(Numbering::Arabic(if rng.chance(60) { 1 } else { rng.between(2, 5) as u32 }))];
+        let mut blocks =
+            vec![Block::Numbering(Numbering::Arabic(if rng.chance(60) { 1 } else { rng.between(2, 5) as u32 }))];
         let mut sections = sections.into_iter();
         for (n, length) in lengths.into_iter().enumerate() {
             let head = if by_part { HEADS[n].to_owned() } else { self.registrant.name.clone() };
@@ -116,7 +124,11 @@ impl Report<'_> {
             &[("Note 6", "note 6"), ("Item 1A of this report", "item 1a")],
             "and is incorporated here by reference.",
         ))]);
-        items.extend([self.item("2", "Properties", 2), legal, self.stub("4", "Mine Safety Disclosures", "Not applicable.")]);
+        items.extend([
+            self.item("2", "Properties", 2),
+            legal,
+            self.stub("4", "Mine Safety Disclosures", "Not applicable."),
+        ]);
         if let Some(first) = items.first_mut() {
             first.heading.new_page = false;
         }
@@ -128,17 +140,28 @@ impl Report<'_> {
         let market = "Market for Registrant\u{2019}s Common Equity, Related Stockholder Matters and Issuer Purchases of Equity Securities";
         let analysis = "Management\u{2019}s Discussion and Analysis of Financial Condition and Results of Operations";
         let accountants = "Changes in and Disagreements With Accountants on Accounting and Financial Disclosure";
-        let mut sub = children(&["OVERVIEW", "Results of Operations", "Liquidity and Capital Resources", "Critical Accounting Estimates"], 3, 5, size);
+        let mut sub = children(
+            &["OVERVIEW", "Results of Operations", "Liquidity and Capital Resources", "Critical Accounting Estimates"],
+            3,
+            5,
+            size,
+        );
         if rng.chance(40) {
             // Letter spacing that a reader takes for a blank.
             sub[0].heading.printed = Some(vec!["OVERVI EW".into()]);
         }
         sub[1].own.push(table(&["Net sales", "Operating income", "Net income"], &self.heads, rng));
         sub[2].own.push(Block::Prose(mentioning(
-            "Our borrowings are described in", &[("Note 4", "note 4")], "to the consolidated financial statements.",
+            "Our borrowings are described in",
+            &[("Note 4", "note 4")],
+            "to the consolidated financial statements.",
         )));
         let financial = if self.f_pages {
-            self.stub("8", "Financial Statements and Supplementary Data", "The statements begin on page F-1 of this report.")
+            self.stub(
+                "8",
+                "Financial Statements and Supplementary Data",
+                "The statements begin on page F-1 of this report.",
+            )
         } else {
             self.item("8", "Financial Statements and Supplementary Data", 0).over(self.financials(3, rng))
         };
@@ -147,7 +170,8 @@ impl Report<'_> {
             self.item("5", market, 3),
             self.stub("6", reserved, "Not applicable."),
             self.item("7", analysis, 1).over(sub),
-            self.item("7A", "Quantitative and Qualitative Disclosures About Market Risk", 3).about("interest and exchange rates"),
+            self.item("7A", "Quantitative and Qualitative Disclosures About Market Risk", 3)
+                .about("interest and exchange rates"),
             financial,
             self.stub("9", accountants, "None."),
             self.item("9A", "Controls and Procedures", 2),
@@ -159,11 +183,16 @@ impl Report<'_> {
 
     fn financials(&self, level: u16, rng: &mut Rng) -> Vec<Section> {
         let size = self.look.size;
-        let heading = Heading::new("Report of Independent Registered Public Accounting Firm", level, Style::bold(size).centered());
+        let heading = Heading::new(
+            "Report of Independent Registered Public Accounting Firm",
+            level,
+            Style::bold(size).centered(),
+        );
         let mut sections = vec![Section::new(heading, 2).about("our audits").undivided()];
-        sections.extend(statements("Consolidated", &self.heads, level, size, rng));
+        sections.extend(statements("Consolidated", &self.heads, level, self.spec.pages >= 20, size, rng));
         let all = notes(note_count(self.spec.pages), level + 1, size, &self.heads, rng);
-        let heading = Heading::new("Notes to Consolidated Financial Statements", level, Style::bold(size + 1.0).centered());
+        let heading =
+            Heading::new("Notes to Consolidated Financial Statements", level, Style::bold(size + 1.0).centered());
         sections.push(Section::new(heading.on_new_page(), 0).over(all));
         sections
     }
@@ -181,7 +210,10 @@ impl Report<'_> {
             items.extend([
                 proxy("10", "Directors, Executive Officers and Corporate Governance"),
                 proxy("11", "Executive Compensation"),
-                proxy("12", "Security Ownership of Certain Beneficial Owners and Management and Related Stockholder Matters"),
+                proxy(
+                    "12",
+                    "Security Ownership of Certain Beneficial Owners and Management and Related Stockholder Matters",
+                ),
                 proxy("13", "Certain Relationships and Related Transactions, and Director Independence"),
             ]);
         }
@@ -190,7 +222,11 @@ impl Report<'_> {
     }
 
     fn fourth(&self) -> Vec<Section> {
-        let schedules = self.stub("15", "Exhibits and Financial Statement Schedules", "The following documents are filed as part of this report.");
+        let schedules = self.stub(
+            "15",
+            "Exhibits and Financial Statement Schedules",
+            "The following documents are filed as part of this report.",
+        );
         let mut own = schedules.own.clone();
         own.push(exhibits());
         vec![self.part("IV", false).over(vec![schedules.with(own), self.stub("16", "Form 10-K Summary", "None.")])]
@@ -198,13 +234,21 @@ impl Report<'_> {
 
     fn plant_answers(&self, sections: &mut [Section], rng: &mut Rng) {
         let year = self.registrant.year;
-        let mut plant_at = |title: &str, prose: Prose| plant(sections, |s| s.heading.title.eq_ignore_ascii_case(title), prose);
+        let mut plant_at =
+            |title: &str, prose: Prose| plant(sections, |s| s.heading.title.eq_ignore_ascii_case(title), prose);
         let staff = format!("{},{:03}", rng.between(2, 90), rng.below(1000));
-        let text = format!("At December 31, {year}, the Company employed approximately {staff} people, of whom about half work outside the United States.");
+        let text = format!(
+            "At December 31, {year}, the Company employed approximately {staff} people, of whom about half work outside the United States."
+        );
         plant_at("Human Capital", answering("How many people does the company employ?", text, staff));
         let facility = format!("${}.{} billion", rng.between(1, 9), rng.between(1, 9));
-        let text = format!("In May {year} the Company renewed its five-year revolving credit facility, which now provides for borrowings of up to {facility}.");
-        plant_at("Liquidity and Capital Resources", answering("How large is the revolving credit facility?", text, facility));
+        let text = format!(
+            "In May {year} the Company renewed its five-year revolving credit facility, which now provides for borrowings of up to {facility}."
+        );
+        plant_at(
+            "Liquidity and Capital Resources",
+            answering("How large is the revolving credit facility?", text, facility),
+        );
         let growth = format!("{}.{}%", rng.between(2, 14), rng.between(1, 9));
         let text = format!("Organic sales grew by {growth} in {year}, led by the service business.");
         plant_at("Results of Operations", answering("How fast did organic sales grow?", text, growth));

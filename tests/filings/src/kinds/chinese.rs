@@ -9,7 +9,14 @@ use crate::words::{self, Titles, chinese_number};
 use crate::{Facts, Spec};
 
 const CHAPTERS: [&str; 9] = [
-    "重要提示、目录和释义", "公司简介和主要财务指标", "管理层讨论与分析", "公司治理", "环境和社会责任", "重要事项", "股份变动及股东情况", "债券相关情况",
+    "重要提示、目录和释义",
+    "公司简介和主要财务指标",
+    "管理层讨论与分析",
+    "公司治理",
+    "环境和社会责任",
+    "重要事项",
+    "股份变动及股东情况",
+    "债券相关情况",
     "财务报告",
 ];
 
@@ -26,11 +33,17 @@ pub(super) fn manuscript(spec: &Spec) -> Manuscript {
     look.contents_title = Some("目录");
     let (name, year) = (words::chinese_company(rng), rng.between(2014, 2024));
     let mut sections: Vec<Section> = CHAPTERS.iter().map(|name| chapter(name, spec.pages > 30)).collect();
-    let heading = |rng: &mut Rng, titles: &mut Titles, level: u16, _: &str| Heading::new(titles.chinese(rng), level, Style::plain(if level == 2 { 12.0 } else { 10.5 }));
-    let manner = Manner { heading: &heading, paragraph: words::chinese_paragraph, longest: 900, deepest: 4, bullets: false };
-    fill(&mut sections, (f64::from(spec.pages.saturating_sub(3).max(1)) * 1050.0) as usize, &manner, rng, &mut Titles::default());
+    let heading = |rng: &mut Rng, titles: &mut Titles, level: u16, _: &str| {
+        Heading::new(titles.chinese(rng), level, Style::plain(if level == 2 { 12.0 } else { 10.5 }))
+    };
+    let manner =
+        Manner { heading: &heading, paragraph: words::chinese_paragraph, longest: 1500, deepest: 4, bullets: false };
+    let page =
+        (look.page.0 - 2.0 * look.margin) / look.size * (look.page.1 - 2.0 * look.margin) / (look.size * look.leading);
+    let characters = spec.pages.saturating_sub(3).max(1) as f32 * page * 1.12;
+    fill(&mut sections, characters as usize, &manner, rng, &mut Titles::default());
     let staff = format!("{}人", rng.between(800, 9999));
-    let text = format!("  截至报告期末,公司在职员工的数量合计为{staff},其中研发人员约占三分之一。");
+    let text = format!("\u{3000}\u{3000}截至报告期末，公司在职员工的数量合计为{staff}，其中研发人员约占三分之一。");
     plant(&mut sections, |s| s.heading.title == "公司治理", answering("公司在职员工的数量是多少?", text, staff));
     plant_table(&mut sections, rng);
     number(&mut sections, 1);
@@ -43,7 +56,7 @@ pub(super) fn manuscript(spec: &Spec) -> Manuscript {
             Block::Line(name.clone(), Style::plain(24.0).centered()),
             Block::Line(format!("{year}年年度报告"), Style::plain(20.0).centered()),
             Block::Gap(60.0),
-            Block::Line(format!("证券代码:{:06}", rng.between(600_000, 603_999)), Style::plain(12.0).centered()),
+            Block::Line(format!("证券代码：{:06}", rng.between(600_000, 603_999)), Style::plain(12.0).centered()),
         ],
         facts: Facts {
             issuer: Some(name),

@@ -8,7 +8,16 @@ use crate::words::{self, Titles};
 use crate::{Facts, Spec};
 
 const CHAPTERS: [&str; 10] = [
-    "Introduction", "Planning", "Installation", "Configuration", "Operation", "Monitoring", "Maintenance", "Troubleshooting", "Safety", "Disposal",
+    "Introduction",
+    "Planning",
+    "Installation",
+    "Configuration",
+    "Operation",
+    "Monitoring",
+    "Maintenance",
+    "Troubleshooting",
+    "Safety",
+    "Disposal",
 ];
 
 pub(super) fn manuscript(spec: &Spec) -> Manuscript {
@@ -25,11 +34,15 @@ pub(super) fn manuscript(spec: &Spec) -> Manuscript {
         Heading::new(titles.short(rng), level, Style::bold(size + if level == 2 { 2.0 } else { 0.5 }))
     };
     let manner = Manner { heading: &heading, paragraph: words::paragraph, longest: 3500, deepest: 4, bullets: true };
-    let characters = room(&look, spec.pages, 3.0 + chapters as f32 * 0.5);
+    let characters = room(&look, spec.pages, 4.0 + chapters as f32 * 0.5);
     fill(&mut sections, characters, &manner, rng, &mut Titles::default());
     let pressure = format!("{}.{} bar", rng.between(2, 9), rng.between(1, 9));
     let text = format!("The relief valve opens at {pressure}; never run the unit above this pressure.");
-    plant(&mut sections, |s| s.heading.title == "Installation", answering("At which pressure does the relief valve open?", text, pressure));
+    plant(
+        &mut sections,
+        |s| s.heading.title == "Installation",
+        answering("At which pressure does the relief valve open?", text, pressure),
+    );
     let other = Block::Prose(mentioning("Before you go on, read", &[("section 2", "section 2")], "of this manual."));
     if let Some(last) = sections.last_mut() {
         last.own.push(other);
@@ -42,7 +55,10 @@ pub(super) fn manuscript(spec: &Spec) -> Manuscript {
         cover: vec![
             Block::Gap(180.0),
             Block::Line(title.clone(), Style::bold(size + 14.0).centered()),
-            Block::Line(format!("Release {}.{}", rng.between(1, 9), rng.below(10)), Style::plain(size + 2.0).centered()),
+            Block::Line(
+                format!("Release {}.{}", rng.between(1, 9), rng.below(10)),
+                Style::plain(size + 2.0).centered(),
+            ),
         ],
         title,
         facts: Facts { issuer: Some(name), language: Some("en".into()), ..Facts::default() },

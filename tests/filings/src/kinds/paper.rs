@@ -26,20 +26,34 @@ pub(super) fn manuscript(spec: &Spec) -> Manuscript {
     };
     let manner = Manner { heading: &heading, paragraph: words::paragraph, longest: 3000, deepest: 3, bullets: false };
     let mut titles = Titles::default();
-    fill(&mut sections, room(&look, spec.pages, 0.8), &manner, rng, &mut titles);
+    fill(&mut sections, room(&look, spec.pages, 1.0), &manner, rng, &mut titles);
     let share = format!("{}.{}%", rng.between(51, 93), rng.between(1, 9));
     let text = format!("On the held-out filings the method finds {share} of the sections.");
-    plant(&mut sections, |s| s.heading.title == "Results", answering("What share of the sections does the method find?", text, share));
+    plant(
+        &mut sections,
+        |s| s.heading.title == "Results",
+        answering("What share of the sections does the method find?", text, share),
+    );
     number(&mut sections, "", if rng.chance(40) { "." } else { "" });
     let title = format!("On {} and {}", titles.short(rng), titles.short(rng));
     let mut body = front(&title, size, rng);
     body.extend(unfold(sections));
     body.push(Block::Heading(Heading::new("References", 1, Style::bold(size + 2.0))));
     body.extend((1..=12).map(|n| {
-        let text = format!("[{n}] A. Author and B. Writer. {}. Journal of Examples, {}.", titles.short(rng), rng.between(1990, 2024));
+        let text = format!(
+            "[{n}] A. Author and B. Writer. {}. Journal of Examples, {}.",
+            titles.short(rng),
+            rng.between(1990, 2024)
+        );
         Block::Prose(Prose::from(text))
     }));
-    Manuscript { look, facts: Facts { language: Some("en".into()), ..Facts::default() }, title, cover: Vec::new(), body }
+    Manuscript {
+        look,
+        facts: Facts { language: Some("en".into()), ..Facts::default() },
+        title,
+        cover: Vec::new(),
+        body,
+    }
 }
 
 fn front(title: &str, size: f32, rng: &mut Rng) -> Vec<Block> {

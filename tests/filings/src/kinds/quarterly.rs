@@ -22,11 +22,19 @@ pub(super) fn manuscript(spec: &Spec) -> Manuscript {
     sections.push(signatures(&registrant.name, &format!("November 4, {year}"), size));
     let heading = sub_heading(size);
     let manner = Manner { heading: &heading, paragraph: words::paragraph, longest: 5000, deepest: 5, bullets: true };
-    fill(&mut sections, room(&look, spec.pages, 7.0), &manner, rng, &mut Titles::default());
+    fill(&mut sections, room(&look, spec.pages, 10.0), &manner, rng, &mut Titles::default());
     let rate = format!("{}.{}%", rng.between(15, 29), rng.between(1, 9));
-    let text = format!("The effective tax rate for the quarter was {rate}, which reflects the mix of income by country.");
-    plant(&mut sections, |s| s.heading.title == "Results of Operations", answering("What was the effective tax rate?", text, rate));
-    let mut body = vec![Block::RunningHead(registrant.name.clone()), Block::Numbering(Numbering::Arabic(rng.between(1, 3) as u32))];
+    let text =
+        format!("The effective tax rate for the quarter was {rate}, which reflects the mix of income by country.");
+    plant(
+        &mut sections,
+        |s| s.heading.title == "Results of Operations",
+        answering("What was the effective tax rate?", text, rate),
+    );
+    let mut body = vec![
+        Block::RunningHead(registrant.name.clone()),
+        Block::Numbering(Numbering::Arabic(rng.between(1, 3) as u32)),
+    ];
     body.extend(unfold(sections));
     let period = [
         "QUARTERLY REPORT PURSUANT TO SECTION 13 OR 15(d) OF THE SECURITIES EXCHANGE ACT OF 1934".to_owned(),
@@ -52,20 +60,30 @@ fn parts(spec: &Spec, items: &ItemManner, heads: &[String], size: f32, rng: &mut
         heading.key = Some(format!("part {part} item {}", number.to_lowercase()));
         Section::new(heading, weight).about(&name.to_lowercase())
     };
-    let stub = |number: &str, name: &str, text: &str| item("ii", number, name, 0).with(vec![Block::Prose(text.to_owned().into())]);
-    let mut financial = statements("Condensed Consolidated", heads, 3, size, rng);
+    let stub = |number: &str, name: &str, text: &str| {
+        item("ii", number, name, 0).with(vec![Block::Prose(text.to_owned().into())])
+    };
+    let mut financial = statements("Condensed Consolidated", heads, 3, spec.pages >= 12, size, rng);
     let count = (4 + spec.pages as usize / 10).min(16);
     let heading = Heading::new("Notes to Condensed Consolidated Financial Statements", 3, Style::bold(size).centered());
     financial.push(Section::new(heading.on_new_page(), 0).over(notes(count, 4, size, heads, rng)));
     let mut analysis = children(&["Results of Operations", "Liquidity and Capital Resources"], 3, 6, size);
     analysis[0].own.push(table(&["Net sales", "Operating income", "Net income"], heads, rng));
     let legal = item("ii", "1", "Legal Proceedings", 1).with(vec![Block::Prose(mentioning(
-        "For information on legal proceedings see", &[("Note 3", "note 3")], "in Part I of this report.",
+        "For information on legal proceedings see",
+        &[("Note 3", "note 3")],
+        "in Part I of this report.",
     ))]);
     vec![
         part("I", "FINANCIAL INFORMATION").over(vec![
             item("i", "1", "Financial Statements", 0).over(financial),
-            item("i", "2", "Management\u{2019}s Discussion and Analysis of Financial Condition and Results of Operations", 2).over(analysis),
+            item(
+                "i",
+                "2",
+                "Management\u{2019}s Discussion and Analysis of Financial Condition and Results of Operations",
+                2,
+            )
+            .over(analysis),
             item("i", "3", "Quantitative and Qualitative Disclosures About Market Risk", 1),
             item("i", "4", "Controls and Procedures", 1),
         ]),

@@ -21,23 +21,46 @@ pub(super) fn manuscript(spec: &Spec) -> Manuscript {
     let spelled = ["First", "Second", "Third"][quarter - 1];
     let title = format!("{} Reports {spelled} Quarter {year} Results", registrant.name);
     let heads = [format!("Q{quarter} {year}"), format!("Q{quarter} {}", year - 1)];
-    let mut sections =
-        children(&["Financial Highlights", "Segment Results", "Cash Flow and Balance Sheet", "Outlook", "Forward-Looking Statements", "About the Company"], 1, 3, size + 1.0);
+    let mut sections = children(
+        &[
+            "Financial Highlights",
+            "Segment Results",
+            "Cash Flow and Balance Sheet",
+            "Outlook",
+            "Forward-Looking Statements",
+            "About the Company",
+        ],
+        1,
+        3,
+        size + 1.0,
+    );
     sections[0].own.push(table(&["Net sales", "Operating income", "Diluted earnings per share"], &heads, rng));
     let sub_heading = sub_heading(size);
-    let manner = Manner { heading: &sub_heading, paragraph: words::paragraph, longest: 4000, deepest: 2, bullets: true };
-    fill(&mut sections, room(&look, spec.pages, 3.8), &manner, rng, &mut Titles::default());
+    let manner =
+        Manner { heading: &sub_heading, paragraph: words::paragraph, longest: 4000, deepest: 2, bullets: true };
+    fill(&mut sections, room(&look, spec.pages, 4.4), &manner, rng, &mut Titles::default());
     let range = format!("${}.{:02} to ${}.{:02}", 3, rng.between(1, 49), 3, rng.between(50, 99));
     let text = format!("For the full year the Company now expects adjusted earnings per share of {range}.");
-    plant(&mut sections, |s| s.heading.title == "Outlook", answering("What earnings per share does the company expect for the full year?", text, range));
-    sections.extend(statements("Condensed Consolidated", &heads, 1, size, rng));
+    plant(
+        &mut sections,
+        |s| s.heading.title == "Outlook",
+        answering("What earnings per share does the company expect for the full year?", text, range),
+    );
+    sections.extend(statements("Condensed Consolidated", &heads, 1, spec.pages >= 6, size, rng));
     let center = |text: String, style: Style| Block::Line(text, style.centered());
     let mut body = vec![
         Block::Numbering(Numbering::Arabic(1)),
         center(title.clone(), Style::bold(size + 6.0)),
         center(format!("Results for the quarter ended {end}, {year}"), Style::italic(size)),
         Block::Gap(10.0),
-        Block::Prose(format!("SPRINGFIELD \u{2014} {} today announced results for the quarter. {}", registrant.name, words::paragraph(rng, "the quarter")).into()),
+        Block::Prose(
+            format!(
+                "SPRINGFIELD \u{2014} {} today announced results for the quarter. {}",
+                registrant.name,
+                words::paragraph(rng, "the quarter")
+            )
+            .into(),
+        ),
     ];
     body.extend(unfold(sections));
     let mut facts = registrant.facts("earnings_release", &format!("Q{quarter}"), &format!("{year}-{iso}"));

@@ -6,28 +6,84 @@ use crate::random::Rng;
 use crate::words;
 
 const OPERATIONS: [&str; 14] = [
-    "Net sales", "Cost of sales", "Gross profit", "Selling, general and administrative", "Research and development", "Restructuring, net",
-    "Operating income", "Interest expense", "Interest income", "Other expense, net", "Income before income taxes", "Provision for income taxes",
-    "Net income", "Diluted earnings per share",
+    "Net sales",
+    "Cost of sales",
+    "Gross profit",
+    "Selling, general and administrative",
+    "Research and development",
+    "Restructuring, net",
+    "Operating income",
+    "Interest expense",
+    "Interest income",
+    "Other expense, net",
+    "Income before income taxes",
+    "Provision for income taxes",
+    "Net income",
+    "Diluted earnings per share",
 ];
 const BALANCE: [&str; 20] = [
-    "Cash and cash equivalents", "Marketable securities", "Accounts receivable, net", "Inventories", "Prepaids and other", "Total current assets",
-    "Property, plant and equipment, net", "Operating lease right-of-use assets", "Goodwill", "Intangible assets, net", "Total assets",
-    "Short-term borrowings", "Accounts payable", "Accrued payroll", "Total current liabilities", "Long-term debt", "Pension obligations",
-    "Total liabilities", "Total equity", "Total liabilities and equity",
+    "Cash and cash equivalents",
+    "Marketable securities",
+    "Accounts receivable, net",
+    "Inventories",
+    "Prepaids and other",
+    "Total current assets",
+    "Property, plant and equipment, net",
+    "Operating lease right-of-use assets",
+    "Goodwill",
+    "Intangible assets, net",
+    "Total assets",
+    "Short-term borrowings",
+    "Accounts payable",
+    "Accrued payroll",
+    "Total current liabilities",
+    "Long-term debt",
+    "Pension obligations",
+    "Total liabilities",
+    "Total equity",
+    "Total liabilities and equity",
 ];
 const FLOWS: [&str; 14] = [
-    "Net income", "Depreciation and amortization", "Deferred income taxes", "Accounts receivable", "Inventories", "Accounts payable",
-    "Net cash provided by operating activities", "Purchases of property, plant and equipment", "Proceeds from sale of businesses",
-    "Net cash used in investing activities", "Repayment of debt", "Dividends paid to shareholders", "Net cash used in financing activities",
+    "Net income",
+    "Depreciation and amortization",
+    "Deferred income taxes",
+    "Accounts receivable",
+    "Inventories",
+    "Accounts payable",
+    "Net cash provided by operating activities",
+    "Purchases of property, plant and equipment",
+    "Proceeds from sale of businesses",
+    "Net cash used in investing activities",
+    "Repayment of debt",
+    "Dividends paid to shareholders",
+    "Net cash used in financing activities",
     "Net change in cash",
 ];
 const NOTES: [&str; 24] = [
-    "Summary of Significant Accounting Policies", "Revenue", "Acquisitions and Divestitures", "Goodwill and Intangible Assets",
-    "Restructuring Actions", "Supplemental Income Statement Information", "Inventories", "Property, Plant and Equipment", "Leases", "Income Taxes",
-    "Long-Term Debt and Short-Term Borrowings", "Commitments and Contingencies", "Pension and Postretirement Benefit Plans", "Derivatives",
-    "Fair Value Measurements", "Stock-Based Compensation", "Accumulated Other Comprehensive Income", "Earnings Per Share", "Business Segments",
-    "Geographic Areas", "Related Party Transactions", "Quarterly Data (Unaudited)", "Variable Interest Entities", "Subsequent Events",
+    "Summary of Significant Accounting Policies",
+    "Revenue",
+    "Acquisitions and Divestitures",
+    "Goodwill and Intangible Assets",
+    "Restructuring Actions",
+    "Supplemental Income Statement Information",
+    "Inventories",
+    "Property, Plant and Equipment",
+    "Leases",
+    "Income Taxes",
+    "Long-Term Debt and Short-Term Borrowings",
+    "Commitments and Contingencies",
+    "Pension and Postretirement Benefit Plans",
+    "Derivatives",
+    "Fair Value Measurements",
+    "Stock-Based Compensation",
+    "Accumulated Other Comprehensive Income",
+    "Earnings Per Share",
+    "Business Segments",
+    "Geographic Areas",
+    "Related Party Transactions",
+    "Quarterly Data (Unaudited)",
+    "Variable Interest Entities",
+    "Subsequent Events",
 ];
 
 /// How many notes a document of this size has.
@@ -44,16 +100,27 @@ pub(super) fn table(labels: &[&str], heads: &[String], rng: &mut Rng) -> Block {
     Block::Table(Table { heads: heads.to_vec(), rows: rows.collect() })
 }
 
-/// The statements, each on a page of its own, at `level`.
-pub(super) fn statements(prefix: &str, heads: &[String], level: u16, size: f32, rng: &mut Rng) -> Vec<Section> {
+/// The statements at `level`; `pages`: each starts one.
+pub(super) fn statements(
+    prefix: &str,
+    heads: &[String],
+    level: u16,
+    pages: bool,
+    size: f32,
+    rng: &mut Rng,
+) -> Vec<Section> {
     let named: [(&str, &[&str]); 3] =
         [("Statements of Operations", &OPERATIONS), ("Balance Sheets", &BALANCE), ("Statements of Cash Flows", &FLOWS)];
     let each = named.map(|(name, labels)| {
-        let heading = Heading::new(format!("{prefix} {name}"), level, Style::bold(size).centered()).on_new_page();
+        let mut heading = Heading::new(format!("{prefix} {name}"), level, Style::bold(size).centered());
+        heading.new_page = pages;
         let own = vec![
             Block::Line("(dollars in millions, except per share amounts)".into(), Style::italic(size - 1.0).centered()),
             table(labels, heads, rng),
-            Block::Line("The accompanying notes are an integral part of these statements.".into(), Style::italic(size - 1.0)),
+            Block::Line(
+                "The accompanying notes are an integral part of these statements.".into(),
+                Style::italic(size - 1.0),
+            ),
         ];
         Section::new(heading, 0).with(own)
     });
@@ -78,7 +145,11 @@ pub(super) fn notes(count: usize, level: u16, size: f32, heads: &[String], rng: 
         if n % 4 == 2 {
             let other = rng.between(1, count);
             let (mention, key) = (format!("Note {other}"), format!("note {other}"));
-            own.push(Block::Prose(mentioning("Further detail is given in", &[(&mention, &key)], "and is not repeated here.")));
+            own.push(Block::Prose(mentioning(
+                "Further detail is given in",
+                &[(&mention, &key)],
+                "and is not repeated here.",
+            )));
         }
         let heading = Heading::new(title, level, style).known_as(format!("note {number}"));
         Section::new(heading, if n == 0 { 4 } else { 2 }).with(own)
@@ -92,18 +163,31 @@ pub(super) fn signatures(registrant: &str, date: &str, size: f32) -> Section {
     let mut own = vec![Block::Prose(
         "Pursuant to the requirements of the Securities Exchange Act of 1934, the registrant has duly caused this report to be signed on its behalf by the undersigned, thereunto duly authorized.".to_owned().into(),
     )];
-    own.extend([line(registrant.to_owned()), line("By /s/ A. Example".into()), line("A. Example, Chief Executive Officer".into()), line(date.to_owned())]);
-    for (name, office) in [("B. Sample", "Chief Financial Officer"), ("C. Specimen", "Chief Accounting Officer"), ("D. Placeholder", "Director")] {
+    own.extend([
+        line(registrant.to_owned()),
+        line("By /s/ A. Example".into()),
+        line("A. Example, Chief Executive Officer".into()),
+        line(date.to_owned()),
+    ]);
+    for (name, office) in [
+        ("B. Sample", "Chief Financial Officer"),
+        ("C. Specimen", "Chief Accounting Officer"),
+        ("D. Placeholder", "Director"),
+    ] {
         own.extend([Block::Gap(10.0), line(format!("/s/ {name}")), line(office.into()), line(date.to_owned())]);
     }
-    let heading = Heading::new("SIGNATURES", 1, Style::bold(size + 1.0).centered()).on_new_page().known_as("signatures");
+    let heading =
+        Heading::new("SIGNATURES", 1, Style::bold(size + 1.0).centered()).on_new_page().known_as("signatures");
     Section::new(heading, 0).with(own)
 }
 
 /// The exhibit list.
 pub(super) fn exhibits() -> Block {
     let list = [
-        ("3.1", "Certificate of incorporation, as amended, incorporated by reference to Exhibit 3(i) of an earlier report."),
+        (
+            "3.1",
+            "Certificate of incorporation, as amended, incorporated by reference to Exhibit 3(i) of an earlier report.",
+        ),
         ("3.2", "Amended and restated bylaws."),
         ("4.1", "Description of registered securities."),
         ("10.1", "Executive deferred compensation plan."),

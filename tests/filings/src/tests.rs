@@ -1,0 +1,138 @@
+//! The generator keeps its promises, for every kind and way to offer contents.
+
+use super::*;
+
+fn small(kind: Kind, contents: Contents, seed: u64) -> Spec {
+    Spec { pages: 14, contents, ..Spec::of(kind, seed) }
+}
+
+fn every(check: impl Fn(&Spec, &Filing)) {
+    for kind in Kind::ALL {
+        for (n, contents) in Contents::ALL.into_iter().enumerate() {
+            let spec = small(kind, contents, n as u64 * 7 + 3);
+            check(&spec, &generate(&spec));
+        }
+    }
+}
+
+fn squeezed(text: &str) -> String {
+    text.split_whitespace().collect()
+}
+
+#[test]
+fn every_title_stands_on_its_page_in_reading_order() {
+    every(|spec, filing| {
+        assert_eq!(filing.page_texts.len(), filing.truth.pages as usize);
+        assert!(filing.truth.nodes.is_sorted_by_key(|node| node.page), "{spec:?}");
+        for node in &filing.truth.nodes {
+            let page = squeezed(&filing.page_texts[node.page as usize - 1]);
+            assert!(page.contains(&squeezed(&node.title)), "{spec:?}: {node:?}");
+        }
+    });
+}
+
+#[test]
+fn a_heading_starts_its_page_only_below_furniture() {
+    every(|_, filing| {
+        for node in filing.truth.nodes.iter().filter(|node| node.starts_page) {
+            let text = &filing.page_texts[node.page as usize - 1];
+            let start: String = squeezed(&node.title).chars().take(6).collect();
+            assert!(text.lines().take(2).any(|line| squeezed(line).starts_with(&start)), "{node:?}");
+        }
+    });
+}
+
+#[test]
+fn answers_and_mentions_stand_where_they_should() {
+    every(|spec, filing| {
+        assert!(!filing.answers.is_empty(), "{spec:?}");
+        for answer in &filing.answers {
+            assert!(squeezed(&filing.page_texts[answer.page as usize - 1]).contains(&squeezed(&answer.answer)));
+            assert!(answer.node.is_some());
+        }
+        assert!(filing.truth.references.iter().all(|reference| reference.target.is_some()), "{spec:?}");
+    });
+}
+
+#[test]
+fn the_file_is_well_formed_enough_to_find_every_object() {
+    every(|spec, filing| {
+        let text = String::from_utf8_lossy(&filing.pdf);
+        let start: usize = text.lines().rev().nth(1).unwrap().parse().unwrap();
+        let table = std::str::from_utf8(&filing.pdf[start..]).unwrap();
+        let offsets = table.lines().skip(3).take_while(|line| line.ends_with(" n "));
+        for (n, line) in offsets.enumerate() {
+            let at: usize = line[..10].parse().unwrap();
+            let wanted = format!("{} 0 obj", n + 1);
+            assert!(filing.pdf[at..].starts_with(wanted.as_bytes()), "{spec:?}: object {}", n + 1);
+        }
+    });
+}
+
+#[test]
+fn the_same_specification_gives_the_same_bytes() {
+    for encryption in [None, Some(Encryption::EmptyUserRc4), Some(Encryption::Password("open sesame".into()))] {
+        let spec = Spec { encryption, ..small(Kind::TenK, Contents::Outline, 5) };
+        assert_eq!(generate(&spec), generate(&spec));
+    }
+    assert_ne!(generate(&Spec::of(Kind::TenK, 5)).pdf, generate(&Spec::of(Kind::TenK, 6)).pdf);
+}
+
+#[test]
+fn changing_a_page_leaves_all_others_alone() {
+    for kind in Kind::ALL {
+        let before = generate(&small(kind, Contents::Links, 2));
+        for page in 1..=before.truth.pages {
+            let after = generate(&small(kind, Contents::Links, 2).with_page_changed(page));
+            assert_eq!(after.truth, before.truth);
+            for (n, (a, b)) in after.page_texts.iter().zip(&before.page_texts).enumerate() {
+                assert_eq!(a != b, n + 1 == page as usize, "{kind:?} page {} after a change of {page}", n + 1);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_page_at_the_front_moves_everything_by_one() {
+    for kind in Kind::ALL {
+        let before = generate(&small(kind, Contents::Outline, 4));
+        let after = generate(&small(kind, Contents::Outline, 4).with_page_inserted_at_front());
+        assert_eq!(after.page_texts[1..], before.page_texts[..]);
+        assert_eq!(after.truth.printed[1..], before.truth.printed[..]);
+        for (a, b) in after.truth.nodes.iter().zip(&before.truth.nodes) {
+            assert_eq!((a.page, &a.title), (b.page + 1, &b.title));
+        }
+    }
+}
+
+#[test]
+fn a_scanned_page_has_no_text() {
+    let filing = generate(&Spec { scanned_page: Some(4), ..Spec::of(Kind::TenQ, 1) });
+    assert_eq!(filing.page_texts[3], "");
+    assert!(!filing.page_texts[4].is_empty());
+}
+
+#[test]
+fn documents_have_about_the_wanted_size() {
+    for kind in Kind::ALL {
+        let filing = generate(&Spec { pages: 100, ..Spec::of(kind, 9) });
+        assert!((85..=115).contains(&filing.truth.pages), "{kind:?}: {}", filing.truth.pages);
+    }
+}
+
+#[test]
+fn the_truth_has_the_format_of_the_scoring_tool() {
+    let truth = Truth {
+        nodes: vec![TruthNode {
+            title: "Item 1. Business".into(),
+            level: 2,
+            page: 3,
+            starts_page: true,
+            baseline: 7200,
+        }],
+        pages: 9,
+        ..Truth::default()
+    };
+    let wanted = r#"{"doc":"a","nodes":[{"level":2,"page":3,"title":"Item 1. Business"}],"pages":9,"scope":"full","source":"generated"}"#;
+    assert_eq!(truth.to_json("a").to_string(), wanted);
+}
