@@ -14,9 +14,16 @@
 //! bounded by [`Limits`]; what one process cannot hold (a stack overflow inside a parser) is held by the caller, who
 //! runs extraction in a child process. Reading is a pure function of the bytes (I-12).
 
+mod decode;
+mod detect;
 mod error;
+mod front_matter;
 mod limits;
+pub mod markdown;
 pub mod pdf;
+pub mod text;
+pub mod title;
 
+pub use detect::{extract, format_of};
 pub use error::ExtractError;
 pub use limits::Limits;

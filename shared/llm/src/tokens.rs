@@ -8,7 +8,7 @@ const MAX_STRETCH_BYTES: usize = 1 << 20;
 
 /// Number of o200k tokens of `text`; special tokens such as `<|endoftext|>` count as plain text.
 ///
-/// The vocabulary is unpacked on the first call (about a quarter of a second of CPU) and shared by all threads. Time is
+/// The vocabulary is unpacked on the first call (0.04 s and 65 MB in a release build) and shared by all threads. Time is
 /// linear in the length of the text, also for one letter repeated ten million times.
 pub fn count(text: &str) -> u32 {
     let tokenizer = o200k_base();

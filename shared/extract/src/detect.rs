@@ -1,0 +1,194 @@
+//! What a file is, by its content first and then by its name; and the one door for all formats.
+
+use stemma_document::{Format, Source};
+
+use crate::{ExtractError, Limits, decode, markdown, pdf, text};
+
+/// A PDF's signature stands within this many first bytes (PDF 1.7, annex H, note 13).
+const PDF_WINDOW_BYTES: usize = 1_024;
+/// How much of a file is looked at to tell text from binary, in bytes.
+const SAMPLE_BYTES: usize = 16 * 1024;
+
+/// Reads a document of any known format; `name` is used for its extension only.
+///
+/// # Errors
+///
+/// Those of [`format_of`], `limits.bytes`, and those of the format.
+pub fn extract(bytes: Vec<u8>, name: &str, password: Option<&str>, limits: &Limits) -> Result<Source, ExtractError> {
+    decode::check_size(bytes.len(), limits)?;
+    match format_of(&bytes, name)? {
+        Format::Pdf => pdf::read(&bytes, password, limits),
+        Format::Markdown => markdown::read(bytes, limits),
+        Format::Text => text::read(bytes, limits),
+    }
+}
+
+/// The format of a file. A PDF is one under any name; Markdown and text are told apart by extension
+/// (`.md .markdown .txt .text`, any case).
+///
+/// # Errors
+///
+/// `input.empty`: nothing in it, or only a byte order mark. `pdf.not_a_pdf`: named `.pdf`, but something else.
+/// `input.unsupported`: binary, an unknown encoding, or an unknown extension.
+pub fn format_of(bytes: &[u8], name: &str) -> Result<Format, ExtractError> {
+    if matches!(bytes, [] | [0xEF, 0xBB, 0xBF] | [0xFF, 0xFE] | [0xFE, 0xFF]) {
+        return Err(ExtractError::new("input.empty", "the file is empty", "check how the file was made or copied"));
+    }
+    let extension = name.rsplit_once('.').map(|(_, extension)| extension.to_ascii_lowercase()).unwrap_or_default();
+    let is_pdf_name = extension == "pdf";
+    if let Some(at) = pdf_signature(bytes)
+        && (is_pdf_name || bytes[..at].iter().all(u8::is_ascii_whitespace) || binary(bytes).is_some())
+    {
+        return Ok(Format::Pdf);
+    }
+    if is_pdf_name {
+        let message = format!("the file is not a PDF: it looks like {}", looks_like(bytes));
+        return Err(ExtractError::new(
+            "pdf.not_a_pdf",
+            message,
+            "fetch the document again, or give it its right extension",
+        ));
+    }
+    if let Some(what) = binary(bytes) {
+        let message = format!("the file is {what}, not text");
+        return Err(ExtractError::new("input.unsupported", message, "convert it to PDF, Markdown or UTF-8 text"));
+    }
+    match extension.as_str() {
+        "md" | "markdown" => Ok(Format::Markdown),
+        "txt" | "text" => Ok(Format::Text),
+        _ => Err(unknown_extension(&extension)),
+    }
+}
+
+fn unknown_extension(extension: &str) -> ExtractError {
+    let shown: String = extension.chars().filter(|c| c.is_alphanumeric()).take(12).collect();
+    let message = match shown.as_str() {
+        "" => "the file has no extension and is no PDF".into(),
+        _ => format!("files of type .{shown} are not supported"),
+    };
+    ExtractError::new("input.unsupported", message, "supported are .pdf, .md, .markdown, .txt and .text")
+}
+
+fn pdf_signature(bytes: &[u8]) -> Option<usize> {
+    let window = &bytes[..bytes.len().min(PDF_WINDOW_BYTES)];
+    window.windows(5).position(|five| five == b"%PDF-").or_else(|| window.starts_with(b"%PDF").then_some(0))
+}
+
+/// What a file that is no PDF looks like, for people.
+fn looks_like(bytes: &[u8]) -> &'static str {
+    if let Some(what) = binary(bytes) {
+        return what;
+    }
+    let head = String::from_utf8_lossy(&bytes[..bytes.len().min(SAMPLE_BYTES)]).to_ascii_lowercase();
+    let head = head.trim_start_matches(|c: char| c.is_whitespace() || c == '\u{FEFF}');
+    let is_markdown = |line: &str| line.starts_with("# ") || line.starts_with("## ") || line.starts_with("```");
+    match head {
+        "" => "blank text",
+        _ if head.starts_with("<!doctype html") || head.contains("<html") || head.contains("<body") => "HTML",
+        _ if head.starts_with("<?xml") => "XML",
+        _ if head.starts_with('{') || head.starts_with('[') => "JSON",
+        _ if head.lines().any(is_markdown) => "Markdown",
+        _ => "plain text",
+    }
+}
+
+/// What kind of binary a file is; `None` for text, even with a few bad bytes in it.
+fn binary(bytes: &[u8]) -> Option<&'static str> {
+    const SIGNATURES: [(&[u8], &str); 14] = [
+        (b"PK\x03\x04", "a ZIP archive or an office document"),
+        (b"\x1F\x8B", "gzip-compressed data"),
+        (b"\x28\xB5\x2F\xFD", "zstd-compressed data"),
+        (b"7z\xBC\xAF\x27\x1C", "a 7z archive"),
+        (b"Rar!", "a RAR archive"),
+        (b"\xD0\xCF\x11\xE0", "an old office document"),
+        (b"{\\rtf", "rich text (RTF)"),
+        (b"\x89PNG", "a PNG image"),
+        (b"\xFF\xD8\xFF", "a JPEG image"),
+        (b"GIF8", "a GIF image"),
+        (b"II*\0", "a TIFF image"),
+        (b"MM\0*", "a TIFF image"),
+        (b"\x7FELF", "a program"),
+        (b"%!PS", "PostScript"),
+    ];
+    let known = SIGNATURES.iter().find(|(signature, _)| bytes.starts_with(signature));
+    known.map(|(_, what)| *what).or_else(|| unreadable(bytes))
+}
+
+/// Judges bytes without a known signature by how many of them are no text.
+fn unreadable(bytes: &[u8]) -> Option<&'static str> {
+    if matches!(bytes, [0xFF, 0xFE, ..] | [0xFE, 0xFF, ..]) {
+        return None;
+    }
+    let sample = &bytes[..bytes.len().min(SAMPLE_BYTES)];
+    let nul = sample.iter().filter(|byte| **byte == 0).count();
+    let control = sample.iter().filter(|byte| byte.is_ascii_control() && !byte.is_ascii_whitespace()).count();
+    let invalid: usize = sample.utf8_chunks().map(|chunk| chunk.invalid().len()).sum();
+    let more_than = |count: usize, percent: usize| count * 100 > sample.len() * percent;
+    match () {
+        () if more_than(nul, 30) && !more_than(invalid, 5) => Some("UTF-16 text without a byte order mark"),
+        () if more_than(control, 10) => Some("binary data"),
+        () if more_than(invalid, 30) => Some("text in an encoding other than UTF-8, or binary data"),
+        () => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(bytes: &[u8], name: &str, expected: Result<Format, (&str, &str)>) {
+        match (format_of(bytes, name), expected) {
+            (Ok(format), Ok(wanted)) => assert_eq!(format, wanted, "{name}"),
+            (Err(error), Err((code, part))) => {
+                assert_eq!(error.code, code, "{name}");
+                assert!(error.message.contains(part), "{}", error.message);
+            }
+            (got, wanted) => panic!("{name}: {got:?} instead of {wanted:?}"),
+        }
+    }
+
+    #[test]
+    fn content_goes_before_name() {
+        check(b"%PDF-1.7\n", "a.pdf", Ok(Format::Pdf));
+        check(b"junk\n%PDF-1.4", "a.pdf", Ok(Format::Pdf));
+        check(b"\n%PDF-1.4\n%\xE2\xE3", "notes.md", Ok(Format::Pdf));
+        check(b"# A PDF starts with %PDF-1.7\n", "notes.md", Ok(Format::Markdown));
+        check(b"# A", "A.MarkDown", Ok(Format::Markdown));
+        check("年报".as_bytes(), "年报.TXT", Ok(Format::Text));
+    }
+
+    #[test]
+    fn what_is_no_pdf_says_what_it_is() {
+        check(b" <!DOCTYPE html><p>", "a.pdf", Err(("pdf.not_a_pdf", "HTML")));
+        check(b"# Title\n", "a.pdf", Err(("pdf.not_a_pdf", "Markdown")));
+        check(b"\x01\x02\x03\xFF\x9A\x00\x01", "a.pdf", Err(("pdf.not_a_pdf", "binary data")));
+        check(b"PK\x03\x04", "a.PDF", Err(("pdf.not_a_pdf", "ZIP")));
+    }
+
+    #[test]
+    fn empty_binary_and_unknown_files_are_named_as_such() {
+        check(b"", "a.pdf", Err(("input.empty", "the file is empty")));
+        check(b"\xEF\xBB\xBF", "a.md", Err(("input.empty", "")));
+        check(b"\x89PNG\r\n", "a.md", Err(("input.unsupported", "PNG")));
+        check(b"a\0b\0c\0d\0", "a.txt", Err(("input.unsupported", "UTF-16")));
+        check(b"\xC4\xEA\xB1\xA8\xB8\xE6 ok", "a.txt", Err(("input.unsupported", "encoding")));
+        check(b"text", "a.docx", Err(("input.unsupported", ".docx")));
+        check(b"text", "README", Err(("input.unsupported", "no extension")));
+    }
+
+    #[test]
+    fn a_few_bad_bytes_make_no_binary() {
+        check(b"One\0Two three four five\n", "a.md", Ok(Format::Markdown));
+        check(b"Caf\xE9 au lait, s'il vous pla\xEEt", "a.md", Ok(Format::Markdown));
+        check(b"\xFF\xFE#\0 \0A\0", "a.md", Ok(Format::Markdown));
+    }
+
+    #[test]
+    fn all_formats_come_through_one_door() {
+        let limits = Limits::default();
+        assert_eq!(extract(b"# A".to_vec(), "a.md", None, &limits).unwrap().format, Format::Markdown);
+        assert_eq!(extract(b"1. A".to_vec(), "a.txt", None, &limits).unwrap().format, Format::Text);
+        let small = Limits { max_bytes: 2, ..limits };
+        assert_eq!(extract(b"%PDF-1.7".to_vec(), "a.pdf", None, &small).unwrap_err().code, "limits.bytes");
+    }
+}

@@ -1,0 +1,122 @@
+//! Front matter of a Markdown file: the YAML or TOML block before the text.
+
+use std::collections::BTreeMap;
+
+use crate::title;
+
+/// Longest front matter, in lines and bytes; a fence that is not closed by then opened none.
+const MAX_LINES: usize = 2_000;
+const MAX_BYTES: usize = 256 * 1024;
+/// Most entries taken, and the longest key in bytes.
+const MAX_ENTRIES: usize = 200;
+const MAX_KEY_BYTES: usize = 64;
+
+/// The block at the start of a file.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct FrontMatter {
+    /// Flat scalars, keys lower case. Lists, tables and block scalars are left out.
+    pub(crate) entries: BTreeMap<String, String>,
+    /// Bytes up to the first line of the text; 0 where there is no front matter.
+    pub(crate) bytes: usize,
+    /// Lines of the block with its fences.
+    pub(crate) lines: usize,
+}
+
+impl FrontMatter {
+    /// Finds the block. A `---` that opens a file is a thematic break rather than a fence when a blank line follows it,
+    /// when nothing closes it, or when the first line inside is no `key: value`.
+    pub(crate) fn find(text: &str) -> Self {
+        Self::fenced(text).unwrap_or_default()
+    }
+
+    fn fenced(text: &str) -> Option<Self> {
+        let mut lines = text.split_inclusive('\n');
+        let fence = lines.next()?;
+        let (separator, ends): (char, &[&str]) = match fence.trim_end() {
+            "---" => (':', &["---", "..."]),
+            "+++" => ('=', &["+++"]),
+            _ => return None,
+        };
+        let mut found = Self { bytes: fence.len(), lines: 1, ..Self::default() };
+        let mut content = Vec::new();
+        for line in lines.take(MAX_LINES) {
+            found.bytes += line.len();
+            found.lines += 1;
+            if ends.contains(&line.trim_end()) {
+                found.entries = entries(&content, separator)?;
+                return Some(found);
+            }
+            if found.bytes > MAX_BYTES {
+                return None;
+            }
+            content.push(line.trim_end());
+        }
+        None
+    }
+}
+
+/// The entries; `None` where the content is no front matter.
+fn entries(content: &[&str], separator: char) -> Option<BTreeMap<String, String>> {
+    if content.first().is_none_or(|line| line.is_empty()) {
+        return None;
+    }
+    let first = content.iter().find(|line| !line.is_empty() && !line.starts_with('#'))?;
+    let in_table = |line: &str| separator == '=' && line.starts_with('[');
+    if key_value(first, separator).is_none() && !in_table(first) {
+        return None;
+    }
+    let flat = content.iter().take_while(|line| !in_table(line));
+    let scalars =
+        flat.filter_map(|line| key_value(line, separator)).filter_map(|(key, value)| Some((key, scalar(value)?)));
+    Some(scalars.take(MAX_ENTRIES).collect())
+}
+
+fn key_value(line: &str, separator: char) -> Option<(String, &str)> {
+    let (key, value) = line.split_once(separator)?;
+    let key = key.trim_end().trim_matches(['"', '\'']);
+    let legal = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | ' ');
+    let named = !key.is_empty() && key.len() <= MAX_KEY_BYTES && !key.starts_with([' ', '-']) && key.chars().all(legal);
+    // YAML wants a space behind the colon; without it `http://…` would be a key.
+    let separated = value.is_empty() || separator == '=' || value.starts_with([' ', '\t']);
+    (named && separated).then(|| (key.to_lowercase(), value.trim()))
+}
+
+/// The value of a flat scalar, unquoted and without a comment.
+fn scalar(value: &str) -> Option<String> {
+    let quoted = ['"', '\''].into_iter().find_map(|quote| value.strip_prefix(quote)?.split(quote).next());
+    let plain = quoted.unwrap_or_else(|| value.split(" #").next().unwrap_or(value).trim_end());
+    let nothing =
+        quoted.is_none() && (matches!(plain, "" | "~" | "null") || plain.starts_with(['[', '{', '|', '>', '&', '#']));
+    Some(title::clean(plain)).filter(|text| !nothing && !text.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(text: &str) -> (Vec<String>, usize) {
+        let matter = FrontMatter::find(text);
+        assert_eq!(text[..matter.bytes].matches('\n').count().max(matter.lines.saturating_sub(1)), matter.lines);
+        (matter.entries.into_iter().map(|(key, value)| format!("{key}={value}")).collect(), matter.lines)
+    }
+
+    #[test]
+    fn yaml_gives_its_flat_scalars() {
+        let text = "---\nTitle: \"A: b\"  # x\n# note\nyear: 2023 # fiscal\nlist:\n  - a\nbody: |\n  ## no\nurl: http://x.y/z\n---\n# Real\n";
+        assert_eq!(found(text), (vec!["title=A: b".into(), "url=http://x.y/z".into(), "year=2023".into()], 10));
+    }
+
+    #[test]
+    fn toml_gives_what_stands_before_its_tables() {
+        assert_eq!(found("+++\ntitle = 'A'\n[x]\ny = 1\n+++\n"), (vec!["title=A".into()], 5));
+    }
+
+    #[test]
+    fn a_thematic_break_opens_no_front_matter() {
+        for text in
+            ["---\n\n# A\n\n---\n", "---\n# A\ntext\n---\n", "---\ntitle: x\n", "---", "", "text\n---\na: b\n---\n"]
+        {
+            assert_eq!(found(text), (vec![], 0), "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,268 @@
+//! Markdown to [`Source`]: the headings of CommonMark, found by pulldown-cmark, with the lines of the whole file.
+//!
+//! Only headings of the document itself are kept. A heading inside a block quote or a list is quoted matter or part of
+//! an item, not a section; its text stays in the lines.
+
+use std::borrow::Cow;
+
+use pulldown_cmark::{Event, OffsetIter, Options, Parser, Tag, TagEnd};
+use stemma_document::{Body, Defect, Format, Heading, Source, TextLines};
+
+use crate::decode::Decoded;
+use crate::front_matter::FrontMatter;
+use crate::{ExtractError, Limits, title};
+
+/// Deepest nesting of block quotes and lists that is parsed, in markers on one line; what lies deeper is text.
+const MAX_MARKERS: usize = 100;
+/// The column behind which a list marker opens no list any more. Together with [`MAX_MARKERS`] it bounds the work per
+/// line, which grows with the number of open containers.
+const MAX_MARKER_COLUMN: usize = 200;
+
+/// Reads Markdown (CommonMark, and `~~strikethrough~~` in headings).
+///
+/// Titles have their inline markup removed (see [`title::clean`] for the rest) and may be empty. Front matter becomes
+/// metadata and holds no headings. Text that is no UTF-8 is replaced and recorded as `text.invalid_utf8`.
+///
+/// # Errors
+///
+/// `limits.bytes` and `limits.lines`.
+pub fn read(bytes: Vec<u8>, limits: &Limits) -> Result<Source, ExtractError> {
+    let decoded = Decoded::read(bytes, limits)?;
+    let front = FrontMatter::find(&decoded.text);
+    let body = shallow(&decoded.text[front.bytes..]);
+    let mut headings = Headings::new(&body, front.lines).collect::<Vec<_>>();
+    let lines = decoded.lines();
+    let mut defects = decoded.defects;
+    cap_headings(&mut headings, &mut defects, limits);
+    Ok(Source {
+        format: Format::Markdown,
+        body: Body::Lines(TextLines { lines, tokens: Vec::new(), headings }),
+        outline: Vec::new(),
+        links: Vec::new(),
+        metadata: front.entries,
+        defects,
+        encrypted: false,
+    })
+}
+
+/// Leaves out headings over the limit and records it.
+pub(crate) fn cap_headings(headings: &mut Vec<Heading>, defects: &mut Vec<Defect>, limits: &Limits) {
+    let most = limits.max_headings as usize;
+    if headings.len() > most {
+        let detail = format!("only the first {most} of {} headings were kept", headings.len());
+        headings.truncate(most);
+        defects.push(Defect { code: "limits.headings".into(), page: None, detail });
+    }
+}
+
+/// The headings of a text, in order.
+struct Headings<'a> {
+    text: &'a str,
+    events: OffsetIter<'a>,
+    /// Open block quotes and list items.
+    containers: usize,
+    /// Byte offset up to which line ends are counted, and the 1-based line there.
+    seen: usize,
+    line: usize,
+}
+
+impl<'a> Headings<'a> {
+    /// `lines_before` lines of the file stand before `text`.
+    fn new(text: &'a str, lines_before: usize) -> Self {
+        let events = Parser::new_ext(text, Options::ENABLE_STRIKETHROUGH).into_offset_iter();
+        Self { text, events, containers: 0, seen: 0, line: lines_before + 1 }
+    }
+
+    fn line_at(&mut self, offset: usize) -> u32 {
+        self.line += self.text.as_bytes()[self.seen..offset].iter().filter(|byte| **byte == b'\n').count();
+        self.seen = offset;
+        u32::try_from(self.line).unwrap_or(u32::MAX)
+    }
+
+    /// The text up to the end of the heading that just started.
+    fn title(&mut self) -> String {
+        let mut text = String::new();
+        for (event, _) in self.events.by_ref() {
+            match event {
+                Event::End(TagEnd::Heading(_)) => break,
+                Event::Text(part) | Event::Code(part) => text.push_str(&part),
+                Event::SoftBreak | Event::HardBreak => text.push(' '),
+                _ => {}
+            }
+        }
+        title::clean(&text)
+    }
+}
+
+impl Iterator for Headings<'_> {
+    type Item = Heading;
+
+    fn next(&mut self) -> Option<Heading> {
+        while let Some((event, range)) = self.events.next() {
+            match event {
+                Event::Start(Tag::BlockQuote(_) | Tag::Item) => self.containers += 1,
+                Event::End(TagEnd::BlockQuote(_) | TagEnd::Item) => self.containers -= 1,
+                Event::Start(Tag::Heading { level, .. }) if self.containers == 0 => {
+                    let line = self.line_at(range.start);
+                    return Some(Heading { line, level: level as u16, title: self.title() });
+                }
+                _ => {}
+            }
+        }
+        None
+    }
+}
+
+/// The text with nesting bounded: the marker that would open a container too deep becomes a letter. Offsets stay.
+fn shallow(text: &str) -> Cow<'_, str> {
+    let mut shallow = Cow::Borrowed(text);
+    let mut start = 0;
+    for line in text.split_inclusive('\n') {
+        if let Some(at) = too_deep(line.as_bytes()) {
+            shallow.to_mut().replace_range(start + at..=start + at, "x");
+        }
+        start += line.len();
+    }
+    shallow
+}
+
+/// Where the first container marker of a line stands that is too deep.
+fn too_deep(line: &[u8]) -> Option<usize> {
+    let mut markers = 0;
+    let mut at = 0;
+    while let Some(byte) = line.get(at) {
+        let space_behind = line.get(at + 1).is_none_or(u8::is_ascii_whitespace);
+        let digits_before = at > 0 && line[at - 1].is_ascii_digit();
+        match byte {
+            b' ' | b'\t' | b'0'..=b'9' => {}
+            b'>' => markers += 1,
+            b'-' | b'+' | b'*' if space_behind => markers += 1,
+            b'.' | b')' if space_behind && digits_before => markers += 1,
+            _ => return None,
+        }
+        let is_marker = !byte.is_ascii_digit() && !byte.is_ascii_whitespace();
+        if is_marker && (markers > MAX_MARKERS || at > MAX_MARKER_COLUMN) {
+            return Some(at);
+        }
+        at += 1;
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn headings(text: &str) -> Vec<String> {
+        let source = read(text.as_bytes().to_vec(), &Limits::default()).unwrap();
+        let Body::Lines(body) = source.body else { panic!("no lines") };
+        body.headings.iter().map(|h| format!("{}:{}:{}", h.line, h.level, h.title)).collect()
+    }
+
+    #[test]
+    fn atx_and_setext_headings_have_levels_and_lines() {
+        let text = "# One #\n\ntext\n\nTwo\n---\n\nOver two\nlines\n===\n\n####### seven\n#nospace\n\n   ### Three\n\n    # code\n";
+        assert_eq!(headings(text), ["1:1:One", "5:2:Two", "8:1:Over two lines", "15:3:Three"]);
+    }
+
+    #[test]
+    fn code_html_quotes_and_lists_hold_no_headings() {
+        let text = "```\n# a\n```\n~~~~\n# b\n~~~\n~~~~\n<div>\n# c\n</div>\n\n<!--\n# d\n\n# d\n-->\n> # e\n\n- # f\n\n1. g\n\n   ## h\n\n# Real\n";
+        assert_eq!(headings(text), ["25:1:Real"]);
+        assert_eq!(headings("# A\n\n```\n# never closed\n"), ["1:1:A"]);
+    }
+
+    #[test]
+    fn inline_markup_is_removed_from_titles() {
+        let text =
+            "# **B** `c # d` [l](http://e.x/#a) ![i](x.png) &amp; \\*s\\* ~~g~~ <b>h</b> [ref]\n\n##\n\n[ref]: /x\n";
+        assert_eq!(headings(text), ["1:1:B c # d l i & *s* g h ref", "3:2:"]);
+    }
+
+    #[test]
+    fn front_matter_becomes_metadata_and_shifts_no_line() {
+        let source =
+            read(b"\xEF\xBB\xBF---\r\nTitle: R\r\n# no\r\n---\r\n# A\r\n".to_vec(), &Limits::default()).unwrap();
+        assert_eq!(source.metadata["title"], "R");
+        let Body::Lines(body) = &source.body else { panic!("no lines") };
+        assert_eq!((body.headings[0].line, body.lines.len()), (5, 5));
+    }
+
+    #[test]
+    fn more_headings_than_allowed_are_a_defect() {
+        let source = read("# x\n".repeat(30).into_bytes(), &Limits { max_headings: 10, ..Limits::default() }).unwrap();
+        let Body::Lines(body) = &source.body else { panic!("no lines") };
+        assert_eq!((body.headings.len(), source.defects[0].code.as_str()), (10, "limits.headings"));
+    }
+
+    #[test]
+    fn nesting_is_bounded_only_where_it_is_absurd() {
+        assert!(matches!(shallow("> - 1. a\n--------\n* * *\n"), Cow::Borrowed(_)));
+        assert!(matches!(shallow(&format!("A\n{}\n", "-".repeat(500))), Cow::Borrowed(_)));
+        assert!(matches!(shallow(&">".repeat(101)), Cow::Owned(_)));
+        assert!(matches!(shallow(&format!("{}- a", " ".repeat(201))), Cow::Owned(_)));
+    }
+
+    /// Patterns known to cost CommonMark parsers quadratic time or their stack. The bound is for a debug build on a
+    /// busy machine; quadratic time would take minutes.
+    #[test]
+    fn hostile_patterns_end_soon() {
+        let n = 10_000;
+        let stairs: String = (0..200).map(|depth| format!("{}- a\n", "  ".repeat(depth))).collect();
+        let patterns = [
+            ">".repeat(n),
+            "- ".repeat(n),
+            "1) ".repeat(n),
+            format!("{}a", "[".repeat(n)),
+            format!("{}a{}", "[".repeat(n), "]".repeat(n)),
+            "[a](<b".repeat(n),
+            "[a](b".repeat(n),
+            "![[]()".repeat(n),
+            "*a_ ".repeat(n),
+            "**x [a*b**c*](d)".repeat(n),
+            "a**b".repeat(n) + &"c* ".repeat(n),
+            "<!--".repeat(n),
+            "<?".repeat(n),
+            "<!A".repeat(n),
+            "<![CDATA[".repeat(n),
+            "a <a b=\"".repeat(n),
+            (1..200).map(|length| format!("e{}", "`".repeat(length))).collect(),
+            "[a]: b\n".repeat(n),
+            "[a]: <b\n\"".repeat(n),
+            "a\n===\n".repeat(n),
+            "&".repeat(n),
+            "\\[".repeat(n),
+            "~~a ~".repeat(n),
+            stairs + &"\n".repeat(n),
+            format!("{}\n{}", "- ".repeat(n), "\n".repeat(n)),
+        ];
+        for pattern in patterns {
+            let started = Instant::now();
+            let found = headings(&format!("{pattern}\n\n# End\n"));
+            let name: String = pattern.chars().take(12).collect();
+            assert!(started.elapsed() < Duration::from_secs(5), "{name:?} took {:?}", started.elapsed());
+            assert!(found.len() <= n + 1, "{name:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn heading_lines_rise_and_exist(text in "([#>*`~=\\-+ \\[\\]()<>!a\u{202e}\r\n\0]|\\PC){0,200}") {
+            let source = read(text.into_bytes(), &Limits::default()).unwrap();
+            let Body::Lines(body) = source.body else { panic!("no lines") };
+            let lines: Vec<u32> = body.headings.iter().map(|heading| heading.line).collect();
+            prop_assert!(lines.is_sorted_by(|a, b| a < b));
+            prop_assert!(lines.iter().all(|line| (1..=body.lines.len()).contains(&(*line as usize))));
+            prop_assert!(body.headings.iter().all(|h| (1..=6).contains(&h.level) && title::clean(&h.title) == h.title));
+        }
+
+        #[test]
+        fn bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+            prop_assert!(read(bytes, &Limits::default()).is_ok());
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! EDGAR full-submission text files: an SGML envelope around the documents of one filing.
+
+use std::collections::BTreeMap;
+
+use stemma_document::{Defect, Heading};
+
+use crate::title;
+
+/// The envelope must begin within this many first lines.
+const ENVELOPE_WINDOW_LINES: usize = 50;
+/// Lines of a document in which `<HTML>` or a doctype marks it as HTML.
+const HTML_WINDOW_LINES: usize = 20;
+
+/// What an envelope says. Empty for a text that is no submission.
+#[derive(Debug, Default)]
+pub(super) struct Submission {
+    /// `company`, `cik`, `accession`, `form`, `period`, `filed`, as far as they are there.
+    pub(super) metadata: BTreeMap<String, String>,
+    /// One level-1 heading per `<DOCUMENT>`.
+    pub(super) documents: Vec<Heading>,
+    /// What was left out.
+    pub(super) defects: Vec<Defect>,
+    /// Per line: whether headings may stand there. Empty: everywhere.
+    prose: Vec<bool>,
+}
+
+impl Submission {
+    /// Reads the envelope and removes it, and all tags, from the lines; their number stays the same.
+    pub(super) fn read(lines: &mut [String]) -> Self {
+        let opens =
+            |line: &String| ["<SEC-DOCUMENT>", "<SEC-HEADER>", "<IMS-HEADER>"].iter().any(|tag| line.starts_with(tag));
+        if !lines.iter().take(ENVELOPE_WINDOW_LINES).any(opens) {
+            return Self::default();
+        }
+        let mut reader = Reader::default();
+        for (index, line) in lines.iter_mut().enumerate() {
+            let is_prose = reader.line(index, line);
+            reader.found.prose.push(is_prose);
+        }
+        reader.finish()
+    }
+
+    /// Whether the line at `index` (from 0) is running text, and not envelope or table.
+    pub(super) fn is_prose(&self, index: usize) -> bool {
+        self.prose.get(index).copied().unwrap_or(true)
+    }
+}
+
+#[derive(Default)]
+struct Reader {
+    found: Submission,
+    part: Part,
+    in_table: bool,
+    in_binary: bool,
+    binaries: usize,
+    strip: Strip,
+    text_lines: usize,
+}
+
+/// Which part of the envelope a line stands in.
+#[derive(Default, PartialEq)]
+enum Part {
+    #[default]
+    Header,
+    DocumentHead,
+    Text,
+}
+
+impl Reader {
+    /// Takes one line in; returns whether headings may stand on it.
+    fn line(&mut self, index: usize, line: &mut String) -> bool {
+        let upper: String = line.trim_start().chars().take(16).flat_map(char::to_uppercase).collect();
+        if upper.starts_with("<DOCUMENT>") {
+            self.open_document(index);
+        } else if upper.starts_with("</TEXT>") || upper.starts_with("</DOCUMENT>") {
+            self.part = Part::DocumentHead;
+        } else {
+            return match self.part {
+                Part::Header => self.header(line),
+                Part::DocumentHead => self.document_head(&upper, line),
+                Part::Text => self.text(&upper, line),
+            };
+        }
+        line.clear();
+        false
+    }
+
+    fn finish(mut self) -> Submission {
+        for document in &mut self.found.documents {
+            document.title = title::clean(&document.title);
+            if document.title.is_empty() {
+                document.title = "Document".into();
+            }
+        }
+        if self.binaries > 0 {
+            let detail = format!("{} encoded binary files of the submission were left out", self.binaries);
+            self.found.defects.push(Defect { code: "text.binary_left_out".into(), page: None, detail });
+        }
+        self.found
+    }
+
+    fn open_document(&mut self, index: usize) {
+        let line = u32::try_from(index + 1).unwrap_or(u32::MAX);
+        self.found.documents.push(Heading { line, level: 1, title: String::new() });
+        self.part = Part::DocumentHead;
+    }
+
+    fn header(&mut self, line: &mut String) -> bool {
+        if let Some((name, value)) = line.split_once(':') {
+            let value = title::clean(value);
+            let entry = match name.trim() {
+                "COMPANY CONFORMED NAME" => Some(("company", value)),
+                "CENTRAL INDEX KEY" => Some(("cik", value)),
+                "ACCESSION NUMBER" => Some(("accession", value)),
+                "CONFORMED SUBMISSION TYPE" => Some(("form", value)),
+                "CONFORMED PERIOD OF REPORT" => Some(("period", iso_date(value))),
+                "FILED AS OF DATE" => Some(("filed", iso_date(value))),
+                _ => None,
+            };
+            // A filing may have several filers; the first is the registrant.
+            if let Some((key, value)) = entry.filter(|(_, value)| !value.is_empty()) {
+                self.found.metadata.entry(key.into()).or_insert(value);
+            }
+        }
+        if line.starts_with('<') {
+            line.clear();
+        }
+        false
+    }
+
+    fn document_head(&mut self, upper: &str, line: &mut String) -> bool {
+        let value = line.split_once('>').map(|(_, value)| value.trim().to_owned()).unwrap_or_default();
+        if upper.starts_with("<TEXT>") {
+            self.part = Part::Text;
+            (self.in_table, self.in_binary, self.strip, self.text_lines) = (false, false, Strip::default(), 0);
+        } else if upper.starts_with("<TYPE>") || upper.starts_with("<DESCRIPTION>") {
+            if let Some(document) = self.found.documents.last_mut() {
+                document.title = named(&document.title, &value);
+            }
+        }
+        line.clear();
+        false
+    }
+
+    fn text(&mut self, upper: &str, line: &mut String) -> bool {
+        self.text_lines += 1;
+        if upper.starts_with("BEGIN 6") || upper.starts_with("<PDF>") {
+            self.in_binary = true;
+            self.binaries += 1;
+        }
+        if self.in_binary || upper.starts_with("<PAGE>") {
+            self.in_binary &= !(upper == "END" || upper.starts_with("</PDF>"));
+            line.clear();
+            return false;
+        }
+        if self.text_lines <= HTML_WINDOW_LINES && (upper.starts_with("<HTML") || upper.starts_with("<!DOCTYPE HTML")) {
+            self.strip.html = true;
+        }
+        let was_in_table = self.in_table;
+        if line.contains('<') || self.strip.inside != Inside::Text {
+            *line = self.strip.line(line, &mut self.in_table);
+        }
+        if self.strip.html && line.contains('&') {
+            *line = entities(line);
+        }
+        !was_in_table && !self.in_table
+    }
+}
+
+/// A document's title: its type and its description, unless that only repeats the type.
+fn named(kind: &str, value: &str) -> String {
+    match kind {
+        "" => value.into(),
+        _ if value.contains(kind) => kind.into(),
+        _ => format!("{kind} {value}"),
+    }
+}
+
+/// `20001231` as `2000-12-31`; anything else as it is.
+fn iso_date(value: String) -> String {
+    let is_date = value.len() == 8 && value.bytes().all(|byte| byte.is_ascii_digit());
+    if is_date { format!("{}-{}-{}", &value[..4], &value[4..6], &value[6..]) } else { value }
+}
+
+/// Removes tags, which may run over several lines.
+#[derive(Debug, Default)]
+struct Strip {
+    /// Whether everything that looks like a tag is one; else only those EDGAR uses in plain text.
+    html: bool,
+    inside: Inside,
+}
+
+#[derive(Debug, Default, Clone, Copy, PartialEq)]
+enum Inside {
+    #[default]
+    Text,
+    Tag,
+    Comment,
+    /// What stands in `<script>` and `<style>` is no text.
+    Code,
+}
+
+impl Strip {
+    fn line(&mut self, line: &str, in_table: &mut bool) -> String {
+        let mut text = String::with_capacity(line.len());
+        let mut rest = line;
+        while !rest.is_empty() {
+            rest = match self.inside {
+                Inside::Text => self.text(rest, &mut text, in_table),
+                Inside::Tag => self.skip(rest, ">"),
+                Inside::Comment => self.skip(rest, "-->"),
+                Inside::Code => self.code(rest),
+            };
+        }
+        text.trim_end().to_owned()
+    }
+
+    fn text<'a>(&mut self, rest: &'a str, text: &mut String, in_table: &mut bool) -> &'a str {
+        let Some(at) = rest.find('<') else {
+            text.push_str(rest);
+            return "";
+        };
+        text.push_str(&rest[..at]);
+        let tag = &rest[at + 1..];
+        let name: String = tag.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '/').take(12).collect();
+        let name = name.to_ascii_lowercase();
+        if self.html && tag.starts_with("!--") {
+            self.inside = Inside::Comment;
+        } else if self.is_tag(&name, tag) {
+            match name.as_str() {
+                "table" => *in_table = !self.html,
+                "/table" => *in_table = false,
+                _ => {}
+            }
+            let code = self.html && matches!(name.as_str(), "script" | "style");
+            self.inside = if code { Inside::Code } else { Inside::Tag };
+        } else {
+            text.push('<');
+        }
+        tag
+    }
+
+    fn is_tag(&self, name: &str, tag: &str) -> bool {
+        if self.html {
+            return name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '/') || tag.starts_with(['!', '?']);
+        }
+        let known = ["table", "caption", "s", "c", "fn", "page", "b", "i", "u", "r"];
+        let footnote =
+            |name: &str| name.strip_prefix('f').is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
+        let name = name.strip_prefix('/').unwrap_or(name);
+        (known.contains(&name) || footnote(name)) && tag.contains('>')
+    }
+
+    fn skip<'a>(&mut self, rest: &'a str, end: &str) -> &'a str {
+        match rest.find(end) {
+            Some(at) => {
+                self.inside = Inside::Text;
+                &rest[at + end.len()..]
+            }
+            None => "",
+        }
+    }
+
+    fn code<'a>(&mut self, rest: &'a str) -> &'a str {
+        let Some(at) = rest.find("</") else { return "" };
+        let closes = rest[at + 2..].get(..2).is_some_and(|start| matches!(&*start.to_ascii_lowercase(), "sc" | "st"));
+        self.inside = if closes { Inside::Tag } else { Inside::Code };
+        &rest[at + 2..]
+    }
+}
+
+/// The entities that matter for reading; others stay as they are.
+fn entities(line: &str) -> String {
+    const NAMED: [(&str, &str); 12] = [
+        ("&nbsp;", " "),
+        ("&#160;", " "),
+        ("&#xa0;", " "),
+        ("&lt;", "<"),
+        ("&gt;", ">"),
+        ("&quot;", "\""),
+        ("&#8217;", "’"),
+        ("&#8220;", "“"),
+        ("&#8221;", "”"),
+        ("&#8211;", "–"),
+        ("&#8212;", "—"),
+        ("&amp;", "&"),
+    ];
+    NAMED.iter().fold(line.to_owned(), |line, (entity, text)| line.replace(entity, text)).trim_end().to_owned()
+}

@@ -1,0 +1,384 @@
+//! Plain text to [`Source`]: headings by numbering, capitals and underlines; EDGAR full-submission text files.
+//!
+//! Plain text marks nothing, so a line is a heading only on several witnesses at once: how it looks (`line.rs`), what
+//! stands around it, and whether it fits the sequence of its kind (`series.rs`). In doubt a line is text: a heading that
+//! is missed costs less than one that is invented.
+
+mod edgar;
+mod line;
+mod series;
+
+use stemma_document::{Body, Format, Source, TextLines};
+
+use crate::decode::Decoded;
+use crate::markdown::cap_headings;
+use crate::{ExtractError, Limits};
+
+/// Reads plain text.
+///
+/// Headings are numbered lines (`PART I`, `Article IV`, `Section. 2.`, `Item 1A. Risk Factors`, `1.2 Title`,
+/// `第一章 总则`), short lines in capitals that stand alone, and underlined lines. In an EDGAR full-submission file each
+/// `<DOCUMENT>` is a level-1 heading, tags are removed from the lines (their numbers stay), and the header's fields are
+/// metadata: `company`, `cik`, `accession`, `form`, `period` and `filed` (the last two as ISO dates).
+///
+/// # Errors
+///
+/// `limits.bytes` and `limits.lines`.
+pub fn read(bytes: Vec<u8>, limits: &Limits) -> Result<Source, ExtractError> {
+    let decoded = Decoded::read(bytes, limits)?;
+    let mut lines = decoded.lines();
+    let mut defects = decoded.defects;
+    let submission = edgar::Submission::read(&mut lines);
+    let blank = |line: &String| line.trim().is_empty();
+    let is_blank: Vec<bool> = lines.iter().map(blank).collect();
+    let candidates = line::candidates(&lines, &is_blank, |index| submission.is_prose(index));
+    let mut headings = series::headings(candidates, &is_blank, &submission.documents);
+    cap_headings(&mut headings, &mut defects, limits);
+    defects.extend(submission.defects);
+    Ok(Source {
+        format: Format::Text,
+        body: Body::Lines(TextLines { lines, tokens: Vec::new(), headings }),
+        outline: Vec::new(),
+        links: Vec::new(),
+        metadata: submission.metadata,
+        defects,
+        encrypted: false,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::title;
+
+    fn source(text: &str) -> (Source, TextLines) {
+        let source = read(text.as_bytes().to_vec(), &Limits::default()).unwrap();
+        let Body::Lines(body) = source.body.clone() else { panic!("no lines") };
+        (source, body)
+    }
+
+    /// `line:level:title` of every heading.
+    fn headings(text: &str) -> Vec<String> {
+        source(text).1.headings.iter().map(|h| format!("{}:{}:{}", h.line, h.level, h.title)).collect()
+    }
+
+    #[test]
+    fn a_constitution_has_articles_and_sections() {
+        let text = "\
+THE CHARTER OF THE REPUBLIC
+
+We the members of this society, in order to keep its papers, do
+ordain this charter.
+
+Article. I.
+
+Section. 1.
+
+All powers granted herein shall be vested in a council of members,
+which shall meet once a year.
+
+Section. 2.
+The council shall be chosen every second year by the members.
+No person shall sit who has not been a member for three years.
+
+Article. II.
+
+Section. 1.
+
+The executive power shall be vested in a chair. Section 2 of the old
+Section 1 is no heading, and neither is
+Section 3 of this paragraph.
+
+Section. 2.
+
+The chair shall keep the papers.
+";
+        let expected = [
+            "1:1:THE CHARTER OF THE REPUBLIC",
+            "6:1:Article. I.",
+            "8:2:Section. 1.",
+            "13:2:Section. 2.",
+            "17:1:Article. II.",
+            "19:2:Section. 1.",
+            "25:2:Section. 2.",
+        ];
+        assert_eq!(headings(text), expected);
+    }
+
+    #[test]
+    fn an_annual_report_has_parts_items_and_notes() {
+        let text = "\
+Item 1.    Business .......... 3
+Item 1A.   Risk Factors ...... 9
+Item 2.    Properties ........ 12
+
+PART I
+
+Item 1. Business
+
+We make things for people who need things.
+
+OVERVIEW
+
+We were founded in 1901.
+
+Item 1A. Risk Factors
+
+Things may break. See Item 7 below.
+
+Item 2. Properties.
+
+We own a shed.
+
+PART II
+
+Item 7. Management's Discussion and Analysis of Financial Condition
+        and Results of Operations
+
+Sales rose.
+
+NOTE 1 - BASIS OF PRESENTATION
+
+The statements are presented fairly.
+";
+        let expected = [
+            "5:1:PART I",
+            "7:2:Item 1. Business",
+            "11:3:OVERVIEW",
+            "15:2:Item 1A. Risk Factors",
+            "19:2:Item 2. Properties.",
+            "23:1:PART II",
+            "25:2:Item 7. Management's Discussion and Analysis of Financial Condition and Results of Operations",
+            "30:3:NOTE 1 - BASIS OF PRESENTATION",
+        ];
+        assert_eq!(headings(text), expected);
+    }
+
+    #[test]
+    fn decimal_numbers_nest_and_keep_their_sequence() {
+        let text = "\
+1. Introduction
+
+Text here.
+
+1.1 Scope
+
+Text here.
+
+1.2 Terms
+
+The following are used:
+
+1. a sentence that goes on and on, as sentences do
+2. another one
+
+7. Out of Sequence
+
+Text here.
+
+2. Method
+
+Text here.
+";
+        assert_eq!(headings(text), ["1:1:1. Introduction", "5:2:1.1 Scope", "9:2:1.2 Terms", "20:1:2. Method"]);
+    }
+
+    #[test]
+    fn lists_tables_addresses_and_signatures_are_no_headings() {
+        let text = "\
+Before you start:
+
+1. Open the box
+
+2. Take the device
+
+3. Close the box
+
+Then proceed as follows.
+
+1. The company shall deliver the goods within thirty days of the order.
+
+2. The buyer shall pay for the goods within thirty days of delivery.
+
+REVENUE            2023      2022
+PRODUCTS          1,234     1,111
+
+ACME CORPORATION
+12 MAIN STREET
+NEW YORK, NEW YORK 10017
+
+By: /s/ JOHN DOE
+
+JOHN DOE
+Chief Executive Officer
+
+SIGNED, SEALED AND DELIVERED.
+";
+        assert_eq!(headings(text), [""; 0]);
+    }
+
+    #[test]
+    fn underlines_make_headings_but_not_table_rules() {
+        let text = "\
+The Manual
+==========
+
+Words.
+
+First steps
+-----------
+Words.
+
+Name      Amount
+----      ------
+Total        12
+
+Amount
+------
+ 1,234
+";
+        assert_eq!(headings(text), ["1:1:The Manual", "6:2:First steps"]);
+    }
+
+    #[test]
+    fn chapters_may_be_chinese() {
+        let text = "第一章 总则\n\n正文。\n\n第一节 目的\n\n正文。\n\n第二节 范围\n\n正文。\n\n第二章 附则\n\n正文。\n";
+        assert_eq!(headings(text), ["1:1:第一章 总则", "5:2:第一节 目的", "9:2:第二节 范围", "13:1:第二章 附则"]);
+    }
+
+    #[test]
+    fn a_label_takes_the_title_below_it() {
+        let text = "ARTICLE I\n\nDEFINITIONS\n\nText.\n\nARTICLE II\n\nTHE MERGER\n\nText.\n";
+        assert_eq!(headings(text), ["1:1:ARTICLE I DEFINITIONS", "7:1:ARTICLE II THE MERGER"]);
+    }
+
+    #[test]
+    fn prose_has_no_headings() {
+        let text =
+            "This is prose.\nPart of it goes on\n\nSection 5 of the act applies. Item 2 does not.\n\nI. think so\n";
+        assert_eq!(headings(text), [""; 0]);
+    }
+
+    const SUBMISSION: &str = "\
+<SEC-DOCUMENT>0000000001-01-000002.txt : 20010330
+<SEC-HEADER>0000000001-01-000002.hdr.sgml : 20010330
+ACCESSION NUMBER:\t\t0000000001-01-000002
+CONFORMED SUBMISSION TYPE:\t10-K
+CONFORMED PERIOD OF REPORT:\t20001231
+FILED AS OF DATE:\t\t20010330
+
+FILER:
+
+\tCOMPANY DATA:\t
+\t\tCOMPANY CONFORMED NAME:\t\t\tACME TOOLS INC
+\t\tCENTRAL INDEX KEY:\t\t\t0000000001
+</SEC-HEADER>
+<DOCUMENT>
+<TYPE>10-K
+<SEQUENCE>1
+<DESCRIPTION>FORM 10-K
+<TEXT>
+
+<PAGE>   1
+
+PART I
+
+ITEM 1. BUSINESS
+
+We make tools.
+<TABLE>
+<CAPTION>
+<S>                <C>
+
+ITEM 9. IN A TABLE
+
+Sales              12
+</TABLE>
+</TEXT>
+</DOCUMENT>
+<DOCUMENT>
+<TYPE>EX-13
+<SEQUENCE>2
+<DESCRIPTION>ANNUAL REPORT
+<TEXT>
+<HTML><body>
+<p style='a
+b'>OVERVIEW</p>
+
+<p>Tools &amp; more&nbsp;tools, 1 < 2.</p>
+</HTML>
+</TEXT>
+</DOCUMENT>
+<DOCUMENT>
+<TYPE>GRAPHIC
+<TEXT>
+begin 644 logo.gif
+M1TE&.#EA
+end
+</TEXT>
+</DOCUMENT>
+</SEC-DOCUMENT>
+";
+
+    #[test]
+    fn a_submission_is_read_as_its_documents() {
+        let (source, body) = source(SUBMISSION);
+        let expected = [
+            "14:1:10-K",
+            "22:2:PART I",
+            "24:3:ITEM 1. BUSINESS",
+            "37:1:EX-13 ANNUAL REPORT",
+            "44:2:OVERVIEW",
+            "50:1:GRAPHIC",
+        ];
+        assert_eq!(headings(SUBMISSION), expected);
+        let metadata: Vec<String> = source.metadata.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        let fields = [
+            "accession=0000000001-01-000002",
+            "cik=0000000001",
+            "company=ACME TOOLS INC",
+            "filed=2001-03-30",
+            "form=10-K",
+            "period=2000-12-31",
+        ];
+        assert_eq!(metadata, fields);
+        assert_eq!(body.lines.len(), SUBMISSION.lines().count());
+        assert_eq!(
+            (body.lines[45].as_str(), body.lines[19].as_str(), body.lines[53].as_str()),
+            ("Tools & more tools, 1 < 2.", "", "")
+        );
+        assert_eq!(source.defects[0].code, "text.binary_left_out");
+    }
+
+    #[test]
+    fn many_candidates_end_soon() {
+        let started = std::time::Instant::now();
+        for unit in ["A. B\n\n", "1. A\n\nb\n\n", "ABCD EF\n\n", "PART I\n\n", "X\n---\n\n", "1.1 A\n\nb\n\n", "ABCD\n"]
+        {
+            headings(&unit.repeat(50_000));
+        }
+        let numbered: String = (1..50_000).map(|n| format!("{n}. Title\n\ntext\n\n")).collect();
+        assert_eq!(headings(&numbered).len(), 999, "numbers end at 999");
+        assert!(started.elapsed().as_secs() < 30, "{:?}", started.elapsed());
+    }
+
+    proptest! {
+        #[test]
+        fn heading_lines_rise_and_exist(text in prop::collection::vec("(PART I|Section 1\\.|1\\. A|2\\. B|TITLE|---|<PAGE>|<TEXT>|<a|text\\.|第一章|\\PC{0,9})(\n|\n\n| )", 0..40)) {
+            for prefix in ["", "<SEC-DOCUMENT>\n<DOCUMENT>\n<TYPE>X\n<TEXT>\n<HTML>\n"] {
+                let (_, body) = source(&format!("{prefix}{}", text.concat()));
+                let lines: Vec<u32> = body.headings.iter().map(|heading| heading.line).collect();
+                prop_assert!(lines.is_sorted_by(|a, b| a < b), "{lines:?}");
+                prop_assert!(lines.iter().all(|line| (1..=body.lines.len()).contains(&(*line as usize))));
+                prop_assert!(body.headings.iter().all(|h| h.level >= 1 && !h.title.is_empty() && title::clean(&h.title) == h.title));
+            }
+        }
+
+        #[test]
+        fn bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+            prop_assert!(read(bytes, &Limits::default()).is_ok());
+        }
+    }
+}
