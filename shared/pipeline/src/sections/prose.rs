@@ -1,0 +1,334 @@
+//! Sentences of running text, and the labels of table rows, from the lines of a section.
+
+use std::collections::{HashMap, HashSet};
+
+use stemma_document::{Body, Line, Source};
+
+use super::text::LineAt;
+use super::words::is_cjk;
+
+/// Lines at the top and at the bottom of a page that may be running heads.
+const EDGE_LINES: usize = 3;
+/// A running head stands on at least this many pages …
+const RUNNING_MIN_PAGES: usize = 3;
+/// … and on one page of this many.
+const RUNNING_ONE_IN: usize = 25;
+/// Bytes of a section that are read; a summary of 60 words needs no more.
+const MAX_BYTES: usize = 200_000;
+/// Sentences of a section that are considered.
+const MAX_SENTENCES: usize = 1_500;
+/// Row labels of a section that are considered.
+const MAX_LABELS: usize = 60;
+
+/// What a section says, taken apart.
+#[derive(Debug, Default)]
+pub(super) struct Prose {
+    /// In reading order.
+    pub(super) sentences: Vec<Sentence>,
+    /// First cells of table rows, without figures, each once.
+    pub(super) labels: Vec<String>,
+}
+
+/// A sentence as it stands in the section, lines joined.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Sentence {
+    pub(super) text: String,
+    /// Starts like a sentence and ends with a stop.
+    pub(super) whole: bool,
+}
+
+/// Lines that recur at the edges of pages.
+#[derive(Debug, Default)]
+pub(super) struct Running(HashSet<String>);
+
+impl Running {
+    pub(super) fn of(source: &Source) -> Self {
+        let Body::Pages(pages) = &source.body else { return Self::default() };
+        let mut pages_with: HashMap<String, usize> = HashMap::new();
+        for page in pages {
+            let keys: HashSet<String> = edges(&page.lines).map(|line| head_key(&line.text)).collect();
+            for key in keys {
+                *pages_with.entry(key).or_default() += 1;
+            }
+        }
+        let enough = RUNNING_MIN_PAGES.max(pages.len() / RUNNING_ONE_IN);
+        Self(pages_with.into_iter().filter(|(_, pages)| *pages >= enough).map(|(key, _)| key).collect())
+    }
+
+    pub(super) fn has(&self, text: &str) -> bool {
+        text.len() < 300 && self.0.contains(&head_key(text))
+    }
+}
+
+fn edges(lines: &[Line]) -> impl Iterator<Item = &Line> {
+    let bottom = lines.len().saturating_sub(EDGE_LINES).max(EDGE_LINES.min(lines.len()));
+    lines.iter().take(EDGE_LINES).chain(&lines[bottom..]).filter(|line| line.text.len() < 300)
+}
+
+/// The letters of a line: page numbers and years of one head differ from page to page.
+fn head_key(text: &str) -> String {
+    text.chars().filter(|c| c.is_alphabetic()).flat_map(char::to_lowercase).collect()
+}
+
+/// Takes lines apart. `known` tells whether a word occurs elsewhere in the document (to rejoin words hyphenated at a
+/// line end).
+pub(super) fn read(lines: &[LineAt<'_>], running: &Running, known: &dyn Fn(&str) -> bool) -> Prose {
+    let mut reader =
+        Reader { prose: Prose::default(), paragraph: String::new(), bullet: false, labels: HashSet::new(), known };
+    let mut left = MAX_BYTES;
+    let mut above: Option<&LineAt<'_>> = None;
+    for line in lines {
+        if left == 0 || reader.prose.sentences.len() >= MAX_SENTENCES {
+            break;
+        }
+        let text = &line.text[..line.text.floor_char_boundary(left)];
+        left = left.saturating_sub(text.len().max(1));
+        if !running.has(text) {
+            reader.line(&LineAt { text, ..*line }, above);
+            above = Some(line);
+        }
+    }
+    reader.end_paragraph();
+    reader.prose
+}
+
+struct Reader<'a> {
+    prose: Prose,
+    paragraph: String,
+    bullet: bool,
+    labels: HashSet<String>,
+    known: &'a dyn Fn(&str) -> bool,
+}
+
+impl Reader<'_> {
+    fn line(&mut self, line: &LineAt<'_>, above: Option<&LineAt<'_>>) {
+        let text = line.text.trim();
+        if !text.chars().any(|c| c.is_alphabetic()) {
+            // A page number must not end the paragraph that runs on over the page.
+            if text.is_empty() && line.page.is_none() {
+                self.end_paragraph();
+            }
+        } else if let Some(label) = row_label(line, text) {
+            self.end_paragraph();
+            self.label(label);
+        } else if is_heading(line, text) {
+            self.end_paragraph();
+        } else {
+            let bullet = text.starts_with(BULLETS) || text.starts_with("- ") || text.starts_with("* ");
+            if bullet || stands_apart(line, above) {
+                self.end_paragraph();
+            }
+            self.bullet |= bullet;
+            let text = if bullet { text.trim_start_matches(|c: char| !c.is_alphanumeric()) } else { text };
+            self.append(text);
+        }
+    }
+
+    fn label(&mut self, label: &str) {
+        if self.prose.labels.len() < MAX_LABELS && self.labels.insert(label.to_lowercase()) {
+            self.prose.labels.push(label.into());
+        }
+    }
+
+    fn append(&mut self, text: &str) {
+        let breaks_word = self.paragraph.ends_with('-') && text.starts_with(|c: char| c.is_lowercase());
+        let meets_cjk = self.paragraph.ends_with(is_cjk_or_stop) && text.starts_with(is_cjk);
+        if breaks_word && self.joins(text) {
+            self.paragraph.pop();
+        } else if !breaks_word && !meets_cjk && !self.paragraph.is_empty() {
+            self.paragraph.push(' ');
+        }
+        self.paragraph.extend(text.split_whitespace().flat_map(|word| [word, " "]));
+        self.paragraph.truncate(self.paragraph.trim_end().len());
+    }
+
+    /// Whether the word broken at the line end is one word, and not one with a hyphen of its own.
+    fn joins(&self, text: &str) -> bool {
+        let letters = |c: char| c.is_alphabetic();
+        let head = self.paragraph.trim_end_matches('-');
+        let head = &head[head.trim_end_matches(letters).len()..];
+        let tail = &text[..text.len() - text.trim_start_matches(letters).len()];
+        (self.known)(&format!("{head}{tail}"))
+    }
+
+    fn end_paragraph(&mut self) {
+        let paragraph = std::mem::take(&mut self.paragraph);
+        let bullet = std::mem::take(&mut self.bullet);
+        for text in split(&paragraph) {
+            let starts =
+                text.starts_with(|c: char| !c.is_lowercase() && (c.is_alphanumeric() || "“\"‘'($€£¥「《".contains(c)));
+            let ends = text.trim_end_matches(CLOSING).ends_with(STOPS);
+            let whole = starts && (ends || bullet);
+            self.prose.sentences.push(Sentence { text: text.into(), whole });
+        }
+    }
+}
+
+const BULLETS: [char; 9] = ['•', '◦', '▪', '■', '●', '–', '·', '►', '✓'];
+const STOPS: [char; 8] = ['.', '!', '?', '。', '！', '？', '；', '…'];
+const CLOSING: [char; 8] = ['”', '"', '’', '\'', ')', ']', '」', '》'];
+
+fn is_cjk_or_stop(c: char) -> bool {
+    is_cjk(c) || ('\u{3000}'..='\u{303F}').contains(&c) || ('\u{FF00}'..='\u{FFEF}').contains(&c)
+}
+
+/// The label of a table row; `None` for a line of text.
+fn row_label<'a>(line: &LineAt<'_>, text: &'a str) -> Option<&'a str> {
+    let (mut words, mut figures, mut first_figure) = (0usize, 0usize, None);
+    for word in text.split_whitespace() {
+        words += 1;
+        if is_figure(word) {
+            figures += 1;
+            first_figure = first_figure.or_else(|| (word.as_ptr() as usize).checked_sub(text.as_ptr() as usize));
+        }
+    }
+    let ends_with_figure = text.split_whitespace().last().is_some_and(is_figure);
+    let dense = figures >= 2 && figures * 10 >= words * 3;
+    let aligned = figures >= 1 && ends_with_figure && words <= 14 && line.layout.is_some_and(has_cells);
+    let piped = line.layout.is_none() && text.starts_with('|');
+    if !(dense || aligned || piped) {
+        return None;
+    }
+    let label = text[..first_figure.unwrap_or(0)].trim_end_matches(|c: char| !c.is_alphanumeric() && c != ')');
+    let letters = label.chars().filter(|c| c.is_alphabetic()).count();
+    let short = label.split_whitespace().count() <= 8;
+    Some(if letters >= 3 && short { label.trim() } else { "" }).filter(|label| !label.is_empty()).or(Some(""))
+}
+
+fn is_figure(word: &str) -> bool {
+    let letters = word.chars().filter(|c| c.is_alphabetic()).count();
+    let digits = word.chars().any(|c| c.is_numeric());
+    letters == 0 && (digits || matches!(word, "$" | "—" | "–" | "-" | "%" | "€" | "£" | "¥" | ")" | "—%"))
+}
+
+/// Whether words stand further apart than words of a sentence do.
+fn has_cells(line: &Line) -> bool {
+    let height = line.rect.height();
+    line.words.windows(2).any(|pair| pair[1].x0.points() - pair[0].x1.points() > 1.5 * height.max(1.0))
+}
+
+/// Bold or capital lines and Markdown headings do not run on into sentences.
+fn is_heading(line: &LineAt<'_>, text: &str) -> bool {
+    if text.len() > 300 || text.ends_with([',', ';']) {
+        return false;
+    }
+    let caps = !text.chars().any(|c| c.is_lowercase() || is_cjk(c));
+    let marked = line.layout.is_none() && text.starts_with('#');
+    let bold = line.layout.is_some_and(|line| line.style().bold) && !text.ends_with(STOPS);
+    (caps || marked || bold) && text.split_whitespace().count() <= 22
+}
+
+/// Whether white space above the line sets it apart from the paragraph before.
+fn stands_apart(line: &LineAt<'_>, above: Option<&LineAt<'_>>) -> bool {
+    let Some((line, above)) =
+        above.filter(|above| above.page == line.page).and_then(|above| line.layout.zip(above.layout))
+    else {
+        return false;
+    };
+    line.rect.y0.points() - above.rect.y1.points() > 0.8 * line.rect.height().max(1.0)
+}
+
+/// Splits a paragraph into sentences.
+fn split(paragraph: &str) -> Vec<&str> {
+    let mut sentences = Vec::new();
+    let mut start = 0;
+    let mut rest = paragraph.char_indices().peekable();
+    while let Some((at, c)) = rest.next() {
+        if !STOPS.contains(&c) {
+            continue;
+        }
+        while rest.next_if(|(_, next)| CLOSING.contains(next)).is_some() {}
+        let end = rest.peek().map_or(paragraph.len(), |(end, _)| *end);
+        let wide = matches!(c, '。' | '！' | '？' | '；');
+        if wide || (paragraph[end..].starts_with(' ') && ends_sentence(&paragraph[start..at], &paragraph[end..], c)) {
+            sentences.push(paragraph[start..end].trim());
+            start = end;
+        }
+    }
+    sentences.push(paragraph[start..].trim());
+    sentences.retain(|sentence| !sentence.is_empty());
+    sentences
+}
+
+/// Abbreviations that are followed by a capital inside a sentence.
+const ABBREVIATIONS: [&str; 30] = [
+    "inc", "corp", "co", "ltd", "llc", "u.s", "u.k", "no", "nos", "mr", "mrs", "ms", "dr", "st", "vs", "v", "e.g",
+    "i.e", "etc", "jr", "sr", "fig", "sec", "approx", "p", "pp", "art", "al", "gen", "messrs",
+];
+
+/// Whether the stop after `before` ends a sentence, given what follows.
+fn ends_sentence(before: &str, after: &str, stop: char) -> bool {
+    let next = after.trim_start().chars().next();
+    if next.is_some_and(char::is_lowercase) {
+        return false;
+    }
+    if stop != '.' {
+        return true;
+    }
+    let last = before.rsplit([' ', '(', '“']).next().unwrap_or_default().to_lowercase();
+    let initial = last.chars().count() == 1 && last.chars().all(char::is_alphabetic);
+    !initial && !ABBREVIATIONS.contains(&last.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{lines, paged};
+    use super::super::text::own_lines;
+    use super::*;
+
+    fn prose_of(source: &Source) -> Prose {
+        let entries: &[(u32, u32, u16, &str)] = &[];
+        let tree = match source.body {
+            Body::Pages(_) => super::super::fixture::tree(source, entries),
+            Body::Lines(_) => super::super::fixture::tree(source, entries),
+        };
+        read(&own_lines(&tree.sections[0], source), &Running::of(source), &|word| word == "information")
+    }
+
+    fn whole(prose: &Prose) -> Vec<&str> {
+        prose.sentences.iter().filter(|sentence| sentence.whole).map(|sentence| sentence.text.as_str()).collect()
+    }
+
+    #[test]
+    fn sentences_are_joined_over_lines_and_split_at_stops() {
+        let source = paged(&[
+            "The U.S. unit of Acme Inc. sold\nmore infor-\nmation year-over-\nyear (up 5.5%). It grew! Sales fell",
+        ]);
+        let prose = prose_of(&source);
+        assert_eq!(
+            whole(&prose),
+            ["The U.S. unit of Acme Inc. sold more information year-over-year (up 5.5%).", "It grew!"]
+        );
+        assert_eq!(prose.sentences.last().map(|s| s.whole), Some(false));
+    }
+
+    #[test]
+    fn chinese_sentences_end_at_their_own_stops() {
+        let source = paged(&["公司营业收入增长百分之十二。净利润为三亿元；研发投入", "增加。"]);
+        assert_eq!(whole(&prose_of(&source)), ["公司营业收入增长百分之十二。", "净利润为三亿元；", "研发投入增加。"]);
+    }
+
+    #[test]
+    fn table_rows_give_labels_and_no_sentences() {
+        let source =
+            paged(&["Sales rose.\nNet sales $ 3,226 $ 2,729\nGross profit 37.6% 39.6%\n2023 2022\nThey fell."]);
+        let prose = prose_of(&source);
+        assert_eq!(whole(&prose), ["Sales rose.", "They fell."]);
+        assert_eq!(prose.labels, ["Net sales", "Gross profit"]);
+    }
+
+    #[test]
+    fn running_heads_do_not_cut_sentences() {
+        let page =
+            |text: &str, n: usize| format!("Acme annual report {n}\n{text}\nmore words here\nand here\nand there\n{n}");
+        let source = paged(&[&page("One", 1), &page("two", 2), &page("three.", 3)]);
+        let prose = prose_of(&source);
+        assert!(prose.sentences.iter().all(|sentence| !sentence.text.contains("Acme")), "{prose:?}");
+    }
+
+    #[test]
+    fn headings_and_blank_lines_end_paragraphs_of_texts() {
+        let source = lines("# Install it\nRun this\n\nThen wait.\n* first thing done\n* second thing");
+        assert_eq!(whole(&prose_of(&source)), ["Then wait."]);
+    }
+}

@@ -1,0 +1,391 @@
+//! Mentions of other places in the document: `Note 15`, `Item 7`, `Appendix A`, `Exhibit 10.1`, `Section 2.07`, `page 12`.
+
+use std::collections::{HashMap, HashSet};
+
+use stemma_document::{
+    PageLabel, PageNo, Reference, ReferenceTarget, Section, SectionId, SectionSpan, SectionTree, Source,
+};
+
+use super::facts::squash;
+use super::text::own_lines;
+
+/// Words of a section that are read for mentions.
+const MAX_SECTION_WORDS: usize = 400_000;
+/// Words behind a mention in which another document may be named (`Item 7 of our Form 10-K`).
+const OWNER_WORDS: usize = 12;
+
+/// What is mentioned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Kind {
+    Note,
+    Item,
+    Appendix,
+    Exhibit,
+    Section,
+    Page,
+}
+
+/// Words that introduce a mention.
+const WORDS: [(&str, Kind); 16] = [
+    ("Note", Kind::Note),
+    ("Notes", Kind::Note),
+    ("NOTE", Kind::Note),
+    ("Item", Kind::Item),
+    ("Items", Kind::Item),
+    ("ITEM", Kind::Item),
+    ("Appendix", Kind::Appendix),
+    ("APPENDIX", Kind::Appendix),
+    ("Annex", Kind::Appendix),
+    ("Exhibit", Kind::Exhibit),
+    ("EXHIBIT", Kind::Exhibit),
+    ("Section", Kind::Section),
+    ("SECTION", Kind::Section),
+    ("page", Kind::Page),
+    ("pages", Kind::Page),
+    ("Page", Kind::Page),
+];
+
+/// All mentions in own texts, in reading order, each once per section; at most `limit`.
+///
+/// `Item 7 of our 2021 Form 10-K` is another document's and left out; so are headings and contents rows, mentions of
+/// the section itself, and `Section 16` where no section of the tree is called that way (laws have sections too).
+pub(super) fn references(
+    tree: &SectionTree,
+    source: &Source,
+    labels: &[Option<PageLabel>],
+    limit: usize,
+) -> Vec<Reference> {
+    let index = Index::of(tree, labels);
+    let mut found = Vec::new();
+    for (_, section) in tree.walk() {
+        if found.len() >= limit {
+            break;
+        }
+        let mut seen = HashSet::new();
+        for mention in mentions(section, source) {
+            if found.len() >= limit {
+                break;
+            }
+            let to = index.resolve(&mention, section.id);
+            let leads_nowhere = to == ReferenceTarget::Unresolved && mention.kind == Kind::Section;
+            if to != ReferenceTarget::Section(section.id) && !leads_nowhere && seen.insert(mention.text.to_lowercase())
+            {
+                found.push(Reference { from: section.id, text: mention.text, to });
+            }
+        }
+    }
+    found
+}
+
+#[derive(Debug)]
+struct Mention {
+    kind: Kind,
+    /// Upper case, without brackets behind it.
+    number: String,
+    /// As written, white space folded.
+    text: String,
+    /// `II` of `Part II, Item 7`.
+    part: Option<String>,
+}
+
+/// A word with whether it starts a line.
+type Word<'a> = (&'a str, bool);
+
+fn mentions(section: &Section, source: &Source) -> Vec<Mention> {
+    let lines = own_lines(section, source);
+    let words =
+        lines.iter().flat_map(|line| line.text.split_whitespace().enumerate().map(|(index, word)| (word, index == 0)));
+    let words: Vec<Word<'_>> = words.take(MAX_SECTION_WORDS).collect();
+    let mut found = Vec::new();
+    for at in 0..words.len() {
+        let bare = words[at].0.trim_start_matches(|c: char| !c.is_alphanumeric());
+        if let Some((word, kind)) = WORDS.iter().find(|(word, _)| *word == bare)
+            && !is_heading(&words, at)
+        {
+            mentions_at(&words, at, word, *kind, &mut found);
+        }
+    }
+    found
+}
+
+/// The mentions behind one word: several where it is followed by `3, 4 and 15`.
+fn mentions_at(words: &[Word<'_>], at: usize, word: &str, kind: Kind, found: &mut Vec<Mention>) {
+    let before = found.len();
+    let mut next = at + 1;
+    while let Some(number) = words.get(next).and_then(|(word, _)| number(word, kind)) {
+        let part = part_before(words, at);
+        let text = format!("{word} {}", written(words[next].0));
+        found.push(Mention { kind, number, text, part });
+        let closed = words[next].0.ends_with(['.', ';', ':', ')']);
+        let joined =
+            words.get(next + 1).is_some_and(|(word, _)| matches!(*word, "and" | "or" | "through" | "to" | "–"));
+        let comma = words[next].0.ends_with(',');
+        next += if joined { 2 } else { 1 };
+        if closed || !(joined || comma) {
+            break;
+        }
+    }
+    if belongs_elsewhere(words, next) {
+        found.truncate(before);
+    }
+}
+
+fn written(word: &str) -> &str {
+    let word = word.trim_start_matches(|c: char| !c.is_alphanumeric());
+    word.split(['(', '’', '\'', '”', '"']).next().unwrap_or(word).trim_end_matches(|c: char| !c.is_alphanumeric())
+}
+
+/// The number a word is, in upper case.
+fn number(word: &str, kind: Kind) -> Option<String> {
+    let number = written(word);
+    if number.is_empty() || number.len() > 10 || !number.is_ascii() {
+        return None;
+    }
+    let digits = number.starts_with(|c: char| c.is_ascii_digit());
+    let legal = number.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-'));
+    let letters = number.chars().filter(|c| c.is_ascii_alphabetic()).count();
+    let lettered = number.len() <= 5 && number.starts_with(|c: char| c.is_ascii_uppercase());
+    let fits = match kind {
+        Kind::Appendix | Kind::Exhibit => digits || (lettered && (letters == 1 || is_roman(number))),
+        Kind::Page => digits || (lettered && number.contains('-')) || is_roman(&number.to_uppercase()),
+        Kind::Note | Kind::Item | Kind::Section => digits,
+    };
+    (fits && legal && letters <= 4).then(|| number.to_uppercase())
+}
+
+fn is_roman(number: &str) -> bool {
+    !number.is_empty() && number.chars().all(|c| matches!(c, 'I' | 'V' | 'X' | 'L'))
+}
+
+/// Whether the word stands where headings and contents rows have it: at the start of a line, with a capital, a stop or
+/// nothing behind the number.
+fn is_heading(words: &[Word<'_>], at: usize) -> bool {
+    if !words[at].1 {
+        return false;
+    }
+    let number_ends = words.get(at + 1).is_some_and(|(word, _)| word.ends_with(['.', ':', '–', '—', '-']));
+    let behind = words.get(at + 2);
+    let new_line = behind.is_none_or(|(_, starts)| *starts);
+    let capital = behind.is_some_and(|(word, _)| word.starts_with(|c: char| c.is_uppercase() || "–—-([“".contains(c)));
+    number_ends || new_line || capital
+}
+
+/// `II` where `Part II, ` stands right before.
+fn part_before(words: &[Word<'_>], at: usize) -> Option<String> {
+    let part = words.get(at.checked_sub(2)?)?.0.trim_start_matches(|c: char| !c.is_alphanumeric());
+    let number = words[at - 1].0.trim_end_matches(|c: char| !c.is_alphanumeric());
+    (part.eq_ignore_ascii_case("part") && is_roman(number)).then(|| number.to_owned())
+}
+
+/// Whether the words behind a mention give it to another document: `of Regulation S-K`, `of our 2021 Annual Report`.
+fn belongs_elsewhere(words: &[Word<'_>], at: usize) -> bool {
+    let mut behind = words[at.min(words.len())..].iter().take(OWNER_WORDS).map(|(word, _)| *word).peekable();
+    let previous_closes = at > 0 && words.get(at - 1).is_some_and(|(word, _)| word.ends_with(['.', ';', ')']));
+    if previous_closes || !behind.peek().is_some_and(|word| matches!(*word, "of" | "to" | "in" | "under")) {
+        return false;
+    }
+    for word in behind {
+        let bare = word.trim_matches(|c: char| !c.is_alphanumeric());
+        match bare {
+            "this" | "these" | "Notes" | "Consolidated" => return false,
+            "Act" | "Code" | "Regulation" | "Rule" | "Rules" | "10-K" | "10-Q" | "8-K" | "Annual" | "Quarterly"
+            | "Form" | "Agreement" | "Proxy" | "Indenture" => return true,
+            _ if word.ends_with(['.', ';']) => return false,
+            _ => {}
+        }
+    }
+    false
+}
+
+/// Sections by what they are called, and pages by what is printed on them.
+struct Index {
+    named: HashMap<(Kind, String), Vec<SectionId>>,
+    pages: HashMap<String, PageNo>,
+    /// Start of each section in pre-order: page, line, and whether it starts its page.
+    starts: Vec<(PageNo, u32, bool)>,
+    /// For each section, its top section and the number of the PART it stands in.
+    homes: Vec<(SectionId, Option<String>)>,
+}
+
+impl Index {
+    fn of(tree: &SectionTree, labels: &[Option<PageLabel>]) -> Self {
+        let mut index = Self { named: HashMap::new(), pages: HashMap::new(), starts: Vec::new(), homes: Vec::new() };
+        for top in &tree.sections {
+            index.add(top, top.id, None, false);
+        }
+        for (page, label) in labels.iter().enumerate() {
+            if let Some(PageLabel(label)) = label {
+                index.pages.entry(label.trim().to_uppercase()).or_insert(PageNo::from_index(page));
+            }
+        }
+        index
+    }
+
+    fn add(&mut self, section: &Section, top: SectionId, part: Option<&str>, in_notes: bool) {
+        let title = squash(&section.title);
+        let own_part = roman_part(&section.title);
+        let part = own_part.as_deref().or(part);
+        for name in names(section, in_notes) {
+            self.named.entry(name).or_default().push(section.id);
+        }
+        if let SectionSpan::Pages { from, .. } = section.span {
+            self.starts.push((from.page, from.line, section.starts_page));
+        }
+        self.homes.push((top, part.map(Into::into)));
+        let in_notes = in_notes || (title.starts_with("notesto") || title.contains("notestoconsolidated"));
+        for child in &section.children {
+            self.add(child, top, part, in_notes);
+        }
+    }
+
+    fn resolve(&self, mention: &Mention, from: SectionId) -> ReferenceTarget {
+        let to = match mention.kind {
+            Kind::Page => self.pages.get(&mention.number).and_then(|page| self.section_at(*page)),
+            kind => self.named.get(&(kind, mention.number.clone())).and_then(|ids| self.choose(ids, mention, from)),
+        };
+        to.map_or(ReferenceTarget::Unresolved, ReferenceTarget::Section)
+    }
+
+    /// The only section of that name; of several, the only one in the PART that is named, else under the same top
+    /// section as the mention. Anything else would be a guess.
+    fn choose(&self, ids: &[SectionId], mention: &Mention, from: SectionId) -> Option<SectionId> {
+        let home = |id: SectionId| self.homes.get(id.0 as usize);
+        let only = |chosen: Vec<SectionId>| if let [id] = chosen[..] { Some(id) } else { None };
+        if ids.len() == 1 {
+            return ids.first().copied();
+        }
+        // A name that many sections share tells nothing; looking through all of them for each mention would be quadratic.
+        let ids = ids.get(..ids.len().min(64))?;
+        if let Some(part) = &mention.part {
+            return only(
+                ids.iter().copied().filter(|id| home(*id).is_some_and(|(_, at)| at.as_ref() == Some(part))).collect(),
+            );
+        }
+        let top = home(from)?.0;
+        only(ids.iter().copied().filter(|id| home(*id).is_some_and(|(at, _)| *at == top)).collect())
+    }
+
+    /// The first section that starts the page, else the one that runs on at its top.
+    fn section_at(&self, page: PageNo) -> Option<SectionId> {
+        let on_page = self.starts.partition_point(|(start, _, _)| *start < page);
+        let starts_it =
+            self.starts.get(on_page).is_some_and(|(start, line, starts)| *start == page && (*line == 0 || *starts));
+        let at = if starts_it { on_page } else { on_page.checked_sub(1)? };
+        u32::try_from(at).ok().map(SectionId)
+    }
+}
+
+/// `II` of `PART II. …`.
+fn roman_part(title: &str) -> Option<String> {
+    let mut words = title.split_whitespace();
+    let part = words.next().filter(|word| word.eq_ignore_ascii_case("part"));
+    let number = words.next()?.trim_matches(|c: char| !c.is_alphanumeric()).to_uppercase();
+    part.filter(|_| is_roman(&number)).map(|_| number)
+}
+
+/// What a section can be called by: the word and number at the head of its title, or its number among the notes.
+fn names(section: &Section, in_notes: bool) -> Vec<(Kind, String)> {
+    let words: Vec<&str> = section.title.split_whitespace().take(10).collect();
+    let mut names = Vec::new();
+    let bare = words.first().map(|word| word.to_lowercase()).unwrap_or_default();
+    let titled = WORDS.iter().find(|(word, kind)| *kind != Kind::Page && word.eq_ignore_ascii_case(&bare));
+    match titled {
+        // `ITEMS 10, 11, 12 and 13` is called by each of them.
+        Some((_, kind)) => names.extend(
+            words[1..]
+                .iter()
+                .filter(|word| **word != "and")
+                .map_while(|word| number(word, *kind))
+                .map(|number| (*kind, number)),
+        ),
+        None => {
+            let kind = if in_notes { Kind::Note } else { Kind::Section };
+            let said = section.number.as_deref().or(words.first().copied()).and_then(|word| number(word, kind));
+            names.extend(said.map(|number| (kind, number)));
+        }
+    }
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{paged, tree};
+    use super::*;
+
+    fn shown(pages: &[&str], entries: &[(u32, u32, u16, &str)], labels: &[&str]) -> String {
+        let source = paged(pages);
+        let tree = tree(&source, entries);
+        let labels: Vec<_> = labels.iter().map(|label| Some(PageLabel((*label).into()))).collect();
+        let title = |id: SectionId| tree.section(id).map(|section| section.title.clone()).unwrap_or_default();
+        let line = |reference: &Reference| match reference.to {
+            ReferenceTarget::Section(id) => format!("{}: {} -> {}\n", title(reference.from), reference.text, title(id)),
+            ReferenceTarget::Unresolved => format!("{}: {} -> ?\n", title(reference.from), reference.text),
+        };
+        references(&tree, &source, &labels, 100).iter().map(line).collect()
+    }
+
+    #[test]
+    fn mentions_lead_to_sections_by_name_number_and_page() {
+        let pages = [
+            "Item 7. Discussion\nSee Note 2, Note 2 and Item 1A, and\nNotes 1 and 3 on page F-2 or page 9.\nItem 7 again; Exhibit 10.1",
+            "Item 1A. Risk\nAs Section 16 of the Exchange Act and Item 303 of Regulation S-K say, Appendix A is here.",
+            "Notes to Consolidated Financial Statements\n1. Basis\ntext\n2. Leases\ntext (see Note 1)",
+            "Appendix A\nend",
+        ];
+        let entries = [
+            (1, 0, 1, "Item 7. Discussion"),
+            (2, 0, 1, "Item 1A. Risk"),
+            (3, 0, 1, "Notes to Consolidated Financial Statements"),
+            (3, 1, 2, "1. Basis"),
+            (3, 3, 2, "2. Leases"),
+            (4, 0, 1, "Appendix A"),
+        ];
+        insta::assert_snapshot!(shown(&pages, &entries, &["F-1", "F-2", "F-3", "F-4"]), @r"
+        Item 7. Discussion: Note 2 -> 2. Leases
+        Item 7. Discussion: Item 1A -> Item 1A. Risk
+        Item 7. Discussion: Notes 1 -> 1. Basis
+        Item 7. Discussion: Notes 3 -> ?
+        Item 7. Discussion: page F-2 -> Item 1A. Risk
+        Item 7. Discussion: page 9 -> ?
+        Item 7. Discussion: Exhibit 10.1 -> ?
+        Item 1A. Risk: Appendix A -> Appendix A
+        2. Leases: Note 1 -> 1. Basis
+        ");
+    }
+
+    #[test]
+    fn a_part_tells_items_of_one_number_apart() {
+        let pages = [
+            "PART I\nItem 1. Statements\nsee Part II, Item 1 and Item 2 here and Item 1 too",
+            "PART II\nItem 1. Legal\nas in Item 1 above",
+            "Other\nsee Item 1 there",
+        ];
+        let entries = [
+            (1, 0, 1, "PART I"),
+            (1, 1, 2, "Item 1. Statements"),
+            (2, 0, 1, "PART II"),
+            (2, 1, 2, "Item 1. Legal"),
+            (3, 0, 1, "Other"),
+        ];
+        insta::assert_snapshot!(shown(&pages, &entries, &[]), @r"
+        Item 1. Statements: Item 1 -> Item 1. Legal
+        Item 1. Statements: Item 2 -> ?
+        Other: Item 1 -> ?
+        ");
+    }
+
+    #[test]
+    fn other_documents_and_headings_are_not_mentioned() {
+        let text =
+            "Item 7 Discussion\nsee Item 7 of our Annual Report on Form 10-K for 2021\nbut Item 8 of this Form 10-K";
+        insta::assert_snapshot!(shown(&[text], &[(1, 0, 1, "Start")], &[]), @"Start: Item 8 -> ?");
+    }
+
+    #[test]
+    fn references_are_capped() {
+        let text: String = (0..500).map(|n| format!("see Item {n} there ")).collect();
+        let source = paged(&[&text]);
+        let tree = tree(&source, &[(1, 0, 1, "A")]);
+        assert_eq!(references(&tree, &source, &[], 100).len(), 100);
+    }
+}

@@ -1,0 +1,159 @@
+//! The text of sections: exact slices of a source by where sections start and end.
+
+use stemma_document::{Body, Line, PageNo, Section, SectionId, SectionKind, SectionSpan, SectionTree, Source};
+
+/// A line of a source and where it stands.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LineAt<'a> {
+    pub(super) text: &'a str,
+    pub(super) tokens: u32,
+    /// `None` in texts without pages.
+    pub(super) page: Option<PageNo>,
+    /// `None` in texts without pages.
+    pub(super) layout: Option<&'a Line>,
+}
+
+/// A cursor in a source: page index (0 in a text) and line index.
+type Cursor = (usize, usize);
+
+/// The section's own text, without its descendants': from its start to the start of its first child. Lines are joined
+/// by `\n`. Over the sections of one tree, own texts hold every line from the first section on exactly once.
+pub fn own_text(section: &Section, source: &Source) -> String {
+    join(&own_lines(section, source))
+}
+
+/// The section's text with its descendants'.
+pub fn full_text(section: &Section, source: &Source) -> String {
+    join(&slice(source, start(section), end(section)))
+}
+
+fn join(lines: &[LineAt<'_>]) -> String {
+    lines.iter().map(|line| line.text).collect::<Vec<_>>().join("\n")
+}
+
+/// The lines of [`own_text`].
+pub(super) fn own_lines<'a>(section: &Section, source: &'a Source) -> Vec<LineAt<'a>> {
+    let end = section.children.first().map_or_else(|| end(section), |child| Some(start(child)));
+    slice(source, start(section), end)
+}
+
+fn start(section: &Section) -> Cursor {
+    match section.span {
+        SectionSpan::Pages { from, .. } => (from.page.index(), from.line as usize),
+        SectionSpan::Lines { start, .. } => (0, start.saturating_sub(1) as usize),
+    }
+}
+
+/// `None`: the end of the document.
+fn end(section: &Section) -> Option<Cursor> {
+    match section.span {
+        SectionSpan::Pages { to, .. } => to.map(|to| (to.page.index(), to.line as usize)),
+        SectionSpan::Lines { end, .. } => Some((0, end as usize)),
+    }
+}
+
+/// The lines from `start` up to but not including `end`; what lies outside the source is left out.
+fn slice(source: &Source, start: Cursor, end: Option<Cursor>) -> Vec<LineAt<'_>> {
+    let end = end.unwrap_or((usize::MAX, 0));
+    let within = |page: usize, lines: usize| {
+        let first = if page == start.0 { start.1.min(lines) } else { 0 };
+        let last = if page == end.0 { end.1.min(lines) } else { lines };
+        first..last.max(first)
+    };
+    match &source.body {
+        Body::Lines(text) => within(0, text.lines.len())
+            .map(|line| {
+                let tokens = text.tokens.get(line).copied().unwrap_or(0);
+                LineAt { text: &text.lines[line], tokens, page: None, layout: None }
+            })
+            .collect(),
+        Body::Pages(pages) => (start.0..pages.len().min(end.0.saturating_add(1)))
+            .flat_map(|page| {
+                let lines = &pages[page].lines;
+                within(page, lines.len()).map(move |index| {
+                    let line = &lines[index];
+                    let page = Some(PageNo::from_index(page));
+                    LineAt { text: &line.text, tokens: line.tokens, page, layout: Some(line) }
+                })
+            })
+            .collect(),
+    }
+}
+
+/// Sums the tokens of lines into every section.
+pub(super) fn count_tokens(sections: &mut [Section], source: &Source) {
+    for section in sections {
+        count_tokens(&mut section.children, source);
+        let own = own_lines(section, source).iter().fold(0u32, |sum, line| sum.saturating_add(line.tokens));
+        section.own_tokens = own;
+        section.tokens = section.children.iter().fold(own, |sum, child| sum.saturating_add(child.tokens));
+    }
+}
+
+/// A preface of blank lines is no preface: the tree then starts with its first heading.
+pub(super) fn drop_blank_preface(tree: &mut SectionTree, source: &Source) {
+    let blank = |section: &Section| {
+        let declared = section.kind == SectionKind::Preface && section.children.is_empty();
+        let text = matches!(section.span, SectionSpan::Lines { .. });
+        declared && text && own_lines(section, source).iter().all(|line| line.text.trim().is_empty())
+    };
+    if tree.sections.len() > 1 && tree.sections.first().is_some_and(blank) {
+        tree.sections.remove(0);
+        let mut id = 0;
+        renumber(&mut tree.sections, "", &mut id);
+    }
+}
+
+fn renumber(sections: &mut [Section], prefix: &str, id: &mut u32) {
+    for (index, section) in sections.iter_mut().enumerate() {
+        section.id = SectionId(*id);
+        section.structure = format!("{prefix}{}", index + 1);
+        *id += 1;
+        renumber(&mut section.children, &format!("{}.", section.structure), id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{paged, text_tree, tree};
+    use super::*;
+
+    #[test]
+    fn own_texts_hold_every_line_once() {
+        let source = paged(&["cover\nA\nabout a", "more a\nA.1\nfirst\nA.2", "second\nB\nabout b"]);
+        let tree = tree(&source, &[(1, 1, 1, "A"), (2, 1, 2, "A.1"), (2, 3, 2, "A.2"), (3, 1, 1, "B")]);
+        let own: Vec<String> = tree.walk().map(|(_, section)| own_text(section, &source)).collect();
+        assert_eq!(own, ["cover\nA\nabout a\nmore a", "A.1\nfirst", "A.2\nsecond", "B\nabout b"]);
+        assert_eq!(full_text(&tree.sections[0], &source), own[..3].join("\n"));
+    }
+
+    #[test]
+    fn a_place_past_the_end_of_a_page_has_no_text() {
+        let source = paged(&["one", "two"]);
+        let tree = tree(&source, &[(1, 0, 1, "A"), (1, 99, 1, "B"), (2, 99, 1, "C")]);
+        let own: Vec<String> = tree.walk().map(|(_, section)| own_text(section, &source)).collect();
+        assert_eq!(own, ["one", "two", ""]);
+    }
+
+    #[test]
+    fn blank_lines_before_the_first_heading_are_no_preface() {
+        let (source, mut tree) = text_tree("\n\n# A\ntext\n## B", &[(3, 1, "A"), (5, 2, "B")]);
+        drop_blank_preface(&mut tree, &source);
+        let shown: Vec<String> =
+            tree.walk().map(|(_, s)| format!("{} {} {}", s.id, s.structure, own_text(s, &source))).collect();
+        assert_eq!(shown, ["0000 1 # A\ntext", "0001 1.1 ## B"]);
+        let (source, mut kept) = text_tree("intro\n# A", &[(2, 1, "A")]);
+        drop_blank_preface(&mut kept, &source);
+        assert_eq!(kept.sections.len(), 2);
+    }
+
+    #[test]
+    fn tokens_add_up() {
+        let source = paged(&["A\none", "A.1\ntwo two"]);
+        let mut tree = tree(&source, &[(1, 0, 1, "A"), (2, 0, 2, "A.1")]);
+        count_tokens(&mut tree.sections, &source);
+        let top = &tree.sections[0];
+        // The fixture counts a line's words as its tokens.
+        assert_eq!((top.own_tokens, top.tokens, top.children[0].tokens), (2, 5, 3));
+    }
+}
