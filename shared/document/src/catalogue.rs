@@ -36,6 +36,16 @@ pub struct PublishedTree {
     pub tree: SectionTree,
 }
 
+/// The content of `trees/{seq}.json`: a document's latest state is the one with the highest number.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TreeObject {
+    /// A tree.
+    Published(Box<PublishedTree>),
+    /// A tombstone: the document was removed.
+    Removed,
+}
+
 /// One document in a listing.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CatalogueEntry {

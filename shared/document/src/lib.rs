@@ -21,13 +21,14 @@ mod build;
 mod catalogue;
 mod geometry;
 mod ids;
+pub mod layout;
 mod outline;
 mod page;
 pub mod pageindex;
 mod source;
 mod tree;
 
-pub use catalogue::{CatalogueEntry, Change, ChangeKind, DocumentVersion, PublishedTree};
+pub use catalogue::{CatalogueEntry, Change, ChangeKind, DocumentVersion, PublishedTree, TreeObject};
 pub use geometry::{Pt, Rect};
 pub use ids::{Collection, Digest, DocId, ParseIdError, SectionId};
 pub use outline::{DraftEntry, LocatedEntry, OutlineError, Place, Verdict, VerifiedEntry, VerifiedOutline, Witness};

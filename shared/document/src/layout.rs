@@ -1,0 +1,65 @@
+//! Where things lie: blob keys of everything that belongs to a document (architecture §5). Nothing mutable exists.
+//!
+//! Numbers in keys are padded, so that byte order is numeric order and "the last key" is "the newest".
+
+use crate::{Collection, DocId};
+
+/// Prefix of a collection: `c/{collection}/`.
+pub fn collection_prefix(collection: &Collection) -> String {
+    format!("c/{collection}/")
+}
+
+/// Scope of a document: `c/{collection}/d/{doc}`; its artifacts lie under `{scope}/a/`.
+pub fn document_scope(collection: &Collection, doc: DocId) -> String {
+    format!("c/{collection}/d/{doc}")
+}
+
+/// Prefix of a document's claimed versions.
+pub fn versions_prefix(collection: &Collection, doc: DocId) -> String {
+    format!("{}/versions/", document_scope(collection, doc))
+}
+
+/// The claim of version `seq` (from 1).
+pub fn version_key(collection: &Collection, doc: DocId, seq: u64) -> String {
+    format!("{}{seq:012}.json", versions_prefix(collection, doc))
+}
+
+/// Prefix of a document's trees.
+pub fn trees_prefix(collection: &Collection, doc: DocId) -> String {
+    format!("{}/trees/", document_scope(collection, doc))
+}
+
+/// The tree (or tombstone) of version `seq`.
+pub fn tree_key(collection: &Collection, doc: DocId, seq: u64) -> String {
+    format!("{}{seq:012}.json", trees_prefix(collection, doc))
+}
+
+/// The version number in a key made by [`version_key`] or [`tree_key`].
+pub fn seq_of(key: &str) -> Option<u64> {
+    key.rsplit('/').next()?.strip_suffix(".json")?.parse().ok()
+}
+
+/// Prefix of a collection's change records.
+pub fn changes_prefix(collection: &Collection) -> String {
+    format!("c/{collection}/changes/")
+}
+
+/// A change record: by minute, then by time and a random number. Two assemblers' clocks may differ by seconds, so a
+/// reader that tails changes goes back a little.
+pub fn change_key(collection: &Collection, at_ms: u64, random: u64) -> String {
+    format!("{}{:010}/{at_ms:013}-{random:016x}.json", changes_prefix(collection), at_ms / 60_000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_key_is_the_newest() {
+        let (collection, doc) = (Collection::default(), DocId::of(&Collection::default(), "file:///a"));
+        assert!(version_key(&collection, doc, 9) < version_key(&collection, doc, 10));
+        assert_eq!(seq_of(&tree_key(&collection, doc, 42)), Some(42));
+        assert_eq!(seq_of("c/x/d/y/trees/"), None);
+        assert!(change_key(&collection, 59_999, u64::MAX) < change_key(&collection, 60_000, 0));
+    }
+}

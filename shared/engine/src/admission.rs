@@ -1,0 +1,85 @@
+//! Admission: which job's next entry is opened, fair between collections by the work they bring.
+//!
+//! Deficit round robin (Shreedhar and Varghese, 1996) over collections; inside a collection interactive jobs first,
+//! then by job id, which sorts by time of submission.
+
+use std::collections::{BTreeMap, VecDeque};
+
+/// What a collection may open per turn, in the unit of [`crate::flow::JobEntry::weight`].
+const QUANTUM: u64 = 100_000;
+/// Weights above this count as this: one giant must not spin the wheel for long.
+const LARGEST: u64 = 1_000 * QUANTUM;
+
+/// The wheel: collections in turn with what they have saved up.
+#[derive(Default)]
+pub struct Fairness {
+    wheel: VecDeque<String>,
+    deficit: BTreeMap<String, u64>,
+}
+
+impl Fairness {
+    /// The collection whose next entry is opened now, given the weight of each one's next entry; `None` when there is
+    /// none. A collection with nothing to open loses its turn and its savings.
+    pub fn next(&mut self, heads: &BTreeMap<String, u64>) -> Option<String> {
+        self.wheel.retain(|name| heads.contains_key(name));
+        self.deficit.retain(|name, _| heads.contains_key(name));
+        for name in heads.keys() {
+            if !self.deficit.contains_key(name) {
+                self.deficit.insert(name.clone(), 0);
+                self.wheel.push_back(name.clone());
+            }
+        }
+        loop {
+            let name = self.wheel.front()?.clone();
+            let weight = heads.get(&name).copied().unwrap_or(0).clamp(1, LARGEST);
+            let deficit = self.deficit.entry(name.clone()).or_default();
+            if *deficit >= weight {
+                *deficit -= weight;
+                return Some(name);
+            }
+            *deficit += QUANTUM;
+            self.wheel.rotate_left(1);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn heads(weights: &[(&str, u64)]) -> BTreeMap<String, u64> {
+        weights.iter().map(|(name, weight)| ((*name).to_string(), *weight)).collect()
+    }
+
+    #[test]
+    fn work_is_shared_by_weight_not_by_count() {
+        let mut fairness = Fairness::default();
+        let heads = heads(&[("books", 50_000), ("letters", 1_000)]);
+        let mut work = BTreeMap::new();
+        for _ in 0..5_100 {
+            let name = fairness.next(&heads).unwrap();
+            *work.entry(name.clone()).or_insert(0) += heads[&name];
+        }
+        let ratio = work["books"] as f64 / work["letters"] as f64;
+        assert!((0.9..1.1).contains(&ratio), "{work:?}");
+    }
+
+    #[test]
+    fn an_idle_collection_saves_nothing_up() {
+        let mut fairness = Fairness::default();
+        let both = heads(&[("a", 1), ("b", 1)]);
+        fairness.next(&both);
+        for _ in 0..1_000_000 / 1_000 {
+            fairness.next(&heads(&[("a", 1)]));
+        }
+        let turns = (0..100).filter(|_| fairness.next(&both).unwrap() == "b").count();
+        assert!(turns <= 100, "{turns}");
+        assert_eq!(fairness.next(&heads(&[])), None);
+    }
+
+    #[test]
+    fn a_giant_does_not_spin_the_wheel_forever() {
+        let mut fairness = Fairness::default();
+        assert_eq!(fairness.next(&heads(&[("giant", u64::MAX)])), Some("giant".into()));
+    }
+}

@@ -1,0 +1,219 @@
+//! Artifacts: what a stage made, written once as one object, outcome first and blobs behind it.
+//!
+//! ```text
+//! "STA1" · u32 length of head (LE) · 32 bytes BLAKE3 of head · head (JSON) · blob · blob …
+//! head = { "outcome": …, "blobs": [ { "name", "bytes", "digest" } ] }
+//! ```
+//! One object makes the write atomic on every store. The digests find what a power loss tore (nothing is synced per
+//! artifact): a torn artifact counts as missing and is removed, so that the work is simply done again.
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::blobs::{Blobs, Put};
+use crate::failure::Failure;
+use crate::key::{TaskKey, artifact_key};
+use crate::port::PortError;
+use crate::stage::MAX_OUTCOME_BYTES;
+
+const MAGIC: &[u8; 4] = b"STA1";
+const PREFIX_BYTES: usize = 4 + 4 + 32;
+/// Read at once in the hope that the whole head is in it.
+const FIRST_READ_BYTES: u64 = 8 * 1024;
+
+#[derive(Serialize, Deserialize)]
+struct Head {
+    outcome: Box<RawValue>,
+    blobs: Vec<BlobEntry>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct BlobEntry {
+    name: String,
+    bytes: u64,
+    digest: String,
+}
+
+/// What a stage made, ready to be stored.
+pub struct Artifact {
+    /// The outcome as JSON.
+    pub outcome: Bytes,
+    /// The object.
+    object: Bytes,
+}
+
+impl Artifact {
+    /// Encodes an outcome and its blobs.
+    ///
+    /// # Errors
+    /// A permanent [`Failure`] when the outcome is no JSON or over [`MAX_OUTCOME_BYTES`].
+    pub fn new(outcome: &[u8], blobs: &[(&'static str, Bytes)]) -> Result<Self, Failure> {
+        if outcome.len() > MAX_OUTCOME_BYTES {
+            let message = format!("an outcome of {} bytes is over the limit of {MAX_OUTCOME_BYTES}", outcome.len());
+            return Err(Failure::permanent("engine.outcome_too_large", message));
+        }
+        let invalid = |error: serde_json::Error| Failure::permanent("engine.outcome_invalid", error.to_string());
+        let entry = |(name, bytes): &(&'static str, Bytes)| BlobEntry {
+            name: (*name).into(),
+            bytes: bytes.len() as u64,
+            digest: blake3::hash(bytes).to_hex().to_string(),
+        };
+        let head = Head {
+            outcome: serde_json::from_slice(outcome).map_err(invalid)?,
+            blobs: blobs.iter().map(entry).collect(),
+        };
+        let head = serde_json::to_vec(&head).map_err(invalid)?;
+        let length = u32::try_from(head.len()).map_err(|error| Failure::permanent("engine.head", error.to_string()))?;
+        let mut object = Vec::with_capacity(PREFIX_BYTES + head.len());
+        object.extend_from_slice(MAGIC);
+        object.extend_from_slice(&length.to_le_bytes());
+        object.extend_from_slice(blake3::hash(&head).as_bytes());
+        object.extend_from_slice(&head);
+        for (_, bytes) in blobs {
+            object.extend_from_slice(bytes);
+        }
+        Ok(Self { outcome: Bytes::copy_from_slice(outcome), object: object.into() })
+    }
+
+    /// Stores it unless there is one; returns the outcome that counts: ours, or the winner's (I-2).
+    ///
+    /// # Errors
+    /// [`PortError`] when the store could not.
+    pub async fn store(self, blobs: &dyn Blobs, scope: &str, key: &TaskKey) -> Result<Bytes, PortError> {
+        let name = artifact_key(scope, key);
+        for _ in 0..2 {
+            if blobs.put(&name, self.object.clone()).await? == Put::Created {
+                return Ok(self.outcome);
+            }
+            // A winner that cannot be read is torn: it is removed by the read, and ours takes its place.
+            if let Some(outcome) = outcome(blobs, scope, key).await? {
+                return Ok(outcome);
+            }
+        }
+        Err(PortError::passing("blobs", "put", format!("{name}: exists, but cannot be read")))
+    }
+}
+
+/// Reads the outcome of an artifact; `None` when there is none (a torn one is removed).
+///
+/// # Errors
+/// [`PortError`] when the store could not say.
+pub async fn outcome(blobs: &dyn Blobs, scope: &str, key: &TaskKey) -> Result<Option<Bytes>, PortError> {
+    let name = artifact_key(scope, key);
+    let head = head(blobs, &name).await?;
+    Ok(head.map(|(head, _)| Bytes::from(Box::<str>::from(head.outcome).into_string())))
+}
+
+/// Reads a blob of an artifact; `None` when the artifact or the blob is not there.
+///
+/// # Errors
+/// [`PortError`] when the store could not say, or the blob is torn (the artifact is then removed).
+pub async fn blob(blobs: &dyn Blobs, scope: &str, key: &TaskKey, blob: &str) -> Result<Option<Bytes>, PortError> {
+    let name = artifact_key(scope, key);
+    let Some((head, mut at)) = head(blobs, &name).await? else { return Ok(None) };
+    for entry in head.blobs {
+        if entry.name == blob {
+            let bytes = blobs.get_range(&name, at..at + entry.bytes).await?.unwrap_or_default();
+            if blake3::hash(&bytes).to_hex().as_str() == entry.digest {
+                return Ok(Some(bytes));
+            }
+            remove_torn(blobs, &name).await?;
+            return Err(PortError::lasting(
+                "blobs",
+                "get",
+                format!("{name}: blob `{blob}` is torn; run again to make it anew"),
+            ));
+        }
+        at += entry.bytes;
+    }
+    Ok(None)
+}
+
+/// The head, and the offset of the first blob.
+async fn head(blobs: &dyn Blobs, name: &str) -> Result<Option<(Head, u64)>, PortError> {
+    let Some(first) = blobs.get_range(name, 0..FIRST_READ_BYTES).await? else { return Ok(None) };
+    let parsed = match head_length(&first) {
+        None => None,
+        Some(length) if PREFIX_BYTES + length <= first.len() => parse_head(&first, length),
+        Some(length) => {
+            let whole = blobs.get_range(name, 0..(PREFIX_BYTES + length) as u64).await?.unwrap_or_default();
+            parse_head(&whole, length)
+        }
+    };
+    if parsed.is_none() {
+        remove_torn(blobs, name).await?;
+    }
+    Ok(parsed)
+}
+
+fn head_length(first: &[u8]) -> Option<usize> {
+    let length = first.strip_prefix(MAGIC)?.first_chunk::<4>()?;
+    let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
+    (length <= 4 * MAX_OUTCOME_BYTES).then_some(length)
+}
+
+fn parse_head(bytes: &[u8], length: usize) -> Option<(Head, u64)> {
+    let digest = bytes.get(8..PREFIX_BYTES)?;
+    let head = bytes.get(PREFIX_BYTES..PREFIX_BYTES + length)?;
+    if blake3::hash(head).as_bytes() != digest {
+        return None;
+    }
+    Some((serde_json::from_slice(head).ok()?, (PREFIX_BYTES + length) as u64))
+}
+
+async fn remove_torn(blobs: &dyn Blobs, name: &str) -> Result<(), PortError> {
+    tracing::warn!(artifact = name, "torn artifact removed; its work will be done again");
+    blobs.delete(name).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::blobs::MemoryBlobs;
+
+    fn key() -> TaskKey {
+        TaskKey::identity("test", 1).finish()
+    }
+
+    fn artifact() -> Artifact {
+        Artifact::new(br#"{"n":1}"#, &[("a", Bytes::from_static(b"first")), ("b", Bytes::from_static(b"second"))])
+            .unwrap()
+    }
+
+    #[tokio::test]
+    async fn what_was_stored_is_read() {
+        let blobs = MemoryBlobs::default();
+        artifact().store(&blobs, "c/d", &key()).await.unwrap();
+        assert_eq!(outcome(&blobs, "c/d", &key()).await.unwrap().unwrap().as_ref(), br#"{"n":1}"#);
+        assert_eq!(blob(&blobs, "c/d", &key(), "b").await.unwrap().unwrap().as_ref(), b"second");
+        assert_eq!(blob(&blobs, "c/d", &key(), "c").await.unwrap(), None);
+    }
+
+    #[tokio::test]
+    async fn the_loser_reads_the_winner() {
+        let blobs = MemoryBlobs::default();
+        artifact().store(&blobs, "s", &key()).await.unwrap();
+        let second = Artifact::new(br#"{"n":2}"#, &[]).unwrap();
+        assert_eq!(second.store(&blobs, "s", &key()).await.unwrap().as_ref(), br#"{"n":1}"#);
+    }
+
+    #[tokio::test]
+    async fn a_torn_artifact_is_missing_and_makes_room() {
+        for torn in [&b""[..], b"STA1", &[0u8; 100], b"STA1\xff\xff\xff\xff"] {
+            let blobs = MemoryBlobs::default();
+            blobs.put(&artifact_key("s", &key()), Bytes::from(torn.to_vec())).await.unwrap();
+            assert_eq!(outcome(&blobs, "s", &key()).await.unwrap(), None);
+            assert_eq!(artifact().store(&blobs, "s", &key()).await.unwrap().as_ref(), br#"{"n":1}"#);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_large_head_is_read_in_two_steps() {
+        let blobs = MemoryBlobs::default();
+        let large = format!("\"{}\"", "x".repeat(60_000));
+        Artifact::new(large.as_bytes(), &[]).unwrap().store(&blobs, "s", &key()).await.unwrap();
+        assert_eq!(outcome(&blobs, "s", &key()).await.unwrap().unwrap().len(), large.len());
+        assert!(Artifact::new(format!("\"{}\"", "x".repeat(70_000)).as_bytes(), &[]).is_err());
+    }
+}

@@ -1,0 +1,282 @@
+//! Objects as files below a folder: the embedded default.
+//!
+//! An object is written to `tmp/` and linked to its name, which fails when the name exists: atomic and create-only,
+//! and whole after a kill -9. Nothing is synced per object; [`Blobs::barrier`] syncs the file system once before a
+//! publication, so that what is published survives a power loss.
+
+use std::fs::{self, File};
+use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use tokio::sync::Mutex;
+
+use super::{Blobs, Put, check_key};
+use crate::port::PortError;
+
+/// Object storage in a folder of the local file system.
+#[derive(Clone)]
+pub struct FolderBlobs(Arc<Inner>);
+
+struct Inner {
+    objects: PathBuf,
+    tmp: PathBuf,
+    next_tmp: AtomicU64,
+    /// Barriers asked for so far.
+    asked: AtomicU64,
+    /// The number of barriers asked for when the last finished sync began.
+    synced: Mutex<u64>,
+}
+
+impl FolderBlobs {
+    /// Opens (and creates) the store below `root`: objects in `objects/`, unfinished writes in `tmp/`.
+    ///
+    /// # Errors
+    /// What the file system said.
+    pub fn open(root: &Path) -> std::io::Result<Self> {
+        let (objects, tmp) = (root.join("objects"), root.join("tmp"));
+        fs::create_dir_all(&objects)?;
+        fs::create_dir_all(&tmp)?;
+        let (next_tmp, asked, synced) = (AtomicU64::new(0), AtomicU64::new(0), Mutex::new(0));
+        Ok(Self(Arc::new(Inner { objects, tmp, next_tmp, asked, synced })))
+    }
+
+    /// Removes what writers that were killed left in `tmp/`. Only the holder of the store's writer lock may call it.
+    ///
+    /// # Errors
+    /// What the file system said.
+    pub fn sweep_unfinished(&self) -> std::io::Result<usize> {
+        let mut removed = 0;
+        for entry in fs::read_dir(&self.0.tmp)? {
+            fs::remove_file(entry?.path())?;
+            removed += 1;
+        }
+        Ok(removed)
+    }
+
+    async fn run<T, F>(&self, operation: &'static str, key: &str, work: F) -> Result<T, PortError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Inner) -> std::io::Result<T> + Send + 'static,
+    {
+        let inner = Arc::clone(&self.0);
+        let key = key.to_string();
+        match tokio::task::spawn_blocking(move || work(&inner)).await {
+            Ok(result) => result.map_err(|error| port_error(operation, &key, &error)),
+            Err(error) => Err(PortError::passing("blobs", operation, format!("{key}: {error}"))),
+        }
+    }
+}
+
+fn port_error(operation: &'static str, key: &str, error: &std::io::Error) -> PortError {
+    let message = format!("{key}: {error}");
+    match error.kind() {
+        ErrorKind::Interrupted | ErrorKind::TimedOut | ErrorKind::ResourceBusy => {
+            PortError::passing("blobs", operation, message)
+        }
+        _ => PortError::lasting("blobs", operation, message),
+    }
+}
+
+impl Inner {
+    fn path(&self, key: &str) -> PathBuf {
+        self.objects.join(key)
+    }
+
+    fn create(&self, key: &str, bytes: &[u8]) -> std::io::Result<Put> {
+        let target = self.path(key);
+        if target.exists() {
+            return Ok(Put::Exists);
+        }
+        let number = self.next_tmp.fetch_add(1, Ordering::Relaxed);
+        let unfinished = self.tmp.join(format!("{}-{number}", std::process::id()));
+        File::create(&unfinished)?.write_all(bytes)?;
+        let linked = link(&unfinished, &target);
+        fs::remove_file(&unfinished)?;
+        linked
+    }
+
+    /// One listing of a folder in key order: folders carry a trailing `/`, which is how their keys compare.
+    fn names(&self, folder: &Path) -> std::io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        let entries = match fs::read_dir(folder) {
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(names),
+            entries => entries?,
+        };
+        for entry in entries {
+            let entry = entry?;
+            let Ok(mut name) = entry.file_name().into_string() else { continue };
+            if entry.file_type()?.is_dir() {
+                name.push('/');
+            }
+            names.push(name);
+        }
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    fn list(&self, prefix: &str, after: Option<&str>, limit: usize) -> std::io::Result<Vec<String>> {
+        let mut found = Vec::new();
+        let mut stack = vec![prefix.to_string()];
+        while let Some(key) = stack.pop() {
+            let is_folder = key.is_empty() || key.ends_with('/');
+            if !is_folder {
+                found.push(key);
+                if found.len() == limit {
+                    break;
+                }
+                continue;
+            }
+            let below = self.names(&self.path(&key))?.into_iter().map(|name| format!("{key}{name}"));
+            let wanted = below.filter(|key| after.is_none_or(|after| comes_after(key, after)));
+            let mut below: Vec<String> = wanted.collect();
+            below.reverse();
+            stack.append(&mut below);
+        }
+        Ok(found)
+    }
+}
+
+/// Whether `key`, or for a folder anything in it, sorts after `after`.
+fn comes_after(key: &str, after: &str) -> bool {
+    key > after || (key.ends_with('/') && after.starts_with(key))
+}
+
+fn link(unfinished: &Path, target: &Path) -> std::io::Result<Put> {
+    let attempt = || match fs::hard_link(unfinished, target) {
+        Ok(()) => Ok(Put::Created),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(Put::Exists),
+        Err(error) => Err(error),
+    };
+    match attempt() {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            if let Some(folder) = target.parent() {
+                fs::create_dir_all(folder)?;
+            }
+            attempt()
+        }
+        result => result,
+    }
+}
+
+/// `None` where there is no object under that name.
+fn found<T>(result: std::io::Result<T>) -> std::io::Result<Option<T>> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn read_range(path: &Path, range: Range<u64>) -> std::io::Result<Bytes> {
+    let mut file = File::open(path)?;
+    file.seek(SeekFrom::Start(range.start))?;
+    let mut bytes = Vec::new();
+    file.take(range.end.saturating_sub(range.start)).read_to_end(&mut bytes)?;
+    Ok(bytes.into())
+}
+
+#[cfg(target_os = "linux")]
+fn sync_all(root: &Path) -> std::io::Result<()> {
+    Ok(rustix::fs::syncfs(File::open(root)?)?)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn sync_all(_root: &Path) -> std::io::Result<()> {
+    rustix::fs::sync();
+    Ok(())
+}
+
+#[async_trait]
+impl Blobs for FolderBlobs {
+    async fn put(&self, key: &str, bytes: Bytes) -> Result<Put, PortError> {
+        check_key(key)?;
+        let name = key.to_string();
+        self.run("put", key, move |inner| inner.create(&name, &bytes)).await
+    }
+
+    async fn get(&self, key: &str) -> Result<Option<Bytes>, PortError> {
+        check_key(key)?;
+        let name = key.to_string();
+        self.run("get", key, move |inner| found(fs::read(inner.path(&name))).map(|bytes| bytes.map(Bytes::from))).await
+    }
+
+    async fn get_range(&self, key: &str, range: Range<u64>) -> Result<Option<Bytes>, PortError> {
+        check_key(key)?;
+        let name = key.to_string();
+        self.run("get", key, move |inner| found(read_range(&inner.path(&name), range))).await
+    }
+
+    async fn size(&self, key: &str) -> Result<Option<u64>, PortError> {
+        check_key(key)?;
+        let name = key.to_string();
+        let size = move |inner: &Inner| found(fs::metadata(inner.path(&name)));
+        Ok(self.run("size", key, size).await?.filter(fs::Metadata::is_file).map(|metadata| metadata.len()))
+    }
+
+    async fn list(&self, prefix: &str, after: Option<&str>, limit: usize) -> Result<Vec<String>, PortError> {
+        let (folder, after) = (prefix.to_string(), after.map(str::to_string));
+        self.run("list", prefix, move |inner| inner.list(&folder, after.as_deref(), limit)).await
+    }
+
+    async fn children(&self, prefix: &str, after: Option<&str>, limit: usize) -> Result<Vec<String>, PortError> {
+        let (folder, after) = (prefix.to_string(), after.map(str::to_string));
+        let work = move |inner: &Inner| {
+            let mut names = inner.names(&inner.path(&folder))?;
+            names.retain(|name| after.as_ref().is_none_or(|after| name > after));
+            names.truncate(limit);
+            Ok(names)
+        };
+        self.run("list", prefix, work).await
+    }
+
+    async fn delete(&self, key: &str) -> Result<(), PortError> {
+        check_key(key)?;
+        let name = key.to_string();
+        self.run("delete", key, move |inner| found(fs::remove_file(inner.path(&name))).map(|_| ())).await
+    }
+
+    async fn barrier(&self) -> Result<(), PortError> {
+        let mine = self.0.asked.fetch_add(1, Ordering::SeqCst) + 1;
+        let mut synced = self.0.synced.lock().await;
+        if *synced >= mine {
+            return Ok(()); // a sync that began after this call has finished meanwhile
+        }
+        let covers = self.0.asked.load(Ordering::SeqCst);
+        self.run("barrier", "store", |inner| sync_all(&inner.objects)).await?;
+        *synced = covers;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_killed_writer_leaves_nothing_under_a_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let blobs = FolderBlobs::open(folder.path()).unwrap();
+        fs::write(folder.path().join("tmp/999-0"), b"half").unwrap();
+        assert!(super::super::list_all(&blobs, "").await.unwrap().is_empty());
+        assert_eq!(blobs.sweep_unfinished().unwrap(), 1);
+        assert_eq!(blobs.put("c/x", Bytes::from_static(b"1")).await.unwrap(), Put::Created);
+        assert_eq!(fs::read_dir(folder.path().join("tmp")).unwrap().count(), 0);
+    }
+
+    #[tokio::test]
+    async fn listings_are_in_byte_order_of_keys_across_folders() {
+        let folder = tempfile::tempdir().unwrap();
+        let blobs = FolderBlobs::open(folder.path()).unwrap();
+        for key in ["a/b", "a-b", "a.b", "a/0/z", "ab"] {
+            blobs.put(key, Bytes::new()).await.unwrap();
+        }
+        let keys = blobs.list("", None, 10).await.unwrap();
+        assert_eq!(keys, ["a-b", "a.b", "a/0/z", "a/b", "ab"]);
+        assert_eq!(blobs.list("", Some("a/0/z"), 10).await.unwrap(), ["a/b", "ab"]);
+    }
+}

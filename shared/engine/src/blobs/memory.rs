@@ -1,0 +1,99 @@
+//! Objects in memory: for tests and simulations.
+
+use std::collections::BTreeMap;
+use std::ops::{Bound, Range};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+
+use super::{Blobs, Put, check_key};
+use crate::port::PortError;
+
+/// Object storage that is gone with the process.
+#[derive(Default)]
+pub struct MemoryBlobs(Mutex<BTreeMap<String, Bytes>>);
+
+impl MemoryBlobs {
+    /// Everything in it, in key order: what a test compares.
+    pub fn snapshot(&self) -> BTreeMap<String, Bytes> {
+        self.objects().clone()
+    }
+
+    fn objects(&self) -> MutexGuard<'_, BTreeMap<String, Bytes>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Where a listing of `prefix` behind `after` starts.
+fn start<'a>(prefix: &'a str, after: Option<&'a str>) -> Bound<&'a str> {
+    match after {
+        Some(after) if after >= prefix => Bound::Excluded(after),
+        _ => Bound::Included(prefix),
+    }
+}
+
+#[async_trait]
+impl Blobs for MemoryBlobs {
+    async fn put(&self, key: &str, bytes: Bytes) -> Result<Put, PortError> {
+        check_key(key)?;
+        let mut objects = self.objects();
+        if objects.contains_key(key) {
+            return Ok(Put::Exists);
+        }
+        objects.insert(key.into(), bytes);
+        Ok(Put::Created)
+    }
+
+    async fn get(&self, key: &str) -> Result<Option<Bytes>, PortError> {
+        check_key(key)?;
+        Ok(self.objects().get(key).cloned())
+    }
+
+    async fn get_range(&self, key: &str, range: Range<u64>) -> Result<Option<Bytes>, PortError> {
+        check_key(key)?;
+        let clamp = |at: u64, len: usize| usize::try_from(at).unwrap_or(len).min(len);
+        Ok(self.objects().get(key).map(|bytes| {
+            let end = clamp(range.end, bytes.len());
+            bytes.slice(clamp(range.start, bytes.len()).min(end)..end)
+        }))
+    }
+
+    async fn size(&self, key: &str) -> Result<Option<u64>, PortError> {
+        check_key(key)?;
+        Ok(self.objects().get(key).map(|bytes| bytes.len() as u64))
+    }
+
+    async fn list(&self, prefix: &str, after: Option<&str>, limit: usize) -> Result<Vec<String>, PortError> {
+        let objects = self.objects();
+        let keys = objects.range::<str, _>((start(prefix, after), Bound::Unbounded)).map(|(key, _)| key);
+        Ok(keys.take_while(|key| key.starts_with(prefix)).take(limit).cloned().collect())
+    }
+
+    async fn children(&self, prefix: &str, after: Option<&str>, limit: usize) -> Result<Vec<String>, PortError> {
+        let objects = self.objects();
+        let mut names: Vec<String> = Vec::new();
+        for key in objects.range::<str, _>((Bound::Included(prefix), Bound::Unbounded)).map(|(key, _)| key) {
+            let Some(rest) = key.strip_prefix(prefix) else { break };
+            let name = rest.split_inclusive('/').next().unwrap_or(rest);
+            if after.is_some_and(|after| name <= after) || names.last().is_some_and(|last| last == name) {
+                continue;
+            }
+            if names.len() == limit {
+                break;
+            }
+            names.push(name.into());
+        }
+        Ok(names)
+    }
+
+    async fn delete(&self, key: &str) -> Result<(), PortError> {
+        check_key(key)?;
+        self.objects().remove(key);
+        Ok(())
+    }
+
+    async fn barrier(&self) -> Result<(), PortError> {
+        Ok(())
+    }
+}

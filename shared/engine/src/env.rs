@@ -1,0 +1,124 @@
+//! Time, randomness and spawning: the only door to them, so that a whole schedule can be replayed from a seed.
+
+use std::future::Future;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rand::rngs::SmallRng;
+use rand::{RngCore, SeedableRng};
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+/// Milliseconds since 1970-01-01 UTC.
+pub type Millis = u64;
+
+/// The world a process runs in. Cheap to clone; clones share one clock and one stream of random numbers.
+#[derive(Clone)]
+pub struct Env(Arc<Inner>);
+
+struct Inner {
+    clock: Clock,
+    rng: Mutex<SmallRng>,
+}
+
+enum Clock {
+    System,
+    /// Time that only moves when every task sleeps (tokio's paused clock); everything runs on one thread.
+    Simulated {
+        epoch: Instant,
+    },
+}
+
+/// Where simulated time starts: 2026-01-01 UTC.
+const SIMULATED_START_MS: Millis = 1_767_225_600_000;
+
+impl Env {
+    /// The real world: the system clock, a seed from the operating system, the runtime's threads.
+    pub fn system() -> Self {
+        Self(Arc::new(Inner { clock: Clock::System, rng: Mutex::new(SmallRng::from_os_rng()) }))
+    }
+
+    /// A simulated world: call it inside a current-thread runtime whose clock is paused.
+    pub fn simulated(seed: u64) -> Self {
+        let clock = Clock::Simulated { epoch: Instant::now() };
+        Self(Arc::new(Inner { clock, rng: Mutex::new(SmallRng::seed_from_u64(seed)) }))
+    }
+
+    /// Now.
+    pub fn now_ms(&self) -> Millis {
+        let millis = |elapsed: Duration| u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
+        match self.0.clock {
+            Clock::System => millis(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()),
+            Clock::Simulated { epoch } => SIMULATED_START_MS + millis(epoch.elapsed()),
+        }
+    }
+
+    /// Waits for `duration`.
+    pub async fn sleep(&self, duration: Duration) {
+        tokio::time::sleep(duration).await;
+    }
+
+    /// The next random number.
+    pub fn random(&self) -> u64 {
+        self.0.rng.lock().unwrap_or_else(PoisonError::into_inner).next_u64()
+    }
+
+    /// Runs `future` beside the caller.
+    pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future<Output: Send> + Send + 'static,
+    {
+        tokio::spawn(future)
+    }
+
+    /// Runs work that keeps a core busy, off the threads that serve IO (in a simulation: right here).
+    ///
+    /// # Errors
+    /// The message of the panic, if `work` panicked.
+    pub async fn compute<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, String> {
+        match self.0.clock {
+            Clock::Simulated { .. } => Ok(work()),
+            Clock::System => {
+                tokio::task::spawn_blocking(work).await.map_err(|error| panic_message(error.try_into_panic()))
+            }
+        }
+    }
+}
+
+/// What a panic said, for a failure record.
+fn panic_message(payload: Result<Box<dyn std::any::Any + Send>, tokio::task::JoinError>) -> String {
+    match payload {
+        Ok(payload) => payload
+            .downcast_ref::<&str>()
+            .map(|text| (*text).to_string())
+            .or_else(|| payload.downcast_ref::<String>().cloned())
+            .unwrap_or_else(|| "panicked".into()),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn simulated_time_moves_only_by_sleeping() {
+        let env = Env::simulated(7);
+        let start = env.now_ms();
+        env.sleep(Duration::from_secs(3600)).await;
+        assert_eq!(env.now_ms() - start, 3_600_000);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_same_seed_gives_the_same_numbers() {
+        let draw = |env: Env| (0..4).map(|_| env.random()).collect::<Vec<_>>();
+        assert_eq!(draw(Env::simulated(1)), draw(Env::simulated(1)));
+        assert_ne!(draw(Env::simulated(1)), draw(Env::simulated(2)));
+    }
+
+    #[tokio::test]
+    async fn a_panic_in_computed_work_becomes_a_message() {
+        let result = Env::system().compute(|| panic!("worm in page 3")).await;
+        assert_eq!(result, Err::<(), _>("worm in page 3".into()));
+    }
+}

@@ -1,0 +1,139 @@
+//! What can go wrong, and the only place that decides what happens then.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::env::Millis;
+use crate::queue::Rung;
+
+/// How often a task is tried before its failure is final.
+pub const MAX_ATTEMPTS: u32 = 5;
+
+/// Why a stage did not produce its outcome.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{code}: {message}")]
+pub struct Failure {
+    /// What to do about it.
+    pub kind: FailureKind,
+    /// Stable code, e.g. `pdf.encrypted_password`.
+    pub code: String,
+    /// One sentence, lower case, no full stop, naming the thing.
+    pub message: String,
+    /// What a person can do about it: a command, or a sentence.
+    pub next: Option<String>,
+}
+
+/// The kinds of failure (architecture §7).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FailureKind {
+    /// May pass: tried again after a pause, counted.
+    Transient,
+    /// Too early: tried again after at least `after_ms`, not counted.
+    Throttled {
+        /// Milliseconds.
+        after_ms: u64,
+    },
+    /// Will not pass: becomes the run's outcome for this task.
+    Permanent,
+    /// The message could not be handled at all, again and again.
+    Poison,
+}
+
+impl Failure {
+    /// A failure that may pass.
+    pub fn transient(code: &str, message: impl Into<String>) -> Self {
+        Self { kind: FailureKind::Transient, code: code.into(), message: message.into(), next: None }
+    }
+
+    /// A failure that will not pass.
+    pub fn permanent(code: &str, message: impl Into<String>) -> Self {
+        Self { kind: FailureKind::Permanent, code: code.into(), message: message.into(), next: None }
+    }
+
+    /// Too early; not counted as an attempt.
+    pub fn throttled(code: &str, message: impl Into<String>, after: Duration) -> Self {
+        let after_ms = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
+        Self { kind: FailureKind::Throttled { after_ms }, code: code.into(), message: message.into(), next: None }
+    }
+
+    /// The same with a next step.
+    #[must_use]
+    pub fn with_next(mut self, next: impl Into<String>) -> Self {
+        self.next = Some(next.into());
+        self
+    }
+}
+
+/// A failure as it is kept: it belongs to a run, and a new run does not see it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FailureRecord {
+    /// Stable code.
+    pub code: String,
+    /// One sentence.
+    pub message: String,
+    /// What a person can do about it.
+    pub next: Option<String>,
+    /// The stage that failed.
+    pub stage: String,
+    /// How often it was tried.
+    pub attempts: u32,
+    /// When it became final.
+    pub at_ms: Millis,
+}
+
+impl FailureRecord {
+    /// The record of `failure`.
+    pub fn of(failure: Failure, stage: &str, attempts: u32, at_ms: Millis) -> Self {
+        let Failure { code, message, next, .. } = failure;
+        Self { code, message, next, stage: stage.into(), attempts, at_ms }
+    }
+}
+
+/// What happens to a task that failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Consequence {
+    /// Tried again from this rung of the ladder; `counted` says whether the attempt is.
+    Again {
+        /// How long it waits.
+        rung: Rung,
+        /// Whether the attempt counts.
+        counted: bool,
+    },
+    /// The failure is the run's outcome for this task.
+    Final,
+}
+
+/// Decides. `attempts` counts this one; it is the larger of what the message and the ledger say.
+pub fn consequence(kind: FailureKind, attempts: u32) -> Consequence {
+    match kind {
+        FailureKind::Permanent | FailureKind::Poison => Consequence::Final,
+        FailureKind::Transient if attempts >= MAX_ATTEMPTS => Consequence::Final,
+        FailureKind::Transient => Consequence::Again { rung: Rung::of_attempt(attempts), counted: true },
+        FailureKind::Throttled { after_ms } => Consequence::Again { rung: Rung::at_least(after_ms), counted: false },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn transient_failures_climb_the_ladder_and_then_are_final() {
+        let consequences: Vec<_> = (1..=5).map(|n| consequence(FailureKind::Transient, n)).collect();
+        let again = |rung| Consequence::Again { rung, counted: true };
+        assert_eq!(
+            consequences,
+            [again(Rung::Short), again(Rung::Short), again(Rung::Medium), again(Rung::Long), Consequence::Final]
+        );
+    }
+
+    #[test]
+    fn throttling_is_never_counted_and_never_final() {
+        for attempts in [1, 5, 500] {
+            let kind = FailureKind::Throttled { after_ms: 10_000 };
+            assert_eq!(consequence(kind, attempts), Consequence::Again { rung: Rung::Medium, counted: false });
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! Names of work: jobs, runs, tasks.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// Identifies a task by what it reads: the digest of stage, revision, parameters and the content digests of its input.
+///
+/// It never contains a document id, an artifact key, an absolute page number, a section id or a path: two tasks that
+/// read the same have the same key. 128 bits, printed as 32 hexadecimal digits.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct TaskKey([u8; 16]);
+
+impl TaskKey {
+    /// Starts the identity of a task of `stage` at `revision`.
+    pub fn identity(stage: &str, revision: u32) -> Identity {
+        let mut identity = Identity(blake3::Hasher::new());
+        identity.text(stage).number(u64::from(revision));
+        identity
+    }
+
+    /// The first eight digits, for people.
+    pub fn short(&self) -> String {
+        self.to_string().chars().take(8).collect()
+    }
+}
+
+/// Collects what a task reads. Every part is written with its length, so that ("ab", "c") and ("a", "bc") differ.
+pub struct Identity(blake3::Hasher);
+
+impl Identity {
+    /// Adds bytes.
+    pub fn bytes(&mut self, bytes: &[u8]) -> &mut Self {
+        self.0.update(&(bytes.len() as u64).to_le_bytes()).update(bytes);
+        self
+    }
+
+    /// Adds a text.
+    pub fn text(&mut self, text: &str) -> &mut Self {
+        self.bytes(text.as_bytes())
+    }
+
+    /// Adds a number.
+    pub fn number(&mut self, number: u64) -> &mut Self {
+        self.bytes(&number.to_le_bytes())
+    }
+
+    /// The key.
+    pub fn finish(&self) -> TaskKey {
+        let mut key = [0u8; 16];
+        key.copy_from_slice(&self.0.finalize().as_bytes()[..16]);
+        TaskKey(key)
+    }
+}
+
+impl fmt::Display for TaskKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for TaskKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "TaskKey({self})")
+    }
+}
+
+impl FromStr for TaskKey {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("`{text}` is not a task key: 32 hexadecimal digits");
+        if text.len() != 32 || !text.is_ascii() {
+            return Err(wrong());
+        }
+        let mut key = [0u8; 16];
+        for (i, byte) in key.iter_mut().enumerate() {
+            *byte = u8::from_str_radix(&text[2 * i..2 * i + 2], 16).map_err(|_| wrong())?;
+        }
+        Ok(Self(key))
+    }
+}
+
+impl TryFrom<String> for TaskKey {
+    type Error = String;
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+impl From<TaskKey> for String {
+    fn from(key: TaskKey) -> Self {
+        key.to_string()
+    }
+}
+
+macro_rules! name {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(pub String);
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+    };
+}
+
+name!(
+    /// A job: what one submission asked for.
+    JobId
+);
+name!(
+    /// A run: one version of one document under one settings digest. Unique across collections.
+    RunId
+);
+
+/// Where a run's header lies, and what to call the run. Travels in every message of the run.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct RunRef {
+    /// The run.
+    pub run: RunId,
+    /// Blob key of its [`RunHeader`].
+    pub header: String,
+    /// Blob prefix of everything that belongs to its subject; its artifacts lie under `{scope}/a/`.
+    pub scope: String,
+}
+
+/// What a run is about; claimed create-only, so that two submissions of the same version are one run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunHeader {
+    /// Its name and place.
+    pub at: RunRef,
+    /// Digest of the settings it works under; they lie at `settings/{digest}`.
+    pub settings: String,
+    /// The revision of the flow that opened it; older coordinators leave newer runs alone.
+    pub flow_revision: u32,
+    /// Who waits for it.
+    pub class: Class,
+    /// The job that claimed it first; later jobs may wait for it too.
+    pub opened_by: JobId,
+    /// What the flow reads: opaque to the engine.
+    pub input: serde_json::Value,
+}
+
+/// Whether someone waits. Bulk never starves a person (I-11).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Class {
+    /// Large archives.
+    #[default]
+    Bulk,
+    /// A person or an agent waits.
+    Interactive,
+}
+
+/// Blob key of an artifact.
+pub fn artifact_key(scope: &str, key: &TaskKey) -> String {
+    format!("{scope}/a/{key}")
+}
+
+/// Blob key of a recorded failure of a run's task.
+pub fn failure_key(run: &RunId, key: &TaskKey) -> String {
+    format!("runs/{run}/failed/{key}.json")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_of_an_identity_do_not_run_together() {
+        let key = |a: &str, b: &str| TaskKey::identity("s", 1).text(a).text(b).finish();
+        assert_ne!(key("ab", "c"), key("a", "bc"));
+        assert_ne!(TaskKey::identity("s", 1).finish(), TaskKey::identity("s", 2).finish());
+    }
+
+    #[test]
+    fn keys_round_trip_through_their_printed_form() {
+        let key = TaskKey::identity("paginate", 1).finish();
+        assert_eq!(key.to_string().parse::<TaskKey>().unwrap(), key);
+        assert!("zz".repeat(16).parse::<TaskKey>().is_err());
+        assert!("é".repeat(16).parse::<TaskKey>().is_err());
+    }
+}

@@ -1,0 +1,220 @@
+//! A ledger in memory: the embedded default.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+
+use super::{Due, Entry, Lease, Ledger, OpenTask, Outcomes};
+use crate::env::Millis;
+use crate::key::{JobId, RunId, TaskKey};
+use crate::port::PortError;
+
+/// Short-term memory of one process.
+#[derive(Default)]
+pub struct MemoryLedger(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    epoch: u64,
+    runs: HashMap<RunId, Run>,
+    due: BTreeSet<(Millis, Due)>,
+    due_at: BTreeMap<Due, Millis>,
+}
+
+#[derive(Default)]
+struct Run {
+    log: Vec<(TaskKey, Entry)>,
+    ended: HashSet<TaskKey>,
+    open: BTreeMap<TaskKey, Task>,
+    watchers: BTreeSet<JobId>,
+}
+
+#[derive(Default)]
+struct Task {
+    wanted: bool,
+    published_ms: Millis,
+    due_ms: Millis,
+    attempts: u32,
+    lease: Option<(String, Millis)>,
+}
+
+impl MemoryLedger {
+    /// Loses everything, as a restarted Redis would: for tests.
+    pub fn flush(&self) {
+        let mut state = self.state();
+        let epoch = state.epoch + 1;
+        *state = State { epoch, ..State::default() };
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn run(&mut self, run: &RunId) -> &mut Run {
+        self.runs.entry(run.clone()).or_default()
+    }
+
+    fn move_due(&mut self, due: &Due, at_ms: Millis) {
+        if let Some(before) = self.due_at.insert(due.clone(), at_ms) {
+            self.due.remove(&(before, due.clone()));
+        }
+        self.due.insert((at_ms, due.clone()));
+    }
+}
+
+impl Task {
+    fn live_lease(&self, now_ms: Millis) -> Option<&(String, Millis)> {
+        self.lease.as_ref().filter(|(_, until)| *until > now_ms)
+    }
+
+    fn is_overdue(&self, now_ms: Millis) -> bool {
+        self.wanted && self.due_ms <= now_ms && self.live_lease(now_ms).is_none()
+    }
+
+    fn published(&mut self, now_ms: Millis) {
+        let wait = self.due_ms.saturating_sub(self.published_ms);
+        self.published_ms = now_ms;
+        self.due_ms = now_ms + 2 * wait.max(1);
+    }
+}
+
+#[async_trait]
+impl Ledger for MemoryLedger {
+    async fn outcomes(&self, run: &RunId, since: u64) -> Result<Outcomes, PortError> {
+        let state = self.state();
+        let log = state.runs.get(run).map_or(&[][..], |run| &run.log);
+        let from = usize::try_from(since).unwrap_or(usize::MAX).min(log.len());
+        Ok(Outcomes { epoch: state.epoch, entries: log[from..].to_vec(), next: log.len() as u64 })
+    }
+
+    async fn record(&self, run: &RunId, key: &TaskKey, entry: Entry) -> Result<(), PortError> {
+        let mut state = self.state();
+        let run = state.run(run);
+        if run.ended.insert(*key) {
+            run.log.push((*key, entry));
+            run.open.remove(key);
+        }
+        Ok(())
+    }
+
+    async fn want(
+        &self,
+        run: &RunId,
+        keys: &[TaskKey],
+        now_ms: Millis,
+        due_ms: Millis,
+    ) -> Result<Vec<TaskKey>, PortError> {
+        let mut state = self.state();
+        let run = state.run(run);
+        let mut new = Vec::new();
+        for key in keys {
+            if run.ended.contains(key) {
+                continue;
+            }
+            let task = run.open.entry(*key).or_default();
+            if !task.wanted {
+                (task.wanted, task.published_ms, task.due_ms) = (true, now_ms, due_ms);
+                new.push(*key);
+            }
+        }
+        Ok(new)
+    }
+
+    async fn overdue(&self, run: &RunId, now_ms: Millis) -> Result<Vec<TaskKey>, PortError> {
+        let mut state = self.state();
+        let overdue = state.run(run).open.iter_mut().filter(|(_, task)| task.is_overdue(now_ms));
+        Ok(overdue
+            .map(|(key, task)| {
+                task.published(now_ms);
+                *key
+            })
+            .collect())
+    }
+
+    async fn open_tasks(&self, run: &RunId) -> Result<Vec<OpenTask>, PortError> {
+        let state = self.state();
+        let Some(run) = state.runs.get(run) else { return Ok(Vec::new()) };
+        let wanted = run.open.iter().filter(|(_, task)| task.wanted);
+        Ok(wanted
+            .map(|(key, task)| OpenTask {
+                key: *key,
+                published_ms: task.published_ms,
+                due_ms: task.due_ms,
+                attempts: task.attempts,
+                lease: task.lease.clone(),
+            })
+            .collect())
+    }
+
+    async fn lease(
+        &self,
+        run: &RunId,
+        key: &TaskKey,
+        holder: &str,
+        now_ms: Millis,
+        until_ms: Millis,
+    ) -> Result<Lease, PortError> {
+        let mut state = self.state();
+        let task = state.run(run).open.entry(*key).or_default();
+        if let Some((by, until)) = task.live_lease(now_ms)
+            && by != holder
+        {
+            return Ok(Lease::Held { holder: by.clone(), until_ms: *until });
+        }
+        task.lease = Some((holder.to_string(), until_ms));
+        Ok(Lease::Granted { attempts: task.attempts })
+    }
+
+    async fn release(&self, run: &RunId, key: &TaskKey, holder: &str, failed: bool) -> Result<u32, PortError> {
+        let mut state = self.state();
+        let Some(task) = state.run(run).open.get_mut(key) else { return Ok(u32::from(failed)) };
+        if task.lease.as_ref().is_some_and(|(by, _)| by == holder) {
+            task.lease = None;
+        }
+        task.attempts += u32::from(failed);
+        Ok(task.attempts)
+    }
+
+    async fn schedule(&self, due: &Due, at_ms: Millis) -> Result<(), PortError> {
+        let mut state = self.state();
+        if state.due_at.get(due).is_none_or(|at| *at > at_ms) {
+            state.move_due(due, at_ms);
+        }
+        Ok(())
+    }
+
+    async fn due(&self, now_ms: Millis, again_ms: Millis, limit: usize) -> Result<Vec<Due>, PortError> {
+        let mut state = self.state();
+        let ripe = state.due.iter().take_while(|(at, _)| *at <= now_ms).take(limit);
+        let ripe: Vec<Due> = ripe.map(|(_, due)| due.clone()).collect();
+        for due in &ripe {
+            state.move_due(due, again_ms);
+        }
+        Ok(ripe)
+    }
+
+    async fn unschedule(&self, due: &Due) -> Result<(), PortError> {
+        let mut state = self.state();
+        if let Some(at) = state.due_at.remove(due) {
+            state.due.remove(&(at, due.clone()));
+        }
+        Ok(())
+    }
+
+    async fn watch(&self, run: &RunId, job: &JobId) -> Result<(), PortError> {
+        self.state().run(run).watchers.insert(job.clone());
+        Ok(())
+    }
+
+    async fn watchers(&self, run: &RunId) -> Result<Vec<JobId>, PortError> {
+        Ok(self.state().runs.get(run).map(|run| run.watchers.iter().cloned().collect()).unwrap_or_default())
+    }
+
+    async fn forget(&self, run: &RunId) -> Result<(), PortError> {
+        self.state().runs.remove(run);
+        Ok(())
+    }
+}

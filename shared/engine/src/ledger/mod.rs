@@ -1,0 +1,178 @@
+//! The port to shared short-term memory: which outcomes a run has, what was asked for, who works on what, what is due.
+//!
+//! It is a cache and a coordination aid: losing it costs time, never results (I-1). What every adapter promises: each
+//! call is atomic; the first outcome recorded for a task of a run stays; [`Ledger::want`] returns a key as new once;
+//! a lease is held by one holder at a time. Times are given by the caller, so that a simulation owns the clock.
+
+mod memory;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+pub use memory::MemoryLedger;
+
+use crate::env::Millis;
+use crate::failure::FailureRecord;
+use crate::key::{JobId, RunId, RunRef, TaskKey};
+use crate::port::PortError;
+
+/// What became of a task in a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Entry {
+    /// Its artifact exists; this is its outcome as JSON, at most [`crate::stage::MAX_OUTCOME_BYTES`].
+    Done(Bytes),
+    /// It failed for good in this run.
+    Failed(FailureRecord),
+}
+
+/// The outcomes of a run recorded since a cursor.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Outcomes {
+    /// Changes when the ledger lost its memory: then everything known of the run must be established anew.
+    pub epoch: u64,
+    /// In order of recording.
+    pub entries: Vec<(TaskKey, Entry)>,
+    /// The cursor to continue from.
+    pub next: u64,
+}
+
+/// Whether a worker may work on a task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Lease {
+    /// It may. `attempts` failed attempts are on record.
+    Granted {
+        /// Failed attempts on record.
+        attempts: u32,
+    },
+    /// Someone else does.
+    Held {
+        /// Who.
+        holder: String,
+        /// Until when, unless renewed.
+        until_ms: Millis,
+    },
+}
+
+/// A wanted task without an outcome, as `why` shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenTask {
+    /// The task.
+    pub key: TaskKey,
+    /// When it was last published.
+    pub published_ms: Millis,
+    /// When it may be published again.
+    pub due_ms: Millis,
+    /// Failed attempts.
+    pub attempts: u32,
+    /// Who holds its lease, and until when.
+    pub lease: Option<(String, Millis)>,
+}
+
+/// Something to look at again.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Due {
+    /// A run: is anything it wants overdue?
+    Run(RunRef),
+    /// A job: has anything it waits for ended?
+    Job(JobId),
+}
+
+/// Shared short-term memory.
+#[async_trait]
+pub trait Ledger: Send + Sync {
+    /// Outcomes of `run` recorded after `since` (0: all of them).
+    ///
+    /// # Errors
+    /// [`PortError`] when the ledger is away.
+    async fn outcomes(&self, run: &RunId, since: u64) -> Result<Outcomes, PortError>;
+
+    /// Records what became of a task; a second record for the same task is ignored.
+    ///
+    /// # Errors
+    /// [`PortError`]; it may be recorded all the same.
+    async fn record(&self, run: &RunId, key: &TaskKey, entry: Entry) -> Result<(), PortError>;
+
+    /// Notes that `run` wants these tasks, published at `now_ms` and not to be published again before `due_ms`.
+    /// Returns the keys that were not wanted before, in the order given.
+    ///
+    /// # Errors
+    /// [`PortError`]; they may be noted all the same.
+    async fn want(
+        &self,
+        run: &RunId,
+        keys: &[TaskKey],
+        now_ms: Millis,
+        due_ms: Millis,
+    ) -> Result<Vec<TaskKey>, PortError>;
+
+    /// The wanted tasks of `run` that have no outcome, no live lease, and were due by `now_ms`. Each one's next due
+    /// time is set to `now_ms` + twice the wait before (the caller publishes them now).
+    ///
+    /// # Errors
+    /// [`PortError`] when the ledger is away.
+    async fn overdue(&self, run: &RunId, now_ms: Millis) -> Result<Vec<TaskKey>, PortError>;
+
+    /// The wanted tasks of `run` without an outcome, in key order.
+    ///
+    /// # Errors
+    /// [`PortError`] when the ledger is away.
+    async fn open_tasks(&self, run: &RunId) -> Result<Vec<OpenTask>, PortError>;
+
+    /// Asks for (or renews) the right to work on a task until `until_ms`.
+    ///
+    /// # Errors
+    /// [`PortError`] when the ledger is away.
+    async fn lease(
+        &self,
+        run: &RunId,
+        key: &TaskKey,
+        holder: &str,
+        now_ms: Millis,
+        until_ms: Millis,
+    ) -> Result<Lease, PortError>;
+
+    /// Gives the right back; `failed` counts an attempt. Returns the failed attempts on record.
+    ///
+    /// # Errors
+    /// [`PortError`]; the lease ends by itself.
+    async fn release(&self, run: &RunId, key: &TaskKey, holder: &str, failed: bool) -> Result<u32, PortError>;
+
+    /// Puts something on the due-time index, unless it is there with an earlier time.
+    ///
+    /// # Errors
+    /// [`PortError`] when the ledger is away.
+    async fn schedule(&self, due: &Due, at_ms: Millis) -> Result<(), PortError>;
+
+    /// Up to `limit` things due by `now_ms`, earliest first; each is moved to `again_ms`, so that two callers do not
+    /// get the same.
+    ///
+    /// # Errors
+    /// [`PortError`] when the ledger is away.
+    async fn due(&self, now_ms: Millis, again_ms: Millis, limit: usize) -> Result<Vec<Due>, PortError>;
+
+    /// Takes something off the due-time index.
+    ///
+    /// # Errors
+    /// [`PortError`] when the ledger is away.
+    async fn unschedule(&self, due: &Due) -> Result<(), PortError>;
+
+    /// Notes that `job` waits for the end of `run`.
+    ///
+    /// # Errors
+    /// [`PortError`] when the ledger is away.
+    async fn watch(&self, run: &RunId, job: &JobId) -> Result<(), PortError>;
+
+    /// The jobs that wait for the end of `run`, in order of their ids.
+    ///
+    /// # Errors
+    /// [`PortError`] when the ledger is away.
+    async fn watchers(&self, run: &RunId) -> Result<Vec<JobId>, PortError>;
+
+    /// Forgets a run that ended, watchers included.
+    ///
+    /// # Errors
+    /// [`PortError`] when the ledger is away.
+    async fn forget(&self, run: &RunId) -> Result<(), PortError>;
+}

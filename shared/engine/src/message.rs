@@ -1,0 +1,76 @@
+//! What travels between processes: tasks to workers, news to coordinators. Never text of a document (I-6).
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::failure::FailureRecord;
+use crate::key::{Class, JobId, RunId, RunRef, TaskKey};
+use crate::port::PortError;
+use crate::queue::{MAX_MESSAGE_BYTES, Message};
+
+/// A task for a worker.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct TaskMessage {
+    /// The run that wants it.
+    pub run: RunRef,
+    /// Its key.
+    pub key: TaskKey,
+    /// The stage.
+    pub stage: String,
+    /// The stage's revision.
+    pub revision: u32,
+    /// Digest of the settings; workers load them by it.
+    pub settings: String,
+    /// Who waits.
+    pub class: Class,
+    /// The stage struct.
+    pub payload: Box<RawValue>,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ending {
+    /// With everything.
+    Done,
+    /// With this many recorded gaps.
+    DoneWithGaps(u32),
+    /// There was nothing to do: the same version was finished before.
+    Unchanged,
+    /// Without a result.
+    Failed(FailureRecord),
+}
+
+/// News for a coordinator.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum News {
+    /// A task of a run has an outcome or a final failure.
+    Completed(RunRef),
+    /// Take up a run, and look whether anything it wants is overdue.
+    Wake(RunRef),
+    /// Take up a job, or look after it.
+    Job(JobId),
+    /// A run that a job waits for ended.
+    Ended {
+        /// The job.
+        job: JobId,
+        /// The run.
+        run: RunId,
+        /// How.
+        ending: Ending,
+    },
+}
+
+/// Writes a message body.
+///
+/// # Errors
+/// A lasting [`PortError`] when it is over the limit.
+pub fn encode(value: &impl Serialize) -> Result<Message, PortError> {
+    let body = serde_json::to_vec(value).map_err(|error| PortError::lasting("queue", "encode", error.to_string()))?;
+    if body.len() > MAX_MESSAGE_BYTES {
+        let message = format!("a message of {} bytes is over the limit of {MAX_MESSAGE_BYTES}", body.len());
+        return Err(PortError::lasting("queue", "encode", message));
+    }
+    Ok(Message::new(body))
+}

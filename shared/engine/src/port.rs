@@ -1,0 +1,81 @@
+//! What every port has in common: how it fails, and how its callers wait for it to come back.
+
+use std::future::Future;
+use std::time::Duration;
+
+use backon::{ExponentialBuilder, Retryable};
+
+use crate::env::Env;
+
+/// A port did not do what it was asked. The operation may have taken effect all the same.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{port}.{operation}: {message}")]
+pub struct PortError {
+    /// `queue`, `ledger`, `blobs` or `limiter`.
+    pub port: &'static str,
+    /// The operation, e.g. `put`.
+    pub operation: &'static str,
+    /// What the adapter said.
+    pub message: String,
+    /// Whether asking again may help.
+    pub passing: bool,
+}
+
+impl PortError {
+    /// A failure that may pass: the service is away, slow or busy.
+    pub fn passing(port: &'static str, operation: &'static str, message: impl Into<String>) -> Self {
+        Self { port, operation, message: message.into(), passing: true }
+    }
+
+    /// A failure that will not pass by asking again: no right, no space, a broken object.
+    pub fn lasting(port: &'static str, operation: &'static str, message: impl Into<String>) -> Self {
+        Self { port, operation, message: message.into(), passing: false }
+    }
+}
+
+/// How long a caller waits for a port to come back before it hands the work back: 6 tries over about 3 s.
+fn policy(env: &Env) -> ExponentialBuilder {
+    ExponentialBuilder::default()
+        .with_min_delay(Duration::from_millis(50))
+        .with_factor(2.0)
+        .with_max_delay(Duration::from_secs(2))
+        .with_max_times(6)
+        .with_jitter()
+        .with_jitter_seed(env.random())
+}
+
+/// Asks a port until it answers, with jittered exponential backoff (the one retry policy for ports).
+///
+/// # Errors
+/// The last [`PortError`], when it is lasting or the tries are used up.
+pub async fn ask<T, F, Asked>(env: &Env, operation: F) -> Result<T, PortError>
+where
+    F: FnMut() -> Asked,
+    Asked: Future<Output = Result<T, PortError>>,
+{
+    operation.retry(policy(env)).when(|error: &PortError| error.passing).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn passing_failures_are_asked_again_lasting_ones_are_not() {
+        let env = Env::simulated(1);
+        let mut calls = 0;
+        let answer = ask(&env, || {
+            calls += 1;
+            let answer = if calls < 3 { Err(PortError::passing("blobs", "get", "away")) } else { Ok(calls) };
+            async move { answer }
+        });
+        assert_eq!(answer.await, Ok(3));
+        let mut calls = 0;
+        let refusal = ask(&env, || {
+            calls += 1;
+            async { Err::<(), _>(PortError::lasting("blobs", "put", "disk full")) }
+        });
+        assert!(refusal.await.is_err());
+        assert_eq!(calls, 1);
+    }
+}

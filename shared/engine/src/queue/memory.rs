@@ -1,0 +1,254 @@
+//! A broker in memory: the embedded default. Gone with the process; blobs are the truth (I-1).
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use super::{
+    DELIVERY_LIMIT, Delivery, Depth, MAX_MESSAGE_BYTES, Message, Queue, QueueName, Receipt, Rung, Subscription,
+};
+use crate::port::PortError;
+
+/// An in-process broker with the promises of [`Queue`].
+#[derive(Clone, Default)]
+pub struct MemoryQueue(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    queues: BTreeMap<QueueName, Waiting>,
+    next_id: u64,
+}
+
+#[derive(Default)]
+struct Waiting {
+    ready: VecDeque<Stored>,
+    /// By due time, then order of arrival.
+    delayed: BTreeMap<(Instant, u64), Stored>,
+    /// By delivery id.
+    unacked: BTreeMap<u64, (u64, Stored)>,
+    /// Live subscriptions; on a flow queue only the first is served.
+    subscribers: Vec<u64>,
+    /// Rung when a subscriber of this queue may find something new.
+    changed: Arc<Notify>,
+}
+
+struct Stored {
+    message: Message,
+    deliveries: u32,
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn id(&mut self) -> u64 {
+        self.next_id += 1;
+        self.next_id
+    }
+
+    fn queue(&mut self, name: QueueName) -> &mut Waiting {
+        self.queues.entry(name).or_default()
+    }
+
+    /// Hands a delivery back; one that came too often goes to the dead letters.
+    fn hand_back(&mut self, name: QueueName, stored: Stored) {
+        if stored.deliveries > DELIVERY_LIMIT && name != QueueName::Dead {
+            let dead = self.queue(QueueName::Dead);
+            dead.ready.push_back(Stored { deliveries: 0, ..stored });
+            dead.changed.notify_waiters();
+        } else {
+            self.queue(name).ready.push_front(stored);
+        }
+    }
+}
+
+impl Waiting {
+    fn promote(&mut self, now: Instant) {
+        while let Some(entry) = self.delayed.first_entry() {
+            if entry.key().0 > now {
+                break;
+            }
+            self.ready.push_back(entry.remove());
+        }
+    }
+
+    fn serves(&self, name: QueueName, subscriber: u64) -> bool {
+        !matches!(name, QueueName::Flow(_)) || self.subscribers.first() == Some(&subscriber)
+    }
+
+    /// How many messages a subscription holds.
+    fn held_by(&self, subscriber: u64) -> usize {
+        self.unacked.values().filter(|(holder, _)| *holder == subscriber).count()
+    }
+}
+
+fn stored(message: Message) -> Result<Stored, PortError> {
+    if message.body.len() > MAX_MESSAGE_BYTES {
+        let message = format!("a message of {} bytes is over the limit of {MAX_MESSAGE_BYTES}", message.body.len());
+        return Err(PortError::lasting("queue", "publish", message));
+    }
+    Ok(Stored { message, deliveries: 0 })
+}
+
+#[async_trait]
+impl Queue for MemoryQueue {
+    async fn publish(&self, queue: QueueName, messages: Vec<Message>) -> Result<(), PortError> {
+        let messages = messages.into_iter().map(stored).collect::<Result<Vec<_>, _>>()?;
+        let mut state = self.0.state();
+        let waiting = state.queue(queue);
+        waiting.ready.extend(messages);
+        waiting.changed.notify_waiters();
+        Ok(())
+    }
+
+    async fn publish_later(&self, queue: QueueName, message: Message, rung: Rung) -> Result<(), PortError> {
+        let message = stored(message)?;
+        let due = Instant::now() + rung.delay();
+        let mut state = self.0.state();
+        let id = state.id();
+        let waiting = state.queue(queue);
+        waiting.delayed.insert((due, id), message);
+        waiting.changed.notify_waiters();
+        Ok(())
+    }
+
+    async fn subscribe(&self, queue: QueueName, prefetch: u16) -> Result<Box<dyn Subscription>, PortError> {
+        let mut state = self.0.state();
+        let id = state.id();
+        state.queue(queue).subscribers.push(id);
+        drop(state);
+        Ok(Box::new(MemorySubscription {
+            shared: Arc::clone(&self.0),
+            queue,
+            id,
+            prefetch: usize::from(prefetch.max(1)),
+        }))
+    }
+
+    async fn depth(&self, queue: QueueName) -> Result<Depth, PortError> {
+        let mut state = self.0.state();
+        let waiting = state.queue(queue);
+        waiting.promote(Instant::now());
+        let (ready, unacked, delayed) = (waiting.ready.len(), waiting.unacked.len(), waiting.delayed.len());
+        Ok(Depth { ready: ready as u64, unacked: unacked as u64, delayed: delayed as u64 })
+    }
+}
+
+struct MemorySubscription {
+    shared: Arc<Shared>,
+    queue: QueueName,
+    id: u64,
+    prefetch: usize,
+}
+
+/// What a look at the queue found.
+enum Look {
+    Delivery(Box<Delivery>),
+    WaitUntil(Option<Instant>),
+}
+
+impl MemorySubscription {
+    fn look(&self) -> Look {
+        let mut state = self.shared.state();
+        let waiting = state.queue(self.queue);
+        waiting.promote(Instant::now());
+        let due = waiting.delayed.keys().next().map(|(due, _)| *due);
+        if !waiting.serves(self.queue, self.id) || waiting.held_by(self.id) >= self.prefetch {
+            return Look::WaitUntil(None);
+        }
+        let Some(mut stored) = waiting.ready.pop_front() else { return Look::WaitUntil(due) };
+        let (message, redeliveries) = (stored.message.clone(), stored.deliveries);
+        stored.deliveries += 1;
+        let id = state.id();
+        state.queue(self.queue).unacked.insert(id, (self.id, stored));
+        let receipt = MemoryReceipt { shared: Arc::clone(&self.shared), queue: self.queue, id };
+        Look::Delivery(Box::new(Delivery { message, redeliveries, receipt: Box::new(receipt) }))
+    }
+}
+
+#[async_trait]
+impl Subscription for MemorySubscription {
+    async fn next(&mut self) -> Result<Delivery, PortError> {
+        loop {
+            let bell = Arc::clone(&self.shared.state().queue(self.queue).changed);
+            let changed = bell.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable(); // before looking, or a change in between would be missed
+            let until = match self.look() {
+                Look::Delivery(delivery) => return Ok(*delivery),
+                Look::WaitUntil(until) => until,
+            };
+            let timer = until.unwrap_or_else(|| Instant::now() + Duration::from_secs(3600));
+            tokio::select! {
+                biased;
+                () = &mut changed => {}
+                () = tokio::time::sleep_until(timer) => {}
+            }
+        }
+    }
+}
+
+impl Drop for MemorySubscription {
+    fn drop(&mut self) {
+        let mut state = self.shared.state();
+        let waiting = state.queue(self.queue);
+        waiting.subscribers.retain(|id| *id != self.id);
+        let mine: Vec<u64> = waiting.unacked.iter().filter(|(_, (by, _))| *by == self.id).map(|(id, _)| *id).collect();
+        for id in mine.into_iter().rev() {
+            if let Some((_, stored)) = state.queue(self.queue).unacked.remove(&id) {
+                state.hand_back(self.queue, stored);
+            }
+        }
+        state.queue(self.queue).changed.notify_waiters();
+    }
+}
+
+struct MemoryReceipt {
+    shared: Arc<Shared>,
+    queue: QueueName,
+    id: u64,
+}
+
+impl MemoryReceipt {
+    fn settle(&self, back: bool) {
+        let mut state = self.shared.state();
+        if let Some((_, stored)) = state.queue(self.queue).unacked.remove(&self.id)
+            && back
+        {
+            state.hand_back(self.queue, stored);
+        }
+        state.queue(self.queue).changed.notify_waiters();
+    }
+}
+
+#[async_trait]
+impl Receipt for MemoryReceipt {
+    async fn ack(self: Box<Self>) -> Result<(), PortError> {
+        self.settle(false);
+        Ok(())
+    }
+
+    async fn requeue(self: Box<Self>) -> Result<(), PortError> {
+        self.settle(true);
+        Ok(())
+    }
+}
+
+impl Drop for MemoryReceipt {
+    /// A receipt that was never answered hands its message back.
+    fn drop(&mut self) {
+        self.settle(true);
+    }
+}

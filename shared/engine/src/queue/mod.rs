@@ -1,0 +1,225 @@
+//! The port to the message broker: named queues, confirmed publishing, manual acknowledgement, delayed retry.
+//!
+//! What every adapter promises (held by one conformance suite): a message whose `publish` returned is delivered at
+//! least once; an unacknowledged message comes back when its consumer goes away, with its delivery count raised; a
+//! message delivered more than [`DELIVERY_LIMIT`] times goes to [`QueueName::Dead`]; flow queues have one active
+//! consumer at a time. What none promises: order, or exactly once.
+
+mod memory;
+
+use std::fmt;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+pub use memory::MemoryQueue;
+
+use crate::key::{Class, RunId};
+use crate::port::PortError;
+
+/// Deliveries after which a message counts as poison. Lost connections count too, so it is no retry policy.
+pub const DELIVERY_LIMIT: u32 = 20;
+
+/// Number of flow queues; a run's completions always go to the same one.
+pub const FLOW_QUEUES: u8 = 32;
+
+/// The largest message body in bytes.
+pub const MAX_MESSAGE_BYTES: usize = 4096;
+
+/// What a task needs most; decides which workers take it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Lane {
+    /// A core: extraction, structure.
+    Cpu,
+    /// A model call under the shared limits.
+    Llm,
+    /// The right to write trees.
+    Publish,
+}
+
+impl Lane {
+    /// Its stable name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Lane::Cpu => "cpu",
+            Lane::Llm => "llm",
+            Lane::Publish => "publish",
+        }
+    }
+}
+
+/// A queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum QueueName {
+    /// Tasks of a lane and class.
+    Lane(Lane, Class),
+    /// Completions and wake-ups; single active consumer.
+    Flow(u8),
+    /// Messages no one could handle.
+    Dead,
+}
+
+impl QueueName {
+    /// The flow queue of a name, by hash.
+    pub fn flow(name: &str) -> Self {
+        let hash = blake3::hash(name.as_bytes());
+        QueueName::Flow(hash.as_bytes()[0] % FLOW_QUEUES)
+    }
+
+    /// The flow queue of a run.
+    pub fn of_run(run: &RunId) -> Self {
+        Self::flow(&run.0)
+    }
+
+    /// All flow queues.
+    pub fn flows() -> impl Iterator<Item = QueueName> {
+        (0..FLOW_QUEUES).map(QueueName::Flow)
+    }
+}
+
+impl fmt::Display for QueueName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            QueueName::Lane(lane, Class::Bulk) => write!(f, "{}.bulk", lane.name()),
+            QueueName::Lane(lane, Class::Interactive) => write!(f, "{}.interactive", lane.name()),
+            QueueName::Flow(n) => write!(f, "flow.{n:02}"),
+            QueueName::Dead => f.write_str("dead"),
+        }
+    }
+}
+
+/// How long a delayed message waits: a ladder of fixed steps, shared by all queues.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Rung {
+    /// 5 s.
+    Short,
+    /// 30 s.
+    Medium,
+    /// 5 min.
+    Long,
+}
+
+impl Rung {
+    /// The wait.
+    pub fn delay(self) -> Duration {
+        match self {
+            Rung::Short => Duration::from_secs(5),
+            Rung::Medium => Duration::from_secs(30),
+            Rung::Long => Duration::from_secs(300),
+        }
+    }
+
+    /// The rung after the n-th failed attempt (from 1).
+    pub fn of_attempt(attempts: u32) -> Self {
+        match attempts {
+            0..=2 => Rung::Short,
+            3 => Rung::Medium,
+            _ => Rung::Long,
+        }
+    }
+
+    /// The lowest rung that waits at least `millis`, or the highest.
+    pub fn at_least(millis: u64) -> Self {
+        match millis {
+            0..=5_000 => Rung::Short,
+            5_001..=30_000 => Rung::Medium,
+            _ => Rung::Long,
+        }
+    }
+}
+
+/// A message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Message {
+    /// At most [`MAX_MESSAGE_BYTES`]; never text of a document (I-6).
+    pub body: Bytes,
+    /// Failed attempts so far, as far as this message knows.
+    pub attempts: u32,
+    /// W3C trace context of what published it.
+    pub trace: Option<String>,
+}
+
+impl Message {
+    /// A first message with this body.
+    pub fn new(body: impl Into<Bytes>) -> Self {
+        Self { body: body.into(), attempts: 0, trace: None }
+    }
+}
+
+/// A message in the hands of a consumer, to be acknowledged or handed back; dropping it hands it back.
+pub struct Delivery {
+    /// The message.
+    pub message: Message,
+    /// How often it has been delivered before.
+    pub redeliveries: u32,
+    /// How to answer for it.
+    pub receipt: Box<dyn Receipt>,
+}
+
+/// The answer to a delivery.
+#[async_trait]
+pub trait Receipt: Send + Sync {
+    /// It is done: never deliver it again.
+    ///
+    /// # Errors
+    /// [`PortError`] when the broker did not hear it; the message will come again.
+    async fn ack(self: Box<Self>) -> Result<(), PortError>;
+
+    /// Deliver it again, soon, to anyone.
+    ///
+    /// # Errors
+    /// [`PortError`] when the broker did not hear it; the message will come again all the same.
+    async fn requeue(self: Box<Self>) -> Result<(), PortError>;
+}
+
+/// A subscription to one queue; dropping it hands back everything it holds.
+#[async_trait]
+pub trait Subscription: Send {
+    /// The next message; waits for it. Safe to cancel.
+    ///
+    /// # Errors
+    /// [`PortError`] when the broker is away; subscribe again.
+    async fn next(&mut self) -> Result<Delivery, PortError>;
+}
+
+/// How full a queue is. Brokers report it late: for people and scaling, never for logic.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Depth {
+    /// Waiting.
+    pub ready: u64,
+    /// Delivered, not yet acknowledged.
+    pub unacked: u64,
+    /// On a rung of the ladder, on its way back to this queue.
+    pub delayed: u64,
+}
+
+/// The message broker.
+#[async_trait]
+pub trait Queue: Send + Sync {
+    /// Puts messages on a queue; returns once the broker has taken responsibility for all of them.
+    ///
+    /// # Errors
+    /// [`PortError`] when it did not: some may have been taken all the same.
+    async fn publish(&self, queue: QueueName, messages: Vec<Message>) -> Result<(), PortError>;
+
+    /// Puts a message on a queue after a rung's delay.
+    ///
+    /// # Errors
+    /// As [`Queue::publish`].
+    async fn publish_later(&self, queue: QueueName, message: Message, rung: Rung) -> Result<(), PortError>;
+
+    /// Takes part in a queue, holding at most `prefetch` unacknowledged messages.
+    ///
+    /// # Errors
+    /// [`PortError`] when the broker is away.
+    async fn subscribe(&self, queue: QueueName, prefetch: u16) -> Result<Box<dyn Subscription>, PortError>;
+
+    /// How full a queue is.
+    ///
+    /// # Errors
+    /// [`PortError`] when the broker is away.
+    async fn depth(&self, queue: QueueName) -> Result<Depth, PortError>;
+}

@@ -1,0 +1,69 @@
+//! Settings travel with the work: frozen under their digest at submission, loaded by digest everywhere else.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tokio::sync::Mutex;
+
+use crate::blobs::Blobs;
+use crate::env::Env;
+use crate::port::{PortError, ask};
+use crate::stage::Work;
+
+/// Where settings with this digest lie.
+fn settings_key(digest: &str) -> String {
+    format!("settings/{digest}")
+}
+
+/// Stores settings and returns their digest.
+///
+/// # Errors
+/// [`PortError`] when the store could not take them.
+pub async fn freeze<W: Work>(env: &Env, blobs: &dyn Blobs, settings: &W::Settings) -> Result<String, PortError> {
+    let json = serde_json::to_vec(settings)
+        .map_err(|error| PortError::lasting("blobs", "put", format!("settings cannot be written: {error}")))?;
+    let digest = blake3::hash(&json).to_hex().as_str()[..32].to_string();
+    let key = settings_key(&digest);
+    ask(env, || blobs.put(&key, json.clone().into())).await?;
+    Ok(digest)
+}
+
+/// Settings by digest, each loaded once.
+pub struct SettingsCache<W: Work>(Mutex<BTreeMap<String, Arc<W::Settings>>>);
+
+impl<W: Work> Default for SettingsCache<W> {
+    fn default() -> Self {
+        Self(Mutex::new(BTreeMap::new()))
+    }
+}
+
+impl<W: Work> SettingsCache<W> {
+    /// The settings with this digest; `None` when there are none that this program can read.
+    ///
+    /// # Errors
+    /// [`PortError`] when the store is away.
+    pub async fn load(
+        &self,
+        env: &Env,
+        blobs: &dyn Blobs,
+        digest: &str,
+    ) -> Result<Option<Arc<W::Settings>>, PortError> {
+        let mut cache = self.0.lock().await;
+        if let Some(settings) = cache.get(digest) {
+            return Ok(Some(Arc::clone(settings)));
+        }
+        let key = settings_key(digest);
+        let Some(json) = ask(env, || blobs.get(&key)).await? else { return Ok(None) };
+        match serde_json::from_slice::<W::Settings>(&json) {
+            Ok(settings) => {
+                let settings = Arc::new(settings);
+                cache.insert(digest.into(), Arc::clone(&settings));
+                Ok(Some(settings))
+            }
+            Err(error) => {
+                tracing::warn!(digest, %error, "settings of another version; leaving their work alone");
+                Ok(None)
+            }
+        }
+    }
+}
