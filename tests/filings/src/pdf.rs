@@ -292,7 +292,8 @@ fn annotation(link: &SetLink, plan: &Plan, options: &Options<'_>) -> String {
     let height = options.page_size.1;
     let [x0, top, x1, bottom] = link.rect;
     let target = destination(link.page, link.y, plan, options);
-    let target = if options.seed % 2 == 0 { format!("/Dest{target}") } else { format!("/A<</S/GoTo/D{target}>>") };
+    let target =
+        if options.seed.is_multiple_of(2) { format!("/Dest{target}") } else { format!("/A<</S/GoTo/D{target}>>") };
     format!(
         "<</Type/Annot/Subtype/Link/Border[0 0 0]/Rect[{:.2} {:.2} {:.2} {:.2}]{target}>>",
         x0,
