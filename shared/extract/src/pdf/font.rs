@@ -17,6 +17,9 @@ const MAX_WIDTHS: u64 = 200_000;
 const FLAG_ITALIC: u32 = 1 << 6;
 const FLAG_FORCE_BOLD: u32 = 1 << 18;
 
+/// Stands for characters that take part in a line but are not shown in its text.
+pub(super) const SOFT_HYPHEN: char = '\u{ad}';
+
 /// What one character code stands for.
 #[derive(Debug, Clone)]
 pub(super) struct Code {
@@ -24,8 +27,6 @@ pub(super) struct Code {
     pub(super) text: Box<[char]>,
     /// Advance in text space for size 1: along x, or along y (negative) in vertical writing.
     pub(super) advance: f32,
-    /// Shift of the glyph's origin in vertical writing.
-    pub(super) origin: (f32, f32),
 }
 
 /// A font as far as text needs it.
@@ -76,13 +77,8 @@ impl<'a> TextFont<'a> {
             FontGlyph::Type3(glyph) => glyph.as_unicode(),
         };
         let advance = self.font.code_advance(code);
-        let origin = self.font.origin_displacement(code);
         let along = if self.horizontal { advance.x } else { advance.y };
-        Code {
-            text: characters(unicode),
-            advance: finite(along) / 1000.0,
-            origin: (finite(origin.x) / 1000.0, finite(origin.y) / 1000.0),
-        }
+        Code { text: characters(unicode), advance: finite(along) / 1000.0 }
     }
 }
 
@@ -110,8 +106,8 @@ pub(super) fn push_character(c: char, out: &mut Vec<char>) {
         '\u{fb03}' => out.extend(['f', 'f', 'i']),
         '\u{fb04}' => out.extend(['f', 'f', 'l']),
         '\u{fb05}' | '\u{fb06}' => out.extend(['s', 't']),
-        '\u{ad}' | '\u{200b}' | '\u{200c}' | '\u{200d}' | '\u{2060}' | '\u{feff}' => out.push('\u{ad}'),
-        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' => out.push('\u{ad}'),
+        '\u{ad}' | '\u{200b}' | '\u{200c}' | '\u{200d}' | '\u{2060}' | '\u{feff}' => out.push(SOFT_HYPHEN),
+        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' => out.push(SOFT_HYPHEN),
         '\t' | '\n' | '\r' => out.push(' '),
         c if c.is_whitespace() => out.push(' '),
         c if c.is_control() || c == '\u{fffd}' => {}

@@ -6,12 +6,14 @@ use std::rc::Rc;
 
 use hayro_syntax::content::TypedIter;
 use hayro_syntax::content::ops::TypedInstruction;
-use hayro_syntax::object::{Array, Dict, Name, Number, Object, Stream};
+use hayro_syntax::object::{Array, Dict, Name, Number, Object, Stream, String as PdfString};
 use hayro_syntax::page::{Page, Resources};
 
 use super::font::{FontBook, TextFont};
 use super::guard::{Budget, Refused};
 use super::matrix::Matrix;
+use super::replacement::Replacements;
+use super::strings::text_string;
 use crate::Limits;
 
 /// Saved graphics states; what is saved deeper is not restored (viewers cap this too).
@@ -20,6 +22,9 @@ const MAX_SAVED_STATES: usize = 512;
 const MAX_OPERATORS: u32 = 20_000_000;
 /// Forms drawn by one page, counted with repetition.
 const MAX_FORMS: u32 = 20_000;
+
+/// Stands for a code whose font does not say what it means: it keeps its place in a word, but has no text.
+pub(super) const UNMAPPED: char = '\u{fffd}';
 
 /// Which way a glyph's line runs on the page as displayed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -52,8 +57,6 @@ pub(super) struct Glyph {
 #[derive(Default)]
 pub(super) struct PageText {
     pub(super) glyphs: Vec<Glyph>,
-    /// Codes shown whose fonts do not say what they mean.
-    pub(super) unmapped: u32,
     /// What was lost, if anything: one sentence.
     pub(super) loss: Option<Loss>,
 }
@@ -85,6 +88,7 @@ pub(super) fn page_text<'a>(page: &Page<'a>, fonts: &mut FontBook<'a>, budget: &
         line_matrix: Matrix::IDENTITY,
         operators: 0,
         forms: 0,
+        replacements: Replacements::default(),
         out: PageText::default(),
     };
     for stream in content_streams(page.raw()) {
@@ -142,6 +146,7 @@ struct Interpreter<'a, 'r> {
     line_matrix: Matrix,
     operators: u32,
     forms: u32,
+    replacements: Replacements,
     out: PageText,
 }
 
@@ -188,12 +193,20 @@ impl<'a> Interpreter<'a, '_> {
                 }
                 TypedInstruction::XObject(object) => self.draw_form(object.0, resources, depth),
                 TypedInstruction::TextFont(font) => self.select_font(font.0, &font.1, resources),
+                TypedInstruction::BeginMarkedContent(_) => self.replacements.begin(None, self.out.glyphs.len()),
+                TypedInstruction::BeginMarkedContentWithProperties(marked) => {
+                    let actual = actual_text(marked.1, resources);
+                    self.replacements.begin(actual, self.out.glyphs.len());
+                }
+                TypedInstruction::EndMarkedContent(_) => self.replacements.end(&mut self.out.glyphs),
                 TypedInstruction::SetGraphicsState(name) => self.graphics_state(name.0, resources),
                 other => self.step(&other),
             }
         }
         // A form leaves no trace in the state of who draws it.
-        if depth > 0 && let Some(state) = saved.into_iter().next() {
+        if depth > 0
+            && let Some(state) = saved.into_iter().next()
+        {
             self.state = state;
         }
     }
@@ -306,10 +319,9 @@ impl<'a> Interpreter<'a, '_> {
             let described = font.code(code);
             let word = if length == 1 && code == 32 { self.state.word_spacing } else { 0.0 };
             let own = f64::from(described.advance) * self.state.size;
-            if described.text.is_empty() {
-                self.out.unmapped = self.out.unmapped.saturating_add(1);
-            } else if let Some(pen) = &pen {
-                self.place(pen, &described.text, along, own, described.origin);
+            if let Some(pen) = &pen {
+                let text: &[char] = if described.text.is_empty() { &[UNMAPPED] } else { &described.text };
+                self.place(pen, text, along, own);
             }
             let spaced = own + self.state.char_spacing + word;
             along += if font.horizontal { spaced * self.state.stretch } else { spaced };
@@ -320,10 +332,10 @@ impl<'a> Interpreter<'a, '_> {
     }
 
     /// Puts down the characters of one code, which share its advance evenly.
-    fn place(&mut self, pen: &Pen, text: &[char], along: f64, own: f64, origin: (f32, f32)) {
+    fn place(&mut self, pen: &Pen, text: &[char], along: f64, own: f64) {
         let share = 1.0 / text.len() as f64;
         for (index, character) in text.iter().enumerate() {
-            let (x, y) = pen.at(along, own * share * index as f64, origin);
+            let (x, y) = pen.at(along, own * share * index as f64);
             let advance = (own * share * pen.length).abs() as f32;
             let glyph = Glyph { text: *character, x: x as f32, y: y as f32, advance, ..pen.glyph };
             if self.is_on_page(&glyph) {
@@ -339,6 +351,18 @@ impl<'a> Interpreter<'a, '_> {
     }
 }
 
+/// The text a marked stretch stands for, given in place or in the resources.
+fn actual_text(properties: &Object<'_>, resources: &Resources<'_>) -> Option<String> {
+    let text = match properties {
+        Object::Dict(dict) => dict.get::<PdfString<'_>>("ActualText")?.as_bytes().to_vec(),
+        Object::Name(name) => {
+            resources.properties.get::<Dict<'_>>(name)?.get::<PdfString<'_>>("ActualText")?.as_bytes().to_vec()
+        }
+        _ => return None,
+    };
+    Some(text_string(&text))
+}
+
 fn matrix(values: [&Number; 6]) -> Matrix {
     Matrix(values.map(|value| value.as_f64()))
 }
@@ -351,7 +375,6 @@ struct Pen {
     length: f64,
     rise: f64,
     stretch: f64,
-    size: f64,
     horizontal: bool,
 }
 
@@ -391,18 +414,16 @@ impl Pen {
             length,
             rise: state.rise,
             stretch: state.stretch,
-            size: state.size,
             horizontal: font.horizontal,
         })
     }
 
-    fn at(&self, along: f64, inside: f64, origin: (f32, f32)) -> (f64, f64) {
+    fn at(&self, along: f64, inside: f64) -> (f64, f64) {
         if self.horizontal {
             self.map.apply(along + inside * self.stretch, self.rise)
         } else {
-            // Vertical lines are read at the middle of their glyphs; the displacement is half a glyph to the left.
-            let shift = f64::from(origin.0) * 0.0 * self.size;
-            self.map.apply(shift, along + inside)
+            // Vertical lines are read at the middle of their glyphs, where the pen is.
+            self.map.apply(0.0, along + inside)
         }
     }
 }

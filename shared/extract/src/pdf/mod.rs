@@ -1,47 +1,55 @@
 //! PDF to [`Source`].
+//!
+//! One pass: the bytes are checked ([`guard`]), opened by hayro-syntax, and each page's operators are run for their text
+//! alone ([`interpret`], [`font`]); [`rows`], [`columns`] and [`words`] make lines of the glyphs. The document's own
+//! structures ([`outline`], [`destinations`], [`links`], [`labels`], [`info`]) are read from the same open file. lopdf is
+//! loaded only for what the first parser cannot read ([`fallback`]).
+//!
+//! Pages do not depend on each other; a [`font::FontBook`] belongs to one thread.
 
 mod columns;
+mod destinations;
+mod fallback;
 mod font;
 mod guard;
+mod info;
 mod interpret;
+mod labels;
+mod links;
 mod matrix;
+mod outline;
 mod page;
+mod quality;
+mod reader;
+mod replacement;
 mod rows;
+mod strings;
 mod words;
 
-use std::collections::BTreeMap;
+use std::thread;
 
-use hayro_syntax::Pdf;
-use stemma_document::{Body, Format, Source};
+use stemma_document::Source;
 
 use crate::{ExtractError, Limits};
 
-/// Reads a PDF.
+/// Parsers recurse with the nesting of the file; this is enough for the depth they allow themselves.
+const STACK_BYTES: usize = 64 << 20;
+
+/// Reads a PDF. A file encrypted with an empty user password opens without one.
 ///
 /// # Errors
 ///
-/// `pdf.not_a_pdf`.
+/// `input.empty`, `pdf.not_a_pdf`, `pdf.encrypted_password`, `pdf.encryption_unsupported`, `pdf.damaged`, `pdf.no_pages`,
+/// `pdf.no_text`, and `limits.bytes`, `limits.decompressed_bytes`, `limits.pages`, `limits.seconds`.
 pub fn read(bytes: &[u8], password: Option<&str>, limits: &Limits) -> Result<Source, ExtractError> {
-    let body = guard::admit_file(bytes, limits)?;
-    let pdf = Pdf::new_with_password(body.to_vec(), password.unwrap_or("")).map_err(|_| guard::not_a_pdf())?;
-    let budget = guard::Budget::new(limits);
-    let mut fonts = font::FontBook::new();
-    let pages = pdf
-        .pages()
-        .iter()
-        .map(|page| {
-            let text = interpret::page_text(page, &mut fonts, &budget, limits);
-            let (w, h) = page.render_dimensions();
-            page::lay_out(w, h, &text.glyphs)
-        })
-        .collect();
-    Ok(Source {
-        format: Format::Pdf,
-        body: Body::Pages(pages),
-        outline: vec![],
-        links: vec![],
-        metadata: BTreeMap::new(),
-        defects: vec![],
-        encrypted: false,
+    let work = || reader::read(bytes, password, limits);
+    thread::scope(|scope| {
+        let reader = thread::Builder::new().name("pdf".into()).stack_size(STACK_BYTES).spawn_scoped(scope, work);
+        // A panic inside a parser is the file's fault, and this file's alone.
+        reader.map_or_else(|_| Err(no_thread()), |reader| reader.join().unwrap_or_else(|_| Err(reader::damaged())))
     })
+}
+
+fn no_thread() -> ExtractError {
+    ExtractError::new("system.no_thread", "no thread could be started to read the file", "free memory and try again")
 }

@@ -174,9 +174,9 @@ fn attach_scripts(rows: &mut [Row]) {
 fn host_of(segment: &Segment, index: usize, rows: &[Row]) -> Option<usize> {
     let after = (index + 1..rows.len()).take(4);
     let before = (0..index).rev().take(4);
-    after.chain(before).find(|other| {
-        rows.get(*other).is_some_and(|row| row.segments.iter().any(|host| is_script(segment, host)))
-    })
+    after
+        .chain(before)
+        .find(|other| rows.get(*other).is_some_and(|row| row.segments.iter().any(|host| is_script(segment, host))))
 }
 
 fn is_script(script: &Segment, host: &Segment) -> bool {
@@ -193,7 +193,8 @@ fn is_script(script: &Segment, host: &Segment) -> bool {
 /// Whether the script stands where the host leaves room, rather than across its letters.
 fn touches_a_gap(script: &Segment, host: &Segment) -> bool {
     let crossed = host.marks.iter().filter(|mark| {
-        !mark.is_space() && mark.end().min(script.u1) - mark.u.max(script.u0) > 0.5 * mark.advance.min(script.u1 - script.u0)
+        !mark.is_space()
+            && mark.end().min(script.u1) - mark.u.max(script.u0) > 0.5 * mark.advance.min(script.u1 - script.u0)
     });
     crossed.count() == 0
 }

@@ -2,6 +2,8 @@
 
 use stemma_document::{Pt, StyleRun, Word};
 
+use super::font::SOFT_HYPHEN;
+use super::interpret::UNMAPPED;
 use super::rows::{Mark, Segment};
 
 /// A gap wider than this (in ems) separates words where no space is drawn.
@@ -32,7 +34,7 @@ pub(super) fn text_of(segments: &[Segment]) -> Text {
 
 impl Text {
     fn push(&mut self, marks: &[Mark]) {
-        let letters = || marks.iter().filter(|mark| !mark.is_space() && mark.text != '\u{ad}');
+        let letters = || marks.iter().filter(|mark| !matches!(mark.text, ' ' | SOFT_HYPHEN | UNMAPPED));
         let Some(first) = letters().next() else { return };
         if !self.text.is_empty() {
             self.text.push(' ');
@@ -52,7 +54,8 @@ impl Text {
 
     /// Opens a new run unless the last one has the mark's style; a space belongs to the run before it.
     fn style(&mut self, mark: &Mark) {
-        let style = StyleRun { end: length(&self.text), size: Pt::new(mark.size), bold: mark.bold, italic: mark.italic };
+        let style =
+            StyleRun { end: length(&self.text), size: Pt::new(mark.size), bold: mark.bold, italic: mark.italic };
         match self.runs.last_mut() {
             Some(run) if (run.size, run.bold, run.italic) == (style.size, style.bold, style.italic) => {}
             Some(run) => {

@@ -1,0 +1,145 @@
+//! Where destinations lead: pages by reference, number or name.
+
+use std::cell::OnceCell;
+use std::collections::{HashMap, HashSet};
+
+use hayro_syntax::Pdf;
+use hayro_syntax::object::{Array, Dict, MaybeRef, Name, Object, ObjectIdentifier, String as PdfString};
+use hayro_syntax::page::Page;
+use stemma_document::{PageNo, Pt, Target};
+
+use super::matrix::Matrix;
+use crate::Limits;
+
+/// A name may lead to a dictionary that leads to an array, not further.
+const MAX_HOPS: usize = 4;
+
+/// The destinations of a document.
+pub(super) struct Destinations<'a> {
+    pdf: &'a Pdf,
+    root: Dict<'a>,
+    /// The older way: a plain dictionary in the catalog.
+    old_names: OnceCell<Dict<'a>>,
+    pages: HashMap<ObjectIdentifier, usize>,
+    names: OnceCell<HashMap<Vec<u8>, Object<'a>>>,
+    max_names: usize,
+}
+
+impl<'a> Destinations<'a> {
+    pub(super) fn new(pdf: &'a Pdf, root: Dict<'a>, limits: &Limits) -> Self {
+        let ids = pdf.pages().iter().enumerate().filter_map(|(index, page)| Some((page.raw().obj_id()?, index)));
+        let mut pages = HashMap::new();
+        for (id, index) in ids {
+            pages.entry(id).or_insert(index);
+        }
+        Self {
+            pdf,
+            root,
+            old_names: OnceCell::new(),
+            pages,
+            names: OnceCell::new(),
+            max_names: limits.max_destinations as usize,
+        }
+    }
+
+    /// Where an outline item or a link annotation leads: its `/Dest`, or its action if that is a GoTo. Actions of any
+    /// other kind are not looked into.
+    pub(super) fn of(&self, item: &Dict<'a>) -> Option<Target> {
+        if let Some(dest) = item.get::<Object<'a>>("Dest") {
+            return self.target(dest);
+        }
+        let action = item.get::<Dict<'a>>("A")?;
+        let kind = action.get::<Name<'_>>("S")?;
+        if kind.as_ref() != b"GoTo" {
+            return None;
+        }
+        self.target(action.get::<Object<'a>>("D")?)
+    }
+
+    fn target(&self, destination: Object<'a>) -> Option<Target> {
+        let mut current = destination;
+        for _ in 0..MAX_HOPS {
+            current = match current {
+                Object::Array(array) => return self.explicit(&array),
+                Object::Dict(dict) => dict.get::<Object<'a>>("D")?,
+                Object::Name(name) => self.named(name.as_ref())?,
+                Object::String(name) => self.named(name.as_bytes())?,
+                _ => return None,
+            };
+        }
+        None
+    }
+
+    fn explicit(&self, array: &Array<'a>) -> Option<Target> {
+        let index = match array.raw_iter().next()? {
+            MaybeRef::Ref(id) => *self.pages.get(&id.into())?,
+            MaybeRef::NotRef(Object::Number(number)) => usize::try_from(number.as_i64()).ok()?,
+            MaybeRef::NotRef(_) => return None,
+        };
+        let page = self.pdf.pages().get(index)?;
+        Some(Target { page: PageNo::from_index(index), y: top(array).map(|(x, y)| from_top(page, x, y)) })
+    }
+
+    fn named(&self, name: &[u8]) -> Option<Object<'a>> {
+        let old = self.old_names.get_or_init(|| self.root.get::<Dict<'a>>("Dests").unwrap_or_default());
+        old.get::<Object<'a>>(name).or_else(|| self.names.get_or_init(|| self.read_names()).get(name).cloned())
+    }
+
+    /// The whole name tree: trees in the wild are often not sorted, so that a search by limits would miss entries.
+    fn read_names(&self) -> HashMap<Vec<u8>, Object<'a>> {
+        let mut names = HashMap::new();
+        let top = self.root.get::<Dict<'a>>("Names").and_then(|names| names.get::<Dict<'a>>("Dests"));
+        for leaf in tree_nodes(top, self.max_names) {
+            let mut entries = leaf.get::<Array<'a>>("Names").unwrap_or_default().flex_iter();
+            while let (Some(name), Some(value)) = (entries.next::<PdfString<'a>>(), entries.next::<Object<'a>>()) {
+                if names.len() >= self.max_names {
+                    return names;
+                }
+                names.entry(name.as_bytes().to_vec()).or_insert(value);
+            }
+        }
+        names
+    }
+}
+
+/// The nodes of a name or number tree in order, each once, at most `limit`.
+pub(super) fn tree_nodes<'a>(top: Option<Dict<'a>>, limit: usize) -> Vec<Dict<'a>> {
+    let mut nodes = Vec::new();
+    let mut visited: HashSet<usize> = HashSet::new();
+    let mut stack: Vec<Dict<'a>> = top.into_iter().collect();
+    while let Some(node) = stack.pop() {
+        // A node is known by the place of its bytes: kids may be direct objects.
+        if nodes.len() >= limit || !visited.insert(node.data().as_ptr() as usize) {
+            continue;
+        }
+        let kids: Vec<Dict<'a>> = node.get::<Array<'a>>("Kids").unwrap_or_default().iter().take(limit).collect();
+        stack.extend(kids.into_iter().rev());
+        nodes.push(node);
+    }
+    nodes
+}
+
+/// The point a destination scrolls to, in the page's own coordinates (ISO 32000-2, table 149).
+fn top(array: &Array<'_>) -> Option<(f64, f64)> {
+    let mut items = array.iter::<Object<'_>>().skip(1);
+    let Some(Object::Name(kind)) = items.next() else { return None };
+    let mut numbers = items.map(|item| item.into_number().map(|number| number.as_f64()));
+    match kind.as_ref() {
+        b"XYZ" => {
+            let left = numbers.next()?;
+            Some((left.unwrap_or(0.0), numbers.next()??))
+        }
+        b"FitH" | b"FitBH" => Some((0.0, numbers.next()??)),
+        b"FitR" => {
+            let left = numbers.next()??;
+            Some((left, numbers.nth(2)??))
+        }
+        _ => None,
+    }
+}
+
+fn from_top(page: &Page<'_>, x: f64, y: f64) -> Pt {
+    let (_, height) = page.render_dimensions();
+    let (_, y) = Matrix(page.initial_transform(true).as_coeffs()).apply(x, y);
+    Pt::new((y as f32).clamp(0.0, height.max(0.0)))
+}

@@ -1,0 +1,118 @@
+//! Page labels the file declares (ISO 32000-2, 12.4.2).
+
+use std::collections::BTreeMap;
+
+use hayro_syntax::object::{Array, Dict, Name, String as PdfString};
+use stemma_document::PageLabel;
+
+use super::destinations::tree_nodes;
+use super::strings::text_string;
+
+/// Labels longer than this are no labels.
+const MAX_CHARACTERS: usize = 40;
+/// Numbers above this are not written in letters or roman.
+const MAX_SPELLED: u32 = 4_999;
+
+/// The label of each of `count` pages, as far as declared.
+pub(super) fn labels(root: &Dict<'_>, count: usize) -> Vec<Option<PageLabel>> {
+    let ranges = ranges(root, count);
+    let mut current: Option<(usize, &Range)> = None;
+    (0..count)
+        .map(|index| {
+            if let Some(range) = ranges.get(&index) {
+                current = Some((index, range));
+            }
+            let (start, range) = current?;
+            let label = range.label(u32::try_from(index - start).ok()?)?;
+            (!label.is_empty() && label.chars().count() <= MAX_CHARACTERS).then_some(PageLabel(label))
+        })
+        .collect()
+}
+
+struct Range {
+    style: Option<u8>,
+    prefix: String,
+    first: u32,
+}
+
+fn ranges(root: &Dict<'_>, count: usize) -> BTreeMap<usize, Range> {
+    let mut ranges = BTreeMap::new();
+    for node in tree_nodes(root.get::<Dict<'_>>("PageLabels"), count.saturating_mul(2) + 16) {
+        let mut entries = node.get::<Array<'_>>("Nums").unwrap_or_default().flex_iter();
+        while let (Some(index), Some(range)) = (entries.next::<u32>(), entries.next::<Dict<'_>>()) {
+            if (index as usize) < count {
+                ranges.entry(index as usize).or_insert_with(|| Range::of(&range));
+            }
+        }
+    }
+    ranges
+}
+
+impl Range {
+    fn of(dict: &Dict<'_>) -> Self {
+        Self {
+            style: dict.get::<Name<'_>>("S").and_then(|name| name.as_ref().first().copied()),
+            prefix: dict.get::<PdfString<'_>>("P").map(|text| text_string(text.as_bytes())).unwrap_or_default(),
+            first: dict.get::<u32>("St").unwrap_or(1).max(1),
+        }
+    }
+
+    fn label(&self, offset: u32) -> Option<String> {
+        let number = self.first.checked_add(offset)?;
+        let digits = match self.style {
+            None => String::new(),
+            Some(b'R') if number <= MAX_SPELLED => roman(number),
+            Some(b'r') if number <= MAX_SPELLED => roman(number).to_ascii_lowercase(),
+            Some(b'A') if number <= MAX_SPELLED => letters(number, b'A'),
+            Some(b'a') if number <= MAX_SPELLED => letters(number, b'a'),
+            Some(_) => number.to_string(),
+        };
+        Some(format!("{}{digits}", self.prefix))
+    }
+}
+
+fn roman(mut number: u32) -> String {
+    const STEPS: [(u32, &str); 13] = [
+        (1000, "M"),
+        (900, "CM"),
+        (500, "D"),
+        (400, "CD"),
+        (100, "C"),
+        (90, "XC"),
+        (50, "L"),
+        (40, "XL"),
+        (10, "X"),
+        (9, "IX"),
+        (5, "V"),
+        (4, "IV"),
+        (1, "I"),
+    ];
+    let mut out = String::new();
+    for (value, digits) in STEPS {
+        while number >= value {
+            out.push_str(digits);
+            number -= value;
+        }
+    }
+    out
+}
+
+/// A to Z, then AA to ZZ (the letter repeated), and so on.
+fn letters(number: u32, first: u8) -> String {
+    let (repeats, letter) = ((number - 1) / 26 + 1, ((number - 1) % 26) as u8);
+    char::from(first + letter).to_string().repeat(repeats as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_spelled_as_the_standard_says() {
+        assert_eq!((roman(14).as_str(), roman(1999).as_str()), ("XIV", "MCMXCIX"));
+        assert_eq!((letters(1, b'a').as_str(), letters(28, b'A').as_str()), ("a", "BB"));
+        let range = Range { style: Some(b'D'), prefix: "F-".into(), first: 3 };
+        assert_eq!(range.label(2).as_deref(), Some("F-5"));
+        assert_eq!(Range { style: None, prefix: "Cover".into(), first: 1 }.label(0).as_deref(), Some("Cover"));
+    }
+}

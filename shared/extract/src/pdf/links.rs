@@ -1,0 +1,33 @@
+//! Link annotations that stay inside the document: on filings, mostly the rows of a contents page.
+
+use hayro_syntax::object::{Array, Dict, Name, Rect as PdfRect};
+use hayro_syntax::page::Page;
+use stemma_document::{Link, PageNo, Rect};
+
+use super::destinations::Destinations;
+use super::matrix::Matrix;
+
+/// Annotations looked at on one page, of whatever kind.
+const MAX_ANNOTATIONS: usize = 20_000;
+
+/// The internal links of one page in file order, at most `room`.
+pub(super) fn links<'a>(page: &Page<'a>, number: PageNo, destinations: &Destinations<'a>, room: usize) -> Vec<Link> {
+    let annotations = page.raw().get::<Array<'a>>("Annots").unwrap_or_default();
+    annotations
+        .iter::<Dict<'a>>()
+        .take(MAX_ANNOTATIONS)
+        .filter(|annotation| annotation.get::<Name<'_>>("Subtype").is_some_and(|kind| kind.as_ref() == b"Link"))
+        .filter_map(|annotation| {
+            let target = destinations.of(&annotation)?;
+            let rect = annotation.get::<PdfRect>("Rect")?;
+            Some(Link { page: number, rect: displayed(page, &rect), target })
+        })
+        .take(room)
+        .collect()
+}
+
+fn displayed(page: &Page<'_>, rect: &PdfRect) -> Rect {
+    let map = Matrix(page.initial_transform(true).as_coeffs());
+    let ((x0, y0), (x1, y1)) = (map.apply(rect.x0, rect.y0), map.apply(rect.x1, rect.y1));
+    Rect::new(x0 as f32, y0 as f32, x1 as f32, y1 as f32)
+}

@@ -1,0 +1,58 @@
+//! Whether a page's text is text: fonts that do not say what their codes mean give noise.
+
+use stemma_document::Page;
+
+/// Share of characters that mean nothing from which on a page is garbled.
+const MAX_NOISE: f64 = 0.3;
+/// Share of longer Latin words without a vowel from which on a page is garbled.
+const MAX_UNPRONOUNCEABLE: f64 = 0.6;
+/// Below this there is too little to judge.
+const MIN_CHARACTERS: usize = 40;
+const MIN_WORDS: usize = 15;
+
+/// Whether the text cannot be what the page shows. `unmapped` codes were shown besides the text.
+pub(super) fn is_garbled(page: &Page, unmapped: u32) -> bool {
+    let characters = || page.lines.iter().flat_map(|line| line.text.chars()).filter(|c| *c != ' ');
+    let total = characters().count() + unmapped as usize;
+    if total < MIN_CHARACTERS {
+        return false;
+    }
+    let noise = characters().filter(|c| is_private(*c)).count() + unmapped as usize;
+    noise as f64 > MAX_NOISE * total as f64 || is_unpronounceable(page)
+}
+
+/// How much readable text a page has, to choose between two readings.
+pub(super) fn readable(page: &Page) -> usize {
+    page.lines.iter().flat_map(|line| line.text.chars()).filter(|c| c.is_alphanumeric() && !is_private(*c)).count()
+}
+
+fn is_private(c: char) -> bool {
+    matches!(c, '\u{e000}'..='\u{f8ff}' | '\u{f0000}'..='\u{10ffff}')
+}
+
+fn is_unpronounceable(page: &Page) -> bool {
+    let words = page.lines.iter().flat_map(|line| line.text.split(' '));
+    let long: Vec<&str> = words.filter(|w| w.len() >= 4 && w.chars().all(|c| c.is_ascii_lowercase())).collect();
+    let odd = long.iter().filter(|word| !word.chars().any(|c| "aeiouy".contains(c))).count();
+    long.len() >= MIN_WORDS && odd as f64 > MAX_UNPRONOUNCEABLE * long.len() as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stemma_document::Line;
+
+    fn page(text: &str) -> Page {
+        Page { lines: vec![Line { text: text.into(), ..Line::default() }], ..Page::default() }
+    }
+
+    #[test]
+    fn noise_is_told_from_text() {
+        let prose = "the quick brown fox jumps over the lazy dog and then rests for a while in the shade ".repeat(3);
+        assert!(!is_garbled(&page(&prose), 0));
+        assert!(is_garbled(&page(&prose), 500));
+        assert!(is_garbled(&page(&"xkcd zqrt bcdf ghjk lmnp ".repeat(10)), 0));
+        assert!(is_garbled(&page(&"\u{e001}\u{e002} ".repeat(40)), 0));
+        assert!(!is_garbled(&page("RSTLN"), 3));
+    }
+}
