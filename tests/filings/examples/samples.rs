@@ -20,7 +20,8 @@ fn main() -> ExitCode {
     }
 }
 
-fn write(folder: &Path) -> std::io::Result<()> {
+/// Writes the PDF files into `folder`, which must hold `constitution.md`.
+pub(crate) fn write(folder: &Path) -> std::io::Result<()> {
     let text = std::fs::read_to_string(folder.join("constitution.md"))?;
     let spec = Spec { contents: Contents::Links, labels: true, ..Spec::of(Kind::Manual, 0) };
     std::fs::write(folder.join("constitution.pdf"), typeset(&constitution(&text), &spec).pdf)?;

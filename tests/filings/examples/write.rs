@@ -1,15 +1,16 @@
 //! Writes generated filings with their truth:
 //! `cargo run -p stemma-filings --example write -- OUT_DIR [--count N] [--pages P] [--seed S] [--kind NAME|all]
-//! [--contents MODE|mixed] [--encryption none|rc4|aes|mixed] [--labels]`.
+//! [--contents MODE|mixed] [--encryption none|rc4|aes|mixed] [--labels] [--pdf-only] [--texts N]`.
 //!
 //! Per document: `NAME.pdf`, `NAME.json` (structure, for the scoring tool), `NAME.txt` (pages, separated by form feeds)
-//! and `NAME.facts.json` (cover facts, questions, references). `--pdf-only` writes the first two.
+//! and `NAME.facts.json` (cover facts, questions, references). `--pdf-only` writes the first two. `--texts N` adds N
+//! Markdown documents and N plain texts of each sort, with their truth.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
-use stemma_filings::{Contents, Encryption, Filing, Kind, Spec, generate};
+use stemma_filings::{Contents, Encryption, Filing, Kind, Spec, TextKind, TextTruth, generate, markdown, plain_text};
 
 /// What to write.
 struct Order {
@@ -22,6 +23,7 @@ struct Order {
     encryption: String,
     labels: bool,
     pdf_only: bool,
+    texts: u64,
 }
 
 fn main() -> ExitCode {
@@ -49,6 +51,7 @@ fn order(words: Vec<String>) -> Result<Order, String> {
         encryption: "none".into(),
         labels: false,
         pdf_only: false,
+        texts: 0,
     };
     let mut words = words.into_iter();
     while let Some(word) = words.next() {
@@ -70,6 +73,7 @@ fn option(order: &mut Order, word: &str, value: &str) -> Result<(), String> {
     match word {
         "--count" => order.count = value.parse().map_err(|_| wrong())?,
         "--pages" => order.pages = value.parse().map_err(|_| wrong())?,
+        "--texts" => order.texts = value.parse().map_err(|_| wrong())?,
         "--seed" => order.seed = value.parse().map_err(|_| wrong())?,
         "--kind" if value != "all" => order.kinds = vec![Kind::named(value).ok_or_else(wrong)?],
         "--contents" if value != "mixed" => order.contents = vec![Contents::named(value).ok_or_else(wrong)?],
@@ -98,7 +102,20 @@ fn write(order: &Order) -> std::io::Result<(u64, usize)> {
         bytes += filing.pdf.len();
         save(order, &format!("{}-{seed:05}-{}", kind.name(), contents.name()), &filing)?;
     }
+    for seed in order.seed..order.seed + order.texts {
+        save_text(order, &format!("markdown-{seed:05}.md"), markdown(seed, order.pages * 2))?;
+        for (kind, name) in TextKind::ALL {
+            save_text(order, &format!("{name}-{seed:05}.txt"), plain_text(seed, kind, order.pages * 2))?;
+        }
+    }
     Ok((order.count, bytes))
+}
+
+fn save_text(order: &Order, name: &str, (text, truth): (String, TextTruth)) -> std::io::Result<()> {
+    let path = order.out.join(name);
+    std::fs::write(&path, text)?;
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    std::fs::write(path.with_extension("json"), format!("{:#}\n", truth.to_json(&stem)))
 }
 
 fn save(order: &Order, name: &str, filing: &Filing) -> std::io::Result<()> {

@@ -1,10 +1,5 @@
 //! A small writer of PDF 1.7: pages of text in standard fonts, links, outline, page labels, encryption.
 
-use std::io::Write as _;
-
-use flate2::Compression;
-use flate2::write::ZlibEncoder;
-
 use crate::encrypt::Cipher;
 use crate::fonts;
 use crate::manuscript::Numbering;
@@ -371,8 +366,8 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
+/// Always by the same compressor: the backend of `flate2`, and with it the bytes, would depend on the features that
+/// other crates of a build ask for.
 fn deflate(data: &[u8]) -> Vec<u8> {
-    let mut encoder = ZlibEncoder::new(Vec::with_capacity(data.len() / 2), Compression::new(6));
-    // Writing into memory cannot fail; an empty stream would show at once in every test.
-    encoder.write_all(data).and_then(|()| encoder.finish()).unwrap_or_default()
+    miniz_oxide::deflate::compress_to_vec_zlib(data, 6)
 }

@@ -50,6 +50,16 @@ pub enum TextKind {
     EdgarSubmission,
 }
 
+impl TextKind {
+    /// All of them, with names for files.
+    pub const ALL: [(TextKind, &str); 4] = [
+        (TextKind::Numbered, "numbered"),
+        (TextKind::Capitals, "capitals"),
+        (TextKind::Underlined, "underlined"),
+        (TextKind::EdgarSubmission, "edgar"),
+    ];
+}
+
 /// A Markdown document of about `sections` headings.
 ///
 /// It has front matter, a preface, ATX and setext headings, inline markup in titles, skipped levels, and lines that
@@ -244,7 +254,7 @@ mod tests {
         for seed in 0..20 {
             let (text, truth) = markdown(seed, 30);
             every_title_stands_on_its_line(&text, &truth);
-            for kind in [TextKind::Numbered, TextKind::Capitals, TextKind::Underlined, TextKind::EdgarSubmission] {
+            for (kind, _) in TextKind::ALL {
                 let (text, truth) = plain_text(seed, kind, 30);
                 every_title_stands_on_its_line(&text, &truth);
             }

@@ -67,6 +67,9 @@ impl Report<'_> {
             Manner { heading: &heading, paragraph: words::paragraph, longest: 6500, deepest: 5, bullets: true };
         let characters = room(&self.look, self.spec.pages, 14.5);
         let mut sections: Vec<Section> = parts.iter().flatten().cloned().collect();
+        if rng.chance(25) {
+            sections.iter_mut().for_each(|part| part.children.iter_mut().for_each(continue_head));
+        }
         fill(&mut sections, characters, &manner, rng, &mut titles);
         self.plant_answers(&mut sections, rng);
         self.bind(parts.iter().map(Vec::len).collect(), sections, rng)
@@ -253,4 +256,10 @@ impl Report<'_> {
         let text = format!("Organic sales grew by {growth} in {year}, led by the service business.");
         plant_at("Results of Operations", answering("How fast did organic sales grow?", text, growth));
     }
+}
+
+/// From the page after its heading on, an Item stands in the running head.
+fn continue_head(item: &mut Section) {
+    let head: String = item.heading.title.chars().take(60).collect();
+    item.own.insert(0, Block::RunningHead(format!("{head} (continued)")));
 }

@@ -50,9 +50,13 @@ pub(super) fn manuscript(spec: &Spec) -> Manuscript {
 }
 
 fn parts(spec: &Spec, items: &ItemManner, heads: &[String], size: f32, rng: &mut Rng) -> Vec<Section> {
+    let two_lines = rng.chance(50);
     let part = |number: &str, name: &str| {
-        let title = format!("PART {number}. {name}");
-        Section::new(Heading::new(title, 1, Style::bold(size + 2.0).centered()).on_new_page(), 0)
+        let (number, dot) = (format!("PART {number}"), if two_lines { "" } else { "." });
+        let title = format!("{number}{dot} {name}");
+        let mut heading = Heading::new(title, 1, Style::bold(size + 2.0).centered()).on_new_page();
+        heading.printed = two_lines.then(|| vec![number, name.to_owned()]);
+        Section::new(heading, 0)
     };
     let item = |part: &str, number: &str, name: &str, weight: usize| {
         let mut heading = items.heading(number, name, 2);
