@@ -1,6 +1,6 @@
 //! Writes generated filings with their truth:
 //! `cargo run -p stemma-filings --example write -- OUT_DIR [--count N] [--pages P] [--seed S] [--kind NAME|all]
-//! [--contents MODE|mixed] [--encryption none|rc4|aes|mixed] [--labels] [--pdf-only] [--texts N]`.
+//! [--contents MODE|mixed] [--encryption none|rc4|aes|mixed] [--password WORD] [--scanned PAGE] [--labels] [--pdf-only] [--texts N]`.
 //!
 //! Per document: `NAME.pdf`, `NAME.json` (structure, for the scoring tool), `NAME.txt` (pages, separated by form feeds)
 //! and `NAME.facts.json` (cover facts, questions, references). `--pdf-only` writes the first two. `--texts N` adds N
@@ -21,6 +21,8 @@ struct Order {
     kinds: Vec<Kind>,
     contents: Vec<Contents>,
     encryption: String,
+    password: Option<String>,
+    scanned: Option<u32>,
     labels: bool,
     pdf_only: bool,
     texts: u64,
@@ -49,6 +51,8 @@ fn order(words: Vec<String>) -> Result<Order, String> {
         kinds: Kind::ALL.into(),
         contents: Contents::ALL.into(),
         encryption: "none".into(),
+        password: None,
+        scanned: None,
         labels: false,
         pdf_only: false,
         texts: 0,
@@ -73,6 +77,8 @@ fn option(order: &mut Order, word: &str, value: &str) -> Result<(), String> {
     match word {
         "--count" => order.count = value.parse().map_err(|_| wrong())?,
         "--pages" => order.pages = value.parse().map_err(|_| wrong())?,
+        "--password" => order.password = Some(value.to_owned()),
+        "--scanned" => order.scanned = Some(value.parse().map_err(|_| wrong())?),
         "--texts" => order.texts = value.parse().map_err(|_| wrong())?,
         "--seed" => order.seed = value.parse().map_err(|_| wrong())?,
         "--kind" if value != "all" => order.kinds = vec![Kind::named(value).ok_or_else(wrong)?],
@@ -95,9 +101,10 @@ fn write(order: &Order) -> std::io::Result<(u64, usize)> {
         let encryption = match (order.encryption.as_str(), n % 4) {
             ("rc4", _) | ("mixed", 1) => Some(Encryption::EmptyUserRc4),
             ("aes", _) | ("mixed", 3) => Some(Encryption::EmptyUserAes256),
-            _ => None,
+            _ => order.password.clone().map(Encryption::Password),
         };
-        let spec = Spec { pages: order.pages, contents, encryption, labels: order.labels, ..Spec::of(kind, seed) };
+        let (pages, labels, scanned_page) = (order.pages, order.labels, order.scanned);
+        let spec = Spec { pages, contents, encryption, labels, scanned_page, ..Spec::of(kind, seed) };
         let filing = generate(&spec);
         bytes += filing.pdf.len();
         save(order, &format!("{}-{seed:05}-{}", kind.name(), contents.name()), &filing)?;
