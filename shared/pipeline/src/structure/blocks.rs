@@ -1,0 +1,72 @@
+//! The documents bound into one file: a filing and the exhibits behind it. Keys restart in each (two agreements in one
+//! file have the same ARTICLEs), so each block is worked by itself, with its own contents.
+
+use super::lines::Sheet;
+use super::numbering::{self, Class};
+
+/// A stretch of rows that is one document.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Block {
+    pub(super) rows: std::ops::Range<usize>,
+    /// Row of the exhibit's heading; `None` for the main document.
+    pub(super) heading: Option<usize>,
+}
+
+/// Lines from the top of a page among which an exhibit's heading stands.
+const TOP_LINES: usize = 5;
+
+/// Cuts the rows at the headings of exhibits (`EXHIBIT 10.1` alone at the top of a page).
+pub(super) fn split(sheet: &Sheet<'_>) -> Vec<Block> {
+    let mut blocks = vec![Block { rows: 0..sheet.rows.len(), heading: None }];
+    let mut current = String::new();
+    for page in 1..sheet.pages() {
+        let top = sheet.on(page).take(TOP_LINES).find(|at| exhibit(sheet.rows[*at].text).is_some());
+        let Some((at, number)) = top.and_then(|at| Some((at, exhibit(sheet.rows[at].text)?))) else { continue };
+        if number == current {
+            continue;
+        }
+        current = number.to_string();
+        let start = sheet.on(page).start;
+        if let Some(last) = blocks.last_mut() {
+            last.rows.end = start;
+        }
+        blocks.push(Block { rows: start..sheet.rows.len(), heading: Some(at) });
+    }
+    blocks
+}
+
+/// The number of an exhibit whose heading the line is: digits, so that an agreement's own `EXHIBIT A` stays inside it.
+fn exhibit(text: &str) -> Option<&str> {
+    if text.len() > 40 {
+        return None;
+    }
+    let text = text.trim();
+    let bare = text.strip_prefix("EX-").map(|number| (number, ""));
+    let read = numbering::readings(text).first().filter(|n| n.class == Class::Exhibit).map(|n| (n.text, n.rest));
+    let (number, rest) = bare.or(read)?;
+    let digits = number.starts_with(|c: char| c.is_ascii_digit()) && number.len() <= 8;
+    let alone = rest.is_empty() || rest.eq_ignore_ascii_case("(continued)");
+    (digits && alone && !number.contains(' ')).then_some(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{Doc, line};
+    use super::*;
+
+    #[test]
+    fn an_exhibit_starts_once_however_often_its_head_runs() {
+        let mut doc = Doc::new(9);
+        for page in 0..9 {
+            if page >= 3 {
+                doc.add(page, line(if page < 6 { "Exhibit 10.1" } else { "EXHIBIT 99.1" }).at(480.0, 20.0));
+            }
+            doc.prose(page, 10.0, 10);
+        }
+        doc.add(1, line("Exhibit 10.1 is filed herewith"));
+        let source = doc.source();
+        let sheet = Sheet::new(doc.pages(&source));
+        let starts: Vec<_> = split(&sheet).iter().map(|block| sheet.rows[block.rows.start].page).collect();
+        assert_eq!(starts, [0, 3, 6]);
+    }
+}

@@ -1,0 +1,315 @@
+//! Printed tables of contents: which pages they stand on, and what their rows say.
+
+use stemma_document::Target;
+
+use super::labels::Label;
+use super::lines::{Row, Sheet};
+use super::numbering::{self, Class};
+use super::titles;
+
+/// A row (or several, joined) of a table of contents.
+#[derive(Debug, Clone)]
+pub(super) struct Entry {
+    pub(super) title: String,
+    pub(super) label: Option<Label>,
+    /// The label as printed.
+    pub(super) printed: Option<String>,
+    pub(super) target: Option<Target>,
+    pub(super) indent: f32,
+    pub(super) bold: bool,
+    pub(super) centered: bool,
+    /// First and last row it was read from.
+    pub(super) rows: (usize, usize),
+}
+
+/// A table of contents.
+#[derive(Debug, Clone)]
+pub(super) struct Contents {
+    /// The line that says so.
+    pub(super) title: Option<usize>,
+    pub(super) entries: Vec<Entry>,
+    /// First and last row of the table.
+    pub(super) rows: (usize, usize),
+}
+
+/// Page words over the columns of a contents page, squashed.
+const COLUMN_WORDS: [&str; 10] =
+    ["page", "pageno", "pagenumber", "pages", "itemnumberpage", "itempage", "item", "itemno", "descriptionpage", "form10k"];
+const LIST_TITLES: [&str; 8] = [
+    "listoffigures", "listoftables", "figures", "tables", "listofabbreviations", "listofcharts", "notation", "listofboxes",
+];
+
+/// Whether a squashed line is the title of a table of contents.
+pub(super) fn is_title(key: &str) -> bool {
+    matches!(key, "tableofcontents" | "contents" | "目录" | "目錄" | "目次" | "tableofcontentspage" | "contentspage" | "index")
+        || (key.ends_with("tableofcontents") && key.len() < 40)
+}
+
+/// Finds the first table of contents among `pages` (from 0), looking at `look_at` pages.
+pub(super) fn find(
+    sheet: &Sheet<'_>,
+    pages: std::ops::Range<usize>,
+    look_at: usize,
+    links: &[Option<Target>],
+) -> Option<Contents> {
+    let reader = Reader { sheet, links, last_label: sheet.pages() as u32 + 60 };
+    let window = pages.start..pages.end.min(pages.start + look_at);
+    let first = window.clone().find(|page| reader.judge(*page, None).is_some())?;
+    let mut last = first;
+    let mut end = reader.judge(first, None)?;
+    while last + 1 < pages.end && last < first + 40 {
+        let Some(more) = reader.judge(last + 1, Some(end)) else { break };
+        (last, end) = (last + 1, more);
+    }
+    reader.read(first, last)
+}
+
+/// A row as the table sees it.
+struct Piece<'a> {
+    at: usize,
+    title: &'a str,
+    label: Option<(Label, &'a str)>,
+    leaders: bool,
+    target: Option<Target>,
+}
+
+struct Reader<'s, 'a> {
+    sheet: &'s Sheet<'a>,
+    links: &'s [Option<Target>],
+    /// Arabic labels above this are years and amounts.
+    last_label: u32,
+}
+
+impl<'a> Reader<'_, 'a> {
+    fn piece(&self, at: usize) -> Option<Piece<'a>> {
+        let row = &self.sheet.rows[at];
+        let dull = row.running || row.key.is_empty() && !row.text.contains("..");
+        if dull {
+            return None;
+        }
+        let (title, label, leaders) = split_label(row.text);
+        let label = label.filter(|(label, _)| label.number <= self.last_label);
+        let title = if label.is_some() || leaders { title } else { row.text };
+        Some(Piece { at, title, label, leaders, target: self.links.get(at).copied().flatten() })
+    }
+
+    /// Whether a page is (or, behind `before`, continues) a table of contents; gives the largest label on it.
+    fn judge(&self, page: usize, before: Option<u32>) -> Option<u32> {
+        let pieces: Vec<Piece<'_>> = self.sheet.on(page).filter_map(|at| self.piece(at)).collect();
+        let titled = pieces.iter().take(12).position(|p| is_title(&self.sheet.rows[p.at].key)).filter(|_| before.is_none());
+        let body = &pieces[titled.map_or(0, |at| at + 1)..];
+        let entries = body.iter().filter(|p| p.label.is_some() || p.target.is_some()).count();
+        let labels: Vec<u32> = body.iter().filter_map(|p| p.label.as_ref()).filter(|(l, _)| l.series.is_empty()).map(|(l, _)| l.number).collect();
+        let rising = labels.windows(2).filter(|pair| pair[0] <= pair[1]).count();
+        let monotone = labels.len() < 2 || rising * 10 >= (labels.len() - 1) * 6;
+        let leaders = body.iter().filter(|p| p.leaders).count() * 2 >= entries;
+        let linked = body.iter().filter(|p| p.target.is_some()).count() * 2 >= entries;
+        let dense = entries * 10 >= body.len() * 4;
+        let prose = body.iter().filter(|p| self.sheet.rows[p.at].prose && p.label.is_none() && p.target.is_none()).count();
+        let tabular = body.iter().filter(|p| self.sheet.rows[p.at].cells >= 4).count() * 5 > body.len().max(1);
+        let last = labels.iter().copied().max().unwrap_or(0);
+        let yes = match before {
+            Some(_) if tabular => false,
+            Some(before) => {
+                let goes_on = labels.first().is_some_and(|first| *first + 1 >= before) && labels.len() >= 2;
+                entries >= 2 && dense && monotone && (leaders || linked || goes_on)
+            }
+            None if titled.is_some() => {
+                let bare = body.len() >= 4 && prose * 10 <= body.len() && !tabular && entries == 0;
+                (entries >= 3 && monotone && entries * 10 >= body.len() * 2) || bare
+            }
+            None => entries >= 6 && dense && monotone && (leaders || linked) && !tabular && prose * 5 <= body.len(),
+        };
+        yes.then_some(last.max(before.unwrap_or(0)))
+    }
+
+    fn read(&self, first: usize, last: usize) -> Option<Contents> {
+        let rows = self.sheet.on(first).start..self.sheet.on(last).end;
+        let title = rows.clone().filter(|at| !self.sheet.rows[*at].running).take(14).find(|at| is_title(&self.sheet.rows[*at].key));
+        let start = title.map_or(rows.start, |at| at + 1);
+        let mut pieces: Vec<Piece<'_>> = (start..rows.end).filter_map(|at| self.piece(at)).collect();
+        self.drop_stray_labels(&mut pieces);
+        let end = pieces.iter().rposition(|p| p.label.is_some() || p.target.is_some()).map_or(pieces.len(), |at| at + 1);
+        pieces.truncate(end.max(if end == pieces.len() { end } else { 0 }));
+        let bounds = (title.unwrap_or(pieces.first()?.at), pieces.last()?.at);
+        let entries = self.join(pieces);
+        (entries.len() >= 2).then_some(Contents { title, entries, rows: bounds })
+    }
+
+    /// A number at the end of a title (`December 31`) is no label when it does not stand in the column of labels.
+    fn drop_stray_labels(&self, pieces: &mut [Piece<'a>]) {
+        let mut edges: Vec<f32> =
+            pieces.iter().filter(|p| p.label.is_some()).map(|p| self.sheet.rows[p.at].x1).collect();
+        edges.sort_by(f32::total_cmp);
+        let Some(edge) = edges.get(edges.len() / 2).copied() else { return };
+        for piece in pieces.iter_mut().filter(|p| p.label.is_some() && !p.leaders) {
+            if (self.sheet.rows[piece.at].x1 - edge).abs() > 30.0 {
+                piece.label = None;
+                piece.title = self.sheet.rows[piece.at].text;
+            }
+        }
+    }
+
+    /// Joins the rows of wrapped titles; leaves out column heads and lists of figures and tables.
+    fn join(&self, pieces: Vec<Piece<'_>>) -> Vec<Entry> {
+        let right = pieces.iter().map(|p| self.sheet.rows[p.at].x1).fold(0.0, f32::max);
+        let mut entries: Vec<Entry> = Vec::new();
+        let mut listing = false;
+        for piece in pieces {
+            let row = &self.sheet.rows[piece.at];
+            let key = titles::squash(piece.title);
+            if is_title(&key) || (COLUMN_WORDS.contains(&key.as_str()) && piece.target.is_none()) {
+                listing = false;
+                continue;
+            }
+            listing |= LIST_TITLES.contains(&key.as_str());
+            let figure = numbering::readings(piece.title).first().is_some_and(|n| n.class == Class::Figure);
+            if listing || figure || !key.chars().any(char::is_alphabetic) && !row.text.contains("Item") {
+                continue;
+            }
+            match entries.last_mut().filter(|last| self.joins(last, &piece, right)) {
+                Some(last) => {
+                    last.title = strip_page_word(&format!("{} {}", last.title, piece.title));
+                    last.target = last.target.or(piece.target);
+                    if let Some((label, printed)) = piece.label {
+                        (last.label, last.printed) = (Some(label), Some(printed.to_string()));
+                    }
+                    last.rows.1 = piece.at;
+                }
+                None => entries.push(entry(row, &piece)),
+            }
+        }
+        entries.retain(|entry| !entry.title.is_empty());
+        entries
+    }
+
+    fn joins(&self, last: &Entry, piece: &Piece<'_>, right: f32) -> bool {
+        let (above, row) = (&self.sheet.rows[last.rows.1], &self.sheet.rows[piece.at]);
+        let other_target = matches!((last.target, piece.target), (Some(a), Some(b)) if a != b);
+        let close = above.page == row.page && row.gap < 1.0;
+        if !close || other_target || last.title.len() > 300 {
+            return false;
+        }
+        let lower = piece.title.starts_with(char::is_lowercase);
+        if last.label.is_some() {
+            return piece.label.is_none() && lower;
+        }
+        let numbers = numbering::readings(piece.title);
+        let numbered = numbers.first().is_some() || super::grammar::head(piece.title).is_some();
+        let bare = super::grammar::head(&last.title).is_some_and(|head| head.rest.is_empty())
+            || numbering::readings(&last.title).first().is_some_and(|n| n.rest.is_empty());
+        let wide = above.x1 > 0.62 * right && row.x0 >= above.x0 - 2.0;
+        !numbered && (lower || wide || (bare && (above.centered == row.centered)))
+    }
+}
+
+fn entry(row: &Row<'_>, piece: &Piece<'_>) -> Entry {
+    Entry {
+        title: strip_page_word(piece.title),
+        label: piece.label.as_ref().map(|(label, _)| label.clone()),
+        printed: piece.label.as_ref().map(|(_, printed)| (*printed).to_string()),
+        target: piece.target,
+        indent: row.x0,
+        bold: row.bold,
+        centered: row.centered,
+        rows: (piece.at, piece.at),
+    }
+}
+
+/// Takes the column word `Page` off the end of a title.
+fn strip_page_word(title: &str) -> String {
+    let title = titles::tidy(title);
+    match title.strip_suffix(" Page").or_else(|| title.strip_suffix(" PAGE")) {
+        Some(front) if front.len() > 3 => front.to_string(),
+        _ => title,
+    }
+}
+
+/// Splits a row into title and page label; says whether leaders stood between. One pass from the right, so that 400,000
+/// dots cost no more than reading them.
+fn split_label(text: &str) -> (&str, Option<(Label, &str)>, bool) {
+    let end = text.trim_end();
+    let start = end.rfind(|c: char| c.is_whitespace() || matches!(c, '.' | '…' | '·' | '_' | '\u{f0b7}')).map_or(0, |at| {
+        at + end[at..].chars().next().map_or(1, char::len_utf8)
+    });
+    let token = &end[start..];
+    // A range of pages: its first number. `F-12` is no range.
+    let first = token.split(['–', '—', ',']).next().unwrap_or(token);
+    let first = match first.split_once('-') {
+        Some((low, high)) if low.bytes().all(|b| b.is_ascii_digit()) && high.bytes().all(|b| b.is_ascii_digit()) => low,
+        _ => first,
+    };
+    let front = end[..start].trim_end();
+    let title = front.trim_end_matches(|c: char| c.is_whitespace() || matches!(c, '.' | '…' | '·' | '_' | '\u{f0b7}'));
+    let filler = &front[title.len()..];
+    let leaders = filler.chars().filter(|c| !c.is_whitespace()).take(4).count() >= 3 || filler.contains('…');
+    let label = Label::parse(first).map(|label| (label, first));
+    let lettered = title.chars().filter(|c| c.is_alphabetic()).take(2).count() == 2;
+    match label {
+        Some(label) if lettered => (if leaders { title } else { front }, Some(label), leaders),
+        _ if token.is_empty() || leaders => (title, None, leaders),
+        _ => (text, None, false),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{Doc, line};
+    use super::*;
+
+    #[test]
+    fn labels_are_taken_off_rows() {
+        for (text, title, label) in [
+            ("Overview ........ 12", "Overview", Some("12")),
+            ("Overview........12", "Overview", Some("12")),
+            ("Item 1. Business 4", "Item 1. Business", Some("4")),
+            ("Index to statements F-1", "Index to statements", Some("F-1")),
+            ("Preface . . . . . xii", "Preface", Some("xii")),
+            ("Risk Factors 12-15", "Risk Factors", Some("12")),
+            ("Item 6. [Reserved]", "Item 6. [Reserved]", None),
+        ] {
+            let (found, printed, _) = split_label(text);
+            assert_eq!((found, printed.map(|(_, printed)| printed)), (title, label), "{text}");
+        }
+    }
+
+    #[test]
+    fn four_hundred_thousand_dots_are_read_once() {
+        let text = format!("Title {} 7", ".".repeat(400_000));
+        assert_eq!(split_label(&text).0, "Title");
+    }
+
+    fn titles_of(doc: &Doc) -> Vec<(String, Option<u32>)> {
+        let source = doc.source();
+        let sheet = Sheet::new(doc.pages(&source));
+        let contents = find(&sheet, 0..sheet.pages(), 20, &vec![None; sheet.rows.len()]);
+        let entries = contents.map(|contents| contents.entries).unwrap_or_default();
+        entries.into_iter().map(|entry| (entry.title, entry.label.map(|label| label.number))).collect()
+    }
+
+    #[test]
+    fn wrapped_titles_are_joined_and_lists_of_figures_left_out() {
+        let mut doc = Doc::new(30);
+        doc.add(0, line("Contents").size(16.0).bold());
+        doc.add(0, line("1 Overview of a company that makes goods and has a title which goes on and on ... 3"));
+        doc.add(0, line("2 Changes in and disagreements with accountants on accounting and on financial"));
+        doc.add(0, line("disclosure ............................................................ 9").indent(12.0));
+        doc.add(0, line("3 Results ................................................................. 12"));
+        doc.add(0, line("List of Figures").bold());
+        doc.add(0, line("Figure 1 Sales ............................................................ 13"));
+        let titles = titles_of(&doc);
+        assert_eq!(titles.len(), 3);
+        assert!(titles[1].0.ends_with("financial disclosure"));
+        assert_eq!(titles.iter().map(|t| t.1).collect::<Vec<_>>(), [Some(3), Some(9), Some(12)]);
+    }
+
+    #[test]
+    fn a_page_of_figures_is_no_contents() {
+        let mut doc = Doc::new(10);
+        doc.add(0, line("Balance sheet").size(16.0).bold());
+        for amount in ["10", "7", "30", "2", "8", "1", "12", "4"] {
+            doc.add(0, line("Cash and other things").cells(&[amount]));
+        }
+        assert!(titles_of(&doc).is_empty());
+    }
+}

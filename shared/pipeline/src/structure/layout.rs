@@ -1,0 +1,257 @@
+//! Headings by their look: size, weight, capitals, slant, numbers, space; prose, tables and running heads left out.
+
+use std::collections::BTreeMap;
+
+use super::lines::{Row, Sheet};
+use super::numbering::{self, Class};
+use super::titles;
+
+/// What headings of one kind have in common, ordered from the highest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Style {
+    /// Half points below the largest possible size, so that larger sorts first.
+    size: i32,
+    plain: bool,
+    small: bool,
+    left: bool,
+    italic: bool,
+    numbered: Option<Class>,
+}
+
+/// A heading seen on the page.
+#[derive(Debug, Clone)]
+pub(super) struct Heading {
+    /// First and last row.
+    pub(super) rows: (usize, usize),
+    pub(super) title: String,
+    pub(super) style: Style,
+}
+
+/// Share of the lines of a style inside tables above which the style is no heading's.
+const TABLE_SHARE: f32 = 0.4;
+/// Unnumbered headings of one style per page above which it marks labels; short documents may have [`FEW`].
+const DENSITY: f32 = 0.3;
+const FEW: usize = 24;
+
+/// All headings outside `excluded` rows, styles that are not headings' dropped.
+pub(super) fn headings(sheet: &Sheet<'_>, excluded: &[bool]) -> Vec<Heading> {
+    let mut found: Vec<Heading> = Vec::new();
+    let mut at = 0;
+    while at < sheet.rows.len() {
+        if excluded[at] || !is_candidate(sheet, at) {
+            at += 1;
+            continue;
+        }
+        let last = wrapped_to(sheet, excluded, at);
+        let text: Vec<&str> = sheet.rows[at..=last].iter().map(|row| row.text).collect();
+        found.push(Heading { rows: (at, last), title: titles::tidy(&text.join(" ")), style: style(&sheet.rows[at]) });
+        at = last + 1;
+    }
+    drop_repeated(&mut found);
+    drop_styles(sheet, &mut found);
+    found
+}
+
+/// The look of a row as a style.
+pub(super) fn style(row: &Row<'_>) -> Style {
+    let numbered = numbering::readings(row.text).first().map(|number| number.class);
+    Style {
+        size: 2_000 - (row.size.clamp(0.0, 900.0) * 2.0).round() as i32,
+        plain: !row.bold,
+        small: !row.caps,
+        left: !row.centered,
+        italic: row.italic,
+        numbered,
+    }
+}
+
+fn is_candidate(sheet: &Sheet<'_>, at: usize) -> bool {
+    let row = &sheet.rows[at];
+    if is_statement_title(sheet, at) {
+        return true;
+    }
+    let letters = row.text.chars().take(300).filter(|c| c.is_alphabetic()).count();
+    let cjk = row.text.chars().next().is_some_and(titles::is_cjk);
+    let unfit = row.running || row.prose || row.table || row.cells >= 3 || row.figures;
+    if unfit || (letters < 3 && !(cjk && letters >= 2)) || row.words > 22 || row.words == 0 {
+        return false;
+    }
+    let number = numbering::readings(row.text).first().copied();
+    let first = row.text.chars().next().unwrap_or(' ');
+    let starts = first.is_uppercase() || cjk || number.is_some() || matches!(first, '“' | '"' | '‘');
+    if !starts || ends_open(row) || is_dull(row) || inside_paragraph(sheet, at) {
+        return false;
+    }
+    let large = row.size > sheet.body + 0.8;
+    let bold = row.bold && !sheet.body_bold && row.size > sheet.body - 1.3;
+    let caps = row.caps && row.size > sheet.body - 1.3 && row.gap > 0.3 && letters >= 5;
+    let italic = row.italic && row.words <= 14 && row.gap > 0.35 && row.size > sheet.body - 1.3;
+    large || bold || caps || italic || is_plain_numbered(sheet, at, number)
+}
+
+/// A short numbered line in title case with space around it, set like the text.
+fn is_plain_numbered(sheet: &Sheet<'_>, at: usize, number: Option<numbering::Number<'_>>) -> bool {
+    let row = &sheet.rows[at];
+    let Some(number) = number.filter(|number| !number.rest.is_empty()) else { return false };
+    let next_gap = sheet.next_on_page(at).map_or(9.0, |next| next.gap);
+    let worded = matches!(number.class, Class::Chapter | Class::Article | Class::Appendix | Class::CjkChapter | Class::CjkSection);
+    let size_fits = row.size > sheet.body - 0.8;
+    let first = number.rest.chars().next().unwrap_or(' ');
+    let titled = first.is_uppercase() || titles::is_cjk(first);
+    let closed = row.text.ends_with(['.', ';', ':', ',']);
+    size_fits && titled && !closed && row.words <= 14 && row.gap > 0.45 && (worded || next_gap > 0.45) && is_title_case(number.rest)
+}
+
+/// Most words of four letters and more start with a capital.
+fn is_title_case(text: &str) -> bool {
+    let long = text.split_whitespace().filter(|word| word.chars().count() >= 4);
+    let (mut all, mut capital) = (0, 0);
+    for word in long.take(30) {
+        all += 1;
+        let first = word.chars().next().unwrap_or(' ');
+        capital += usize::from(first.is_uppercase() || titles::is_cjk(first));
+    }
+    capital * 10 >= all * 6
+}
+
+/// `Condensed Consolidated Balance Sheets` over its table: small, and under the company's name.
+fn is_statement_title(sheet: &Sheet<'_>, at: usize) -> bool {
+    let row = &sheet.rows[at];
+    let words = ["consolidatedstatement", "consolidatedbalancesheet", "condensedconsolidated", "statementsofcashflow", "balancesheet"];
+    let named = words.iter().any(|word| row.key.starts_with(word) || row.key.get(..24).is_some_and(|front| front.contains(word)));
+    let fit = named && row.words <= 14 && !row.running && !row.prose && !row.figures && !row.text.ends_with('.');
+    let placed = row.caps || row.bold || row.centered;
+    let top = sheet.on(row.page as usize).start + 8 > at;
+    fit && placed && top && sheet.next_on_page(at).is_some_and(|next| !next.text.starts_with(char::is_lowercase))
+}
+
+fn ends_open(row: &Row<'_>) -> bool {
+    let text = row.text;
+    let hanging = [" of", " and", " the", " to", " for", " in", " a", " by", " with", " or"];
+    text.ends_with([',', ';', '-']) || (text.ends_with('.') && row.words > 9) || (text.ends_with(':') && row.words > 9)
+        || (row.words > 4 && hanging.iter().any(|end| text.ends_with(end)) && !row.caps && !row.centered)
+}
+
+/// Units, dates, continuations, rules of dashes: lines that look like headings and are none.
+fn is_dull(row: &Row<'_>) -> bool {
+    let key = row.key.as_str();
+    let text = row.text;
+    let bracketed = text.starts_with('(') && numbering::readings(text).is_empty();
+    let continued = key.ends_with("continued") || key.ends_with("contd");
+    let units = key.starts_with("inmillions") || key.starts_with("inthousands") || key.starts_with("dollarsin");
+    let period = ["yearended", "yearsended", "threemonths", "sixmonths", "ninemonths", "asof", "fortheyear", "fiscalyear", "quarterended"];
+    let dated = period.iter().any(|front| key.starts_with(front)) && key.chars().any(|c| c.is_ascii_digit() || key.len() < 16);
+    let months = ["january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november", "december"];
+    let date = months.iter().any(|month| key.strip_prefix(month).is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit())));
+    bracketed || continued || units || dated || date || super::contents::is_title(key) || text.contains("....") || text.contains("____")
+}
+
+/// Whether the line above is a wide, unfinished line of the same look, right above it.
+fn inside_paragraph(sheet: &Sheet<'_>, at: usize) -> bool {
+    let row = &sheet.rows[at];
+    let Some(above) = at.checked_sub(1).map(|above| &sheet.rows[above]).filter(|above| above.page == row.page) else {
+        return false;
+    };
+    let unfinished = !above.text.ends_with(['.', ':', '?', '!', ';', '”', ')']);
+    unfinished && above.words >= 8 && row.gap < 0.5 && above.size <= sheet.body + 0.8
+        && (above.size - row.size).abs() < 0.6 && above.bold == row.bold && above.x1 - above.x0 > 200.0
+}
+
+/// The last row of a heading that wraps: rows of one look close together. Two-line titles of one look are one node.
+fn wrapped_to(sheet: &Sheet<'_>, excluded: &[bool], first: usize) -> usize {
+    let mut last = first;
+    while last + 1 < sheet.rows.len() && last < first + 4 {
+        let (row, next) = (&sheet.rows[last], &sheet.rows[last + 1]);
+        let statement = is_statement_title(sheet, last) || is_statement_title(sheet, last + 1);
+        let close = next.page == row.page && next.gap < 0.75 && Sheet::same_look(row, next) && row.caps == next.caps;
+        let numbered = !numbering::readings(next.text).is_empty();
+        if excluded[last + 1] || !close || numbered || statement || next.running || next.table || next.words > 22 || next.words == 0 {
+            break;
+        }
+        let centered = row.centered && next.centered;
+        let full = row.x1 > next.x1 - 5.0 && (row.x1 - row.x0) > 250.0;
+        let lower = next.text.starts_with(char::is_lowercase);
+        let finished = row.text.ends_with(['.', ':', '?', '!']);
+        if finished || is_dull(next) || !(centered || full || lower) {
+            break;
+        }
+        last += 1;
+    }
+    last
+}
+
+/// A text that stands as heading on many pages is a running one.
+fn drop_repeated(found: &mut Vec<Heading>) {
+    let mut count: BTreeMap<String, usize> = BTreeMap::new();
+    for heading in found.iter() {
+        *count.entry(titles::squash(&heading.title)).or_default() += 1;
+    }
+    found.retain(|heading| count.get(&titles::squash(&heading.title)).is_none_or(|count| *count < 6));
+}
+
+/// Drops styles that live in tables, and unnumbered ones that are everywhere.
+fn drop_styles(sheet: &Sheet<'_>, found: &mut Vec<Heading>) {
+    let mut styles: BTreeMap<Style, usize> = BTreeMap::new();
+    for heading in found.iter() {
+        *styles.entry(heading.style).or_default() += 1;
+    }
+    let mut in_tables: BTreeMap<Style, usize> = BTreeMap::new();
+    for row in sheet.rows.iter().filter(|row| row.table && !row.running && row.words <= 22) {
+        let style = style(row);
+        if styles.contains_key(&style) {
+            *in_tables.entry(style).or_default() += 1;
+        }
+    }
+    let limit = FEW.max((DENSITY * sheet.pages() as f32) as usize);
+    let statement = |heading: &Heading| is_statement_title(sheet, heading.rows.0);
+    found.retain(|heading| {
+        let count = styles.get(&heading.style).copied().unwrap_or(0);
+        let tabled = in_tables.get(&heading.style).copied().unwrap_or(0);
+        let share = tabled as f32 / (tabled + count).max(1) as f32;
+        let numbered = heading.style.numbered.is_some();
+        numbered || statement(heading) || (share <= TABLE_SHARE && count <= limit)
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{Doc, line};
+    use super::*;
+
+    fn titles_of(doc: &Doc) -> Vec<String> {
+        let source = doc.source();
+        let sheet = Sheet::new(doc.pages(&source));
+        headings(&sheet, &vec![false; sheet.rows.len()]).into_iter().map(|heading| heading.title).collect()
+    }
+
+    #[test]
+    fn headings_are_told_from_prose_tables_and_units() {
+        let mut doc = Doc::new(2);
+        doc.section(0, "Overview");
+        doc.add(0, line("(in millions)").bold());
+        doc.add(0, line("Revenue").bold().cells(&["1,000", "900"]));
+        doc.add(0, line("Cost").bold().cells(&["500", "400"]));
+        doc.prose(0, 10.0, 4);
+        doc.section(1, "Liquidity");
+        doc.add(1, line("A bold sentence that goes on for quite a while and that ends in a full stop.").bold());
+        assert_eq!(titles_of(&doc), ["Overview", "Liquidity"]);
+    }
+
+    #[test]
+    fn plain_numbered_lines_count_when_there_is_space_around_them() {
+        let mut doc = Doc::new(1);
+        doc.prose(0, 10.0, 4);
+        doc.add(0, line("2.1 Scope of the Rule"));
+        doc.prose(0, 10.0, 4);
+        assert_eq!(titles_of(&doc), ["2.1 Scope of the Rule"]);
+    }
+
+    #[test]
+    fn a_title_of_two_lines_is_one_heading() {
+        let mut doc = Doc::new(1);
+        doc.add(0, line("COMPANY REPORTS FOURTH QUARTER").size(14.0).bold().at(180.0, 100.0));
+        doc.add(0, line("AND FULL YEAR RESULTS").size(14.0).bold().at(214.0, 116.0));
+        doc.prose(0, 10.0, 4);
+        assert_eq!(titles_of(&doc), ["COMPANY REPORTS FOURTH QUARTER AND FULL YEAR RESULTS"]);
+    }
+}

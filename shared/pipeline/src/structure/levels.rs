@@ -1,0 +1,95 @@
+//! Levels: one stack over all heads in reading order, by rank, with numbering sequences for those known by look only.
+
+use super::numbering::{self, Class};
+use super::skeleton::{Head, LAYOUT};
+
+/// A section that is open while the heads behind it are placed.
+struct Open {
+    rank: u32,
+    leaf: bool,
+    /// Readings of its number: class, stem, value.
+    numbers: Vec<(Class, u32, u32)>,
+}
+
+/// The level (1 is the highest) of each head; heads are in reading order.
+///
+/// A head lies in the nearest one before it with a smaller rank. A heading known by its look that continues an open
+/// sequence (2 after 1, same class) takes that sequence's rank; one that starts a sequence under another numbered heading
+/// of lower or equal look opens a child.
+pub(super) fn of(heads: &[Head]) -> Vec<u16> {
+    let mut stack: Vec<Open> = Vec::new();
+    let mut levels = Vec::with_capacity(heads.len());
+    for head in heads {
+        let numbers = readings(&head.title);
+        let rank = if head.rank >= LAYOUT { rank_by_number(&stack, head.rank, &numbers) } else { head.rank };
+        while stack.last().is_some_and(|top| top.rank >= rank || top.leaf) {
+            stack.pop();
+        }
+        levels.push(u16::try_from(stack.len() + 1).unwrap_or(u16::MAX));
+        stack.push(Open { rank, leaf: head.leaf, numbers });
+    }
+    levels
+}
+
+fn readings(title: &str) -> Vec<(Class, u32, u32)> {
+    numbering::readings(title).iter().map(|number| (number.class, number.stem, number.value)).collect()
+}
+
+fn rank_by_number(stack: &[Open], own: u32, numbers: &[(Class, u32, u32)]) -> u32 {
+    if numbers.is_empty() {
+        return own;
+    }
+    let follows = |open: &&Open| {
+        open.numbers.iter().any(|a| numbers.iter().any(|b| a.0 == b.0 && a.1 == b.1 && a.2 + 1 == b.2))
+    };
+    if let Some(sibling) = stack.iter().rev().find(follows) {
+        return sibling.rank;
+    }
+    // 1.1 belongs under 1 whatever either looks like.
+    let parent = |open: &&Open| {
+        open.numbers.iter().any(|a| numbers.iter().any(|b| matches!((a.0, b.0), (Class::Decimal(x), Class::Decimal(y)) if x < y)))
+    };
+    if let Some(above) = stack.iter().rev().find(parent).filter(|_| matches!(numbers[0].0, Class::Decimal(2..))) {
+        return own.max(above.rank + 1);
+    }
+    let starts = numbers.iter().any(|number| number.2 == 1);
+    match stack.iter().rev().find(|open| !open.numbers.is_empty()).filter(|_| starts) {
+        Some(above) if above.rank >= own && above.numbers.iter().all(|a| numbers.iter().all(|b| a.0 != b.0)) => above.rank + 1,
+        _ => own,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use stemma_document::Witness;
+
+    use super::*;
+
+    fn levels(heads: &[(&str, u32)]) -> Vec<u16> {
+        let head = |(title, rank): &(&str, u32)| Head {
+            rows: (0, 0),
+            title: (*title).to_string(),
+            number: None,
+            printed: None,
+            target: None,
+            witness: Witness::Layout,
+            unconfirmed: false,
+            rank: *rank,
+            leaf: false,
+        };
+        of(&heads.iter().map(head).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn ranks_nest_without_skipping() {
+        assert_eq!(levels(&[("a", 100), ("b", 300), ("c", 200), ("d", 100)]), [1, 2, 2, 1]);
+    }
+
+    #[test]
+    fn sequences_go_on_at_their_level() {
+        let l = LAYOUT;
+        // All of one look: the numbers alone make the tree.
+        assert_eq!(levels(&[("I. A", l), ("A. B", l), ("1. C", l), ("2. D", l), ("B. E", l), ("II. F", l)]), [1, 2, 3, 3, 2, 1]);
+        assert_eq!(levels(&[("1 A", l), ("1.1 B", l), ("1.2 C", l), ("2 D", l)]), [1, 2, 2, 1]);
+    }
+}

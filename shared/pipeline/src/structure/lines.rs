@@ -1,0 +1,331 @@
+//! What every line looks like: size against the body text, weight, cells, running heads, prose, table rows.
+
+use std::collections::BTreeMap;
+
+use stemma_document::{Line, Page};
+
+use super::titles;
+
+/// Bytes of a line that structure looks at.
+const LOOKED_AT_BYTES: usize = 600;
+/// Lines of a page that structure looks at; a page of prose has about 60.
+const LINES_PER_PAGE: usize = 1_500;
+/// Words above which a line is prose and no title.
+const TITLE_WORDS: usize = 22;
+
+/// One line with its features. Lengths in points.
+#[derive(Debug, Clone)]
+pub(super) struct Row<'a> {
+    /// Page, counted from 0.
+    pub(super) page: u32,
+    /// Index of the line on its page.
+    pub(super) line: u32,
+    pub(super) text: &'a str,
+    /// The text squashed (see [`titles::squash`]).
+    pub(super) key: String,
+    pub(super) x0: f32,
+    pub(super) x1: f32,
+    pub(super) y0: f32,
+    pub(super) y1: f32,
+    /// Font size; where a font reports none, derived from the line's height.
+    pub(super) size: f32,
+    pub(super) bold: bool,
+    pub(super) italic: bool,
+    /// Capitals only.
+    pub(super) caps: bool,
+    pub(super) centered: bool,
+    pub(super) words: u16,
+    /// Stretches of words apart from each other.
+    pub(super) cells: u16,
+    /// A cell behind the first holds a figure.
+    pub(super) figures: bool,
+    /// Distance to the line above on the page, in font sizes; large at the top of a page or column.
+    pub(super) gap: f32,
+    /// Running head or foot, or page number.
+    pub(super) running: bool,
+    /// A line of a paragraph.
+    pub(super) prose: bool,
+    /// Inside a table.
+    pub(super) table: bool,
+}
+
+/// All lines of a document and what is common to them.
+#[derive(Debug)]
+pub(super) struct Sheet<'a> {
+    pub(super) rows: Vec<Row<'a>>,
+    /// For each page, the index of its first row; one more entry at the end.
+    starts: Vec<usize>,
+    /// Size of the body text.
+    pub(super) body: f32,
+    /// Whether the body text is bold.
+    pub(super) body_bold: bool,
+}
+
+impl<'a> Sheet<'a> {
+    pub(super) fn new(pages: &'a [Page]) -> Self {
+        let mut rows = Vec::new();
+        let mut starts = Vec::with_capacity(pages.len() + 1);
+        for (index, page) in pages.iter().enumerate() {
+            starts.push(rows.len());
+            read_page(&mut rows, index, page);
+        }
+        starts.push(rows.len());
+        let mut sheet = Self { rows, starts, body: 10.0, body_bold: false };
+        sheet.find_body(pages);
+        sheet.mark_running(pages);
+        sheet.mark_tables();
+        sheet.mark_prose(pages);
+        sheet
+    }
+
+    pub(super) fn pages(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    /// Indices of the rows on `page` (from 0); empty past the end.
+    pub(super) fn on(&self, page: usize) -> std::ops::Range<usize> {
+        match (self.starts.get(page), self.starts.get(page + 1)) {
+            (Some(start), Some(end)) => *start..*end,
+            _ => self.rows.len()..self.rows.len(),
+        }
+    }
+
+    /// Whether nothing but running heads stands above the row on its page.
+    pub(super) fn starts_page(&self, row: usize) -> bool {
+        let page = self.rows[row].page as usize;
+        (self.on(page).start..row).all(|above| self.rows[above].running || self.rows[above].key.is_empty())
+    }
+
+    /// The row behind `row` on the same page.
+    pub(super) fn next_on_page(&self, row: usize) -> Option<&Row<'a>> {
+        self.rows.get(row + 1).filter(|next| next.page == self.rows[row].page)
+    }
+
+    /// Whether two rows look the same.
+    pub(super) fn same_look(a: &Row<'_>, b: &Row<'_>) -> bool {
+        (a.size - b.size).abs() < 0.6 && a.bold == b.bold && a.italic == b.italic
+    }
+
+    /// The size most letters of prose have. From all text, tables would win and prose look large.
+    fn find_body(&mut self, pages: &[Page]) {
+        let mut sizes: BTreeMap<(i32, bool), usize> = BTreeMap::new();
+        let mut fallback = sizes.clone();
+        for row in &self.rows {
+            let style = ((row.size * 2.0).round() as i32, row.bold);
+            let width = pages.get(row.page as usize).map_or(0.0, |page| page.width.points());
+            *fallback.entry(style).or_default() += row.text.len();
+            if row.cells == 1 && row.words >= 7 && row.x1 - row.x0 > 0.33 * width {
+                *sizes.entry(style).or_default() += row.text.len();
+            }
+        }
+        let styles = if sizes.is_empty() { fallback } else { sizes };
+        if let Some(((size, bold), _)) = styles.into_iter().max_by_key(|(style, letters)| (*letters, *style)) {
+            (self.body, self.body_bold) = (size as f32 / 2.0, bold);
+        }
+    }
+
+    /// Running heads: the same words (numbers removed) at the same height on more than a fifth of the pages, or on five
+    /// pages close to each other; and page numbers at the edges.
+    fn mark_running(&mut self, pages: &[Page]) {
+        let mut seen: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+        for index in 0..self.pages() {
+            let height = pages[index].height.points().max(1.0);
+            for at in self.edges(index, height) {
+                let row = &self.rows[at];
+                if super::labels::is_page_number(row.text) {
+                    self.rows[at].running = true;
+                } else if row.words <= 25 {
+                    seen.entry(wordless_key(row.text)).or_default().push(at);
+                }
+            }
+        }
+        for rows in seen.into_values().filter(|rows| rows.len() >= 3) {
+            for at in self.recurring(rows) {
+                self.rows[at].running = true;
+            }
+        }
+    }
+
+    /// Rows in the top and bottom seventh of the page.
+    fn edges(&self, page: usize, height: f32) -> Vec<usize> {
+        let edge = |row: &Row<'_>| row.y1 < 0.14 * height || row.y0 > 0.86 * height;
+        self.on(page).filter(|at| edge(&self.rows[*at])).collect()
+    }
+
+    /// Those of `rows` (one text, in page order) that recur at one height often enough.
+    fn recurring(&self, mut rows: Vec<usize>) -> Vec<usize> {
+        let mut found = Vec::new();
+        rows.sort_by(|a, b| self.rows[*a].y0.total_cmp(&self.rows[*b].y0));
+        let groups: Vec<Vec<usize>> =
+            rows.chunk_by(|a, b| self.rows[*b].y0 - self.rows[*a].y0 < 3.0).map(<[usize]>::to_vec).collect();
+        for mut group in groups {
+            group.sort_unstable();
+            let page = |at: usize| self.rows[at].page;
+            let mut count = group.clone();
+            count.dedup_by_key(|at| page(*at));
+            let often = count.len() >= 3 && count.len() * 5 > self.pages();
+            let stretches = group.chunk_by(|a, b| page(*b) - page(*a) <= 2);
+            found.extend(stretches.filter(|stretch| often || stretch.len() >= 5).flatten());
+        }
+        found
+    }
+
+    /// A row belongs to a table when it has figures beside its first cell or many cells, or when such rows stand right
+    /// above and below it.
+    fn mark_tables(&mut self) {
+        let tabular = |row: &Row<'_>| row.cells >= 2 && row.figures || row.cells >= 4;
+        for page in 0..self.pages() {
+            let range = self.on(page);
+            let own: Vec<bool> = self.rows[range.clone()].iter().map(tabular).collect();
+            for (offset, row) in self.rows[range].iter_mut().enumerate() {
+                let beside = |at: Option<usize>| at.and_then(|at| own.get(at)).copied().unwrap_or(false);
+                let between = beside(offset.checked_sub(1)) && beside(Some(offset + 1)) && row.gap < 1.2;
+                row.table = own[offset] || between;
+            }
+        }
+    }
+
+    /// Lines of paragraphs: long, or ended by a full stop, or the middle of a run of lines of one look.
+    fn mark_prose(&mut self, pages: &[Page]) {
+        for at in 0..self.rows.len() {
+            let row = &self.rows[at];
+            let width = pages[row.page as usize].width.points();
+            let next = self.next_on_page(at);
+            let before = at.checked_sub(1).map(|above| &self.rows[above]).filter(|above| above.page == row.page);
+            let flows_on = next.is_some_and(|next| {
+                next.text.starts_with(char::is_lowercase)
+                    && Self::same_look(row, next)
+                    && next.gap < 0.9
+                    && row.words as usize > 6
+            });
+            let flows_in = before.is_some_and(|above| {
+                Self::same_look(row, above)
+                    && row.gap < 0.6
+                    && above.x1 - above.x0 > 0.6 * width.min(above.x1 + 40.0)
+                    && above.words >= 8
+                    && !above.text.ends_with(['.', ':', '?', '!', ';'])
+                    && !above.table
+            });
+            let long = row.words as usize > TITLE_WORDS || (row.words > 12 && row.text.ends_with('.'));
+            self.rows[at].prose = long || (flows_on && !row.caps) || (flows_in && !row.caps);
+        }
+    }
+}
+
+fn read_page<'a>(rows: &mut Vec<Row<'a>>, index: usize, page: &'a Page) {
+    let width = page.width.points();
+    let mut above: Option<(f32, f32)> = None;
+    for (line, text) in page.lines.iter().take(LINES_PER_PAGE).enumerate() {
+        let mut row = read_line(index, line, text);
+        let (left, right) = (row.x0, width - row.x1);
+        row.centered = left > 0.15 * width && (left - right).abs() < 0.06 * width;
+        row.gap = match above {
+            Some((y0, y1)) if row.y0 >= y0 - 1.0 => ((row.y0 - y1) / row.size.max(4.0)).clamp(-1.0, 9.0),
+            _ => 9.0,
+        };
+        above = Some((row.y0, row.y1));
+        rows.push(row);
+    }
+}
+
+fn read_line(page: usize, line: usize, source: &Line) -> Row<'_> {
+    let text = titles::cut(source.text.trim(), LOOKED_AT_BYTES);
+    let style = source.style();
+    let rect = source.rect;
+    // Small capitals: the largest size in the line is the size of its letters.
+    let largest = source.runs.iter().map(|run| run.size.points()).fold(0.0, f32::max);
+    let size = if largest < 2.0 { (rect.height() * 0.85).clamp(4.0, 40.0) } else { largest };
+    let (cells, figures) = cells(source, size);
+    let letters = text.chars().take(200).filter(|c| c.is_alphabetic());
+    let (upper, lower) = letters.fold((0, 0), |(upper, lower), c| {
+        (upper + usize::from(c.is_uppercase()), lower + usize::from(c.is_lowercase()))
+    });
+    Row {
+        page: u32::try_from(page).unwrap_or(u32::MAX),
+        line: u32::try_from(line).unwrap_or(u32::MAX),
+        text,
+        key: titles::squash(text),
+        x0: rect.x0.points(),
+        x1: rect.x1.points(),
+        y0: rect.y0.points(),
+        y1: rect.y1.points(),
+        size,
+        bold: style.bold,
+        italic: style.italic,
+        caps: upper >= 4 && lower * 8 <= upper,
+        centered: false,
+        words: u16::try_from(titles::word_count(text)).unwrap_or(u16::MAX),
+        cells,
+        figures,
+        gap: 9.0,
+        running: false,
+        prose: false,
+        table: false,
+    }
+}
+
+/// How many cells a line has, and whether one behind the first holds a figure.
+fn cells(line: &Line, size: f32) -> (u16, bool) {
+    let (mut count, mut figures) = (1u16, false);
+    for pair in line.words.windows(2).take(200) {
+        let apart = pair[1].x0.points() - pair[0].x1.points() > (1.6 * size).max(9.0);
+        count = count.saturating_add(u16::from(apart));
+        let word = line.text.get(pair[1].start as usize..pair[1].end as usize).unwrap_or("");
+        figures |= count > 1 && is_figure(word);
+    }
+    (count, figures)
+}
+
+/// `1,234`, `(5.6)%`, `$`, `—`.
+fn is_figure(word: &str) -> bool {
+    let digits = word.bytes().filter(u8::is_ascii_digit).count();
+    let other = word.chars().filter(|c| c.is_alphabetic()).count();
+    (digits > 0 && other == 0) || matches!(word, "$" | "—" | "–" | "%" | "€" | "£" | "¥")
+}
+
+/// The words of a head without numbers, numerals and the words PART and ITEM.
+fn wordless_key(text: &str) -> String {
+    let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| {
+        let numbered = word.chars().any(|c| c.is_ascii_digit()) || super::numbering::roman(word).is_some();
+        !word.is_empty() && !numbered && !word.eq_ignore_ascii_case("part") && !word.eq_ignore_ascii_case("item")
+    });
+    words.take(12).map(str::to_lowercase).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{Doc, line};
+    use super::*;
+
+    #[test]
+    fn the_body_is_the_prose_not_the_tables() {
+        let mut doc = Doc::new(3);
+        for page in 0..3 {
+            doc.prose(page, 10.0, 6);
+            for _ in 0..40 {
+                doc.add(page, line("Revenue").size(7.0).cells(&["1,000", "2,000", "3,000"]));
+            }
+        }
+        let source = doc.source();
+        let sheet = Sheet::new(doc.pages(&source));
+        assert_eq!(sheet.body, 10.0);
+        assert!(sheet.rows.iter().filter(|row| row.text.starts_with("Revenue")).all(|row| row.table));
+    }
+
+    #[test]
+    fn heads_that_recur_run_whatever_their_numbers() {
+        let mut doc = Doc::new(8);
+        for page in 0..8 {
+            doc.add(page, line(&format!("PART I Item {page}")).at(72.0, 20.0));
+            doc.add(page, line("Overview").bold());
+            doc.prose(page, 10.0, 20);
+            doc.add(page, line(&format!("{}", page + 3)).at(300.0, 760.0));
+        }
+        let source = doc.source();
+        let sheet = Sheet::new(doc.pages(&source));
+        let running = |text: &str| sheet.rows.iter().filter(|r| r.text.starts_with(text)).all(|r| r.running);
+        assert!(running("PART I") && running("3") && !running("Overview"));
+        let overview = sheet.rows.iter().position(|row| row.text == "Overview").unwrap();
+        assert!(sheet.starts_page(overview));
+    }
+}

@@ -1,0 +1,321 @@
+//! Numbers in front of titles: `1.2`, `IV.`, `(a)`, `NOTE 3`, `第二章`, `一、`.
+
+/// A kind of numbering. Numbers of one class follow each other; those of another class do not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Class {
+    Part,
+    Item,
+    Chapter,
+    Article,
+    Section,
+    Exhibit,
+    Schedule,
+    Appendix,
+    Note,
+    Figure,
+    Decimal(u8),
+    UpperRoman,
+    UpperAlpha,
+    LowerRoman,
+    LowerAlpha,
+    ParenDigit,
+    ParenAlpha,
+    ParenRoman,
+    CjkChapter,
+    CjkSection,
+    CjkList,
+    CjkParen,
+}
+
+/// A number read off the front of a title.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Number<'a> {
+    pub(super) class: Class,
+    /// The last component.
+    pub(super) value: u32,
+    /// All components but the last, folded to one number: equal for siblings.
+    pub(super) stem: u32,
+    /// As written, without the word before it and punctuation after it.
+    pub(super) text: &'a str,
+    /// What follows it.
+    pub(super) rest: &'a str,
+}
+
+const WORDS: [(&str, Class); 16] = [
+    ("part", Class::Part),
+    ("items", Class::Item),
+    ("item", Class::Item),
+    ("chapter", Class::Chapter),
+    ("article", Class::Article),
+    ("section", Class::Section),
+    ("exhibit", Class::Exhibit),
+    ("schedule", Class::Schedule),
+    ("annex", Class::Schedule),
+    ("appendix", Class::Appendix),
+    ("notes", Class::Note),
+    ("note", Class::Note),
+    ("figure", Class::Figure),
+    ("table", Class::Figure),
+    ("chart", Class::Figure),
+    ("box", Class::Figure),
+];
+
+/// The readings of the number `title` begins with, likeliest first; empty when it begins with none. `I.` has two.
+pub(super) fn readings(title: &str) -> Vec<Number<'_>> {
+    let title = title.trim_start();
+    if let Some(number) = worded(title) {
+        return vec![number];
+    }
+    if let Some(number) = cjk(title) {
+        return vec![number];
+    }
+    if let Some(number) = parenthesized(title) {
+        return number;
+    }
+    if let Some(number) = decimal(title) {
+        return vec![number];
+    }
+    lettered(title)
+}
+
+/// What follows the number of `title`, if it begins with one and something follows.
+pub(super) fn after_number(title: &str) -> Option<&str> {
+    readings(title).first().map(|number| number.rest).filter(|rest| !rest.is_empty())
+}
+
+/// `NOTE 3.`, `Appendix A:`, `ARTICLE IV`.
+fn worded(title: &str) -> Option<Number<'_>> {
+    let end = title.find(|c: char| !c.is_ascii_alphabetic())?;
+    let word = &title[..end];
+    let (_, class) = WORDS.iter().find(|(name, _)| word.eq_ignore_ascii_case(name))?;
+    if !word.starts_with(|c: char| c.is_ascii_uppercase()) {
+        return None;
+    }
+    let after = title[end..].trim_start_matches([' ', '\u{a0}']);
+    let length = after.find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '.' | '-'))).unwrap_or(after.len());
+    let mut text = after[..length].trim_end_matches(['.', '-']);
+    // `Item 1.Business`: the number ends where letters follow its dot.
+    if let Some(dot) = text.find('.').filter(|dot| text[dot + 1..].starts_with(|c: char| c.is_ascii_alphabetic())) {
+        text = &text[..dot];
+    }
+    let (stem, value) = components(text).or_else(|| Some((0, roman(text)?))).or_else(|| Some((0, letter(text)?)))?;
+    Some(Number { class: *class, value, stem, text, rest: separated(&after[text.len()..]) })
+}
+
+/// `12`, `1A`, `2.07`, `10.1` as (stem, last component).
+fn components(text: &str) -> Option<(u32, u32)> {
+    let (mut stem, mut last) = (0u32, None);
+    for part in text.split('.') {
+        let digits = part.trim_end_matches(|c: char| c.is_ascii_uppercase());
+        if digits.is_empty() || digits.len() > 3 || part.len() - digits.len() > 1 {
+            return None;
+        }
+        let suffix = part[digits.len()..].bytes().next().map_or(0, |b| u32::from(b - b'A') + 1);
+        if let Some(previous) = last {
+            stem = stem.wrapping_mul(1009).wrapping_add(previous + 1);
+        }
+        last = Some(digits.parse::<u32>().ok()? * 32 + suffix);
+    }
+    // A suffix letter orders between two numbers: 1, 1A, 1B, 2.
+    last.map(|value| (stem, if value % 32 == 0 { value / 32 } else { value }))
+}
+
+fn cjk(title: &str) -> Option<Number<'_>> {
+    let open = title.starts_with(['（', '(']);
+    let ordinal = title.starts_with('第');
+    let body = title.trim_start_matches(['第', '（', '(']);
+    if title.len() - body.len() > 4 {
+        return None;
+    }
+    let length = body.find(|c| cjk_digit(c).is_none() && !(ordinal && c.is_ascii_digit())).unwrap_or(body.len());
+    let text = &body[..length];
+    let value = text.parse().ok().or_else(|| cjk_value(text))?;
+    let mark = body[length..].chars().next()?;
+    let class = match (ordinal, open, mark) {
+        (true, _, '章' | '编' | '部') => Class::CjkChapter,
+        (true, _, '节' | '節' | '条') => Class::CjkSection,
+        (false, true, '）' | ')') => Class::CjkParen,
+        (false, false, '、' | '．' | '.') => Class::CjkList,
+        _ => return None,
+    };
+    let rest = separated(&body[length + mark.len_utf8()..]);
+    Some(Number { class, value, stem: 0, text, rest })
+}
+
+fn cjk_digit(c: char) -> Option<u32> {
+    Some(match c {
+        '〇' | '零' => 0,
+        '一' => 1,
+        '二' => 2,
+        '三' => 3,
+        '四' => 4,
+        '五' => 5,
+        '六' => 6,
+        '七' => 7,
+        '八' => 8,
+        '九' => 9,
+        '十' => 10,
+        _ => return None,
+    })
+}
+
+/// `三` 3, `十二` 12, `二十一` 21.
+fn cjk_value(text: &str) -> Option<u32> {
+    let mut value = 0u32;
+    if text.is_empty() || text.chars().count() > 4 {
+        return None;
+    }
+    for c in text.chars() {
+        value = match cjk_digit(c)? {
+            10 => value.max(1) * 10,
+            digit => value.checked_add(digit)?,
+        };
+    }
+    Some(value)
+}
+
+/// `(1)`, `(a)`, `(iv)`; also the open half `a)`.
+fn parenthesized(title: &str) -> Option<Vec<Number<'_>>> {
+    let body = title.strip_prefix('(')?;
+    let close = body.bytes().take(6).position(|b| b == b')')?;
+    let text = &body[..close];
+    let rest = separated(&body[close + 1..]);
+    let number = |class, value| Number { class, value, stem: 0, text, rest };
+    if let Ok(value) = text.parse::<u32>() {
+        return Some(if value <= 40 { vec![number(Class::ParenDigit, value)] } else { Vec::new() });
+    }
+    let lower = text.bytes().all(|b| b.is_ascii_alphabetic());
+    let mut found = Vec::new();
+    if lower && let Some(value) = letter(text) {
+        found.push(number(Class::ParenAlpha, value));
+    }
+    if lower && let Some(value) = roman(text) {
+        found.push(number(Class::ParenRoman, value));
+    }
+    Some(found)
+}
+
+/// `1`, `1.`, `1.2`, `1.2.3.`; list numbers end at 99, and a year is none.
+fn decimal(title: &str) -> Option<Number<'_>> {
+    let length = title.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(title.len());
+    let text = title[..length].trim_end_matches('.');
+    if text.is_empty() || text.len() > 24 || text.contains("..") {
+        return None;
+    }
+    let depth = text.split('.').count();
+    let after = &title[length..];
+    let dotted = length > text.len();
+    let (stem, value) = components(text)?;
+    // `3.5 billion` is an amount: a space and a capital (or a bracket) must follow.
+    let rest = separated(after);
+    let spaced = after.starts_with([' ', '\u{a0}', '\t', ')', ':', '-', '–', '—', '|']) || dotted;
+    let first = rest.chars().next()?;
+    let titled = first.is_uppercase() || matches!(first, '[' | '“' | '"' | '‘') || super::titles::is_cjk(first);
+    let listed = value <= 99 && depth <= 6 && (text.len() <= 2 || depth > 1);
+    (spaced && titled && listed).then_some(Number { class: Class::Decimal(depth as u8), value, stem, text, rest })
+}
+
+/// `I.`, `iv.`, `A.`, `b.`, `A)`; a mark must follow the letter, except that a capital may stand alone before a capital.
+fn lettered(title: &str) -> Vec<Number<'_>> {
+    let length = title.bytes().take_while(u8::is_ascii_alphabetic).count();
+    let text = &title[..length];
+    let after = &title[length..];
+    if length == 0 || length > 5 || !after.starts_with(['.', ')']) {
+        return Vec::new();
+    }
+    // `U.S. GAAP` and `a.m.` are no numbers: a space must follow the mark.
+    if !after[1..].starts_with([' ', '\u{a0}', '\t']) {
+        return Vec::new();
+    }
+    let rest = separated(after);
+    let upper = text.bytes().all(|b| b.is_ascii_uppercase());
+    let lower = text.bytes().all(|b| b.is_ascii_lowercase());
+    let number = |class, value| Number { class, value, stem: 0, text, rest };
+    let mut found = Vec::new();
+    if let Some(value) = roman(text).filter(|_| upper || lower) {
+        found.push(number(if upper { Class::UpperRoman } else { Class::LowerRoman }, value));
+    }
+    if let Some(value) = letter(text).filter(|_| upper || lower) {
+        found.push(number(if upper { Class::UpperAlpha } else { Class::LowerAlpha }, value));
+    }
+    if found.len() == 2 && !matches!(text, "I" | "i" | "V" | "v" | "X" | "x") {
+        found.swap(0, 1);
+    }
+    found
+}
+
+/// A single letter as its place in the alphabet.
+fn letter(text: &str) -> Option<u32> {
+    let byte = text.bytes().next().filter(|b| text.len() == 1 && b.is_ascii_alphabetic())?;
+    Some(u32::from(byte.to_ascii_lowercase() - b'a') + 1)
+}
+
+/// A roman numeral up to 199, in either case.
+pub(super) fn roman(text: &str) -> Option<u32> {
+    if text.is_empty() || text.len() > 8 {
+        return None;
+    }
+    let (mut total, mut last) = (0i32, i32::MAX);
+    for byte in text.bytes() {
+        let value = match byte.to_ascii_lowercase() {
+            b'i' => 1,
+            b'v' => 5,
+            b'x' => 10,
+            b'l' => 50,
+            b'c' => 100,
+            _ => return None,
+        };
+        total += if value > last { value - 2 * last } else { value };
+        last = value;
+    }
+    u32::try_from(total).ok().filter(|value| (1..200).contains(value))
+}
+
+/// What follows a number: separators removed.
+pub(super) fn separated(text: &str) -> &str {
+    text.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, '.' | ':' | ')' | '-' | '–' | '—' | '|' | '、'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_read_with_their_class() {
+        for (title, class, value, rest) in [
+            ("1.2 Types", Class::Decimal(2), 2, "Types"),
+            ("3. Results", Class::Decimal(1), 3, "Results"),
+            ("IV. Analysis", Class::UpperRoman, 4, "Analysis"),
+            ("B. Scope", Class::UpperAlpha, 2, "Scope"),
+            ("(2) Fees", Class::ParenDigit, 2, "Fees"),
+            ("NOTE 12 — Leases", Class::Note, 12, "Leases"),
+            ("Appendix A: Files", Class::Appendix, 1, "Files"),
+            ("SECTION 2.07 Repayment", Class::Section, 7, "Repayment"),
+            ("ARTICLE IX", Class::Article, 9, ""),
+            ("第二章 公司", Class::CjkChapter, 2, "公司"),
+            ("十二、其他", Class::CjkList, 12, "其他"),
+            ("（三）风险", Class::CjkParen, 3, "风险"),
+        ] {
+            let number = readings(title)[0];
+            assert_eq!((number.class, number.value, number.rest), (class, value, rest), "{title}");
+        }
+    }
+
+    #[test]
+    fn amounts_years_and_abbreviations_are_no_numbers() {
+        for title in ["2023 Results", "3.5 billion", "U.S. GAAP", "(94) Xxxx", "part of", "$5 Notes", "1,234 Units", ""] {
+            assert!(readings(title).is_empty(), "{title}");
+        }
+    }
+
+    #[test]
+    fn an_i_is_a_numeral_or_a_letter() {
+        let classes: Vec<_> = readings("I. Overview").iter().map(|n| (n.class, n.value)).collect();
+        assert_eq!(classes, [(Class::UpperRoman, 1), (Class::UpperAlpha, 9)]);
+    }
+
+    #[test]
+    fn a_number_of_three_thousand_parts_is_no_number() {
+        assert!(readings(&"1.".repeat(3000)).is_empty());
+    }
+}

@@ -1,0 +1,443 @@
+//! The skeleton: the sections that a form, a table of contents or the embedded outline vouches for.
+
+use std::ops::Range;
+
+use stemma_document::{Gap, Method, PageNo, PageSpan, Source, Target, Witness};
+
+use super::blocks::{self, Block};
+use super::claims::{self, Claim};
+use super::contents;
+use super::forms::Form;
+use super::grammar::{self, Found, Hint};
+use super::labels::Labels;
+use super::lines::Sheet;
+use super::locate::{self, Hit};
+use super::titles::{self, Prepared};
+use super::{StructureSettings, layout};
+
+/// A section with its place and what is known about its level.
+#[derive(Debug, Clone)]
+pub(super) struct Head {
+    /// First and last row of the heading.
+    pub(super) rows: (usize, usize),
+    pub(super) title: String,
+    pub(super) number: Option<String>,
+    pub(super) printed: Option<String>,
+    pub(super) target: Option<Target>,
+    pub(super) witness: Witness,
+    /// The title was not found there.
+    pub(super) unconfirmed: bool,
+    /// Smaller is higher; a section lies in the nearest one before it with a smaller rank.
+    pub(super) rank: u32,
+    /// Nothing lies in it.
+    pub(super) leaf: bool,
+}
+
+/// Distance between two levels of rank.
+pub(super) const LEVEL: u32 = 100;
+/// Rank of the highest heading known only by its look.
+pub(super) const LAYOUT: u32 = 10_000;
+/// Top sections above which signatures and exhibits go under the last PART.
+const TOP_SECTIONS: usize = 12;
+/// Links per document that are looked at.
+const LINKS: usize = 200_000;
+
+/// What the witnesses other than layout say.
+pub(super) struct Skeleton {
+    /// In reading order.
+    pub(super) heads: Vec<Head>,
+    /// Claims nothing spoke for.
+    pub(super) rejected: Vec<Claim>,
+    pub(super) gaps: Vec<Gap>,
+    /// Rows that are no headings: contents rows, and what stands before the first Item of a filing.
+    pub(super) excluded: Vec<bool>,
+    pub(super) method: Method,
+}
+
+/// Builds the skeleton, block by block.
+pub(super) fn build(source: &Source, sheet: &Sheet<'_>, labels: &Labels, settings: &StructureSettings) -> Skeleton {
+    let links = links_by_row(source, sheet);
+    let mut builder = Builder {
+        sheet,
+        labels,
+        settings,
+        links,
+        skeleton: Skeleton {
+            heads: Vec::new(),
+            rejected: Vec::new(),
+            gaps: Vec::new(),
+            excluded: vec![false; sheet.rows.len()],
+            method: Method::Layout,
+        },
+    };
+    let blocks = blocks::split(sheet);
+    let form = blocks.first().and_then(|main| grammar::form_of(sheet, main.rows.clone()));
+    let tables: Vec<Table> = blocks.iter().map(|block| builder.table(block, form)).collect();
+    let bookmarks = builder.bookmarks(source, form);
+    for (block, table) in blocks.iter().zip(tables) {
+        builder.block(block, form, table, &bookmarks);
+    }
+    builder.add_bookmarks(bookmarks, form);
+    builder.skeleton.heads.sort_by_key(|head| (head.rows.0, head.rank));
+    if form.is_some() {
+        limit_top(&mut builder.skeleton.heads);
+    }
+    builder.skeleton
+}
+
+/// Claims with where they were found, and whether enough of them were.
+struct Table {
+    claims: Vec<Claim>,
+    hits: Vec<Option<Hit>>,
+    believed: bool,
+    title: Option<usize>,
+}
+
+struct Builder<'s, 'a> {
+    sheet: &'s Sheet<'a>,
+    labels: &'s Labels,
+    settings: &'s StructureSettings,
+    links: Vec<Option<Target>>,
+    skeleton: Skeleton,
+}
+
+impl Builder<'_, '_> {
+    fn pages_of(&self, rows: &Range<usize>) -> Range<u32> {
+        let first = self.sheet.rows.get(rows.start).map_or(0, |row| row.page);
+        let last = rows.end.checked_sub(1).and_then(|at| self.sheet.rows.get(at)).map_or(0, |row| row.page);
+        first..last + 1
+    }
+
+    /// The table of contents of a block; a second one further on when the first has neither labels nor links.
+    fn table(&mut self, block: &Block, form: Option<Form>) -> Table {
+        let pages = self.pages_of(&block.rows);
+        let form = form.filter(|_| block.heading.is_none());
+        let look_at = self.settings.toc_check_pages as usize;
+        let range = pages.start as usize..pages.end as usize;
+        let mut found = contents::find(self.sheet, range.clone(), look_at, &self.links);
+        let bare = |c: &contents::Contents| c.entries.iter().all(|e| e.label.is_none() && e.target.is_none());
+        if let Some(first) = found.as_ref().filter(|first| bare(first)) {
+            let from = self.sheet.rows[first.rows.1].page as usize + 1;
+            let second = contents::find(self.sheet, from..range.end, look_at, &self.links);
+            found = second.filter(|second| !bare(second)).or(found);
+        }
+        let Some(contents) = found else {
+            return Table { claims: Vec::new(), hits: Vec::new(), believed: false, title: None };
+        };
+        let claims = claims::of_contents(&contents, form, self.labels, pages);
+        let mut excluded = self.skeleton.excluded.clone();
+        excluded[contents.rows.0..=contents.rows.1].iter_mut().for_each(|row| *row = true);
+        let hits = locate::locate(self.sheet, block.rows.clone(), &excluded, &claims);
+        let accuracy = locate::accuracy(&claims, &hits);
+        let believed = accuracy >= self.settings.min_accuracy;
+        // A list taken for contents whose titles are nowhere else keeps its own lines as possible headings.
+        if believed || !bare(&contents) {
+            self.skeleton.excluded = excluded;
+        }
+        if !believed {
+            let pages = self.span(contents.rows);
+            let share = (accuracy * 100.0).round();
+            let detail = format!("{share} % of the titles in the table of contents were found, too few to follow it");
+            self.skeleton.gaps.push(Gap { code: "structure.contents_rejected".into(), pages, detail });
+        }
+        Table { claims, hits, believed, title: contents.title }
+    }
+
+    fn span(&self, rows: (usize, usize)) -> Option<PageSpan> {
+        let page = |at: usize| Some(PageNo::from_index(self.sheet.rows.get(at)?.page as usize));
+        Some(PageSpan::between(page(rows.0)?, page(rows.1)?))
+    }
+
+    /// The embedded outline, looked for in the whole document.
+    fn bookmarks(&mut self, source: &Source, form: Option<Form>) -> Table {
+        let claims = claims::of_outline(&source.outline, form);
+        let hits = locate::locate(self.sheet, 0..self.sheet.rows.len(), &self.skeleton.excluded, &claims);
+        let found = hits.iter().flatten().count();
+        let share = found as f32 / source.outline.len().clamp(1, 5_000) as f32;
+        let believed = share >= self.settings.min_accuracy && found >= 2.min(source.outline.len()) && found > 0;
+        if !believed && !source.outline.is_empty() {
+            let percent = (share * 100.0).round();
+            let detail = format!("{percent} % of the titles in the embedded outline were found, too few to follow it");
+            self.skeleton.gaps.push(Gap { code: "structure.outline_rejected".into(), pages: None, detail });
+        }
+        Table { claims, hits, believed, title: None }
+    }
+
+    /// The sections of one block: Items by the grammar, then the rows of its contents.
+    fn block(&mut self, block: &Block, form: Option<Form>, mut table: Table, bookmarks: &Table) {
+        let form = form.filter(|_| block.heading.is_none());
+        let below = if let Some(at) = block.heading {
+            self.push(Head { rank: LEVEL, ..self.head((at, at), self.sheet.rows[at].text, Witness::Grammar) });
+            LEVEL
+        } else {
+            0
+        };
+        if let Some(form) = form {
+            self.items(block, form, &table, bookmarks);
+        }
+        if table.believed {
+            self.method(&table.claims);
+            let linked = |claim: &Claim| claim.target.is_some() || (claim.keys.is_some() && claim.predicted.is_some());
+            locate::place_unfound(self.sheet, block.rows.clone(), &table.claims, &mut table.hits, linked);
+            self.add_table(table, below);
+        }
+    }
+
+    fn method(&mut self, claims: &[Claim]) {
+        let linked = claims.iter().filter(|claim| claim.target.is_some()).count() * 2 >= claims.len();
+        let method = if linked { Method::ContentsLinks } else { Method::PrintedContents };
+        self.skeleton.method = self.skeleton.method.min(method);
+    }
+
+    fn add_table(&mut self, table: Table, below: u32) {
+        if let Some(at) = table.title.filter(|at| !self.sheet.rows[*at].running) {
+            let head = self.head((at, at), self.sheet.rows[at].text, Witness::Layout);
+            self.push(Head { rank: LEVEL + below, leaf: true, ..head });
+        }
+        for (claim, hit) in table.claims.into_iter().zip(table.hits) {
+            match hit {
+                Some(hit) => {
+                    let rank = u32::from(claim.level) * LEVEL + below;
+                    self.push_claim(&claim, &hit, rank);
+                }
+                None if claim.printed.is_some() || claim.target.is_some() => self.miss(claim),
+                None => {}
+            }
+        }
+    }
+
+    /// Records a claim that was not found, unless the grammar has its Item.
+    fn miss(&mut self, claim: Claim) {
+        let there = self.skeleton.heads.iter().any(|head| titles::likeness(&Prepared::new(&head.title), &claim.prepared) > 0.8);
+        if there {
+            return;
+        }
+        let page = claim.page().map(|page| PageNo::from_index(page as usize));
+        let detail = format!("`{}` is announced and was not found", titles::cut(&claim.title, 120));
+        let pages = page.map(|page| PageSpan::between(page, page));
+        self.skeleton.gaps.push(Gap { code: "outline.entry_not_found".into(), pages, detail });
+        self.skeleton.rejected.push(claim);
+    }
+
+    fn add_bookmarks(&mut self, mut table: Table, form: Option<Form>) {
+        if !table.believed {
+            return;
+        }
+        self.skeleton.method = Method::Outline;
+        let pages = table.claims.iter().filter_map(Claim::target_page);
+        let distinct = pages.collect::<std::collections::BTreeSet<_>>().len();
+        if distinct > 1 || self.sheet.pages() == 1 {
+            locate::place_unfound(self.sheet, 0..self.sheet.rows.len(), &table.claims, &mut table.hits, |claim| claim.target.is_some());
+        }
+        let item_level = table.claims.iter().filter(|claim| claim.keys.is_some()).map(|claim| claim.level).max();
+        let item_level = item_level.filter(|_| form.is_some());
+        for (claim, hit) in table.claims.into_iter().zip(table.hits) {
+            let Some(hit) = hit else {
+                self.miss(claim);
+                continue;
+            };
+            let rank = match item_level {
+                Some(_) if claims::is_closing(&claim.prepared.full) => LEVEL,
+                Some(items) if claim.level >= items && items < 2 => u32::from(claim.level - items + 2) * LEVEL,
+                _ => u32::from(claim.level) * LEVEL,
+            };
+            self.push_claim(&claim, &hit, rank);
+        }
+    }
+
+    fn push_claim(&mut self, claim: &Claim, hit: &Hit, rank: u32) {
+        let head = Head {
+            rows: hit.rows,
+            title: claim.title.clone(),
+            number: claim.number.clone(),
+            printed: claim.printed.clone(),
+            target: claim.target,
+            witness: claim.witness,
+            unconfirmed: hit.unconfirmed,
+            rank,
+            leaf: contents::is_title(&claim.prepared.full),
+        };
+        self.push(head);
+    }
+
+    /// Adds a head unless one stands there already, or one of the same title near it.
+    fn push(&mut self, head: Head) {
+        let page = self.sheet.rows[head.rows.0].page;
+        let prepared = Prepared::new(&head.title);
+        let same = |other: &&mut Head| {
+            let overlap = other.rows.0 <= head.rows.1 && head.rows.0 <= other.rows.1 && !(head.unconfirmed || other.unconfirmed);
+            let near = self.sheet.rows[other.rows.0].page.abs_diff(page) <= 1;
+            overlap || (near && titles::likeness(&Prepared::new(&other.title), &prepared) > 0.85)
+        };
+        match self.skeleton.heads.iter_mut().find(same) {
+            None => self.skeleton.heads.push(head),
+            Some(other) if other.unconfirmed && !head.unconfirmed => {
+                (other.rows, other.unconfirmed) = (head.rows, false);
+            }
+            Some(other) => {
+                other.printed = other.printed.take().or(head.printed);
+                other.target = other.target.or(head.target);
+                other.leaf |= head.leaf;
+            }
+        }
+    }
+
+    fn head(&self, rows: (usize, usize), title: &str, witness: Witness) -> Head {
+        let title = titles::tidy(title);
+        let number = super::numbering::readings(&title).first().map(|number| number.text.to_string());
+        Head { rows, title, number, printed: None, target: None, witness, unconfirmed: false, rank: LEVEL, leaf: false }
+    }
+
+    /// PARTs and Items of a filing; a missing PART is supplied at its first Item.
+    fn items(&mut self, block: &Block, form: Form, table: &Table, bookmarks: &Table) {
+        let hints = hints(form, table, bookmarks);
+        let mut found = grammar::find(self.sheet, block.rows.clone(), form, &hints, &self.skeleton.excluded);
+        if is_index(self.sheet, &found) {
+            found.clear();
+        }
+        self.stray_items(block, form, &hints, &mut found);
+        let needed = if form == Form::Current { 1 } else { 2 };
+        if found.len() < needed {
+            return;
+        }
+        found.sort_by_key(|item| (item.rows.0, item.key));
+        let first = found.first().map_or(0, |item| item.rows.0);
+        self.skeleton.excluded[block.rows.start..first].iter_mut().for_each(|row| *row = true);
+        self.supply_parts(form, &found);
+        for item in &found {
+            let is_part = form.items()[item.key].tag.is_none();
+            let rank = if is_part || form == Form::Current { LEVEL } else { 2 * LEVEL };
+            let number = Some(item.number.clone()).filter(|number| !number.is_empty());
+            let head = Head { rank, number, ..self.head(item.rows, &item.title, Witness::Grammar) };
+            self.skeleton.heads.push(head);
+        }
+        self.closing(block, found.iter().map(|item| item.rows.1).max().unwrap_or(first));
+    }
+
+    /// Items out of form order: taken on the page their link or label names.
+    fn stray_items(&self, block: &Block, form: Form, hints: &[Option<Hint>], found: &mut Vec<Found>) {
+        for (key, hint) in hints.iter().enumerate() {
+            let there = found.iter().any(|item| (item.key..=item.last_key).contains(&key));
+            let Some(hint) = hint.as_ref().filter(|_| !there && form.items()[key].tag.is_some()) else { continue };
+            let Some(page) = hint.target.or(hint.predicted) else { continue };
+            let title = Prepared::new(&hint.title);
+            let near = [page, page + 1].into_iter().chain(page.checked_sub(1));
+            let rows = near.flat_map(|page| self.sheet.on(page as usize)).filter(|at| block.rows.contains(at));
+            let hit = rows.into_iter().find(|at| {
+                let row = &self.sheet.rows[*at];
+                let own = Prepared { full: row.key.clone(), core: Prepared::new(row.text).core };
+                let fit = !row.running && !row.table && !self.skeleton.excluded[*at] && row.words <= 40;
+                let free = !found.iter().any(|item| (item.rows.0..=item.rows.1).contains(at));
+                fit && free && titles::likeness(&own, &title) > 0.8
+            });
+            if let Some(at) = hit {
+                let number = super::numbering::readings(&hint.title).first().map_or("", |number| number.text).to_string();
+                found.push(Found { key, last_key: key, rows: (at, at), title: hint.title.clone(), number });
+            }
+        }
+    }
+
+    fn supply_parts(&mut self, form: Form, found: &[Found]) {
+        let items = form.items();
+        let mut seen = [false; 8];
+        for item in found.iter().filter(|item| items[item.key].tag.is_none()) {
+            seen[usize::from(items[item.key].part)] = true;
+        }
+        for item in found {
+            let part = usize::from(items[item.key].part);
+            if part == 0 || std::mem::replace(&mut seen[part], true) {
+                continue;
+            }
+            let numeral = ["", "I", "II", "III", "IV"][part.min(4)];
+            let head = self.head((item.rows.0, item.rows.0), &format!("PART {numeral}"), Witness::Grammar);
+            let number = Some(numeral.to_string());
+            self.skeleton.heads.push(Head { rank: LEVEL, unconfirmed: true, number, ..head });
+        }
+    }
+
+    /// Signatures and the index of exhibits, behind the last Item.
+    fn closing(&mut self, block: &Block, last: usize) {
+        for at in last + 1..block.rows.end {
+            let row = &self.sheet.rows[at];
+            let shown = row.bold || row.caps || row.centered || row.size > self.sheet.body + 0.8;
+            if claims::is_closing(&row.key) && shown && !row.running && !self.skeleton.excluded[at] {
+                let head = self.head((at, at), row.text, Witness::Grammar);
+                self.push(Head { rank: LEVEL, number: None, ..head });
+            }
+        }
+    }
+}
+
+/// What contents and outline say about each Item; only witnesses that are believed point.
+fn hints(form: Form, table: &Table, bookmarks: &Table) -> Vec<Option<Hint>> {
+    let mut hints: Vec<Option<Hint>> = vec![None; form.items().len()];
+    let sources = [(bookmarks, bookmarks.believed), (table, true)];
+    for (table, pointing) in sources {
+        for claim in table.claims.iter().filter(|_| pointing) {
+            let Some((key, last)) = claim.keys else { continue };
+            for key in key..=last {
+                let hint = hints[key].get_or_insert_with(Hint::default);
+                if hint.title.is_empty() {
+                    hint.title = claim.title.clone();
+                }
+                hint.target = hint.target.or(claim.target_page());
+                hint.predicted = hint.predicted.or(claim.predicted);
+            }
+        }
+    }
+    hints
+}
+
+/// Many Items of different PARTs on one or two pages of a long document are an index of them, not the body.
+fn is_index(sheet: &Sheet<'_>, found: &[Found]) -> bool {
+    if found.len() < 8 || sheet.pages() < 20 {
+        return false;
+    }
+    let page = |item: &Found| sheet.rows[item.rows.0].page;
+    found.iter().any(|item| {
+        let near = found.iter().filter(|other| (page(item)..page(item) + 2).contains(&page(other)));
+        let rows: usize = near.clone().count();
+        rows * 10 > found.len() * 8
+    })
+}
+
+/// Too many top sections in a filing: signatures and exhibits go under the last PART.
+fn limit_top(heads: &mut [Head]) {
+    let is_part = |head: &Head| head.rank == LEVEL && grammar::head(&head.title).is_some_and(|h| h.tags.is_empty());
+    let top = heads.iter().filter(|head| head.rank == LEVEL).count();
+    let Some(last_part) = heads.iter().rposition(is_part).filter(|_| top > TOP_SECTIONS) else { return };
+    for head in &mut heads[last_part + 1..] {
+        head.rank = if head.rank == LEVEL { 2 * LEVEL } else if layout_free(head) { head.rank + LEVEL } else { head.rank };
+    }
+}
+
+/// Whether a head's rank counts inside an exhibit.
+fn layout_free(head: &Head) -> bool {
+    head.witness != Witness::Grammar && head.rank < LAYOUT
+}
+
+/// The link that lies on each row, if any.
+fn links_by_row(source: &Source, sheet: &Sheet<'_>) -> Vec<Option<Target>> {
+    let mut links = vec![None; sheet.rows.len()];
+    for link in source.links.iter().take(LINKS) {
+        let (y0, y1) = (link.rect.y0.points(), link.rect.y1.points());
+        for at in sheet.on(link.page.index()) {
+            let row = &sheet.rows[at];
+            let middle = (row.y0 + row.y1) / 2.0;
+            let beside = link.rect.x1.points() > row.x0 - 2.0 && link.rect.x0.points() < row.x1 + 2.0;
+            if middle > y0 - 1.0 && middle < y1 + 1.0 && beside && links[at].is_none() {
+                links[at] = Some(link.target);
+            }
+        }
+    }
+    links
+}
+
+/// Headings by look that stand outside the skeleton.
+pub(super) fn free_headings(sheet: &Sheet<'_>, skeleton: &Skeleton) -> Vec<layout::Heading> {
+    let mut taken = skeleton.excluded.clone();
+    for head in skeleton.heads.iter().filter(|head| !head.unconfirmed) {
+        taken[head.rows.0..=head.rows.1].iter_mut().for_each(|row| *row = true);
+    }
+    layout::headings(sheet, &taken)
+}

@@ -1,0 +1,108 @@
+//! Sections that are too large: headings of lower styles inside their own span, else windows of pages.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use stemma_document::{Gap, Page, PageNo, PageSpan, Witness};
+
+use super::layout::{Heading, Style};
+use super::lines::Sheet;
+use super::skeleton::{Head, LAYOUT};
+use super::{StructureSettings, windows};
+
+/// Rank of windows: below everything.
+const WINDOW: u32 = u32::MAX;
+
+/// Where text without a heading of its own is too long: rows `from..to` behind heading `from`.
+pub(super) struct Stretch {
+    pub(super) rows: Range<usize>,
+}
+
+/// The stretches between neighbouring heads that are over both limits.
+pub(super) fn large(sheet: &Sheet<'_>, pages: &[Page], heads: &[Head], settings: &StructureSettings) -> Vec<Stretch> {
+    let mut starts: Vec<usize> = heads.iter().map(|head| head.rows.0).collect();
+    starts.push(sheet.rows.len());
+    let stretches = starts.windows(2).map(|pair| Stretch { rows: pair[0]..pair[1] });
+    stretches.filter(|stretch| is_large(sheet, pages, &stretch.rows, settings)).collect()
+}
+
+fn is_large(sheet: &Sheet<'_>, pages: &[Page], rows: &Range<usize>, settings: &StructureSettings) -> bool {
+    if rows.is_empty() {
+        return false;
+    }
+    let (first, last) = (sheet.rows[rows.start].page, sheet.rows[rows.end - 1].page);
+    let count = last - first + 1;
+    let tokens = |range: Range<u32>| range.map(|page| windows::tokens_of(&pages[page as usize])).fold(0u32, u32::saturating_add);
+    count > settings.max_pages_per_node && tokens(first..last + 1) > settings.max_tokens_per_node
+}
+
+/// The headings (of those the budget left out) that split a stretch: whole styles from the highest, as few as needed.
+pub(super) fn headings_inside<'h>(
+    sheet: &Sheet<'_>,
+    pages: &[Page],
+    stretch: &Stretch,
+    left: &'h [Heading],
+    settings: &StructureSettings,
+) -> Vec<&'h Heading> {
+    let inside = |heading: &&Heading| heading.rows.0 > stretch.rows.start && heading.rows.0 < stretch.rows.end;
+    let here: Vec<&Heading> = left.iter().filter(inside).collect();
+    let styles: BTreeSet<Style> = here.iter().map(|heading| heading.style).collect();
+    let span = sheet.rows[stretch.rows.end - 1].page - sheet.rows[stretch.rows.start].page + 1;
+    let mut taken: Vec<&Heading> = Vec::new();
+    for style in styles {
+        let more: Vec<&Heading> = here.iter().copied().filter(|heading| heading.style == style).collect();
+        if taken.len() + more.len() > 2 * span as usize {
+            continue;
+        }
+        taken.extend(more);
+        taken.sort_by_key(|heading| heading.rows.0);
+        let mut starts: Vec<usize> = taken.iter().map(|heading| heading.rows.0).collect();
+        starts.insert(0, stretch.rows.start);
+        starts.push(stretch.rows.end);
+        if starts.windows(2).all(|pair| !is_large(sheet, pages, &(pair[0]..pair[1]), settings)) {
+            break;
+        }
+    }
+    taken
+}
+
+/// A window that stands in for a section.
+pub(super) struct Window {
+    pub(super) head: Head,
+    pub(super) gap: Gap,
+}
+
+/// Windows over the pages of a stretch; those after the first start at the top of their page.
+pub(super) fn into_windows(sheet: &Sheet<'_>, pages: &[Page], stretch: &Stretch, settings: &StructureSettings) -> Vec<Window> {
+    let (first, last) = (sheet.rows[stretch.rows.start].page as usize, sheet.rows[stretch.rows.end - 1].page as usize);
+    let cuts = windows::cut(pages, first..last + 1, settings.window_tokens);
+    let row_of = |page: usize| sheet.on(page).start.max(stretch.rows.start);
+    cuts.iter().filter(|cut| !sheet.on(cut.start).is_empty() || cut.start == first).map(|cut| window(row_of(cut.start), cut)).collect()
+}
+
+fn window(row: usize, cut: &Range<usize>) -> Window {
+    let pages = PageSpan::between(PageNo::from_index(cut.start), PageNo::from_index(cut.end - 1));
+    let gap = Gap {
+        code: "structure.windows".into(),
+        pages: Some(pages),
+        detail: "no headings were found here; a window of pages stands in for a section".into(),
+    };
+    let head = Head {
+        rows: (row, row),
+        title: windows::title(cut),
+        number: None,
+        printed: None,
+        target: None,
+        witness: Witness::Window,
+        unconfirmed: false,
+        rank: WINDOW,
+        leaf: false,
+    };
+    Window { head, gap }
+}
+
+/// Ranks of a heading added inside a stretch: by style, below all skeleton ranks.
+pub(super) fn rank_of(styles: &[Style], style: Style) -> u32 {
+    let place = styles.binary_search(&style).unwrap_or_else(|at| at);
+    LAYOUT + 10 * u32::try_from(place).unwrap_or(u32::MAX / 20)
+}

@@ -1,0 +1,140 @@
+//! Titles as texts: one normal form, and how alike two titles are.
+
+use unicode_normalization::UnicodeNormalization;
+
+use super::numbering;
+
+/// Bytes of a text that are looked at when titles are compared; a title is never longer.
+const COMPARED_BYTES: usize = 400;
+
+/// Letters and digits only, lower case, ligatures and wide forms resolved, no white space: letter-spaced, hyphenated and
+/// differently punctuated copies of one title become equal.
+pub(super) fn squash(text: &str) -> String {
+    let text = cut(text, COMPARED_BYTES);
+    if text.is_ascii() {
+        return text.bytes().filter(u8::is_ascii_alphanumeric).map(|b| b.to_ascii_lowercase() as char).collect();
+    }
+    let folded = text.nfkc().flat_map(char::to_lowercase);
+    folded.filter(|c| c.is_alphanumeric()).collect()
+}
+
+/// The longest prefix of `text` of at most `bytes` bytes that ends between characters.
+pub(super) fn cut(text: &str, bytes: usize) -> &str {
+    if text.len() <= bytes {
+        return text;
+    }
+    let mut end = bytes;
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
+/// A title prepared for comparing: the whole and what follows its number, squashed.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Prepared {
+    pub(super) full: String,
+    pub(super) core: String,
+}
+
+impl Prepared {
+    pub(super) fn new(title: &str) -> Self {
+        let full = squash(title);
+        let core = numbering::after_number(title).map(squash).filter(|core| !core.is_empty());
+        Self { core: core.unwrap_or_else(|| full.clone()), full }
+    }
+}
+
+/// How alike two prepared titles are (0–1). A missing number costs little, different words much.
+pub(super) fn likeness(a: &Prepared, b: &Prepared) -> f32 {
+    if a.full == b.full {
+        return if a.full.is_empty() { 0.0 } else { 1.0 };
+    }
+    let full = similarity(&a.full, &b.full);
+    full.max(similarity(&a.core, &b.core) - 0.03).max(0.0)
+}
+
+/// Likeness of two squashed texts: 1 when equal, high when the shorter is a long beginning of the longer, else the Dice
+/// coefficient of their letter pairs.
+pub(super) fn similarity(a: &str, b: &str) -> f32 {
+    if a == b {
+        return if a.is_empty() { 0.0 } else { 1.0 };
+    }
+    let (short, long) = if a.len() <= b.len() { (a, b) } else { (b, a) };
+    if short.is_empty() || short.len() * 4 < long.len() {
+        return 0.0;
+    }
+    let dice = dice(short, long);
+    let begins = long.starts_with(short) && short.len() >= 12;
+    if begins { dice.max(0.85) } else { dice }
+}
+
+/// Dice coefficient of letter pairs (bytes suffice: both sides are squashed the same way).
+fn dice(a: &str, b: &str) -> f32 {
+    let pairs = |text: &str| {
+        let mut pairs: Vec<[u8; 2]> = text.as_bytes().windows(2).map(|pair| [pair[0], pair[1]]).collect();
+        pairs.sort_unstable();
+        pairs
+    };
+    let (a, b) = (pairs(a), pairs(b));
+    let (mut i, mut j, mut shared) = (0, 0, 0usize);
+    while i < a.len() && j < b.len() {
+        match a[i].cmp(&b[j]) {
+            std::cmp::Ordering::Less => i += 1,
+            std::cmp::Ordering::Greater => j += 1,
+            std::cmp::Ordering::Equal => {
+                shared += 1;
+                i += 1;
+                j += 1;
+            }
+        }
+    }
+    let total = a.len() + b.len();
+    if total == 0 { 0.0 } else { 2.0 * shared as f32 / total as f32 }
+}
+
+/// Characters of scripts written without spaces.
+pub(super) fn is_cjk(c: char) -> bool {
+    matches!(u32::from(c), 0x3040..=0x30ff | 0x3400..=0x4dbf | 0x4e00..=0x9fff | 0xac00..=0xd7af | 0xf900..=0xfaff)
+}
+
+/// Words, where two characters of a script without spaces count as one.
+pub(super) fn word_count(text: &str) -> usize {
+    let text = cut(text, COMPARED_BYTES);
+    let cjk = if text.is_ascii() { 0 } else { text.chars().filter(|c| is_cjk(*c)).count() };
+    let spaced = text.split_whitespace().filter(|word| word.chars().any(char::is_alphanumeric)).count();
+    spaced + cjk / 2
+}
+
+/// White space folded to single spaces, ends trimmed, control characters dropped.
+pub(super) fn tidy(text: &str) -> String {
+    let words = text.split_whitespace().map(|word| word.chars().filter(|c| !c.is_control()).collect::<String>());
+    words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copies_of_one_title_squash_to_the_same() {
+        for (a, b) in [
+            ("OVERVI EW", "Overview"),
+            ("Con\u{fb01}dential", "CONFIDENTIAL"),
+            ("Risk-Factors", "Risk Factors"),
+            ("第一章　总则", "第一章 总则"),
+        ] {
+            assert_eq!(squash(a), squash(b));
+        }
+    }
+
+    #[test]
+    fn likeness_forgives_numbers_and_tails_but_not_other_words() {
+        let like = |a, b| likeness(&Prepared::new(a), &Prepared::new(b));
+        assert_eq!(like("Risk Factors", "RISK FACTORS"), 1.0);
+        assert!(like("1.2 Liquidity", "Liquidity") > 0.95);
+        assert!(like("Management's Discussion", "Management's Discussion and Analysis") >= 0.8);
+        assert!(like("Legal Proceedings", "Other Information") < 0.5);
+        assert_eq!(like("", ""), 0.0);
+    }
+}
