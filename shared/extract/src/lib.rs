@@ -20,10 +20,18 @@ mod error;
 mod front_matter;
 mod limits;
 pub mod markdown;
+mod pack;
 pub mod pdf;
+mod pool;
+mod sandbox;
 pub mod text;
 pub mod title;
+mod wire;
 
 pub use detect::{extract, format_of};
 pub use error::ExtractError;
 pub use limits::Limits;
+pub use pack::{Head, PackError, Packed, pack};
+pub use pool::{Extractor, InProcess, Pool, PoolSettings, read_job};
+pub use sandbox::{Confinement, serve};
+pub use wire::Job;

@@ -1,0 +1,314 @@
+//! Reading documents in child processes: what one document does to its process, no other document notices.
+
+use std::ffi::OsString;
+use std::io;
+use std::process::{ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+
+use crate::wire::{self, Hello, Job};
+use crate::{ExtractError, sandbox};
+
+/// Most of what a child says on standard error that is kept for the log, in bytes.
+const MAX_STDERR_BYTES: usize = 16 * 1024;
+/// How long a child that closed its pipe may take to end.
+const EXIT_GRACE: Duration = Duration::from_secs(2);
+
+/// Reads documents, somewhere.
+#[async_trait]
+pub trait Extractor: Send + Sync {
+    /// The packed source of a document (see [`crate::Packed`]).
+    ///
+    /// # Errors
+    ///
+    /// Those of the format; `limits.time`, `limits.memory`, `limits.output`, and `extract.crashed`.
+    async fn extract(&self, job: Job) -> Result<Vec<u8>, ExtractError>;
+}
+
+/// Reads documents in this process, for tests and programs without a child binary: no limit on memory or time, and a
+/// stack overflow ends the program. A panic is `extract.crashed`.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct InProcess;
+
+#[async_trait]
+impl Extractor for InProcess {
+    async fn extract(&self, job: Job) -> Result<Vec<u8>, ExtractError> {
+        let read = || sandbox::in_large_stack(&mut read_job, job).unwrap_or_else(|what| Err(wire::crashed(what)));
+        let joined = tokio::task::spawn_blocking(read).await;
+        joined.unwrap_or_else(|_| Err(wire::crashed("extraction was cut off")))
+    }
+}
+
+/// Reads and packs a document: the handler for [`crate::serve`].
+///
+/// # Errors
+///
+/// Those of [`crate::extract`].
+pub fn read_job(job: Job) -> Result<Vec<u8>, ExtractError> {
+    let source = crate::extract(job.bytes, &job.name, job.password.as_deref(), &job.limits)?;
+    let too_large =
+        |error: crate::PackError| ExtractError::new("limits.output", error.to_string(), "split the document");
+    crate::pack(&source).map_err(too_large)
+}
+
+/// How the children are run.
+#[derive(Debug, Clone)]
+pub struct PoolSettings {
+    /// The program (an absolute path: children start in `/` with an empty environment) and its arguments. It must do
+    /// nothing but call [`crate::serve`].
+    pub command: Vec<OsString>,
+    /// Most children at one time. Default: one per core.
+    pub size: usize,
+    /// Documents after which a child is replaced. Default 200.
+    pub recycle_after_documents: u32,
+    /// Resident memory after a document above which a child is replaced. Default 200 MB.
+    pub recycle_above_bytes: u64,
+    /// Address space of a child. Default 1 GiB.
+    pub memory_limit_bytes: u64,
+    /// Wall time for one document; a document's own limit may be shorter. Default 30.
+    pub max_seconds: u32,
+    /// Largest packed source. Default 256 MiB.
+    pub max_reply_bytes: u64,
+}
+
+impl PoolSettings {
+    /// The defaults for a command.
+    pub fn new(command: Vec<OsString>) -> Self {
+        Self {
+            command,
+            size: std::thread::available_parallelism().map_or(1, usize::from),
+            recycle_after_documents: 200,
+            recycle_above_bytes: 200_000_000,
+            memory_limit_bytes: 1 << 30,
+            max_seconds: 30,
+            max_reply_bytes: 256 << 20,
+        }
+    }
+}
+
+/// A pool of child processes. Children start when they are needed, are reused, and die with the pool.
+#[derive(Debug)]
+pub struct Pool {
+    settings: PoolSettings,
+    permits: Semaphore,
+    idle: Mutex<Vec<Worker>>,
+}
+
+impl Pool {
+    /// A pool without children yet.
+    pub fn new(settings: PoolSettings) -> Self {
+        let permits = Semaphore::new(settings.size.max(1));
+        Self { settings, permits, idle: Mutex::new(Vec::new()) }
+    }
+
+    /// Reads one document in a child; waits for a free one.
+    ///
+    /// # Errors
+    ///
+    /// See [`Extractor::extract`]. Where the call is dropped half-way its child is killed.
+    pub async fn run(&self, job: Job) -> Result<Vec<u8>, ExtractError> {
+        let _permit = self.permits.acquire().await.map_err(|_| wire::crashed("the pool is closed"))?;
+        let mut worker = match self.idle_worker() {
+            Some(worker) => worker,
+            None => {
+                Worker::start(&self.settings).map_err(|e| wire::crashed(format!("no process could be started: {e}")))?
+            }
+        };
+        let seconds = self.settings.max_seconds.min(job.limits.max_seconds).max(1);
+        let asked = timeout(Duration::from_secs(seconds.into()), worker.ask(&job, &self.settings)).await;
+        let failure = match asked {
+            Ok(Ok(reply)) => {
+                self.keep(worker);
+                return reply;
+            }
+            Ok(Err(failure)) => failure,
+            Err(_) => Failure::TimeUp(seconds),
+        };
+        let (error, stderr) = worker.bury(failure).await;
+        tracing::warn!(document = ?job.name, code = error.code, error = ?error.message, ?stderr, "extraction child replaced");
+        Err(error)
+    }
+
+    fn idle_worker(&self) -> Option<Worker> {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        // One that died while it waited (killed from outside) is no failure of the next document.
+        while let Some(mut worker) = idle.pop() {
+            if matches!(worker.child.try_wait(), Ok(None)) {
+                return Some(worker);
+            }
+        }
+        None
+    }
+
+    fn keep(&self, worker: Worker) {
+        let worn = worker.documents >= self.settings.recycle_after_documents
+            || worker.resident_bytes() > self.settings.recycle_above_bytes
+            || worker.ends;
+        if !worn {
+            self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(worker);
+        }
+    }
+}
+
+#[async_trait]
+impl Extractor for Pool {
+    async fn extract(&self, job: Job) -> Result<Vec<u8>, ExtractError> {
+        self.run(job).await
+    }
+}
+
+/// Why a child gave no reply.
+enum Failure {
+    TimeUp(u32),
+    OutputTooLarge(u64),
+    Garbage,
+    /// It closed its pipes.
+    Gone(io::Error),
+}
+
+/// A child process. Dropping it kills it.
+#[derive(Debug)]
+struct Worker {
+    child: Child,
+    input: ChildStdin,
+    output: ChildStdout,
+    stderr: Arc<Mutex<Vec<u8>>>,
+    documents: u32,
+    /// It said that it will end.
+    ends: bool,
+}
+
+impl Worker {
+    fn start(settings: &PoolSettings) -> io::Result<Self> {
+        let (program, arguments) = settings.command.split_first().ok_or(io::ErrorKind::InvalidInput)?;
+        let mut command = Command::new(program);
+        command.args(arguments).env_clear().current_dir("/").kill_on_drop(true);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        // Ctrl-C in a terminal goes to a process group: the parent decides what becomes of its children.
+        #[cfg(unix)]
+        command.process_group(0);
+        let mut child = command.spawn()?;
+        let gone = || io::Error::from(io::ErrorKind::BrokenPipe);
+        let input = child.stdin.take().ok_or_else(gone)?;
+        let output = child.stdout.take().ok_or_else(gone)?;
+        let stderr = Arc::new(Mutex::new(Vec::new()));
+        tokio::spawn(drain(child.stderr.take().ok_or_else(gone)?, Arc::clone(&stderr)));
+        Ok(Self { child, input, output, stderr, documents: 0, ends: false })
+    }
+
+    async fn ask(&mut self, job: &Job, settings: &PoolSettings) -> Result<Result<Vec<u8>, ExtractError>, Failure> {
+        self.send(job, settings).await.map_err(Failure::Gone)?;
+        self.documents += 1;
+        let tag = self.output.read_u8().await.map_err(Failure::Gone)?;
+        let size = self.output.read_u64_le().await.map_err(Failure::Gone)?;
+        if !matches!(tag, wire::DONE | wire::FAILED) {
+            return Err(Failure::Garbage);
+        }
+        if size > settings.max_reply_bytes {
+            return Err(Failure::OutputTooLarge(settings.max_reply_bytes));
+        }
+        let mut body = Vec::new();
+        let read = (&mut self.output).take(size).read_to_end(&mut body).await.map_err(Failure::Gone)?;
+        if read as u64 != size {
+            return Err(Failure::Gone(io::ErrorKind::UnexpectedEof.into()));
+        }
+        if tag == wire::DONE {
+            return Ok(Ok(body));
+        }
+        let error = wire::read_error(&body).ok_or(Failure::Garbage)?;
+        self.ends = error.code == "extract.crashed";
+        Ok(Err(error))
+    }
+
+    async fn send(&mut self, job: &Job, settings: &PoolSettings) -> io::Result<()> {
+        if self.documents == 0 {
+            // A backstop for the wall time the parent enforces: no child computes longer than all its documents may.
+            let cpu_seconds = u64::from(settings.max_seconds + 1) * u64::from(settings.recycle_after_documents.max(1));
+            let hello = Hello { memory_bytes: settings.memory_limit_bytes, cpu_seconds };
+            self.input.write_all(&hello.bytes()).await?;
+        }
+        self.input.write_all(&wire::job_head(job)?).await?;
+        self.input.write_all(&job.bytes).await?;
+        self.input.flush().await
+    }
+
+    /// Ends the child and says what happened, with what it said on standard error.
+    async fn bury(mut self, failure: Failure) -> (ExtractError, String) {
+        let grace = if matches!(failure, Failure::Gone(_)) { EXIT_GRACE } else { Duration::ZERO };
+        let status = timeout(grace, self.child.wait()).await.ok().and_then(Result::ok);
+        if status.is_none() {
+            let _ = self.child.kill().await;
+        }
+        let stderr = self.stderr.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let stderr = String::from_utf8_lossy(&stderr).into_owned();
+        let error = match failure {
+            Failure::TimeUp(seconds) => time_up(format!("reading the document took longer than {seconds} s")),
+            Failure::OutputTooLarge(limit) => {
+                let message = format!("the text read from the document is larger than {limit} bytes");
+                ExtractError::new("limits.output", message, "split the document, or raise the pool's max_reply_bytes")
+            }
+            Failure::Garbage => wire::crashed("the extraction process sent an unreadable reply"),
+            Failure::Gone(error) => died(status, &stderr, &error),
+        };
+        (error, stderr)
+    }
+
+    #[cfg(target_os = "linux")]
+    fn resident_bytes(&self) -> u64 {
+        let Some(id) = self.child.id() else { return 0 };
+        let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
+        let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix(" kB"));
+        resident.and_then(|kilobytes| kilobytes.parse::<u64>().ok()).unwrap_or(0) * 1_024
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn resident_bytes(&self) -> u64 {
+        0
+    }
+}
+
+/// What the end of a child means. Rust aborts on a failed allocation and on a stack overflow, and says which.
+fn died(status: Option<ExitStatus>, stderr: &str, error: &io::Error) -> ExtractError {
+    #[cfg(unix)]
+    let signal = status.and_then(|status| std::os::unix::process::ExitStatusExt::signal(&status));
+    #[cfg(not(unix))]
+    let signal: Option<i32> = None;
+    const SIGKILL: i32 = 9;
+    const SIGXCPU: i32 = 24;
+    let out_of_memory = stderr.contains("memory allocation of") || stderr.contains("out of memory");
+    if signal == Some(SIGXCPU) {
+        return time_up("reading the document took too much CPU time".into());
+    }
+    // Nobody but the system's out-of-memory killer kills a child that is not overdue.
+    if out_of_memory || signal == Some(SIGKILL) {
+        let next = "split the document, or raise the pool's memory_limit_bytes";
+        return ExtractError::new("limits.memory", "reading the document needs more memory than allowed", next);
+    }
+    let how = match (status, signal) {
+        _ if stderr.contains("overflowed its stack") => "overflowed its stack".into(),
+        (_, Some(signal)) => format!("was ended by signal {signal}"),
+        (Some(status), None) => format!("ended early ({status})"),
+        (None, None) => format!("closed its output ({error})"),
+    };
+    wire::crashed(format!("the extraction process {how}"))
+}
+
+fn time_up(message: String) -> ExtractError {
+    ExtractError::new("limits.time", message, "split the document, or raise limits.max_seconds")
+}
+
+/// Reads all a child says, so that it never blocks, and keeps the beginning.
+async fn drain(mut from: impl AsyncRead + Unpin, into: Arc<Mutex<Vec<u8>>>) {
+    let mut buffer = [0; 4_096];
+    while let Ok(read @ 1..) = from.read(&mut buffer).await {
+        let mut kept = into.lock().unwrap_or_else(PoisonError::into_inner);
+        let room = MAX_STDERR_BYTES.saturating_sub(kept.len());
+        kept.extend_from_slice(&buffer[..read.min(room)]);
+    }
+}

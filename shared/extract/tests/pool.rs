@@ -1,0 +1,174 @@
+//! The pool against a real child: this program, started again as `pool child`. It has no harness, because a child must
+//! be nothing but a child.
+
+use std::ffi::OsString;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use stemma_extract::{ExtractError, Extractor, InProcess, Job, Limits, Packed, Pool, PoolSettings, read_job, serve};
+
+/// Where a child tries to write.
+const WRITTEN: &str = "/tmp/stemma-extract-pool-test";
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let has = |name: &str| arguments.iter().any(|argument| argument == name);
+    match arguments.first().map(String::as_str) {
+        Some("child") => serve(child).unwrap_or_else(|_| std::process::exit(1)),
+        Some("garbage") => garbage(),
+        Some("parent") => runtime().block_on(parent()),
+        // The protocol of test runners that list first.
+        _ if has("--list") && has("--ignored") => {}
+        _ if has("--list") => println!("pool: test"),
+        _ => {
+            runtime().block_on(all());
+            println!("test pool ... ok");
+        }
+    }
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
+}
+
+/// What the child does is in the name of the document.
+fn child(job: Job) -> Result<Vec<u8>, ExtractError> {
+    match job.name.as_str() {
+        "pid" => Ok(std::process::id().to_string().into_bytes()),
+        "abort" => std::process::abort(),
+        "exit" => std::process::exit(7),
+        "panic" => panic!("on purpose"),
+        "hang" => loop {
+            std::thread::sleep(Duration::from_secs(1));
+        },
+        "hog" => Ok(vec![1; 4 << 30]),
+        "recurse" => Ok(vec![recurse(1)]),
+        "large" => Ok(vec![0; 2 << 20]),
+        "error" => Err(ExtractError::new("pdf.damaged", "it is broken", "mend it")),
+        "environment" => Ok(std::env::vars_os().count().to_string().into_bytes()),
+        "write" => Ok(format!("{:?}", std::fs::write(WRITTEN, b"x")).into_bytes()),
+        "noise" => {
+            (0..10_000).for_each(|_| eprintln!("noise noise noise noise"));
+            Ok(Vec::new())
+        }
+        _ => read_job(job),
+    }
+}
+
+#[expect(unconditional_recursion, reason = "the test wants a stack overflow")]
+fn recurse(depth: u8) -> u8 {
+    let room = std::hint::black_box([depth; 4_096]);
+    recurse(room[9]).wrapping_add(room[1])
+}
+
+fn garbage() {
+    let _ = std::io::stdout().write_all(&[0x7F; 64]);
+    std::thread::sleep(Duration::from_secs(5));
+}
+
+fn settings(mode: &str) -> PoolSettings {
+    let program = std::env::current_exe().unwrap().into_os_string();
+    PoolSettings {
+        size: 2,
+        max_seconds: 20,
+        max_reply_bytes: 1 << 20,
+        ..PoolSettings::new(vec![program, OsString::from(mode)])
+    }
+}
+
+fn job(name: &str) -> Job {
+    Job { name: name.into(), bytes: b"# Title\n".to_vec(), password: None, limits: Limits::default() }
+}
+
+async fn text(pool: &Pool, name: &str) -> String {
+    String::from_utf8(pool.run(job(name)).await.unwrap()).unwrap()
+}
+
+async fn code(pool: &Pool, name: &str) -> String {
+    let error = pool.run(job(name)).await.unwrap_err();
+    format!("{}: {}", error.code, error.message)
+}
+
+async fn all() {
+    documents_are_read_as_in_this_process().await;
+    one_bad_document_harms_no_other().await;
+    children_are_confined_and_replaced().await;
+    children_die_with_their_parent();
+}
+
+async fn documents_are_read_as_in_this_process() {
+    let pool = Pool::new(settings("child"));
+    let packed = pool.extract(job("a.md")).await.unwrap();
+    assert_eq!(packed, InProcess.extract(job("a.md")).await.unwrap());
+    assert_eq!(Packed::open(packed).unwrap().head().headings[0].title, "Title");
+    assert_eq!(pool.run(job("a.pdf")).await, InProcess.extract(job("a.pdf")).await);
+    assert_eq!(code(&pool, "error").await, "pdf.damaged: it is broken");
+}
+
+async fn one_bad_document_harms_no_other() {
+    let pool = Pool::new(settings("child"));
+    let first = text(&pool, "pid").await;
+    assert_eq!(first, text(&pool, "pid").await, "a child is reused");
+    for (name, expected) in [
+        ("abort", "extract.crashed: the extraction process was ended by signal 6"),
+        ("exit", "extract.crashed: the extraction process ended early (exit status: 7)"),
+        ("panic", "extract.crashed: extraction panicked: on purpose"),
+        ("recurse", "extract.crashed: the extraction process overflowed its stack"),
+        ("hog", "limits.memory: "),
+        ("large", "limits.output: "),
+    ] {
+        let (got, good) = tokio::join!(code(&pool, name), text(&pool, "environment"));
+        assert!(got.starts_with(expected), "{name}: {got}");
+        assert_eq!(good, "0", "the environment is empty");
+    }
+    let short = Job { limits: Limits { max_seconds: 1, ..Limits::default() }, ..job("hang") };
+    let started = Instant::now();
+    assert_eq!(pool.run(short).await.unwrap_err().code, "limits.time");
+    assert!(started.elapsed() < Duration::from_secs(5));
+    assert!(code(&Pool::new(settings("garbage")), "a.md").await.contains("unreadable reply"));
+    assert!(code(&Pool::new(settings("--list")), "a.md").await.starts_with("extract.crashed"));
+    assert_eq!(text(&pool, "noise").await, "");
+}
+
+async fn children_are_confined_and_replaced() {
+    let pool = Pool::new(PoolSettings { size: 1, recycle_after_documents: 3, ..settings("child") });
+    assert!(code(&pool, "write").await.ends_with("signal 25"), "who writes to a file gets SIGXFSZ");
+    let _ = std::fs::remove_file(WRITTEN);
+    let mut seen = Vec::new();
+    for _ in 0..6 {
+        seen.push(text(&pool, "pid").await);
+    }
+    assert!(seen[0] == seen[2] && seen[2] != seen[3] && seen[3] == seen[5], "{seen:?}");
+    let greedy = Pool::new(PoolSettings { recycle_above_bytes: 1, ..settings("child") });
+    assert_ne!(text(&greedy, "pid").await, text(&greedy, "pid").await);
+}
+
+/// Says which child it has, then hangs in a document until it is killed.
+async fn parent() {
+    let pool = Pool::new(PoolSettings { size: 1, ..settings("child") });
+    println!("{}", text(&pool, "pid").await);
+    let _ = pool.run(job("hang")).await;
+}
+
+fn children_die_with_their_parent() {
+    if !cfg!(target_os = "linux") {
+        return;
+    }
+    let mut parent =
+        Command::new(std::env::current_exe().unwrap()).arg("parent").stdout(Stdio::piped()).spawn().unwrap();
+    let mut child = String::new();
+    BufReader::new(parent.stdout.take().unwrap()).read_line(&mut child).unwrap();
+    let path = format!("/proc/{}", child.trim());
+    std::thread::sleep(Duration::from_millis(300));
+    assert!(std::path::Path::new(&path).exists());
+    parent.kill().unwrap();
+    parent.wait().unwrap();
+    let deadline = Instant::now() + Duration::from_secs(5);
+    // Whoever adopts the child may be slow to collect it; a zombie is dead.
+    let lives = || std::fs::read_to_string(format!("{path}/stat")).is_ok_and(|stat| !stat.contains(") Z "));
+    while lives() {
+        assert!(Instant::now() < deadline, "the child outlives its parent");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
