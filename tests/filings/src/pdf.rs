@@ -55,8 +55,8 @@ struct Plan {
 impl Plan {
     fn new(pages: usize, options: &Options<'_>) -> Self {
         let fonts = fonts::BASE_FONTS.len() + if options.chinese { 1 } else { 0 };
-        // The Chinese font takes three objects: font, descendant, descriptor.
-        let first_page = FIRST_FONT + fonts + if options.chinese { 2 } else { 0 };
+        // The Chinese font takes four objects: font, descendant, descriptor, mapping.
+        let first_page = FIRST_FONT + fonts + if options.chinese { 3 } else { 0 };
         let first_tree_node = first_page + 2 * pages;
         Self { first_page, first_tree_node, next: first_tree_node + pages.div_ceil(FAN_OUT), fonts }
     }
@@ -128,13 +128,21 @@ impl File {
             self.object(FIRST_FONT + n, &body);
         }
         if options.chinese {
-            let song = FIRST_FONT + plan.fonts - 1;
-            let (below, descriptor) = (song + 1, song + 2);
-            self.object(song, &format!("<</Type/Font/Subtype/Type0/BaseFont/STSong-Light-UniGB-UCS2-H/Encoding/UniGB-UCS2-H/DescendantFonts[{below} 0 R]>>"));
-            let ordering = format!("{}/Ordering{}", self.string(below, "Adobe"), self.string(below, "GB1"));
-            self.object(below, &format!("<</Type/Font/Subtype/CIDFontType0/BaseFont/STSong-Light/CIDSystemInfo<</Registry{ordering}/Supplement 2>>/DW 1000/W[1[500] 2 95 500]/FontDescriptor {descriptor} 0 R>>"));
-            self.object(descriptor, "<</Type/FontDescriptor/FontName/STSong-Light/Flags 6/FontBBox[-25 -254 1000 880]/ItalicAngle 0/Ascent 880/Descent -120/CapHeight 880/StemV 93>>");
+            self.song(FIRST_FONT + plan.fonts - 1, options);
         }
+    }
+
+    /// The Chinese font. Files of even seeds say which character a code is (`/ToUnicode`); the others leave it to the
+    /// reader to know the predefined encoding.
+    fn song(&mut self, song: usize, options: &Options<'_>) {
+        let (below, descriptor, mapping) = (song + 1, song + 2, song + 3);
+        let to_unicode =
+            if options.seed.is_multiple_of(2) { format!("/ToUnicode {mapping} 0 R") } else { String::new() };
+        self.object(song, &format!("<</Type/Font/Subtype/Type0/BaseFont/STSong-Light-UniGB-UCS2-H/Encoding/UniGB-UCS2-H/DescendantFonts[{below} 0 R]{to_unicode}>>"));
+        let ordering = format!("{}/Ordering{}", self.string(below, "Adobe"), self.string(below, "GB1"));
+        self.object(below, &format!("<</Type/Font/Subtype/CIDFontType0/BaseFont/STSong-Light/CIDSystemInfo<</Registry{ordering}/Supplement 2>>/DW 1000/W[1[500] 2 95 500]/FontDescriptor {descriptor} 0 R>>"));
+        self.object(descriptor, "<</Type/FontDescriptor/FontName/STSong-Light/Flags 6/FontBBox[-25 -254 1000 880]/ItalicAngle 0/Ascent 880/Descent -120/CapHeight 880/StemV 93>>");
+        self.stream(mapping, "/Filter/FlateDecode", &deflate(identity_mapping().as_bytes()));
     }
 
     /// What a scanned page shows: bars of gray, as far from text as can be.
@@ -339,6 +347,22 @@ fn show(span: &Span, y: f32, current: &mut (usize, f32), out: &mut Vec<u8>) {
         span.text.chars().for_each(|c| escape(fonts::winansi(c), out));
         out.extend_from_slice(b") Tj\n");
     }
+}
+
+/// A `/ToUnicode` mapping in which every code is its own character: codes are UCS-2 already. A range may not cross a
+/// first byte, and a block holds at most 100 ranges.
+fn identity_mapping() -> String {
+    let mut out = String::from(
+        "/CIDInit/ProcSet findresource begin 12 dict begin begincmap/CIDSystemInfo<</Registry(Adobe)/Ordering(UCS)/Supplement 0>>def/CMapName/Adobe-Identity-UCS def/CMapType 2 def\n1 begincodespacerange<0000><FFFF>endcodespacerange\n",
+    );
+    for block in 0..4 {
+        out.push_str("64 beginbfrange\n");
+        (block * 64..block * 64 + 64)
+            .for_each(|high| out.push_str(&format!("<{high:02X}00><{high:02X}FF><{high:02X}00>\n")));
+        out.push_str("endbfrange\n");
+    }
+    out.push_str("endcmap CMapName currentdict/CMap defineresource pop end end\n");
+    out
 }
 
 /// A number with two decimals and a blank; `format!` is slow where there are a million of them.

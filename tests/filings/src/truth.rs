@@ -14,7 +14,7 @@ pub struct Filing {
     /// Questions whose answer stands on exactly one page.
     pub answers: Vec<Answer>,
     /// The text of each page in reading order, one line per line on the page (columns one after the other; cells of a
-    /// table row are joined by a space). Empty for a scanned page.
+    /// table row are joined by a space), words separated by single spaces. Empty for a scanned page.
     pub page_texts: Vec<String>,
 }
 

@@ -29,9 +29,9 @@ pub(crate) struct SetLine {
 }
 
 impl SetLine {
-    /// The text, spans joined by single spaces.
+    /// The words, separated by single spaces.
     pub(crate) fn text(&self) -> String {
-        self.spans.iter().map(|span| span.text.as_str()).collect::<Vec<_>>().join(" ")
+        self.spans.iter().flat_map(|span| span.text.split_whitespace()).collect::<Vec<_>>().join(" ")
     }
 }
 
