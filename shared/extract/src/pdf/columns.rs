@@ -166,13 +166,12 @@ struct Part {
 
 impl Part {
     fn of(segments: &[&Segment]) -> Self {
-        let marks = || segments.iter().flat_map(|segment| &segment.marks);
         Self {
             pieces: segments.len(),
             width: segments.iter().map(|segment| segment.u1 - segment.u0).sum(),
-            letters: marks().filter(|mark| mark.text.is_alphabetic()).count(),
-            digits: marks().filter(|mark| mark.text.is_numeric()).count(),
-            spaces: marks().zip(marks().skip(1)).filter(|(a, b)| a.is_space() || b.u - a.end() > 0.17 * b.size).count(),
+            letters: segments.iter().map(|segment| segment.shape().letters).sum(),
+            digits: segments.iter().map(|segment| segment.shape().digits).sum(),
+            spaces: segments.iter().map(|segment| segment.shape().spaces).sum(),
         }
     }
 

@@ -28,6 +28,31 @@ pub(super) fn rewritten(bytes: &[u8], password: &str, limits: &Limits) -> Option
     Pdf::new(out).ok()
 }
 
+/// The file with numbers like `1e9`, which PDF does not know and the parser stumbles over, written as nines of the same
+/// length, so that every offset stays right; `None` when there are none.
+pub(super) fn without_exponents(bytes: &[u8]) -> Option<Vec<u8>> {
+    let mut out: Option<Vec<u8>> = None;
+    let mut start = 0;
+    for token in bytes.split(|byte| byte.is_ascii_whitespace() || matches!(byte, b'[' | b']' | b'/' | b'<' | b'>')) {
+        let end = start + token.len();
+        let digits = token.strip_prefix(b"-").unwrap_or(token);
+        if has_exponent(digits) {
+            let patched = out.get_or_insert_with(|| bytes.to_vec());
+            if let Some(number) = patched.get_mut(end - digits.len()..end) {
+                number.fill(b'9');
+            }
+        }
+        start = end + 1;
+    }
+    out
+}
+
+fn has_exponent(token: &[u8]) -> bool {
+    let mut parts = token.split(|byte| matches!(byte, b'e' | b'E'));
+    let mut number = || parts.next().is_some_and(|part| !part.is_empty() && part.iter().all(u8::is_ascii_digit));
+    token.len() <= 12 && number() && number() && parts.next().is_none()
+}
+
 /// How deeply arrays and dictionaries seem to nest. Binary data can only make it look deeper.
 fn nesting(bytes: &[u8]) -> usize {
     let (mut depth, mut deepest) = (0usize, 0usize);
@@ -46,6 +71,12 @@ fn nesting(bytes: &[u8]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn exponents_keep_their_length() {
+        assert_eq!(without_exponents(b"[-1e9 0 12e3 7]").as_deref(), Some(&b"[-999 0 9999 7]"[..]));
+        assert_eq!(without_exponents(b"[1 2 e9 1e]"), None);
+    }
 
     #[test]
     fn nesting_is_counted_per_object() {

@@ -68,6 +68,9 @@ impl Budget {
     /// Decodes a stream of text or operators, counting its bytes once per document.
     pub(super) fn decode(&self, stream: &Stream<'_>) -> Result<Decoded, Refused> {
         let raw = stream.raw_data();
+        if raw.is_empty() {
+            return Ok(Decoded { bytes: Vec::new(), damaged: false });
+        }
         let limit = self.per_stream_bytes.min(self.left_bytes.get());
         let filters = stream.filters();
         let decoded = if is_deflate_only(stream, &filters) {

@@ -26,6 +26,11 @@ mod rows;
 mod strings;
 mod words;
 
+#[cfg(test)]
+mod fixture;
+#[cfg(test)]
+mod tests;
+
 use std::thread;
 
 use stemma_document::Source;

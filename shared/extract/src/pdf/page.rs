@@ -14,11 +14,12 @@ const DIRECTIONS: [Direction; 4] = [Direction::Right, Direction::Down, Direction
 
 /// Lays out a page: the direction that most glyphs have first, the others behind it.
 pub(super) fn lay_out(width: f32, height: f32, glyphs: &[Glyph]) -> Page {
-    let glyphs = visible(glyphs);
-    let mut groups: Vec<(Direction, Vec<Mark>)> = DIRECTIONS
-        .into_iter()
-        .map(|direction| (direction, glyphs.iter().filter(|g| g.direction == direction).map(|g| Mark::of(g)).collect()))
-        .collect();
+    let mut groups = DIRECTIONS.map(|direction| (direction, Vec::new()));
+    for glyph in visible(glyphs) {
+        if let Some((_, marks)) = groups.iter_mut().find(|(direction, _)| *direction == glyph.direction) {
+            marks.push(Mark::of(glyph));
+        }
+    }
     // Stable: equal groups keep the order of `DIRECTIONS`.
     groups.sort_by_key(|(_, marks)| std::cmp::Reverse(marks.len()));
     let mut lines = Vec::new();
@@ -30,9 +31,9 @@ pub(super) fn lay_out(width: f32, height: f32, glyphs: &[Glyph]) -> Page {
 }
 
 /// Invisible text is the text of a scan where there is no other, and noise or an injection where there is.
-fn visible(glyphs: &[Glyph]) -> Vec<&Glyph> {
+fn visible(glyphs: &[Glyph]) -> impl Iterator<Item = &Glyph> {
     let any = glyphs.iter().any(|glyph| !glyph.invisible && glyph.text != ' ');
-    glyphs.iter().filter(|glyph| !any || !glyph.invisible).collect()
+    glyphs.iter().filter(move |glyph| !any || !glyph.invisible)
 }
 
 fn line(segments: &[Segment], direction: Direction) -> Option<Line> {

@@ -17,7 +17,12 @@ use crate::{ExtractError, Limits};
 pub(super) fn read(bytes: &[u8], password: Option<&str>, limits: &Limits) -> Result<Source, ExtractError> {
     let bytes = guard::admit_file(bytes, limits)?;
     let budget = Budget::new(limits);
-    let pdf = open(bytes, password, limits)?;
+    let mut pdf = open(bytes, password, limits)?;
+    if pdf.pages().is_empty()
+        && let Some(other) = reopened(bytes, password, limits)
+    {
+        pdf = other;
+    }
     let count = pdf.pages().len();
     if count == 0 {
         return Err(no_pages());
@@ -64,6 +69,12 @@ fn open(bytes: &[u8], password: Option<&str>, limits: &Limits) -> Result<Pdf, Ex
             fallback::rewritten(bytes, password.unwrap_or(""), limits).ok_or_else(|| why_invalid(bytes))
         }
     }
+}
+
+/// A second try for a file that opens but shows no pages.
+fn reopened(bytes: &[u8], password: Option<&str>, limits: &Limits) -> Option<Pdf> {
+    let patched = || fallback::without_exponents(bytes).and_then(|bytes| open(&bytes, password, limits).ok());
+    patched().or_else(|| fallback::rewritten(bytes, password.unwrap_or(""), limits)).filter(|pdf| !pdf.pages().is_empty())
 }
 
 fn password_needed(given: bool) -> ExtractError {

@@ -1,5 +1,7 @@
 //! From glyphs in drawing order to rows of segments: what stands on one baseline, cut where the gaps are wide.
 
+use std::cell::OnceCell;
+
 use super::interpret::{Direction, Glyph};
 
 /// A gap wider than this (in ems) ends a segment: wider than a stretched space of justified prose, narrower than the
@@ -54,6 +56,16 @@ pub(super) struct Segment {
     pub(super) size: f32,
     /// In drawing order.
     order: usize,
+    shape: OnceCell<Shape>,
+}
+
+/// What a segment is made of, counted once.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Shape {
+    pub(super) letters: usize,
+    pub(super) digits: usize,
+    /// Gaps between words.
+    pub(super) spaces: usize,
 }
 
 impl Segment {
@@ -66,7 +78,18 @@ impl Segment {
         let u1 = ink().map(Mark::end).fold(f32::NEG_INFINITY, f32::max);
         let tallest = ink().max_by(|a, b| a.size.total_cmp(&b.size))?;
         let (v, size) = (tallest.v, tallest.size);
-        Some(Self { u0, u1, v, size, marks, order })
+        Some(Self { u0, u1, v, size, marks, order, shape: OnceCell::new() })
+    }
+
+    pub(super) fn shape(&self) -> Shape {
+        *self.shape.get_or_init(|| {
+            let apart = |pair: &[Mark]| matches!(pair, [a, b] if a.is_space() || b.u - a.end() > 0.17 * b.size);
+            Shape {
+                letters: self.marks.iter().filter(|mark| mark.text.is_alphabetic()).count(),
+                digits: self.marks.iter().filter(|mark| mark.text.is_numeric()).count(),
+                spaces: self.marks.windows(2).filter(|pair| apart(pair)).count(),
+            }
+        })
     }
 
     fn absorb(&mut self, other: Segment) {

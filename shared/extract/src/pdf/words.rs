@@ -91,11 +91,15 @@ fn without_doubles(marks: &[Mark]) -> Vec<Mark> {
 /// The gap that separates words in this segment. Letter-spaced text has wide gaps everywhere: there a word ends at a
 /// gap clearly wider than the usual one.
 fn word_gap(marks: &[Mark]) -> WordGap {
-    let mut gaps: Vec<f32> = gaps(marks).map(|(gap, _)| gap).collect();
+    let mut gaps = gaps(marks);
     let letters = gaps.len() + 1;
-    gaps.sort_by(f32::total_cmp);
-    let median = gaps.get(gaps.len() / 2).copied().unwrap_or(0.0);
-    if letters >= 4 && median > 0.1 && letter_words(marks) * 10 >= letters * 7 {
+    let middle = gaps.len() / 2;
+    let wide = gaps.iter().filter(|gap| (0.1..1.0).contains(*gap)).count() + 1;
+    if letters < 4 {
+        return WordGap { gap: WORD_GAP, spaces_count: true };
+    }
+    let median = *gaps.select_nth_unstable_by(middle, f32::total_cmp).1;
+    if median > 0.1 && wide * 10 >= letters * 7 && is_alphabetic(marks) {
         // Every letter stands alone: a heading in spaced letters, whether spaced by gaps or by drawn spaces.
         return WordGap { gap: median * 1.6 + 0.05, spaces_count: false };
     }
@@ -113,26 +117,23 @@ struct WordGap {
     spaces_count: bool,
 }
 
-/// Gaps between neighbors, spaces left out, in ems, with the index of the mark behind each.
-fn gaps(marks: &[Mark]) -> impl Iterator<Item = (f32, usize)> {
-    let ink: Vec<usize> = (0..marks.len()).filter(|index| marks.get(*index).is_some_and(|m| !m.is_space())).collect();
-    ink.windows(2)
-        .filter_map(|pair| {
-            let (before, mark) = (marks.get(*pair.first()?)?, marks.get(*pair.last()?)?);
-            Some(((mark.u - before.end()) / before.size.max(mark.size).max(0.01), *pair.last()?))
-        })
-        .collect::<Vec<_>>()
-        .into_iter()
+/// Gaps between neighbors, spaces left out, in ems.
+fn gaps(marks: &[Mark]) -> Vec<f32> {
+    let mut before: Option<&Mark> = None;
+    let mut gaps = Vec::with_capacity(marks.len());
+    for mark in marks.iter().filter(|mark| !mark.is_space()) {
+        if let Some(before) = before {
+            gaps.push((mark.u - before.end()) / before.size.max(mark.size).max(0.01));
+        }
+        before = Some(mark);
+    }
+    gaps
 }
 
-/// How many letters have a gap or a drawn space on their right that would make them words of their own.
-fn letter_words(marks: &[Mark]) -> usize {
+fn is_alphabetic(marks: &[Mark]) -> bool {
     let alphabetic = marks.iter().filter(|mark| mark.text.is_alphabetic()).count();
     let ink = marks.iter().filter(|mark| !mark.is_space()).count();
-    if alphabetic * 10 < ink * 8 {
-        return 0;
-    }
-    gaps(marks).filter(|(gap, _)| (0.1..1.0).contains(gap)).count() + 1
+    alphabetic * 10 >= ink * 8
 }
 
 fn split(marks: &[Mark], limit: WordGap) -> Vec<&[Mark]> {
@@ -149,7 +150,7 @@ fn split(marks: &[Mark], limit: WordGap) -> Vec<&[Mark]> {
             let size = before.size.max(mark.size).max(0.01);
             mark.u - before.end() > limit.gap * size
         });
-        if before.is_some() && (apart || spaced && limit.spaces_count) {
+        if before.is_some() && (apart || spaced && limit.spaces_count || leader_starts_or_ends(marks, index)) {
             words.extend(marks.get(start..index));
             start = index;
         }
@@ -158,4 +159,15 @@ fn split(marks: &[Mark], limit: WordGap) -> Vec<&[Mark]> {
     }
     words.extend(marks.get(start..));
     words
+}
+
+/// Leader dots are a word of their own, so that titles and page numbers of contents rows come out clean.
+fn leader_starts_or_ends(marks: &[Mark], index: usize) -> bool {
+    let dots = |range: std::ops::Range<usize>| {
+        marks.get(range).is_some_and(|part| part.iter().all(|mark| mark.text == '.'))
+    };
+    let is_dot = |at: usize| marks.get(at).is_some_and(|mark| mark.text == '.');
+    let starts = dots(index..index + 4) && !is_dot(index.wrapping_sub(1));
+    let ends = index >= 4 && dots(index - 4..index) && !is_dot(index);
+    starts || ends
 }

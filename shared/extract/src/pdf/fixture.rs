@@ -1,0 +1,118 @@
+//! PDFs made by hand for tests.
+
+use std::fmt::Write;
+
+/// A PDF in the making: pages on Helvetica (`/F1`) and Helvetica-Bold (`/F2`), 612 × 792 points.
+#[derive(Default)]
+pub(super) struct Fixture {
+    pages: Vec<(String, Vec<u8>)>,
+    catalog: String,
+    info: String,
+    objects: Vec<Vec<u8>>,
+    pub(super) resources: String,
+}
+
+impl Fixture {
+    /// Pages with these contents.
+    pub(super) fn of(contents: &[&str]) -> Self {
+        contents.iter().fold(Self::default(), |fixture, content| fixture.page("", content.as_bytes()))
+    }
+
+    /// Adds a page with more entries in its dictionary.
+    pub(super) fn page(mut self, entries: &str, content: &[u8]) -> Self {
+        let mut stream = format!("<</Length {}>>stream\n", content.len()).into_bytes();
+        stream.extend_from_slice(content);
+        stream.extend_from_slice(b"\nendstream");
+        self.pages.push((entries.into(), stream));
+        self
+    }
+
+    /// Adds a page whose content stream is deflated.
+    pub(super) fn deflated_page(mut self, content: &[u8]) -> Self {
+        let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
+        std::io::Write::write_all(&mut encoder, content).unwrap();
+        let data = encoder.finish().unwrap();
+        let mut stream = format!("<</Filter/FlateDecode/Length {}>>stream\n", data.len()).into_bytes();
+        stream.extend_from_slice(&data);
+        stream.extend_from_slice(b"\nendstream");
+        self.pages.push((String::new(), stream));
+        self
+    }
+
+    pub(super) fn catalog(mut self, entries: &str) -> Self {
+        self.catalog.push_str(entries);
+        self
+    }
+
+    pub(super) fn info(mut self, entries: &str) -> Self {
+        self.info.push_str(entries);
+        self
+    }
+
+    /// Adds an object; the first one has the number [`Fixture::first_object`].
+    pub(super) fn object(mut self, body: &str) -> Self {
+        self.objects.push(body.as_bytes().to_vec());
+        self
+    }
+
+    /// Object number of page `index` (from 0).
+    pub(super) fn page_object(index: usize) -> usize {
+        6 + 2 * index
+    }
+
+    /// Number of the first object added, once all pages are there.
+    pub(super) fn first_object(&self) -> usize {
+        Self::page_object(self.pages.len())
+    }
+
+    pub(super) fn build(&self) -> Vec<u8> {
+        let kids: String = (0..self.pages.len()).map(|index| format!("{} 0 R ", Self::page_object(index))).collect();
+        let mut bodies: Vec<Vec<u8>> = vec![
+            format!("<</Type/Catalog/Pages 2 0 R{}>>", self.catalog).into_bytes(),
+            format!("<</Type/Pages/Count {}/Kids[{kids}]>>", self.pages.len()).into_bytes(),
+            b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica/Encoding/WinAnsiEncoding>>".to_vec(),
+            b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica-Bold/Encoding/WinAnsiEncoding>>".to_vec(),
+            format!("<<{}>>", self.info).into_bytes(),
+        ];
+        for (index, (entries, stream)) in self.pages.iter().enumerate() {
+            let sizes = if entries.contains("MediaBox") { "" } else { "/MediaBox[0 0 612 792]" };
+            let page = format!(
+                "<</Type/Page/Parent 2 0 R{sizes}/Resources<</Font<</F1 3 0 R/F2 4 0 R>>{}>>/Contents {} 0 R{entries}>>",
+                self.resources,
+                Self::page_object(index) + 1
+            );
+            bodies.extend([page.into_bytes(), stream.clone()]);
+        }
+        bodies.extend(self.objects.iter().cloned());
+        write(&bodies)
+    }
+}
+
+fn write(bodies: &[Vec<u8>]) -> Vec<u8> {
+    let mut out = b"%PDF-1.7\n".to_vec();
+    let mut table = format!("xref\n0 {}\n0000000000 65535 f \n", bodies.len() + 1);
+    for (index, body) in bodies.iter().enumerate() {
+        writeln!(table, "{:010} 00000 n ", out.len()).unwrap();
+        out.extend_from_slice(format!("{} 0 obj\n", index + 1).as_bytes());
+        out.extend_from_slice(body);
+        out.extend_from_slice(b"\nendobj\n");
+    }
+    let start = out.len();
+    let trailer = format!(
+        "trailer\n<</Size {}/Root 1 0 R/Info 5 0 R/ID[<00112233445566778899aabbccddeeff><00112233445566778899aabbccddeeff>]>>\nstartxref\n{start}\n%%EOF\n",
+        bodies.len() + 1
+    );
+    out.extend_from_slice(table.as_bytes());
+    out.extend_from_slice(trailer.as_bytes());
+    out
+}
+
+/// Operators that write `text` at a place.
+pub(super) fn at(x: f32, y: f32, text: &str) -> String {
+    styled(x, y, "F1", 10.0, text)
+}
+
+/// Operators that write `text` at a place in a font and size.
+pub(super) fn styled(x: f32, y: f32, font: &str, size: f32, text: &str) -> String {
+    format!("BT /{font} {size} Tf 1 0 0 1 {x} {y} Tm ({text}) Tj ET\n")
+}

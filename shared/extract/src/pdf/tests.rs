@@ -1,0 +1,326 @@
+//! Whole files through [`read`].
+
+use stemma_document::{Body, Page, PageNo, Pt, Source};
+
+use super::fixture::{Fixture, at, styled};
+use super::read;
+use crate::{ExtractError, Limits};
+
+fn source(bytes: &[u8]) -> Source {
+    read(bytes, None, &Limits::default()).unwrap()
+}
+
+fn error(bytes: &[u8]) -> ExtractError {
+    read(bytes, None, &Limits::default()).unwrap_err()
+}
+
+fn pages(source: &Source) -> &[Page] {
+    match &source.body {
+        Body::Pages(pages) => pages,
+        Body::Lines(_) => panic!("a PDF has pages"),
+    }
+}
+
+fn texts(content: &str) -> Vec<String> {
+    let source = source(&Fixture::of(&[content]).build());
+    pages(&source)[0].lines.iter().map(|line| line.text.clone()).collect()
+}
+
+fn defects(source: &Source) -> Vec<(&str, u32)> {
+    source.defects.iter().map(|d| (d.code.as_str(), d.page.map_or(0, PageNo::get))).collect()
+}
+
+#[test]
+fn a_line_has_text_words_styles_and_a_box() {
+    let content = at(72.0, 700.0, "Net sales") + &styled(140.0, 700.0, "F2", 10.0, "rose");
+    let source = source(&Fixture::of(&[&content]).build());
+    let line = &pages(&source)[0].lines[0];
+    assert_eq!(line.text, "Net sales rose");
+    assert_eq!(line.words.len(), 3);
+    assert_eq!((line.words[0].x0, line.words[2].x0), (Pt(7200), Pt(14000)));
+    let runs: Vec<(u32, bool)> = line.runs.iter().map(|run| (run.end, run.bold)).collect();
+    assert_eq!(runs, [(10, false), (14, true)]);
+    assert!(line.rect.y0 < line.rect.y1 && line.rect.y0.points() > 80.0 && line.rect.y1.points() < 95.0);
+}
+
+#[test]
+fn two_columns_of_prose_are_read_one_after_the_other() {
+    let mut content = at(72.0, 760.0, "A heading that runs across both of the columns of this page from side to side");
+    for row in 0..8 {
+        let y = 700.0 - 12.0 * row as f32;
+        content += &at(72.0, y, &format!("left column line {} with words of prose", word(row)));
+        content += &at(320.0, y, &format!("right column line {} with words of prose", word(row)));
+    }
+    let lines = texts(&content);
+    assert_eq!(lines.len(), 17);
+    assert!(lines[1..9].iter().all(|line| line.starts_with("left")), "{lines:?}");
+    assert!(lines[9..].iter().all(|line| line.starts_with("right")), "{lines:?}");
+}
+
+fn word(index: usize) -> &'static str {
+    ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta"][index]
+}
+
+#[test]
+fn a_table_row_stays_one_line() {
+    let mut content = String::new();
+    for row in 0..8 {
+        let y = 700.0 - 12.0 * row as f32;
+        content += &at(72.0, y, &format!("Revenue of the {} segment", word(row)));
+        content += &at(320.0, y, "1,234");
+        content += &at(420.0, y, "(5.6)");
+    }
+    let lines = texts(&content);
+    assert_eq!(lines.len(), 8);
+    assert_eq!(lines[0], "Revenue of the alpha segment 1,234 (5.6)");
+}
+
+#[test]
+fn spaced_letters_are_words() {
+    assert_eq!(texts("BT /F2 12 Tf 4 Tc 72 700 Td (OVERVIEW) Tj ET"), ["OVERVIEW"]);
+    assert_eq!(texts("BT /F2 12 Tf 72 700 Td (O V E R V I E W) Tj ET"), ["OVERVIEW"]);
+    assert_eq!(texts("BT /F1 12 Tf 72 700 Td (We sell it.) Tj ET"), ["We sell it."]);
+}
+
+#[test]
+fn leader_dots_stand_apart() {
+    assert_eq!(texts(&at(72.0, 700.0, "Business..........4")), ["Business .......... 4"]);
+}
+
+#[test]
+fn a_bullet_joins_its_text_and_a_superscript_its_word() {
+    let bullet = at(72.0, 700.0, "\\225") + &at(90.0, 700.0, "First point of the list");
+    assert_eq!(texts(&bullet), ["• First point of the list"]);
+    let note = at(72.0, 700.0, "Sales") + &styled(98.5, 704.0, "F1", 6.0, "1");
+    assert_eq!(texts(&note).len(), 1);
+}
+
+#[test]
+fn fake_bold_is_written_once() {
+    assert_eq!(texts(&(at(72.0, 700.0, "Risk Factors") + &at(72.3, 700.0, "Risk Factors"))), ["Risk Factors"]);
+}
+
+#[test]
+fn rotation_and_crop_box_are_applied() {
+    let turned = "BT /F1 10 Tf 0 1 -1 0 300 100 Tm (turned) Tj ET";
+    let fixture = Fixture::default().page("/Rotate 90", turned.as_bytes());
+    let source_ = source(&fixture.build());
+    let page = &pages(&source_)[0];
+    assert_eq!((page.width, page.height), (Pt(79200), Pt(61200)));
+    let line = &page.lines[0];
+    // x runs up the page, which is to the right once it is turned by 90 degrees.
+    assert_eq!((line.text.as_str(), line.rect.x0), ("turned", Pt(10000)));
+    let content = at(10.0, 10.0, "outside") + &at(150.0, 150.0, "inside");
+    let cropped = Fixture::default().page("/CropBox[100 100 300 300]", content.as_bytes()).build();
+    let source_ = source(&cropped);
+    let page = &pages(&source_)[0];
+    assert_eq!((page.lines.len(), page.lines[0].rect.x0), (1, Pt(5000)));
+}
+
+#[test]
+fn invisible_text_counts_only_where_there_is_no_other() {
+    let hidden = "BT /F1 10 Tf 3 Tr 72 650 Td (hidden) Tj ET 0 Tr\n";
+    assert_eq!(texts(hidden), ["hidden"]);
+    assert_eq!(texts(&(hidden.to_owned() + "BT 0 Tr ET " + &at(72.0, 700.0, "seen"))), ["seen"]);
+}
+
+#[test]
+fn forms_are_read_and_a_form_that_draws_itself_ends() {
+    let mut fixture = Fixture::of(&["q 1 0 0 1 72 700 cm /X Do Q"]);
+    let number = fixture.first_object();
+    fixture.resources = format!("/XObject<</X {number} 0 R>>");
+    let body = "BT /F1 10 Tf (inside) Tj ET /X Do";
+    let fixture = fixture.object(&format!(
+        "<</Subtype/Form/BBox[0 0 9 9]/Length {}>>stream\n{body}\nendstream",
+        body.len()
+    ));
+    let source = source(&fixture.build());
+    assert_eq!(pages(&source)[0].lines[0].text, "inside");
+    assert_eq!(defects(&source), [("limits.page", 1)]);
+}
+
+#[test]
+fn actual_text_replaces_glyphs_without_meaning() {
+    let content = "/Span<</ActualText<FEFF00740069>>> BDC BT /F1 10 Tf 72 700 Td (\\001) Tj ET EMC";
+    assert_eq!(texts(content), ["ti"]);
+}
+
+#[test]
+fn the_outline_ends_at_a_cycle_and_checks_its_targets() {
+    let first = Fixture::of(&["", ""]).first_object();
+    let page = Fixture::page_object(1);
+    let fixture = Fixture::of(&[&at(72.0, 700.0, "one"), &at(72.0, 700.0, "two")])
+        .catalog(&format!("/Outlines {first} 0 R"))
+        .object(&format!("<</First {} 0 R>>", first + 1))
+        .object(&format!(
+            "<</Title(Part I)/First {} 0 R/Next {} 0 R/Dest[{page} 0 R/XYZ 0 692 0]>>",
+            first + 2,
+            first + 3
+        ))
+        .object(&format!("<</Title<FEFF4E2D>/Dest[99 0 R/Fit]/First {} 0 R>>", first + 2))
+        .object(&format!("<</Title()/A<</S/GoTo/D[7/Fit]>>/Next {} 0 R>>", first + 1));
+    let outline = source(&fixture.build()).outline;
+    let seen: Vec<(&str, u16, bool)> =
+        outline.iter().map(|item| (item.title.as_str(), item.level, item.target.is_some())).collect();
+    assert_eq!(seen, [("Part I", 1, true), ("中", 2, false), ("Untitled", 1, false)]);
+    let target = outline[0].target.unwrap();
+    assert_eq!((target.page.get(), target.y), (2, Some(Pt(10000))));
+}
+
+#[test]
+fn links_follow_names_and_pages_but_nothing_outside() {
+    let annotations = "/Annots[<</Subtype/Link/Rect[72 690 200 710]/Dest(two)>>\
+        <</Subtype/Link/Rect[72 660 200 680]/A<</S/GoTo/D/old>>>>\
+        <</Subtype/Link/Rect[72 630 200 650]/A<</S/URI/URI(http://example.invalid)>>>>\
+        <</Subtype/Link/Rect[72 600 200 620]/A<</S/Launch/F(x)>>>>\
+        <</Subtype/Link/Rect[72 570 200 590]/Dest[9/Fit]>>]";
+    let page = Fixture::page_object(1);
+    let fixture = Fixture::default()
+        .page(annotations, at(72.0, 700.0, "Contents").as_bytes())
+        .page("", at(72.0, 700.0, "two").as_bytes())
+        .catalog(&format!(
+            "/Names<</Dests<</Kids[<</Names[(two)<</D[{page} 0 R/FitH 392]>>]>>]>>>>/Dests<</old[1/Fit]>>"
+        ));
+    let links = source(&fixture.build()).links;
+    let seen: Vec<(u32, u32, Option<Pt>)> =
+        links.iter().map(|l| (l.page.get(), l.target.page.get(), l.target.y)).collect();
+    assert_eq!(seen, [(1, 2, Some(Pt(40000))), (1, 2, None)]);
+    assert_eq!(links[0].rect.y0, Pt(8200));
+}
+
+#[test]
+fn labels_and_info_are_read() {
+    let text = at(72.0, 700.0, "text");
+    let fixture = Fixture::of(&[&text, &text, &text])
+        .catalog("/PageLabels<</Nums[0<</S/r>>2<</S/D/P(F-)/St 4>>]>>")
+        .info("/Title(Annual report)/Author<FEFF00C5>/CreationDate(D:20230203040506+01'00')");
+    let source = source(&fixture.build());
+    let labels: Vec<&str> = pages(&source).iter().map(|page| page.label.as_ref().unwrap().0.as_str()).collect();
+    assert_eq!(labels, ["i", "ii", "F-4"]);
+    assert_eq!(source.metadata["title"], "Annual report");
+    assert_eq!(source.metadata["author"], "Å");
+    assert_eq!(source.metadata["creationdate"], "2023-02-03T04:05:06+01:00");
+}
+
+#[test]
+fn a_page_without_text_is_a_defect_and_a_document_without_text_an_error() {
+    let source = source(&Fixture::of(&["", &at(72.0, 700.0, "text")]).build());
+    assert_eq!(defects(&source), [("pdf.no_text", 1)]);
+    let error = error(&Fixture::of(&["", ""]).build());
+    assert_eq!(error.code, "pdf.no_text");
+    assert!(error.message.contains("no text layer") && error.next.contains("OCR"));
+}
+
+#[test]
+fn defects_are_capped_with_a_last_word() {
+    let mut contents = vec![""; 6];
+    let text = at(72.0, 700.0, "text");
+    contents.push(&text);
+    let limits = Limits { max_defects: 3, ..Limits::default() };
+    let source = read(&Fixture::of(&contents).build(), None, &limits).unwrap();
+    assert_eq!(source.defects.len(), 4);
+    assert!(source.defects[3].detail.starts_with("3 more"));
+}
+
+#[test]
+fn what_is_no_pdf_says_so() {
+    assert_eq!(error(b"").code, "input.empty");
+    assert_eq!(error(b"<html><body>%PDF</body></html>").code, "pdf.not_a_pdf");
+    assert_eq!(error(b"%PDF-1.4\n%%EOF").code, "pdf.no_pages");
+    assert_eq!(error(&Fixture::default().build()).code, "pdf.no_pages");
+}
+
+#[test]
+fn a_file_cut_off_gives_the_pages_that_are_there() {
+    let text = at(72.0, 700.0, "text");
+    let bytes = Fixture::of(&[&text, &text, &text]).build();
+    let source = source(&bytes[..bytes.len() - 400]);
+    assert_eq!(pages(&source).len(), 3);
+    for length in (0..bytes.len()).step_by(97) {
+        let _ = read(&bytes[..length], None, &Limits::default());
+    }
+}
+
+#[test]
+fn junk_before_the_header_is_passed_over() {
+    let mut bytes = b"junk\n".repeat(40);
+    bytes.extend(Fixture::of(&[&at(72.0, 700.0, "text")]).build());
+    assert_eq!(pages(&source(&bytes)).len(), 1);
+}
+
+#[test]
+fn a_bomb_costs_its_page_only() {
+    let text = at(72.0, 700.0, "text");
+    let bytes = Fixture::of(&[&text]).deflated_page(&vec![b' '; 4 << 20]).page("", text.as_bytes()).build();
+    let limits = Limits { max_content_bytes: 1 << 20, ..Limits::default() };
+    let source = read(&bytes, None, &limits).unwrap();
+    assert_eq!(defects(&source), [("pdf.page_unreadable", 2)]);
+    assert_eq!(pages(&source).len(), 3);
+}
+
+#[test]
+fn endless_width_ranges_cost_the_font_only() {
+    let mut fixture = Fixture::of(&["BT /F9 10 Tf 72 700 Td <0041> Tj ET"]);
+    let number = fixture.first_object();
+    // The page's own fonts come first; a second /Font entry would not count, so the font hides in a form.
+    fixture.resources = format!("/XObject<</X {number} 0 R>>");
+    let body = "BT /F9 10 Tf 72 700 Td <0041> Tj ET";
+    let font = "<</Type/Font/Subtype/Type0/BaseFont/X/Encoding/Identity-H/DescendantFonts[<</Type/Font\
+        /Subtype/CIDFontType2/BaseFont/X/W[0 2147483647 500]>>]>>";
+    let fixture = fixture
+        .object(&format!(
+            "<</Subtype/Form/BBox[0 0 9 9]/Resources<</Font<</F9 {font}>>>>/Length {}>>stream\n{body}\nendstream",
+            body.len()
+        ))
+        .page("", (at(72.0, 700.0, "text") + "/X Do").as_bytes());
+    // The added page moved the form behind it.
+    let bytes = String::from_utf8(fixture.build()).unwrap();
+    let bytes = bytes.replace(&format!("/X {number} 0 R"), &format!("/X {} 0 R", number + 2));
+    assert_eq!(pages(&source(bytes.as_bytes())).len(), 2);
+}
+
+#[test]
+fn limits_are_errors_of_their_own() {
+    let text = at(72.0, 700.0, "text");
+    let bytes = Fixture::of(&[&text, &text]).build();
+    let code = |limits: Limits| read(&bytes, None, &limits).unwrap_err().code;
+    assert_eq!(code(Limits { max_pages: 1, ..Limits::default() }), "limits.pages");
+    assert_eq!(code(Limits { max_bytes: 100, ..Limits::default() }), "limits.bytes");
+    assert_eq!(code(Limits { max_seconds: 0, ..Limits::default() }), "limits.seconds");
+}
+
+fn encrypted(user: &str) -> Vec<u8> {
+    use lopdf::{Document, EncryptionState, EncryptionVersion, Permissions};
+    let mut document = Document::load_mem(&Fixture::of(&[&at(72.0, 700.0, "secret text")]).build()).unwrap();
+    let version = EncryptionVersion::V2 {
+        document: &document,
+        owner_password: "owner",
+        user_password: user,
+        key_length: 128,
+        permissions: Permissions::all(),
+    };
+    let state = EncryptionState::try_from(version).unwrap();
+    document.encrypt(&state).unwrap();
+    let mut out = Vec::new();
+    document.save_to(&mut out).unwrap();
+    out
+}
+
+#[test]
+fn passwords_open_or_are_asked_for() {
+    let open = source(&encrypted(""));
+    assert!(open.encrypted && pages(&open)[0].lines[0].text == "secret text");
+    let closed = encrypted("sesame");
+    let asked = error(&closed);
+    assert_eq!(asked.code, "pdf.encrypted_password");
+    let wrong = read(&closed, Some("guess"), &Limits::default()).unwrap_err();
+    assert!(wrong.code == asked.code && wrong.message.contains("does not open"));
+    let opened = read(&closed, Some("sesame"), &Limits::default()).unwrap();
+    assert_eq!(pages(&opened)[0].lines[0].text, "secret text");
+}
+
+#[test]
+fn reading_twice_gives_the_same() {
+    let bytes = Fixture::of(&[&at(72.0, 700.0, "one"), &at(72.0, 650.0, "two")]).build();
+    assert_eq!(source(&bytes), source(&bytes));
+}
