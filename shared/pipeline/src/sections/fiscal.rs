@@ -103,7 +103,7 @@ impl Said {
 
     /// `… for the fiscal year ended December 2, 2022`.
     fn annual_report(&mut self, behind: &[&str], end: Date) {
-        let Some(start) = super::facts::find(&behind[..behind.len().min(8)], &["year", "ended"]) else { return };
+        let Some(start) = super::facts::find(&behind[..behind.len().min(16)], &["year", "ended"]) else { return };
         let Some((date, 0..=1, _)) = dates::first(&behind[start..]) else { return };
         if (1..=11).contains(&end.months_since(date)) {
             *self.year_ends.entry((date.year, date.month, date.day)).or_default() += 1;

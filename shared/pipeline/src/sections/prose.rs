@@ -17,7 +17,7 @@ const RUNNING_ONE_IN: usize = 25;
 const MAX_BYTES: usize = 200_000;
 /// Sentences of a section that are considered.
 const MAX_SENTENCES: usize = 1_500;
-/// Row labels of a section that are considered.
+/// Row labels, and headings, of a section that are considered.
 const MAX_LABELS: usize = 60;
 
 /// What a section says, taken apart.
@@ -27,6 +27,8 @@ pub(super) struct Prose {
     pub(super) sentences: Vec<Sentence>,
     /// First cells of table rows, without figures, each once.
     pub(super) labels: Vec<String>,
+    /// Headings inside the section that are no sections of their own, each once.
+    pub(super) headings: Vec<String>,
 }
 
 /// A sentence as it stands in the section, lines joined.
@@ -113,6 +115,7 @@ impl Reader<'_> {
             self.label(label);
         } else if is_heading(line, text) {
             self.end_paragraph();
+            self.heading(text);
         } else {
             let bullet = text.starts_with(BULLETS) || text.starts_with("- ") || text.starts_with("* ");
             if bullet || stands_apart(line, above) {
@@ -127,6 +130,16 @@ impl Reader<'_> {
     fn label(&mut self, label: &str) {
         if self.prose.labels.len() < MAX_LABELS && self.labels.insert(label.to_lowercase()) {
             self.prose.labels.push(label.into());
+        }
+    }
+
+    fn heading(&mut self, text: &str) {
+        let text = text.trim_matches(|c: char| !c.is_alphanumeric() && c != ')');
+        let letters = text.chars().filter(|c| c.is_alphabetic()).count();
+        let words = text.split_whitespace().count();
+        let fits = letters >= 4 && words <= 12 && self.prose.headings.len() < MAX_LABELS;
+        if fits && self.labels.insert(text.to_lowercase()) {
+            self.prose.headings.push(text.into());
         }
     }
 

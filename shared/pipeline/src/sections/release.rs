@@ -39,7 +39,9 @@ fn headline(page: &FrontPage<'_>) -> Option<String> {
 
 fn release_facts(front: &[FrontPage<'_>], headline: &str) -> FilingFacts {
     let first = &front[0];
-    let ended = front.iter().find_map(|page| Some(page.fact(period_end(page)?.iso())));
+    let ended = front.iter().filter_map(|page| Some((period_end(page)?, page)));
+    // The first page of the latest date: `max_by_key` would take the last.
+    let ended = ended.rev().max_by_key(|(date, _)| *date).map(|(date, page)| page.fact(date.iso()));
     let issuer = front.iter().find_map(|page| Some(page.fact(before_ticker(page)?)));
     FilingFacts {
         issuer: issuer.or_else(|| before_verb(headline).map(|name| first.fact(name))),
@@ -51,14 +53,17 @@ fn release_facts(front: &[FrontPage<'_>], headline: &str) -> FilingFacts {
     }
 }
 
-/// The first `ended` with a date right behind it.
+/// The latest date that a quarter, year or number of months or weeks `ended` on: earlier ones are compared with.
 fn period_end(page: &FrontPage<'_>) -> Option<Date> {
+    let units = ["quarter", "year", "half", "period", "months", "weeks"];
     let words = page.words();
-    let mut ends = words.iter().enumerate().filter(|(_, word)| word.eq_ignore_ascii_case("ended"));
-    ends.find_map(|(at, _)| {
+    let ended = words.iter().enumerate().filter(|(_, word)| word.eq_ignore_ascii_case("ended"));
+    let ends = ended.filter_map(|(at, _)| {
+        let unit = words[at.saturating_sub(3)..at].iter().any(|word| units.contains(&squash(word).as_str()));
         let behind = &words[at + 1..words.len().min(at + 6)];
-        dates::first(behind).filter(|(_, start, end)| *start == 0 && *end <= 3).map(|(date, _, _)| date)
-    })
+        dates::first(behind).filter(|(_, start, end)| unit && *start == 0 && *end <= 3).map(|(date, _, _)| date)
+    });
+    ends.max()
 }
 
 /// The name before `(NYSE: …)` or another ticker.

@@ -10,18 +10,23 @@ use std::collections::{HashMap, HashSet};
 use stemma_document::{Section, Source, Summary};
 
 use super::SectionSettings;
+use super::facts::squash;
 use super::prose::{self, Prose, Running, Sentence};
 use super::text::{LineAt, full_text, own_lines};
 use super::words;
 
 /// Words of the list of parts of an inner section.
 const PARTS_WORDS: usize = 26;
+/// Words of the list of headings of a leaf.
+const HEADINGS_WORDS: usize = 14;
 /// Words of one part's title in that list.
 const PART_TITLE_WORDS: usize = 12;
 /// A summary of fewer words than this also names the rows of the section's tables.
 const FEW_WORDS: usize = 35;
 /// Shorter sentences say too little.
 const MIN_SENTENCE_WORDS: usize = 5;
+/// Bytes of a word, on average: what is longer is no language.
+const WORD_BYTES: usize = 16;
 /// Parts of an inner section that are looked at.
 const MAX_PARTS: usize = 200;
 
@@ -51,7 +56,7 @@ impl Book<'_> {
         if section.tokens < self.settings.summary_tokens_verbatim {
             let text = full_text(section, self.source).split_whitespace().collect::<Vec<_>>().join(" ");
             // Uncounted tokens must not make a whole document its own summary.
-            let short = text.len() <= self.settings.summary_tokens_verbatim as usize * 16;
+            let short = text.len() <= self.settings.summary_tokens_verbatim as usize * WORD_BYTES;
             if short {
                 return Some(Summary { text, by: "verbatim".into() }).filter(|summary| !summary.text.is_empty());
             }
@@ -64,7 +69,7 @@ impl Book<'_> {
         let lines = own_lines(section, self.source);
         let mut prose = prose::read(&lines, &self.running, &|word| self.words.knows(word));
         let mut budget = self.settings.summary_max_words as usize;
-        let parts = parts(section, PARTS_WORDS.min(budget));
+        let parts = parts(section, &prose, budget);
         budget -= words::count(&parts).min(budget);
         let own = prose.sentences.len();
         prose.sentences.extend(section.children.iter().take(MAX_PARTS).filter_map(lead));
@@ -89,9 +94,15 @@ fn lead(child: &Section) -> Option<Sentence> {
     whole.then(|| Sentence { text: text.into(), whole })
 }
 
-/// `Covers: first part; second part.`
-fn parts(section: &Section, budget: usize) -> String {
-    list("Covers: ", section.children.iter().take(MAX_PARTS).map(|child| child.title.as_str()), budget)
+/// `Covers: first part; second part.` A leaf has headings instead of parts, its own title left out.
+fn parts(section: &Section, prose: &Prose, budget: usize) -> String {
+    if section.children.is_empty() {
+        let title = squash(&section.title);
+        let headings = prose.headings.iter().map(String::as_str).filter(|heading| !title.contains(&squash(heading)));
+        return list("Covers: ", headings, HEADINGS_WORDS.min(budget));
+    }
+    let titles = section.children.iter().take(MAX_PARTS).map(|child| child.title.as_str());
+    list("Covers: ", titles, PARTS_WORDS.min(budget))
 }
 
 /// `Rows: first label; second label.`
@@ -107,7 +118,7 @@ fn list<'a>(head: &str, items: impl Iterator<Item = &'a str>, budget: usize) -> 
         let item = item.split_whitespace().take(PART_TITLE_WORDS).collect::<Vec<_>>().join(" ");
         let item = item.trim_end_matches(['.', ';', ':']);
         let length = words::count(item);
-        if length > left {
+        if length > left || item.len() > left * WORD_BYTES {
             break;
         }
         left -= length;
@@ -129,7 +140,7 @@ fn cut(prose: &Prose, budget: usize) -> String {
     let mut text = String::new();
     for word in sentence.text.split(' ') {
         let next = if text.is_empty() { word.into() } else { format!("{text} {word}") };
-        if words::count(&next) > budget || next.len() > 16 * budget {
+        if words::count(&next) > budget || next.len() > WORD_BYTES * budget {
             return text + "…";
         }
         text = next;
@@ -246,7 +257,8 @@ impl Choice {
         let mut candidates = Vec::new();
         for (index, sentence) in sentences.iter().enumerate().filter(|(_, sentence)| sentence.whole) {
             let words = words::count(&sentence.text);
-            if !(MIN_SENTENCE_WORDS..=self.budget).contains(&words) {
+            let too_long = sentence.text.len() > self.budget * WORD_BYTES;
+            if too_long || !(MIN_SENTENCE_WORDS..=self.budget).contains(&words) {
                 continue;
             }
             let mut seen = HashSet::new();
@@ -378,6 +390,19 @@ mod tests {
         Rockets: [offline] Rocket revenue was $120 million in 2022, driven by demand for liquid rockets. Rows: Revenue; Operating margin.
         Anvils: [offline] Anvil volumes fell because steel became dearer. The sky is blue over the plant.
         ");
+    }
+
+    #[test]
+    fn every_figure_of_a_summary_stands_in_its_section() {
+        let source = paged(&[REPORT]);
+        let tree = tree(&source, &[(1, 0, 1, "Business"), (1, 2, 2, "Rockets"), (1, 6, 2, "Anvils")]);
+        for (_, section) in finish(tree, &source, &settings(3, 25), &[]).walk() {
+            let text = full_text(section, &source);
+            let summary = section.summary.as_ref().map(|summary| summary.text.as_str()).unwrap_or_default();
+            for word in summary.split_whitespace().filter(|word| word.contains(|c: char| c.is_ascii_digit())) {
+                assert!(text.contains(word), "{word} in {}", section.title);
+            }
+        }
     }
 
     #[test]
