@@ -11,8 +11,9 @@
 //! ```
 //!
 //! What it refuses to do: follow links out of a document, run scripts, unpack attachments, rasterize. Everything is
-//! bounded by [`Limits`]; what one process cannot hold (a stack overflow inside a parser) is held by the caller, who
-//! runs extraction in a child process. Reading is a pure function of the bytes (I-12).
+//! bounded by [`Limits`]; what one process cannot hold (a stack overflow inside a parser) is held by a [`Pool`] of child
+//! processes, each of which does nothing but [`serve`]. Reading is a pure function of the bytes (I-12), and what was read
+//! is stored and sent as a [`Packed`] source.
 
 mod decode;
 mod detect;

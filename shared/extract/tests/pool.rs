@@ -1,5 +1,6 @@
 //! The pool against a real child: this program, started again as `pool child`. It has no harness, because a child must
 //! be nothing but a child.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "this is a test, though clippy cannot see it without a harness")]
 
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Write};

@@ -133,10 +133,10 @@ impl Reader {
         if upper.starts_with("<TEXT>") {
             self.part = Part::Text;
             (self.in_table, self.in_binary, self.strip, self.text_lines) = (false, false, Strip::default(), 0);
-        } else if upper.starts_with("<TYPE>") || upper.starts_with("<DESCRIPTION>") {
-            if let Some(document) = self.found.documents.last_mut() {
-                document.title = named(&document.title, &value);
-            }
+        } else if (upper.starts_with("<TYPE>") || upper.starts_with("<DESCRIPTION>"))
+            && let Some(document) = self.found.documents.last_mut()
+        {
+            document.title = named(&document.title, &value);
         }
         line.clear();
         false
