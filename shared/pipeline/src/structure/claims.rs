@@ -104,7 +104,7 @@ fn kind<'a>(entry: &'a Entry, claim: &Claim, form: Option<Form>) -> Kind<'a> {
         _ => 2,
     };
     // Where a centered row starts says nothing about its depth.
-    let indent = if entry.centered && rank == 2 && number.is_none() { 0.0 } else { entry.indent };
+    let indent = if entry.centered && entry.label.is_none() && rank == 2 && number.is_none() { 0.0 } else { entry.indent };
     Kind { rank, indent, bold: entry.bold, number }
 }
 

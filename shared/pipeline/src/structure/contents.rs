@@ -187,7 +187,10 @@ impl<'a> Reader<'_, 'a> {
         let (above, row) = (&self.sheet.rows[last.rows.1], &self.sheet.rows[piece.at]);
         let other_target = matches!((last.target, piece.target), (Some(a), Some(b)) if a != b);
         let close = above.page == row.page && row.gap < 1.0;
-        if !close || other_target || last.title.len() > 300 {
+        let bare = super::grammar::head(&last.title).is_some_and(|head| head.rest.is_empty())
+            || numbering::readings(&last.title).first().is_some_and(|n| n.rest.is_empty());
+        let near = above.page == row.page && row.gap < 2.5 && bare && last.label.is_none();
+        if !(close || near) || other_target || last.title.len() > 300 {
             return false;
         }
         let lower = piece.title.starts_with(char::is_lowercase);
@@ -196,10 +199,8 @@ impl<'a> Reader<'_, 'a> {
         }
         let numbers = numbering::readings(piece.title);
         let numbered = numbers.first().is_some() || super::grammar::head(piece.title).is_some();
-        let bare = super::grammar::head(&last.title).is_some_and(|head| head.rest.is_empty())
-            || numbering::readings(&last.title).first().is_some_and(|n| n.rest.is_empty());
         let wide = above.x1 > 0.62 * right && row.x0 >= above.x0 - 2.0;
-        !numbered && (lower || wide || (bare && (above.centered == row.centered)))
+        !numbered && ((close && (lower || wide)) || (bare && (above.centered == row.centered)))
     }
 }
 

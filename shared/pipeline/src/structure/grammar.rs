@@ -165,6 +165,8 @@ pub(super) struct Found {
     pub(super) rows: (usize, usize),
     pub(super) title: String,
     pub(super) number: String,
+    /// Announced for this place, not read there.
+    pub(super) unconfirmed: bool,
 }
 
 /// Finds which form a stretch of rows is: by its cover, else by the Items it has.
@@ -296,7 +298,7 @@ impl Search<'_, '_> {
                 let base = if head.tags.is_empty() { 0.8 } else { 0.7 + 0.6 * like };
                 let prose = if row.prose && like < 0.8 { -0.7 } else { 0.0 };
                 let score = base + prose + look(self.sheet, at) + self.nearness(key, row.page);
-                push(Found { key, last_key, rows: (at, last), title, number: head.number.to_string() }, score);
+                push(Found { key, last_key, rows: (at, last), title, number: head.number.to_string(), unconfirmed: false }, score);
             }
         } else if let Some((tag, rest)) = bare_number(row.text).filter(|_| self.form != Form::Current && !row.prose) {
             for key in (0..self.known.len()).filter(|key| self.form.items()[*key].tag == Some(tag)) {
@@ -305,7 +307,7 @@ impl Search<'_, '_> {
                     let number = row.text[..row.text.len() - rest.len()].trim_matches(|c: char| !c.is_alphanumeric());
                     let title = format!("{} {title}", row.text[..row.text.len() - rest.len()].trim_end());
                     let score = 0.3 + 0.6 * like + look(self.sheet, at) + self.nearness(key, row.page);
-                    push(Found { key, last_key: key, rows: (at, last), title, number: number.to_string() }, score);
+                    push(Found { key, last_key: key, rows: (at, last), title, number: number.to_string(), unconfirmed: false }, score);
                 }
             }
         } else if self.form != Form::Current && row.words <= 22 && !row.prose && !row.running && !row.table {
@@ -316,7 +318,7 @@ impl Search<'_, '_> {
                 if exact {
                     let score = 0.1 + look(self.sheet, at) + self.nearness(key, row.page);
                     let title = row.text.to_string();
-                    push(Found { key, last_key: key, rows: (at, at), title, number: String::new() }, score);
+                    push(Found { key, last_key: key, rows: (at, at), title, number: String::new(), unconfirmed: false }, score);
                 }
             }
         }

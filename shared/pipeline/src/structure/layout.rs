@@ -25,6 +25,8 @@ pub(super) struct Heading {
     pub(super) rows: (usize, usize),
     pub(super) title: String,
     pub(super) style: Style,
+    /// The title of a financial statement: kept whatever the budget.
+    pub(super) statement: bool,
 }
 
 /// Share of the lines of a style inside tables above which the style is no heading's.
@@ -33,8 +35,9 @@ const TABLE_SHARE: f32 = 0.4;
 const DENSITY: f32 = 0.3;
 const FEW: usize = 24;
 
-/// All headings outside `excluded` rows, styles that are not headings' dropped.
-pub(super) fn headings(sheet: &Sheet<'_>, excluded: &[bool]) -> Vec<Heading> {
+/// All headings outside `excluded` rows: those that may be sections, and those whose style is everywhere, which only
+/// split what would be too large.
+pub(super) fn headings(sheet: &Sheet<'_>, excluded: &[bool]) -> (Vec<Heading>, Vec<Heading>) {
     let mut found: Vec<Heading> = Vec::new();
     let mut at = 0;
     while at < sheet.rows.len() {
@@ -43,13 +46,30 @@ pub(super) fn headings(sheet: &Sheet<'_>, excluded: &[bool]) -> Vec<Heading> {
             continue;
         }
         let last = wrapped_to(sheet, excluded, at);
-        let text: Vec<&str> = sheet.rows[at..=last].iter().map(|row| row.text).collect();
-        found.push(Heading { rows: (at, last), title: titles::tidy(&text.join(" ")), style: style(&sheet.rows[at]) });
+        let title = title_of(sheet, at, last);
+        let words = titles::word_count(&title);
+        let numbered = !numbering::readings(&title).is_empty();
+        if words > if numbered { 55 } else { 32 } || (words > 9 && title.ends_with('.') && !numbered && at < last) {
+            at = last + 1;
+            continue;
+        }
+        found.push(Heading { rows: (at, last), title, style: style(&sheet.rows[at]), statement: is_statement_title(sheet, at) });
         at = last + 1;
     }
+    drop_lists(&mut found);
     drop_repeated(&mut found);
-    drop_styles(sheet, &mut found);
-    found
+    judge_styles(sheet, found)
+}
+
+/// The text of a heading; of a heading that is the first cell of a table's head row, that cell.
+fn title_of(sheet: &Sheet<'_>, first: usize, last: usize) -> String {
+    let row = &sheet.rows[first];
+    let heads_table = first == last && row.cells == 2 && sheet.next_on_page(first).is_some_and(|next| next.cells > 1);
+    if heads_table && row.first_cell.len() >= 4 && numbering::readings(row.first_cell).first().is_none_or(|n| !n.rest.is_empty()) {
+        return titles::tidy(row.first_cell);
+    }
+    let text: Vec<&str> = sheet.rows[first..=last].iter().map(|row| row.text).collect();
+    titles::tidy(&text.join(" "))
 }
 
 /// The look of a row as a style.
@@ -73,20 +93,51 @@ fn is_candidate(sheet: &Sheet<'_>, at: usize) -> bool {
     let letters = row.text.chars().take(300).filter(|c| c.is_alphabetic()).count();
     let cjk = row.text.chars().next().is_some_and(titles::is_cjk);
     let unfit = row.running || row.prose || row.table || row.cells >= 3 || row.figures;
-    if unfit || (letters < 3 && !(cjk && letters >= 2)) || row.words > 22 || row.words == 0 {
+    if unfit || (letters < 3 && !(cjk && letters >= 2)) || row.words > 24 || row.words == 0 {
         return false;
     }
     let number = numbering::readings(row.text).first().copied();
+    if number.is_some_and(|number| number.class == Class::Figure) {
+        return false;
+    }
     let first = row.text.chars().next().unwrap_or(' ');
     let starts = first.is_uppercase() || cjk || number.is_some() || matches!(first, '“' | '"' | '‘');
-    if !starts || ends_open(row) || is_dull(row) || inside_paragraph(sheet, at) {
+    let wraps = sheet.next_on_page(at).is_some_and(|next| next.gap < 0.75 && Sheet::same_look(row, next));
+    if !starts || (ends_open(row) && !(wraps && (row.bold || row.italic))) || is_dull(row) || inside_paragraph(sheet, at) {
         return false;
     }
     let large = row.size > sheet.body + 0.8;
     let bold = row.bold && !sheet.body_bold && row.size > sheet.body - 1.3;
     let caps = row.caps && row.size > sheet.body - 1.3 && row.gap > 0.3 && letters >= 5;
-    let italic = row.italic && row.words <= 14 && row.gap > 0.35 && row.size > sheet.body - 1.3;
-    large || bold || caps || italic || is_plain_numbered(sheet, at, number)
+    let italic = row.italic && !sheet.body_italic && (row.words <= 14 || number.is_some()) && row.gap > 0.35 && row.size > sheet.body - 1.3;
+    let over_table = row.size <= sheet.body + 0.8 && number.is_none() && stands_on_table(sheet, at);
+    !over_table && (large || bold || caps || italic) || is_plain_numbered(sheet, at, number)
+}
+
+/// A label of a table: right above a row of it, and tight under what stands above.
+fn stands_on_table(sheet: &Sheet<'_>, at: usize) -> bool {
+    let row = &sheet.rows[at];
+    let below = sheet.next_on_page(at).is_some_and(|next| next.table && next.gap < 1.0);
+    let above = at.checked_sub(1).map(|above| &sheet.rows[above]).filter(|above| above.page == row.page);
+    let tight = row.gap < 0.9 || above.is_some_and(|above| above.table || above.words <= 4);
+    below && tight
+}
+
+/// A line of nothing but date words: `Three and Six Months Ended June 2, 2023`.
+fn is_date(text: &str) -> bool {
+    const WORDS: [&str; 34] = [
+        "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
+        "december", "year", "years", "month", "months", "quarter", "quarters", "ended", "ending", "and", "three", "six",
+        "nine", "twelve", "fiscal", "for", "the", "as", "of", "at", "first", "week", "weeks",
+    ];
+    let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    let mut numbers = false;
+    let all = words.take(40).all(|word| {
+        let number = word.starts_with(|c: char| c.is_ascii_digit());
+        numbers |= number;
+        number || WORDS.iter().any(|known| word.eq_ignore_ascii_case(known))
+    });
+    all && numbers
 }
 
 /// A short numbered line in title case with space around it, set like the text.
@@ -128,7 +179,7 @@ fn is_statement_title(sheet: &Sheet<'_>, at: usize) -> bool {
 fn ends_open(row: &Row<'_>) -> bool {
     let text = row.text;
     let hanging = [" of", " and", " the", " to", " for", " in", " a", " by", " with", " or"];
-    text.ends_with([',', ';', '-']) || (text.ends_with('.') && row.words > 9) || (text.ends_with(':') && row.words > 9)
+    text.ends_with([',', ';', '-']) || text.ends_with(".)") || (text.ends_with('.') && row.words > 9) || (text.ends_with(':') && row.words > 9)
         || (row.words > 4 && hanging.iter().any(|end| text.ends_with(end)) && !row.caps && !row.centered)
 }
 
@@ -136,14 +187,16 @@ fn ends_open(row: &Row<'_>) -> bool {
 fn is_dull(row: &Row<'_>) -> bool {
     let key = row.key.as_str();
     let text = row.text;
+    let note = key.starts_with("seeaccompanying") || key.starts_with("theaccompanying") || key.starts_with("seenotes");
     let bracketed = text.starts_with('(') && numbering::readings(text).is_empty();
     let continued = key.ends_with("continued") || key.ends_with("contd");
     let units = key.starts_with("inmillions") || key.starts_with("inthousands") || key.starts_with("dollarsin");
     let period = ["yearended", "yearsended", "threemonths", "sixmonths", "ninemonths", "asof", "fortheyear", "fiscalyear", "quarterended"];
     let dated = period.iter().any(|front| key.starts_with(front)) && key.chars().any(|c| c.is_ascii_digit() || key.len() < 16);
+    let dated = dated || is_date(text);
     let months = ["january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november", "december"];
     let date = months.iter().any(|month| key.strip_prefix(month).is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit())));
-    bracketed || continued || units || dated || date || super::contents::is_title(key) || text.contains("....") || text.contains("____")
+    note || bracketed || continued || units || dated || date || super::contents::is_title(key) || text.contains("....") || text.contains("____")
 }
 
 /// Whether the line above is a wide, unfinished line of the same look, right above it.
@@ -152,9 +205,11 @@ fn inside_paragraph(sheet: &Sheet<'_>, at: usize) -> bool {
     let Some(above) = at.checked_sub(1).map(|above| &sheet.rows[above]).filter(|above| above.page == row.page) else {
         return false;
     };
+    let size_alike = (above.size - row.size).abs() < 0.6;
+    let look_alike = above.bold == row.bold || (row.italic && !row.bold);
     let unfinished = !above.text.ends_with(['.', ':', '?', '!', ';', '”', ')']);
     unfinished && above.words >= 8 && row.gap < 0.5 && above.size <= sheet.body + 0.8
-        && (above.size - row.size).abs() < 0.6 && above.bold == row.bold && above.x1 - above.x0 > 200.0
+        && size_alike && look_alike && above.x1 - above.x0 > 200.0
 }
 
 /// The last row of a heading that wraps: rows of one look close together. Two-line titles of one look are one node.
@@ -180,19 +235,47 @@ fn wrapped_to(sheet: &Sheet<'_>, excluded: &[bool], first: usize) -> usize {
     last
 }
 
+/// Three and more headings right below each other that come again further on are a list of contents in the text.
+fn drop_lists(found: &mut Vec<Heading>) {
+    let keys: Vec<String> = found.iter().map(|heading| titles::squash(&heading.title)).collect();
+    let mut last: BTreeMap<&str, usize> = BTreeMap::new();
+    for (at, key) in keys.iter().enumerate() {
+        last.insert(key, at);
+    }
+    let again = |at: usize| last.get(keys[at].as_str()).is_some_and(|later| *later > at);
+    let mut listed = vec![false; found.len()];
+    let mut start = 0;
+    while start < found.len() {
+        let mut end = start + 1;
+        while end < found.len() && found[end].rows.0 <= found[end - 1].rows.1 + 4 {
+            end += 1;
+        }
+        let repeated = (start..end).filter(|at| again(*at)).count();
+        if repeated >= 3 {
+            (start..end).filter(|at| again(*at)).for_each(|at| listed[at] = true);
+        }
+        start = end;
+    }
+    let mut at = 0;
+    found.retain(|_| {
+        at += 1;
+        !listed[at - 1]
+    });
+}
+
 /// A text that stands as heading on many pages is a running one.
 fn drop_repeated(found: &mut Vec<Heading>) {
     let mut count: BTreeMap<String, usize> = BTreeMap::new();
     for heading in found.iter() {
         *count.entry(titles::squash(&heading.title)).or_default() += 1;
     }
-    found.retain(|heading| count.get(&titles::squash(&heading.title)).is_none_or(|count| *count < 6));
+    found.retain(|heading| heading.style.numbered.is_some() || count.get(&titles::squash(&heading.title)).is_none_or(|count| *count < 4));
 }
 
-/// Drops styles that live in tables, and unnumbered ones that are everywhere.
-fn drop_styles(sheet: &Sheet<'_>, found: &mut Vec<Heading>) {
+/// Drops styles that live in tables, and sets apart unnumbered ones that are everywhere.
+fn judge_styles(sheet: &Sheet<'_>, found: Vec<Heading>) -> (Vec<Heading>, Vec<Heading>) {
     let mut styles: BTreeMap<Style, usize> = BTreeMap::new();
-    for heading in found.iter() {
+    for heading in &found {
         *styles.entry(heading.style).or_default() += 1;
     }
     let mut in_tables: BTreeMap<Style, usize> = BTreeMap::new();
@@ -203,14 +286,19 @@ fn drop_styles(sheet: &Sheet<'_>, found: &mut Vec<Heading>) {
         }
     }
     let limit = FEW.max((DENSITY * sheet.pages() as f32) as usize);
-    let statement = |heading: &Heading| is_statement_title(sheet, heading.rows.0);
-    found.retain(|heading| {
+    let (mut sections, mut dense) = (Vec::new(), Vec::new());
+    for heading in found {
         let count = styles.get(&heading.style).copied().unwrap_or(0);
         let tabled = in_tables.get(&heading.style).copied().unwrap_or(0);
         let share = tabled as f32 / (tabled + count).max(1) as f32;
-        let numbered = heading.style.numbered.is_some();
-        numbered || statement(heading) || (share <= TABLE_SHARE && count <= limit)
-    });
+        let sure = heading.style.numbered.is_some() || heading.statement;
+        if sure || (share <= TABLE_SHARE && count <= limit) {
+            sections.push(heading);
+        } else if share <= TABLE_SHARE {
+            dense.push(heading);
+        }
+    }
+    (sections, dense)
 }
 
 #[cfg(test)]
@@ -221,7 +309,7 @@ mod tests {
     fn titles_of(doc: &Doc) -> Vec<String> {
         let source = doc.source();
         let sheet = Sheet::new(doc.pages(&source));
-        headings(&sheet, &vec![false; sheet.rows.len()]).into_iter().map(|heading| heading.title).collect()
+        headings(&sheet, &vec![false; sheet.rows.len()]).0.into_iter().map(|heading| heading.title).collect()
     }
 
     #[test]
@@ -249,8 +337,8 @@ mod tests {
     #[test]
     fn a_title_of_two_lines_is_one_heading() {
         let mut doc = Doc::new(1);
-        doc.add(0, line("COMPANY REPORTS FOURTH QUARTER").size(14.0).bold().at(180.0, 100.0));
-        doc.add(0, line("AND FULL YEAR RESULTS").size(14.0).bold().at(214.0, 116.0));
+        doc.add(0, line("COMPANY REPORTS FOURTH QUARTER").size(14.0).bold().at(196.0, 100.0));
+        doc.add(0, line("AND FULL YEAR RESULTS").size(14.0).bold().at(226.0, 116.0));
         doc.prose(0, 10.0, 4);
         assert_eq!(titles_of(&doc), ["COMPANY REPORTS FOURTH QUARTER AND FULL YEAR RESULTS"]);
     }

@@ -54,7 +54,7 @@ fn rank_by_number(stack: &[Open], own: u32, numbers: &[(Class, u32, u32)]) -> u3
     }
     let starts = numbers.iter().any(|number| number.2 == 1);
     match stack.iter().rev().find(|open| !open.numbers.is_empty()).filter(|_| starts) {
-        Some(above) if above.rank >= own && above.numbers.iter().all(|a| numbers.iter().all(|b| a.0 != b.0)) => above.rank + 1,
+        Some(above) if above.rank >= own && above.numbers[0].0 != numbers[0].0 => above.rank + 1,
         _ => own,
     }
 }

@@ -21,6 +21,8 @@ pub(super) struct Row<'a> {
     /// Index of the line on its page.
     pub(super) line: u32,
     pub(super) text: &'a str,
+    /// The text up to the first wide gap.
+    pub(super) first_cell: &'a str,
     /// The text squashed (see [`titles::squash`]).
     pub(super) key: String,
     pub(super) x0: f32,
@@ -59,6 +61,7 @@ pub(super) struct Sheet<'a> {
     pub(super) body: f32,
     /// Whether the body text is bold.
     pub(super) body_bold: bool,
+    pub(super) body_italic: bool,
 }
 
 impl<'a> Sheet<'a> {
@@ -70,7 +73,7 @@ impl<'a> Sheet<'a> {
             read_page(&mut rows, index, page);
         }
         starts.push(rows.len());
-        let mut sheet = Self { rows, starts, body: 10.0, body_bold: false };
+        let mut sheet = Self { rows, starts, body: 10.0, body_bold: false, body_italic: false };
         sheet.find_body(pages);
         sheet.mark_running(pages);
         sheet.mark_tables();
@@ -108,10 +111,10 @@ impl<'a> Sheet<'a> {
 
     /// The size most letters of prose have. From all text, tables would win and prose look large.
     fn find_body(&mut self, pages: &[Page]) {
-        let mut sizes: BTreeMap<(i32, bool), usize> = BTreeMap::new();
+        let mut sizes: BTreeMap<(i32, bool, bool), usize> = BTreeMap::new();
         let mut fallback = sizes.clone();
         for row in &self.rows {
-            let style = ((row.size * 2.0).round() as i32, row.bold);
+            let style = ((row.size * 2.0).round() as i32, row.bold, row.italic);
             let width = pages.get(row.page as usize).map_or(0.0, |page| page.width.points());
             *fallback.entry(style).or_default() += row.text.len();
             if row.cells == 1 && row.words >= 7 && row.x1 - row.x0 > 0.33 * width {
@@ -119,8 +122,8 @@ impl<'a> Sheet<'a> {
             }
         }
         let styles = if sizes.is_empty() { fallback } else { sizes };
-        if let Some(((size, bold), _)) = styles.into_iter().max_by_key(|(style, letters)| (*letters, *style)) {
-            (self.body, self.body_bold) = (size as f32 / 2.0, bold);
+        if let Some(((size, bold, italic), _)) = styles.into_iter().max_by_key(|(style, letters)| (*letters, *style)) {
+            (self.body, self.body_bold, self.body_italic) = (size as f32 / 2.0, bold, italic);
         }
     }
 
@@ -185,12 +188,22 @@ impl<'a> Sheet<'a> {
         }
     }
 
+    /// How many lines of one bold or italic look stand close together around `at` (counted up to 6): a heading has few.
+    fn marked_run(&self, at: usize) -> usize {
+        let joined = |a: &Row<'_>, b: &Row<'_>| a.page == b.page && Self::same_look(a, b) && b.gap < 1.2;
+        let down = self.rows[at..].windows(2).take(5).take_while(|pair| joined(&pair[0], &pair[1])).count();
+        let up = self.rows[..=at].windows(2).rev().take(5).take_while(|pair| joined(&pair[0], &pair[1])).count();
+        1 + up + down
+    }
+
     /// Lines of paragraphs: long, or ended by a full stop, or the middle of a run of lines of one look.
     fn mark_prose(&mut self, pages: &[Page]) {
         for at in 0..self.rows.len() {
             let row = &self.rows[at];
             let width = pages[row.page as usize].width.points();
             let next = self.next_on_page(at);
+            let marked = (row.bold && !self.body_bold) || (row.italic && !self.body_italic);
+            let heavy = marked && self.marked_run(at) <= 4;
             let before = at.checked_sub(1).map(|above| &self.rows[above]).filter(|above| above.page == row.page);
             let flows_on = next.is_some_and(|next| {
                 next.text.starts_with(char::is_lowercase)
@@ -207,7 +220,7 @@ impl<'a> Sheet<'a> {
                     && !above.table
             });
             let long = row.words as usize > TITLE_WORDS || (row.words > 12 && row.text.ends_with('.'));
-            self.rows[at].prose = long || (flows_on && !row.caps) || (flows_in && !row.caps);
+            self.rows[at].prose = !heavy && (long || (flows_on && !row.caps) || (flows_in && !row.caps));
         }
     }
 }
@@ -235,7 +248,7 @@ fn read_line(page: usize, line: usize, source: &Line) -> Row<'_> {
     // Small capitals: the largest size in the line is the size of its letters.
     let largest = source.runs.iter().map(|run| run.size.points()).fold(0.0, f32::max);
     let size = if largest < 2.0 { (rect.height() * 0.85).clamp(4.0, 40.0) } else { largest };
-    let (cells, figures) = cells(source, size);
+    let (cells, figures, first) = cells(source, size);
     let letters = text.chars().take(200).filter(|c| c.is_alphabetic());
     let (upper, lower) = letters.fold((0, 0), |(upper, lower), c| {
         (upper + usize::from(c.is_uppercase()), lower + usize::from(c.is_lowercase()))
@@ -244,6 +257,7 @@ fn read_line(page: usize, line: usize, source: &Line) -> Row<'_> {
         page: u32::try_from(page).unwrap_or(u32::MAX),
         line: u32::try_from(line).unwrap_or(u32::MAX),
         text,
+        first_cell: text.get(..first).unwrap_or(text).trim_end(),
         key: titles::squash(text),
         x0: rect.x0.points(),
         x1: rect.x1.points(),
@@ -264,16 +278,19 @@ fn read_line(page: usize, line: usize, source: &Line) -> Row<'_> {
     }
 }
 
-/// How many cells a line has, and whether one behind the first holds a figure.
-fn cells(line: &Line, size: f32) -> (u16, bool) {
-    let (mut count, mut figures) = (1u16, false);
+/// How many cells a line has, whether one behind the first holds a figure, and where the first ends.
+fn cells(line: &Line, size: f32) -> (u16, bool, usize) {
+    let (mut count, mut figures, mut first) = (1u16, false, usize::MAX);
     for pair in line.words.windows(2).take(200) {
         let apart = pair[1].x0.points() - pair[0].x1.points() > (1.6 * size).max(9.0);
         count = count.saturating_add(u16::from(apart));
+        if apart && count == 2 {
+            first = pair[0].end as usize;
+        }
         let word = line.text.get(pair[1].start as usize..pair[1].end as usize).unwrap_or("");
         figures |= count > 1 && is_figure(word);
     }
-    (count, figures)
+    (count, figures, first)
 }
 
 /// `1,234`, `(5.6)%`, `$`, `—`.

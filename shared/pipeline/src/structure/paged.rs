@@ -16,7 +16,7 @@ use super::titles::{self, Prepared};
 use super::{Draft, StructureSettings, levels, split};
 
 /// Headings by look that any document may have on top of its share per page: short documents are dense.
-const ALLOWANCE: f32 = 20.0;
+const ALLOWANCE: f32 = 24.0;
 /// Distinct gaps of one kind that are kept.
 const GAPS: usize = 200;
 
@@ -25,8 +25,10 @@ pub(super) fn outline(source: &Source, pages: &[Page], settings: &StructureSetti
     let sheet = Sheet::new(pages);
     let labels = Labels::read(&sheet, pages);
     let mut skeleton = skeleton::build(source, &sheet, &labels, settings);
-    let free = skeleton::free_headings(&sheet, &skeleton);
-    let (mut heads, left) = within_budget(&sheet, &skeleton, free, settings);
+    let (free, dense) = skeleton::free_headings(&sheet, &skeleton);
+    let (mut heads, mut left) = within_budget(&sheet, &skeleton, free, settings);
+    left.extend(dense);
+    left.sort_by_key(|heading| heading.rows.0);
     split_large(&sheet, pages, &mut heads, &left, settings);
     fold_repeats(&mut heads);
     let mut gaps = std::mem::take(&mut skeleton.gaps);
@@ -49,7 +51,7 @@ fn within_budget(
     let mut heads = skeleton.heads.clone();
     let ranks = ranks(sheet, &heads, &free);
     let mut counts: BTreeMap<(u32, Style), usize> = BTreeMap::new();
-    for heading in &free {
+    for heading in free.iter().filter(|heading| !heading.statement) {
         *counts.entry((ranks[&heading.style], heading.style)).or_default() += 1;
     }
     let budget = (settings.nodes_per_page * sheet.pages() as f32 + ALLOWANCE) as usize;
@@ -62,7 +64,9 @@ fn within_budget(
     }
     let mut left = Vec::new();
     for heading in free {
-        if taken.get(&heading.style).copied().unwrap_or(false) {
+        if heading.statement {
+            heads.push(Head { leaf: true, ..by_look(&heading, LAYOUT) });
+        } else if taken.get(&heading.style).copied().unwrap_or(false) {
             let rank = ranks[&heading.style];
             heads.push(by_look(&heading, rank));
         } else {
@@ -70,7 +74,26 @@ fn within_budget(
         }
     }
     heads.sort_by_key(|head| (head.rows.0, head.rank));
+    close_front(sheet, &mut heads);
     (heads, left)
+}
+
+/// What stands before the first paragraph (the title of a report, lines of a cover) opens no level of its own: a title
+/// over everything would only add a root. A heading whose look recurs is a section all the same.
+fn close_front(sheet: &Sheet<'_>, heads: &mut [Head]) {
+    let Some(first) = sheet.rows.iter().position(|row| row.prose && !row.running) else { return };
+    let style = |head: &Head| layout::style(&sheet.rows[head.rows.0]);
+    let is_front = |head: &Head| head.rows.0 < first && sheet.rows[head.rows.0].page == 0 && head.witness == Witness::Layout;
+    let cover = heads.iter().filter(|head| is_front(head)).count() >= 3;
+    for at in 0..heads.len() {
+        let head = &heads[at];
+        let front = is_front(head);
+        let own = style(head);
+        let alone = heads.iter().filter(|other| style(other) == own).all(|other| other.rows.0 < first);
+        if front && (alone || cover) && super::numbering::readings(&head.title).is_empty() {
+            heads[at].leaf = true;
+        }
+    }
 }
 
 /// The rank of each style: by its place among the styles, or the level of the skeleton where most headings of the

@@ -177,7 +177,9 @@ impl Builder<'_, '_> {
         }
         if table.believed {
             self.method(&table.claims);
-            let linked = |claim: &Claim| claim.target.is_some() || (claim.keys.is_some() && claim.predicted.is_some());
+            let first = table.hits.iter().flatten().map(|hit| hit.rows.0).min().unwrap_or(block.rows.start);
+            self.skeleton.excluded[block.rows.start..first].iter_mut().for_each(|row| *row = true);
+            let linked = |claim: &Claim| claim.target.is_some() && claim.keys.is_none();
             locate::place_unfound(self.sheet, block.rows.clone(), &table.claims, &mut table.hits, linked);
             self.add_table(table, below);
         }
@@ -296,19 +298,25 @@ impl Builder<'_, '_> {
             found.clear();
         }
         self.stray_items(block, form, &hints, &mut found);
+        if (table.believed || bookmarks.believed) && found.len() >= 4 {
+            self.announced_items(block, form, &hints, &mut found);
+        }
         let needed = if form == Form::Current { 1 } else { 2 };
         if found.len() < needed {
             return;
         }
         found.sort_by_key(|item| (item.rows.0, item.key));
+        let claimed = table.hits.iter().flatten().filter(|_| table.believed).map(|hit| hit.rows.0).min();
         let first = found.first().map_or(0, |item| item.rows.0);
+        let first = claimed.map_or(first, |claimed| claimed.min(first));
         self.skeleton.excluded[block.rows.start..first].iter_mut().for_each(|row| *row = true);
         self.supply_parts(form, &found);
         for item in &found {
             let is_part = form.items()[item.key].tag.is_none();
             let rank = if is_part || form == Form::Current { LEVEL } else { 2 * LEVEL };
             let number = Some(item.number.clone()).filter(|number| !number.is_empty());
-            let head = Head { rank, number, ..self.head(item.rows, &item.title, Witness::Grammar) };
+            let unconfirmed = item.unconfirmed;
+            let head = Head { rank, number, unconfirmed, ..self.head(item.rows, &item.title, Witness::Grammar) };
             self.skeleton.heads.push(head);
         }
         self.closing(block, found.iter().map(|item| item.rows.1).max().unwrap_or(first));
@@ -332,7 +340,32 @@ impl Builder<'_, '_> {
             });
             if let Some(at) = hit {
                 let number = super::numbering::readings(&hint.title).first().map_or("", |number| number.text).to_string();
-                found.push(Found { key, last_key: key, rows: (at, at), title: hint.title.clone(), number });
+                found.push(Found { key, last_key: key, rows: (at, at), title: hint.title.clone(), number, unconfirmed: false });
+            }
+        }
+    }
+
+    /// Items that were announced and not found: put on the page they were announced for where that keeps the order of
+    /// the form, or of the pages when the announcements themselves leave the form's order.
+    fn announced_items(&self, block: &Block, form: Form, hints: &[Option<Hint>], found: &mut Vec<Found>) {
+        let page_of = |hint: &Option<Hint>| hint.as_ref().and_then(|hint| hint.target.or(hint.predicted));
+        for key in 0..hints.len() {
+            let there = found.iter().any(|item| (item.key..=item.last_key).contains(&key));
+            let Some(page) = page_of(&hints[key]).filter(|_| !there && form.items()[key].tag.is_some()) else { continue };
+            let row_page = |item: &Found| self.sheet.rows[item.rows.0].page;
+            let before = found.iter().filter(|item| item.last_key < key).max_by_key(|item| item.key);
+            let after = found.iter().filter(|item| item.key > key).min_by_key(|item| item.key);
+            let apart = hints[..key].iter().filter_map(page_of).any(|earlier| earlier > page);
+            let fits = before.is_none_or(|item| row_page(item) <= page || apart)
+                && after.is_none_or(|item| row_page(item) >= page || apart);
+            let on = self.sheet.on(page as usize);
+            let row = on.clone().find(|at| !self.sheet.rows[*at].running && block.rows.contains(at));
+            let behind = before.map_or(0, |item| item.rows.1 + 1);
+            let row = row.map(|row| if on.contains(&behind) { row.max(behind) } else { row });
+            if let (Some(row), true, Some(hint)) = (row, fits, &hints[key]) {
+                let number = super::numbering::readings(&hint.title).first().map_or("", |number| number.text).to_string();
+                let title = hint.title.clone();
+                found.push(Found { key, last_key: key, rows: (row, row), title, number, unconfirmed: true });
             }
         }
     }
@@ -434,7 +467,7 @@ fn links_by_row(source: &Source, sheet: &Sheet<'_>) -> Vec<Option<Target>> {
 }
 
 /// Headings by look that stand outside the skeleton.
-pub(super) fn free_headings(sheet: &Sheet<'_>, skeleton: &Skeleton) -> Vec<layout::Heading> {
+pub(super) fn free_headings(sheet: &Sheet<'_>, skeleton: &Skeleton) -> (Vec<layout::Heading>, Vec<layout::Heading>) {
     let mut taken = skeleton.excluded.clone();
     for head in skeleton.heads.iter().filter(|head| !head.unconfirmed) {
         taken[head.rows.0..=head.rows.1].iter_mut().for_each(|row| *row = true);
