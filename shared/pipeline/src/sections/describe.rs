@@ -113,9 +113,9 @@ fn topics(tree: &SectionTree, count: usize, what: &str) -> Vec<String> {
         // PARTs, and a title over everything, say less than what is in them.
         let opened = !section.children.is_empty() && (lone || is_part(&section.title));
         if opened {
-            candidates.extend(&section.children)
+            candidates.extend(&section.children);
         } else {
-            candidates.push(section)
+            candidates.push(section);
         }
         if candidates.len() > MAX_CANDIDATES {
             break;

@@ -128,6 +128,9 @@ impl Reader<'_> {
     }
 
     fn label(&mut self, label: &str) {
+        if is_date_line(label) {
+            return;
+        }
         if self.prose.labels.len() < MAX_LABELS && self.labels.insert(label.to_lowercase()) {
             self.prose.labels.push(label.into());
         }
@@ -137,7 +140,7 @@ impl Reader<'_> {
         let text = text.trim_matches(|c: char| !c.is_alphanumeric() && c != ')');
         let letters = text.chars().filter(|c| c.is_alphabetic()).count();
         let words = text.split_whitespace().count();
-        let fits = letters >= 4 && words <= 12 && self.prose.headings.len() < MAX_LABELS;
+        let fits = letters >= 4 && words <= 12 && !is_date_line(text) && self.prose.headings.len() < MAX_LABELS;
         if fits && self.labels.insert(text.to_lowercase()) {
             self.prose.headings.push(text.into());
         }
@@ -218,6 +221,60 @@ fn is_figure(word: &str) -> bool {
 fn has_cells(line: &Line) -> bool {
     let height = line.rect.height();
     line.words.windows(2).any(|pair| pair[1].x0.points() - pair[0].x1.points() > 1.5 * height.max(1.0))
+}
+
+/// Whether the line heads columns with periods: `Years ended December 31`, `(in millions)`.
+fn is_date_line(text: &str) -> bool {
+    let heads = [
+        "january",
+        "february",
+        "march",
+        "april",
+        "may",
+        "june",
+        "july",
+        "august",
+        "september",
+        "october",
+        "november",
+        "december",
+        "as",
+        "at",
+        "of",
+        "for",
+        "the",
+        "year",
+        "years",
+        "month",
+        "months",
+        "quarter",
+        "quarters",
+        "week",
+        "weeks",
+        "fiscal",
+        "ended",
+        "in",
+        "millions",
+        "thousands",
+        "billions",
+        "dollars",
+        "except",
+        "per",
+        "share",
+        "amounts",
+        "amount",
+        "data",
+        "and",
+        "three",
+        "six",
+        "nine",
+        "twelve",
+        "unaudited",
+        "ratios",
+    ];
+    text.split(|c: char| !c.is_alphabetic())
+        .filter(|word| !word.is_empty())
+        .all(|word| heads.contains(&word.to_lowercase().as_str()))
 }
 
 /// Bold or capital lines and Markdown headings do not run on into sentences.

@@ -18,11 +18,17 @@ use super::words;
 /// Words of the list of parts of an inner section.
 const PARTS_WORDS: usize = 26;
 /// Words of the list of headings of a leaf.
-const HEADINGS_WORDS: usize = 14;
+const HEADINGS_WORDS: usize = 20;
 /// Words of one part's title in that list.
 const PART_TITLE_WORDS: usize = 12;
 /// A summary of fewer words than this also names the rows of the section's tables.
 const FEW_WORDS: usize = 35;
+/// Words of a section's row labels, where it has a table of some size.
+const ROWS_WORDS: usize = 24;
+/// Rows from which on a section has a table of some size.
+const TABLE_ROWS: usize = 4;
+/// Added to a sentence's length when its terms are divided by it: without it one-term sentences would win.
+const SHORT_BONUS_WORDS: u64 = 6;
 /// Shorter sentences say too little.
 const MIN_SENTENCE_WORDS: usize = 5;
 /// Bytes of a word, on average: what is longer is no language.
@@ -74,13 +80,14 @@ impl Book<'_> {
         let own = prose.sentences.len();
         prose.sentences.extend(section.children.iter().take(MAX_PARTS).filter_map(lead));
         let weights = self.words.weights(section, &lines);
-        let chosen = Choice { weights, own, budget }.sentences(&prose.sentences);
+        let kept_for_rows = if prose.labels.len() >= TABLE_ROWS { ROWS_WORDS.min(budget) } else { 0 };
+        let chosen = Choice { weights, own, budget: budget - kept_for_rows }.sentences(&prose.sentences);
         let mut pieces: Vec<String> = Vec::new();
         pieces.extend(Some(parts).filter(|parts| !parts.is_empty()));
         pieces.extend(chosen);
         let spent: usize = pieces.iter().map(|piece| words::count(piece)).sum();
-        if spent < FEW_WORDS {
-            pieces.extend(rows(&prose, self.settings.summary_max_words as usize - spent));
+        if spent < FEW_WORDS || kept_for_rows > 0 {
+            pieces.extend(rows(&prose, (self.settings.summary_max_words as usize).saturating_sub(spent)));
         }
         if pieces.is_empty() { cut(&prose, self.settings.summary_max_words as usize) } else { pieces.join(" ") }
     }
@@ -192,8 +199,9 @@ impl Rarity {
         }
         for (term, count) in all {
             let spread = self.sections_with.get(&term).copied().unwrap_or(1).max(1);
-            let rare = u64::from(1 + (self.sections.max(1) / spread).max(1).ilog2().min(7));
-            let frequent = u64::from(1 + count.ilog2().min(5));
+            let rare = u64::from(1 + (self.sections.max(1) / spread).max(1).ilog2().min(3));
+            // A word said once is an aside, however rare it is in the document.
+            let frequent = u64::from(1 + 2 * count.ilog2().min(4));
             let titled = if title.contains(&term) { 2 } else { 1 };
             weights.insert(term, rare * frequent * titled);
         }
@@ -283,7 +291,7 @@ impl Choice {
 
     fn score(&self, candidate: &Candidate) -> u64 {
         let terms: u64 = candidate.terms.iter().filter_map(|term| self.weights.get(term)).sum();
-        terms * candidate.merit / (candidate.words as u64 + 12)
+        terms * candidate.merit / (candidate.words as u64 + SHORT_BONUS_WORDS)
     }
 }
 
@@ -337,19 +345,23 @@ const LEANING: [&str; 14] = [
 fn merit(text: &str, position: usize) -> u64 {
     let lower = text.to_lowercase();
     let mut merit: u64 = match position {
-        0 => 160,
-        1 => 130,
-        2..=5 => 110,
+        0 => 220,
+        1 => 150,
+        2..=5 => 120,
         _ => 100,
     };
     let amounts = text.split_whitespace().filter(|word| word.chars().any(|c| c.is_ascii_digit())).count();
     let percent = [100, 115, 125, 125, 115, 100, 85];
     merit = merit * percent[amounts.min(6)] / 100;
+    // Footnotes explain a table that the summary does not show.
+    if text.starts_with('(') {
+        merit /= 2;
+    }
     if LEANING.iter().any(|start| lower.starts_with(start)) {
         merit = merit * 80 / 100;
     }
     if BOILERPLATE.iter().any(|phrase| lower.contains(phrase)) || lower.ends_with(':') {
-        merit = merit * 25 / 100;
+        return 0;
     }
     merit
 }
@@ -420,6 +432,17 @@ mod tests {
         let source = paged(&[text]);
         let tree = tree(&source, &[(1, 0, 1, "营业收入")]);
         insta::assert_snapshot!(shown(&finish(tree, &source, &settings(0, 30), &[])), @"营业收入: [offline] 公司二〇二二年营业收入为人民币一百二十亿元，同比增长百分之十二，主要由于火箭业务需求强劲。");
+    }
+
+    #[test]
+    fn very_many_sections_are_finished_within_their_caps() {
+        let text = "# A\nSales of anvils rose by 5 percent in the second year. See Note 3.\n".repeat(20_000);
+        let entries: Vec<(u32, u16, String)> = (0..20_000).map(|n| (2 * n + 1, 1, format!("Note {n}"))).collect();
+        let entries: Vec<(u32, u16, &str)> =
+            entries.iter().map(|(line, level, title)| (*line, *level, title.as_str())).collect();
+        let (source, tree) = text_tree(&text, &entries);
+        let tree = finish(tree, &source, &settings(0, 20), &[]);
+        assert_eq!((tree.sections.len(), tree.references.len()), (20_000, 2_000));
     }
 
     #[test]

@@ -54,7 +54,7 @@ pub(super) fn terms(text: &str, mut visit: impl FnMut(&str)) {
         last_ideograph = None;
         if c.is_alphanumeric() && word.len() < 64 {
             word.extend(c.to_lowercase());
-        } else if !word.is_empty() && !(c == '&' || c == '\'' || c == '’') {
+        } else if !matches!(c, '&' | '\'' | '’') {
             flush(&mut word, &mut visit);
         }
     }
