@@ -336,8 +336,10 @@ fn ends_sentence(before: &str, after: &str, stop: char) -> bool {
         return true;
     }
     let last = before.rsplit([' ', '(', '“']).next().unwrap_or_default().to_lowercase();
-    let initial = last.chars().count() == 1 && last.chars().all(char::is_alphabetic);
-    !initial && !ABBREVIATIONS.contains(&last.as_str())
+    // `J.`, `I.R.S.` and the `1.` of a list run on.
+    let initial = last.split('.').all(|part| part.chars().count() == 1 && part.chars().all(char::is_alphabetic));
+    let counter = last.len() <= 2 && last.bytes().all(|b| b.is_ascii_digit());
+    !initial && !counter && !ABBREVIATIONS.contains(&last.as_str())
 }
 
 #[cfg(test)]

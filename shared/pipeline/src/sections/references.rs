@@ -148,7 +148,9 @@ fn number(word: &str, kind: Kind) -> Option<String> {
     let fits = match kind {
         Kind::Appendix | Kind::Exhibit => digits || (lettered && (letters == 1 || is_roman(number))),
         Kind::Page => digits || (lettered && number.contains('-')) || is_roman(&number.to_uppercase()),
-        Kind::Note | Kind::Item | Kind::Section => digits,
+        // `Item 601` is a regulation's, `Notes 650` an amount.
+        Kind::Note | Kind::Item => digits && number.bytes().take_while(u8::is_ascii_digit).count() <= 2,
+        Kind::Section => digits,
     };
     (fits && legal && letters <= 4).then(|| number.to_uppercase())
 }
@@ -383,7 +385,7 @@ mod tests {
 
     #[test]
     fn references_are_capped() {
-        let text: String = (0..500).map(|n| format!("see Item {n} there ")).collect();
+        let text: String = (0..500).map(|n| format!("see Exhibit {n} there ")).collect();
         let source = paged(&[&text]);
         let tree = tree(&source, &[(1, 0, 1, "A")]);
         assert_eq!(references(&tree, &source, &[], 100).len(), 100);

@@ -81,7 +81,8 @@ impl Book<'_> {
         prose.sentences.extend(section.children.iter().take(MAX_PARTS).filter_map(lead));
         let weights = self.words.weights(section, &lines);
         let kept_for_rows = if prose.labels.len() >= TABLE_ROWS { ROWS_WORDS.min(budget) } else { 0 };
-        let chosen = Choice { weights, own, budget: budget - kept_for_rows }.sentences(&prose.sentences);
+        let chosen = Choice { weights, own, budget: budget - kept_for_rows, title: squash(&section.title) }
+            .sentences(&prose.sentences);
         let mut pieces: Vec<String> = Vec::new();
         pieces.extend(Some(parts).filter(|parts| !parts.is_empty()));
         pieces.extend(chosen);
@@ -228,6 +229,8 @@ struct Choice {
     /// Sentences before this index are the section's own; later ones speak for its parts.
     own: usize,
     budget: usize,
+    /// The section's title, squashed: a heading that ends with a stop reads like a sentence.
+    title: String,
 }
 
 /// A sentence that may be chosen.
@@ -265,6 +268,9 @@ impl Choice {
         let mut candidates = Vec::new();
         for (index, sentence) in sentences.iter().enumerate().filter(|(_, sentence)| sentence.whole) {
             let words = words::count(&sentence.text);
+            if self.title.contains(&squash(&sentence.text)) {
+                continue;
+            }
             let too_long = sentence.text.len() > self.budget * WORD_BYTES;
             if too_long || !(MIN_SENTENCE_WORDS..=self.budget).contains(&words) {
                 continue;
