@@ -230,7 +230,7 @@ fn strip_page_word(title: &str) -> String {
 /// dots cost no more than reading them.
 fn split_label(text: &str) -> (&str, Option<(Label, &str)>, bool) {
     let end = text.trim_end();
-    let start = end.rfind(|c: char| c.is_whitespace() || matches!(c, '.' | '…' | '·' | '_' | '\u{f0b7}')).map_or(0, |at| {
+    let start = end.rfind(|c: char| c.is_whitespace() || matches!(c, '.' | '…' | '⋯' | '·' | '_' | '\u{f0b7}')).map_or(0, |at| {
         at + end[at..].chars().next().map_or(1, char::len_utf8)
     });
     let token = &end[start..];
@@ -241,9 +241,9 @@ fn split_label(text: &str) -> (&str, Option<(Label, &str)>, bool) {
         _ => first,
     };
     let front = end[..start].trim_end();
-    let title = front.trim_end_matches(|c: char| c.is_whitespace() || matches!(c, '.' | '…' | '·' | '_' | '\u{f0b7}'));
+    let title = front.trim_end_matches(|c: char| c.is_whitespace() || matches!(c, '.' | '…' | '⋯' | '·' | '_' | '\u{f0b7}'));
     let filler = &front[title.len()..];
-    let leaders = filler.chars().filter(|c| !c.is_whitespace()).take(4).count() >= 3 || filler.contains('…');
+    let leaders = filler.chars().filter(|c| !c.is_whitespace()).take(4).count() >= 3 || filler.contains(['…', '⋯']);
     let label = Label::parse(first).map(|label| (label, first));
     let lettered = title.chars().filter(|c| c.is_alphabetic()).take(2).count() == 2;
     match label {

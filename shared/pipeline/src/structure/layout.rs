@@ -64,7 +64,8 @@ pub(super) fn headings(sheet: &Sheet<'_>, excluded: &[bool]) -> (Vec<Heading>, V
 /// The text of a heading; of a heading that is the first cell of a table's head row, that cell.
 fn title_of(sheet: &Sheet<'_>, first: usize, last: usize) -> String {
     let row = &sheet.rows[first];
-    let heads_table = first == last && row.cells == 2 && sheet.next_on_page(first).is_some_and(|next| next.cells > 1);
+    let below = sheet.rows[first + 1..].iter().take(4).any(|next| next.page == row.page && next.cells > 1);
+    let heads_table = first == last && row.cells == 2 && below;
     if heads_table && row.first_cell.len() >= 4 && numbering::readings(row.first_cell).first().is_none_or(|n| !n.rest.is_empty()) {
         return titles::tidy(row.first_cell);
     }
@@ -291,7 +292,8 @@ fn judge_styles(sheet: &Sheet<'_>, found: Vec<Heading>) -> (Vec<Heading>, Vec<He
         let count = styles.get(&heading.style).copied().unwrap_or(0);
         let tabled = in_tables.get(&heading.style).copied().unwrap_or(0);
         let share = tabled as f32 / (tabled + count).max(1) as f32;
-        let sure = heading.style.numbered.is_some() || heading.statement;
+        let apart = sheet.rows[heading.rows.0].gap >= 2.0 && share <= 0.8 && count <= limit;
+        let sure = heading.style.numbered.is_some() || heading.statement || apart;
         if sure || (share <= TABLE_SHARE && count <= limit) {
             sections.push(heading);
         } else if share <= TABLE_SHARE {
