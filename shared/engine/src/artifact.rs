@@ -80,11 +80,11 @@ impl Artifact {
     ///
     /// # Errors
     /// [`PortError`] when the store could not.
-    pub async fn store(self, blobs: &dyn Blobs, scope: &str, key: &TaskKey) -> Result<Bytes, PortError> {
+    pub async fn store(&self, blobs: &dyn Blobs, scope: &str, key: &TaskKey) -> Result<Bytes, PortError> {
         let name = artifact_key(scope, key);
         for _ in 0..2 {
             if blobs.put(&name, self.object.clone()).await? == Put::Created {
-                return Ok(self.outcome);
+                return Ok(self.outcome.clone());
             }
             // A winner that cannot be read is torn: it is removed by the read, and ours takes its place.
             if let Some(outcome) = outcome(blobs, scope, key).await? {

@@ -84,11 +84,29 @@ pub struct FailureRecord {
 }
 
 impl FailureRecord {
-    /// The record of `failure`.
+    /// The record of `failure`, cut to what fits in a message.
     pub fn of(failure: Failure, stage: &str, attempts: u32, at_ms: Millis) -> Self {
         let Failure { code, message, next, .. } = failure;
-        Self { code, message, next, stage: stage.into(), attempts, at_ms }
+        Self { code, message, next, stage: stage.into(), attempts, at_ms }.clipped()
     }
+
+    /// The same, cut to what fits in a message beside the names it travels with; control characters become spaces.
+    #[must_use]
+    pub fn clipped(self) -> Self {
+        Self {
+            code: clip(&self.code, 100),
+            message: clip(&self.message, 1_000),
+            next: self.next.map(|next| clip(&next, 400)),
+            stage: clip(&self.stage, 100),
+            ..self
+        }
+    }
+}
+
+/// At most `bytes` bytes of `text`, without control characters, which JSON would write in six bytes each.
+fn clip(text: &str, bytes: usize) -> String {
+    let end = (0..=bytes.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    text[..end].chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 /// What happens to a task that failed.
@@ -127,6 +145,13 @@ mod tests {
             consequences,
             [again(Rung::Short), again(Rung::Short), again(Rung::Medium), again(Rung::Long), Consequence::Final]
         );
+    }
+
+    #[test]
+    fn a_record_always_fits_in_a_message() {
+        let failure = Failure::permanent(&"c".repeat(5_000), "\u{1}\"é".repeat(5_000)).with_next("\\".repeat(5_000));
+        let record = FailureRecord::of(failure, &"s".repeat(5_000), 1, 0);
+        assert!(serde_json::to_vec(&record).unwrap().len() < crate::queue::MAX_MESSAGE_BYTES - 600);
     }
 
     #[test]

@@ -185,8 +185,12 @@ pub(crate) struct OpenJob {
     next: u64,
     /// Loaded, not claimed.
     upcoming: VecDeque<(u64, JobEntry)>,
-    /// Runs it waits for, with the entry they came from.
-    pub(crate) open: BTreeMap<RunId, (u64, RunHeader)>,
+    /// Taken to be claimed. What is still here when the next admission begins was left by one that was cut off.
+    claiming: BTreeMap<u64, JobEntry>,
+    /// Runs it waits for, with the entries that are this run: a document may be listed twice.
+    pub(crate) open: BTreeMap<RunId, (Vec<u64>, RunHeader)>,
+    /// When this coordinator last had news of it: another may have taken it over.
+    pub(crate) heard_ms: Millis,
     /// Entries before this one have all ended and are counted.
     floor: u64,
     /// Endings of entries from `floor` on.
@@ -208,8 +212,18 @@ impl OpenJob {
             None => Cursor::default(),
         };
         let at = counted.counts.ended();
-        let (open, beyond) = (BTreeMap::new(), BTreeMap::new());
-        Ok(Some(Self { manifest, next: at, upcoming: VecDeque::new(), open, floor: at, beyond, counted, saved_at: at }))
+        Ok(Some(Self {
+            manifest,
+            next: at,
+            upcoming: VecDeque::new(),
+            claiming: BTreeMap::new(),
+            open: BTreeMap::new(),
+            heard_ms: env.now_ms(),
+            floor: at,
+            beyond: BTreeMap::new(),
+            counted,
+            saved_at: at,
+        }))
     }
 
     /// The weight of the next entry to claim; `None` when there is none left.
@@ -222,13 +236,23 @@ impl OpenJob {
 
     /// Takes the entry last peeked at.
     pub(crate) fn take(&mut self) -> Option<(u64, JobEntry)> {
-        self.upcoming.pop_front()
+        let (number, entry) = self.upcoming.pop_front()?;
+        self.claiming.insert(number, entry.clone());
+        Some((number, entry))
     }
 
     /// Gives an entry back that could not be claimed yet.
-    pub(crate) fn put_back(&mut self, number: u64, entry: JobEntry) {
-        self.open.retain(|_, (opened, _)| *opened != number);
-        self.upcoming.push_front((number, entry));
+    pub(crate) fn put_back(&mut self, number: u64) {
+        if let Some(entry) = self.claiming.remove(&number) {
+            self.upcoming.push_front((number, entry));
+        }
+    }
+
+    /// Gives back what an admission that was cut off had taken.
+    pub(crate) fn recover(&mut self) {
+        while let Some((number, entry)) = self.claiming.pop_last() {
+            self.upcoming.push_front((number, entry));
+        }
     }
 
     async fn load_chunk(&mut self, env: &Env, blobs: &dyn Blobs) -> Result<(), PortError> {
@@ -248,21 +272,23 @@ impl OpenJob {
     }
 
     pub(crate) fn opened(&mut self, number: u64, header: RunHeader) {
-        self.open.insert(header.at.run.clone(), (number, header));
+        self.claiming.remove(&number);
+        let entries = &mut self.open.entry(header.at.run.clone()).or_insert_with(|| (Vec::new(), header)).0;
+        entries.push(number);
     }
 
-    /// A run it waits for ended; false when it did not wait for it (any more).
-    pub(crate) fn run_ended(&mut self, run: &RunId, ending: Ending) -> bool {
-        let entry = self.open.remove(run);
-        let waited = entry.is_some();
-        if let Some((number, _)) = entry {
-            self.entry_ended(number, run.0.clone(), ending);
+    /// A run it waits for ended; returns how many entries ended with it (none when it did not wait for it any more).
+    pub(crate) fn run_ended(&mut self, run: &RunId, ending: &Ending) -> usize {
+        let Some((entries, _)) = self.open.remove(run) else { return 0 };
+        for number in &entries {
+            self.entry_ended(*number, run.0.clone(), ending.clone());
         }
-        waited
+        entries.len()
     }
 
     /// An entry ended; `what` names it in the report.
     pub(crate) fn entry_ended(&mut self, number: u64, what: String, ending: Ending) {
+        self.claiming.remove(&number);
         self.beyond.insert(number, (what, ending));
         while let Some((what, ending)) = self.beyond.remove(&self.floor) {
             self.counted.add(what, ending);

@@ -32,6 +32,7 @@ pub mod replay;
 mod run;
 pub mod settings;
 pub mod stage;
+mod waits;
 
 pub use env::Env;
 pub use failure::{Failure, FailureKind, FailureRecord};

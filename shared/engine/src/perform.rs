@@ -1,17 +1,21 @@
 //! Performing a task: lease, run, store, record, emit. The consumer loop acknowledges after that (I-3).
 
+use std::collections::HashSet;
+use std::convert::Infallible;
 use std::future::Future;
-use std::sync::Arc;
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use futures::FutureExt;
 
 use crate::artifact;
 use crate::consume::{Disposition, Handler};
 use crate::env::{Env, Millis};
 use crate::failure::{Consequence, Failure, FailureKind, FailureRecord, consequence};
-use crate::key::failure_key;
+use crate::key::{RunId, RunRef, TaskKey, failure_key};
 use crate::ledger::{Entry, Lease};
 use crate::message::{News, TaskMessage, encode};
 use crate::port::{PortError, ask};
@@ -22,6 +26,8 @@ use crate::stage::{AnyStage, Registry, Task, Work};
 
 /// How long a lease lasts without being renewed.
 const LEASE: Duration = Duration::from_secs(60);
+/// Leases that ran out before a task counts as poison: whoever takes it up goes away without a word.
+const MAX_CRASHES: u32 = 10;
 
 /// Performs tasks: the handler of lane queues.
 pub struct Performer<W: Work> {
@@ -32,6 +38,28 @@ pub struct Performer<W: Work> {
     settings: SettingsCache<W>,
     /// Names this process in leases.
     holder: String,
+    running: Arc<Running>,
+}
+
+/// The tasks this process works on: a lease keeps other processes away, this keeps duplicates in this one away.
+#[derive(Default)]
+struct Running(Mutex<HashSet<(RunId, TaskKey)>>);
+
+/// Takes a task off the list when dropped, however its handler ends.
+struct Working(Arc<Running>, (RunId, TaskKey));
+
+impl Running {
+    fn begin(self: &Arc<Self>, task: &TaskMessage) -> Option<Working> {
+        let name = (task.run.run.clone(), task.key);
+        let begun = self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(name.clone());
+        begun.then(|| Working(Arc::clone(self), name))
+    }
+}
+
+impl Drop for Working {
+    fn drop(&mut self) {
+        self.0.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.1);
+    }
 }
 
 /// What an attempt came to.
@@ -43,7 +71,7 @@ enum Attempt {
 impl<W: Work> Performer<W> {
     /// A performer of the stages in `registry`. `holder` names this process, as `why` will show it.
     pub fn new(env: Env, ports: Ports, registry: Registry<W>, tools: Arc<W::Tools>, holder: String) -> Self {
-        Self { env, ports, registry, tools, settings: SettingsCache::default(), holder }
+        Self { env, ports, registry, tools, settings: SettingsCache::default(), holder, running: Arc::default() }
     }
 
     async fn perform(&self, message: &Message, task: &TaskMessage) -> Result<Disposition, PortError> {
@@ -58,14 +86,23 @@ impl<W: Work> Performer<W> {
         };
         let blobs = self.ports.blobs.as_ref();
         let Some(settings) = self.settings.load(&self.env, blobs, &task.settings).await? else { return Ok(uncounted) };
+        let Some(_working) = self.running.begin(task) else { return Ok(uncounted) };
+        let (attempts, crashes) = match self.lease(task).await? {
+            Lease::Granted { attempts, crashes } => (attempts.max(message.attempts) + 1, crashes),
+            Lease::Held { .. } => return Ok(uncounted),
+            Lease::Ended => {
+                tell(&self.env, &self.ports, &task.run).await?; // the first word of it may have been lost
+                return Ok(Disposition::Ack);
+            }
+        };
+        // Looked for under the lease: whoever held it before has stored what it made, or never will.
         if let Some(outcome) = ask(&self.env, || artifact::outcome(blobs, &task.run.scope, &task.key)).await? {
             self.conclude(task, Entry::Done(outcome)).await?;
             return Ok(Disposition::Ack);
         }
-        let attempts = match self.lease(task).await? {
-            Lease::Granted { attempts } => attempts.max(message.attempts) + 1,
-            Lease::Held { .. } => return Ok(uncounted),
-        };
+        if crashes >= MAX_CRASHES {
+            return self.failed(task, poison(&task.stage), attempts).await;
+        }
         let context = Task {
             run: &task.run,
             key: task.key,
@@ -90,16 +127,22 @@ impl<W: Work> Performer<W> {
         task: &TaskMessage,
         context: &Task<'_, W>,
     ) -> Result<Attempt, PortError> {
-        let run = tokio::time::timeout(stage.deadline(), stage.run(&task.payload, context));
+        let run = AssertUnwindSafe(stage.run(&task.payload, context)).catch_unwind();
+        let run = tokio::time::timeout(stage.deadline(), run);
         let artifact = match self.while_leased(task, run).await {
-            Ok(Ok(artifact)) => artifact,
-            Ok(Err(failure)) => return Ok(Attempt::Failed(failure)),
+            Ok(Ok(Ok(artifact))) => artifact,
+            Ok(Ok(Err(failure))) => return Ok(Attempt::Failed(failure)),
+            Ok(Err(_)) => {
+                let message = format!("{} panicked; the worker's log says where", task.stage);
+                return Ok(Attempt::Failed(Failure::transient("engine.panic", message)));
+            }
             Err(_) => {
                 let message = format!("{} took longer than {} s", task.stage, stage.deadline().as_secs());
                 return Ok(Attempt::Failed(Failure::transient("engine.deadline", message)));
             }
         };
-        match artifact.store(self.ports.blobs.as_ref(), &task.run.scope, &task.key).await {
+        let blobs = self.ports.blobs.as_ref();
+        match ask(&self.env, || artifact.store(blobs, &task.run.scope, &task.key)).await {
             Ok(outcome) => Ok(Attempt::Outcome(outcome)),
             Err(error) if error.passing => Err(error),
             Err(error) => Ok(Attempt::Failed(error.into())),
@@ -110,13 +153,14 @@ impl<W: Work> Performer<W> {
         match consequence(failure.kind, attempts) {
             Consequence::Again { rung, counted } => {
                 tracing::info!(run = %task.run.run, stage = task.stage, attempts, code = failure.code, "failed, to be tried again");
-                self.ports.ledger.release(&task.run.run, &task.key, &self.holder, counted).await?;
+                let release = || self.ports.ledger.release(&task.run.run, &task.key, &self.holder, counted);
+                ask(&self.env, release).await?;
                 Ok(Disposition::Later { rung, attempts: attempts - u32::from(!counted) })
             }
             Consequence::Final => {
                 tracing::warn!(run = %task.run.run, stage = task.stage, attempts, code = failure.code, "failed for good");
                 let record = FailureRecord::of(failure, &task.stage, attempts, self.env.now_ms());
-                record_failure(&self.env, &self.ports, task, record).await?;
+                record_failure(&self.env, &self.ports, &task.run, &task.key, record).await?;
                 Ok(Disposition::Ack)
             }
         }
@@ -124,7 +168,7 @@ impl<W: Work> Performer<W> {
 
     /// Records what became of the task and tells the coordinator. The artifact is already stored.
     async fn conclude(&self, task: &TaskMessage, entry: Entry) -> Result<(), PortError> {
-        conclude(&self.env, &self.ports, task, entry).await
+        conclude(&self.env, &self.ports, &task.run, &task.key, entry).await
     }
 
     async fn lease(&self, task: &TaskMessage) -> Result<Lease, PortError> {
@@ -133,18 +177,20 @@ impl<W: Work> Performer<W> {
         ask(&self.env, || self.ports.ledger.lease(&task.run.run, &task.key, &self.holder, now, until)).await
     }
 
-    /// Waits for `work`, renewing the lease every third of its length.
+    /// Waits for `work`, renewing the lease beside it every third of its length.
     async fn while_leased<T>(&self, task: &TaskMessage, work: impl Future<Output = T>) -> T {
-        tokio::pin!(work);
+        tokio::select! {
+            biased;
+            result = work => result,
+            never = self.renew(task) => match never {},
+        }
+    }
+
+    async fn renew(&self, task: &TaskMessage) -> Infallible {
         loop {
-            tokio::select! {
-                biased;
-                result = &mut work => return result,
-                () = self.env.sleep(LEASE / 3) => {
-                    if let Err(error) = self.lease(task).await {
-                        tracing::warn!(stage = task.stage, %error, "lease could not be renewed; going on");
-                    }
-                }
+            self.env.sleep(LEASE / 3).await;
+            if let Err(error) = self.lease(task).await {
+                tracing::warn!(stage = task.stage, %error, "lease could not be renewed; going on");
             }
         }
     }
@@ -174,19 +220,35 @@ impl<W: Work> Handler for Performer<W> {
 pub(crate) async fn record_failure(
     env: &Env,
     ports: &Ports,
-    task: &TaskMessage,
+    run: &RunRef,
+    key: &TaskKey,
     record: FailureRecord,
 ) -> Result<(), PortError> {
     let json = serde_json::to_vec(&record).map_err(|error| PortError::lasting("blobs", "put", error.to_string()))?;
-    let key = failure_key(&task.run.run, &task.key);
-    ask(env, || ports.blobs.put(&key, json.clone().into())).await?;
-    conclude(env, ports, task, Entry::Failed(record)).await
+    let name = failure_key(&run.run, key);
+    ask(env, || ports.blobs.put(&name, json.clone().into())).await?;
+    conclude(env, ports, run, key, Entry::Failed(record)).await
 }
 
-async fn conclude(env: &Env, ports: &Ports, task: &TaskMessage, entry: Entry) -> Result<(), PortError> {
-    ask(env, || ports.ledger.record(&task.run.run, &task.key, entry.clone())).await?;
-    let news = encode(&News::Completed(task.run.clone()))?;
-    ask(env, || ports.queue.publish(QueueName::of_run(&task.run.run), vec![news.clone()])).await
+async fn conclude(env: &Env, ports: &Ports, run: &RunRef, key: &TaskKey, entry: Entry) -> Result<(), PortError> {
+    ask(env, || ports.ledger.record(&run.run, key, entry.clone())).await?;
+    tell(env, ports, run).await
+}
+
+/// Tells whoever coordinates `run` that something of it ended.
+async fn tell(env: &Env, ports: &Ports, run: &RunRef) -> Result<(), PortError> {
+    let news = encode(&News::Completed(run.clone()))?;
+    ask(env, || ports.queue.publish(QueueName::of_run(&run.run), vec![news.clone()])).await
+}
+
+/// A task that takes down whoever works on it.
+fn poison(stage: &str) -> Failure {
+    Failure {
+        kind: FailureKind::Poison,
+        code: "engine.poison".into(),
+        message: format!("{stage} could not be handled by any worker, again and again"),
+        next: Some("look for crashes in the workers' logs, then run the document again".into()),
+    }
 }
 
 /// Handles dead letters: a task that no one could handle failed for good, and its flow goes on or fails (rule 6).
@@ -216,14 +278,12 @@ impl Handler for Undertaker {
 
 impl Undertaker {
     async fn bury(&self, task: &TaskMessage, attempts: u32) -> Result<(), PortError> {
-        let failure = Failure {
-            kind: FailureKind::Poison,
-            code: "engine.poison".into(),
-            message: format!("{} could not be handled by any worker, again and again", task.stage),
-            next: Some("look for crashes in the workers' logs, then run the document again".into()),
-        };
-        let record = FailureRecord::of(failure, &task.stage, attempts, self.env.now_ms());
-        record_failure(&self.env, &self.ports, task, record).await
+        let (env, blobs) = (&self.env, self.ports.blobs.as_ref());
+        if let Some(outcome) = ask(env, || artifact::outcome(blobs, &task.run.scope, &task.key)).await? {
+            return conclude(env, &self.ports, &task.run, &task.key, Entry::Done(outcome)).await;
+        }
+        let record = FailureRecord::of(poison(&task.stage), &task.stage, attempts, env.now_ms());
+        record_failure(env, &self.ports, &task.run, &task.key, record).await
     }
 
     /// A message that cannot even be read is kept for a person to look at.

@@ -1,6 +1,7 @@
 //! An open run in the hands of a coordinator: what is known of it, and one replay at a time.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use futures::stream::{self, StreamExt, TryStreamExt};
@@ -8,17 +9,19 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use crate::artifact;
 use crate::blobs::list_all;
 use crate::env::{Env, Millis};
-use crate::failure::FailureRecord;
+use crate::failure::{Failure, FailureRecord};
 use crate::flow::{Finish, Flow};
 use crate::key::{RunHeader, TaskKey};
-use crate::ledger::{Entry, Outcomes};
+use crate::ledger::{Due, Entry};
 use crate::message::{TaskMessage, encode};
+use crate::perform::record_failure;
 use crate::port::{PortError, ask};
 use crate::ports::Ports;
-use crate::queue::QueueName;
+use crate::queue::{Message, QueueName};
 use crate::replay::{Memo, Replay, Replayed, Stop, Wanted};
+use crate::waits::Waits;
 
-/// The wait before a wanted task may be published again.
+/// The least wait before a wanted task may be published again.
 pub(crate) const PATIENCE_MS: Millis = 60_000;
 /// Outcomes of existing artifacts read at once.
 const READS_AT_ONCE: usize = 16;
@@ -32,8 +35,12 @@ pub(crate) struct OpenRun<W: Flow> {
     epoch: Option<u64>,
     cursor: u64,
     known: HashMap<TaskKey, Entry>,
-    /// Wanted in this or an earlier replay; no longer news.
-    asked: HashSet<TaskKey>,
+    /// Wanted in this or an earlier replay, so no longer news; when this coordinator last published it.
+    asked: HashMap<TaskKey, Millis>,
+    /// What all runs of this coordinator wait, for the patience with overdue tasks.
+    waits: Arc<Waits>,
+    /// The flow has been replayed over everything that is known.
+    settled: bool,
     /// Artifacts of the subject that existed when the run was opened.
     existing: HashSet<TaskKey>,
     memo: Memo,
@@ -60,14 +67,16 @@ pub(crate) enum Step {
 }
 
 impl<W: Flow> OpenRun<W> {
-    pub(crate) fn new(header: RunHeader, settings: Arc<W::Settings>) -> Self {
+    pub(crate) fn new(header: RunHeader, settings: Arc<W::Settings>, waits: Arc<Waits>) -> Self {
         Self {
             header,
             settings,
             epoch: None,
             cursor: 0,
             known: HashMap::new(),
-            asked: HashSet::new(),
+            asked: HashMap::new(),
+            waits,
+            settled: false,
             existing: HashSet::new(),
             memo: Memo::default(),
             progress: Progress::default(),
@@ -78,14 +87,11 @@ impl<W: Flow> OpenRun<W> {
     pub(crate) async fn replay(&mut self, env: &Env, ports: &Ports, overdue: bool) -> Result<Step, PortError> {
         self.catch_up(env, ports).await?;
         let mut overdue = if overdue { self.overdue(env, ports).await? } else { BTreeSet::new() };
+        if self.settled && overdue.is_empty() {
+            return Ok(Step::Waiting); // woken for nothing: the flow would say what it said before
+        }
         loop {
-            let asked = &self.asked;
-            let quiet = |key: &TaskKey| asked.contains(key) && !overdue.contains(key);
-            let header = &self.header;
-            let replayed: Replayed<Finish> =
-                Replay::of(self.settings.as_ref(), &self.known, &quiet, &mut self.memo, |replay| {
-                    W::flow(replay, header)
-                });
+            let replayed = self.walk(&overdue, env.now_ms());
             self.progress.present = self.known.len();
             self.progress.missing = replayed.missing;
             match replayed.result {
@@ -93,31 +99,56 @@ impl<W: Flow> OpenRun<W> {
                 Err(Stop::Failed(record)) => return Ok(Step::Failed(record)),
                 Err(Stop::Wanting) => {}
             }
-            self.asked.extend(replayed.wanted.iter().map(|wanted| wanted.key));
+            let now = env.now_ms();
+            self.asked.extend(replayed.wanted.iter().map(|wanted| (wanted.key, now)));
             let there = |wanted: &Wanted| self.existing.contains(&wanted.key);
             let (existing, missing): (Vec<_>, Vec<_>) = replayed.wanted.into_iter().partition(there);
-            let (again, new) = missing.into_iter().partition(|wanted| overdue.remove(&wanted.key));
-            let reused = self.reuse(env, ports, existing).await?;
+            let (torn, reused) = self.reuse(env, ports, existing).await?;
+            let missing = missing.into_iter().chain(torn);
+            let (again, new) = missing.partition(|wanted| overdue.remove(&wanted.key));
             self.publish_new(env, ports, new).await?;
             self.publish(env, ports, again).await?;
             if !reused {
+                self.settled = true;
                 return Ok(Step::Waiting);
             }
         }
+    }
+
+    /// One walk of the flow. A flow that panics has failed: the same walk would panic again (I-10).
+    fn walk(&mut self, overdue: &BTreeSet<TaskKey>, now_ms: Millis) -> Replayed<Finish> {
+        let (asked, known, header) = (&self.asked, &self.known, &self.header);
+        let quiet = |key: &TaskKey| asked.contains_key(key) && !overdue.contains(key);
+        let (settings, memo) = (self.settings.as_ref(), &mut self.memo);
+        let walk = AssertUnwindSafe(|| Replay::of(settings, known, &quiet, memo, |replay| W::flow(replay, header)));
+        catch_unwind(walk).unwrap_or_else(|_| {
+            let failure =
+                Failure::permanent("engine.flow_panic", "the flow panicked; the coordinator's log says where");
+            let result = Err(Stop::Failed(FailureRecord::of(failure, "flow", 1, now_ms)));
+            Replayed { result, wanted: Vec::new(), missing: 0 }
+        })
     }
 
     /// Reads the outcomes recorded since the last replay. When the ledger lost its memory (or on the first call),
     /// establishes from the blobs what exists (I-1).
     async fn catch_up(&mut self, env: &Env, ports: &Ports) -> Result<(), PortError> {
         let run = self.header.at.run.clone();
-        let mut news: Outcomes = ask(env, || ports.ledger.outcomes(&run, self.cursor)).await?;
-        if self.epoch != Some(news.epoch) {
+        let mut news = ask(env, || ports.ledger.outcomes(&run, self.cursor)).await?;
+        while self.epoch != Some(news.epoch) {
             self.establish(env, ports).await?;
+            self.epoch = Some(news.epoch); // if it is forgotten again meanwhile, the next answer says so
             news = ask(env, || ports.ledger.outcomes(&run, 0)).await?;
-            self.epoch = Some(news.epoch);
         }
         self.cursor = news.next;
-        self.known.extend(news.entries);
+        self.settled &= news.entries.is_empty();
+        let now = env.now_ms();
+        for (key, entry) in news.entries {
+            if self.known.insert(key, entry).is_none()
+                && let Some(published) = self.asked.get(&key)
+            {
+                self.waits.note(now, now.saturating_sub(*published));
+            }
+        }
         Ok(())
     }
 
@@ -134,13 +165,18 @@ impl<W: Flow> OpenRun<W> {
                 ask(env, || ports.ledger.record(run, &key, Entry::Failed(FailureRecord::clone(&record)))).await?;
             }
         }
+        let due = Due::Run(self.header.at.clone());
+        let look = env.now_ms() + PATIENCE_MS;
+        ask(env, || ports.ledger.schedule(&due, look)).await?;
         self.asked.clear(); // what was wanted is forgotten with the ledger
         self.known.clear();
+        self.settled = false;
         Ok(())
     }
 
-    /// Takes over outcomes of artifacts that exist; true when there were any.
-    async fn reuse(&mut self, env: &Env, ports: &Ports, wanted: Vec<Wanted>) -> Result<bool, PortError> {
+    /// Takes over outcomes of artifacts that exist. Returns what turned out not to exist (torn, or removed meanwhile),
+    /// and whether there was anything to take over.
+    async fn reuse(&mut self, env: &Env, ports: &Ports, wanted: Vec<Wanted>) -> Result<(Vec<Wanted>, bool), PortError> {
         let (run, scope) = (&self.header.at.run, &self.header.at.scope);
         let read = |wanted: Wanted| async move {
             let blobs = ports.blobs.as_ref();
@@ -160,11 +196,13 @@ impl<W: Flow> OpenRun<W> {
                     self.progress.reused += 1;
                     any = true;
                 }
-                None => torn.push(wanted),
+                None => {
+                    self.existing.remove(&wanted.key);
+                    torn.push(wanted);
+                }
             }
         }
-        self.publish_new(env, ports, torn).await?;
-        Ok(any)
+        Ok((torn, any))
     }
 
     /// Publishes what the ledger has not heard of yet: another coordinator may have been first.
@@ -179,9 +217,12 @@ impl<W: Flow> OpenRun<W> {
         self.publish(env, ports, wanted.into_iter().filter(|wanted| new.contains(&wanted.key)).collect()).await
     }
 
+    /// What nobody answered for in time. With a backlog, everything takes longer and nothing is lost: the clock that
+    /// due times are held against goes behind by what three times the usual wait is over the least patience (rule 9).
     async fn overdue(&self, env: &Env, ports: &Ports) -> Result<BTreeSet<TaskKey>, PortError> {
         let now = env.now_ms();
-        let keys = ask(env, || ports.ledger.overdue(&self.header.at.run, now)).await?;
+        let behind = (3 * self.waits.p99_ms(now)).saturating_sub(PATIENCE_MS);
+        let keys = ask(env, || ports.ledger.overdue(&self.header.at.run, now.saturating_sub(behind))).await?;
         if !keys.is_empty() {
             tracing::info!(run = %self.header.at.run, tasks = keys.len(), "overdue, publishing again");
         }
@@ -192,7 +233,14 @@ impl<W: Flow> OpenRun<W> {
         let mut by_queue: Vec<(QueueName, Vec<_>)> = Vec::new();
         for wanted in wanted {
             let queue = QueueName::Lane(wanted.lane, self.header.class);
-            let message = self.message(wanted)?;
+            let (key, stage) = (wanted.key, wanted.stage);
+            let message = match self.message(wanted) {
+                Ok(message) => message,
+                Err(error) => {
+                    self.refuse(env, ports, &key, stage, error).await?;
+                    continue;
+                }
+            };
             match by_queue.iter_mut().find(|(name, _)| *name == queue) {
                 Some((_, messages)) => messages.push(message),
                 None => by_queue.push((queue, vec![message])),
@@ -206,7 +254,21 @@ impl<W: Flow> OpenRun<W> {
         Ok(())
     }
 
-    fn message(&self, wanted: Wanted) -> Result<crate::queue::Message, PortError> {
+    /// A task that fits in no message has failed, visibly (I-10).
+    async fn refuse(
+        &self,
+        env: &Env,
+        ports: &Ports,
+        key: &TaskKey,
+        stage: &str,
+        error: PortError,
+    ) -> Result<(), PortError> {
+        let failure = Failure::permanent("engine.message", format!("{stage} cannot be sent: {}", error.message));
+        let record = FailureRecord::of(failure, stage, 1, env.now_ms());
+        record_failure(env, ports, &self.header.at, key, record).await
+    }
+
+    fn message(&self, wanted: Wanted) -> Result<Message, PortError> {
         let payload = serde_json::value::RawValue::from_string(wanted.payload)
             .map_err(|error| PortError::lasting("queue", "encode", error.to_string()))?;
         encode(&TaskMessage {

@@ -98,7 +98,7 @@ impl<W: Work> Task<'_, W> {
     /// The header of the run.
     ///
     /// # Errors
-    /// Transient when the store is away, permanent when the header cannot be read.
+    /// Throttled (not counted) when the store is away, permanent when the header cannot be read.
     pub async fn header(&self) -> Result<RunHeader, Failure> {
         let bytes = ask(self.env, || self.ports.blobs.get(&self.run.header)).await?;
         let missing = || Failure::permanent("engine.header_missing", format!("no run header at {}", self.run.header));
@@ -109,7 +109,7 @@ impl<W: Work> Task<'_, W> {
     /// A blob of another task of the same subject.
     ///
     /// # Errors
-    /// Transient when the store is away, permanent when the blob is not there or torn.
+    /// Throttled (not counted) when the store is away, permanent when the blob is not there or torn.
     pub async fn blob(&self, key: &TaskKey, name: &str) -> Result<Bytes, Failure> {
         let scope = &self.run.scope;
         let bytes = ask(self.env, || artifact::blob(self.ports.blobs.as_ref(), scope, key, name)).await?;
@@ -117,11 +117,15 @@ impl<W: Work> Task<'_, W> {
     }
 }
 
+/// How long a task waits for a port that was away.
+const PORT_AWAY: Duration = Duration::from_secs(5);
+
 impl From<PortError> for Failure {
+    /// A port that is away is no one's attempt: an outage of an hour must not fail a document.
     fn from(error: PortError) -> Self {
         let message = error.to_string();
         if error.passing {
-            Failure::transient("engine.port", message)
+            Failure::throttled("engine.port", message, PORT_AWAY)
         } else {
             Failure::permanent("engine.port", message)
         }

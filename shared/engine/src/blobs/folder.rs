@@ -15,8 +15,11 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use tokio::sync::Mutex;
 
-use super::{Blobs, Put, check_key};
+use super::{Blobs, Put, check_key, check_prefix};
 use crate::port::PortError;
+
+/// Numbers unfinished writes over all stores of this process: two may be open on one folder.
+static NEXT_UNFINISHED: AtomicU64 = AtomicU64::new(0);
 
 /// Object storage in a folder of the local file system.
 #[derive(Clone)]
@@ -25,7 +28,6 @@ pub struct FolderBlobs(Arc<Inner>);
 struct Inner {
     objects: PathBuf,
     tmp: PathBuf,
-    next_tmp: AtomicU64,
     /// Barriers asked for so far.
     asked: AtomicU64,
     /// The number of barriers asked for when the last finished sync began.
@@ -41,8 +43,7 @@ impl FolderBlobs {
         let (objects, tmp) = (root.join("objects"), root.join("tmp"));
         fs::create_dir_all(&objects)?;
         fs::create_dir_all(&tmp)?;
-        let (next_tmp, asked, synced) = (AtomicU64::new(0), AtomicU64::new(0), Mutex::new(0));
-        Ok(Self(Arc::new(Inner { objects, tmp, next_tmp, asked, synced })))
+        Ok(Self(Arc::new(Inner { objects, tmp, asked: AtomicU64::new(0), synced: Mutex::new(0) })))
     }
 
     /// Removes what writers that were killed left in `tmp/`. Only the holder of the store's writer lock may call it.
@@ -74,7 +75,9 @@ impl FolderBlobs {
 
 fn port_error(operation: &'static str, key: &str, error: &std::io::Error) -> PortError {
     let message = format!("{key}: {error}");
+    let too_many_files = [rustix::io::Errno::MFILE, rustix::io::Errno::NFILE].map(|errno| Some(errno.raw_os_error()));
     match error.kind() {
+        _ if too_many_files.contains(&error.raw_os_error()) => PortError::passing("blobs", operation, message),
         ErrorKind::Interrupted | ErrorKind::TimedOut | ErrorKind::ResourceBusy => {
             PortError::passing("blobs", operation, message)
         }
@@ -92,12 +95,23 @@ impl Inner {
         if target.exists() {
             return Ok(Put::Exists);
         }
-        let number = self.next_tmp.fetch_add(1, Ordering::Relaxed);
-        let unfinished = self.tmp.join(format!("{}-{number}", std::process::id()));
-        File::create(&unfinished)?.write_all(bytes)?;
-        let linked = link(&unfinished, &target);
+        let (unfinished, mut file) = self.unfinished()?;
+        let linked = file.write_all(bytes).and_then(|()| link(&unfinished, &target));
         fs::remove_file(&unfinished)?;
         linked
+    }
+
+    /// A new file that no other writer has: not of this process, and not of a killed one with its number.
+    fn unfinished(&self) -> std::io::Result<(PathBuf, File)> {
+        loop {
+            let number = NEXT_UNFINISHED.fetch_add(1, Ordering::Relaxed);
+            let path = self.tmp.join(format!("{}-{number}", std::process::id()));
+            match File::create_new(&path) {
+                Ok(file) => return Ok((path, file)),
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        }
     }
 
     /// One listing of a folder in key order: folders carry a trailing `/`, which is how their keys compare.
@@ -122,6 +136,9 @@ impl Inner {
     fn list(&self, prefix: &str, after: Option<&str>, limit: usize) -> std::io::Result<Vec<String>> {
         let mut found = Vec::new();
         let mut stack = vec![prefix.to_string()];
+        if limit == 0 {
+            return Ok(found);
+        }
         while let Some(key) = stack.pop() {
             let is_folder = key.is_empty() || key.ends_with('/');
             if !is_folder {
@@ -167,9 +184,13 @@ fn link(unfinished: &Path, target: &Path) -> std::io::Result<Put> {
 fn found<T>(result: std::io::Result<T>) -> std::io::Result<Option<T>> {
     match result {
         Ok(value) => Ok(Some(value)),
-        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
+        Err(error) if no_object(error.kind()) => Ok(None),
         Err(error) => Err(error),
     }
+}
+
+fn no_object(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::IsADirectory)
 }
 
 fn read_range(path: &Path, range: Range<u64>) -> std::io::Result<Bytes> {
@@ -219,11 +240,13 @@ impl Blobs for FolderBlobs {
     }
 
     async fn list(&self, prefix: &str, after: Option<&str>, limit: usize) -> Result<Vec<String>, PortError> {
+        check_prefix(prefix)?;
         let (folder, after) = (prefix.to_string(), after.map(str::to_string));
         self.run("list", prefix, move |inner| inner.list(&folder, after.as_deref(), limit)).await
     }
 
     async fn children(&self, prefix: &str, after: Option<&str>, limit: usize) -> Result<Vec<String>, PortError> {
+        check_prefix(prefix)?;
         let (folder, after) = (prefix.to_string(), after.map(str::to_string));
         let work = move |inner: &Inner| {
             let mut names = inner.names(&inner.path(&folder))?;

@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use bytes::Bytes;
 
-use super::{Blobs, Put, check_key};
+use super::{Blobs, Put, check_key, check_prefix};
 use crate::port::PortError;
 
 /// Object storage that is gone with the process.
@@ -65,12 +65,14 @@ impl Blobs for MemoryBlobs {
     }
 
     async fn list(&self, prefix: &str, after: Option<&str>, limit: usize) -> Result<Vec<String>, PortError> {
+        check_prefix(prefix)?;
         let objects = self.objects();
         let keys = objects.range::<str, _>((start(prefix, after), Bound::Unbounded)).map(|(key, _)| key);
         Ok(keys.take_while(|key| key.starts_with(prefix)).take(limit).cloned().collect())
     }
 
     async fn children(&self, prefix: &str, after: Option<&str>, limit: usize) -> Result<Vec<String>, PortError> {
+        check_prefix(prefix)?;
         let objects = self.objects();
         let mut names: Vec<String> = Vec::new();
         for key in objects.range::<str, _>((Bound::Included(prefix), Bound::Unbounded)).map(|(key, _)| key) {

@@ -54,7 +54,7 @@ pub trait Blobs: Send + Sync {
     async fn size(&self, key: &str) -> Result<Option<u64>, PortError>;
 
     /// Keys that start with `prefix` and sort after `after`, in byte order, at most `limit`. `prefix` ends at a
-    /// segment border (`…/`).
+    /// segment border (`…/`) or is empty.
     ///
     /// # Errors
     /// As [`Blobs::get`].
@@ -106,6 +106,15 @@ fn check_key(key: &str) -> Result<(), PortError> {
     } else {
         let shown: String = key.chars().take(80).collect();
         Err(PortError::lasting("blobs", "key", format!("`{}` is not a blob key", shown.escape_debug())))
+    }
+}
+
+/// Refuses prefixes that do not end at a segment border, or would leave the store.
+fn check_prefix(prefix: &str) -> Result<(), PortError> {
+    match prefix.strip_suffix('/') {
+        Some(folder) => check_key(folder),
+        None if prefix.is_empty() => Ok(()),
+        None => Err(PortError::lasting("blobs", "prefix", "a prefix ends with `/`")),
     }
 }
 

@@ -36,6 +36,7 @@ struct Task {
     published_ms: Millis,
     due_ms: Millis,
     attempts: u32,
+    crashes: u32,
     lease: Option<(String, Millis)>,
 }
 
@@ -125,7 +126,8 @@ impl Ledger for MemoryLedger {
 
     async fn overdue(&self, run: &RunId, now_ms: Millis) -> Result<Vec<TaskKey>, PortError> {
         let mut state = self.state();
-        let overdue = state.run(run).open.iter_mut().filter(|(_, task)| task.is_overdue(now_ms));
+        let Some(run) = state.runs.get_mut(run) else { return Ok(Vec::new()) };
+        let overdue = run.open.iter_mut().filter(|(_, task)| task.is_overdue(now_ms));
         Ok(overdue
             .map(|(key, task)| {
                 task.published(now_ms);
@@ -158,23 +160,30 @@ impl Ledger for MemoryLedger {
         until_ms: Millis,
     ) -> Result<Lease, PortError> {
         let mut state = self.state();
-        let task = state.run(run).open.entry(*key).or_default();
-        if let Some((by, until)) = task.live_lease(now_ms)
-            && by != holder
-        {
-            return Ok(Lease::Held { holder: by.clone(), until_ms: *until });
+        let run = state.run(run);
+        if run.ended.contains(key) {
+            return Ok(Lease::Ended);
+        }
+        let task = run.open.entry(*key).or_default();
+        match &task.lease {
+            Some((by, until)) if *until > now_ms && by != holder => {
+                return Ok(Lease::Held { holder: by.clone(), until_ms: *until });
+            }
+            Some((_, until)) if *until <= now_ms => task.crashes += 1,
+            _ => {}
         }
         task.lease = Some((holder.to_string(), until_ms));
-        Ok(Lease::Granted { attempts: task.attempts })
+        Ok(Lease::Granted { attempts: task.attempts, crashes: task.crashes })
     }
 
     async fn release(&self, run: &RunId, key: &TaskKey, holder: &str, failed: bool) -> Result<u32, PortError> {
         let mut state = self.state();
-        let Some(task) = state.run(run).open.get_mut(key) else { return Ok(u32::from(failed)) };
+        let task = state.runs.get_mut(run).and_then(|run| run.open.get_mut(key));
+        let Some(task) = task else { return Ok(0) };
         if task.lease.as_ref().is_some_and(|(by, _)| by == holder) {
             task.lease = None;
+            task.attempts += u32::from(failed);
         }
-        task.attempts += u32::from(failed);
         Ok(task.attempts)
     }
 

@@ -40,11 +40,15 @@ pub struct Outcomes {
 /// Whether a worker may work on a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Lease {
-    /// It may. `attempts` failed attempts are on record.
+    /// It may.
     Granted {
         /// Failed attempts on record.
         attempts: u32,
+        /// Leases of this task that ran out: whoever held them went away without a word.
+        crashes: u32,
     },
+    /// No one needs to: the task has an outcome or a final failure in this run.
+    Ended,
     /// Someone else does.
     Held {
         /// Who.
@@ -107,7 +111,7 @@ pub trait Ledger: Send + Sync {
         due_ms: Millis,
     ) -> Result<Vec<TaskKey>, PortError>;
 
-    /// The wanted tasks of `run` that have no outcome, no live lease, and were due by `now_ms`. Each one's next due
+    /// The wanted tasks of `run` that have no outcome, no live lease, and were due by `now_ms`, in key order. Each one's next due
     /// time is set to `now_ms` + twice the wait before (the caller publishes them now).
     ///
     /// # Errors
@@ -120,7 +124,8 @@ pub trait Ledger: Send + Sync {
     /// [`PortError`] when the ledger is away.
     async fn open_tasks(&self, run: &RunId) -> Result<Vec<OpenTask>, PortError>;
 
-    /// Asks for (or renews) the right to work on a task until `until_ms`.
+    /// Asks for (or renews) the right to work on a task until `until_ms`. Taking over a lease that ran out counts a
+    /// crash.
     ///
     /// # Errors
     /// [`PortError`] when the ledger is away.
@@ -133,7 +138,8 @@ pub trait Ledger: Send + Sync {
         until_ms: Millis,
     ) -> Result<Lease, PortError>;
 
-    /// Gives the right back; `failed` counts an attempt. Returns the failed attempts on record.
+    /// Gives the right back; `failed` counts an attempt, if `holder` still had the right: asking twice counts once.
+    /// Returns the failed attempts on record.
     ///
     /// # Errors
     /// [`PortError`]; the lease ends by itself.
@@ -170,7 +176,8 @@ pub trait Ledger: Send + Sync {
     /// [`PortError`] when the ledger is away.
     async fn watchers(&self, run: &RunId) -> Result<Vec<JobId>, PortError>;
 
-    /// Forgets a run that ended, watchers included.
+    /// Forgets a run that ended, watchers included. What a late worker writes afterwards begins anew, and is forgotten
+    /// with the news of it.
     ///
     /// # Errors
     /// [`PortError`] when the ledger is away.

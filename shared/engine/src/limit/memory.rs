@@ -61,6 +61,11 @@ impl Ask {
         }
     }
 
+    /// However slow the rate and short the burst, one request at a time must be able to pass.
+    fn at_least_one(self) -> Self {
+        Self { ahead_ms: self.ahead_ms.max(60_000.0 / self.rate), ..self }
+    }
+
     fn span_ms(&self) -> f64 {
         self.cost * 60_000.0 / self.rate
     }
@@ -79,7 +84,7 @@ impl MemoryLimiter {
 #[async_trait]
 impl Limiter for MemoryLimiter {
     async fn acquire(&self, bucket: &str, quota: Quota, cost: Cost, now_ms: Millis) -> Result<Permit, PortError> {
-        let requests = Ask::new(1, quota.requests_per_minute, quota, cost.class);
+        let requests = Ask::new(1, quota.requests_per_minute, quota, cost.class).at_least_one();
         let tokens = Ask::new(cost.tokens, quota.tokens_per_minute, quota, cost.class);
         if !(requests.can_pass() && tokens.can_pass()) {
             let largest = (tokens.ahead_ms * tokens.rate / 60_000.0) as u32;

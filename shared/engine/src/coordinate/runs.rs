@@ -1,0 +1,205 @@
+//! Open runs: one replay at a time each, and what happens when they end.
+
+use std::collections::{HashSet, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Mutex;
+
+use super::{Coordinator, Event};
+use crate::env::Millis;
+use crate::failure::FailureRecord;
+use crate::flow::Flow;
+use crate::key::{RunHeader, RunId, RunRef};
+use crate::ledger::Due;
+use crate::message::{Ending, News, encode};
+use crate::port::{PortError, ask};
+use crate::queue::QueueName;
+use crate::run::{OpenRun, PATIENCE_MS, Step};
+
+/// The longest time completions are collected before the next replay of their run.
+const COALESCE_MS: Millis = 250;
+/// Ended runs remembered, so that late completions cost nothing.
+const ENDED_REMEMBERED: usize = 10_000;
+/// A run that was not replayed here for so long is looked after by someone else: every open run is woken each minute.
+const HELD_MS: Millis = 3 * PATIENCE_MS;
+
+/// A run's place: tickets are given to completions, and a replay covers all tickets given before it began.
+pub(super) struct Slot<W: Flow> {
+    tickets: AtomicU64,
+    /// When someone last came with news.
+    touched_ms: AtomicU64,
+    /// When it was last replayed; 0 before.
+    replayed_ms: AtomicU64,
+    state: Mutex<SlotState<W>>,
+}
+
+struct SlotState<W: Flow> {
+    open: Option<OpenRun<W>>,
+    covered: u64,
+    not_before_ms: Millis,
+}
+
+/// The runs that ended last.
+#[derive(Default)]
+pub(super) struct Recent {
+    known: HashSet<RunId>,
+    order: VecDeque<RunId>,
+}
+
+impl Recent {
+    fn remember(&mut self, run: &RunId) {
+        if self.known.insert(run.clone()) {
+            self.order.push_back(run.clone());
+        }
+        if self.order.len() > ENDED_REMEMBERED
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.known.remove(&oldest);
+        }
+    }
+}
+
+/// What came of taking up a run.
+enum Adopted<W: Flow> {
+    Run(Box<OpenRun<W>>),
+    Ended(Ending),
+    /// Of a newer flow or under settings this program cannot read, or without a header: left alone.
+    NotOurs,
+}
+
+impl<W: Flow> Coordinator<W> {
+    /// Replays a run, at most one replay at a time; returns once a replay that began after this call has ended.
+    pub(super) async fn replay(&self, at: &RunRef, wake: bool) -> Result<(), PortError> {
+        if !wake && self.has_ended(&at.run) {
+            // A worker that finished late began a new memory of a run that was forgotten.
+            return ask(&self.env, || self.ports.ledger.forget(&at.run)).await;
+        }
+        let slot = self.slot(&at.run);
+        let ticket = slot.tickets.fetch_add(1, Ordering::SeqCst) + 1;
+        let mut state = slot.state.lock().await;
+        if state.covered >= ticket && !wake {
+            return Ok(());
+        }
+        let wait = state.not_before_ms.saturating_sub(self.env.now_ms());
+        if wait > 0 {
+            self.env.sleep(Duration::from_millis(wait)).await;
+        }
+        // Taken out while it is replayed: if that fails or is cut off, what the run believes to have asked for may
+        // never have been published, and it begins anew from the ledger.
+        let mut open = match state.open.take() {
+            Some(open) => open,
+            None => match self.adopt(at).await? {
+                Adopted::Run(open) => *open,
+                Adopted::Ended(ending) => return self.close(at, ending).await,
+                Adopted::NotOurs => return Ok(()), // it is woken again, perhaps by another
+            },
+        };
+        let covers = slot.tickets.load(Ordering::SeqCst);
+        let began = self.env.now_ms();
+        let step = open.replay(&self.env, &self.ports, wake).await?;
+        // A replay may take at most about a tenth of a run's time; completions that arrive meanwhile share the next.
+        let now = self.env.now_ms();
+        state.not_before_ms = now + (10 * now.saturating_sub(began)).min(COALESCE_MS);
+        slot.replayed_ms.store(now, Ordering::Relaxed);
+        (self.observer)(Event::Replayed { run: at.run.clone(), progress: open.progress });
+        let ending = match step {
+            Step::Waiting => {
+                state.covered = covers;
+                state.open = Some(open);
+                return Ok(());
+            }
+            Step::Finished(finish) if finish.gaps == 0 => Ending::Done,
+            Step::Finished(finish) => Ending::DoneWithGaps(finish.gaps),
+            Step::Failed(record) => Ending::Failed(record.clipped()),
+        };
+        self.close(at, ending).await
+    }
+
+    /// Takes up a run that this coordinator does not hold.
+    async fn adopt(&self, at: &RunRef) -> Result<Adopted<W>, PortError> {
+        let blobs = self.ports.blobs.as_ref();
+        let json = ask(&self.env, || blobs.get(&at.header)).await?;
+        let Some(header) = json.and_then(|json| serde_json::from_slice::<RunHeader>(&json).ok()) else {
+            tracing::error!(run = %at.run, header = at.header, "news of a run without a readable header");
+            let due = Due::Run(at.clone());
+            ask(&self.env, || self.ports.ledger.unschedule(&due)).await?;
+            return Ok(Adopted::NotOurs);
+        };
+        if header.flow_revision > W::REVISION {
+            return Ok(Adopted::NotOurs);
+        }
+        if let Some(ending) = W::ending(&self.env, &self.ports, &header).await? {
+            return Ok(Adopted::Ended(ending));
+        }
+        let settings = self.settings.load(&self.env, blobs, &header.settings).await?;
+        let run = settings.map(|settings| OpenRun::new(header, settings, Arc::clone(&self.waits)));
+        Ok(run.map_or(Adopted::NotOurs, |run| Adopted::Run(Box::new(run))))
+    }
+
+    /// Tells the jobs that wait for a run how it ended, and forgets it. Done again when it was cut off: a run that
+    /// ended is closed whenever it is woken.
+    async fn close(&self, at: &RunRef, ending: Ending) -> Result<(), PortError> {
+        let (env, ledger) = (&self.env, &self.ports.ledger);
+        if let Ending::Failed(record) = &ending {
+            self.keep_failure(&at.run, record).await?;
+        }
+        for job in ask(env, || ledger.watchers(&at.run)).await? {
+            let queue = QueueName::flow(&job.0);
+            let news = encode(&News::Ended { job, run: at.run.clone(), ending: ending.clone() })?;
+            ask(env, || self.ports.queue.publish(queue, vec![news.clone()])).await?;
+        }
+        let due = Due::Run(at.clone());
+        ask(env, || ledger.unschedule(&due)).await?;
+        ask(env, || ledger.forget(&at.run)).await?;
+        self.remember_ended(&at.run);
+        Ok(())
+    }
+
+    async fn keep_failure(&self, run: &RunId, record: &FailureRecord) -> Result<(), PortError> {
+        let json = serde_json::to_vec(record).map_err(|error| PortError::lasting("blobs", "put", error.to_string()))?;
+        let key = run_failure_key(run);
+        ask(&self.env, || self.ports.blobs.put(&key, json.clone().into())).await.map(|_| ())
+    }
+
+    fn slot(&self, run: &RunId) -> Arc<Slot<W>> {
+        let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+        let new = || {
+            let state = SlotState { open: None, covered: 0, not_before_ms: 0 };
+            let (tickets, touched_ms, replayed_ms) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
+            Arc::new(Slot { tickets, touched_ms, replayed_ms, state: Mutex::new(state) })
+        };
+        let slot = runs.entry(run.clone()).or_insert_with(new);
+        slot.touched_ms.store(self.env.now_ms(), Ordering::Relaxed);
+        Arc::clone(slot)
+    }
+
+    /// Whether this coordinator looks after a run. One that it once held may have passed to another.
+    pub(super) fn holds(&self, run: &RunId) -> bool {
+        let runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+        let held_since = self.env.now_ms().saturating_sub(HELD_MS);
+        runs.get(run).is_some_and(|slot| slot.replayed_ms.load(Ordering::Relaxed) > held_since)
+    }
+
+    /// Lets go of runs that no news came of for long: they passed to another coordinator, or were never ours.
+    pub(super) fn let_go(&self) {
+        let long_ago = self.env.now_ms().saturating_sub(2 * HELD_MS);
+        let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+        runs.retain(|_, slot| Arc::strong_count(slot) > 1 || slot.touched_ms.load(Ordering::Relaxed) > long_ago);
+    }
+
+    fn has_ended(&self, run: &RunId) -> bool {
+        self.ended.lock().unwrap_or_else(PoisonError::into_inner).known.contains(run)
+    }
+
+    fn remember_ended(&self, run: &RunId) {
+        self.runs.lock().unwrap_or_else(PoisonError::into_inner).remove(run);
+        self.ended.lock().unwrap_or_else(PoisonError::into_inner).remember(run);
+    }
+}
+
+/// Blob key of the record of a run that failed as a whole.
+pub fn run_failure_key(run: &RunId) -> String {
+    format!("runs/{run}/failed/document.json")
+}
