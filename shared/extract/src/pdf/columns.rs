@@ -7,6 +7,8 @@ use super::rows::{Row, Segment};
 
 /// Rows with prose a side needs.
 const MIN_PROSE_ROWS: usize = 5;
+/// Pages with more rows than this are read row by row.
+const MAX_ROWS: usize = 5_000;
 /// Columns inside columns.
 const MAX_DEPTH: usize = 3;
 
@@ -51,7 +53,7 @@ struct Band {
 }
 
 fn best_band(rows: &[Row]) -> Option<Band> {
-    if rows.len() < MIN_PROSE_ROWS {
+    if rows.len() < MIN_PROSE_ROWS || rows.len() > MAX_ROWS {
         return None;
     }
     let bands = candidate_gutters(rows).into_iter().flat_map(|gutter| bands_at(rows, gutter));

@@ -67,6 +67,10 @@ impl Budget {
 
     /// Decodes a stream of text or operators, counting its bytes once per document.
     pub(super) fn decode(&self, stream: &Stream<'_>) -> Result<Decoded, Refused> {
+        // The same large stream may be drawn over and over: that costs time, not budget.
+        if self.expired() {
+            return Err(Refused::TooLarge);
+        }
         let raw = stream.raw_data();
         if raw.is_empty() {
             return Ok(Decoded { bytes: Vec::new(), damaged: false });

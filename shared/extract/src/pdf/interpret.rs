@@ -408,14 +408,7 @@ impl Pen {
             italic: font.italic || slanted,
             invisible: state.mode == 3,
         };
-        Some(Self {
-            map,
-            glyph,
-            length,
-            rise: state.rise,
-            stretch: state.stretch,
-            horizontal: font.horizontal,
-        })
+        Some(Self { map, glyph, length, rise: state.rise, stretch: state.stretch, horizontal: font.horizontal })
     }
 
     fn at(&self, along: f64, inside: f64) -> (f64, f64) {

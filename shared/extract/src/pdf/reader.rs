@@ -74,7 +74,9 @@ fn open(bytes: &[u8], password: Option<&str>, limits: &Limits) -> Result<Pdf, Ex
 /// A second try for a file that opens but shows no pages.
 fn reopened(bytes: &[u8], password: Option<&str>, limits: &Limits) -> Option<Pdf> {
     let patched = || fallback::without_exponents(bytes).and_then(|bytes| open(&bytes, password, limits).ok());
-    patched().or_else(|| fallback::rewritten(bytes, password.unwrap_or(""), limits)).filter(|pdf| !pdf.pages().is_empty())
+    patched()
+        .or_else(|| fallback::rewritten(bytes, password.unwrap_or(""), limits))
+        .filter(|pdf| !pdf.pages().is_empty())
 }
 
 fn password_needed(given: bool) -> ExtractError {
@@ -210,7 +212,9 @@ fn defect(read: &ReadPage, page: PageNo) -> Option<Defect> {
     let empty = read.page.lines.is_empty();
     let (code, detail) = match (read.loss, empty) {
         (Some(Loss::TooLarge), _) => ("pdf.page_unreadable", "the page's content inflates beyond the limit"),
-        (Some(Loss::Unreadable | Loss::Damaged), true) => ("pdf.page_unreadable", "the page's content cannot be decoded"),
+        (Some(Loss::Unreadable | Loss::Damaged), true) => {
+            ("pdf.page_unreadable", "the page's content cannot be decoded")
+        }
         (Some(Loss::TooMuch), _) => ("limits.page", "the page holds more than the limits allow and was cut"),
         (Some(Loss::Unreadable | Loss::Damaged), false) => ("pdf.page_damaged", "a part of the page's content is lost"),
         (None, true) => ("pdf.no_text", "the page has no text"),

@@ -42,7 +42,8 @@ fn replace(glyphs: &mut Vec<Glyph>, start: usize, text: &str) {
         return;
     }
     let level = |glyph: &Glyph| {
-        glyph.direction == first.direction && (glyph.y - first.y).abs().min((glyph.x - first.x).abs()) < 0.5 * first.size
+        glyph.direction == first.direction
+            && (glyph.y - first.y).abs().min((glyph.x - first.x).abs()) < 0.5 * first.size
     };
     if !stretch.iter().all(level) || length == 0 {
         return;

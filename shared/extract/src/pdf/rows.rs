@@ -10,6 +10,9 @@ const SEGMENT_GAP: f32 = 0.9;
 /// Baselines closer than this (in ems) are one row.
 const SAME_BASELINE: f32 = 0.22;
 
+/// Pages in more pieces than this are no text pages: superscripts are not looked for, which compares neighbors.
+const MAX_RUNS: usize = 20_000;
+
 /// A glyph in the frame of its own line: `u` along the line, `v` across it, downwards.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Mark {
@@ -118,9 +121,12 @@ pub(super) struct Row {
 /// Rows from top to bottom.
 pub(super) fn rows(marks: &[Mark]) -> Vec<Row> {
     let mut runs = runs(marks);
+    let count = runs.len();
     runs.sort_by(|a, b| a.v.total_cmp(&b.v).then(a.u0.total_cmp(&b.u0)).then(a.order.cmp(&b.order)));
     let mut rows = group(runs);
-    attach_scripts(&mut rows);
+    if count <= MAX_RUNS {
+        attach_scripts(&mut rows);
+    }
     rows.retain(|row| !row.segments.is_empty());
     for row in &mut rows {
         join_segments(row);

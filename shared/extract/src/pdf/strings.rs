@@ -50,8 +50,8 @@ fn is_shown(c: char) -> bool {
 pub(super) fn pdf_doc_character(byte: u8) -> Option<char> {
     const LOW: [char; 8] = ['˘', 'ˇ', 'ˆ', '˙', '˝', '˛', '˚', '˜'];
     const HIGH: [char; 31] = [
-        '•', '†', '‡', '…', '—', '–', 'ƒ', '⁄', '‹', '›', '−', '‰', '„', '“', '”', '‘', '’', '‚', '™', 'ﬁ', 'ﬂ', 'Ł', 'Œ',
-        'Š', 'Ÿ', 'Ž', 'ı', 'ł', 'œ', 'š', 'ž',
+        '•', '†', '‡', '…', '—', '–', 'ƒ', '⁄', '‹', '›', '−', '‰', '„', '“', '”', '‘', '’', '‚', '™', 'ﬁ', 'ﬂ', 'Ł',
+        'Œ', 'Š', 'Ÿ', 'Ž', 'ı', 'ł', 'œ', 'š', 'ž',
     ];
     match byte {
         0x18..=0x1f => LOW.get(usize::from(byte - 0x18)).copied(),
@@ -79,7 +79,10 @@ mod tests {
     #[test]
     fn what_would_disturb_a_terminal_is_gone() {
         assert_eq!(text_string(b" a\0b\r\n\tc "), "ab c");
-        assert_eq!(text_string("\u{feff}x".encode_utf16().flat_map(u16::to_be_bytes).collect::<Vec<_>>().as_slice()), "x");
+        assert_eq!(
+            text_string("\u{feff}x".encode_utf16().flat_map(u16::to_be_bytes).collect::<Vec<_>>().as_slice()),
+            "x"
+        );
         assert_eq!(clean("a\u{202e}b\u{200b}c"), "abc");
         assert_eq!(text_string(&[b'x'; 5000]).len(), MAX_CHARACTERS);
     }

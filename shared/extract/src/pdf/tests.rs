@@ -130,10 +130,8 @@ fn forms_are_read_and_a_form_that_draws_itself_ends() {
     let number = fixture.first_object();
     fixture.resources = format!("/XObject<</X {number} 0 R>>");
     let body = "BT /F1 10 Tf (inside) Tj ET /X Do";
-    let fixture = fixture.object(&format!(
-        "<</Subtype/Form/BBox[0 0 9 9]/Length {}>>stream\n{body}\nendstream",
-        body.len()
-    ));
+    let fixture =
+        fixture.object(&format!("<</Subtype/Form/BBox[0 0 9 9]/Length {}>>stream\n{body}\nendstream", body.len()));
     let source = source(&fixture.build());
     assert_eq!(pages(&source)[0].lines[0].text, "inside");
     assert_eq!(defects(&source), [("limits.page", 1)]);

@@ -163,9 +163,8 @@ fn split(marks: &[Mark], limit: WordGap) -> Vec<&[Mark]> {
 
 /// Leader dots are a word of their own, so that titles and page numbers of contents rows come out clean.
 fn leader_starts_or_ends(marks: &[Mark], index: usize) -> bool {
-    let dots = |range: std::ops::Range<usize>| {
-        marks.get(range).is_some_and(|part| part.iter().all(|mark| mark.text == '.'))
-    };
+    let dots =
+        |range: std::ops::Range<usize>| marks.get(range).is_some_and(|part| part.iter().all(|mark| mark.text == '.'));
     let is_dot = |at: usize| marks.get(at).is_some_and(|mark| mark.text == '.');
     let starts = dots(index..index + 4) && !is_dot(index.wrapping_sub(1));
     let ends = index >= 4 && dots(index - 4..index) && !is_dot(index);
