@@ -178,7 +178,7 @@ impl<'a> FontBook<'a> {
                 FontQuery::Standard(font) => Some(font.get_font_data()),
                 FontQuery::Fallback(query) => Some(query.pick_standard_font().get_font_data()),
             }),
-            resolve_cmap: Arc::new(|name| hayro_cmap::load_embedded(name)),
+            resolve_cmap: Arc::new(hayro_cmap::load_embedded),
         }
     }
 

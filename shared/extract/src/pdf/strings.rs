@@ -29,11 +29,8 @@ fn clean(text: &str) -> String {
             // Escapes enclose a language tag (7.9.2.2.1).
             '\u{1b}' => in_language_tag = !in_language_tag,
             _ if in_language_tag => {}
-            c if c.is_whitespace() => {
-                if !out.is_empty() && !out.ends_with(' ') {
-                    out.push(' ');
-                }
-            }
+            c if c.is_whitespace() && (out.is_empty() || out.ends_with(' ')) => {}
+            c if c.is_whitespace() => out.push(' '),
             c if is_shown(c) => out.push(c),
             _ => {}
         }
