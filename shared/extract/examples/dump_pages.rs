@@ -42,6 +42,9 @@ fn dump(file: &Path, out: &mut impl Write) -> std::io::Result<u32> {
     for defect in source.defects.iter().take(5) {
         eprintln!("{doc}: {} {:?}: {}", defect.code, defect.page, defect.detail);
     }
+    let (entries, links) = (source.outline.len(), source.links.len());
+    let targets = source.outline.iter().filter(|item| item.target.is_some()).count();
+    eprintln!("{doc}: outline {entries} ({targets} with targets), links {links}, encrypted {}", source.encrypted);
     let Body::Pages(pages) = source.body else { return Ok(0) };
     for (index, page) in pages.iter().enumerate() {
         let row = serde_json::json!({ "doc": doc, "page": index + 1, "text": page.text() });
