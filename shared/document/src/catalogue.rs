@@ -22,7 +22,7 @@ pub struct DocumentVersion {
     /// Size of the bytes.
     pub size_bytes: u64,
     /// Digest of the settings the run works under.
-    pub settings: Digest,
+    pub settings: String,
 }
 
 /// A published tree with what a reader needs to show it; the content of `trees/{seq}.json`.

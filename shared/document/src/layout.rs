@@ -9,6 +9,16 @@ pub fn collection_prefix(collection: &Collection) -> String {
     format!("c/{collection}/")
 }
 
+/// Prefix of a collection's documents; its children are their ids.
+pub fn documents_prefix(collection: &Collection) -> String {
+    format!("c/{collection}/d/")
+}
+
+/// Prefix of a collection's catalogue snapshots: what its change records come to, so that few need to be read.
+pub fn catalogue_prefix(collection: &Collection) -> String {
+    format!("c/{collection}/catalogue/")
+}
+
 /// Scope of a document: `c/{collection}/d/{doc}`; its artifacts lie under `{scope}/a/`.
 pub fn document_scope(collection: &Collection, doc: DocId) -> String {
     format!("c/{collection}/d/{doc}")

@@ -26,6 +26,7 @@ mod outline;
 mod page;
 pub mod pageindex;
 mod source;
+pub mod text;
 mod tree;
 
 pub use catalogue::{CatalogueEntry, Change, ChangeKind, DocumentVersion, PublishedTree, TreeObject};

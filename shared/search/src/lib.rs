@@ -1,1 +1,29 @@
 //! Catalogue and search over published trees.
+//!
+//! - [`catalogue`]: what a collection holds now, from its change records and their snapshots.
+//! - [`locator`]: the one way a document, section, Item or page is named; what is printed can be pasted back.
+//! - [`axes`]: the virtual folders (`/@company/3M/@form/10-K`) and the real ones.
+//! - [`items`]: which sections are the Items of a filing.
+//! - [`lexical`] and [`rank`]: words, and BM25 over sections, without a model and without an index.
+//!
+//! ```
+//! use stemma_search::locator::{Fragment, Locator};
+//! let locator = Locator::parse("3M_2022_10K#item-1A");
+//! assert_eq!(locator.fragment, Some(Fragment::Item { part: None, number: "1A".into() }));
+//! ```
+//!
+//! What it refuses to do: guess between two documents that fit a name, and write anything but snapshots, which say
+//! nothing that the change records do not.
+
+pub mod axes;
+pub mod catalogue;
+mod changes;
+pub mod items;
+mod labels;
+pub mod lexical;
+pub mod locator;
+mod open;
+pub mod rank;
+mod snapshot;
+
+pub use open::newest_claim;

@@ -1,0 +1,122 @@
+//! The text of sections: exact slices of a body by where sections start and end.
+
+use crate::{Body, Line, PageNo, Section, SectionSpan};
+
+/// A line of a body and where it stands.
+#[derive(Debug, Clone, Copy)]
+pub struct LineAt<'a> {
+    /// The text, without its line end.
+    pub text: &'a str,
+    /// o200k tokens; 0 until they have been counted.
+    pub tokens: u32,
+    /// The page it stands on; `None` in texts without pages.
+    pub page: Option<PageNo>,
+    /// Number of the line on its page, or in the text, from 1.
+    pub number: u32,
+    /// Where and how it stands on its page; `None` in texts without pages.
+    pub layout: Option<&'a Line>,
+}
+
+/// A cursor in a body: page index (0 in a text) and line index.
+type Cursor = (usize, usize);
+
+/// The section's own text, without its descendants': from its start to the start of its first child. Lines are joined
+/// by `\n`. Over the sections of one tree, own texts hold every line from the first section on exactly once.
+pub fn own_text(section: &Section, body: &Body) -> String {
+    join(&own_lines(section, body))
+}
+
+/// The section's text with its descendants'.
+pub fn full_text(section: &Section, body: &Body) -> String {
+    join(&full_lines(section, body))
+}
+
+/// The lines of [`own_text`].
+pub fn own_lines<'a>(section: &Section, body: &'a Body) -> Vec<LineAt<'a>> {
+    let end = section.children.first().map_or_else(|| end(section), |child| Some(start(child)));
+    slice(body, start(section), end)
+}
+
+/// The lines of [`full_text`].
+pub fn full_lines<'a>(section: &Section, body: &'a Body) -> Vec<LineAt<'a>> {
+    slice(body, start(section), end(section))
+}
+
+/// All lines of a body in reading order.
+pub fn all_lines(body: &Body) -> Vec<LineAt<'_>> {
+    slice(body, (0, 0), None)
+}
+
+fn join(lines: &[LineAt<'_>]) -> String {
+    lines.iter().map(|line| line.text).collect::<Vec<_>>().join("\n")
+}
+
+fn start(section: &Section) -> Cursor {
+    match section.span {
+        SectionSpan::Pages { from, .. } => (from.page.index(), from.line as usize),
+        SectionSpan::Lines { start, .. } => (0, start.saturating_sub(1) as usize),
+    }
+}
+
+/// `None`: the end of the document.
+fn end(section: &Section) -> Option<Cursor> {
+    match section.span {
+        SectionSpan::Pages { to, .. } => to.map(|to| (to.page.index(), to.line as usize)),
+        SectionSpan::Lines { end, .. } => Some((0, end as usize)),
+    }
+}
+
+/// The lines from `start` up to but not including `end`; what lies outside the body is left out.
+fn slice(body: &Body, start: Cursor, end: Option<Cursor>) -> Vec<LineAt<'_>> {
+    let end = end.unwrap_or((usize::MAX, 0));
+    let within = |page: usize, lines: usize| {
+        let first = if page == start.0 { start.1.min(lines) } else { 0 };
+        let last = if page == end.0 { end.1.min(lines) } else { lines };
+        first..last.max(first)
+    };
+    let number = |index: usize| u32::try_from(index + 1).unwrap_or(u32::MAX);
+    match body {
+        Body::Lines(text) => within(0, text.lines.len())
+            .map(|index| {
+                let tokens = text.tokens.get(index).copied().unwrap_or(0);
+                LineAt { text: &text.lines[index], tokens, page: None, number: number(index), layout: None }
+            })
+            .collect(),
+        Body::Pages(pages) => (start.0..pages.len().min(end.0.saturating_add(1)))
+            .flat_map(|page| {
+                let lines = &pages[page].lines;
+                within(page, lines.len()).map(move |index| {
+                    let line = &lines[index];
+                    let (page, number) = (Some(PageNo::from_index(page)), number(index));
+                    LineAt { text: &line.text, tokens: line.tokens, page, number, layout: Some(line) }
+                })
+            })
+            .collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        DraftEntry, Extent, LocatedEntry, Method, Place, SectionTree, TextLines, Verdict, VerifiedOutline, Witness,
+    };
+
+    #[test]
+    fn own_texts_hold_every_line_once() {
+        let lines: Vec<String> = ["# A", "about a", "## A.1", "first", "# B"].map(String::from).to_vec();
+        let located = |title: &str, line, level| {
+            let (number, label, target) = (None, None, None);
+            let entry = DraftEntry { number, title: title.into(), label, target, level, witness: Witness::Markup };
+            (LocatedEntry { entry, place: Place::Line(line) }, Verdict::Found { starts_page: true })
+        };
+        let entries = vec![located("A", 1, 1), located("A.1", 3, 2), located("B", 5, 1)];
+        let outline = VerifiedOutline::new(Extent::Lines(5), entries).unwrap();
+        let tree = SectionTree::build(&outline, Method::Markup, Vec::new());
+        let body = Body::Lines(TextLines { lines, tokens: vec![], headings: vec![] });
+        let own: Vec<String> = tree.walk().map(|(_, section)| own_text(section, &body)).collect();
+        assert_eq!(own, ["# A\nabout a", "## A.1\nfirst", "# B"]);
+        assert_eq!(full_text(&tree.sections[0], &body), own[..2].join("\n"));
+        assert_eq!(all_lines(&body).last().map(|line| line.number), Some(5));
+    }
+}

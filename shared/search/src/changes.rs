@@ -1,0 +1,101 @@
+//! The tail of a collection's change records.
+
+use std::collections::BTreeSet;
+
+use futures::stream::{self, StreamExt, TryStreamExt};
+use stemma_document::{Change, ChangeKind, Collection, layout};
+use stemma_engine::PortError;
+use stemma_engine::blobs::Blobs;
+
+/// Clocks of assemblers may differ by this much; records that late are still found.
+const SKEW_MINUTES: u64 = 10;
+/// Records read at once.
+const READS_AT_ONCE: usize = 32;
+/// Names asked for at once.
+const PAGE: usize = 10_000;
+
+/// Which change records are already summed up: all before minute `floor`, and those named.
+#[derive(Debug, Default)]
+pub(crate) struct Mark {
+    pub(crate) floor: u64,
+    /// Names (`{minute}/{record}`) in minute `floor` and later.
+    pub(crate) seen: BTreeSet<String>,
+}
+
+impl Mark {
+    pub(crate) fn add(&mut self, name: String) {
+        self.seen.insert(name);
+    }
+
+    /// The same mark as short as late records allow.
+    pub(crate) fn shortened(&self) -> Mark {
+        let newest = self.seen.last().and_then(|name| minute(name)).unwrap_or(self.floor);
+        let floor = newest.saturating_sub(SKEW_MINUTES).max(self.floor);
+        let seen = self.seen.iter().filter(|name| minute(name).is_some_and(|minute| minute >= floor));
+        Mark { floor, seen: seen.cloned().collect() }
+    }
+}
+
+/// The minute a record's name starts with.
+fn minute(name: &str) -> Option<u64> {
+    name.split('/').next()?.parse().ok()
+}
+
+/// The records that `mark` does not cover, with their names. What cannot be read is logged and left out.
+pub(crate) async fn since(
+    blobs: &dyn Blobs,
+    collection: &Collection,
+    mark: &Mark,
+) -> Result<Vec<(String, ChangeKind)>, PortError> {
+    let prefix = layout::changes_prefix(collection);
+    let mut names = Vec::new();
+    // "{minute}" sorts right before "{minute}/".
+    for folder in children(blobs, &prefix, Some(format!("{:010}", mark.floor))).await? {
+        let keys = keys(blobs, &format!("{prefix}{folder}")).await?;
+        let names_in_folder = keys.into_iter().filter_map(|key| Some(key.strip_prefix(&prefix)?.to_owned()));
+        names.extend(names_in_folder.filter(|name| !mark.seen.contains(name)));
+    }
+    let read = names.into_iter().map(|name| read(blobs, format!("{prefix}{name}"), name));
+    stream::iter(read).buffered(READS_AT_ONCE).try_filter_map(|found| async { Ok(found) }).try_collect().await
+}
+
+async fn read(blobs: &dyn Blobs, key: String, name: String) -> Result<Option<(String, ChangeKind)>, PortError> {
+    let Some(bytes) = blobs.get(&key).await? else { return Ok(None) };
+    match serde_json::from_slice::<Change>(&bytes) {
+        Ok(change) => Ok(Some((name, change.kind))),
+        Err(error) => {
+            tracing::warn!(key, %error, "change record cannot be read; its document may be missing from listings");
+            Ok(None)
+        }
+    }
+}
+
+/// All children below `prefix` after `after`.
+pub(crate) async fn children(
+    blobs: &dyn Blobs,
+    prefix: &str,
+    mut after: Option<String>,
+) -> Result<Vec<String>, PortError> {
+    let mut all: Vec<String> = Vec::new();
+    loop {
+        let page = blobs.children(prefix, after.as_deref(), PAGE).await?;
+        let last_page = page.len() < PAGE;
+        all.extend(page);
+        if last_page {
+            return Ok(all);
+        }
+        after = all.last().cloned();
+    }
+}
+
+async fn keys(blobs: &dyn Blobs, prefix: &str) -> Result<Vec<String>, PortError> {
+    let mut all: Vec<String> = Vec::new();
+    loop {
+        let page = blobs.list(prefix, all.last().map(String::as_str), PAGE).await?;
+        let last_page = page.len() < PAGE;
+        all.extend(page);
+        if last_page {
+            return Ok(all);
+        }
+    }
+}
