@@ -1,0 +1,66 @@
+//! The rules of the house that no compiler holds, as tables and tests over the repository itself.
+//!
+//! - [`imports`]: which crate may import which, and who may name which outside crate.
+//! - [`manifests`]: what every `Cargo.toml` says.
+//! - [`tree`]: which folders there are, how deep, how long a file may be.
+//! - [`words`]: what no file may contain.
+//!
+//! Each rule is a pure function from what it looks at to a list of complaints, so that a test can show it complaining.
+//! What it refuses to do: repeat what clippy, rustfmt and cargo-deny already hold.
+
+pub mod imports;
+pub mod manifests;
+pub mod tree;
+pub mod words;
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Folders that are not part of the repository: products, history, stores and scratch.
+const NOT_OURS: [&str; 4] = ["target", ".git", ".stemma", "node_modules"];
+
+/// A text file of the repository.
+pub struct File {
+    /// Path below the root, with `/`.
+    pub path: String,
+    /// Its text.
+    pub text: String,
+}
+
+/// The root of the repository: two folders above this crate.
+pub fn root() -> PathBuf {
+    let manifest = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from).unwrap_or_default();
+    manifest.ancestors().nth(2).map(Path::to_path_buf).unwrap_or_default()
+}
+
+/// Every text file below `root`, in path order. Links and files that are not UTF-8 are passed over.
+///
+/// # Errors
+/// What the file system said.
+pub fn files(root: &Path) -> io::Result<Vec<File>> {
+    let (mut found, mut folders) = (Vec::new(), vec![root.to_path_buf()]);
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder)? {
+            let entry = entry?;
+            let (path, kind) = (entry.path(), entry.file_type()?);
+            if NOT_OURS.iter().any(|name| entry.file_name() == *name) {
+                continue;
+            }
+            if kind.is_dir() {
+                folders.push(path);
+            } else if kind.is_file()
+                && let Ok(text) = fs::read_to_string(&path)
+            {
+                found.push(File { path: below(root, &path), text });
+            }
+        }
+    }
+    found.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(found)
+}
+
+fn below(root: &Path, path: &Path) -> String {
+    let names = path.strip_prefix(root).unwrap_or(path).iter().map(|name| name.to_string_lossy());
+    names.collect::<Vec<_>>().join("/")
+}

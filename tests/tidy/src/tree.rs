@@ -1,0 +1,115 @@
+//! Which folders there are, how deep, how long their files.
+
+use crate::File;
+
+/// What may stand at the top, beside files whose names begin with a dot.
+const TOP: &[&str] = &[
+    "Cargo.lock",
+    "Cargo.toml",
+    "CHANGELOG.md",
+    "LICENSE",
+    "README.md",
+    "deploy",
+    "docs",
+    "k8s",
+    "services",
+    "shared",
+    "tests",
+];
+/// Folders below `src/`: `src/a/b/c.rs`.
+const MAX_DEPTH: usize = 2;
+/// Lines from which a source file is too long to be read.
+const MAX_LINES: usize = 700;
+/// Lines from which it should have a reason.
+const LONG_LINES: usize = 500;
+
+/// What is wrong with where a file is and what it looks like.
+pub fn complaints(file: &File) -> Vec<String> {
+    [misplaced(file), too_deep(file), too_long(file), without_doc(file), empty_room(file)]
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
+/// Source files that are long, longest first: worth a look, no reason to fail.
+pub fn long(files: &[File]) -> Vec<(usize, &str)> {
+    let lengths = files.iter().filter(|file| is_source(file)).map(|file| (lines(file), file.path.as_str()));
+    let mut long: Vec<_> = lengths.filter(|(lines, _)| *lines > LONG_LINES).collect();
+    long.sort_by(|a, b| b.cmp(a));
+    long
+}
+
+fn misplaced(file: &File) -> Option<String> {
+    let top = file.path.split('/').next().unwrap_or_default();
+    let known = top.starts_with('.') || TOP.contains(&top);
+    (!known).then(|| format!("{}: `{top}` has no place at the top of the repository", file.path))
+}
+
+fn too_deep(file: &File) -> Option<String> {
+    let (_, below) = file.path.split_once("/src/")?;
+    let too_deep = is_source(file) && below.matches('/').count() > MAX_DEPTH;
+    too_deep.then(|| format!("{} lies more than {MAX_DEPTH} folders below src/", file.path))
+}
+
+fn too_long(file: &File) -> Option<String> {
+    let too_long = is_source(file) && lines(file) > MAX_LINES;
+    too_long.then(|| format!("{} has {} lines; more than {MAX_LINES} are too many", file.path, lines(file)))
+}
+
+/// Every crate opens with what it is.
+fn without_doc(file: &File) -> Option<String> {
+    let opens = file.path.ends_with("/src/lib.rs") || file.path.ends_with("/src/main.rs");
+    (opens && !file.text.starts_with("//! ")).then(|| format!("{} does not begin with what it is (`//!`)", file.path))
+}
+
+/// A room is built when its first use is.
+fn empty_room(file: &File) -> Option<String> {
+    let code = file.text.lines().any(|line| !line.trim().is_empty() && !line.starts_with("//"));
+    (file.path.ends_with("/src/lib.rs") && !code).then(|| format!("{} has no code: no empty rooms", file.path))
+}
+
+fn is_source(file: &File) -> bool {
+    file.path.ends_with(".rs")
+}
+
+fn lines(file: &File) -> usize {
+    file.text.lines().count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{files, root};
+
+    fn check(path: &str, text: &str) -> usize {
+        complaints(&File { path: path.into(), text: text.into() }).len()
+    }
+
+    #[test]
+    fn files_are_where_they_belong() {
+        let files = files(&root()).unwrap();
+        for (lines, path) in long(&files) {
+            println!("long: {path} has {lines} lines");
+        }
+        assert_eq!(files.iter().flat_map(complaints).collect::<Vec<_>>(), [""; 0]);
+    }
+
+    #[test]
+    fn what_is_out_of_place_is_complained_of() {
+        assert_eq!(check("common/x.md", ""), 1);
+        assert_eq!(check("shared/x/src/a/b/c.rs", ""), 0);
+        assert_eq!(check("shared/x/src/a/b/c/d.rs", ""), 1);
+        assert_eq!(check("shared/x/src/a/b.rs", &"\n".repeat(MAX_LINES)), 0);
+        assert_eq!(check("shared/x/src/a/b.rs", &"\n".repeat(MAX_LINES + 1)), 1);
+        assert_eq!(check("shared/x/src/lib.rs", "pub mod a;\n"), 1);
+        assert_eq!(check("shared/x/src/lib.rs", "//! A room.\n"), 1);
+        assert_eq!(check("shared/x/src/lib.rs", "//! A room.\npub mod a;\n"), 0);
+    }
+
+    #[test]
+    fn long_files_are_named_longest_first() {
+        let file = |path: &str, lines| File { path: path.into(), text: "\n".repeat(lines) };
+        let files = [file("a.rs", 501), file("b.rs", 600), file("c.rs", 500), file("d.md", 900)];
+        assert_eq!(long(&files), [(600, "b.rs"), (501, "a.rs")]);
+    }
+}

@@ -1,0 +1,93 @@
+//! What no file may contain: promises for later, switched-off tests and lints, the paths of someone's machine.
+
+use crate::File;
+
+/// Words that stand in the way of the reader; written apart so that this file passes its own rule.
+const SOURCE_WORDS: &[(&str, &str)] = &[
+    (concat!("TO", "DO"), "do it, or open an issue"),
+    (concat!("FIX", "ME"), "do it, or open an issue"),
+    (concat!("to", "do!("), "no stubs"),
+    (concat!("unimpl", "emented!("), "no stubs"),
+    (concat!("#[ign", "ore"), "a test that does not run is no test"),
+    (concat!("#[al", "low("), "use #[expect(lint, reason = \"…\")]"),
+    (concat!("#![al", "low("), "use #![expect(lint, reason = \"…\")]"),
+];
+
+/// Folders of machines that no file may name.
+const MACHINE_PATHS: &[&str] =
+    &[concat!("/ro", "ot/"), concat!("/ho", "me/"), concat!("/wo", "rk/"), concat!("/Us", "ers/")];
+
+/// Kinds of files whose words are looked at; samples and snapshots quote documents.
+const WRITTEN_BY_US: &[&str] = &[".rs", ".toml", ".sh", ".yaml", ".yml", ".md"];
+
+/// The lines of a file that say what they must not.
+pub fn complaints(file: &File) -> Vec<String> {
+    if file.path.starts_with("docs/samples/") {
+        return Vec::new();
+    }
+    let numbered = file.text.lines().enumerate().map(|(at, line)| (at + 1, line));
+    numbered.flat_map(|(number, line)| line_complaints(file, number, line)).collect()
+}
+
+fn line_complaints(file: &File, number: usize, line: &str) -> Vec<String> {
+    let at = format!("{}:{number}", file.path);
+    let written = WRITTEN_BY_US.iter().any(|ending| file.path.ends_with(ending)) || !file.path.contains('.');
+    let words = SOURCE_WORDS.iter().filter(|(word, _)| written && has_word(line, word));
+    let words = words.map(|(word, instead)| format!("{at} says `{word}`: {instead}"));
+    let paths = MACHINE_PATHS.iter().filter(|path| has_path(line, path));
+    let paths = paths.map(|path| format!("{at} names a folder of a machine ({path}…)"));
+    words.chain(paths).collect()
+}
+
+/// Whether `word` stands in `line` by itself and not inside a longer name.
+fn has_word(line: &str, word: &str) -> bool {
+    let inside = |c: char| c.is_alphanumeric() || c == '_';
+    line.match_indices(word).any(|(at, _)| {
+        let goes_on_before = word.starts_with(inside) && line[..at].ends_with(inside);
+        let goes_on_after = word.ends_with(inside) && line[at + word.len()..].starts_with(inside);
+        !goes_on_before && !goes_on_after
+    })
+}
+
+/// Whether an absolute path begins with `path`: not a folder of that name inside another path.
+fn has_path(line: &str, path: &str) -> bool {
+    line.match_indices(path).any(|(at, _)| {
+        let before = line[..at].chars().next_back();
+        line[..at].ends_with("file://") || !before.is_some_and(|c| c.is_alphanumeric() || "./_-}*~$".contains(c))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{files, root};
+
+    fn check(path: &str, text: &str) -> usize {
+        complaints(&File { path: path.into(), text: text.into() }).len()
+    }
+
+    #[test]
+    fn no_file_says_what_it_must_not() {
+        let files = files(&root()).unwrap();
+        assert!(files.len() > 100, "nothing was looked at");
+        assert_eq!(files.iter().flat_map(complaints).collect::<Vec<_>>(), [""; 0]);
+    }
+
+    #[test]
+    fn promises_and_switches_are_complained_of() {
+        for (word, _) in SOURCE_WORDS {
+            assert_eq!(check("a.rs", &format!("x {word} y")), 1, "{word}");
+        }
+        assert_eq!(check("a.rs", concat!("the TO", "DOs of a MASTODON")), 0);
+        assert_eq!(check("tests/run", concat!("# FIX", "ME: later")), 1);
+    }
+
+    #[test]
+    fn machine_paths_are_complained_of() {
+        for path in MACHINE_PATHS {
+            assert_eq!(check("a.json", &format!("\"{path}x\"")), 1, "{path}");
+            assert_eq!(check("a.json", &format!("file://{path}x")), 1, "{path}");
+            assert_eq!(check("a.json", &format!("shared{path}x")), 0, "{path}");
+        }
+    }
+}
