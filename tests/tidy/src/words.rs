@@ -1,4 +1,5 @@
-//! What no file may contain: promises for later, switched-off tests and lints, the paths of someone's machine.
+//! What no file may contain: promises for later, switched-off tests and lints, the paths of someone's machine; and
+//! what the documents may name: files that exist.
 
 use crate::File;
 
@@ -57,6 +58,22 @@ fn has_path(line: &str, path: &str) -> bool {
     })
 }
 
+/// Rooms whose files the documents name.
+const ROOMS: &[&str] = &["services/", "shared/", "tests/", "docs/"];
+
+/// Files and folders that a document names in code marks, and that do not exist.
+pub fn missing_paths(file: &File, exists: impl Fn(&str) -> bool) -> Vec<String> {
+    if !file.path.ends_with(".md") || file.path.starts_with("docs/samples/") {
+        return Vec::new();
+    }
+    let quoted = file.text.split('`').skip(1).step_by(2);
+    let paths = quoted.filter_map(|code| code.split_whitespace().next());
+    let paths =
+        paths.filter(|path| ROOMS.iter().any(|room| path.starts_with(room)) && !path.contains(['*', '{', '<', '…']));
+    let missing = paths.filter(|path| !exists(path));
+    missing.map(|path| format!("{} names {path}, which does not exist", file.path)).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -89,5 +106,22 @@ mod tests {
             assert_eq!(check("a.json", &format!("file://{path}x")), 1, "{path}");
             assert_eq!(check("a.json", &format!("shared{path}x")), 0, "{path}");
         }
+    }
+
+    #[test]
+    fn what_the_documents_name_exists() {
+        let (root, files) = (root(), files(&root()).unwrap());
+        let missing = files.iter().flat_map(|file| missing_paths(file, |path| root.join(path).exists()));
+        assert_eq!(missing.collect::<Vec<_>>(), [""; 0]);
+    }
+
+    #[test]
+    fn a_name_of_nothing_is_complained_of() {
+        let text = "see `shared/a.rs` and `tests/run --quick`, not `shared/b/{x}` nor shared/c";
+        let file = File { path: "docs/x.md".into(), text: text.into() };
+        assert_eq!(
+            missing_paths(&file, |path| path == "tests/run"),
+            ["docs/x.md names shared/a.rs, which does not exist"]
+        );
     }
 }
