@@ -71,7 +71,8 @@ fn start(entry: &VerifiedEntry) -> (u32, bool) {
         Place::Page(position) => position.page.get(),
         Place::Line(line) => line,
     };
-    let starts = matches!(entry.verdict, Verdict::Found { starts_page: true } | Verdict::Unconfirmed { starts_page: true });
+    let starts =
+        matches!(entry.verdict, Verdict::Found { starts_page: true } | Verdict::Unconfirmed { starts_page: true });
     (page, starts || entry.verdict == Verdict::Declared)
 }
 

@@ -20,8 +20,8 @@ pub(super) fn split(sheet: &Sheet<'_>) -> Vec<Block> {
     let mut blocks = vec![Block { rows: 0..sheet.rows.len(), heading: None }];
     let mut current = String::new();
     for page in 1..sheet.pages() {
-        let top = sheet.on(page).take(TOP_LINES).find(|at| exhibit(sheet.rows[*at].text).is_some());
-        let Some((at, number)) = top.and_then(|at| Some((at, exhibit(sheet.rows[at].text)?))) else { continue };
+        let mut top = sheet.on(page).take(TOP_LINES);
+        let Some((at, number)) = top.find_map(|at| Some((at, exhibit(sheet, at)?))) else { continue };
         if number == current {
             continue;
         }
@@ -36,8 +36,10 @@ pub(super) fn split(sheet: &Sheet<'_>) -> Vec<Block> {
 }
 
 /// The number of an exhibit whose heading the line is: digits, so that an agreement's own `EXHIBIT A` stays inside it.
-fn exhibit(text: &str) -> Option<&str> {
-    if text.len() > 40 {
+fn exhibit<'a>(sheet: &Sheet<'a>, at: usize) -> Option<&'a str> {
+    let row = &sheet.rows[at];
+    let text = row.text;
+    if text.len() > 120 {
         return None;
     }
     let text = text.trim();
@@ -45,7 +47,10 @@ fn exhibit(text: &str) -> Option<&str> {
     let read = numbering::readings(text).first().filter(|n| n.class == Class::Exhibit).map(|n| (n.text, n.rest));
     let (number, rest) = bare.or(read)?;
     let digits = number.starts_with(|c: char| c.is_ascii_digit()) && number.len() <= 8;
-    let alone = rest.is_empty() || rest.eq_ignore_ascii_case("(continued)");
+    // `EXHIBIT 10.1 CREDIT AGREEMENT`: a title beside the number must look like one and open its page.
+    let titled =
+        (row.bold || row.caps) && !row.table && row.words <= 12 && !text.ends_with('.') && sheet.starts_page(at);
+    let alone = rest.is_empty() || rest.eq_ignore_ascii_case("(continued)") || titled;
     (digits && alone && !number.contains(' ')).then_some(number)
 }
 

@@ -71,7 +71,8 @@ pub(super) fn of_contents(contents: &Contents, form: Option<Form>, labels: &Labe
         claims.push(claim);
     }
     inherit_places(&mut claims);
-    let kinds: Vec<Kind<'_>> = contents.entries.iter().zip(&claims).map(|(entry, claim)| kind(entry, claim, form)).collect();
+    let kinds: Vec<Kind<'_>> =
+        contents.entries.iter().zip(&claims).map(|(entry, claim)| kind(entry, claim, form)).collect();
     let levels = levels(&kinds);
     claims.iter_mut().zip(levels).for_each(|(claim, level)| claim.level = level);
     claims
@@ -104,7 +105,8 @@ fn kind<'a>(entry: &'a Entry, claim: &Claim, form: Option<Form>) -> Kind<'a> {
         _ => 2,
     };
     // Where a centered row starts says nothing about its depth.
-    let indent = if entry.centered && entry.label.is_none() && rank == 2 && number.is_none() { 0.0 } else { entry.indent };
+    let indent =
+        if entry.centered && entry.label.is_none() && rank == 2 && number.is_none() { 0.0 } else { entry.indent };
     Kind { rank, indent, bold: entry.bold, number }
 }
 
@@ -180,7 +182,8 @@ pub(super) fn of_outline(outline: &[OutlineItem], form: Option<Form>) -> Vec<Cla
 /// Names of files and slides are no titles.
 fn is_junk(claim: &Claim) -> bool {
     let key = claim.prepared.full.as_str();
-    let extension = [".pdf", ".doc", ".docx", ".htm", ".html", ".xls", ".xlsx", ".ppt", ".pptx", ".txt", ".indd", ".xml"];
+    let extension =
+        [".pdf", ".doc", ".docx", ".htm", ".html", ".xls", ".xlsx", ".ppt", ".pptx", ".txt", ".indd", ".xml"];
     let lower = claim.title.to_lowercase();
     let word = key.trim_end_matches(|c: char| c.is_ascii_digit());
     let counted = matches!(word, "slide" | "page" | "bookmark" | "untitled" | "document" | "blank" | "" | "sheet");
@@ -228,11 +231,21 @@ mod tests {
 
     #[test]
     fn other_contents_nest_by_indent_and_number() {
-        let rows = [("I. Introduction", 72.0, true), ("A. Scope", 90.0, false), ("1. Fees", 108.0, false), ("II. Costs", 72.0, true)];
+        let rows = [
+            ("I. Introduction", 72.0, true),
+            ("A. Scope", 90.0, false),
+            ("1. Fees", 108.0, false),
+            ("II. Costs", 72.0, true),
+        ];
         assert_eq!(levels_of(&rows, None), [1, 2, 3, 1]);
-        let flush = [("1 Glance", 72.0, false), ("1.1 Types", 72.0, false), ("2 Modules", 72.0, false), ("Files", 72.0, false)];
+        let flush =
+            [("1 Glance", 72.0, false), ("1.1 Types", 72.0, false), ("2 Modules", 72.0, false), ("Files", 72.0, false)];
         assert_eq!(levels_of(&flush, None), [1, 2, 1, 1]);
-        let articles = [("ARTICLE I Definitions", 72.0, false), ("SECTION 1.01 Terms", 72.0, false), ("ARTICLE II Credits", 72.0, false)];
+        let articles = [
+            ("ARTICLE I Definitions", 72.0, false),
+            ("SECTION 1.01 Terms", 72.0, false),
+            ("ARTICLE II Credits", 72.0, false),
+        ];
         assert_eq!(levels_of(&articles, None), [1, 2, 1]);
     }
 

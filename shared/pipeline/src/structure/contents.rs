@@ -33,16 +33,35 @@ pub(super) struct Contents {
 }
 
 /// Page words over the columns of a contents page, squashed.
-const COLUMN_WORDS: [&str; 10] =
-    ["page", "pageno", "pagenumber", "pages", "itemnumberpage", "itempage", "item", "itemno", "descriptionpage", "form10k"];
+const COLUMN_WORDS: [&str; 10] = [
+    "page",
+    "pageno",
+    "pagenumber",
+    "pages",
+    "itemnumberpage",
+    "itempage",
+    "item",
+    "itemno",
+    "descriptionpage",
+    "form10k",
+];
 const LIST_TITLES: [&str; 8] = [
-    "listoffigures", "listoftables", "figures", "tables", "listofabbreviations", "listofcharts", "notation", "listofboxes",
+    "listoffigures",
+    "listoftables",
+    "figures",
+    "tables",
+    "listofabbreviations",
+    "listofcharts",
+    "notation",
+    "listofboxes",
 ];
 
 /// Whether a squashed line is the title of a table of contents.
 pub(super) fn is_title(key: &str) -> bool {
-    matches!(key, "tableofcontents" | "contents" | "目录" | "目錄" | "目次" | "tableofcontentspage" | "contentspage" | "index")
-        || (key.ends_with("tableofcontents") && key.len() < 40)
+    matches!(
+        key,
+        "tableofcontents" | "contents" | "目录" | "目錄" | "目次" | "tableofcontentspage" | "contentspage" | "index"
+    ) || (key.ends_with("tableofcontents") && key.len() < 40)
 }
 
 /// Finds the first table of contents among `pages` (from 0), looking at `look_at` pages.
@@ -53,8 +72,8 @@ pub(super) fn find(
     links: &[Option<Target>],
 ) -> Option<Contents> {
     let reader = Reader { sheet, links, last_label: sheet.pages() as u32 + 60 };
-    let window = pages.start..pages.end.min(pages.start + look_at);
-    let first = window.clone().find(|page| reader.judge(*page, None).is_some())?;
+    let mut window = pages.start..pages.end.min(pages.start + look_at);
+    let first = window.find(|page| reader.judge(*page, None).is_some())?;
     let mut last = first;
     let mut end = reader.judge(first, None)?;
     while last + 1 < pages.end && last < first + 40 {
@@ -96,20 +115,26 @@ impl<'a> Reader<'_, 'a> {
     /// Whether a page is (or, behind `before`, continues) a table of contents; gives the largest label on it.
     fn judge(&self, page: usize, before: Option<u32>) -> Option<u32> {
         let pieces: Vec<Piece<'_>> = self.sheet.on(page).filter_map(|at| self.piece(at)).collect();
-        let titled = pieces.iter().take(12).position(|p| is_title(&self.sheet.rows[p.at].key)).filter(|_| before.is_none());
+        let titled =
+            pieces.iter().take(12).position(|p| is_title(&self.sheet.rows[p.at].key)).filter(|_| before.is_none());
         let body = &pieces[titled.map_or(0, |at| at + 1)..];
         let entries = body.iter().filter(|p| p.label.is_some() || p.target.is_some()).count();
-        let labels: Vec<u32> = body.iter().filter_map(|p| p.label.as_ref()).filter(|(l, _)| l.series.is_empty()).map(|(l, _)| l.number).collect();
+        let labels: Vec<u32> = body
+            .iter()
+            .filter_map(|p| p.label.as_ref())
+            .filter(|(l, _)| l.series.is_empty())
+            .map(|(l, _)| l.number)
+            .collect();
         let rising = labels.windows(2).filter(|pair| pair[0] <= pair[1]).count();
         let monotone = labels.len() < 2 || rising * 10 >= (labels.len() - 1) * 6;
         let leaders = body.iter().filter(|p| p.leaders).count() * 2 >= entries;
         let linked = body.iter().filter(|p| p.target.is_some()).count() * 2 >= entries;
         let dense = entries * 10 >= body.len() * 4;
-        let prose = body.iter().filter(|p| self.sheet.rows[p.at].prose && p.label.is_none() && p.target.is_none()).count();
+        let prose = body.iter().filter(|p| self.sheet.rows[p.at].prose && !p.leaders && p.target.is_none()).count();
         let tabular = body.iter().filter(|p| self.sheet.rows[p.at].cells >= 4).count() * 5 > body.len().max(1);
         let last = labels.iter().copied().max().unwrap_or(0);
         let yes = match before {
-            Some(_) if tabular => false,
+            Some(_) if tabular || prose * 3 > body.len() => false,
             Some(before) => {
                 let goes_on = labels.first().is_some_and(|first| *first + 1 >= before) && labels.len() >= 2;
                 entries >= 2 && dense && monotone && (leaders || linked || goes_on)
@@ -125,11 +150,16 @@ impl<'a> Reader<'_, 'a> {
 
     fn read(&self, first: usize, last: usize) -> Option<Contents> {
         let rows = self.sheet.on(first).start..self.sheet.on(last).end;
-        let title = rows.clone().filter(|at| !self.sheet.rows[*at].running).take(14).find(|at| is_title(&self.sheet.rows[*at].key));
+        let title = rows
+            .clone()
+            .filter(|at| !self.sheet.rows[*at].running)
+            .take(14)
+            .find(|at| is_title(&self.sheet.rows[*at].key));
         let start = title.map_or(rows.start, |at| at + 1);
         let mut pieces: Vec<Piece<'_>> = (start..rows.end).filter_map(|at| self.piece(at)).collect();
         self.drop_stray_labels(&mut pieces);
-        let end = pieces.iter().rposition(|p| p.label.is_some() || p.target.is_some()).map_or(pieces.len(), |at| at + 1);
+        let end =
+            pieces.iter().rposition(|p| p.label.is_some() || p.target.is_some()).map_or(pieces.len(), |at| at + 1);
         pieces.truncate(end.max(if end == pieces.len() { end } else { 0 }));
         let bounds = (title.unwrap_or(pieces.first()?.at), pieces.last()?.at);
         let entries = self.join(pieces);
@@ -198,7 +228,7 @@ impl<'a> Reader<'_, 'a> {
             return piece.label.is_none() && lower;
         }
         let numbers = numbering::readings(piece.title);
-        let numbered = numbers.first().is_some() || super::grammar::head(piece.title).is_some();
+        let numbered = !numbers.is_empty() || super::grammar::head(piece.title).is_some();
         let wide = above.x1 > 0.62 * right && row.x0 >= above.x0 - 2.0;
         !numbered && ((close && (lower || wide)) || (bare && (above.centered == row.centered)))
     }
@@ -230,9 +260,9 @@ fn strip_page_word(title: &str) -> String {
 /// dots cost no more than reading them.
 fn split_label(text: &str) -> (&str, Option<(Label, &str)>, bool) {
     let end = text.trim_end();
-    let start = end.rfind(|c: char| c.is_whitespace() || matches!(c, '.' | '…' | '⋯' | '·' | '_' | '\u{f0b7}')).map_or(0, |at| {
-        at + end[at..].chars().next().map_or(1, char::len_utf8)
-    });
+    let start = end
+        .rfind(|c: char| c.is_whitespace() || matches!(c, '.' | '…' | '⋯' | '·' | '_' | '\u{f0b7}'))
+        .map_or(0, |at| at + end[at..].chars().next().map_or(1, char::len_utf8));
     let token = &end[start..];
     // A range of pages: its first number. `F-12` is no range.
     let first = token.split(['–', '—', ',']).next().unwrap_or(token);
@@ -241,7 +271,8 @@ fn split_label(text: &str) -> (&str, Option<(Label, &str)>, bool) {
         _ => first,
     };
     let front = end[..start].trim_end();
-    let title = front.trim_end_matches(|c: char| c.is_whitespace() || matches!(c, '.' | '…' | '⋯' | '·' | '_' | '\u{f0b7}'));
+    let title =
+        front.trim_end_matches(|c: char| c.is_whitespace() || matches!(c, '.' | '…' | '⋯' | '·' | '_' | '\u{f0b7}'));
     let filler = &front[title.len()..];
     let leaders = filler.chars().filter(|c| !c.is_whitespace()).take(4).count() >= 3 || filler.contains(['…', '⋯']);
     let label = Label::parse(first).map(|label| (label, first));

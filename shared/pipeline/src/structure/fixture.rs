@@ -20,15 +20,7 @@ pub(crate) struct FixtureLine {
 
 /// A line of 10 pt text at the left margin, below the line before.
 pub(crate) fn line(text: &str) -> FixtureLine {
-    FixtureLine {
-        text: text.into(),
-        cells: Vec::new(),
-        at: None,
-        indent: 0.0,
-        size: 10.0,
-        bold: false,
-        italic: false,
-    }
+    FixtureLine { text: text.into(), cells: Vec::new(), at: None, indent: 0.0, size: 10.0, bold: false, italic: false }
 }
 
 impl FixtureLine {
@@ -77,6 +69,7 @@ impl Doc {
     }
 
     /// Adds a line; returns its box.
+    #[expect(clippy::needless_pass_by_value, reason = "a line is written where it is added")]
     pub(crate) fn add(&mut self, page: usize, line: FixtureLine) -> Rect {
         let above = if line.bold || line.size > 11.0 { line.size } else { 0.0 };
         let (x, y) = line.at.unwrap_or((72.0 + line.indent, self.y[page] + above));

@@ -35,11 +35,11 @@ const fn item(part: u8, number: u16, letter: u16, titles: &'static [&'static str
     FormItem { part, tag: Some((number, letter)), titles }
 }
 
-const DISAGREEMENTS: &str =
-    "Changes in and Disagreements with Accountants on Accounting and Financial Disclosure";
+const DISAGREEMENTS: &str = "Changes in and Disagreements with Accountants on Accounting and Financial Disclosure";
 const MDA: &str = "Management's Discussion and Analysis of Financial Condition and Results of Operations";
 const MARKET_RISK: &str = "Quantitative and Qualitative Disclosures About Market Risk";
-const MARKET: &str = "Market for Registrant's Common Equity, Related Stockholder Matters and Issuer Purchases of Equity Securities";
+const MARKET: &str =
+    "Market for Registrant's Common Equity, Related Stockholder Matters and Issuer Purchases of Equity Securities";
 const OWNERSHIP: &str =
     "Security Ownership of Certain Beneficial Owners and Management and Related Stockholder Matters";
 const RELATED: &str = "Certain Relationships and Related Transactions, and Director Independence";
@@ -64,26 +64,58 @@ static ANNUAL: [FormItem; 27] = [
     item(2, 9, 2, &["Other Information"]),
     item(2, 9, 3, &["Disclosure Regarding Foreign Jurisdictions that Prevent Inspections"]),
     part(3, &[]),
-    item(3, 10, 0, &["Directors, Executive Officers and Corporate Governance", "Directors and Executive Officers of the Registrant"]),
+    item(
+        3,
+        10,
+        0,
+        &[
+            "Directors, Executive Officers and Corporate Governance",
+            "Directors and Executive Officers of the Registrant",
+        ],
+    ),
     item(3, 11, 0, &["Executive Compensation"]),
     item(3, 12, 0, &[OWNERSHIP]),
     item(3, 13, 0, &[RELATED, "Certain Relationships and Related Transactions"]),
     item(3, 14, 0, &["Principal Accountant Fees and Services", "Principal Accounting Fees and Services"]),
     part(4, &[]),
-    item(4, 15, 0, &["Exhibits and Financial Statement Schedules", "Exhibits, Financial Statement Schedules", "Exhibits"]),
+    item(
+        4,
+        15,
+        0,
+        &["Exhibits and Financial Statement Schedules", "Exhibits, Financial Statement Schedules", "Exhibits"],
+    ),
     item(4, 16, 0, &["Form 10-K Summary"]),
 ];
 
 static QUARTERLY: [FormItem; 13] = [
     part(1, &["Financial Information"]),
-    item(1, 1, 0, &["Financial Statements", "Consolidated Financial Statements", "Condensed Consolidated Financial Statements", "Unaudited Financial Statements"]),
+    item(
+        1,
+        1,
+        0,
+        &[
+            "Financial Statements",
+            "Consolidated Financial Statements",
+            "Condensed Consolidated Financial Statements",
+            "Unaudited Financial Statements",
+        ],
+    ),
     item(1, 2, 0, &[MDA]),
     item(1, 3, 0, &[MARKET_RISK]),
     item(1, 4, 0, &["Controls and Procedures"]),
     part(2, &["Other Information"]),
     item(2, 1, 0, &["Legal Proceedings"]),
     item(2, 1, 1, &["Risk Factors"]),
-    item(2, 2, 0, &["Unregistered Sales of Equity Securities and Use of Proceeds", "Unregistered Sales of Equity Securities, Use of Proceeds and Issuer Purchases of Equity Securities", "Issuer Purchases of Equity Securities"]),
+    item(
+        2,
+        2,
+        0,
+        &[
+            "Unregistered Sales of Equity Securities and Use of Proceeds",
+            "Unregistered Sales of Equity Securities, Use of Proceeds and Issuer Purchases of Equity Securities",
+            "Issuer Purchases of Equity Securities",
+        ],
+    ),
     item(2, 3, 0, &["Defaults Upon Senior Securities"]),
     item(2, 4, 0, &["Mine Safety Disclosures", "Submission of Matters to a Vote of Security Holders"]),
     item(2, 5, 0, &["Other Information"]),
@@ -98,17 +130,36 @@ static CURRENT: [FormItem; 33] = [
     item(0, 1, 5, &["Material Cybersecurity Incidents"]),
     item(0, 2, 1, &["Completion of Acquisition or Disposition of Assets"]),
     item(0, 2, 2, &["Results of Operations and Financial Condition"]),
-    item(0, 2, 3, &["Creation of a Direct Financial Obligation or an Obligation under an Off-Balance Sheet Arrangement of a Registrant"]),
+    item(
+        0,
+        2,
+        3,
+        &[
+            "Creation of a Direct Financial Obligation or an Obligation under an Off-Balance Sheet Arrangement of a Registrant",
+        ],
+    ),
     item(0, 2, 4, &["Triggering Events That Accelerate or Increase a Direct Financial Obligation"]),
     item(0, 2, 5, &["Costs Associated with Exit or Disposal Activities"]),
     item(0, 2, 6, &["Material Impairments"]),
-    item(0, 3, 1, &["Notice of Delisting or Failure to Satisfy a Continued Listing Rule or Standard; Transfer of Listing"]),
+    item(
+        0,
+        3,
+        1,
+        &["Notice of Delisting or Failure to Satisfy a Continued Listing Rule or Standard; Transfer of Listing"],
+    ),
     item(0, 3, 2, &["Unregistered Sales of Equity Securities"]),
     item(0, 3, 3, &["Material Modification to Rights of Security Holders"]),
     item(0, 4, 1, &["Changes in Registrant's Certifying Accountant"]),
     item(0, 4, 2, &["Non-Reliance on Previously Issued Financial Statements or a Related Audit Report"]),
     item(0, 5, 1, &["Changes in Control of Registrant"]),
-    item(0, 5, 2, &["Departure of Directors or Certain Officers; Election of Directors; Appointment of Certain Officers; Compensatory Arrangements of Certain Officers"]),
+    item(
+        0,
+        5,
+        2,
+        &[
+            "Departure of Directors or Certain Officers; Election of Directors; Appointment of Certain Officers; Compensatory Arrangements of Certain Officers",
+        ],
+    ),
     item(0, 5, 3, &["Amendments to Articles of Incorporation or Bylaws; Change in Fiscal Year"]),
     item(0, 5, 4, &["Temporary Suspension of Trading Under Registrant's Employee Benefit Plans"]),
     item(0, 5, 5, &["Amendments to the Registrant's Code of Ethics, or Waiver of a Provision of the Code of Ethics"]),

@@ -50,7 +50,9 @@ fn part_head(text: &str) -> Option<(u8, &str, &str)> {
     let number = &body[..length];
     let part = number.parse::<u32>().ok().or_else(|| numbering::roman(number)).filter(|part| (1..=4).contains(part))?;
     let rest = &body[length..];
-    if rest.starts_with(|c: char| c.is_alphanumeric() || matches!(c, ',' | ')' | '”' | '"' | '’')) && !rest.starts_with(", I") {
+    if rest.starts_with(|c: char| c.is_alphanumeric() || matches!(c, ',' | ')' | '”' | '"' | '’'))
+        && !rest.starts_with(", I")
+    {
         return None;
     }
     Some((u8::try_from(part).ok()?, number, numbering::separated(rest).trim_start_matches([',', ' '])))
@@ -75,8 +77,7 @@ fn item_head(text: &str) -> Option<Head<'_>> {
     let plural = after.strip_prefix(['s', 'S']).map(|after| after.strip_prefix("(s)").unwrap_or(after));
     let body = plural.unwrap_or(after).trim_start_matches([' ', '\u{a0}', '#']);
     let (mut tags, mut end) = (Vec::new(), 0);
-    loop {
-        let Some((tag, length)) = tag(&body[end..]) else { break };
+    while let Some((tag, length)) = tag(&body[end..]) {
         tags.push(tag);
         end += length;
         match joint(&body[end..]).filter(|_| tags.len() < 8) {
@@ -172,7 +173,8 @@ pub(super) struct Found {
 /// Finds which form a stretch of rows is: by its cover, else by the Items it has.
 pub(super) fn form_of(sheet: &Sheet<'_>, rows: std::ops::Range<usize>) -> Option<Form> {
     let first_page = sheet.rows.get(rows.start)?.page;
-    let cover = sheet.rows[rows.clone()].iter().take_while(|row| row.page < first_page + 30).filter(|row| row.words <= 14);
+    let cover =
+        sheet.rows[rows.clone()].iter().take_while(|row| row.page < first_page + 30).filter(|row| row.words <= 14);
     for row in cover {
         // `FORM 10-K/A (Amendment No. 1)` and `Form 10-K Annual Report` are covers too; a mention in prose is not.
         let form = [Form::Annual, Form::Quarterly, Form::Current].into_iter().find(|form| {
@@ -192,7 +194,8 @@ fn form_by_items(sheet: &Sheet<'_>, rows: std::ops::Range<usize>) -> Option<Form
         let Some(head) = head(row.text).filter(|head| !head.tags.is_empty()) else { continue };
         current += usize::from(head.current);
         let title = Prepared::new(head.rest);
-        let fits = |form: Form| form.items().iter().any(|item| item.tag == Some(head.tags[0]) && likes(item, &title) > 0.8);
+        let fits =
+            |form: Form| form.items().iter().any(|item| item.tag == Some(head.tags[0]) && likes(item, &title) > 0.8);
         annual += usize::from(!head.current && fits(Form::Annual));
         quarterly += usize::from(!head.current && fits(Form::Quarterly));
     }
@@ -220,9 +223,11 @@ pub(super) fn keys_of(form: Form, text: &str, part: Option<u8>) -> Option<(usize
         }
         let title = prepared(head.rest);
         let fits = |(_, item): &(usize, &FormItem)| item.tag == Some(head.tags[0]);
-        let score = |item: &FormItem| likes(item, &title) + if head.part.or(part) == Some(item.part) { 0.5 } else { 0.0 };
+        let score =
+            |item: &FormItem| likes(item, &title) + if head.part.or(part) == Some(item.part) { 0.5 } else { 0.0 };
         let (key, item) = items.iter().enumerate().filter(fits).max_by(|a, b| score(a.1).total_cmp(&score(b.1)))?;
-        let last = head.tags.last().and_then(|tag| items.iter().position(|it| it.tag == Some(*tag) && it.part >= item.part));
+        let last =
+            head.tags.last().and_then(|tag| items.iter().position(|it| it.tag == Some(*tag) && it.part >= item.part));
         return Some((key, last.filter(|last| *last >= key).unwrap_or(key)));
     }
     let (tag, rest) = bare_number(text)?;
@@ -298,7 +303,17 @@ impl Search<'_, '_> {
                 let base = if head.tags.is_empty() { 0.8 } else { 0.7 + 0.6 * like };
                 let prose = if row.prose && like < 0.8 { -0.7 } else { 0.0 };
                 let score = base + prose + look(self.sheet, at) + self.nearness(key, row.page);
-                push(Found { key, last_key, rows: (at, last), title, number: head.number.to_string(), unconfirmed: false }, score);
+                push(
+                    Found {
+                        key,
+                        last_key,
+                        rows: (at, last),
+                        title,
+                        number: head.number.to_string(),
+                        unconfirmed: false,
+                    },
+                    score,
+                );
             }
         } else if let Some((tag, rest)) = bare_number(row.text).filter(|_| self.form != Form::Current && !row.prose) {
             for key in (0..self.known.len()).filter(|key| self.form.items()[*key].tag == Some(tag)) {
@@ -307,18 +322,32 @@ impl Search<'_, '_> {
                     let number = row.text[..row.text.len() - rest.len()].trim_matches(|c: char| !c.is_alphanumeric());
                     let title = format!("{} {title}", row.text[..row.text.len() - rest.len()].trim_end());
                     let score = 0.3 + 0.6 * like + look(self.sheet, at) + self.nearness(key, row.page);
-                    push(Found { key, last_key: key, rows: (at, last), title, number: number.to_string(), unconfirmed: false }, score);
+                    push(
+                        Found {
+                            key,
+                            last_key: key,
+                            rows: (at, last),
+                            title,
+                            number: number.to_string(),
+                            unconfirmed: false,
+                        },
+                        score,
+                    );
                 }
             }
         } else if self.form != Form::Current && row.words <= 22 && !row.prose && !row.running && !row.table {
             // The title alone, where it looks like a heading.
             let heading = row.size > self.sheet.body + 0.8 || (row.bold && !self.sheet.body_bold) || row.caps;
             for key in (0..self.known.len()).filter(|_| heading) {
-                let exact = self.known[key].iter().any(|title| title.core == row.key) && self.form.items()[key].tag.is_some();
+                let exact =
+                    self.known[key].iter().any(|title| title.core == row.key) && self.form.items()[key].tag.is_some();
                 if exact {
                     let score = 0.1 + look(self.sheet, at) + self.nearness(key, row.page);
                     let title = row.text.to_string();
-                    push(Found { key, last_key: key, rows: (at, at), title, number: String::new(), unconfirmed: false }, score);
+                    push(
+                        Found { key, last_key: key, rows: (at, at), title, number: String::new(), unconfirmed: false },
+                        score,
+                    );
                 }
             }
         }

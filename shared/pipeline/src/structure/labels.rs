@@ -69,8 +69,10 @@ impl Labels {
         for page in 0..candidates.len() {
             let support = |label: &Label| {
                 let near = page.saturating_sub(5)..(page + 6).min(candidates.len());
-                near.filter(|other| *other != page && candidates[*other].iter().any(|it| agrees(label, page, it, *other)))
-                    .count()
+                near.filter(|other| {
+                    *other != page && candidates[*other].iter().any(|it| agrees(label, page, it, *other))
+                })
+                .count()
             };
             let best = candidates[page].iter().map(|label| (support(label), label)).max_by_key(|(votes, _)| *votes);
             if let Some((_, label)) = best.filter(|(votes, _)| *votes > 0) {
@@ -89,10 +91,9 @@ impl Labels {
     /// The page (from 0) inside `pages` that `label` stands for: the one that prints it, else as far behind the nearest
     /// smaller printed label as the labels differ.
     pub(super) fn page_of(&self, label: &Label, pages: std::ops::Range<u32>) -> Option<u32> {
-        if let Some(found) = self.by_label.get(label) {
-            if let Some(page) = found.iter().find(|page| pages.contains(page)) {
-                return Some(*page);
-            }
+        let printed = self.by_label.get(label).into_iter().flatten().find(|page| pages.contains(page));
+        if let Some(page) = printed {
+            return Some(*page);
         }
         let start = Label { series: label.series.clone(), number: 0 };
         let inside = |found: &Vec<u32>| found.iter().copied().find(|page| pages.contains(page));
@@ -150,7 +151,8 @@ fn candidates(sheet: &Sheet<'_>, pages: &[Page], page: usize) -> Vec<Label> {
         let (first, last) = (words.next(), words.next_back());
         found.extend([first, last].into_iter().flatten().filter_map(Label::parse));
         // `Page 3 of 12`
-        let second = row.text.split_whitespace().nth(1).filter(|_| first.is_some_and(|w| w.eq_ignore_ascii_case("page")));
+        let second =
+            row.text.split_whitespace().nth(1).filter(|_| first.is_some_and(|w| w.eq_ignore_ascii_case("page")));
         found.extend(second.and_then(Label::parse));
     }
     found.sort();

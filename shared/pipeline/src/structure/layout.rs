@@ -18,6 +18,12 @@ pub(super) struct Style {
     numbered: Option<Class>,
 }
 
+impl Style {
+    pub(super) fn is_numbered(&self) -> bool {
+        self.numbered.is_some()
+    }
+}
+
 /// A heading seen on the page.
 #[derive(Debug, Clone)]
 pub(super) struct Heading {
@@ -25,6 +31,8 @@ pub(super) struct Heading {
     pub(super) rows: (usize, usize),
     pub(super) title: String,
     pub(super) style: Style,
+    /// Its style is on more pages than sections usually are.
+    pub(super) dense: bool,
     /// The title of a financial statement: kept whatever the budget.
     pub(super) statement: bool,
 }
@@ -35,9 +43,8 @@ const TABLE_SHARE: f32 = 0.4;
 const DENSITY: f32 = 0.3;
 const FEW: usize = 24;
 
-/// All headings outside `excluded` rows: those that may be sections, and those whose style is everywhere, which only
-/// split what would be too large.
-pub(super) fn headings(sheet: &Sheet<'_>, excluded: &[bool]) -> (Vec<Heading>, Vec<Heading>) {
+/// All headings outside `excluded` rows.
+pub(super) fn headings(sheet: &Sheet<'_>, excluded: &[bool]) -> Vec<Heading> {
     let mut found: Vec<Heading> = Vec::new();
     let mut at = 0;
     while at < sheet.rows.len() {
@@ -53,12 +60,19 @@ pub(super) fn headings(sheet: &Sheet<'_>, excluded: &[bool]) -> (Vec<Heading>, V
             at = last + 1;
             continue;
         }
-        found.push(Heading { rows: (at, last), title, style: style(&sheet.rows[at]), statement: is_statement_title(sheet, at) });
+        found.push(Heading {
+            rows: (at, last),
+            title,
+            style: style(&sheet.rows[at]),
+            dense: false,
+            statement: is_statement_title(sheet, at),
+        });
         at = last + 1;
     }
     drop_lists(&mut found);
     drop_repeated(&mut found);
-    judge_styles(sheet, found)
+    judge_styles(sheet, &mut found);
+    found
 }
 
 /// The text of a heading; of a heading that is the first cell of a table's head row, that cell.
@@ -66,7 +80,10 @@ fn title_of(sheet: &Sheet<'_>, first: usize, last: usize) -> String {
     let row = &sheet.rows[first];
     let below = sheet.rows[first + 1..].iter().take(4).any(|next| next.page == row.page && next.cells > 1);
     let heads_table = first == last && row.cells == 2 && below;
-    if heads_table && row.first_cell.len() >= 4 && numbering::readings(row.first_cell).first().is_none_or(|n| !n.rest.is_empty()) {
+    if heads_table
+        && row.first_cell.len() >= 4
+        && numbering::readings(row.first_cell).first().is_none_or(|n| !n.rest.is_empty())
+    {
         return titles::tidy(row.first_cell);
     }
     let text: Vec<&str> = sheet.rows[first..=last].iter().map(|row| row.text).collect();
@@ -104,13 +121,21 @@ fn is_candidate(sheet: &Sheet<'_>, at: usize) -> bool {
     let first = row.text.chars().next().unwrap_or(' ');
     let starts = first.is_uppercase() || cjk || number.is_some() || matches!(first, '“' | '"' | '‘');
     let wraps = sheet.next_on_page(at).is_some_and(|next| next.gap < 0.75 && Sheet::same_look(row, next));
-    if !starts || (ends_open(row) && !(wraps && (row.bold || row.italic))) || is_dull(row) || inside_paragraph(sheet, at) {
+    if !starts
+        || (ends_open(row) && !(wraps && (row.bold || row.italic)))
+        || is_dull(row)
+        || inside_paragraph(sheet, at)
+    {
         return false;
     }
     let large = row.size > sheet.body + 0.8;
     let bold = row.bold && !sheet.body_bold && row.size > sheet.body - 1.3;
     let caps = row.caps && row.size > sheet.body - 1.3 && row.gap > 0.3 && letters >= 5;
-    let italic = row.italic && !sheet.body_italic && (row.words <= 14 || number.is_some()) && row.gap > 0.35 && row.size > sheet.body - 1.3;
+    let italic = row.italic
+        && !sheet.body_italic
+        && (row.words <= 14 || number.is_some())
+        && row.gap > 0.35
+        && row.size > sheet.body - 1.3;
     let over_table = row.size <= sheet.body + 0.8 && number.is_none() && stands_on_table(sheet, at);
     !over_table && (large || bold || caps || italic) || is_plain_numbered(sheet, at, number)
 }
@@ -127,9 +152,40 @@ fn stands_on_table(sheet: &Sheet<'_>, at: usize) -> bool {
 /// A line of nothing but date words: `Three and Six Months Ended June 2, 2023`.
 fn is_date(text: &str) -> bool {
     const WORDS: [&str; 34] = [
-        "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
-        "december", "year", "years", "month", "months", "quarter", "quarters", "ended", "ending", "and", "three", "six",
-        "nine", "twelve", "fiscal", "for", "the", "as", "of", "at", "first", "week", "weeks",
+        "january",
+        "february",
+        "march",
+        "april",
+        "may",
+        "june",
+        "july",
+        "august",
+        "september",
+        "october",
+        "november",
+        "december",
+        "year",
+        "years",
+        "month",
+        "months",
+        "quarter",
+        "quarters",
+        "ended",
+        "ending",
+        "and",
+        "three",
+        "six",
+        "nine",
+        "twelve",
+        "fiscal",
+        "for",
+        "the",
+        "as",
+        "of",
+        "at",
+        "first",
+        "week",
+        "weeks",
     ];
     let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
     let mut numbers = false;
@@ -146,12 +202,21 @@ fn is_plain_numbered(sheet: &Sheet<'_>, at: usize, number: Option<numbering::Num
     let row = &sheet.rows[at];
     let Some(number) = number.filter(|number| !number.rest.is_empty()) else { return false };
     let next_gap = sheet.next_on_page(at).map_or(9.0, |next| next.gap);
-    let worded = matches!(number.class, Class::Chapter | Class::Article | Class::Appendix | Class::CjkChapter | Class::CjkSection);
+    let worded = matches!(
+        number.class,
+        Class::Chapter | Class::Article | Class::Appendix | Class::CjkChapter | Class::CjkSection
+    );
     let size_fits = row.size > sheet.body - 0.8;
     let first = number.rest.chars().next().unwrap_or(' ');
     let titled = first.is_uppercase() || titles::is_cjk(first);
     let closed = row.text.ends_with(['.', ';', ':', ',']);
-    size_fits && titled && !closed && row.words <= 14 && row.gap > 0.45 && (worded || next_gap > 0.45) && is_title_case(number.rest)
+    size_fits
+        && titled
+        && !closed
+        && row.words <= 14
+        && row.gap > 0.45
+        && (worded || next_gap > 0.45)
+        && is_title_case(number.rest)
 }
 
 /// Most words of four letters and more start with a capital.
@@ -169,8 +234,16 @@ fn is_title_case(text: &str) -> bool {
 /// `Condensed Consolidated Balance Sheets` over its table: small, and under the company's name.
 fn is_statement_title(sheet: &Sheet<'_>, at: usize) -> bool {
     let row = &sheet.rows[at];
-    let words = ["consolidatedstatement", "consolidatedbalancesheet", "condensedconsolidated", "statementsofcashflow", "balancesheet"];
-    let named = words.iter().any(|word| row.key.starts_with(word) || row.key.get(..24).is_some_and(|front| front.contains(word)));
+    let words = [
+        "consolidatedstatement",
+        "consolidatedbalancesheet",
+        "condensedconsolidated",
+        "statementsofcashflow",
+        "balancesheet",
+    ];
+    let named = words
+        .iter()
+        .any(|word| row.key.starts_with(word) || row.key.get(..24).is_some_and(|front| front.contains(word)));
     let fit = named && row.words <= 14 && !row.running && !row.prose && !row.figures && !row.text.ends_with('.');
     let placed = row.caps || row.bold || row.centered;
     let top = sheet.on(row.page as usize).start + 8 > at;
@@ -180,7 +253,10 @@ fn is_statement_title(sheet: &Sheet<'_>, at: usize) -> bool {
 fn ends_open(row: &Row<'_>) -> bool {
     let text = row.text;
     let hanging = [" of", " and", " the", " to", " for", " in", " a", " by", " with", " or"];
-    text.ends_with([',', ';', '-']) || text.ends_with(".)") || (text.ends_with('.') && row.words > 9) || (text.ends_with(':') && row.words > 9)
+    text.ends_with([',', ';', '-'])
+        || text.ends_with(".)")
+        || (text.ends_with('.') && row.words > 9)
+        || (text.ends_with(':') && row.words > 9)
         || (row.words > 4 && hanging.iter().any(|end| text.ends_with(end)) && !row.caps && !row.centered)
 }
 
@@ -192,12 +268,45 @@ fn is_dull(row: &Row<'_>) -> bool {
     let bracketed = text.starts_with('(') && numbering::readings(text).is_empty();
     let continued = key.ends_with("continued") || key.ends_with("contd");
     let units = key.starts_with("inmillions") || key.starts_with("inthousands") || key.starts_with("dollarsin");
-    let period = ["yearended", "yearsended", "threemonths", "sixmonths", "ninemonths", "asof", "fortheyear", "fiscalyear", "quarterended"];
-    let dated = period.iter().any(|front| key.starts_with(front)) && key.chars().any(|c| c.is_ascii_digit() || key.len() < 16);
+    let period = [
+        "yearended",
+        "yearsended",
+        "threemonths",
+        "sixmonths",
+        "ninemonths",
+        "asof",
+        "fortheyear",
+        "fiscalyear",
+        "quarterended",
+    ];
+    let dated =
+        period.iter().any(|front| key.starts_with(front)) && key.chars().any(|c| c.is_ascii_digit() || key.len() < 16);
     let dated = dated || is_date(text);
-    let months = ["january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november", "december"];
-    let date = months.iter().any(|month| key.strip_prefix(month).is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit())));
-    note || bracketed || continued || units || dated || date || super::contents::is_title(key) || text.contains("....") || text.contains("____")
+    let months = [
+        "january",
+        "february",
+        "march",
+        "april",
+        "may",
+        "june",
+        "july",
+        "august",
+        "september",
+        "october",
+        "november",
+        "december",
+    ];
+    let date = months.iter().any(|month| {
+        key.strip_prefix(month).is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit()))
+    });
+    note || bracketed
+        || continued
+        || units
+        || dated
+        || date
+        || super::contents::is_title(key)
+        || text.contains("....")
+        || text.contains("____")
 }
 
 /// Whether the line above is a wide, unfinished line of the same look, right above it.
@@ -209,8 +318,13 @@ fn inside_paragraph(sheet: &Sheet<'_>, at: usize) -> bool {
     let size_alike = (above.size - row.size).abs() < 0.6;
     let look_alike = above.bold == row.bold || (row.italic && !row.bold);
     let unfinished = !above.text.ends_with(['.', ':', '?', '!', ';', '”', ')']);
-    unfinished && above.words >= 8 && row.gap < 0.5 && above.size <= sheet.body + 0.8
-        && size_alike && look_alike && above.x1 - above.x0 > 200.0
+    unfinished
+        && above.words >= 8
+        && row.gap < 0.5
+        && above.size <= sheet.body + 0.8
+        && size_alike
+        && look_alike
+        && above.x1 - above.x0 > 200.0
 }
 
 /// The last row of a heading that wraps: rows of one look close together. Two-line titles of one look are one node.
@@ -221,7 +335,15 @@ fn wrapped_to(sheet: &Sheet<'_>, excluded: &[bool], first: usize) -> usize {
         let statement = is_statement_title(sheet, last) || is_statement_title(sheet, last + 1);
         let close = next.page == row.page && next.gap < 0.75 && Sheet::same_look(row, next) && row.caps == next.caps;
         let numbered = !numbering::readings(next.text).is_empty();
-        if excluded[last + 1] || !close || numbered || statement || next.running || next.table || next.words > 22 || next.words == 0 {
+        if excluded[last + 1]
+            || !close
+            || numbered
+            || statement
+            || next.running
+            || next.table
+            || next.words > 22
+            || next.words == 0
+        {
             break;
         }
         let centered = row.centered && next.centered;
@@ -270,13 +392,15 @@ fn drop_repeated(found: &mut Vec<Heading>) {
     for heading in found.iter() {
         *count.entry(titles::squash(&heading.title)).or_default() += 1;
     }
-    found.retain(|heading| heading.style.numbered.is_some() || count.get(&titles::squash(&heading.title)).is_none_or(|count| *count < 4));
+    found.retain(|heading| {
+        heading.style.numbered.is_some() || count.get(&titles::squash(&heading.title)).is_none_or(|count| *count < 4)
+    });
 }
 
-/// Drops styles that live in tables, and sets apart unnumbered ones that are everywhere.
-fn judge_styles(sheet: &Sheet<'_>, found: Vec<Heading>) -> (Vec<Heading>, Vec<Heading>) {
+/// Drops styles that live in tables, and marks unnumbered ones that are everywhere.
+fn judge_styles(sheet: &Sheet<'_>, found: &mut Vec<Heading>) {
     let mut styles: BTreeMap<Style, usize> = BTreeMap::new();
-    for heading in &found {
+    for heading in found.iter() {
         *styles.entry(heading.style).or_default() += 1;
     }
     let mut in_tables: BTreeMap<Style, usize> = BTreeMap::new();
@@ -287,20 +411,15 @@ fn judge_styles(sheet: &Sheet<'_>, found: Vec<Heading>) -> (Vec<Heading>, Vec<He
         }
     }
     let limit = FEW.max((DENSITY * sheet.pages() as f32) as usize);
-    let (mut sections, mut dense) = (Vec::new(), Vec::new());
-    for heading in found {
+    found.retain_mut(|heading| {
         let count = styles.get(&heading.style).copied().unwrap_or(0);
         let tabled = in_tables.get(&heading.style).copied().unwrap_or(0);
         let share = tabled as f32 / (tabled + count).max(1) as f32;
         let apart = sheet.rows[heading.rows.0].gap >= 2.0 && share <= 0.8 && count <= limit;
         let sure = heading.style.numbered.is_some() || heading.statement || apart;
-        if sure || (share <= TABLE_SHARE && count <= limit) {
-            sections.push(heading);
-        } else if share <= TABLE_SHARE {
-            dense.push(heading);
-        }
-    }
-    (sections, dense)
+        heading.dense = !sure && count > limit;
+        sure || share <= TABLE_SHARE
+    });
 }
 
 #[cfg(test)]
@@ -311,7 +430,7 @@ mod tests {
     fn titles_of(doc: &Doc) -> Vec<String> {
         let source = doc.source();
         let sheet = Sheet::new(doc.pages(&source));
-        headings(&sheet, &vec![false; sheet.rows.len()]).0.into_iter().map(|heading| heading.title).collect()
+        headings(&sheet, &vec![false; sheet.rows.len()]).into_iter().map(|heading| heading.title).collect()
     }
 
     #[test]

@@ -39,15 +39,16 @@ fn rank_by_number(stack: &[Open], own: u32, numbers: &[(Class, u32, u32)]) -> u3
     if numbers.is_empty() {
         return own;
     }
-    let follows = |open: &&Open| {
-        open.numbers.iter().any(|a| numbers.iter().any(|b| a.0 == b.0 && a.1 == b.1 && a.2 + 1 == b.2))
-    };
+    let follows =
+        |open: &&Open| open.numbers.iter().any(|a| numbers.iter().any(|b| a.0 == b.0 && a.1 == b.1 && a.2 + 1 == b.2));
     if let Some(sibling) = stack.iter().rev().find(follows) {
         return sibling.rank;
     }
     // 1.1 belongs under 1 whatever either looks like.
     let parent = |open: &&Open| {
-        open.numbers.iter().any(|a| numbers.iter().any(|b| matches!((a.0, b.0), (Class::Decimal(x), Class::Decimal(y)) if x < y)))
+        open.numbers
+            .iter()
+            .any(|a| numbers.iter().any(|b| matches!((a.0, b.0), (Class::Decimal(x), Class::Decimal(y)) if x < y)))
     };
     if let Some(above) = stack.iter().rev().find(parent).filter(|_| matches!(numbers[0].0, Class::Decimal(2..))) {
         return own.max(above.rank + 1);
@@ -89,7 +90,10 @@ mod tests {
     fn sequences_go_on_at_their_level() {
         let l = LAYOUT;
         // All of one look: the numbers alone make the tree.
-        assert_eq!(levels(&[("I. A", l), ("A. B", l), ("1. C", l), ("2. D", l), ("B. E", l), ("II. F", l)]), [1, 2, 3, 3, 2, 1]);
+        assert_eq!(
+            levels(&[("I. A", l), ("A. B", l), ("1. C", l), ("2. D", l), ("B. E", l), ("II. F", l)]),
+            [1, 2, 3, 3, 2, 1]
+        );
         assert_eq!(levels(&[("1 A", l), ("1.1 B", l), ("1.2 C", l), ("2 D", l)]), [1, 2, 2, 1]);
     }
 }

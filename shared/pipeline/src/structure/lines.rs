@@ -131,8 +131,8 @@ impl<'a> Sheet<'a> {
     /// pages close to each other; and page numbers at the edges.
     fn mark_running(&mut self, pages: &[Page]) {
         let mut seen: BTreeMap<String, Vec<usize>> = BTreeMap::new();
-        for index in 0..self.pages() {
-            let height = pages[index].height.points().max(1.0);
+        for (index, page) in pages.iter().enumerate() {
+            let height = page.height.points().max(1.0);
             for at in self.edges(index, height) {
                 let row = &self.rows[at];
                 if super::labels::is_page_number(row.text) {

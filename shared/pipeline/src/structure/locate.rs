@@ -41,12 +41,7 @@ pub(super) fn locate(sheet: &Sheet<'_>, rows: Range<usize>, excluded: &[bool], c
 }
 
 /// All lines that read like a claim, with the last row of each.
-fn candidates(
-    sheet: &Sheet<'_>,
-    rows: Range<usize>,
-    excluded: &[bool],
-    claims: &[Claim],
-) -> Vec<(Candidate, usize)> {
+fn candidates(sheet: &Sheet<'_>, rows: Range<usize>, excluded: &[bool], claims: &[Claim]) -> Vec<(Candidate, usize)> {
     let mut fronts: HashMap<&[u8], Vec<usize>> = HashMap::new();
     for (at, claim) in claims.iter().enumerate() {
         let (full, core) = (front(&claim.prepared.full), front(&claim.prepared.core));
@@ -77,7 +72,9 @@ fn candidates(
                 continue;
             }
             count[claim] += 1;
-            let score = like + look(sheet, at) + doubts(row, like)
+            let score = like
+                + look(sheet, at)
+                + doubts(row, like)
                 + grammar::near(claims[claim].target_page(), claims[claim].predicted, row.page);
             let candidate = Candidate { at: at as u32, keys: (claim as u32, claim as u32), score };
             found.push((candidate, last));
@@ -118,7 +115,8 @@ fn alike(sheet: &Sheet<'_>, at: usize, claim: &Claim, core: &str) -> (f32, usize
 
 fn one_line(key: &str, core: &str, claim: &Claim) -> f32 {
     let title = &claim.prepared;
-    let own = Prepared { full: key.to_string(), core: if core.is_empty() { key.to_string() } else { core.to_string() } };
+    let own =
+        Prepared { full: key.to_string(), core: if core.is_empty() { key.to_string() } else { core.to_string() } };
     let whole = titles::likeness(&own, title);
     // Run-in heading: the paragraph goes on behind the title.
     let runs_in = title.full.len() >= 9 && key.len() > title.full.len() && key.starts_with(title.full.as_str());
@@ -156,7 +154,9 @@ fn rescue(sheet: &Sheet<'_>, places: &[(Candidate, usize)], claims: &[Claim], hi
 
 /// Share of the claims that were found; 0 when there are none. Group rows without a place of their own do not count.
 pub(super) fn accuracy(claims: &[Claim], hits: &[Option<Hit>]) -> f32 {
-    let placed = |claim: &Claim| claim.target.is_some() || claim.printed.is_some() || claim.witness == stemma_document::Witness::EmbeddedOutline;
+    let placed = |claim: &Claim| {
+        claim.target.is_some() || claim.printed.is_some() || claim.witness == stemma_document::Witness::EmbeddedOutline
+    };
     let counted = claims.iter().zip(hits).filter(|(claim, hit)| placed(claim) || hit.is_some());
     let (mut all, mut found) = (0u32, 0u32);
     for (_, hit) in counted {
@@ -168,7 +168,13 @@ pub(super) fn accuracy(claims: &[Claim], hits: &[Option<Hit>]) -> f32 {
 
 /// Puts claims that were not found on the page their link or outline entry names, where that keeps the order of their
 /// neighbours: unconfirmed, and no nearer than the claims around them.
-pub(super) fn place_unfound(sheet: &Sheet<'_>, rows: Range<usize>, claims: &[Claim], hits: &mut [Option<Hit>], may: impl Fn(&Claim) -> bool) {
+pub(super) fn place_unfound(
+    sheet: &Sheet<'_>,
+    rows: Range<usize>,
+    claims: &[Claim],
+    hits: &mut [Option<Hit>],
+    may: impl Fn(&Claim) -> bool,
+) {
     let mut after: Vec<Option<usize>> = vec![None; hits.len()];
     let mut next = None;
     for at in (0..hits.len()).rev() {
@@ -187,7 +193,8 @@ pub(super) fn place_unfound(sheet: &Sheet<'_>, rows: Range<usize>, claims: &[Cla
         let stands = |row: &usize| sheet.rows[*row].y0 >= y - 4.0 && !sheet.rows[*row].running;
         let Some(row) = on.clone().find(stands).or(Some(on.start).filter(|row| on.contains(row))) else { continue };
         let row = if row <= before && sheet.rows[before].page == page { before + 1 } else { row };
-        let in_order = row > before && after[at].is_none_or(|after| row <= after) && rows.contains(&row) && on.contains(&row);
+        let in_order =
+            row > before && after[at].is_none_or(|after| row <= after) && rows.contains(&row) && on.contains(&row);
         if in_order {
             hits[at] = Some(Hit { rows: (row, row), unconfirmed: true });
             before = row;
@@ -245,9 +252,13 @@ mod tests {
         doc.prose(0, 10.0, 3);
         let source = doc.source();
         let sheet = Sheet::new(doc.pages(&source));
-        let outline =
-            [OutlineItem { title: "Changes in and Disagreements with Accountants on Disclosure".into(), level: 1, target: None }];
-        let hits = locate(&sheet, 0..sheet.rows.len(), &vec![false; sheet.rows.len()], &claims::of_outline(&outline, None));
+        let outline = [OutlineItem {
+            title: "Changes in and Disagreements with Accountants on Disclosure".into(),
+            level: 1,
+            target: None,
+        }];
+        let hits =
+            locate(&sheet, 0..sheet.rows.len(), &vec![false; sheet.rows.len()], &claims::of_outline(&outline, None));
         assert_eq!(hits[0].as_ref().unwrap().rows, (0, 1));
     }
 }

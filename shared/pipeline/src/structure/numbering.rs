@@ -303,7 +303,8 @@ mod tests {
 
     #[test]
     fn amounts_years_and_abbreviations_are_no_numbers() {
-        for title in ["2023 Results", "3.5 billion", "U.S. GAAP", "(94) Xxxx", "part of", "$5 Notes", "1,234 Units", ""] {
+        for title in ["2023 Results", "3.5 billion", "U.S. GAAP", "(94) Xxxx", "part of", "$5 Notes", "1,234 Units", ""]
+        {
             assert!(readings(title).is_empty(), "{title}");
         }
     }

@@ -17,6 +17,8 @@ use super::{Draft, StructureSettings, levels, split};
 
 /// Headings by look that any document may have on top of its share per page: short documents are dense.
 const ALLOWANCE: f32 = 24.0;
+/// Headings per page that one style may have while less than half of the budget is spent.
+const OVERRUN: f32 = 2.0;
 /// Distinct gaps of one kind that are kept.
 const GAPS: usize = 200;
 
@@ -25,16 +27,15 @@ pub(super) fn outline(source: &Source, pages: &[Page], settings: &StructureSetti
     let sheet = Sheet::new(pages);
     let labels = Labels::read(&sheet, pages);
     let mut skeleton = skeleton::build(source, &sheet, &labels, settings);
-    let (free, dense) = skeleton::free_headings(&sheet, &skeleton);
-    let (mut heads, mut left) = within_budget(&sheet, &skeleton, free, settings);
-    left.extend(dense);
-    left.sort_by_key(|heading| heading.rows.0);
+    let free = skeleton::free_headings(&sheet, &skeleton);
+    let (mut heads, left) = within_budget(&sheet, &skeleton, free, settings);
     split_large(&sheet, pages, &mut heads, &left, settings);
     fold_repeats(&mut heads);
     let mut gaps = std::mem::take(&mut skeleton.gaps);
     add_windows(&sheet, pages, &mut heads, &mut gaps, settings);
     gaps.truncate(GAPS);
-    let method = if heads.iter().all(|head| head.witness == Witness::Window) { Method::Windows } else { skeleton.method };
+    let method =
+        if heads.iter().all(|head| head.witness == Witness::Window) { Method::Windows } else { skeleton.method };
     let judged = judge(&sheet, &heads, skeleton.rejected);
     let extent = Extent::Pages(u32::try_from(pages.len()).unwrap_or(u32::MAX));
     Ok(Draft { outline: VerifiedOutline::new(extent, judged)?, method, labels: labels.printed(), gaps })
@@ -50,17 +51,24 @@ fn within_budget(
 ) -> (Vec<Head>, Vec<Heading>) {
     let mut heads = skeleton.heads.clone();
     let ranks = ranks(sheet, &heads, &free);
-    let mut counts: BTreeMap<(u32, Style), usize> = BTreeMap::new();
+    let mut counts: BTreeMap<(u32, Style), (usize, usize)> = BTreeMap::new();
     for heading in free.iter().filter(|heading| !heading.statement) {
-        *counts.entry((ranks[&heading.style], heading.style)).or_default() += 1;
+        let count = counts.entry((ranks[&heading.style], heading.style)).or_default();
+        *count = (count.0 + 1, count.1 + usize::from(heading.dense));
     }
-    let budget = (settings.nodes_per_page * sheet.pages() as f32 + ALLOWANCE) as usize;
+    let pages = sheet.pages() as f32;
+    let budget = (settings.nodes_per_page * pages + ALLOWANCE) as usize;
+    let overrun = (OVERRUN * pages) as usize;
+    let listed = is_listed(&heads);
     let mut spent = heads.len();
     let mut taken: BTreeMap<Style, bool> = BTreeMap::new();
-    for ((_, style), count) in counts {
-        let fits = spent + count <= budget;
-        spent += if fits { count } else { 0 };
-        taken.insert(style, fits);
+    for ((_, style), (count, dense)) in counts {
+        let fits = dense == 0 && spent + count <= budget;
+        // While little is spent and no author said how deep to go, one dense style may be the level of sections that this
+        // document has; numbered ones are sections whatever their number.
+        let opens = count <= overrun && ((spent * 2 < budget && !listed) || style.is_numbered());
+        spent += if fits || opens { count } else { 0 };
+        taken.insert(style, fits || opens);
     }
     let mut left = Vec::new();
     for heading in free {
@@ -78,12 +86,20 @@ fn within_budget(
     (heads, left)
 }
 
+/// Whether contents or an outline list sections on two levels and more: then they say how deep sections go.
+fn is_listed(heads: &[Head]) -> bool {
+    let vouched = |head: &&Head| !matches!(head.witness, Witness::Grammar | Witness::Layout) && !head.leaf;
+    let ranks: std::collections::BTreeSet<u32> = heads.iter().filter(vouched).map(|head| head.rank).collect();
+    ranks.len() >= 2
+}
+
 /// What stands before the first paragraph (the title of a report, lines of a cover) opens no level of its own: a title
 /// over everything would only add a root. A heading whose look recurs is a section all the same.
 fn close_front(sheet: &Sheet<'_>, heads: &mut [Head]) {
     let Some(first) = sheet.rows.iter().position(|row| row.prose && !row.running) else { return };
     let style = |head: &Head| layout::style(&sheet.rows[head.rows.0]);
-    let is_front = |head: &Head| head.rows.0 < first && sheet.rows[head.rows.0].page == 0 && head.witness == Witness::Layout;
+    let is_front =
+        |head: &Head| head.rows.0 < first && sheet.rows[head.rows.0].page == 0 && head.witness == Witness::Layout;
     let cover = heads.iter().filter(|head| is_front(head)).count() >= 3;
     for at in 0..heads.len() {
         let head = &heads[at];
@@ -138,7 +154,13 @@ fn by_look(heading: &Heading, rank: u32) -> Head {
 }
 
 /// Adds headings of lower styles inside stretches that are too large.
-fn split_large(sheet: &Sheet<'_>, pages: &[Page], heads: &mut Vec<Head>, left: &[Heading], settings: &StructureSettings) {
+fn split_large(
+    sheet: &Sheet<'_>,
+    pages: &[Page],
+    heads: &mut Vec<Head>,
+    left: &[Heading],
+    settings: &StructureSettings,
+) {
     let mut styles: Vec<Style> = left.iter().map(|heading| heading.style).collect();
     styles.sort();
     styles.dedup();
@@ -147,7 +169,8 @@ fn split_large(sheet: &Sheet<'_>, pages: &[Page], heads: &mut Vec<Head>, left: &
     let mut added = Vec::new();
     for stretch in split::large(sheet, pages, heads, settings) {
         let inside = split::headings_inside(sheet, pages, &stretch, left, settings);
-        added.extend(inside.into_iter().map(|heading| by_look(heading, split::rank_of(&styles, heading.style) + below)));
+        added
+            .extend(inside.into_iter().map(|heading| by_look(heading, split::rank_of(&styles, heading.style) + below)));
     }
     heads.extend(added);
     heads.sort_by_key(|head| (head.rows.0, head.rank));
@@ -169,7 +192,13 @@ fn fold_repeats(heads: &mut Vec<Head>) {
 }
 
 /// Windows where a stretch is still too large, or where there is no heading at all.
-fn add_windows(sheet: &Sheet<'_>, pages: &[Page], heads: &mut Vec<Head>, gaps: &mut Vec<Gap>, settings: &StructureSettings) {
+fn add_windows(
+    sheet: &Sheet<'_>,
+    pages: &[Page],
+    heads: &mut Vec<Head>,
+    gaps: &mut Vec<Gap>,
+    settings: &StructureSettings,
+) {
     if sheet.rows.is_empty() {
         return;
     }
@@ -431,7 +460,10 @@ mod tests {
             doc.add(at + 1, line(heading).bold());
             doc.prose(at + 1, 10.0, 12);
         }
-        assert_eq!(titles(&doc).iter().map(|e| (e.0, e.1)).collect::<Vec<_>>(), [(2, 1), (3, 2), (4, 2), (5, 1), (6, 2), (7, 2)]);
+        assert_eq!(
+            titles(&doc).iter().map(|e| (e.0, e.1)).collect::<Vec<_>>(),
+            [(2, 1), (3, 2), (4, 2), (5, 1), (6, 2), (7, 2)]
+        );
     }
 
     #[test]

@@ -210,7 +210,8 @@ impl Builder<'_, '_> {
 
     /// Records a claim that was not found, unless the grammar has its Item.
     fn miss(&mut self, claim: Claim) {
-        let there = self.skeleton.heads.iter().any(|head| titles::likeness(&Prepared::new(&head.title), &claim.prepared) > 0.8);
+        let there =
+            self.skeleton.heads.iter().any(|head| titles::likeness(&Prepared::new(&head.title), &claim.prepared) > 0.8);
         if there {
             return;
         }
@@ -229,7 +230,9 @@ impl Builder<'_, '_> {
         let pages = table.claims.iter().filter_map(Claim::target_page);
         let distinct = pages.collect::<std::collections::BTreeSet<_>>().len();
         if distinct > 1 || self.sheet.pages() == 1 {
-            locate::place_unfound(self.sheet, 0..self.sheet.rows.len(), &table.claims, &mut table.hits, |claim| claim.target.is_some());
+            locate::place_unfound(self.sheet, 0..self.sheet.rows.len(), &table.claims, &mut table.hits, |claim| {
+                claim.target.is_some()
+            });
         }
         let item_level = table.claims.iter().filter(|claim| claim.keys.is_some()).map(|claim| claim.level).max();
         let item_level = item_level.filter(|_| form.is_some());
@@ -267,7 +270,8 @@ impl Builder<'_, '_> {
         let page = self.sheet.rows[head.rows.0].page;
         let prepared = Prepared::new(&head.title);
         let same = |other: &&mut Head| {
-            let overlap = other.rows.0 <= head.rows.1 && head.rows.0 <= other.rows.1 && !(head.unconfirmed || other.unconfirmed);
+            let overlap =
+                other.rows.0 <= head.rows.1 && head.rows.0 <= other.rows.1 && !(head.unconfirmed || other.unconfirmed);
             let near = self.sheet.rows[other.rows.0].page.abs_diff(page) <= 1;
             overlap || (near && titles::likeness(&Prepared::new(&other.title), &prepared) > 0.85)
         };
@@ -339,8 +343,16 @@ impl Builder<'_, '_> {
                 fit && free && titles::likeness(&own, &title) > 0.8
             });
             if let Some(at) = hit {
-                let number = super::numbering::readings(&hint.title).first().map_or("", |number| number.text).to_string();
-                found.push(Found { key, last_key: key, rows: (at, at), title: hint.title.clone(), number, unconfirmed: false });
+                let number =
+                    super::numbering::readings(&hint.title).first().map_or("", |number| number.text).to_string();
+                found.push(Found {
+                    key,
+                    last_key: key,
+                    rows: (at, at),
+                    title: hint.title.clone(),
+                    number,
+                    unconfirmed: false,
+                });
             }
         }
     }
@@ -349,9 +361,9 @@ impl Builder<'_, '_> {
     /// the form, or of the pages when the announcements themselves leave the form's order.
     fn announced_items(&self, block: &Block, form: Form, hints: &[Option<Hint>], found: &mut Vec<Found>) {
         let page_of = |hint: &Option<Hint>| hint.as_ref().and_then(|hint| hint.target.or(hint.predicted));
-        for key in 0..hints.len() {
+        for (key, announced) in hints.iter().enumerate() {
             let there = found.iter().any(|item| (item.key..=item.last_key).contains(&key));
-            let Some(page) = page_of(&hints[key]).filter(|_| !there && form.items()[key].tag.is_some()) else { continue };
+            let Some(page) = page_of(announced).filter(|_| !there && form.items()[key].tag.is_some()) else { continue };
             let row_page = |item: &Found| self.sheet.rows[item.rows.0].page;
             let before = found.iter().filter(|item| item.last_key < key).max_by_key(|item| item.key);
             let after = found.iter().filter(|item| item.key > key).min_by_key(|item| item.key);
@@ -362,8 +374,9 @@ impl Builder<'_, '_> {
             let row = on.clone().find(|at| !self.sheet.rows[*at].running && block.rows.contains(at));
             let behind = before.map_or(0, |item| item.rows.1 + 1);
             let row = row.map(|row| if on.contains(&behind) { row.max(behind) } else { row });
-            if let (Some(row), true, Some(hint)) = (row, fits, &hints[key]) {
-                let number = super::numbering::readings(&hint.title).first().map_or("", |number| number.text).to_string();
+            if let (Some(row), true, Some(hint)) = (row, fits, announced) {
+                let number =
+                    super::numbering::readings(&hint.title).first().map_or("", |number| number.text).to_string();
                 let title = hint.title.clone();
                 found.push(Found { key, last_key: key, rows: (row, row), title, number, unconfirmed: true });
             }
@@ -408,8 +421,8 @@ fn hints(form: Form, table: &Table, bookmarks: &Table) -> Vec<Option<Hint>> {
     for (table, pointing) in sources {
         for claim in table.claims.iter().filter(|_| pointing) {
             let Some((key, last)) = claim.keys else { continue };
-            for key in key..=last {
-                let hint = hints[key].get_or_insert_with(Hint::default);
+            for hint in hints.iter_mut().take(last + 1).skip(key) {
+                let hint = hint.get_or_insert_with(Hint::default);
                 if hint.title.is_empty() {
                     hint.title = claim.title.clone();
                 }
@@ -440,7 +453,13 @@ fn limit_top(heads: &mut [Head]) {
     let top = heads.iter().filter(|head| head.rank == LEVEL).count();
     let Some(last_part) = heads.iter().rposition(is_part).filter(|_| top > TOP_SECTIONS) else { return };
     for head in &mut heads[last_part + 1..] {
-        head.rank = if head.rank == LEVEL { 2 * LEVEL } else if layout_free(head) { head.rank + LEVEL } else { head.rank };
+        head.rank = if head.rank == LEVEL {
+            2 * LEVEL
+        } else if layout_free(head) {
+            head.rank + LEVEL
+        } else {
+            head.rank
+        };
     }
 }
 
@@ -467,7 +486,7 @@ fn links_by_row(source: &Source, sheet: &Sheet<'_>) -> Vec<Option<Target>> {
 }
 
 /// Headings by look that stand outside the skeleton.
-pub(super) fn free_headings(sheet: &Sheet<'_>, skeleton: &Skeleton) -> (Vec<layout::Heading>, Vec<layout::Heading>) {
+pub(super) fn free_headings(sheet: &Sheet<'_>, skeleton: &Skeleton) -> Vec<layout::Heading> {
     let mut taken = skeleton.excluded.clone();
     for head in skeleton.heads.iter().filter(|head| !head.unconfirmed) {
         taken[head.rows.0..=head.rows.1].iter_mut().for_each(|row| *row = true);

@@ -32,7 +32,8 @@ fn is_large(sheet: &Sheet<'_>, pages: &[Page], rows: &Range<usize>, settings: &S
     }
     let (first, last) = (sheet.rows[rows.start].page, sheet.rows[rows.end - 1].page);
     let count = last - first + 1;
-    let tokens = |range: Range<u32>| range.map(|page| windows::tokens_of(&pages[page as usize])).fold(0u32, u32::saturating_add);
+    let tokens =
+        |range: Range<u32>| range.map(|page| windows::tokens_of(&pages[page as usize])).fold(0u32, u32::saturating_add);
     count > settings.max_pages_per_node && tokens(first..last + 1) > settings.max_tokens_per_node
 }
 
@@ -73,11 +74,19 @@ pub(super) struct Window {
 }
 
 /// Windows over the pages of a stretch; those after the first start at the top of their page.
-pub(super) fn into_windows(sheet: &Sheet<'_>, pages: &[Page], stretch: &Stretch, settings: &StructureSettings) -> Vec<Window> {
+pub(super) fn into_windows(
+    sheet: &Sheet<'_>,
+    pages: &[Page],
+    stretch: &Stretch,
+    settings: &StructureSettings,
+) -> Vec<Window> {
     let (first, last) = (sheet.rows[stretch.rows.start].page as usize, sheet.rows[stretch.rows.end - 1].page as usize);
     let cuts = windows::cut(pages, first..last + 1, settings.window_tokens);
     let row_of = |page: usize| sheet.on(page).start.max(stretch.rows.start);
-    cuts.iter().filter(|cut| !sheet.on(cut.start).is_empty() || cut.start == first).map(|cut| window(row_of(cut.start), cut)).collect()
+    cuts.iter()
+        .filter(|cut| !sheet.on(cut.start).is_empty() || cut.start == first)
+        .map(|cut| window(row_of(cut.start), cut))
+        .collect()
 }
 
 fn window(row: usize, cut: &Range<usize>) -> Window {

@@ -23,7 +23,7 @@ pub(super) fn outline(extent: Extent, text: &TextLines, settings: &StructureSett
     if settings.thin_below_tokens > 0 {
         nodes = thin(nodes, &tokens, settings.thin_below_tokens);
     }
-    let nodes = split(nodes, text, &tokens, settings.max_tokens_per_node);
+    let nodes = split(&nodes, text, &tokens, settings.max_tokens_per_node);
     let gaps = parts_gap(&nodes);
     let method = Method::Markup;
     let outline = VerifiedOutline::new(extent, nodes.into_iter().map(judged).collect())?;
@@ -103,7 +103,7 @@ fn subtree_ends(nodes: &[Node], end: u32) -> Vec<u32> {
 }
 
 /// Splits leaves over `limit` tokens at empty lines into numbered parts.
-fn split(nodes: Vec<Node>, text: &TextLines, tokens: &Tokens, limit: u32) -> Vec<Node> {
+fn split(nodes: &[Node], text: &TextLines, tokens: &Tokens, limit: u32) -> Vec<Node> {
     let mut all: Vec<Node> = Vec::with_capacity(nodes.len());
     for at in 0..nodes.len() {
         let node = &nodes[at];
@@ -156,8 +156,7 @@ fn judged(node: Node) -> (LocatedEntry, Verdict) {
     let number = super::numbering::readings(&node.title).first().map(|number| number.text.to_string());
     let verdict = if node.part { Verdict::Declared } else { Verdict::Found { starts_page: true } };
     let witness = if node.part { Witness::Window } else { Witness::Markup };
-    let entry =
-        DraftEntry { number, title: node.title, label: None, target: None, level: node.level, witness };
+    let entry = DraftEntry { number, title: node.title, label: None, target: None, level: node.level, witness };
     (LocatedEntry { entry, place: Place::Line(node.line) }, verdict)
 }
 
