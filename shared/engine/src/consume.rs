@@ -54,47 +54,51 @@ pub struct Consumer {
 
 impl Consumer {
     /// Consumes until `stop`, then drains: no new message is taken, running ones get the grace period.
+    ///
+    /// A lost subscription does not disturb running handlers: what they do is paid for, and stored when they are done.
     pub async fn run(self, handler: Arc<dyn Handler>, stop: CancellationToken) {
+        let mut running = JoinSet::new();
         while !stop.is_cancelled() {
             match self.queue.subscribe(self.name, self.concurrency).await {
                 Ok(subscription) => {
-                    if let Err(error) = self.serve(subscription, &handler, &stop).await {
+                    if let Err(error) = self.serve(subscription, &mut running, &handler, &stop).await {
                         tracing::warn!(queue = %self.name, %error, "subscription lost; subscribing again");
                     }
                 }
                 Err(error) => tracing::warn!(queue = %self.name, %error, "cannot subscribe; trying again"),
             }
-            if !stop.is_cancelled() {
-                self.env.sleep(Duration::from_millis(500)).await;
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => {}
+                () = self.env.sleep(Duration::from_millis(500)) => {}
             }
         }
+        self.drain(running).await;
     }
 
     async fn serve(
         &self,
         mut subscription: Box<dyn Subscription>,
+        running: &mut JoinSet<()>,
         handler: &Arc<dyn Handler>,
         stop: &CancellationToken,
     ) -> Result<(), PortError> {
-        let mut running = JoinSet::new();
-        let lost = loop {
+        loop {
             while running.try_join_next().is_some() {}
             let full = running.len() >= usize::from(self.concurrency.max(1));
             tokio::select! {
                 biased;
-                () = stop.cancelled() => break Ok(()),
+                () = stop.cancelled() => return Ok(()),
                 _ = running.join_next(), if full => {}
                 delivery = subscription.next(), if !full => match delivery {
                     Ok(delivery) => {
                         let (consumer, handler) = (self.clone(), Arc::clone(handler));
                         running.spawn(async move { consumer.answer(handler, delivery).await });
                     }
-                    Err(error) => break Err(error),
+                    Err(error) => return Err(error),
                 },
             }
-        };
-        self.drain(running).await;
-        lost
+        }
     }
 
     /// Waits for running handlers; what is not done in time is dropped, and with it the receipt: handed back.

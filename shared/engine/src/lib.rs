@@ -18,6 +18,8 @@ pub mod consume;
 pub mod coordinate;
 pub mod env;
 pub mod failure;
+#[cfg(feature = "testing")]
+pub mod fault;
 pub mod flow;
 pub mod jobs;
 pub mod key;
@@ -31,6 +33,8 @@ pub mod queue;
 pub mod replay;
 mod run;
 pub mod settings;
+#[cfg(feature = "testing")]
+pub mod simulation;
 pub mod stage;
 mod waits;
 

@@ -13,6 +13,7 @@ use futures::FutureExt;
 
 use crate::artifact;
 use crate::consume::{Disposition, Handler};
+use crate::coordinate::run_failure_key;
 use crate::env::{Env, Millis};
 use crate::failure::{Consequence, Failure, FailureKind, FailureRecord, consequence};
 use crate::key::{RunId, RunRef, TaskKey, failure_key};
@@ -86,14 +87,16 @@ impl<W: Work> Performer<W> {
         };
         let blobs = self.ports.blobs.as_ref();
         let Some(settings) = self.settings.load(&self.env, blobs, &task.settings).await? else { return Ok(uncounted) };
-        let Some(_working) = self.running.begin(task) else { return Ok(uncounted) };
+        // A duplicate of what is running right here is done with: what becomes of the task is in those hands.
+        let Some(_working) = self.running.begin(task) else { return Ok(Disposition::Ack) };
         let (attempts, crashes) = match self.lease(task).await? {
-            Lease::Granted { attempts, crashes } => (attempts.max(message.attempts) + 1, crashes),
-            Lease::Held { .. } => return Ok(uncounted),
-            Lease::Ended => {
-                tell(&self.env, &self.ports, &task.run).await?; // the first word of it may have been lost
-                return Ok(Disposition::Ack);
+            Lease::Granted { wanted: false, .. } if self.failed_before(task).await? => return self.ended(task).await,
+            Lease::Granted { attempts, crashes, .. } => (attempts.max(message.attempts) + 1, crashes),
+            Lease::Held { until_ms, .. } => {
+                let rung = Rung::at_least(until_ms.saturating_sub(self.env.now_ms())).min(Rung::Medium);
+                return Ok(Disposition::Later { rung, attempts: message.attempts });
             }
+            Lease::Ended => return self.ended(task).await,
         };
         // Looked for under the lease: whoever held it before has stored what it made, or never will.
         if let Some(outcome) = ask(&self.env, || artifact::outcome(blobs, &task.run.scope, &task.key)).await? {
@@ -118,6 +121,23 @@ impl<W: Work> Performer<W> {
             }
             Attempt::Failed(failure) => self.failed(task, failure, attempts).await,
         }
+    }
+
+    /// Whether a failure of the task, or of its whole run, is kept that the ledger does not know of (any more).
+    async fn failed_before(&self, task: &TaskMessage) -> Result<bool, PortError> {
+        let run = &task.run.run;
+        for name in [failure_key(run, &task.key), run_failure_key(run)] {
+            if ask(&self.env, || self.ports.blobs.size(&name)).await?.is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Nothing is left to do but to say so: the first word of it may have been lost.
+    async fn ended(&self, task: &TaskMessage) -> Result<Disposition, PortError> {
+        tell(&self.env, &self.ports, &task.run).await?;
+        Ok(Disposition::Ack)
     }
 
     /// Runs the stage under its deadline and stores what it made.

@@ -62,6 +62,8 @@ pub struct Progress {
 /// What a replay came to.
 pub(crate) enum Step {
     Waiting,
+    /// The ledger has another memory of the run than this one: it ended elsewhere, or is to be taken up anew.
+    Forgotten,
     Finished(Finish),
     Failed(FailureRecord),
 }
@@ -85,7 +87,9 @@ impl<W: Flow> OpenRun<W> {
 
     /// Reads what is new, replays the flow, publishes what is wanted for the first time, and again what is overdue.
     pub(crate) async fn replay(&mut self, env: &Env, ports: &Ports, overdue: bool) -> Result<Step, PortError> {
-        self.catch_up(env, ports).await?;
+        if !self.catch_up(env, ports).await? {
+            return Ok(Step::Forgotten);
+        }
         let mut overdue = if overdue { self.overdue(env, ports).await? } else { BTreeSet::new() };
         if self.settled && overdue.is_empty() {
             return Ok(Step::Waiting); // woken for nothing: the flow would say what it said before
@@ -129,11 +133,14 @@ impl<W: Flow> OpenRun<W> {
         })
     }
 
-    /// Reads the outcomes recorded since the last replay. When the ledger lost its memory (or on the first call),
-    /// establishes from the blobs what exists (I-1).
-    async fn catch_up(&mut self, env: &Env, ports: &Ports) -> Result<(), PortError> {
+    /// Reads the outcomes recorded since the last replay; on the first call, establishes from the blobs what exists
+    /// (I-1). False when the ledger lost its memory of the run.
+    async fn catch_up(&mut self, env: &Env, ports: &Ports) -> Result<bool, PortError> {
         let run = self.header.at.run.clone();
         let mut news = ask(env, || ports.ledger.outcomes(&run, self.cursor)).await?;
+        if self.epoch.is_some_and(|epoch| epoch != news.epoch) {
+            return Ok(false);
+        }
         while self.epoch != Some(news.epoch) {
             self.establish(env, ports).await?;
             self.epoch = Some(news.epoch); // if it is forgotten again meanwhile, the next answer says so
@@ -149,7 +156,7 @@ impl<W: Flow> OpenRun<W> {
                 self.waits.note(now, now.saturating_sub(*published));
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     async fn establish(&mut self, env: &Env, ports: &Ports) -> Result<(), PortError> {
@@ -167,11 +174,7 @@ impl<W: Flow> OpenRun<W> {
         }
         let due = Due::Run(self.header.at.clone());
         let look = env.now_ms() + PATIENCE_MS;
-        ask(env, || ports.ledger.schedule(&due, look)).await?;
-        self.asked.clear(); // what was wanted is forgotten with the ledger
-        self.known.clear();
-        self.settled = false;
-        Ok(())
+        ask(env, || ports.ledger.schedule(&due, look)).await
     }
 
     /// Takes over outcomes of artifacts that exist. Returns what turned out not to exist (torn, or removed meanwhile),

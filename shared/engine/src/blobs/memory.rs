@@ -20,6 +20,11 @@ impl MemoryBlobs {
         self.objects().clone()
     }
 
+    /// Whether there is an object of this name: what a test asks in between.
+    pub fn has(&self, key: &str) -> bool {
+        self.objects().contains_key(key)
+    }
+
     fn objects(&self) -> MutexGuard<'_, BTreeMap<String, Bytes>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -86,26 +86,32 @@ impl<W: Flow> Coordinator<W> {
         if wait > 0 {
             self.env.sleep(Duration::from_millis(wait)).await;
         }
-        // Taken out while it is replayed: if that fails or is cut off, what the run believes to have asked for may
-        // never have been published, and it begins anew from the ledger.
-        let mut open = match state.open.take() {
-            Some(open) => open,
-            None => match self.adopt(at).await? {
-                Adopted::Run(open) => *open,
-                Adopted::Ended(ending) => return self.close(at, ending).await,
-                Adopted::NotOurs => return Ok(()), // it is woken again, perhaps by another
-            },
-        };
         let covers = slot.tickets.load(Ordering::SeqCst);
         let began = self.env.now_ms();
-        let step = open.replay(&self.env, &self.ports, wake).await?;
+        // Taken out while it is replayed: if that fails or is cut off, what the run believes to have asked for may
+        // never have been published, and it begins anew from the ledger.
+        let mut held = state.open.take();
+        let (open, step) = loop {
+            let mut open = match held.take() {
+                Some(open) => open,
+                None => match self.adopt(at).await? {
+                    Adopted::Run(open) => *open,
+                    Adopted::Ended(ending) => return self.close(at, ending).await,
+                    Adopted::NotOurs => return Ok(()), // it is woken again, perhaps by another
+                },
+            };
+            match open.replay(&self.env, &self.ports, wake).await? {
+                Step::Forgotten => {}
+                step => break (open, step),
+            }
+        };
         // A replay may take at most about a tenth of a run's time; completions that arrive meanwhile share the next.
         let now = self.env.now_ms();
         state.not_before_ms = now + (10 * now.saturating_sub(began)).min(COALESCE_MS);
         slot.replayed_ms.store(now, Ordering::Relaxed);
         (self.observer)(Event::Replayed { run: at.run.clone(), progress: open.progress });
         let ending = match step {
-            Step::Waiting => {
+            Step::Waiting | Step::Forgotten => {
                 state.covered = covers;
                 state.open = Some(open);
                 return Ok(());

@@ -16,7 +16,8 @@ pub struct MemoryLedger(Mutex<State>);
 
 #[derive(Default)]
 struct State {
-    epoch: u64,
+    /// Memories of runs begun so far: each names itself by the count.
+    begun: u64,
     runs: HashMap<RunId, Run>,
     due: BTreeSet<(Millis, Due)>,
     due_at: BTreeMap<Due, Millis>,
@@ -24,6 +25,7 @@ struct State {
 
 #[derive(Default)]
 struct Run {
+    epoch: u64,
     log: Vec<(TaskKey, Entry)>,
     ended: HashSet<TaskKey>,
     open: BTreeMap<TaskKey, Task>,
@@ -44,8 +46,12 @@ impl MemoryLedger {
     /// Loses everything, as a restarted Redis would: for tests.
     pub fn flush(&self) {
         let mut state = self.state();
-        let epoch = state.epoch + 1;
-        *state = State { epoch, ..State::default() };
+        *state = State { begun: state.begun, ..State::default() };
+    }
+
+    /// How many runs it remembers: for tests of what is forgotten.
+    pub fn runs(&self) -> usize {
+        self.state().runs.len()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -55,7 +61,11 @@ impl MemoryLedger {
 
 impl State {
     fn run(&mut self, run: &RunId) -> &mut Run {
-        self.runs.entry(run.clone()).or_default()
+        let begun = &mut self.begun;
+        self.runs.entry(run.clone()).or_insert_with(|| {
+            *begun += 1;
+            Run { epoch: *begun, ..Run::default() }
+        })
     }
 
     fn move_due(&mut self, due: &Due, at_ms: Millis) {
@@ -85,10 +95,10 @@ impl Task {
 #[async_trait]
 impl Ledger for MemoryLedger {
     async fn outcomes(&self, run: &RunId, since: u64) -> Result<Outcomes, PortError> {
-        let state = self.state();
-        let log = state.runs.get(run).map_or(&[][..], |run| &run.log);
+        let mut state = self.state();
+        let Run { epoch, log, .. } = state.run(run);
         let from = usize::try_from(since).unwrap_or(usize::MAX).min(log.len());
-        Ok(Outcomes { epoch: state.epoch, entries: log[from..].to_vec(), next: log.len() as u64 })
+        Ok(Outcomes { epoch: *epoch, entries: log[from..].to_vec(), next: log.len() as u64 })
     }
 
     async fn record(&self, run: &RunId, key: &TaskKey, entry: Entry) -> Result<(), PortError> {
@@ -173,7 +183,7 @@ impl Ledger for MemoryLedger {
             _ => {}
         }
         task.lease = Some((holder.to_string(), until_ms));
-        Ok(Lease::Granted { attempts: task.attempts, crashes: task.crashes })
+        Ok(Lease::Granted { attempts: task.attempts, crashes: task.crashes, wanted: task.wanted })
     }
 
     async fn release(&self, run: &RunId, key: &TaskKey, holder: &str, failed: bool) -> Result<u32, PortError> {

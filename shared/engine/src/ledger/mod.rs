@@ -29,7 +29,8 @@ pub enum Entry {
 /// The outcomes of a run recorded since a cursor.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Outcomes {
-    /// Changes when the ledger lost its memory: then everything known of the run must be established anew.
+    /// Names this memory of the run. It is another one after the run was forgotten, or the ledger lost everything:
+    /// then the run may have ended elsewhere, or everything known of it must be established anew.
     pub epoch: u64,
     /// In order of recording.
     pub entries: Vec<(TaskKey, Entry)>,
@@ -46,6 +47,8 @@ pub enum Lease {
         attempts: u32,
         /// Leases of this task that ran out: whoever held them went away without a word.
         crashes: u32,
+        /// Whether the ledger knows that the run wants this task; if not, it may have forgotten how it ended.
+        wanted: bool,
     },
     /// No one needs to: the task has an outcome or a final failure in this run.
     Ended,
@@ -86,7 +89,7 @@ pub enum Due {
 /// Shared short-term memory.
 #[async_trait]
 pub trait Ledger: Send + Sync {
-    /// Outcomes of `run` recorded after `since` (0: all of them).
+    /// Outcomes of `run` recorded after `since` (0: all of them). Begins a memory of the run when there is none.
     ///
     /// # Errors
     /// [`PortError`] when the ledger is away.

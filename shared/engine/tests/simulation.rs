@@ -1,0 +1,74 @@
+//! Schedules full of trouble: every one of them ends with the same bytes.
+//!
+//! `STEMMA_SCHEDULES=100000` plays that many; `STEMMA_SEED=n` plays one and prints what it did.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use stemma_engine::fault::{Chances, Fault, Plan};
+use stemma_engine::simulation::{self, Script};
+
+fn number(variable: &str) -> Option<u64> {
+    std::env::var(variable).ok()?.parse().ok()
+}
+
+#[test]
+fn whatever_happens_every_schedule_ends_with_the_same_bytes() {
+    if let Some(seed) = number("STEMMA_SEED") {
+        let listener = Box::new(|n: u64, operation: &str, about: &str, fault: Option<Fault>| {
+            println!("{n:6} {operation:20} {about} {}", fault.map(|fault| format!("{fault:?}")).unwrap_or_default());
+        });
+        simulation::play_heard(&Script::of_seed(seed), Some(listener)).unwrap();
+        simulation::check(seed).unwrap();
+        return;
+    }
+    let (first, schedules) = (number("STEMMA_FIRST").unwrap_or(1), number("STEMMA_SCHEDULES").unwrap_or(2_000));
+    let begun = std::time::Instant::now();
+    in_parallel(first..first + schedules, |seed| {
+        let ended = simulation::check(seed).unwrap_or_else(|violated| panic!("{violated}"));
+        if seed % 50 == 0 {
+            assert_eq!(simulation::check(seed).unwrap().log, ended.log, "seed {seed} took another course");
+        }
+    });
+    println!("{schedules} schedules in {:.1} s", begun.elapsed().as_secs_f64());
+}
+
+#[test]
+fn any_one_port_call_may_fail() {
+    let quiet = Script { small: true, ..Script::quiet() };
+    let expected = simulation::play(&quiet).unwrap();
+    in_parallel(1..expected.calls + 1, |call| {
+        for fault in [Fault::FailBefore, Fault::FailAfter, Fault::Duplicate, Fault::Lose] {
+            let script = Script { plan: Plan::nth(call, fault), ..quiet.clone() };
+            let compared = simulation::play(&script).and_then(|ended| simulation::compare(&ended, &expected));
+            compared.unwrap_or_else(|violated| panic!("call {call}, {fault:?}: {violated}"));
+        }
+    });
+    println!("{} calls", expected.calls);
+}
+
+#[test]
+fn every_message_may_come_twice() {
+    let chances = Chances { duplicate: 1_000, ..Chances::default() };
+    let script = Script { plan: Plan::random(1, chances), ..Script::quiet() };
+    let ended = simulation::play(&script).unwrap();
+    simulation::compare(&ended, simulation::expected().unwrap()).unwrap();
+}
+
+/// Does `work` for every number, on all cores.
+fn in_parallel(numbers: Range<u64>, work: impl Fn(u64) + Sync) {
+    let next = AtomicU64::new(numbers.start);
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(|| {
+                loop {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    if number >= numbers.end {
+                        return;
+                    }
+                    work(number);
+                }
+            });
+        }
+    });
+}
