@@ -1,1 +1,37 @@
-//! Answers over published trees.
+//! The read side: everything that is answered from published trees, as a library for the command line and for servers.
+//!
+//! A [`Reader`] opens a collection; its methods answer with plain structs that serialize to the documented JSON
+//! (snake_case, both page numbers where they differ, ids, locators that can be pasted back). It reads blobs and nothing
+//! else: no queue, no ledger, and never the ingestion path.
+//!
+//! What it refuses to do: guess. A name that fits two documents, an Item that is there twice, a page past the end: each
+//! is a [`Refusal`] that says what to ask for instead.
+
+mod documents;
+mod export;
+mod grep;
+mod list;
+mod read;
+mod reader;
+mod refusal;
+mod search;
+mod status;
+#[cfg(test)]
+mod tests;
+mod tree;
+
+pub use documents::{DocumentView, FailureView, PageView, SectionView};
+pub use export::{ExportFormat, Exported};
+pub use grep::{GrepHit, GrepOptions, GrepView, MAX_HITS};
+pub use list::{AxisView, FolderView, ListView};
+pub use read::{Part, SectionStat, StatView, TextView};
+pub use reader::Reader;
+pub use refusal::Refusal;
+pub use search::{HitView, SearchOptions, SearchView};
+pub use status::{FailureRow, FailuresView, ReasonRow, WhyView};
+pub use tree::{TreeRow, TreeView};
+
+/// The document part of a locator: `3M_2022_10K` of `3M_2022_10K#item-1A`.
+pub fn document_part(locator: &str) -> String {
+    stemma_search::locator::Locator::parse(locator).document
+}

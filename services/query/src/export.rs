@@ -1,0 +1,138 @@
+//! Export: one file per document.
+
+use std::collections::HashSet;
+use std::fmt::Write;
+
+use stemma_document::{Body, PageNo, pageindex};
+use stemma_search::catalogue::Listed;
+
+use crate::reader::{no_text, no_tree};
+use crate::{Reader, Refusal};
+
+/// Bytes of a path segment that is written.
+const MAX_SEGMENT_BYTES: usize = 200;
+
+/// What files hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ExportFormat {
+    /// The tree as PageIndex-compatible JSON.
+    PageIndex {
+        /// With the own text of each node.
+        text: bool,
+    },
+    /// Lines of JSON, one per page: `{"doc", "page", "text"}`; a text without pages is one page.
+    Pages,
+}
+
+/// A document as a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Exported {
+    /// Relative path, folders kept; never leaves the folder it is joined to.
+    pub path: String,
+    /// Content.
+    pub content: String,
+}
+
+impl Reader {
+    /// File paths for documents, without endings: folders as ingested and the stem of the name; where two would be the
+    /// same (also without regard to case), `stem~3f2a`.
+    pub fn export_paths(&self, documents: &[&Listed]) -> Vec<String> {
+        let mut taken: HashSet<String> = HashSet::new();
+        let path = |listed: &&Listed| {
+            let plain = safe_path(&listed.version().path);
+            let id = listed.doc().to_string();
+            let choices = [plain.clone(), format!("{plain}~{}", &id[..4]), format!("{plain}~{id}")];
+            let free = choices.iter().find(|choice| taken.insert(choice.to_lowercase()));
+            free.cloned().unwrap_or(id)
+        };
+        documents.iter().map(path).collect()
+    }
+
+    /// One document as a file; `path` is its place from [`Reader::export_paths`].
+    ///
+    /// # Errors
+    /// [`Refusal`] when it has no tree, or no text where text is wanted.
+    pub async fn export(&self, listed: &Listed, path: &str, format: ExportFormat) -> Result<Exported, Refusal> {
+        let published = self.tree_of(listed).await?.ok_or_else(|| no_tree(listed))?;
+        match format {
+            ExportFormat::PageIndex { text } => {
+                let body = if text { self.body(&published).await? } else { None };
+                let own = body.as_ref().map(|body| move |section: &_| stemma_document::text::own_text(section, body));
+                let own = own.as_ref().map(|own| own as &dyn Fn(&_) -> String);
+                let options = pageindex::ExportOptions { text: own, ..pageindex::ExportOptions::default() };
+                let mut content = format!("{:#}", pageindex::export(&published, options));
+                content.push('\n');
+                Ok(Exported { path: format!("{path}.json"), content })
+            }
+            ExportFormat::Pages => {
+                let body = self.body(&published).await?.ok_or_else(|| no_text(listed))?;
+                let stem = path.rsplit('/').next().unwrap_or(path);
+                Ok(Exported { path: format!("{path}.jsonl"), content: page_lines(stem, &body) })
+            }
+        }
+    }
+}
+
+fn page_lines(stem: &str, body: &Body) -> String {
+    let mut content = String::new();
+    let mut line = |page: u32, text: String| {
+        let _ = writeln!(content, "{}", serde_json::json!({ "doc": stem, "page": page, "text": text }));
+    };
+    match body {
+        Body::Pages(pages) => {
+            for (index, page) in pages.iter().enumerate() {
+                line(PageNo::from_index(index).get(), page.text());
+            }
+        }
+        Body::Lines(text) => line(1, text.lines.join("\n")),
+    }
+    content
+}
+
+/// A path as ingested without its ending, made of segments every file system takes.
+fn safe_path(path: &str) -> String {
+    let mut segments: Vec<String> =
+        path.split(['/', '\\']).map(safe_segment).filter(|segment| !segment.is_empty()).collect();
+    if let Some(last) = segments.last_mut()
+        && let Some(at) = last.rfind('.').filter(|at| *at > 0 && last.len() - at <= 16)
+    {
+        last.truncate(at);
+    }
+    if segments.is_empty() { "document".into() } else { segments.join("/") }
+}
+
+fn safe_segment(segment: &str) -> String {
+    if segment == "." || segment == ".." {
+        return String::new();
+    }
+    let reserved = |c: char| c.is_control() || matches!(c, '<' | '>' | ':' | '"' | '|' | '?' | '*');
+    let safe: String = segment.chars().map(|c| if reserved(c) { '_' } else { c }).collect();
+    if safe.len() <= MAX_SEGMENT_BYTES {
+        return safe;
+    }
+    // The ending stays, so that two long names of one beginning differ as they did.
+    let (stem, ending) =
+        safe.rfind('.').filter(|at| safe.len() - at <= 16).map_or((&*safe, ""), |at| safe.split_at(at));
+    format!("{}{ending}", &stem[..stem.floor_char_boundary(MAX_SEGMENT_BYTES - 20)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_path_leaves_the_folder() {
+        for (path, safe) in [
+            ("10-K/2022/a.pdf", "10-K/2022/a"),
+            ("../../etc/passwd", "etc/passwd"),
+            ("/abs/./x.md", "abs/x"),
+            ("..\\..\\x.pdf", "x"),
+            ("a\u{0}b:c.pdf", "a_b_c"),
+            ("", "document"),
+            (".hidden", ".hidden"),
+        ] {
+            assert_eq!(safe_path(path), safe);
+        }
+        assert!(safe_path(&"x".repeat(1_000)).len() <= MAX_SEGMENT_BYTES);
+    }
+}

@@ -1,0 +1,208 @@
+//! Lines that match a pattern, with their sections and pages.
+
+use futures::stream::{self, StreamExt};
+use regex::RegexBuilder;
+use serde::Serialize;
+use stemma_document::{Body, PageNo, text};
+use stemma_engine::PortError;
+use stemma_search::catalogue::Listed;
+use stemma_search::locator::{Fragment, Locator};
+use stemma_search::rank::{Opened, Shelf};
+
+use crate::documents::label_of;
+use crate::tree::section_of;
+use crate::{Reader, Refusal};
+
+/// Matches returned at most, whatever is asked.
+pub const MAX_HITS: usize = 100_000;
+/// Size of a compiled pattern, in bytes.
+const MAX_PATTERN_BYTES: usize = 1 << 20;
+/// Characters of a line that are shown.
+const SHOWN_CHARS: usize = 300;
+/// Documents read at once.
+const READS_AT_ONCE: usize = 2;
+
+/// What to look for.
+#[derive(Debug, Clone)]
+pub struct GrepOptions {
+    /// A regular expression (without backreferences: time is linear in the text), or words.
+    pub pattern: String,
+    /// Without regard to case.
+    pub ignore_case: bool,
+    /// The pattern is text, not an expression.
+    pub fixed: bool,
+    /// Matches returned; reading stops there.
+    pub limit: usize,
+}
+
+/// Lines that match.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct GrepView {
+    /// The pattern.
+    pub pattern: String,
+    /// Where it was looked for.
+    pub scope: String,
+    /// Documents read.
+    pub documents_read: usize,
+    /// Documents that match.
+    pub documents_matching: usize,
+    /// Documents in scope whose text is not in the store, or that have no tree yet.
+    pub documents_without_text: usize,
+    /// Whether there may be more: the limit was reached.
+    pub truncated: bool,
+    /// The lines, in order of documents and places.
+    pub hits: Vec<GrepHit>,
+}
+
+/// A line that matches.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct GrepHit {
+    /// The document.
+    pub doc_id: String,
+    /// The section it stands in, to paste back.
+    pub locator: String,
+    /// The section.
+    pub section_id: String,
+    /// Its title.
+    pub title: String,
+    /// Physical page.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub page: Option<u32>,
+    /// What the page is called, where that differs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// Line on its page, or in the text, from 1.
+    pub line: u32,
+    /// The line, cut around the first match.
+    pub text: String,
+    /// Bytes of `text` that match.
+    pub marks: Vec<(usize, usize)>,
+}
+
+impl Reader {
+    /// Lines in `scope` (a document, a part of one, a folder or an axis path) that match.
+    ///
+    /// # Errors
+    /// [`Refusal`] when the pattern or the scope is none, or the store cannot be read.
+    pub async fn grep(&self, scope: &str, options: &GrepOptions) -> Result<GrepView, Refusal> {
+        let pattern = if options.fixed { regex::escape(&options.pattern) } else { options.pattern.clone() };
+        let built =
+            RegexBuilder::new(&pattern).case_insensitive(options.ignore_case).size_limit(MAX_PATTERN_BYTES).build();
+        let pattern = built.map_err(|error| {
+            let message = format!("`{}` is not a pattern: {}", options.pattern, last_line(&error.to_string()));
+            Refusal::new("grep.pattern", message, "search for plain text with --fixed-strings")
+        })?;
+        let locator = Locator::parse(scope);
+        let documents = match &locator.fragment {
+            Some(_) => vec![self.catalogue.resolve(&locator.document)?],
+            None => self.in_scope(scope)?,
+        };
+        let limit = options.limit.clamp(1, MAX_HITS);
+        let mut view = GrepView {
+            pattern: options.pattern.clone(),
+            scope: scope.into(),
+            documents_read: 0,
+            documents_matching: 0,
+            documents_without_text: 0,
+            truncated: false,
+            hits: Vec::new(),
+        };
+        let reads = documents.iter().map(|&listed| {
+            let (pattern, fragment) = (pattern.clone(), locator.fragment.clone());
+            async move { self.grep_one(listed, pattern, fragment, limit).await }
+        });
+        let mut reads = stream::iter(reads).buffered(READS_AT_ONCE);
+        while let Some(found) = reads.next().await {
+            let Some(hits) = found? else {
+                view.documents_without_text += 1;
+                continue;
+            };
+            view.documents_read += 1;
+            view.documents_matching += usize::from(!hits.is_empty());
+            view.hits.extend(hits);
+            if view.hits.len() >= limit {
+                view.truncated = view.hits.len() > limit || view.documents_read < documents.len();
+                view.hits.truncate(limit);
+                break;
+            }
+        }
+        Ok(view)
+    }
+
+    /// One more than `limit` at most, so that one knows whether there are more.
+    async fn grep_one(
+        &self,
+        listed: &Listed,
+        pattern: regex::Regex,
+        fragment: Option<Fragment>,
+        limit: usize,
+    ) -> Result<Option<Vec<GrepHit>>, Refusal> {
+        let Some(Opened { tree, body: Some(body) }) = self.open_for_search(listed).await? else { return Ok(None) };
+        let (pages, within) = match &fragment {
+            Some(Fragment::Pages(spans)) => (Some(spans.clone()), None),
+            Some(fragment) => (None, Some(section_of(&tree, &listed.label, fragment)?)),
+            None => (None, None),
+        };
+        let (label, doc) = (listed.label.clone(), listed.doc().to_string());
+        let scan = move || {
+            let mut hits = Vec::new();
+            for (_, section) in tree.walk() {
+                if within.is_some_and(|id| !tree.path_to(section.id).iter().any(|above| above.id == id)) {
+                    continue;
+                }
+                for line in text::own_lines(section, &body) {
+                    let on_page =
+                        |page: PageNo| pages.as_ref().is_none_or(|spans| spans.iter().any(|span| span.contains(page)));
+                    if !line.page.is_none_or(on_page) || !pattern.is_match(line.text) {
+                        continue;
+                    }
+                    let (text, marks) = shown(line.text, &pattern);
+                    hits.push(GrepHit {
+                        doc_id: doc.clone(),
+                        locator: stemma_search::locator::section_locator(&label, section.id),
+                        section_id: section.id.to_string(),
+                        title: section.title.clone(),
+                        page: line.page.map(PageNo::get),
+                        label: line.page.and_then(|page| page_label(&body, page)),
+                        line: line.number,
+                        text,
+                        marks,
+                    });
+                    if hits.len() > limit {
+                        return hits;
+                    }
+                }
+            }
+            hits
+        };
+        let hits = tokio::task::spawn_blocking(scan).await;
+        hits.map(Some).map_err(|error| PortError::lasting("query", "grep", error.to_string()).into())
+    }
+
+    pub(crate) async fn open_for_search(&self, listed: &Listed) -> Result<Option<Opened>, PortError> {
+        Shelf::open(self, listed).await
+    }
+}
+
+/// The label of a page where it differs from its number.
+pub(crate) fn page_label(body: &Body, page: PageNo) -> Option<String> {
+    match body {
+        Body::Pages(pages) => pages.get(page.index()).and_then(|found| label_of(page, found)),
+        Body::Lines(_) => None,
+    }
+}
+
+/// The line, or what stands around its first match, and where it matches.
+fn shown(line: &str, pattern: &regex::Regex) -> (String, Vec<(usize, usize)>) {
+    let first = pattern.find(line).map_or(0, |found| found.start());
+    let start = if first > SHOWN_CHARS / 2 { line.floor_char_boundary(first - SHOWN_CHARS / 4) } else { 0 };
+    let end = line[start..].char_indices().nth(SHOWN_CHARS).map_or(line.len(), |(at, _)| start + at);
+    let text = line[start..end].to_owned();
+    let marks = pattern.find_iter(&text).filter(|found| !found.is_empty()).map(|found| (found.start(), found.end()));
+    let marks = marks.take(100).collect();
+    (text, marks)
+}
+
+fn last_line(text: &str) -> &str {
+    text.lines().last().unwrap_or_default().trim_start_matches("error: ")
+}

@@ -1,0 +1,129 @@
+//! A collection opened for reading.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use stemma_document::{Body, Collection, PublishedTree, TreeObject, layout};
+use stemma_engine::blobs::Blobs;
+use stemma_engine::{PortError, TaskKey, artifact};
+use stemma_extract::Packed;
+use stemma_search::axes::Scope;
+use stemma_search::catalogue::{Catalogue, Listed};
+use stemma_search::locator::Locator;
+use stemma_search::rank::{Opened, Shelf};
+
+use crate::Refusal;
+use crate::refusal::quoted;
+
+/// A collection opened for reading: its catalogue as it was when opened, and the store behind it.
+pub struct Reader {
+    pub(crate) blobs: Arc<dyn Blobs>,
+    pub(crate) collection: Collection,
+    pub(crate) catalogue: Catalogue,
+}
+
+impl Reader {
+    /// Reads the catalogue of a collection.
+    ///
+    /// # Errors
+    /// [`Refusal`] when the store cannot be read.
+    pub async fn open(blobs: Arc<dyn Blobs>, collection: Collection) -> Result<Self, Refusal> {
+        let catalogue = Catalogue::load(blobs.as_ref(), &collection).await?;
+        Ok(Self { blobs, collection, catalogue })
+    }
+
+    /// The documents of the collection.
+    pub fn catalogue(&self) -> &Catalogue {
+        &self.catalogue
+    }
+
+    /// The documents in `scope`: a document's locator, a folder, or an axis path; empty or `/` for all.
+    ///
+    /// # Errors
+    /// [`Refusal`] when it names nothing, or two things.
+    pub fn in_scope(&self, scope: &str) -> Result<Vec<&Listed>, Refusal> {
+        let scope = scope.trim();
+        if scope.is_empty() || scope == "/" {
+            return Ok(self.catalogue.documents().iter().collect());
+        }
+        let folder = scope.contains('/') || self.catalogue.resolve(scope).is_err();
+        match Scope::parse(scope, &self.catalogue) {
+            Ok(parsed) if folder => {
+                Ok(self.catalogue.documents().iter().filter(|listed| parsed.holds(listed)).collect())
+            }
+            Err(error) if scope.starts_with("/@") => {
+                self.catalogue.resolve(scope).map(|listed| vec![listed]).map_err(|_| error.into())
+            }
+            _ => Ok(vec![self.catalogue.resolve(scope)?]),
+        }
+    }
+
+    /// The document a locator names, and its published tree.
+    pub(crate) async fn published(&self, locator: &Locator) -> Result<(&Listed, PublishedTree), Refusal> {
+        let listed = self.catalogue.resolve(&locator.document)?;
+        match self.tree_of(listed).await? {
+            Some(published) => Ok((listed, published)),
+            None => Err(no_tree(listed)),
+        }
+    }
+
+    /// The latest tree of a listed document; `None` when it has none (yet, or any more).
+    pub(crate) async fn tree_of(&self, listed: &Listed) -> Result<Option<PublishedTree>, PortError> {
+        let Some(entry) = listed.entry() else { return Ok(None) };
+        let key = layout::tree_key(&self.collection, entry.version.doc, entry.version.seq);
+        let Some(bytes) = self.blobs.get(&key).await? else { return Ok(None) };
+        match serde_json::from_slice::<TreeObject>(&bytes) {
+            Ok(TreeObject::Published(published)) => Ok(Some(*published)),
+            Ok(TreeObject::Removed) => Ok(None),
+            Err(error) => Err(PortError::lasting("blobs", "get", format!("{key}: {error}"))),
+        }
+    }
+
+    /// The packed text of a tree; `None` when the store does not have it (an imported tree).
+    pub(crate) async fn packed(&self, published: &PublishedTree) -> Result<Option<Packed>, PortError> {
+        let Ok(key) = published.text_artifact.parse::<TaskKey>() else { return Ok(None) };
+        let scope = layout::document_scope(&self.collection, published.version.doc);
+        let Some(bytes) = artifact::blob(self.blobs.as_ref(), &scope, &key, "source").await? else { return Ok(None) };
+        let damaged =
+            |error: stemma_extract::PackError| PortError::lasting("blobs", "get", format!("{scope}: {error}"));
+        Packed::open(bytes).map(Some).map_err(damaged)
+    }
+
+    /// The whole text of a tree; `None` when the store does not have it.
+    pub(crate) async fn body(&self, published: &PublishedTree) -> Result<Option<Body>, PortError> {
+        let Some(packed) = self.packed(published).await? else { return Ok(None) };
+        let unpacked = tokio::task::spawn_blocking(move || packed.source()).await;
+        let failed = |error: String| PortError::lasting("blobs", "get", format!("{}: {error}", published.version.name));
+        match unpacked {
+            Ok(Ok(source)) => Ok(Some(source.body)),
+            Ok(Err(error)) => Err(failed(error.to_string())),
+            Err(error) => Err(failed(error.to_string())),
+        }
+    }
+}
+
+/// A document that is listed and has no tree: its state says why.
+pub(crate) fn no_tree(listed: &Listed) -> Refusal {
+    let label = &listed.label;
+    let message = match &listed.failure {
+        Some(failure) => format!("`{label}` has no tree: {}", failure.message),
+        None => format!("`{label}` has no tree yet: {}", listed.state.as_str()),
+    };
+    Refusal::new("document.no_tree", message, format!("stemma why {}", quoted(label))).about(label)
+}
+
+/// A document whose tree is there and whose text is not.
+pub(crate) fn no_text(listed: &Listed) -> Refusal {
+    let label = &listed.label;
+    let message = format!("the text of `{label}` is not in the store");
+    Refusal::new("document.no_text", message, "stemma ingest the file to have its text").about(label)
+}
+
+#[async_trait]
+impl Shelf for Reader {
+    async fn open(&self, listed: &Listed) -> Result<Option<Opened>, PortError> {
+        let Some(published) = self.tree_of(listed).await? else { return Ok(None) };
+        let body = self.body(&published).await?;
+        Ok(Some(Opened { tree: published.tree, body }))
+    }
+}

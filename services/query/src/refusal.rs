@@ -1,0 +1,108 @@
+//! Why a question is not answered, and what to do instead.
+
+use serde::Serialize;
+use stemma_engine::PortError;
+use stemma_search::axes::ScopeError;
+use stemma_search::locator::ResolveError;
+
+/// A question that is not answered: stable code, one sentence, the next step.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize)]
+#[error("{message}")]
+pub struct Refusal {
+    /// Stable code, e.g. `locator.ambiguous`.
+    pub code: &'static str,
+    /// One sentence, lower case, no full stop.
+    pub message: String,
+    /// What to do: a command.
+    pub next: Option<String>,
+    /// The document it is about.
+    pub file: Option<String>,
+    /// Locators (or values) to choose from, at most five.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub candidates: Vec<String>,
+}
+
+impl Refusal {
+    /// A refusal with a next step.
+    pub fn new(code: &'static str, message: impl Into<String>, next: impl Into<String>) -> Self {
+        Self { code, message: message.into(), next: Some(next.into()), file: None, candidates: Vec::new() }
+    }
+
+    /// The same about a document.
+    #[must_use]
+    pub fn about(mut self, file: &str) -> Self {
+        self.file = Some(file.into());
+        self
+    }
+
+    fn with(mut self, candidates: Vec<String>) -> Self {
+        self.candidates = candidates;
+        self
+    }
+
+    /// Whether it says that there is no such thing, rather than that the question is wrong or the store is away.
+    pub fn is_not_found(&self) -> bool {
+        matches!(self.code, "locator.not_found" | "locator.no_section" | "locator.no_item" | "scope.not_found")
+    }
+}
+
+impl From<PortError> for Refusal {
+    fn from(error: PortError) -> Self {
+        Self::new("store.unreadable", error.to_string(), "stemma doctor")
+    }
+}
+
+impl From<ResolveError> for Refusal {
+    fn from(error: ResolveError) -> Self {
+        let message = error.to_string();
+        match error {
+            ResolveError::NotFound { near, .. } => {
+                let next =
+                    near.first().map_or_else(|| "stemma ls".into(), |near| format!("stemma stat {}", quoted(near)));
+                Self::new("locator.not_found", message, next).with(near)
+            }
+            ResolveError::Ambiguous { candidates, .. } => {
+                let next = candidates.first().map(|one| format!("stemma stat {}", quoted(one))).unwrap_or_default();
+                Self::new("locator.ambiguous", message, next).with(candidates)
+            }
+            ResolveError::NoSection { document, .. } => {
+                let next = format!("stemma tree {}", quoted(&document));
+                Self::new("locator.no_section", message, next).about(&document)
+            }
+            ResolveError::NoItem { document, has, .. } => {
+                let next = format!("stemma tree {}", quoted(&document));
+                let has = has.into_iter().take(5).map(|item| format!("{document}#{item}")).collect();
+                Self::new("locator.no_item", message, next).about(&document).with(has)
+            }
+            ResolveError::AmbiguousItem { document, candidates, .. } => {
+                let next = candidates.first().map(|one| format!("stemma cat {}", quoted(one))).unwrap_or_default();
+                Self::new("locator.item_ambiguous", message, next).about(&document).with(candidates)
+            }
+        }
+    }
+}
+
+impl From<ScopeError> for Refusal {
+    fn from(error: ScopeError) -> Self {
+        let message = error.to_string();
+        match error {
+            ScopeError::NoAxis { .. } => Self::new("scope.no_axis", message, "stemma ls /"),
+            ScopeError::NoValue { axis, near, .. } => {
+                Self::new("scope.not_found", message, format!("stemma ls /@{axis}")).with(near)
+            }
+            ScopeError::Ambiguous { axis, candidates, .. } => {
+                Self::new("scope.ambiguous", message, format!("stemma ls /@{axis}")).with(candidates)
+            }
+            ScopeError::NoFolder { .. } => Self::new("scope.not_found", message, "stemma ls /"),
+        }
+    }
+}
+
+/// A word as a shell takes it.
+pub(crate) fn quoted(word: &str) -> String {
+    let plain =
+        |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | '/' | '~' | '@' | '=' | '%' | ',' | '+' | ':');
+    let plain_inside = |c: char| plain(c) || c == '#';
+    let ok = !word.is_empty() && word.starts_with(plain) && !word.starts_with('~') && word.chars().all(plain_inside);
+    if ok { word.into() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+}

@@ -1,0 +1,114 @@
+//! The tree of a document.
+
+use serde::Serialize;
+use stemma_document::{Gap, SectionId, SectionKind, SectionTree};
+use stemma_search::items;
+use stemma_search::locator::{Fragment, Locator, ResolveError, resolve_item};
+
+use crate::{DocumentView, Reader, Refusal, SectionView};
+
+/// A document's tree, or one section of it with what is below.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct TreeView {
+    /// The document.
+    pub document: DocumentView,
+    /// Sections in reading order with their depths.
+    pub sections: Vec<TreeRow>,
+    /// Sections below `depth` that are not shown.
+    pub hidden: usize,
+    /// Pages (or lines) that a section covers.
+    pub covered: u32,
+    /// What is missing or doubtful, with its reason.
+    pub gaps: Vec<Gap>,
+    /// Sections whose titles were not found where they were located.
+    pub doubtful: usize,
+}
+
+/// A section in a tree.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct TreeRow {
+    /// 1 for top sections.
+    pub depth: usize,
+    /// The section.
+    #[serde(flatten)]
+    pub section: SectionView,
+    /// The Item it is: `item-1A`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub item: Option<String>,
+    /// What it is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub summary: Option<String>,
+}
+
+impl Reader {
+    /// The tree a locator names: of a document, or of a section or Item of it. `depth` counts shown levels from 1.
+    ///
+    /// # Errors
+    /// [`Refusal`] when the locator names nothing, two things, or a document without a tree.
+    pub async fn tree(&self, locator: &str, depth: Option<usize>, summaries: bool) -> Result<TreeView, Refusal> {
+        let locator = Locator::parse(locator);
+        let (listed, published) = self.published(&locator).await?;
+        let tree = &published.tree;
+        let root = match &locator.fragment {
+            None => None,
+            Some(fragment) => Some(section_of(tree, &listed.label, fragment)?),
+        };
+        let all_items = items::items(tree);
+        let (mut sections, mut hidden, mut base) = (Vec::new(), 0, None);
+        for (level, section) in tree.walk() {
+            match (root, base) {
+                (Some(root), None) if section.id == root => base = Some(level - 1),
+                (Some(_), None) => continue,
+                (Some(_), Some(base)) if level <= base + 1 => break,
+                _ => {}
+            }
+            let level = level - base.unwrap_or(0);
+            if depth.is_some_and(|depth| level > depth) {
+                hidden += 1;
+                continue;
+            }
+            let item = all_items.iter().find(|item| item.section == section.id).map(|item| item.fragment(&all_items));
+            let summary = section.summary.as_ref().filter(|_| summaries).map(|summary| summary.text.clone());
+            sections.push(TreeRow { depth: level, section: SectionView::of(section, &listed.label), item, summary });
+        }
+        let doubtful =
+            tree.walk().filter(|(_, section)| !section.verified && section.kind == SectionKind::Heading).count();
+        let document = DocumentView::of(listed);
+        Ok(TreeView { document, sections, hidden, covered: covered(tree), gaps: tree.gaps.clone(), doubtful })
+    }
+}
+
+/// The section a fragment names; pages name none.
+pub(crate) fn section_of(tree: &SectionTree, label: &str, fragment: &Fragment) -> Result<SectionId, Refusal> {
+    match fragment {
+        Fragment::Section(id) => match tree.section(*id) {
+            Some(section) => Ok(section.id),
+            None => {
+                let last = tree.walk().last().map_or(SectionId(0), |(_, section)| section.id);
+                let document = label.into();
+                Err(ResolveError::NoSection { document, section: *id, last }.into())
+            }
+        },
+        Fragment::Item { part, number } => Ok(resolve_item(tree, label, part.as_deref(), number)?),
+        Fragment::Pages(_) => {
+            let next = format!("stemma cat '{label}#{fragment}'");
+            Err(Refusal::new("locator.not_a_section", "pages are no section", next).about(label))
+        }
+    }
+}
+
+/// Pages or lines that lie in a top section.
+fn covered(tree: &SectionTree) -> u32 {
+    use stemma_document::SectionSpan;
+    let mut last = 0;
+    let mut covered = 0;
+    for section in &tree.sections {
+        let (start, end) = match section.span {
+            SectionSpan::Pages { pages, .. } => (pages.start().get(), pages.end().get()),
+            SectionSpan::Lines { start, end } => (start, end),
+        };
+        covered += (end + 1).saturating_sub(start.max(last + 1));
+        last = last.max(end);
+    }
+    covered
+}

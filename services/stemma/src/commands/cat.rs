@@ -1,0 +1,83 @@
+//! `stemma cat`: the text of sections, Items and pages.
+
+use stemma_query::{Part, Reader, TextView};
+
+use crate::commands::reading::open;
+use crate::context::{CommandError, Context, Exit};
+use crate::output::{Output, clean};
+
+/// Print the text of a section, an Item, pages, or a whole document.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  stemma cat 3M_2022_10K#0019        a section with its sub-sections
+  stemma cat 3M_2022_10K#item-7A     an Item
+  stemma cat 3M_2022_10K#p=5-7,9     pages, counted from the first page of the file
+  stemma cat 3M_2022_10K --page 5-7  the same")]
+pub struct CatArgs {
+    /// A document, or a section, an Item or pages of it.
+    #[arg(value_name = "LOCATOR", required = true)]
+    locators: Vec<String>,
+    /// Physical pages of the document: 5-7,9.
+    #[arg(long, value_name = "PAGES", group = "what")]
+    page: Option<String>,
+    /// A section of the document, by id.
+    #[arg(long, value_name = "ID", group = "what")]
+    section: Option<String>,
+    /// An Item of the document: 1A, II.1A.
+    #[arg(long, value_name = "ITEM", group = "what")]
+    item: Option<String>,
+    /// Only the section's own text, up to its first sub-section.
+    #[arg(long)]
+    own: bool,
+}
+
+/// Runs the command.
+pub async fn run(args: CatArgs, context: &Context) -> Result<Exit, CommandError> {
+    let reader = open(context).await?;
+    let part = if args.own { Part::Own } else { Part::Full };
+    let mut views = Vec::new();
+    for locator in &args.locators {
+        views.push(read(&reader, &args, locator, part).await?);
+    }
+    if context.output.is_text() {
+        views.iter().for_each(|view| show(view, &context.output));
+    } else if let [view] = views.as_slice() {
+        context.output.json(view);
+    } else {
+        context.output.json(&views);
+    }
+    let nothing = |view: &TextView| view.text.as_deref().unwrap_or_default().trim().is_empty() && view.pages.is_empty();
+    Ok(if views.iter().all(nothing) { Exit::Nothing } else { Exit::Done })
+}
+
+async fn read(reader: &Reader, args: &CatArgs, locator: &str, part: Part) -> Result<TextView, CommandError> {
+    let fragment = [("p=", &args.page), ("", &args.section), ("item-", &args.item)];
+    let fragment = fragment.into_iter().find_map(|(prefix, value)| Some(format!("{prefix}{}", value.as_ref()?)));
+    let Some(fragment) = fragment else { return Ok(reader.text(locator, part).await?) };
+    let document = stemma_query::document_part(locator);
+    let whole = format!("{document}#{fragment}");
+    if stemma_query::document_part(&whole) != document {
+        return Err(CommandError::new("cat.what", format!("`{fragment}` names no part of a document"))
+            .with_next("--page 5-7,9, --section 0007 or --item 1A"));
+    }
+    Ok(reader.text(&whole, part).await?)
+}
+
+fn show(view: &TextView, output: &Output) {
+    for page in &view.pages {
+        if view.pages.len() > 1 {
+            let label = page.label.as_ref().map(|label| format!(" (printed {label})")).unwrap_or_default();
+            output.line(&output.dim(&clean(&format!("── page {}{label} ──", page.page))));
+        }
+        lines(&page.text, output);
+    }
+    lines(view.text.as_deref().unwrap_or_default(), output);
+}
+
+/// Line ends and tabs are the document's; other control characters are shown as such.
+fn lines(text: &str, output: &Output) {
+    if !text.is_empty() {
+        text.split('\n').for_each(|line| output.line(&clean(&line.replace('\t', "    "))));
+    }
+}

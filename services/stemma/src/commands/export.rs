@@ -1,0 +1,106 @@
+//! `stemma export`: one file per document.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use stemma_query::{ExportFormat, Exported, Refusal};
+
+use crate::commands::reading::open;
+use crate::context::{CommandError, Context, Exit};
+use crate::output::clean;
+use crate::table::counted;
+
+/// Write trees or page texts as files, one per document, folders kept.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  stemma export --format pageindex --out trees/
+  stemma export /@form/10-K --format pages --out pages/
+  stemma export 3M_2022_10K --format pages          to standard output
+Files are named after the documents: trees/10-K/3M_2022_10K.json; where two would have one name, name~3f2a.json.")]
+pub struct ExportArgs {
+    /// Documents, folders or axis paths; all documents when none is given.
+    #[arg(value_name = "SCOPE")]
+    scopes: Vec<String>,
+    /// What to write.
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+    /// The folder to write to; standard output when none is given.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// With the own text of each node (pageindex).
+    #[arg(long)]
+    text: bool,
+}
+
+/// What is written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    /// PageIndex-compatible JSON, one object per document.
+    #[default]
+    Pageindex,
+    /// Lines of JSON, one per page: {"doc", "page", "text"}.
+    Pages,
+}
+
+/// Runs the command.
+pub async fn run(args: ExportArgs, context: &Context) -> Result<Exit, CommandError> {
+    let (reader, output) = (open(context).await?, &context.output);
+    let mut documents = Vec::new();
+    let mut known = BTreeSet::new();
+    let all = [String::new()];
+    for scope in if args.scopes.is_empty() { &all[..] } else { &args.scopes } {
+        documents.extend(reader.in_scope(scope)?.into_iter().filter(|listed| known.insert(listed.doc())));
+    }
+    let without_tree = documents.iter().filter(|listed| listed.entry().is_none()).count();
+    documents.retain(|listed| listed.entry().is_some());
+    let paths = reader.export_paths(&documents);
+    let format = match args.format {
+        Format::Pageindex => ExportFormat::PageIndex { text: args.text },
+        Format::Pages => ExportFormat::Pages,
+    };
+    if args.out.is_none() && args.format == Format::Pageindex && documents.len() > 1 {
+        return Err(CommandError::new("export.out", format!("{} documents are more than one object", documents.len()))
+            .with_next("stemma export --format pageindex --out DIR"));
+    }
+    let (mut written, mut failed) = (0, 0);
+    for (listed, path) in documents.iter().zip(&paths) {
+        match reader.export(listed, path, format).await {
+            Ok(exported) => {
+                match &args.out {
+                    Some(folder) => write(folder, &exported)?,
+                    None => output.line(exported.content.trim_end()),
+                }
+                written += 1;
+            }
+            Err(Refusal { message, .. }) => {
+                failed += 1;
+                output.note(&format!("left out: {}", clean(&message)));
+            }
+        }
+    }
+    let place = args.out.as_ref().map(|folder| format!(" to {}", folder.display())).unwrap_or_default();
+    let without = if without_tree == 0 { String::new() } else { format!(", {without_tree} without a tree left out") };
+    output.note(&format!("wrote {}{}{without}", counted(written, "document"), clean(&place)));
+    Ok(match (written, failed) {
+        (_, 1..) => Exit::SomeFailed,
+        (0, _) => Exit::Nothing,
+        _ => Exit::Done,
+    })
+}
+
+/// Writes a file whole or not at all.
+fn write(folder: &Path, exported: &Exported) -> Result<(), CommandError> {
+    let path = folder.join(&exported.path);
+    let failed = |error: std::io::Error| {
+        CommandError::new("export.write", format!("{}: {error}", path.display()))
+            .with_next("check that --out can be written")
+    };
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent).map_err(failed)?;
+    }
+    let unfinished = path.with_extension("tmp~");
+    fs::write(&unfinished, &exported.content).map_err(failed)?;
+    fs::rename(&unfinished, &path).map_err(failed)
+}

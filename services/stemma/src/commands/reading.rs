@@ -1,0 +1,81 @@
+//! What the reading commands have in common.
+
+use stemma_query::{DocumentView, Reader, Refusal};
+
+use crate::context::{CommandError, Context};
+
+/// The collection, opened for reading.
+pub async fn open(context: &Context) -> Result<Reader, CommandError> {
+    let store = context.reader()?;
+    Ok(Reader::open(store.blobs, context.collection.clone()).await?)
+}
+
+impl From<Refusal> for CommandError {
+    fn from(refusal: Refusal) -> Self {
+        let Refusal { code, message, next, file, candidates } = refusal;
+        Self { code: code.into(), message, next, file, candidates }
+    }
+}
+
+/// `p 4–10`, `line 3–9`.
+pub fn span(pages: Option<(u32, u32)>, lines: Option<(u32, u32)>) -> String {
+    match (pages, lines) {
+        (Some((start, end)), _) if start == end => format!("p {start}"),
+        (Some((start, end)), _) => format!("p {start}–{end}"),
+        (None, Some((start, end))) if start == end => format!("line {start}"),
+        (None, Some((start, end))) => format!("lines {start}–{end}"),
+        _ => String::new(),
+    }
+}
+
+/// Issuer, form and period: what tells a filing from others; empty for other documents.
+pub fn identity(document: &DocumentView) -> Vec<String> {
+    let Some(facts) = &document.facts else { return Vec::new() };
+    let mut parts = Vec::new();
+    parts.extend(facts.issuer.iter().map(|fact| fact.value.clone()));
+    parts.extend(facts.form.iter().map(|fact| fact.value.clone()));
+    let quarter =
+        facts.fiscal_period.as_ref().filter(|period| period.value != "FY").map(|period| format!("{} ", period.value));
+    let ended = facts.period_end.as_ref().map(|end| format!(" (ended {})", end.value)).unwrap_or_default();
+    if let Some(year) = &facts.fiscal_year {
+        parts.push(format!("{}FY{}{ended}", quarter.unwrap_or_default(), year.value));
+    }
+    parts.extend(facts.file_number.iter().map(|fact| format!("file no. {}", fact.value)));
+    parts
+}
+
+/// `160 pages` or `812 lines`.
+pub fn length(document: &DocumentView) -> String {
+    let counted = |number: u32, one: &str| crate::table::counted(number as usize, one);
+    match (document.pages, document.lines) {
+        (Some(pages), _) => counted(pages, "page"),
+        (None, Some(lines)) => counted(lines, "line"),
+        (None, None) => String::new(),
+    }
+}
+
+/// A snake_case word from JSON, for people: `printed_contents` → `printed contents`.
+pub fn word(value: &impl serde::Serialize) -> String {
+    match serde_json::to_value(value) {
+        Ok(serde_json::Value::String(word)) => word.replace('_', " "),
+        Ok(other) => other.to_string(),
+        Err(_) => String::new(),
+    }
+}
+
+/// Text with the marked bytes in bold, made safe to show.
+pub fn marked(output: &crate::output::Output, text: &str, marks: &[(usize, usize)]) -> String {
+    use crate::output::clean;
+    let (mut shown, mut at) = (String::new(), 0);
+    for (start, end) in marks.iter().filter(|(start, end)| start < end) {
+        // Pairs of neighboring ideographs overlap.
+        let start = (*start).max(at);
+        if let (Some(before), Some(found)) = (text.get(at..start), text.get(start..*end)) {
+            shown.push_str(&clean(before));
+            shown.push_str(&output.bold(&clean(found)));
+            at = *end;
+        }
+    }
+    shown.push_str(&clean(text.get(at..).unwrap_or_default()));
+    shown
+}

@@ -1,0 +1,102 @@
+//! `stemma stat`: what is known of a document or a section.
+
+use stemma_query::{SectionStat, StatView};
+
+use crate::commands::reading::{identity, length, open, span, word};
+use crate::context::{CommandError, Context, Exit};
+use crate::output::{Output, clean};
+use crate::table::{Align, Table, pad, thousands};
+
+/// Show what is known of a document, or of a section of it.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  stemma stat 3M_2022_10K            metadata, Items, how the tree came to be
+  stemma stat 3M_2022_10K#item-1A    one Item: summary, pages, references")]
+pub struct StatArgs {
+    /// A document, or a section or Item of it.
+    #[arg(value_name = "LOCATOR")]
+    locator: String,
+}
+
+/// Runs the command.
+pub async fn run(args: StatArgs, context: &Context) -> Result<Exit, CommandError> {
+    let view = open(context).await?.stat(&args.locator).await?;
+    if context.output.is_text() {
+        match &view.section {
+            Some(section) => show_section(section, &context.output),
+            None => show(&view, &context.output),
+        }
+    } else {
+        context.output.json(&view);
+    }
+    Ok(Exit::Done)
+}
+
+fn field(output: &Output, name: &str, value: &str) {
+    if !value.is_empty() {
+        output.line(&format!("{}{}", output.dim(&pad(name, 14)), clean(value)));
+    }
+}
+
+fn show(view: &StatView, output: &Output) {
+    let document = &view.document;
+    output.line(&format!("{}  {}", output.bold(&clean(&document.name)), clean(&identity(document).join(" · "))));
+    field(output, "locator", &document.locator);
+    field(output, "id", &document.doc_id);
+    field(output, "path", &document.path);
+    let newer =
+        view.newer_version.map(|newer| format!("; version {newer} is claimed and has no tree")).unwrap_or_default();
+    field(output, "state", &format!("{}, version {}{newer}", word(&document.state), document.version));
+    let size = format!("{}, {:.1} MB", length(document), view.size_bytes as f64 / 1e6);
+    field(output, "size", size.trim_start_matches(", "));
+    let count = |number: Option<u32>| number.map(thousands).unwrap_or_default();
+    if document.sections.is_some() {
+        field(output, "tree", &format!("{} sections, {} tokens", count(document.sections), count(document.tokens)));
+    }
+    if let (Some(provenance), Some(accuracy)) = (&view.provenance, document.accuracy) {
+        let (method, model) = (word(&provenance.method), &provenance.model);
+        field(output, "method", &format!("{method}, {:.1} % of titles verified, model {model}", 100.0 * accuracy));
+    }
+    field(output, "gaps", &document.gaps.join(", "));
+    for (name, fact) in document.facts.iter().flat_map(|facts| facts.known()) {
+        let page = fact.page.map(|page| format!("  (p {page})")).unwrap_or_default();
+        field(output, name, &format!("{}{page}", fact.value));
+    }
+    field(output, "description", document.description.as_deref().unwrap_or_default());
+    if let Some(failure) = &document.failure {
+        field(output, "failure", &format!("{}: {}", failure.code, failure.message));
+    }
+    field(output, "source", &view.uri);
+    show_items(view, output);
+}
+
+fn show_items(view: &StatView, output: &Output) {
+    let mut table = Table::new(&[(Align::Left, 0), (Align::Left, 50), (Align::Left, 0), (Align::Right, 0)]);
+    for item in &view.items {
+        table.row([item.locator.clone(), item.title.clone(), span(item.pages, None), thousands(item.tokens)]);
+    }
+    for line in table.lines() {
+        output.line(&line);
+    }
+}
+
+fn show_section(section: &SectionStat, output: &Output) {
+    output.line(&output.bold(&clean(&section.path.join(" › "))));
+    field(output, "locator", &section.section.locator);
+    field(output, "place", &span(section.section.pages, section.section.lines));
+    let tokens = format!("{} own, {} with sub-sections", section.own_tokens, section.section.tokens);
+    field(output, "tokens", &tokens);
+    field(output, "sub-sections", &section.children.to_string());
+    let verified = if section.section.verified { "title verified" } else { "title not found there" };
+    field(output, "witness", &format!("{}, {verified}", word(&section.witness)));
+    field(output, "summary", section.summary.as_deref().unwrap_or_default());
+    field(output, "by", section.summary_by.as_deref().unwrap_or_default());
+    for reference in &section.references {
+        field(
+            output,
+            "refers to",
+            &format!("{} → {}", reference.text, reference.to.as_deref().unwrap_or("not in this document")),
+        );
+    }
+}

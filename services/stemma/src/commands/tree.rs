@@ -1,0 +1,170 @@
+//! `stemma tree`: the sections of a document.
+
+use std::path::PathBuf;
+
+use stemma_document::{CatalogueEntry, SectionKind};
+use stemma_query::{ExportFormat, TreeRow, TreeView};
+
+use crate::commands::reading::{identity, length, open, span, word};
+use crate::context::{CommandError, Context, Exit};
+use crate::output::{Form, Output, clean};
+use crate::table::{Align, Table, counted, pad, shorten, thousands};
+
+/// Show the sections of a document: ids, titles, pages, tokens.
+#[derive(Debug, Default, clap::Args)]
+#[command(after_help = "\
+Examples:
+  stemma tree 3M_2022_10K -L 2
+  stemma tree 3M_2022_10K#item-7      one Item and what is below it
+  stemma tree 3M_2022_10K --summaries
+  stemma tree 3M_2022_10K --format pageindex > 3M_2022_10K.json")]
+pub struct TreeArgs {
+    /// A document, or a section or Item of it.
+    #[arg(value_name = "LOCATOR")]
+    locator: String,
+    /// Levels to show.
+    #[arg(short = 'L', long, value_name = "N")]
+    depth: Option<usize>,
+    /// With what each section is about.
+    #[arg(long)]
+    summaries: bool,
+    /// Only sections whose titles were not found where they were located.
+    #[arg(long)]
+    show_doubts: bool,
+    /// How the tree is written.
+    #[arg(long, value_enum, default_value_t)]
+    format: TreeFormat,
+}
+
+/// How a tree is written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+enum TreeFormat {
+    /// For people, or with --json as an object.
+    #[default]
+    Stemma,
+    /// PageIndex-compatible JSON of the whole document.
+    Pageindex,
+}
+
+/// Runs the command.
+pub async fn run(args: TreeArgs, context: &Context) -> Result<Exit, CommandError> {
+    let (reader, output) = (open(context).await?, &context.output);
+    if args.format == TreeFormat::Pageindex {
+        let locator = stemma_query::document_part(&args.locator);
+        let listed = reader.in_scope(&locator)?;
+        let [listed] = listed.as_slice() else {
+            return Err(CommandError::new("tree.one", "a tree is of one document")
+                .with_next("stemma export --format pageindex --out DIR"));
+        };
+        let path = PathBuf::from(&listed.label);
+        let exported = reader.export(listed, &path.to_string_lossy(), ExportFormat::PageIndex { text: false }).await?;
+        output.line(exported.content.trim_end());
+        return Ok(Exit::Done);
+    }
+    let mut view = reader.tree(&args.locator, args.depth, args.summaries || !output.is_text()).await?;
+    if args.show_doubts {
+        view.sections.retain(|row| is_doubtful(row));
+    }
+    match output.form {
+        Form::Json => output.json(&view),
+        Form::JsonLines => output.json(&view.sections),
+        Form::Text => print(&view, &args, output),
+    }
+    Ok(if view.sections.is_empty() { Exit::Nothing } else { Exit::Done })
+}
+
+/// Shows the tree of a document that was just ingested.
+pub async fn show(context: &Context, entry: &CatalogueEntry) -> Result<(), CommandError> {
+    let view = open(context).await?.tree(&entry.version.doc.to_string(), None, false).await?;
+    print(&view, &TreeArgs::default(), &context.output);
+    Ok(())
+}
+
+fn is_doubtful(row: &TreeRow) -> bool {
+    !row.section.verified && row.section.kind == SectionKind::Heading
+}
+
+fn print(view: &TreeView, args: &TreeArgs, output: &Output) {
+    let document = &view.document;
+    let mut header = identity(document);
+    header.push(length(document));
+    if let (Some(method), Some(accuracy)) = (document.method, document.accuracy) {
+        header.push(format!("{}, {:.0} % of titles verified", word(&method), 100.0 * accuracy));
+    }
+    output.line(&format!("{}  {}", output.bold(&clean(&document.name)), clean(&header.join(" · "))));
+    let lines = rows(view, output.width.saturating_sub(30).clamp(40, 90));
+    for (row, line) in view.sections.iter().zip(lines) {
+        output.line(&line);
+        if let Some(summary) = row.summary.as_ref().filter(|_| args.summaries) {
+            output.line(&output.dim(&format!("     {}", clean(summary))));
+        }
+    }
+    footer(view, args, output);
+}
+
+/// One line per section: id, branches and title, pages, tokens.
+fn rows(view: &TreeView, title_width: usize) -> Vec<String> {
+    let branches = branches(&view.sections);
+    let titles: Vec<String> = view
+        .sections
+        .iter()
+        .zip(&branches)
+        .map(|(row, branch)| {
+            let doubt = if is_doubtful(row) { " ?" } else { "" };
+            shorten(&format!("{branch}{}{doubt}", clean(&row.section.title)), title_width)
+        })
+        .collect();
+    let mut table = Table::new(&[(Align::Left, 0), (Align::Left, 0), (Align::Right, 0)]);
+    for row in &view.sections {
+        let tokens = if row.section.tokens == 0 { String::new() } else { thousands(row.section.tokens) };
+        table.row([String::new(), span(row.section.pages, row.section.lines), tokens]);
+    }
+    let widest = titles.iter().map(|title| unicode_width::UnicodeWidthStr::width(title.as_str())).max().unwrap_or(0);
+    let line = |((row, title), rest): ((&TreeRow, &String), String)| {
+        format!("{} {}  {rest}", row.section.section_id, pad(title, widest)).trim_end().to_owned()
+    };
+    view.sections.iter().zip(&titles).zip(table.lines()).map(line).collect()
+}
+
+/// The lines that join sections to those above them.
+fn branches(rows: &[TreeRow]) -> Vec<String> {
+    let mut follows: Vec<bool> = Vec::new();
+    let mut branches: Vec<String> = Vec::with_capacity(rows.len());
+    // From the last row up, one knows which levels go on below.
+    for row in rows.iter().rev() {
+        let depth = row.depth;
+        follows.resize(follows.len().max(depth + 1), false);
+        let mut branch: String = (2..depth).map(|level| if follows[level] { "│ " } else { "  " }).collect();
+        if depth > 1 {
+            branch.push_str(if follows[depth] { "├ " } else { "└ " });
+        }
+        branches.push(branch);
+        follows.truncate(depth + 1);
+        follows[depth] = true;
+    }
+    branches.reverse();
+    branches
+}
+
+fn footer(view: &TreeView, args: &TreeArgs, output: &Output) {
+    let (unit, all) = match (view.document.pages, view.document.lines) {
+        (Some(pages), _) => ("pages", pages),
+        (None, lines) => ("lines", lines.unwrap_or_default()),
+    };
+    let mut parts = vec![format!("{unit} covered {}/{all}", view.covered), format!("gaps {}", view.gaps.len())];
+    if view.doubtful > 0 {
+        let hint = if args.show_doubts { "" } else { " (--show-doubts)" };
+        parts.push(format!("low-confidence titles {}{hint}", view.doubtful));
+    }
+    if view.hidden > 0 {
+        parts.push(format!("{} below (-L)", counted(view.hidden, "more section")));
+    }
+    output.line(&output.dim(&parts.join(" · ")));
+    for gap in view.gaps.iter().take(10) {
+        let pages = gap.pages.map(|pages| format!(" p {pages}")).unwrap_or_default();
+        output.line(&output.dim(&format!("gap {}{pages}: {}", gap.code, clean(&gap.detail))));
+    }
+    if view.gaps.len() > 10 {
+        output.line(&output.dim(&format!("… {} more gaps (--json)", view.gaps.len() - 10)));
+    }
+}

@@ -1,0 +1,117 @@
+//! Columns aligned by how wide text is shown, cut to the width of the terminal.
+
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+use crate::output::clean;
+
+/// Where a column's text stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Align {
+    /// Names and words.
+    Left,
+    /// Numbers.
+    Right,
+}
+
+/// Rows of a table; cells are cleaned as they are added.
+pub struct Table {
+    columns: Vec<(Align, usize)>,
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    /// A table of these columns: alignment, and width at most (0: any).
+    pub fn new(columns: &[(Align, usize)]) -> Self {
+        Self { columns: columns.to_vec(), rows: Vec::new() }
+    }
+
+    /// Adds a row.
+    pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
+        let cut = |(at, cell): (usize, String)| match self.columns.get(at) {
+            Some((_, most)) if *most > 0 => shorten(&clean(&cell), *most),
+            _ => clean(&cell),
+        };
+        self.rows.push(cells.into_iter().enumerate().map(cut).collect());
+    }
+
+    /// The lines, columns two spaces apart, empty columns left out.
+    pub fn lines(&self) -> Vec<String> {
+        let width =
+            |at: usize| self.rows.iter().filter_map(|row| row.get(at)).map(|cell| cell.width()).max().unwrap_or(0);
+        let widths: Vec<usize> = (0..self.columns.len()).map(width).collect();
+        let line = |row: &Vec<String>| {
+            let mut line = String::new();
+            for ((cell, width), (align, _)) in
+                row.iter().zip(&widths).zip(&self.columns).filter(|((_, width), _)| **width > 0)
+            {
+                if !line.is_empty() {
+                    line.push_str("  ");
+                }
+                let gap = " ".repeat(width - cell.width());
+                match align {
+                    Align::Left => line.extend([cell.as_str(), &gap]),
+                    Align::Right => line.extend([gap.as_str(), cell]),
+                }
+            }
+            line.truncate(line.trim_end().len());
+            line
+        };
+        self.rows.iter().map(line).collect()
+    }
+}
+
+/// The text in at most `most` columns, `…` where something was left out.
+pub fn shorten(text: &str, most: usize) -> String {
+    if text.width() <= most {
+        return text.into();
+    }
+    let mut shown = String::new();
+    let mut width = 1;
+    for c in text.chars() {
+        width += c.width().unwrap_or(0);
+        if width > most {
+            break;
+        }
+        shown.push(c);
+    }
+    shown.truncate(shown.trim_end().len());
+    shown.push('…');
+    shown
+}
+
+/// The text filled with spaces to `width` columns.
+pub fn pad(text: &str, width: usize) -> String {
+    format!("{text}{}", " ".repeat(width.saturating_sub(text.width())))
+}
+
+/// `812`, `7.1k`, `1.3M`.
+pub fn thousands(number: u32) -> String {
+    match number {
+        0..1_000 => number.to_string(),
+        1_000..1_000_000 => format!("{:.1}k", f64::from(number) / 1e3),
+        _ => format!("{:.1}M", f64::from(number) / 1e6),
+    }
+}
+
+/// `1 page`, `160 pages`.
+pub fn counted(number: usize, one: &str) -> String {
+    if number == 1 { format!("1 {one}") } else { format!("{number} {one}s") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_line_up_whatever_the_script() {
+        let mut table = Table::new(&[(Align::Left, 8), (Align::Left, 0), (Align::Right, 0)]);
+        table.row(["年度报告书2022".into(), String::new(), "7".into()]);
+        table.row(["a\u{202e}b".into(), String::new(), "1234".into()]);
+        assert_eq!(table.lines(), ["年度报…      7", "a\\u{202…  1234"]);
+    }
+
+    #[test]
+    fn numbers_are_short() {
+        assert_eq!([999, 7_140, 1_300_000].map(thousands), ["999", "7.1k", "1.3M"]);
+    }
+}
