@@ -8,6 +8,7 @@ use std::time::Instant;
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 use stemma_document::{Extent, Place, Source, Verdict, VerifiedEntry};
+use stemma_extract::{Limits, pdf};
 use stemma_pipeline::structure::{Draft, StructureSettings, outline};
 
 fn main() -> Result<()> {
@@ -51,6 +52,9 @@ fn main() -> Result<()> {
 
 fn read(file: &Path) -> Result<Source> {
     let bytes = std::fs::read(file).with_context(|| format!("reading {}", file.display()))?;
+    if file.extension().is_some_and(|extension| extension == "pdf") {
+        return pdf::read(&bytes, None, &Limits::default()).with_context(|| format!("reading {}", file.display()));
+    }
     serde_json::from_slice(&bytes).with_context(|| format!("parsing {}", file.display()))
 }
 

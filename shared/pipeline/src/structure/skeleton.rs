@@ -80,6 +80,7 @@ pub(super) fn build(source: &Source, sheet: &Sheet<'_>, labels: &Labels, setting
     builder.add_bookmarks(bookmarks, form);
     builder.skeleton.heads.sort_by_key(|head| (head.rows.0, head.rank));
     if form.is_some() {
+        lower_indexes(&mut builder.skeleton.heads);
         limit_top(&mut builder.skeleton.heads);
     }
     builder.skeleton
@@ -445,6 +446,15 @@ fn is_index(sheet: &Sheet<'_>, found: &[Found]) -> bool {
         let rows: usize = near.clone().count();
         rows * 10 > found.len() * 8
     })
+}
+
+/// An index of exhibits that stands before the last Item belongs to the Item above it.
+fn lower_indexes(heads: &mut [Head]) {
+    let is_item = |head: &Head| grammar::head(&head.title).is_some_and(|head| !head.tags.is_empty());
+    let Some(last) = heads.iter().rposition(is_item) else { return };
+    for head in heads[..last].iter_mut().filter(|head| claims::is_closing(&titles::squash(&head.title))) {
+        head.rank = 3 * LEVEL;
+    }
 }
 
 /// Too many top sections in a filing: signatures and exhibits go under the last PART.

@@ -20,7 +20,8 @@ pub(super) struct Stretch {
 
 /// The stretches between neighbouring heads that are over both limits.
 pub(super) fn large(sheet: &Sheet<'_>, pages: &[Page], heads: &[Head], settings: &StructureSettings) -> Vec<Stretch> {
-    let mut starts: Vec<usize> = heads.iter().map(|head| head.rows.0).collect();
+    // What stands before the first heading may be too large as well.
+    let mut starts: Vec<usize> = std::iter::once(0).chain(heads.iter().map(|head| head.rows.0)).collect();
     starts.push(sheet.rows.len());
     let stretches = starts.windows(2).map(|pair| Stretch { rows: pair[0]..pair[1] });
     stretches.filter(|stretch| is_large(sheet, pages, &stretch.rows, settings)).collect()
