@@ -1,5 +1,6 @@
 //! The skeleton: the sections that a form, a table of contents or the embedded outline vouches for.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use stemma_document::{Gap, Method, PageNo, PageSpan, Source, Target, Witness};
@@ -37,8 +38,8 @@ pub(super) struct Head {
 pub(super) const LEVEL: u32 = 100;
 /// Rank of the highest heading known only by its look.
 pub(super) const LAYOUT: u32 = 10_000;
-/// Top sections above which signatures and exhibits go under the last PART.
-const TOP_SECTIONS: usize = 12;
+/// Top sections (a preface comes on top) above which signatures and exhibits go under the last PART.
+const TOP_SECTIONS: usize = 11;
 /// Links per document that are looked at.
 const LINKS: usize = 200_000;
 
@@ -62,6 +63,8 @@ pub(super) fn build(source: &Source, sheet: &Sheet<'_>, labels: &Labels, setting
         labels,
         settings,
         links,
+        by_page: BTreeMap::new(),
+        titles: BTreeSet::new(),
         skeleton: Skeleton {
             heads: Vec::new(),
             rejected: Vec::new(),
@@ -99,6 +102,9 @@ struct Builder<'s, 'a> {
     labels: &'s Labels,
     settings: &'s StructureSettings,
     links: Vec<Option<Target>>,
+    /// Indices of the heads by page, and their squashed titles.
+    by_page: BTreeMap<u32, Vec<usize>>,
+    titles: BTreeSet<String>,
     skeleton: Skeleton,
 }
 
@@ -211,9 +217,7 @@ impl Builder<'_, '_> {
 
     /// Records a claim that was not found, unless the grammar has its Item.
     fn miss(&mut self, claim: Claim) {
-        let there =
-            self.skeleton.heads.iter().any(|head| titles::likeness(&Prepared::new(&head.title), &claim.prepared) > 0.8);
-        if there {
+        if self.titles.contains(&claim.prepared.full) {
             return;
         }
         let page = claim.page().map(|page| PageNo::from_index(page as usize));
@@ -229,7 +233,7 @@ impl Builder<'_, '_> {
         }
         self.skeleton.method = Method::Outline;
         let pages = table.claims.iter().filter_map(Claim::target_page);
-        let distinct = pages.collect::<std::collections::BTreeSet<_>>().len();
+        let distinct = pages.collect::<BTreeSet<_>>().len();
         if distinct > 1 || self.sheet.pages() == 1 {
             locate::place_unfound(self.sheet, 0..self.sheet.rows.len(), &table.claims, &mut table.hits, |claim| {
                 claim.target.is_some()
@@ -266,18 +270,14 @@ impl Builder<'_, '_> {
         self.push(head);
     }
 
-    /// Adds a head unless one stands there already, or one of the same title near it.
+    /// Adds a head unless one stands there already, or one of the same title and number near it.
     fn push(&mut self, head: Head) {
         let page = self.sheet.rows[head.rows.0].page;
         let prepared = Prepared::new(&head.title);
-        let same = |other: &&mut Head| {
-            let overlap =
-                other.rows.0 <= head.rows.1 && head.rows.0 <= other.rows.1 && !(head.unconfirmed || other.unconfirmed);
-            let near = self.sheet.rows[other.rows.0].page.abs_diff(page) <= 1;
-            overlap || (near && titles::likeness(&Prepared::new(&other.title), &prepared) > 0.85)
-        };
-        match self.skeleton.heads.iter_mut().find(same) {
-            None => self.skeleton.heads.push(head),
+        let near = self.by_page.range(page.saturating_sub(1)..=page + 1).flat_map(|(_, heads)| heads);
+        let twin = near.copied().find(|at| self.is_twin(&self.skeleton.heads[*at], &head, &prepared));
+        match twin.map(|at| &mut self.skeleton.heads[at]) {
+            None => self.insert(head),
             Some(other) if other.unconfirmed && !head.unconfirmed => {
                 (other.rows, other.unconfirmed) = (head.rows, false);
             }
@@ -287,6 +287,20 @@ impl Builder<'_, '_> {
                 other.leaf |= head.leaf;
             }
         }
+    }
+
+    fn is_twin(&self, other: &Head, head: &Head, prepared: &Prepared) -> bool {
+        let read = !(head.unconfirmed || other.unconfirmed);
+        let overlap = read && other.rows.0 <= head.rows.1 && head.rows.0 <= other.rows.1;
+        let numbers = matches!((&other.number, &head.number), (Some(a), Some(b)) if a != b);
+        overlap || (!numbers && titles::likeness(&Prepared::new(&other.title), prepared) > 0.85)
+    }
+
+    fn insert(&mut self, head: Head) {
+        let page = self.sheet.rows[head.rows.0].page;
+        self.by_page.entry(page).or_default().push(self.skeleton.heads.len());
+        self.titles.insert(titles::squash(&head.title));
+        self.skeleton.heads.push(head);
     }
 
     fn head(&self, rows: (usize, usize), title: &str, witness: Witness) -> Head {
@@ -322,7 +336,7 @@ impl Builder<'_, '_> {
             let number = Some(item.number.clone()).filter(|number| !number.is_empty());
             let unconfirmed = item.unconfirmed;
             let head = Head { rank, number, unconfirmed, ..self.head(item.rows, &item.title, Witness::Grammar) };
-            self.skeleton.heads.push(head);
+            self.insert(head);
         }
         self.closing(block, found.iter().map(|item| item.rows.1).max().unwrap_or(first));
     }
@@ -398,7 +412,7 @@ impl Builder<'_, '_> {
             let numeral = ["", "I", "II", "III", "IV"][part.min(4)];
             let head = self.head((item.rows.0, item.rows.0), &format!("PART {numeral}"), Witness::Grammar);
             let number = Some(numeral.to_string());
-            self.skeleton.heads.push(Head { rank: LEVEL, unconfirmed: true, number, ..head });
+            self.insert(Head { rank: LEVEL, unconfirmed: true, number, ..head });
         }
     }
 
