@@ -3,6 +3,8 @@
 //! What every adapter promises: over any sliding minute no more than the limit plus its burst is granted; a request
 //! that can never pass is refused with the reason; interactive work may use the share that bulk may not (I-11).
 
+#[cfg(feature = "testing")]
+pub mod conformance;
 mod memory;
 
 use async_trait::async_trait;

@@ -1,0 +1,148 @@
+//! What every limiter must hold, run on each adapter. Times are given, so nothing waits.
+#![expect(clippy::expect_used, reason = "a suite of tests, compiled only for tests")]
+
+use std::future::Future;
+use std::sync::Arc;
+
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+
+use super::{Cost, Limiter, Permit, Quota};
+use crate::env::Millis;
+use crate::key::Class;
+
+const QUOTA: Quota =
+    Quota { requests_per_minute: 120, tokens_per_minute: 60_000, burst_seconds: 15, interactive_percent: 20 };
+const START: Millis = 1_767_225_600_000;
+
+/// Holds an adapter to the promises of [`Limiter`]. `make` gives one on which nothing was spent.
+///
+/// # Panics
+/// When a promise is broken.
+pub async fn conformance<F: Future<Output = Arc<dyn Limiter>>>(make: impl Fn() -> F) {
+    keeps_the_limit_over_any_minute(make().await).await;
+    grants_a_burst_and_then_the_rate(make().await).await;
+    keeps_a_share_for_people(make().await).await;
+    refuses_what_can_never_pass(make().await).await;
+    lets_one_request_pass_however_slow(make().await).await;
+    pauses(make().await).await;
+    settles(make().await).await;
+    keeps_buckets_apart(make().await).await;
+}
+
+async fn ask(limiter: &Arc<dyn Limiter>, class: Class, tokens: u32, at: Millis) -> Permit {
+    limiter.acquire("model", QUOTA, Cost { class, tokens }, START + at).await.expect("an answer")
+}
+
+/// How many requests of `tokens` are granted at once.
+async fn granted(limiter: &Arc<dyn Limiter>, class: Class, tokens: u32, at: Millis) -> u32 {
+    let mut count = 0;
+    while ask(limiter, class, tokens, at).await == Permit::Granted {
+        count += 1;
+        assert!(count < 10_000, "no limit");
+    }
+    count
+}
+
+async fn keeps_the_limit_over_any_minute(limiter: Arc<dyn Limiter>) {
+    let mut rng = SmallRng::seed_from_u64(7);
+    let mut grants: Vec<(Millis, u32)> = Vec::new();
+    let mut at = 0;
+    while at < 400_000 {
+        at += if rng.random_ratio(1, 50) { rng.random_range(0..30_000) } else { rng.random_range(0..400) };
+        let class = if rng.random_ratio(1, 3) { Class::Interactive } else { Class::Bulk };
+        let tokens = rng.random_range(0..2_000);
+        match ask(&limiter, class, tokens, at).await {
+            Permit::Granted => grants.push((at, tokens)),
+            Permit::Wait { after_ms } => assert!(after_ms > 0 && after_ms < 60_000, "{after_ms}"),
+            Permit::Never { largest } => assert!(largest < tokens, "{largest} could pass"),
+        }
+    }
+    for (n, (from, _)) in grants.iter().enumerate() {
+        let minute = || grants[n..].iter().take_while(|(at, _)| *at < from + 60_000);
+        let tokens: u32 = minute().map(|(_, tokens)| tokens).sum();
+        assert!(minute().count() <= 120 + 30 + 1, "requests in the minute from {from}");
+        assert!(tokens <= 60_000 + 15_000 + 60, "{tokens} tokens in the minute from {from}");
+    }
+    let all: u64 = grants.iter().map(|(_, tokens)| u64::from(*tokens)).sum();
+    assert!(all > 200_000, "what is there is used: {all}");
+}
+
+async fn grants_a_burst_and_then_the_rate(limiter: Arc<dyn Limiter>) {
+    let burst = granted(&limiter, Class::Interactive, 0, 0).await;
+    assert!((29..=31).contains(&burst), "15 s of 120 a minute: {burst}");
+    let after_ms = wait(&ask(&limiter, Class::Interactive, 0, 0).await);
+    assert!((400..=600).contains(&after_ms), "{after_ms}");
+    assert_eq!(ask(&limiter, Class::Interactive, 0, after_ms).await, Permit::Granted, "as promised");
+    let rested = granted(&limiter, Class::Interactive, 0, 3_600_000).await;
+    assert!((29..=31).contains(&rested), "an hour of rest saves up one burst, no more: {rested}");
+}
+
+fn wait(permit: &Permit) -> u64 {
+    let Permit::Wait { after_ms } = permit else { return Err::<u64, _>(permit).expect("a wait") };
+    *after_ms
+}
+
+fn largest(permit: &Permit) -> u32 {
+    let Permit::Never { largest } = permit else { return Err::<u32, _>(permit).expect("a refusal") };
+    *largest
+}
+
+async fn keeps_a_share_for_people(limiter: Arc<dyn Limiter>) {
+    let bulk = granted(&limiter, Class::Bulk, 1_000, 0).await;
+    assert!((11..=12).contains(&bulk), "four fifths of 15,000: {bulk}");
+    let people = granted(&limiter, Class::Interactive, 1_000, 0).await;
+    assert!((2..=4).contains(&people), "the rest: {people}");
+    assert!(matches!(ask(&limiter, Class::Bulk, 1_000, 0).await, Permit::Wait { .. }));
+    for second in 1..120 {
+        granted(&limiter, Class::Bulk, 1_000, second * 1_000).await;
+        let person = ask(&limiter, Class::Interactive, 500, second * 1_000).await;
+        assert!(second < 5 || person == Permit::Granted, "bulk starved a person in second {second}");
+    }
+}
+
+async fn refuses_what_can_never_pass(limiter: Arc<dyn Limiter>) {
+    let all = largest(&ask(&limiter, Class::Interactive, 15_001, 0).await);
+    assert!((14_990..=15_000).contains(&all), "{all}");
+    assert_eq!(ask(&limiter, Class::Interactive, all, 0).await, Permit::Granted, "what it names can pass");
+    let share = largest(&ask(&limiter, Class::Bulk, 14_000, 0).await);
+    assert!((11_990..=12_000).contains(&share), "{share}");
+}
+
+async fn lets_one_request_pass_however_slow(limiter: Arc<dyn Limiter>) {
+    let slow = Quota { requests_per_minute: 1, ..QUOTA };
+    for class in [Class::Bulk, Class::Interactive] {
+        let cost = Cost { class, tokens: 10 };
+        let bucket = format!("slow-{class:?}");
+        let first = limiter.acquire(&bucket, slow, cost, START).await.expect("an answer");
+        assert_eq!(first, Permit::Granted);
+        let second = limiter.acquire(&bucket, slow, cost, START + 1_000).await.expect("an answer");
+        assert_eq!(second, Permit::Wait { after_ms: 59_000 });
+    }
+}
+
+async fn pauses(limiter: Arc<dyn Limiter>) {
+    limiter.pause("model", START + 30_000).await.expect("paused");
+    limiter.pause("model", START + 10_000).await.expect("paused"); // does not shorten
+    for class in [Class::Bulk, Class::Interactive] {
+        assert_eq!(ask(&limiter, class, 1, 0).await, Permit::Wait { after_ms: 30_000 });
+    }
+    assert_eq!(ask(&limiter, Class::Bulk, 1, 30_000).await, Permit::Granted);
+}
+
+async fn settles(limiter: Arc<dyn Limiter>) {
+    assert_eq!(ask(&limiter, Class::Interactive, 15_000, 0).await, Permit::Granted);
+    assert!(matches!(ask(&limiter, Class::Interactive, 10_000, 0).await, Permit::Wait { .. }));
+    limiter.settle("model", QUOTA, 15_000, 2_000).await.expect("settled");
+    assert_eq!(ask(&limiter, Class::Interactive, 10_000, 0).await, Permit::Granted, "what was not used is there");
+    limiter.settle("model", QUOTA, 10_000, 40_000).await.expect("settled");
+    let after_ms = wait(&ask(&limiter, Class::Interactive, 1_000, 0).await);
+    assert!(after_ms > 20_000, "what was used beyond the estimate is paid back: {after_ms}");
+}
+
+async fn keeps_buckets_apart(limiter: Arc<dyn Limiter>) {
+    granted(&limiter, Class::Interactive, 1_000, 0).await;
+    limiter.pause("model", START + 60_000).await.expect("paused");
+    let other = Cost { class: Class::Bulk, tokens: 1_000 };
+    assert_eq!(limiter.acquire("other", QUOTA, other, START).await.expect("an answer"), Permit::Granted);
+}
