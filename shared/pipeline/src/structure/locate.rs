@@ -14,6 +14,8 @@ use super::titles::{self, Prepared};
 const ALIKE: f32 = 0.74;
 /// Bytes of a title by which lines are looked up.
 const FRONT: usize = 6;
+/// The same for titles with a number.
+const NUMBERED_FRONT: usize = 10;
 /// Candidates kept per claim: a title that recurs on every page must not fill memory.
 const CANDIDATES_PER_CLAIM: usize = 400;
 
@@ -44,10 +46,14 @@ pub(super) fn locate(sheet: &Sheet<'_>, rows: Range<usize>, excluded: &[bool], c
 fn candidates(sheet: &Sheet<'_>, rows: Range<usize>, excluded: &[bool], claims: &[Claim]) -> Vec<(Candidate, usize)> {
     let mut fronts: HashMap<&[u8], Vec<usize>> = HashMap::new();
     for (at, claim) in claims.iter().enumerate() {
-        let (full, core) = (front(&claim.prepared.full), front(&claim.prepared.core));
-        fronts.entry(full).or_default().push(at);
+        let Prepared { full, core } = &claim.prepared;
+        fronts.entry(front(core, FRONT)).or_default().push(at);
+        // `SECTION 2.07 …`: many titles share the word, so the number counts as well.
         if core != full {
-            fronts.entry(core).or_default().push(at);
+            fronts.entry(front(full, NUMBERED_FRONT)).or_default().push(at);
+            // `ARTICLE I` alone on its line, the title on the next.
+            let number = full.strip_suffix(core.as_str()).unwrap_or(full);
+            fronts.entry(front(number, NUMBERED_FRONT)).or_default().push(at);
         }
     }
     let mut count = vec![0usize; claims.len()];
@@ -58,9 +64,10 @@ fn candidates(sheet: &Sheet<'_>, rows: Range<usize>, excluded: &[bool], claims: 
             continue;
         }
         let core = numbering::after_number(row.text).map(titles::squash).unwrap_or_default();
-        let by_full = fronts.get(front(&row.key)).into_iter().flatten();
-        let by_core = fronts.get(front(&core)).filter(|_| !core.is_empty()).into_iter().flatten();
-        let mut named: Vec<usize> = by_full.chain(by_core).copied().collect();
+        let by_full = fronts.get(front(&row.key, FRONT)).into_iter().flatten();
+        let by_number = fronts.get(front(&row.key, NUMBERED_FRONT)).into_iter().flatten();
+        let by_core = fronts.get(front(&core, FRONT)).filter(|_| !core.is_empty()).into_iter().flatten();
+        let mut named: Vec<usize> = by_full.chain(by_number).chain(by_core).copied().collect();
         named.sort_unstable();
         named.dedup();
         for claim in named {
@@ -83,8 +90,8 @@ fn candidates(sheet: &Sheet<'_>, rows: Range<usize>, excluded: &[bool], claims: 
     found
 }
 
-fn front(key: &str) -> &[u8] {
-    &key.as_bytes()[..key.len().min(FRONT)]
+fn front(key: &str, bytes: usize) -> &[u8] {
+    &key.as_bytes()[..key.len().min(bytes)]
 }
 
 /// What speaks against a line that reads like the title: it is a sentence, or a table row with figures.
@@ -97,6 +104,10 @@ fn doubts(row: &Row<'_>, like: f32) -> f32 {
 fn alike(sheet: &Sheet<'_>, at: usize, claim: &Claim, core: &str) -> (f32, usize) {
     let row = &sheet.rows[at];
     let mut best = (one_line(&row.key, core, claim), at);
+    // Only a line shorter than the title can be its beginning.
+    if row.key.len() >= claim.prepared.full.len() || best.0 > 0.98 {
+        return best;
+    }
     let mut text = row.text.to_string();
     for next in at + 1..(at + 5).min(sheet.rows.len()) {
         let below = &sheet.rows[next];
