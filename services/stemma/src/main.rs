@@ -1,2 +1,155 @@
 //! The one binary.
-fn main() {}
+
+mod commands;
+mod config;
+mod context;
+mod discover;
+mod embedded;
+mod output;
+mod table;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{ArgAction, Parser, Subcommand};
+use stemma_boot::logging;
+use stemma_document::Collection;
+
+use crate::context::{CommandError, Context, Exit};
+use crate::output::{Form, Output};
+
+/// Turns archives of filings into section trees, and finds answers in them by reasoning over structure.
+#[derive(Debug, Parser)]
+#[command(name = "stemma", version, max_term_width = 100, after_help = "\
+Start with:  stemma ingest FOLDER     then:  stemma ls · stemma tree NAME · stemma search \"…\"
+A document is named by its name, its path, its id, or /@axis/value/name; a section by …#0007, an Item by …#item-1A,
+pages by …#p=5-7. Everything that is printed can be pasted back.
+Exit codes: 0 done or found · 1 nothing found · 2 usage or error · 3 some documents failed · 4 stopped at a limit ·
+130 interrupted. What ended with 4 or 130 goes on with the same command.")]
+struct Cli {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Args)]
+struct Global {
+    /// The folder that holds everything Stemma makes.
+    #[arg(long, global = true, env = "STEMMA_STORE", default_value = ".stemma", value_name = "DIR")]
+    store: PathBuf,
+    /// The collection to work on: nothing is read across collections.
+    #[arg(long, global = true, env = "STEMMA_COLLECTION", default_value = "default", value_name = "NAME")]
+    collection: Collection,
+    /// A configuration file [default: stemma.toml, where there is one].
+    #[arg(long, global = true, env = "STEMMA_CONFIG", value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Answer with one JSON object.
+    #[arg(long, global = true, conflicts_with = "jsonl")]
+    json: bool,
+    /// Answer with one JSON object per line.
+    #[arg(long, global = true)]
+    jsonl: bool,
+    /// Keep only these fields of JSON answers.
+    #[arg(long, global = true, value_delimiter = ',', value_name = "A,B")]
+    fields: Vec<String>,
+    /// No notes; twice: no errors either.
+    #[arg(short, long, global = true, action = ArgAction::Count)]
+    quiet: u8,
+    /// Log what happens to standard error; twice: in detail.
+    #[arg(short, long, global = true, action = ArgAction::Count)]
+    verbose: u8,
+    /// No color (also by the variable NO_COLOR).
+    #[arg(long, global = true)]
+    no_color: bool,
+    /// Do not ask before something is removed.
+    #[arg(long, global = true)]
+    yes: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Ingest(commands::ingest::IngestArgs),
+    Ls(commands::ls::LsArgs),
+    Tree(commands::tree::TreeArgs),
+    Stat(commands::stat::StatArgs),
+    Cat(commands::cat::CatArgs),
+    Grep(commands::grep::GrepArgs),
+    Search(commands::search::SearchArgs),
+    Why(commands::why::WhyArgs),
+    Failures(commands::failures::FailuresArgs),
+    Export(commands::export::ExportArgs),
+    /// Reads documents for a parent process.
+    #[command(name = embedded::EXTRACT_CHILD, hide = true)]
+    ExtractChild,
+}
+
+impl Global {
+    fn context(self) -> Context {
+        let form = match (self.json, self.jsonl) {
+            (true, _) => Form::Json,
+            (_, true) => Form::JsonLines,
+            _ => Form::Text,
+        };
+        let output = Output::new(form, self.fields, self.quiet, self.no_color);
+        let Self { store, collection, config, yes, .. } = self;
+        Context { store, collection, config_file: config, output, yes }
+    }
+}
+
+fn main() -> ExitCode {
+    // A child must start no thread before it has confined itself.
+    if std::env::args_os().nth(1).is_some_and(|argument| argument == embedded::EXTRACT_CHILD) {
+        return extract_child();
+    }
+    let cli = Cli::parse();
+    logging::start(["error", "info", "debug"][usize::from(cli.global.verbose.min(2))], false);
+    let context = cli.global.context();
+    match run(cli.command, &context) {
+        Ok(exit) => ExitCode::from(exit.code()),
+        Err(error) => report(&context.output, &error),
+    }
+}
+
+fn run(command: Command, context: &Context) -> Result<Exit, CommandError> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| CommandError::new("system.runtime", error.to_string()))?;
+    runtime.block_on(async {
+        match command {
+            Command::Ingest(args) => commands::ingest::run(args, context).await,
+            Command::Ls(args) => commands::ls::run(args, context).await,
+            Command::Tree(args) => commands::tree::run(args, context).await,
+            Command::Stat(args) => commands::stat::run(args, context).await,
+            Command::Cat(args) => commands::cat::run(args, context).await,
+            Command::Grep(args) => commands::grep::run(args, context).await,
+            Command::Search(args) => commands::search::run(args, context).await,
+            Command::Why(args) => commands::why::run(args, context).await,
+            Command::Failures(args) => commands::failures::run(args, context).await,
+            Command::Export(args) => commands::export::run(args, context).await,
+            Command::ExtractChild => Ok(Exit::Done),
+        }
+    })
+}
+
+fn extract_child() -> ExitCode {
+    match stemma_extract::serve(stemma_pipeline::stages::read) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+fn report(output: &Output, error: &CommandError) -> ExitCode {
+    let CommandError { code, message, next, file, candidates } = error;
+    if output.is_text() {
+        output.error(&format!("error: {}", output::clean(message)));
+        if !candidates.is_empty() {
+            output.error(&format!("       {}", output::clean(&candidates.join("  "))));
+        }
+        if let Some(next) = next {
+            output.error(&format!("next:  {}", output::clean(next)));
+        }
+    } else {
+        output.json(&serde_json::json!({ "error": { "code": code, "message": message, "next": next, "file": file, "candidates": candidates } }));
+    }
+    ExitCode::from(2)
+}

@@ -1,1 +1,9 @@
-//! Configuration, logging, shutdown and the choice of ports.
+//! How a process starts and stops: configuration, logging, signals, and the choice of ports.
+//!
+//! The only room that reads environment variables (I-7). What it refuses to do: guess at a configuration key it does
+//! not know, or share a store between two writers.
+
+pub mod config;
+pub mod logging;
+pub mod shutdown;
+pub mod store;

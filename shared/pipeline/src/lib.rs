@@ -1,4 +1,58 @@
-//! The walk of a document: flow, stages, structure.
+//! The walk of a document: from a claimed version to a published tree.
+//!
+//! [`flow`] is the walk on one screen; each file in [`stages`] is one step; [`structure`] finds the sections without a
+//! model; [`sections`] finishes them. [`Filings`] ties them to the engine.
+//!
+//! To add a stage: one file in `stages/`, one line in `stages/mod.rs`, one line in [`registry`].
+//!
+//! What it refuses to do: publish a tree that was not verified (it does not compile), let a name become a store path,
+//! or let a stage touch the world except through its task.
 
+mod claim;
+mod flow;
+pub mod originals;
 pub mod sections;
+mod settings;
+pub mod stages;
 pub mod structure;
+
+use std::sync::Arc;
+
+use stemma_engine::stage::{Registry, Work};
+use stemma_extract::Extractor;
+
+pub use claim::{Submission, run_id};
+pub use settings::{Settings, StructureMode};
+
+use crate::originals::Originals;
+
+/// The work Stemma does: turning filings into section trees.
+pub struct Filings;
+
+impl Work for Filings {
+    type Settings = Settings;
+    type Tools = Tools;
+}
+
+/// What stages use to touch the world beside the ports: local to a worker, never part of a key.
+pub struct Tools {
+    /// Where the bytes of documents come from.
+    pub originals: Arc<dyn Originals>,
+    /// What reads hostile bytes.
+    pub extractor: Arc<dyn Extractor>,
+    /// Tried on encrypted documents that the empty password does not open; never stored.
+    pub password: Option<Password>,
+}
+
+/// A password: without `Debug` and `Serialize`, so that it cannot reach a log or a store by accident.
+pub struct Password(pub String);
+
+/// The stages of the worker.
+pub fn registry() -> Registry<Filings> {
+    Registry::default().with::<stages::Paginate>().with::<stages::Outline>()
+}
+
+/// The stages of the assembler: the only ones that write trees and change records.
+pub fn assembler_registry() -> Registry<Filings> {
+    Registry::default().with::<stages::Publish>()
+}

@@ -1,0 +1,266 @@
+//! `stemma ingest`: files to section trees, in one process, resumable at any moment.
+
+mod progress;
+mod summary;
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use clap::Args;
+use stemma_boot::shutdown;
+use stemma_coordinator::Order;
+use stemma_document::Digest;
+use stemma_engine::blobs::Blobs;
+use stemma_engine::coordinate::Event;
+use stemma_engine::{Class, Env};
+use stemma_pipeline::Submission;
+use stemma_pipeline::originals::uri_of;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use self::progress::Progress;
+use self::summary::{Failed, Summary, Tally};
+use crate::context::{CommandError, Context, Exit};
+use crate::discover::{DiscoverError, Discovery, Found, digest, discover};
+use crate::embedded::Embedded;
+use crate::output::clean;
+
+/// Turn files into section trees.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Folders are walked for .pdf, .md and .txt files; a file that is named is taken whatever it is called.
+Unchanged files cost nothing, changed ones become a new version, and an interrupted run goes on where it was.
+
+Examples:
+  stemma ingest filings/
+  stemma ingest 10k.pdf 'archive/*/8-K*.pdf'
+  find /archive -name '*.pdf' | stemma ingest -
+  stemma ingest filings/ --rerun-failed --password secret")]
+pub struct IngestArgs {
+    /// Files, folders or patterns; `-` reads a list of paths from standard input.
+    #[arg(required = true)]
+    pub paths: Vec<PathBuf>,
+    /// Show what would be done, and do nothing.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Try documents again that failed before.
+    #[arg(long)]
+    pub rerun_failed: bool,
+    /// Password for encrypted documents; used in this run only, never stored.
+    #[arg(long, value_name = "PASSWORD")]
+    pub password: Option<String>,
+    /// Stop when more documents than this have failed: a number, or a share such as `2%`.
+    #[arg(long, value_name = "N|P%")]
+    pub max_failed: Option<MaxFailed>,
+    /// Documents worked on at once [default: one per core].
+    #[arg(long, value_name = "N")]
+    pub jobs: Option<u16>,
+    /// Print the outline of each document when all are done.
+    #[arg(long)]
+    pub show_trees: bool,
+}
+
+/// How many failures are too many.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum MaxFailed {
+    /// More than this many documents.
+    Count(u64),
+    /// More than this share (0–1) of all documents.
+    Share(f64),
+}
+
+impl std::str::FromStr for MaxFailed {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = |_| format!("`{text}` is neither a number nor a share such as 2%");
+        match text.strip_suffix('%') {
+            Some(percent) => Ok(Self::Share(percent.trim().parse::<f64>().map_err(|_| wrong(()))? / 100.0)),
+            None => text.parse().map(Self::Count).map_err(|_| wrong(())),
+        }
+    }
+}
+
+impl MaxFailed {
+    fn exceeded(self, failed: u64, total: u64) -> bool {
+        match self {
+            Self::Count(most) => failed > most,
+            Self::Share(share) => failed as f64 > share * total as f64,
+        }
+    }
+}
+
+/// Ingests, and answers with what became of each document.
+///
+/// # Errors
+/// [`CommandError`] when nothing can be ingested: no such path, a store that is written to, a wrong setting.
+pub async fn run(args: IngestArgs, context: &Context) -> Result<Exit, CommandError> {
+    let stop = shutdown::listen();
+    let mut config = context.config()?.config;
+    config.local.concurrency = args.jobs.unwrap_or(config.local.concurrency);
+    let discovery = discover(&args.paths, &context.store).map_err(discover_error)?;
+    if discovery.files.is_empty() {
+        return Err(CommandError::new("input.nothing", "no .pdf, .md or .txt file was found")
+            .with_next("name files, or a folder that holds some"));
+    }
+    let batch = read_files(discovery, &args).await?;
+    let env = Env::system();
+    if args.dry_run {
+        return Ok(dry_run(&batch, context));
+    }
+    let store = context.writer(&env, "ingest")?;
+    let (sender, events) = mpsc::unbounded_channel();
+    // The receiver lives as long as the services; a send after it has gone has no one to tell.
+    let observer = Arc::new(move |event| drop(sender.send(event)));
+    let services = Embedded::start(&env, &store.ports, &config.local, args.password.clone(), observer)
+        .map_err(|error| CommandError::new("system.start", error.to_string()))?;
+    let class = if batch.submissions.len() == 1 { Class::Interactive } else { Class::Bulk };
+    let order = Order {
+        collection: &context.collection,
+        settings: &config.settings,
+        class,
+        documents: &batch.submissions,
+    };
+    let began = Instant::now();
+    let manifest = stemma_coordinator::submit(&env, &store.ports, order).await?;
+    let progress = Progress::new(context, manifest.entries);
+    let mut tally = Tally::new(&batch.unreadable);
+    let blobs = store.ports.blobs.as_ref();
+    let how = follow(events, &stop, &mut tally, &progress, blobs, context, args.max_failed).await;
+    services.stop().await;
+    progress.clear();
+    let summary = Summary { job: manifest.job, batch: &batch, tally, how, seconds: began.elapsed().as_secs_f64() };
+    summary.show(context, &args).await?;
+    Ok(summary.exit())
+}
+
+/// Why following a job ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum How {
+    Finished,
+    Interrupted,
+    TooManyFailed,
+}
+
+/// What is submitted, and what was learned on the way.
+struct Batch {
+    submissions: Vec<Submission>,
+    unreadable: Vec<Failed>,
+    duplicates: Vec<(String, String)>,
+    discovery: Discovery,
+}
+
+/// Reads every file once for its digest, one reader per core.
+async fn read_files(discovery: Discovery, args: &IngestArgs) -> Result<Batch, CommandError> {
+    let retry_failed = args.rerun_failed || args.password.is_some();
+    let files = discovery.files.clone();
+    let work = move || {
+        let readers = std::thread::available_parallelism().map_or(1, usize::from);
+        let part = files.len().div_ceil(readers).max(1);
+        std::thread::scope(|scope| {
+            let parts: Vec<_> = files.chunks(part).map(|part| scope.spawn(move || part.iter().map(read_file).collect::<Vec<_>>())).collect();
+            parts.into_iter().flat_map(|part| part.join().unwrap_or_default()).collect::<Vec<_>>()
+        })
+    };
+    let read = tokio::task::spawn_blocking(work).await;
+    let read = read.map_err(|error| CommandError::new("input.unreadable", error.to_string()))?;
+    let mut batch = Batch { submissions: Vec::new(), unreadable: Vec::new(), duplicates: Vec::new(), discovery };
+    let mut first: HashMap<Digest, String> = HashMap::new();
+    for file in read {
+        match file {
+            Ok(submission) => {
+                if let Some(other) = first.get(&submission.source) {
+                    batch.duplicates.push((submission.path.clone(), other.clone()));
+                }
+                first.entry(submission.source).or_insert_with(|| submission.path.clone());
+                batch.submissions.push(Submission { retry_failed, ..submission });
+            }
+            Err(failed) => batch.unreadable.push(failed),
+        }
+    }
+    Ok(batch)
+}
+
+fn read_file(found: &Found) -> Result<Submission, Failed> {
+    let name = found.path.rsplit('/').next().unwrap_or(&found.path).to_string();
+    let uri = uri_of(&found.file);
+    match digest(&found.file) {
+        Ok((source, size_bytes)) => {
+            Ok(Submission { uri, name, path: found.path.clone(), source, size_bytes, retry_failed: false })
+        }
+        Err(error) => Err(Failed {
+            path: found.path.clone(),
+            code: "input.unreadable".into(),
+            message: format!("the file cannot be read: {error}"),
+            next: Some("check its permissions, then ingest again".into()),
+        }),
+    }
+}
+
+fn dry_run(batch: &Batch, context: &Context) -> Exit {
+    let bytes: u64 = batch.submissions.iter().map(|submission| submission.size_bytes).sum();
+    if context.output.is_text() {
+        let files = batch.submissions.len();
+        context.output.line(&format!("{files} files, {:.1} MB would be ingested; no model is asked, so nothing is paid", bytes as f64 / 1e6));
+        for submission in &batch.submissions {
+            context.output.line(&format!("  {}", clean(&submission.path)));
+        }
+        summary::left_out(batch, context);
+    } else {
+        let paths: Vec<&str> = batch.submissions.iter().map(|submission| submission.path.as_str()).collect();
+        context.output.json(&serde_json::json!({ "dry_run": true, "files": paths, "bytes": bytes }));
+    }
+    Exit::Done
+}
+
+/// Follows the job until it ends, is interrupted, or has too many failures.
+async fn follow(
+    mut events: mpsc::UnboundedReceiver<Event>,
+    stop: &CancellationToken,
+    tally: &mut Tally,
+    progress: &Progress<'_>,
+    blobs: &dyn Blobs,
+    context: &Context,
+    max_failed: Option<MaxFailed>,
+) -> How {
+    let mut tick = tokio::time::interval(progress::EVERY);
+    loop {
+        let event = tokio::select! {
+            biased;
+            () = stop.cancelled() => return How::Interrupted,
+            event = events.recv() => event,
+            _ = tick.tick() => {
+                progress.show(tally);
+                continue;
+            }
+        };
+        match event {
+            None | Some(Event::JobEnded(_)) => return How::Finished,
+            Some(Event::Ended { input, ending, .. }) => {
+                tally.ended(blobs, &context.collection, &input, ending).await;
+                if max_failed.is_some_and(|most| most.exceeded(tally.failed(), progress.total)) {
+                    return How::TooManyFailed;
+                }
+            }
+            Some(Event::Opened { .. } | Event::Replayed { .. }) => {}
+        }
+    }
+}
+
+fn discover_error(error: DiscoverError) -> CommandError {
+    CommandError::new("input.not_found", error.to_string()).with_next("check the path; `stemma ingest --help` has examples")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_may_be_limited_by_number_or_share() {
+        let limit = |text: &str| text.parse::<MaxFailed>().unwrap();
+        assert!(!limit("3").exceeded(3, 10) && limit("3").exceeded(4, 10));
+        assert!(!limit("2%").exceeded(2, 100) && limit("2%").exceeded(3, 100));
+        assert!("some".parse::<MaxFailed>().is_err() && "-1".parse::<MaxFailed>().is_err());
+    }
+}

@@ -1,0 +1,68 @@
+//! The live view of an ingest on a terminal; elsewhere a plain line now and then.
+
+use std::cell::Cell;
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use super::summary::Tally;
+use crate::context::Context;
+
+/// How often the view is brought up to date.
+pub const EVERY: Duration = Duration::from_millis(200);
+/// How often a line is written where there is no terminal.
+const LINE_EVERY: Duration = Duration::from_secs(15);
+
+/// Shows how far an ingest is.
+pub struct Progress<'a> {
+    /// Documents submitted.
+    pub total: u64,
+    context: &'a Context,
+    bar: Option<ProgressBar>,
+    began: Instant,
+    last_line: Cell<Instant>,
+}
+
+impl<'a> Progress<'a> {
+    /// A view of `total` documents.
+    pub fn new(context: &'a Context, total: u64) -> Self {
+        let terminal = std::io::stderr().is_terminal() && context.output.quiet == 0;
+        let bar = terminal.then(|| {
+            let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr_with_hz(5));
+            let style = ProgressStyle::with_template("  documents {bar:24} {pos}/{len}  {msg}  eta {eta}");
+            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+            bar
+        });
+        let now = Instant::now();
+        Self { total, context, bar, began: now, last_line: Cell::new(now) }
+    }
+
+    /// Brings the view up to date.
+    pub fn show(&self, tally: &Tally) {
+        match &self.bar {
+            Some(bar) => {
+                bar.set_position(tally.documents());
+                bar.set_message(self.message(tally));
+            }
+            None if self.last_line.get().elapsed() >= LINE_EVERY => {
+                self.last_line.set(Instant::now());
+                self.context.output.note(&format!("documents {}/{}  {}", tally.documents(), self.total, self.message(tally)));
+            }
+            None => {}
+        }
+    }
+
+    fn message(&self, tally: &Tally) -> String {
+        let rate = tally.pages() as f64 / self.began.elapsed().as_secs_f64().max(0.001);
+        let gaps = tally.with_gaps();
+        format!("{} with gaps, {} failed   pages {} ({rate:.0}/s)   cost $0", gaps, tally.failed(), tally.pages())
+    }
+
+    /// Removes the view.
+    pub fn clear(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! What became of the documents of an ingest.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use stemma_document::{CatalogueEntry, Collection, DocumentVersion, Extent, Method, TreeObject, layout};
+use stemma_engine::blobs::Blobs;
+use stemma_engine::message::Ending;
+use stemma_engine::{FailureRecord, JobId};
+
+use super::{Batch, How, IngestArgs};
+use crate::context::{CommandError, Context, Exit};
+use crate::output::clean;
+
+/// Failures shown to people; all of them are in `stemma failures` and in JSON.
+const FAILURES_SHOWN: usize = 20;
+
+/// A document that failed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Failed {
+    /// Its path below the folder it was found in.
+    pub path: String,
+    /// Stable code.
+    pub code: String,
+    /// One sentence.
+    pub message: String,
+    /// What to do.
+    pub next: Option<String>,
+}
+
+impl Failed {
+    fn of(path: String, record: FailureRecord) -> Self {
+        let FailureRecord { code, message, next, .. } = record;
+        Self { path, code, message, next }
+    }
+}
+
+/// What has ended so far.
+#[derive(Default)]
+pub struct Tally {
+    done: u64,
+    with_gaps: u64,
+    unchanged: u64,
+    failures: Vec<Failed>,
+    entries: Vec<CatalogueEntry>,
+}
+
+impl Tally {
+    /// Files that could not even be read have failed before anything began.
+    pub fn new(unreadable: &[Failed]) -> Self {
+        Self { failures: unreadable.to_vec(), ..Self::default() }
+    }
+
+    /// Documents that ended.
+    pub fn documents(&self) -> u64 {
+        self.done + self.with_gaps + self.unchanged + self.failed()
+    }
+
+    /// Documents that failed.
+    pub fn failed(&self) -> u64 {
+        self.failures.len() as u64
+    }
+
+    /// Documents whose trees have recorded gaps.
+    pub fn with_gaps(&self) -> u64 {
+        self.with_gaps
+    }
+
+    /// Pages of the trees that were made.
+    pub fn pages(&self) -> u64 {
+        let pages = |entry: &CatalogueEntry| match entry.extent {
+            Extent::Pages(pages) => u64::from(pages),
+            Extent::Lines(_) => 0,
+        };
+        self.entries.iter().map(pages).sum()
+    }
+
+    /// Notes an ending. `input` is what was claimed, or what was submitted where nothing was.
+    pub async fn ended(&mut self, blobs: &dyn Blobs, collection: &Collection, input: &serde_json::Value, ending: Ending) {
+        match ending {
+            Ending::Done => self.done += 1,
+            Ending::DoneWithGaps(_) => self.with_gaps += 1,
+            Ending::Unchanged => {
+                self.unchanged += 1;
+                return;
+            }
+            Ending::Failed(record) => {
+                let path = input.get("path").and_then(|path| path.as_str()).unwrap_or("?");
+                self.failures.push(Failed::of(path.into(), record));
+                return;
+            }
+        }
+        self.entries.extend(published(blobs, collection, input).await);
+    }
+
+    fn methods(&self) -> BTreeMap<&'static str, u64> {
+        let mut methods = BTreeMap::new();
+        for entry in &self.entries {
+            *methods.entry(method_name(entry.method)).or_default() += 1;
+        }
+        methods
+    }
+
+    /// Share of titles verified, weighted by sections.
+    fn verified(&self) -> f64 {
+        let sections: f64 = self.entries.iter().map(|entry| f64::from(entry.sections)).sum();
+        let found: f64 = self.entries.iter().map(|entry| f64::from(entry.sections) * f64::from(entry.accuracy)).sum();
+        if sections > 0.0 { found / sections } else { 1.0 }
+    }
+}
+
+/// The listing of a tree that was just published; `None` only where it vanished meanwhile.
+async fn published(blobs: &dyn Blobs, collection: &Collection, input: &serde_json::Value) -> Option<CatalogueEntry> {
+    let version: DocumentVersion = serde_json::from_value(input.clone()).ok()?;
+    let json = blobs.get(&layout::tree_key(collection, version.doc, version.seq)).await.ok()??;
+    match serde_json::from_slice(&json).ok()? {
+        TreeObject::Published(published) => Some(CatalogueEntry::of(&published)),
+        TreeObject::Removed => None,
+    }
+}
+
+fn method_name(method: Method) -> &'static str {
+    match method {
+        Method::Outline => "outline",
+        Method::ContentsLinks => "contents links",
+        Method::PrintedContents => "printed contents",
+        Method::Layout => "layout",
+        Method::Markup => "markup",
+        Method::Windows => "windows",
+        Method::Imported => "imported",
+    }
+}
+
+/// The end of an ingest.
+pub struct Summary<'a> {
+    /// The job.
+    pub job: JobId,
+    /// What was submitted.
+    pub batch: &'a Batch,
+    /// What became of it.
+    pub tally: Tally,
+    /// Why it ended.
+    pub how: How,
+    /// How long it took.
+    pub seconds: f64,
+}
+
+impl Summary<'_> {
+    /// The exit of the command.
+    pub fn exit(&self) -> Exit {
+        match self.how {
+            How::Interrupted => Exit::Interrupted,
+            How::TooManyFailed => Exit::Stopped,
+            How::Finished if self.tally.failed() > 0 => Exit::SomeFailed,
+            How::Finished => Exit::Done,
+        }
+    }
+
+    /// Writes it.
+    ///
+    /// # Errors
+    /// [`CommandError`] when trees were asked for and cannot be read.
+    pub async fn show(&self, context: &Context, args: &IngestArgs) -> Result<(), CommandError> {
+        if !context.output.is_text() {
+            context.output.json(&self.object(context));
+            return Ok(());
+        }
+        self.lines(context).iter().for_each(|line| context.output.line(line));
+        left_out(self.batch, context);
+        if args.show_trees {
+            for entry in &self.tally.entries {
+                context.output.line("");
+                crate::commands::tree::show(context, entry).await?;
+            }
+        }
+        self.next_steps(context);
+        Ok(())
+    }
+
+    fn lines(&self, context: &Context) -> Vec<String> {
+        let Tally { done, with_gaps, unchanged, entries, .. } = &self.tally;
+        let (ended, total) = (self.tally.documents(), self.total());
+        let pages = self.tally.pages();
+        let sections: u64 = entries.iter().map(|entry| u64::from(entry.sections)).sum();
+        let rate = pages as f64 / self.seconds.max(0.001);
+        let word = if self.how == How::Finished { "done" } else { "stopped at" };
+        let mut lines = vec![
+            context.output.bold(&format!("{word} {ended}/{total} in {}", duration(self.seconds))),
+            format!("  new or changed {done}, with gaps {with_gaps}, unchanged {unchanged}, failed {}", self.tally.failed()),
+        ];
+        if !entries.is_empty() {
+            let methods = self.tally.methods();
+            let methods: Vec<String> = methods.iter().map(|(name, count)| format!("{name} {count}")).collect();
+            lines.push(format!("  {pages} pages ({rate:.0}/s), {sections} sections, no model asked, cost $0"));
+            let verified = 100.0 * self.tally.verified();
+            lines.push(format!("  titles verified {verified:.1} % · found by: {}", methods.join(", ")));
+        }
+        for failed in self.tally.failures.iter().take(FAILURES_SHOWN) {
+            lines.push(format!("  failed  {}  {}: {}", clean(&failed.path), failed.code, clean(&failed.message)));
+            lines.extend(failed.next.as_ref().map(|next| format!("          next: {}", clean(next))));
+        }
+        let more = self.tally.failures.len().saturating_sub(FAILURES_SHOWN);
+        if more > 0 {
+            lines.push(format!("  … and {more} more: stemma failures"));
+        }
+        lines
+    }
+
+    fn next_steps(&self, context: &Context) {
+        let note = |line: &str| context.output.note(line);
+        match self.how {
+            How::Finished if self.tally.entries.is_empty() => {}
+            How::Finished => note("try: stemma ls · stemma tree NAME · stemma search \"…\""),
+            How::Interrupted => note("everything that ended is kept. Go on with the same command."),
+            How::TooManyFailed => note("stopped: too many documents failed. See `stemma failures`; go on with the same command."),
+        }
+    }
+
+    fn total(&self) -> u64 {
+        (self.batch.submissions.len() + self.batch.unreadable.len()) as u64
+    }
+
+    fn object(&self, context: &Context) -> serde_json::Value {
+        let Tally { done, with_gaps, unchanged, failures, entries } = &self.tally;
+        let refused = self.batch.discovery.refused.iter();
+        let refused: Vec<_> = refused.map(|(path, reason)| serde_json::json!({ "path": path.to_string_lossy(), "reason": reason })).collect();
+        let duplicates = self.batch.duplicates.iter();
+        let duplicates: Vec<_> = duplicates.map(|(path, of)| serde_json::json!({ "path": path, "of": of })).collect();
+        let documents: Vec<_> = entries
+            .iter()
+            .map(|entry| serde_json::json!({ "doc_id": entry.version.doc, "path": entry.version.path, "sections": entry.sections, "gaps": entry.gaps }))
+            .collect();
+        serde_json::json!({
+            "job": self.job,
+            "store": context.store.to_string_lossy(),
+            "collection": context.collection,
+            "finished": self.how == How::Finished,
+            "counts": {
+                "total": self.total(),
+                "done": done,
+                "done_with_gaps": with_gaps,
+                "unchanged": unchanged,
+                "failed": self.tally.failed(),
+            },
+            "documents": documents,
+            "pages": self.tally.pages(),
+            "seconds": (self.seconds * 1000.0).round() / 1000.0,
+            "failures": failures,
+            "duplicates": duplicates,
+            "refused": refused,
+        })
+    }
+}
+
+/// What was found and left out, and which files are copies of others.
+pub fn left_out(batch: &Batch, context: &Context) {
+    let note = |line: String| context.output.note(&line);
+    for (path, of) in batch.duplicates.iter().take(FAILURES_SHOWN) {
+        note(format!("  same bytes  {} and {}", clean(path), clean(of)));
+    }
+    for (path, reason) in batch.discovery.refused.iter().take(FAILURES_SHOWN) {
+        note(format!("  refused  {}: {reason}", clean(&path.to_string_lossy())));
+    }
+    let others: Vec<String> = batch.discovery.other.iter().map(|(ending, count)| format!("{count} .{}", clean(ending))).collect();
+    if !others.is_empty() {
+        note(format!("  left out, not a format that is read: {}", others.join(", ")));
+    }
+}
+
+fn duration(seconds: f64) -> String {
+    let whole = seconds as u64;
+    match whole {
+        0..=59 => format!("{seconds:.1} s"),
+        60..=3599 => format!("{}m{:02}s", whole / 60, whole % 60),
+        _ => format!("{}h{:02}m", whole / 3600, whole % 3600 / 60),
+    }
+}

@@ -1,0 +1,77 @@
+//! Everything that can be configured, with its default: named once, here and in the types it is made of.
+
+use serde::{Deserialize, Serialize};
+use stemma_pipeline::Settings;
+
+/// The configuration of Stemma. `settings` change results and are frozen with each job; `local` changes speed only.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Config {
+    /// What changes results.
+    #[serde(flatten)]
+    pub settings: Settings,
+    /// What changes speed only.
+    pub local: Local,
+}
+
+/// Speed and memory of this machine.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Local {
+    /// Documents read or structured at once; 0: one per core.
+    pub concurrency: u16,
+    /// Runs a coordinator holds open at once.
+    pub open_documents: usize,
+    /// Documents after which an extraction child is replaced.
+    pub recycle_after_documents: u32,
+    /// Resident memory of an extraction child above which it is replaced, in bytes.
+    pub recycle_above_bytes: u64,
+    /// Address space of an extraction child, in bytes.
+    pub memory_limit_bytes: u64,
+    /// Largest reply of an extraction child, in bytes.
+    pub max_reply_bytes: u64,
+    /// How long work in progress may go on after an interrupt, in seconds.
+    pub grace_seconds: u64,
+}
+
+impl Default for Local {
+    fn default() -> Self {
+        Self {
+            concurrency: 0,
+            open_documents: 2_000,
+            recycle_after_documents: 200,
+            recycle_above_bytes: 200_000_000,
+            memory_limit_bytes: 1 << 30,
+            max_reply_bytes: 256 << 20,
+            grace_seconds: 10,
+        }
+    }
+}
+
+impl Local {
+    /// Documents worked on at once.
+    pub fn concurrency(&self) -> u16 {
+        let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+        if self.concurrency > 0 { self.concurrency } else { u16::try_from(cores()).unwrap_or(u16::MAX) }
+    }
+}
+
+/// Unit of a setting, for `stemma config`.
+pub fn unit(key: &str) -> &'static str {
+    let name = key.rsplit('.').next().unwrap_or(key);
+    let units = [
+        ("_bytes", "bytes"),
+        ("_seconds", "seconds"),
+        ("_pages", "pages"),
+        ("pages_per_node", "pages"),
+        ("tokens_per_node", "tokens"),
+        ("_tokens", "tokens"),
+        ("_tokens_verbatim", "tokens"),
+        ("_words", "words"),
+        ("nodes_per_page", "sections per page"),
+        ("accuracy", "share 0–1"),
+        ("concurrency", "documents"),
+        ("documents", "documents"),
+    ];
+    units.into_iter().find(|(ending, _)| name.ends_with(ending)).map_or("", |(_, unit)| unit)
+}

@@ -1,0 +1,137 @@
+//! What every command is given.
+
+use std::path::PathBuf;
+
+use stemma_boot::config::{ConfigError, Loaded, load};
+use stemma_boot::store::{Store, StoreError, WritableStore};
+use stemma_document::Collection;
+use stemma_engine::{Env, PortError};
+
+use crate::config::Config;
+use crate::output::Output;
+
+/// The store, the collection, the configuration file and the way to answer.
+pub struct Context {
+    /// The store folder.
+    pub store: PathBuf,
+    /// The collection commands work on.
+    pub collection: Collection,
+    /// A configuration file that was named.
+    pub config_file: Option<PathBuf>,
+    /// The way to answer.
+    pub output: Output,
+    /// Whether questions are answered with yes.
+    pub yes: bool,
+}
+
+impl Context {
+    /// The configuration in force.
+    ///
+    /// # Errors
+    /// [`CommandError`] naming the setting.
+    pub fn config(&self) -> Result<Loaded<Config>, CommandError> {
+        Ok(load(self.config_file.as_deref())?)
+    }
+
+    /// The store, for reading beside any writer.
+    ///
+    /// # Errors
+    /// [`CommandError`] when there is none.
+    pub fn reader(&self) -> Result<Store, CommandError> {
+        Ok(Store::open(&self.store)?)
+    }
+
+    /// The store, for writing; `command` is shown to others meanwhile.
+    ///
+    /// # Errors
+    /// [`CommandError`] when someone else writes to it.
+    pub fn writer(&self, env: &Env, command: &str) -> Result<WritableStore, CommandError> {
+        Ok(WritableStore::open(&self.store, command, env.now_ms())?)
+    }
+}
+
+/// How a command ends: 0 done or found, 1 nothing found, 2 usage or error, 3 finished with failed documents, 4 stopped
+/// at a limit, 130 interrupted (interfaces §2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// Done, or found.
+    Done,
+    /// Nothing found.
+    Nothing,
+    /// Finished, and some documents failed.
+    SomeFailed,
+    /// Stopped at a limit; go on with the same command.
+    Stopped,
+    /// Interrupted; go on with the same command.
+    Interrupted,
+}
+
+impl Exit {
+    /// The exit code.
+    pub fn code(self) -> u8 {
+        match self {
+            Exit::Done => 0,
+            Exit::Nothing => 1,
+            Exit::SomeFailed => 3,
+            Exit::Stopped => 4,
+            Exit::Interrupted => 130,
+        }
+    }
+}
+
+/// Why a command could not do what it was asked: a stable code, a sentence, and what to do.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct CommandError {
+    /// Stable code, e.g. `store.missing`.
+    pub code: String,
+    /// One sentence, lower case, naming the thing.
+    pub message: String,
+    /// What to do: a command, or a sentence.
+    pub next: Option<String>,
+    /// The document it is about.
+    pub file: Option<String>,
+    /// What to choose from, at most five.
+    pub candidates: Vec<String>,
+}
+
+impl CommandError {
+    /// An error under a stable code.
+    pub fn new(code: &str, message: impl Into<String>) -> Self {
+        Self { code: code.into(), message: message.into(), next: None, file: None, candidates: Vec::new() }
+    }
+
+    /// The same with a next step.
+    #[must_use]
+    pub fn with_next(mut self, next: impl Into<String>) -> Self {
+        self.next = Some(next.into());
+        self
+    }
+}
+
+impl From<StoreError> for CommandError {
+    fn from(error: StoreError) -> Self {
+        let message = error.to_string();
+        match error {
+            StoreError::Missing(_) => Self::new("store.missing", message)
+                .with_next("make one with `stemma ingest FOLDER`, or name another with --store"),
+            StoreError::Locked { .. } => {
+                Self::new("store.locked", message).with_next("wait until it has ended, or use another --store")
+            }
+            StoreError::Newer { .. } => Self::new("store.newer", message).with_next("update stemma"),
+            StoreError::Io { .. } => Self::new("store.io", message).with_next("check that the folder can be written"),
+        }
+    }
+}
+
+impl From<ConfigError> for CommandError {
+    fn from(error: ConfigError) -> Self {
+        Self::new("config.invalid", error.to_string()).with_next("see all settings with `stemma config`")
+    }
+}
+
+impl From<PortError> for CommandError {
+    fn from(error: PortError) -> Self {
+        Self::new("store.unreadable", error.to_string()).with_next("check the store with `stemma doctor`")
+    }
+}

@@ -1,0 +1,210 @@
+//! Finding what to ingest: files, folders, globs, and lists.
+//!
+//! Folders are walked for the formats Stemma reads; a file that is named is taken whatever it is called. Symbolic links
+//! inside a folder are not followed: one that leads out of it is refused and listed.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, Read};
+use std::path::{Component, Path, PathBuf};
+
+use stemma_document::Digest;
+use stemma_pipeline::originals::uri_of;
+
+/// Endings of files that are taken from folders.
+const ENDINGS: [&str; 5] = ["pdf", "md", "markdown", "txt", "text"];
+
+/// A file to ingest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// Absolute path without links.
+    pub file: PathBuf,
+    /// Folder path below where it was found, and its name; `/`-separated.
+    pub path: String,
+}
+
+/// What was found.
+#[derive(Debug, Default)]
+pub struct Discovery {
+    /// The files, by their absolute path.
+    pub files: Vec<Found>,
+    /// URIs of the folders that were walked: what is missing below them is gone.
+    pub roots: Vec<String>,
+    /// What was left out and why: links, special files, unreadable folders.
+    pub refused: Vec<(PathBuf, String)>,
+    /// Files of other kinds, by ending.
+    pub other: BTreeMap<String, usize>,
+}
+
+/// Why nothing can be ingested.
+#[derive(Debug, thiserror::Error)]
+pub enum DiscoverError {
+    /// A path that is not there.
+    #[error("{}: {error}", path.display())]
+    Path {
+        /// The path.
+        path: PathBuf,
+        /// What the file system said.
+        error: io::Error,
+    },
+    /// A pattern that matches nothing, or is no pattern.
+    #[error("`{pattern}` {problem}")]
+    Pattern {
+        /// The pattern.
+        pattern: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+}
+
+/// Finds the files that `arguments` name; `-` reads a list of paths from standard input, one per line. `skip` (the
+/// store) is never walked.
+///
+/// # Errors
+/// [`DiscoverError`] for a path or pattern that names nothing.
+pub fn discover(arguments: &[PathBuf], skip: &Path) -> Result<Discovery, DiscoverError> {
+    let mut found: BTreeMap<PathBuf, Found> = BTreeMap::new();
+    let mut discovery = Discovery::default();
+    let skip = fs::canonicalize(skip).ok();
+    for path in expand(arguments)? {
+        let root = fs::canonicalize(&path).map_err(|error| DiscoverError::Path { path: path.clone(), error })?;
+        if root.is_dir() {
+            discovery.roots.push(format!("{}/", uri_of(&root).trim_end_matches('/')));
+            walk(&root, skip.as_deref(), &mut found, &mut discovery);
+        } else if root.is_file() {
+            let name = display(Path::new(root.file_name().unwrap_or_default()));
+            found.entry(root.clone()).or_insert(Found { file: root, path: name });
+        } else {
+            discovery.refused.push((path, "not a regular file".into()));
+        }
+    }
+    discovery.files = found.into_values().collect();
+    Ok(discovery)
+}
+
+/// Digest and size of a file, read once from start to end.
+///
+/// # Errors
+/// What the file system said.
+pub fn digest(file: &Path) -> io::Result<(Digest, u64)> {
+    let bytes = fs::read(file)?;
+    Ok((Digest::of(&bytes), bytes.len() as u64))
+}
+
+fn expand(arguments: &[PathBuf]) -> Result<Vec<PathBuf>, DiscoverError> {
+    let mut paths = Vec::new();
+    for argument in arguments {
+        let text = argument.to_string_lossy();
+        if text == "-" {
+            paths.extend(listed()?);
+        } else if !argument.exists() && text.contains(['*', '?', '[']) {
+            paths.extend(matches(&text)?);
+        } else {
+            paths.push(argument.clone());
+        }
+    }
+    Ok(paths)
+}
+
+fn listed() -> Result<Vec<PathBuf>, DiscoverError> {
+    let mut list = String::new();
+    let read = io::stdin().read_to_string(&mut list);
+    read.map_err(|error| DiscoverError::Path { path: "standard input".into(), error })?;
+    Ok(list.lines().map(str::trim_end).filter(|line| !line.is_empty()).map(PathBuf::from).collect())
+}
+
+fn matches(pattern: &str) -> Result<Vec<PathBuf>, DiscoverError> {
+    let wrong = |problem: String| DiscoverError::Pattern { pattern: pattern.into(), problem };
+    let paths: Vec<PathBuf> = glob::glob(pattern)
+        .map_err(|error| wrong(format!("is no pattern: {error}")))?
+        .filter_map(Result::ok)
+        .collect();
+    if paths.is_empty() { Err(wrong("matches nothing".into())) } else { Ok(paths) }
+}
+
+fn walk(root: &Path, skip: Option<&Path>, found: &mut BTreeMap<PathBuf, Found>, discovery: &mut Discovery) {
+    let entries = walkdir::WalkDir::new(root).follow_links(false).sort_by_file_name();
+    let entries = entries.into_iter().filter_entry(|entry| {
+        let hidden = entry.depth() > 0 && entry.file_name().as_encoded_bytes().starts_with(b".");
+        !hidden && Some(entry.path()) != skip
+    });
+    for entry in entries {
+        let entry = match entry {
+            Ok(entry) => entry,
+            Err(error) => {
+                let path = error.path().unwrap_or(root).to_path_buf();
+                discovery.refused.push((path, error.to_string()));
+                continue;
+            }
+        };
+        let (path, kind) = (entry.path(), entry.file_type());
+        if kind.is_symlink() {
+            refuse_link(root, path, discovery);
+        } else if kind.is_file() {
+            take_file(root, path, found, discovery);
+        } else if !kind.is_dir() {
+            discovery.refused.push((path.into(), "not a regular file".into()));
+        }
+    }
+}
+
+/// A link to something inside the folder says nothing new; one that leads out, or nowhere, is listed.
+fn refuse_link(root: &Path, link: &Path, discovery: &mut Discovery) {
+    match fs::canonicalize(link) {
+        Ok(target) if target.starts_with(root) => {}
+        Ok(_) => discovery.refused.push((link.into(), "a link that leads out of the folder".into())),
+        Err(_) => discovery.refused.push((link.into(), "a link that leads nowhere".into())),
+    }
+}
+
+fn take_file(root: &Path, file: &Path, found: &mut BTreeMap<PathBuf, Found>, discovery: &mut Discovery) {
+    let ending = file.extension().map(|ending| ending.to_string_lossy().to_lowercase()).unwrap_or_default();
+    if !ENDINGS.contains(&ending.as_str()) {
+        *discovery.other.entry(ending).or_default() += 1;
+        return;
+    }
+    let path = display(file.strip_prefix(root).unwrap_or(file));
+    found.entry(file.into()).or_insert_with(|| Found { file: file.into(), path });
+}
+
+/// A relative path as text with `/`, whatever its bytes are; for display and listing, never opened.
+fn display(path: &Path) -> String {
+    let names = path.components().filter_map(|component| match component {
+        Component::Normal(name) => Some(name.to_string_lossy().into_owned()),
+        _ => None,
+    });
+    names.collect::<Vec<_>>().join("/")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn folders_are_walked_links_out_of_them_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("filings");
+        fs::create_dir_all(root.join("2022")).unwrap();
+        fs::create_dir_all(root.join(".stemma/objects")).unwrap();
+        for file in ["b.pdf", "2022/a.PDF", "c.docx", ".hidden.md", ".stemma/objects/x.md"] {
+            fs::write(root.join(file), file).unwrap();
+        }
+        fs::write(folder.path().join("secret.md"), "x").unwrap();
+        std::os::unix::fs::symlink(folder.path().join("secret.md"), root.join("out.md")).unwrap();
+        std::os::unix::fs::symlink(root.join("b.pdf"), root.join("in.pdf")).unwrap();
+        let found = discover(std::slice::from_ref(&root), &root.join(".stemma")).unwrap();
+        let paths: Vec<_> = found.files.iter().map(|found| found.path.as_str()).collect();
+        assert_eq!(paths, ["2022/a.PDF", "b.pdf"]);
+        assert_eq!(found.refused.len(), 1);
+        assert!(found.refused[0].1.contains("leads out"), "{:?}", found.refused);
+        assert_eq!(found.other.get("docx"), Some(&1));
+    }
+
+    #[test]
+    fn a_path_that_names_nothing_is_an_error() {
+        let skip = Path::new(".stemma");
+        assert!(discover(&["/nowhere/at/all.pdf".into()], skip).is_err());
+        assert!(matches!(discover(&["/nowhere/*.pdf".into()], skip), Err(DiscoverError::Pattern { .. })));
+    }
+}

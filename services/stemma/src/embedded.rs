@@ -1,0 +1,82 @@
+//! All services in one process over the embedded ports: the same code that runs on a cluster.
+
+use std::ffi::OsString;
+use std::sync::Arc;
+use std::time::Duration;
+
+use stemma_engine::coordinate::Observer;
+use stemma_engine::{Env, Ports};
+use stemma_extract::{Pool, PoolSettings};
+use stemma_pipeline::originals::LocalFiles;
+use stemma_pipeline::{Password, Tools};
+use stemma_worker::WorkerSettings;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::config::Local;
+
+/// The hidden subcommand that turns this binary into an extraction child.
+pub const EXTRACT_CHILD: &str = "extract-child";
+
+/// The running services; [`Embedded::stop`] drains them.
+pub struct Embedded {
+    stop: CancellationToken,
+    services: Vec<JoinHandle<()>>,
+}
+
+impl Embedded {
+    /// Starts coordinator, worker and assembler.
+    ///
+    /// # Errors
+    /// When this program cannot find itself to start extraction children.
+    pub fn start(
+        env: &Env,
+        ports: &Ports,
+        local: &Local,
+        password: Option<String>,
+        observer: Observer,
+    ) -> std::io::Result<Self> {
+        let stop = CancellationToken::new();
+        let tools = Arc::new(Tools {
+            originals: Arc::new(LocalFiles),
+            extractor: Arc::new(Pool::new(pool(local)?)),
+            password: password.map(Password),
+        });
+        let holder = format!("pid-{}", std::process::id());
+        let worker = WorkerSettings {
+            cpu_concurrency: local.concurrency(),
+            grace: Duration::from_secs(local.grace_seconds),
+            holder: holder.clone(),
+        };
+        let (open_documents, copy) = (local.open_documents, || (env.clone(), ports.clone(), stop.clone()));
+        let (e, p, s) = copy();
+        let coordinator = env.spawn(stemma_coordinator::run(e, p, open_documents, observer, s));
+        let (e, p, s) = copy();
+        let worker = env.spawn(stemma_worker::run(e, p, Arc::clone(&tools), worker, s));
+        let (e, p, s) = copy();
+        let assembler = env.spawn(stemma_assembler::run(e, p, tools, holder, s));
+        Ok(Self { stop, services: vec![coordinator, worker, assembler] })
+    }
+
+    /// Asks the services to stop and waits until they have drained.
+    pub async fn stop(self) {
+        self.stop.cancel();
+        for service in self.services {
+            if let Err(error) = service.await {
+                tracing::error!(%error, "a service ended early");
+            }
+        }
+    }
+}
+
+fn pool(local: &Local) -> std::io::Result<PoolSettings> {
+    let command = vec![std::env::current_exe()?.into_os_string(), OsString::from(EXTRACT_CHILD)];
+    Ok(PoolSettings {
+        size: usize::from(local.concurrency()),
+        recycle_after_documents: local.recycle_after_documents,
+        recycle_above_bytes: local.recycle_above_bytes,
+        memory_limit_bytes: local.memory_limit_bytes,
+        max_reply_bytes: local.max_reply_bytes,
+        ..PoolSettings::new(command)
+    })
+}

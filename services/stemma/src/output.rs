@@ -1,0 +1,143 @@
+//! What people and programs read: the answer on standard output, everything else on standard error.
+//!
+//! Whatever comes from a document or a file name is shown with control and bidirectional characters escaped.
+
+use std::io::{IsTerminal, Write};
+
+use serde::Serialize;
+use serde_json::Value;
+
+/// How answers are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Form {
+    /// For people.
+    #[default]
+    Text,
+    /// One JSON object.
+    Json,
+    /// One JSON object per line.
+    JsonLines,
+}
+
+/// Where answers go, and in which form.
+#[derive(Debug, Clone)]
+pub struct Output {
+    /// The form of answers.
+    pub form: Form,
+    /// Fields to keep in JSON answers; empty: all.
+    pub fields: Vec<String>,
+    /// 1: no notes; 2: no errors either.
+    pub quiet: u8,
+    /// Whether to color.
+    pub color: bool,
+    /// Columns of the terminal, or 100.
+    pub width: usize,
+}
+
+impl Output {
+    /// Standard output as it is: color and width only on a terminal, no color under `NO_COLOR` (no-color.org).
+    pub fn new(form: Form, fields: Vec<String>, quiet: u8, no_color: bool) -> Self {
+        let terminal = std::io::stdout().is_terminal();
+        let refused = no_color || std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        Self { form, fields, quiet, color: terminal && !refused && form == Form::Text, width: width() }
+    }
+
+    /// Whether answers are for people.
+    pub fn is_text(&self) -> bool {
+        self.form == Form::Text
+    }
+
+    /// Writes a line of the answer.
+    pub fn line(&self, line: &str) {
+        write(&mut std::io::stdout().lock(), line);
+    }
+
+    /// Writes an answer as JSON, with the fields asked for.
+    pub fn json(&self, value: &impl Serialize) {
+        let value = serde_json::to_value(value).unwrap_or(Value::Null);
+        match (self.form, self.select(value)) {
+            (Form::JsonLines, Value::Array(items)) => items.iter().for_each(|item| self.line(&item.to_string())),
+            (Form::JsonLines, value) => self.line(&value.to_string()),
+            (_, value) => self.line(&serde_json::to_string_pretty(&value).unwrap_or_default()),
+        }
+    }
+
+    /// Writes a note: progress, hints, what was left out.
+    pub fn note(&self, line: &str) {
+        if self.quiet == 0 {
+            write(&mut std::io::stderr().lock(), line);
+        }
+    }
+
+    /// Writes an error.
+    pub fn error(&self, line: &str) {
+        if self.quiet < 2 {
+            write(&mut std::io::stderr().lock(), line);
+        }
+    }
+
+    /// Text in bold, where color is wanted.
+    pub fn bold(&self, text: &str) -> String {
+        if self.color { format!("\u{1b}[1m{text}\u{1b}[0m") } else { text.into() }
+    }
+
+    /// Text dimmed, where color is wanted.
+    pub fn dim(&self, text: &str) -> String {
+        if self.color { format!("\u{1b}[2m{text}\u{1b}[0m") } else { text.into() }
+    }
+
+    fn select(&self, value: Value) -> Value {
+        if self.fields.is_empty() {
+            return value;
+        }
+        match value {
+            Value::Array(items) => Value::Array(items.into_iter().map(|item| self.select(item)).collect()),
+            Value::Object(fields) => {
+                Value::Object(fields.into_iter().filter(|(name, _)| self.fields.contains(name)).collect())
+            }
+            other => other,
+        }
+    }
+}
+
+/// Text from outside, safe to show: control and bidirectional characters are escaped.
+pub fn clean(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        let bidi = matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{61c}');
+        if c.is_control() || bidi { shown.extend(c.escape_unicode()) } else { shown.push(c) }
+    }
+    shown
+}
+
+/// A reader that went away (`stemma ls | head`) ends the program quietly.
+fn write(to: &mut impl Write, line: &str) {
+    if let Err(error) = writeln!(to, "{line}")
+        && error.kind() == std::io::ErrorKind::BrokenPipe
+    {
+        std::process::exit(0);
+    }
+}
+
+fn width() -> usize {
+    let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok();
+    size.map(|size| usize::from(size.ws_col)).filter(|columns| *columns >= 40).unwrap_or(100)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_from_outside_cannot_steer_the_terminal() {
+        assert_eq!(clean("a\u{1b}[31mb\u{202e}c\n"), "a\\u{1b}[31mb\\u{202e}c\\u{a}");
+        assert_eq!(clean("第一章 – ünï"), "第一章 – ünï");
+    }
+
+    #[test]
+    fn fields_are_selected_in_lists_and_objects() {
+        let output = Output { form: Form::Json, fields: vec!["a".into()], quiet: 0, color: false, width: 80 };
+        let value = serde_json::json!([{"a": 1, "b": 2}]);
+        assert_eq!(output.select(value), serde_json::json!([{"a": 1}]));
+    }
+}

@@ -1,0 +1,191 @@
+//! Configuration: defaults, then a file, then the environment. Every setting knows where it came from, and an unknown
+//! key is an error that names the nearest valid one.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use figment::Figment;
+use figment::providers::{Env, Format, Serialized, Toml};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+/// Variables that begin like settings but belong to the command line or to logging.
+const NOT_SETTINGS: [&str; 4] = ["STEMMA_STORE", "STEMMA_COLLECTION", "STEMMA_LOG", "STEMMA_CONFIG"];
+const PREFIX: &str = "STEMMA_";
+
+/// A configuration with the source of each setting.
+#[derive(Debug, Clone)]
+pub struct Loaded<C> {
+    /// The values.
+    pub config: C,
+    /// Every setting by its dotted key, in key order.
+    pub settings: Vec<Setting>,
+}
+
+/// One setting as it is in force.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Setting {
+    /// Dotted key, e.g. `limits.max_pages`.
+    pub key: String,
+    /// Its value.
+    pub value: Value,
+    /// Its default.
+    pub default: Value,
+    /// `default`, the file, or the environment variable.
+    pub source: String,
+}
+
+/// Why a configuration is not in force.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// A key that is no setting.
+    #[error("unknown setting `{key}` in {source_name}{}", nearest.as_ref().map(|key| format!("; did you mean `{key}`?")).unwrap_or_default())]
+    Unknown {
+        /// The key.
+        key: String,
+        /// Where it stands.
+        source_name: String,
+        /// The most similar setting.
+        nearest: Option<String>,
+    },
+    /// A value of the wrong kind, or a file that is no TOML.
+    #[error("{0}")]
+    Invalid(String),
+    /// A configuration file that was asked for and is not there.
+    #[error("the configuration file {} does not exist", .0.display())]
+    NoFile(PathBuf),
+}
+
+/// Loads a configuration: the defaults of `C`, then `file` (or `stemma.toml` in the working folder, if there is one),
+/// then variables like `STEMMA_LIMITS__MAX_PAGES`.
+///
+/// # Errors
+/// [`ConfigError`] naming the key and its source.
+pub fn load<C: DeserializeOwned + Serialize + Default>(file: Option<&Path>) -> Result<Loaded<C>, ConfigError> {
+    let invalid = |error: figment::Error| ConfigError::Invalid(error.to_string());
+    let defaults = serde_json::to_value(C::default()).map_err(|error| ConfigError::Invalid(error.to_string()))?;
+    let path = match file {
+        Some(path) if !path.exists() => return Err(ConfigError::NoFile(path.into())),
+        Some(path) => path.to_path_buf(),
+        None => PathBuf::from("stemma.toml"),
+    };
+    let variables = Env::prefixed(PREFIX)
+        .filter(|key| !NOT_SETTINGS.iter().any(|other| key == other.trim_start_matches(PREFIX)))
+        .split("__");
+    let figment = Figment::from(Serialized::defaults(C::default())).merge(Toml::file(&path)).merge(variables);
+    let values: Value = figment.extract().map_err(invalid)?;
+    let known = flatten(&defaults);
+    let settings = flatten(&values)
+        .into_iter()
+        .map(|(key, value)| {
+            let source = source(&figment, &key, &path);
+            match known.get(&key) {
+                Some(default) => Ok(Setting { key, value, default: default.clone(), source }),
+                None => Err(ConfigError::Unknown { nearest: nearest(&key, known.keys()), key, source_name: source }),
+            }
+        })
+        .collect::<Result<Vec<_>, _>>()?;
+    Ok(Loaded { config: figment.extract().map_err(invalid)?, settings })
+}
+
+fn source(figment: &Figment, key: &str, file: &Path) -> String {
+    let name = figment.find_metadata(key).map(|metadata| metadata.name.to_string()).unwrap_or_default();
+    if name.contains("environment") {
+        format!("{PREFIX}{}", key.replace('.', "__").to_uppercase())
+    } else if name.contains("TOML") {
+        file.display().to_string()
+    } else {
+        "default".into()
+    }
+}
+
+/// Leaves by dotted key. Empty objects and arrays are leaves.
+fn flatten(value: &Value) -> BTreeMap<String, Value> {
+    let mut leaves = BTreeMap::new();
+    let mut stack = vec![(String::new(), value)];
+    while let Some((key, value)) = stack.pop() {
+        match value {
+            Value::Object(fields) if !fields.is_empty() => {
+                let dotted = |name: &str| if key.is_empty() { name.to_string() } else { format!("{key}.{name}") };
+                stack.extend(fields.iter().map(|(name, value)| (dotted(name), value)));
+            }
+            leaf => {
+                leaves.insert(key, leaf.clone());
+            }
+        }
+    }
+    leaves
+}
+
+fn nearest<'a>(key: &str, known: impl Iterator<Item = &'a String>) -> Option<String> {
+    let scored = known.map(|candidate| (distance(key, candidate), candidate));
+    scored.min().filter(|(distance, _)| *distance <= key.len().max(4) / 2).map(|(_, candidate)| candidate.clone())
+}
+
+/// Levenshtein distance in bytes; keys are ASCII.
+fn distance(a: &str, b: &str) -> usize {
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.bytes().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.bytes().enumerate() {
+            let substituted = diagonal + usize::from(x != y);
+            diagonal = row[j + 1];
+            row[j + 1] = substituted.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+
+    use super::*;
+
+    #[derive(Debug, Serialize, Deserialize, PartialEq)]
+    struct Config {
+        limits: Limits,
+        open_documents: u32,
+    }
+
+    #[derive(Debug, Serialize, Deserialize, PartialEq)]
+    struct Limits {
+        max_pages: u32,
+    }
+
+    impl Default for Config {
+        fn default() -> Self {
+            Self { limits: Limits { max_pages: 10 }, open_documents: 2 }
+        }
+    }
+
+    fn load_text(toml: &str) -> Result<Loaded<Config>, ConfigError> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("c.toml");
+        std::fs::write(&path, toml).unwrap();
+        load(Some(&path))
+    }
+
+    #[test]
+    fn a_setting_knows_where_it_came_from() {
+        let loaded = load_text("[limits]\nmax_pages = 5\n").unwrap();
+        assert_eq!(loaded.config, Config { limits: Limits { max_pages: 5 }, open_documents: 2 });
+        let sources: Vec<_> = loaded.settings.iter().map(|s| (s.key.as_str(), s.source == "default")).collect();
+        assert_eq!(sources, [("limits.max_pages", false), ("open_documents", true)]);
+    }
+
+    #[test]
+    fn an_unknown_key_names_the_nearest_one() {
+        let error = load_text("[limits]\nmaxpages = 5\n").unwrap_err().to_string();
+        assert!(error.contains("unknown setting `limits.maxpages`"), "{error}");
+        assert!(error.ends_with("did you mean `limits.max_pages`?"), "{error}");
+    }
+
+    #[test]
+    fn a_wrong_value_and_a_missing_file_are_errors() {
+        assert!(load_text("open_documents = \"many\"").is_err());
+        assert!(matches!(load::<Config>(Some(Path::new("/nowhere.toml"))), Err(ConfigError::NoFile(_))));
+    }
+}

@@ -1,0 +1,38 @@
+//! Stopping: the first signal asks everything to finish, the second ends the process at once.
+
+use tokio::signal;
+use tokio_util::sync::CancellationToken;
+
+/// The exit code of an interrupted process (128 + SIGINT).
+pub const INTERRUPTED: u8 = 130;
+
+/// A token that is cancelled at the first SIGINT or SIGTERM; at the second the process exits with [`INTERRUPTED`].
+/// Everything is stored create-only and atomically, so ending at once loses only work in progress.
+pub fn listen() -> CancellationToken {
+    let stop = CancellationToken::new();
+    let asked = stop.clone();
+    tokio::spawn(async move {
+        next_signal().await;
+        asked.cancel();
+        next_signal().await;
+        std::process::exit(i32::from(INTERRUPTED));
+    });
+    stop
+}
+
+#[cfg(unix)]
+async fn next_signal() {
+    let Ok(mut terminate) = signal::unix::signal(signal::unix::SignalKind::terminate()) else {
+        drop(signal::ctrl_c().await);
+        return;
+    };
+    tokio::select! {
+        _ = signal::ctrl_c() => {}
+        _ = terminate.recv() => {}
+    }
+}
+
+#[cfg(not(unix))]
+async fn next_signal() {
+    drop(signal::ctrl_c().await);
+}

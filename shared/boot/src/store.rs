@@ -1,0 +1,182 @@
+//! The store of the embedded mode: a folder. One writer at a time, named in a lock; readers need none.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::{FlockOperation, flock};
+use serde::{Deserialize, Serialize};
+use stemma_engine::Ports;
+use stemma_engine::blobs::{Blobs, FolderBlobs};
+
+/// The layout of the store folder; a program leaves stores of a newer layout alone.
+const LAYOUT: u32 = 1;
+
+/// Who writes to a store.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Holder {
+    /// Process id.
+    pub pid: u32,
+    /// What it does, e.g. `ingest`.
+    pub command: String,
+    /// Since when, in milliseconds since 1970-01-01 UTC.
+    pub since_ms: u64,
+}
+
+/// Why a store cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// There is none.
+    #[error("there is no store at {}", .0.display())]
+    Missing(PathBuf),
+    /// Someone else writes to it.
+    #[error("the store at {} is being written to by process {} (`stemma {}`)", path.display(), holder.pid, holder.command)]
+    Locked {
+        /// The folder.
+        path: PathBuf,
+        /// Who.
+        holder: Holder,
+    },
+    /// A newer program made it.
+    #[error("the store at {} has layout {found}; this program knows layouts up to {LAYOUT}", path.display())]
+    Newer {
+        /// The folder.
+        path: PathBuf,
+        /// Its layout.
+        found: u32,
+    },
+    /// The file system refused.
+    #[error("{}: {error}", path.display())]
+    Io {
+        /// The folder or file.
+        path: PathBuf,
+        /// What it said.
+        error: std::io::Error,
+    },
+}
+
+/// A folder store opened for reading.
+pub struct Store {
+    /// The folder.
+    pub path: PathBuf,
+    /// Its objects.
+    pub blobs: Arc<dyn Blobs>,
+}
+
+/// A folder store opened for writing; the lock ends with this value (and with the process, however it ends).
+pub struct WritableStore {
+    /// The folder.
+    pub path: PathBuf,
+    /// Its objects, with queue, ledger and limiter in memory.
+    pub ports: Ports,
+    _lock: File,
+}
+
+impl Store {
+    /// Opens an existing store for reading, beside any writer.
+    ///
+    /// # Errors
+    /// [`StoreError`] when there is none, or it is a newer one.
+    pub fn open(path: &Path) -> Result<Self, StoreError> {
+        if !path.join("objects").is_dir() {
+            return Err(StoreError::Missing(path.into()));
+        }
+        check_layout(path)?;
+        let blobs = FolderBlobs::open(path).map_err(io(path))?;
+        Ok(Self { path: path.into(), blobs: Arc::new(blobs) })
+    }
+
+    /// Who is writing to it now.
+    pub fn writer(&self) -> Option<Holder> {
+        let mut file = File::open(self.path.join("writer.lock")).ok()?;
+        match flock(&file, FlockOperation::NonBlockingLockShared) {
+            Ok(()) => None,
+            Err(_) => read_holder(&mut file),
+        }
+    }
+}
+
+impl WritableStore {
+    /// Opens a store for writing, and makes it where there is none. `command` and `now_ms` are shown to others.
+    ///
+    /// # Errors
+    /// [`StoreError`] when someone else writes to it, or the file system refuses.
+    pub fn open(path: &Path, command: &str, now_ms: u64) -> Result<Self, StoreError> {
+        fs::create_dir_all(path).map_err(io(path))?;
+        let lock = lock(path, command, now_ms)?;
+        check_layout(path)?;
+        let layout = path.join("layout");
+        if !layout.exists() {
+            fs::write(&layout, format!("{LAYOUT}\n")).map_err(io(&layout))?;
+        }
+        let blobs = FolderBlobs::open(path).map_err(io(path))?;
+        blobs.sweep_unfinished().map_err(io(path))?;
+        Ok(Self { path: path.into(), ports: Ports::embedded(Arc::new(blobs)), _lock: lock })
+    }
+}
+
+fn lock(path: &Path, command: &str, now_ms: u64) -> Result<File, StoreError> {
+    let name = path.join("writer.lock");
+    let options = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&name);
+    let mut file = options.map_err(io(&name))?;
+    if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+        let unknown = || Holder { pid: 0, command: "?".into(), since_ms: 0 };
+        return Err(StoreError::Locked { path: path.into(), holder: read_holder(&mut file).unwrap_or_else(unknown) });
+    }
+    let holder = Holder { pid: std::process::id(), command: command.into(), since_ms: now_ms };
+    let json = serde_json::to_vec(&holder).map_err(|error| StoreError::Io { path: name.clone(), error: error.into() })?;
+    file.set_len(0).map_err(io(&name))?;
+    file.write_all(&json).map_err(io(&name))?;
+    Ok(file)
+}
+
+fn read_holder(file: &mut File) -> Option<Holder> {
+    let mut json = Vec::new();
+    file.seek(SeekFrom::Start(0)).ok()?;
+    file.take(4096).read_to_end(&mut json).ok()?;
+    serde_json::from_slice(&json).ok()
+}
+
+fn check_layout(path: &Path) -> Result<(), StoreError> {
+    let Ok(text) = fs::read_to_string(path.join("layout")) else { return Ok(()) };
+    match text.trim().parse() {
+        Ok(found) if found > LAYOUT => Err(StoreError::Newer { path: path.into(), found }),
+        _ => Ok(()),
+    }
+}
+
+fn io(path: &Path) -> impl Fn(std::io::Error) -> StoreError {
+    let path = path.to_path_buf();
+    move |error| StoreError::Io { path: path.clone(), error }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_store_has_one_writer_and_names_it() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(matches!(Store::open(folder.path()), Err(StoreError::Missing(_))));
+        let writer = WritableStore::open(folder.path(), "ingest", 5).unwrap();
+        match WritableStore::open(folder.path(), "rm", 6) {
+            Err(StoreError::Locked { holder, .. }) => assert_eq!((holder.pid, holder.command.as_str()), (std::process::id(), "ingest")),
+            _ => panic!("two writers"),
+        }
+        let reader = Store::open(folder.path()).unwrap();
+        assert_eq!(reader.writer().unwrap().command, "ingest");
+        drop(writer);
+        assert_eq!(reader.writer(), None);
+        WritableStore::open(folder.path(), "rm", 7).unwrap();
+    }
+
+    #[test]
+    fn a_newer_store_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        drop(WritableStore::open(folder.path(), "ingest", 5).unwrap());
+        fs::write(folder.path().join("layout"), "2\n").unwrap();
+        assert!(matches!(Store::open(folder.path()), Err(StoreError::Newer { found: 2, .. })));
+        assert!(matches!(WritableStore::open(folder.path(), "x", 0), Err(StoreError::Newer { .. })));
+    }
+}

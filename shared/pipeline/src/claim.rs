@@ -1,0 +1,137 @@
+//! Claiming: a submitted document becomes one version and one run, whoever submits it how often.
+
+use serde::{Deserialize, Serialize};
+use stemma_document::{Collection, Digest, DocId, DocumentVersion, layout};
+use stemma_engine::blobs::{Put, list_all};
+use stemma_engine::coordinate::run_failure_key;
+use stemma_engine::flow::{Claim, Flow, JobEntry, Manifest};
+use stemma_engine::message::Ending;
+use stemma_engine::port::ask;
+use stemma_engine::{Env, PortError, Ports, RunHeader, RunId, RunRef};
+
+use crate::Filings;
+use crate::flow::published_gaps;
+
+/// A document as submitted: what [`JobEntry::input`] holds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Submission {
+    /// Canonical place of the bytes, e.g. `file:///archive/a.pdf`.
+    pub uri: String,
+    /// File name, for display.
+    pub name: String,
+    /// Folder path below the place it was submitted from, and the name.
+    pub path: String,
+    /// Digest of the bytes.
+    pub source: Digest,
+    /// Size of the bytes.
+    pub size_bytes: u64,
+    /// Whether a version that failed before is tried again, as a new version.
+    pub retry_failed: bool,
+}
+
+/// The name of a run.
+pub fn run_id(doc: DocId, seq: u64) -> RunId {
+    RunId(format!("{doc}-{seq}"))
+}
+
+/// What is known of a document's versions.
+struct Versions {
+    /// The newest claim.
+    newest: Option<RunHeader>,
+    /// The next free number: above all claims and tombstones.
+    next: u64,
+    /// Whether the document was removed after the newest claim.
+    removed: bool,
+}
+
+pub(crate) async fn claim(env: &Env, ports: &Ports, job: &Manifest, entry: &JobEntry) -> Result<Claim, PortError> {
+    let wrong = |error: &dyn std::fmt::Display| PortError::lasting("blobs", "claim", format!("job {}: {error}", job.job));
+    let submission: Submission = serde_json::from_value(entry.input.clone()).map_err(|error| wrong(&error))?;
+    let collection: Collection = job.collection.parse().map_err(|error| wrong(&error))?;
+    let doc = DocId::of(&collection, &submission.uri);
+    loop {
+        let versions = versions(env, ports, &collection, doc).await?;
+        if let Some(newest) = versions.newest.filter(|newest| !versions.removed && same(newest, &submission, job)) {
+            match ending(env, ports, &newest).await? {
+                None => return Ok(Claim::Run(newest)),
+                Some(Ending::Failed(_)) if submission.retry_failed && newest.opened_by != job.job => {}
+                Some(ended @ Ending::Failed(_)) => return Ok(Claim::Ended(ended)),
+                Some(ended) if newest.opened_by == job.job => return Ok(Claim::Ended(ended)),
+                Some(_) => return Ok(Claim::Ended(Ending::Unchanged)),
+            }
+        }
+        let header = header(job, &collection, doc, versions.next, submission.clone())?;
+        let json = serde_json::to_vec(&header).map_err(|error| wrong(&error))?;
+        if ask(env, || ports.blobs.put(&header.at.header, json.clone().into())).await? == Put::Created {
+            return Ok(Claim::Run(header));
+        }
+        // Someone else claimed this number: look again, it may be the same version.
+    }
+}
+
+/// How a run ended, from the blobs alone.
+pub(crate) async fn ending(env: &Env, ports: &Ports, run: &RunHeader) -> Result<Option<Ending>, PortError> {
+    let (collection, version) = parts(run)?;
+    if let Some(gaps) = published_gaps(env, ports, &layout::tree_key(&collection, version.doc, version.seq)).await? {
+        return Ok(Some(if gaps == 0 { Ending::Done } else { Ending::DoneWithGaps(gaps) }));
+    }
+    let key = run_failure_key(&run.at.run);
+    let Some(json) = ask(env, || ports.blobs.get(&key)).await? else { return Ok(None) };
+    serde_json::from_slice(&json)
+        .map(|record| Some(Ending::Failed(record)))
+        .map_err(|error| PortError::lasting("blobs", "get", format!("{key} cannot be read: {error}")))
+}
+
+/// The collection and version a run header speaks of.
+fn parts(run: &RunHeader) -> Result<(Collection, DocumentVersion), PortError> {
+    let wrong = |error: String| PortError::lasting("blobs", "get", format!("run header {}: {error}", run.at.header));
+    let version = serde_json::from_value(run.input.clone()).map_err(|error| wrong(error.to_string()))?;
+    let name = run.at.scope.split('/').nth(1).unwrap_or_default();
+    Ok((name.parse().map_err(|error: stemma_document::ParseIdError| wrong(error.to_string()))?, version))
+}
+
+async fn versions(env: &Env, ports: &Ports, collection: &Collection, doc: DocId) -> Result<Versions, PortError> {
+    let blobs = ports.blobs.as_ref();
+    let (claims, trees) = (layout::versions_prefix(collection, doc), layout::trees_prefix(collection, doc));
+    let claims = ask(env, || list_all(blobs, &claims)).await?;
+    let trees = ask(env, || list_all(blobs, &trees)).await?;
+    let highest = |keys: &[String]| keys.last().and_then(|key| layout::seq_of(key)).unwrap_or(0);
+    let (claimed, finished) = (highest(&claims), highest(&trees));
+    let newest = match claims.last() {
+        // A claim that a power loss tore is passed over: the next number is claimed instead.
+        Some(key) => ask(env, || blobs.get(key)).await?.and_then(|json| serde_json::from_slice(&json).ok()),
+        None => None,
+    };
+    Ok(Versions { newest, next: claimed.max(finished) + 1, removed: finished > claimed })
+}
+
+/// Whether a claim is of the same bytes under the same settings.
+fn same(newest: &RunHeader, submission: &Submission, job: &Manifest) -> bool {
+    let Ok(version) = serde_json::from_value::<DocumentVersion>(newest.input.clone()) else { return false };
+    version.source == submission.source && newest.settings == job.settings && newest.flow_revision == Filings::REVISION
+}
+
+fn header(
+    job: &Manifest,
+    collection: &Collection,
+    doc: DocId,
+    seq: u64,
+    submission: Submission,
+) -> Result<RunHeader, PortError> {
+    let Submission { uri, name, path, source, size_bytes, .. } = submission;
+    let wrong = |error: &dyn std::fmt::Display| PortError::lasting("blobs", "claim", format!("{path}: {error}"));
+    let settings = job.settings.clone();
+    let version = DocumentVersion { doc, seq, uri, name, path: path.clone(), source, size_bytes, settings };
+    Ok(RunHeader {
+        at: RunRef {
+            run: run_id(doc, seq),
+            header: layout::version_key(collection, doc, seq),
+            scope: layout::document_scope(collection, doc),
+        },
+        settings: job.settings.clone(),
+        flow_revision: Filings::REVISION,
+        class: job.class,
+        opened_by: job.job.clone(),
+        input: serde_json::to_value(version).map_err(|error| wrong(&error))?,
+    })
+}

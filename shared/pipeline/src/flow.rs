@@ -1,0 +1,59 @@
+//! The walk of a document on one screen.
+
+use async_trait::async_trait;
+use stemma_document::{DocumentVersion, TreeObject};
+use stemma_engine::flow::{Claim, Finish, Flow, JobEntry, Manifest};
+use stemma_engine::message::Ending;
+use stemma_engine::port::ask;
+use stemma_engine::replay::{Replay, Stop};
+use stemma_engine::stage::Stage;
+use stemma_engine::{Env, Failure, FailureRecord, PortError, Ports, RunHeader};
+
+use crate::claim;
+use crate::stages::{Outline, Paginate, Publish};
+use crate::Filings;
+
+#[async_trait]
+impl Flow for Filings {
+    const REVISION: u32 = 1;
+
+    fn flow(replay: &mut Replay<'_, Self>, run: &RunHeader) -> Result<Finish, Stop> {
+        let version = version(run).map_err(|failure| Stop::Failed(FailureRecord::of(failure, "submit", 1, 0)))?;
+
+        let paginate = Paginate::of(&version);
+        let text = replay.one(&paginate)?;
+
+        let outline = Outline { text: text.digest, artifact: paginate.key(replay.settings()) };
+        let tree = replay.one(&outline)?;
+
+        let (doc, seq) = (version.doc, version.seq);
+        let publish = Publish { doc, seq, tree: tree.digest, outline: outline.key(replay.settings()), text: outline.artifact };
+        let published = replay.one(&publish)?;
+        Ok(Finish { gaps: published.gaps })
+    }
+
+    async fn claim(env: &Env, ports: &Ports, job: &Manifest, entry: &JobEntry) -> Result<Claim, PortError> {
+        claim::claim(env, ports, job, entry).await
+    }
+
+    async fn ending(env: &Env, ports: &Ports, run: &RunHeader) -> Result<Option<Ending>, PortError> {
+        claim::ending(env, ports, run).await
+    }
+}
+
+/// The version a run is about.
+pub(crate) fn version(run: &RunHeader) -> Result<DocumentVersion, Failure> {
+    serde_json::from_value(run.input.clone())
+        .map_err(|error| Failure::permanent("engine.header_invalid", format!("{}: {error}", run.at.header)))
+}
+
+/// The gaps of a published tree; `None` while there is none.
+pub(crate) async fn published_gaps(env: &Env, ports: &Ports, key: &str) -> Result<Option<u32>, PortError> {
+    let Some(json) = ask(env, || ports.blobs.get(key)).await? else { return Ok(None) };
+    let gaps = match serde_json::from_slice::<TreeObject>(&json) {
+        Ok(TreeObject::Published(published)) => published.tree.gaps.len(),
+        Ok(TreeObject::Removed) => 0,
+        Err(error) => return Err(PortError::lasting("blobs", "get", format!("{key} cannot be read: {error}"))),
+    };
+    Ok(Some(u32::try_from(gaps).unwrap_or(u32::MAX)))
+}

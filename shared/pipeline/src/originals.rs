@@ -1,0 +1,108 @@
+//! Where the bytes of documents come from.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use stemma_engine::Failure;
+
+/// A place that holds documents.
+#[async_trait]
+pub trait Originals: Send + Sync {
+    /// Reads the bytes at `uri`, at most `max_bytes`.
+    ///
+    /// # Errors
+    /// Permanent `input.*` failures when the document is gone, too large or of a kind that is not read; transient ones
+    /// when the place is away.
+    async fn read(&self, uri: &str, max_bytes: u64) -> Result<Bytes, Failure>;
+}
+
+/// Files of this machine, named by `file://` URIs.
+pub struct LocalFiles;
+
+#[async_trait]
+impl Originals for LocalFiles {
+    async fn read(&self, uri: &str, max_bytes: u64) -> Result<Bytes, Failure> {
+        let path = path_of(uri).ok_or_else(|| {
+            Failure::permanent("input.unreachable", format!("{uri} is no local file")).with_next("submit a local path")
+        })?;
+        let read = tokio::task::spawn_blocking(move || read_file(&path, max_bytes)).await;
+        read.unwrap_or_else(|error| Err(Failure::transient("input.unreadable", error.to_string())))
+    }
+}
+
+/// The URI of an absolute path: bytes outside the unreserved set are percent-encoded (RFC 3986 §2.1, RFC 8089).
+pub fn uri_of(path: &Path) -> String {
+    let mut uri = String::from("file://");
+    for byte in path.as_os_str().as_encoded_bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => uri.push(char::from(*byte)),
+            _ => uri.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    uri
+}
+
+/// The path in a `file://` URI.
+pub fn path_of(uri: &str) -> Option<PathBuf> {
+    let mut rest = uri.strip_prefix("file://")?.bytes();
+    let mut bytes = Vec::new();
+    while let Some(byte) = rest.next() {
+        if byte == b'%' {
+            let (high, low) = (char::from(rest.next()?).to_digit(16)?, char::from(rest.next()?).to_digit(16)?);
+            bytes.push(u8::try_from(high * 16 + low).ok()?);
+        } else {
+            bytes.push(byte);
+        }
+    }
+    path_from_bytes(bytes)
+}
+
+#[cfg(unix)]
+fn path_from_bytes(bytes: Vec<u8>) -> Option<PathBuf> {
+    use std::os::unix::ffi::OsStringExt;
+    Some(std::ffi::OsString::from_vec(bytes).into())
+}
+
+#[cfg(not(unix))]
+fn path_from_bytes(bytes: Vec<u8>) -> Option<PathBuf> {
+    String::from_utf8(bytes).ok().map(Into::into)
+}
+
+fn read_file(path: &Path, max_bytes: u64) -> Result<Bytes, Failure> {
+    let gone = |error: std::io::Error| {
+        Failure::permanent("input.unreadable", format!("the file cannot be read: {error}"))
+            .with_next("check that it is still there and readable, then ingest again")
+    };
+    // A FIFO or device could block or never end: only regular files are opened.
+    let metadata = std::fs::symlink_metadata(path).map_err(gone)?;
+    if !metadata.is_file() {
+        return Err(Failure::permanent("input.not_a_file", "not a regular file"));
+    }
+    if metadata.len() > max_bytes {
+        let message = format!("the file has {} bytes, over the limit of {max_bytes}", metadata.len());
+        return Err(Failure::permanent("limits.bytes", message).with_next("raise limits.max_bytes"));
+    }
+    let mut bytes = Vec::with_capacity(usize::try_from(metadata.len()).unwrap_or(0));
+    File::open(path).map_err(gone)?.take(max_bytes + 1).read_to_end(&mut bytes).map_err(gone)?;
+    Ok(bytes.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_round_trip_through_uris() {
+        for path in ["/a/b c.pdf", "/ä/第一.pdf", "/100%/x#y?.pdf", "/a%20b"] {
+            let path = Path::new(path);
+            let uri = uri_of(path);
+            assert!(uri.is_ascii() && !uri.contains(' '), "{uri}");
+            assert_eq!(path_of(&uri).unwrap(), path);
+        }
+        assert_eq!(path_of("https://x"), None);
+        assert_eq!(path_of("file:///%zz"), None);
+    }
+}

@@ -1,0 +1,88 @@
+//! Outline: the text becomes a section tree, as far as rules go.
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use stemma_document::{Defect, Digest, Gap, Method, PageSpan, SectionTree, Source};
+use stemma_engine::queue::Lane;
+use stemma_engine::stage::{Output, Stage, Task};
+use stemma_engine::{Failure, Identity, TaskKey};
+use stemma_extract::Packed;
+
+use super::{Paginate, Publish};
+use crate::settings::Settings;
+use crate::{Filings, sections, structure};
+
+/// Finds the sections of a text and finishes them. Key: the text and the structure settings.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Outline {
+    /// Digest of the text.
+    pub text: Digest,
+    /// The artifact whose blob `source` holds it.
+    pub artifact: TaskKey,
+}
+
+/// What was found.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Tree {
+    /// Digest of the blob `tree`.
+    pub digest: Digest,
+    /// Number of sections.
+    pub sections: u32,
+    /// How they were found.
+    pub method: Method,
+    /// Share of titles verified (0–1).
+    pub accuracy: f32,
+}
+
+#[async_trait]
+impl Stage for Outline {
+    type Work = Filings;
+    type Outcome = Tree;
+
+    const NAME: &'static str = "outline";
+    const REVISION: u32 = 1;
+    const LANE: Lane = Lane::Cpu;
+
+    fn identity(&self, settings: &Settings, identity: &mut Identity) {
+        let settings = (&settings.structure, &settings.outline, &settings.sections);
+        identity.bytes(self.text.as_bytes()).text(&serde_json::to_string(&settings).unwrap_or_default());
+    }
+
+    async fn run(&self, task: &Task<'_, Filings>) -> Result<Output<Tree>, Failure> {
+        let packed = task.blob(&self.artifact, "source").await?;
+        let settings = task.settings.clone();
+        let tree = task.env.compute(move || outline(&packed, &settings)).await;
+        let tree = tree.map_err(|panic| Failure::transient("structure.crashed", panic))??;
+        let json = serde_json::to_vec(&tree).map_err(|error| Failure::permanent("structure.json", error.to_string()))?;
+        let outcome = Tree {
+            digest: Digest::of(&json),
+            sections: u32::try_from(tree.walk().count()).unwrap_or(u32::MAX),
+            method: tree.provenance.method,
+            accuracy: tree.provenance.accuracy,
+        };
+        Ok(Output { outcome, blobs: vec![("tree", json.into())] })
+    }
+}
+
+/// The tree of a packed source: pure (I-12).
+fn outline(packed: &[u8], settings: &Settings) -> Result<SectionTree, Failure> {
+    let unreadable = |error: &dyn std::fmt::Display| Failure::permanent("structure.source", error.to_string());
+    let source = Packed::open(packed.to_vec()).and_then(|packed| packed.source()).map_err(|error| unreadable(&error))?;
+    let draft = structure::outline(&source, &settings.outline).map_err(|error| unreadable(&error))?;
+    let mut gaps = draft.gaps;
+    gaps.extend(defects(&source));
+    let tree = SectionTree::build(&draft.outline, draft.method, gaps);
+    let mut tree = sections::finish(tree, &source, &settings.sections, &draft.labels);
+    let revisions = [(Paginate::NAME, Paginate::REVISION), (Outline::NAME, Outline::REVISION), (Publish::NAME, Publish::REVISION)];
+    tree.provenance.revisions = revisions.into_iter().map(|(name, revision)| (name.to_string(), revision)).collect();
+    Ok(tree)
+}
+
+/// What could not be read is a gap of the tree (I-10).
+fn defects(source: &Source) -> impl Iterator<Item = Gap> {
+    source.defects.iter().map(|Defect { code, page, detail }| Gap {
+        code: code.clone(),
+        pages: page.map(|page| PageSpan::between(page, page)),
+        detail: detail.clone(),
+    })
+}

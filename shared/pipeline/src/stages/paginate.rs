@@ -1,0 +1,115 @@
+//! Paginate: the bytes of a document become its text with positions.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use stemma_document::{Body, Digest, DocumentVersion, Extent, Source};
+use stemma_engine::queue::Lane;
+use stemma_engine::stage::{Output, Stage, Task};
+use stemma_engine::{Failure, Identity};
+use stemma_extract::{ExtractError, Job, PackError, Packed};
+
+use crate::settings::Settings;
+use crate::{Filings, flow::version};
+
+/// Reads a document. Key: the bytes, the name's ending (it settles what plain text is) and the limits. Where the bytes
+/// are stands in the run's header.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Paginate {
+    /// Digest of the bytes.
+    pub source: Digest,
+    /// Ending of the file name, lower case, without the dot.
+    pub ending: String,
+}
+
+/// What was read.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Text {
+    /// Digest of the blob `source`.
+    pub digest: Digest,
+    /// Pages or lines.
+    pub extent: Extent,
+    /// Number of defects.
+    pub defects: u32,
+}
+
+impl Paginate {
+    /// The reading of a version.
+    pub fn of(version: &DocumentVersion) -> Self {
+        let ending = version.name.rsplit_once('.').map(|(_, ending)| ending.to_lowercase()).unwrap_or_default();
+        Self { source: version.source, ending: ending.chars().take(16).collect() }
+    }
+}
+
+#[async_trait]
+impl Stage for Paginate {
+    type Work = Filings;
+    type Outcome = Text;
+
+    const NAME: &'static str = "paginate";
+    const REVISION: u32 = 1;
+    const LANE: Lane = Lane::Cpu;
+    const DEADLINE: Duration = Duration::from_secs(120);
+
+    fn identity(&self, settings: &Settings, identity: &mut Identity) {
+        identity.bytes(self.source.as_bytes()).text(&self.ending);
+        // The struct's own JSON names every limit; one more field is one more part of the key.
+        identity.text(&serde_json::to_string(&settings.limits).unwrap_or_default());
+    }
+
+    async fn run(&self, task: &Task<'_, Filings>) -> Result<Output<Text>, Failure> {
+        let limits = &task.settings.limits;
+        let version = version(&task.header().await?)?;
+        let bytes = task.tools.originals.read(&version.uri, limits.max_bytes).await?;
+        if Digest::of(&bytes) != self.source {
+            return Err(Failure::permanent("input.changed", "the file changed after it was submitted")
+                .with_next("ingest it again"));
+        }
+        let password = task.tools.password.as_ref().map(|password| password.0.clone());
+        let job = Job { name: version.name, bytes: bytes.into(), password, limits: limits.clone() };
+        let packed = Bytes::from(task.tools.extractor.extract(job).await.map_err(failure)?);
+        let damaged = |error: PackError| Failure::transient("extract.reply", error.to_string());
+        let head = Packed::open(packed.clone()).map_err(damaged)?;
+        let defects = u32::try_from(head.head().defects.len()).unwrap_or(u32::MAX);
+        let outcome = Text { digest: Digest::of(&packed), extent: head.extent(), defects };
+        Ok(Output { outcome, blobs: vec![("source", packed)] })
+    }
+}
+
+/// Some failures of a child process may pass; what is wrong with a document will not.
+fn failure(error: ExtractError) -> Failure {
+    let failure = match error.code {
+        "extract.crashed" => Failure::transient(error.code, error.message),
+        code => Failure::permanent(code, error.message),
+    };
+    failure.with_next(error.next)
+}
+
+/// What the extraction child does: reads the document, counts its tokens once, and packs it.
+///
+/// # Errors
+/// [`ExtractError`] when the document cannot be read at all.
+pub fn read(job: Job) -> Result<Vec<u8>, ExtractError> {
+    let mut source = stemma_extract::extract(job.bytes, &job.name, job.password.as_deref(), &job.limits)?;
+    count_tokens(&mut source);
+    stemma_extract::pack(&source)
+        .map_err(|error| ExtractError::new("limits.output", error.to_string(), "split the document"))
+}
+
+fn count_tokens(source: &mut Source) {
+    match &mut source.body {
+        Body::Pages(pages) => {
+            for line in pages.iter_mut().flat_map(|page| &mut page.lines) {
+                line.tokens = tokens_of_line(&line.text);
+            }
+        }
+        Body::Lines(text) => text.tokens = text.lines.iter().map(|line| tokens_of_line(line)).collect(),
+    }
+}
+
+/// Tokens of a line and its line end, which is a token of its own.
+fn tokens_of_line(line: &str) -> u32 {
+    stemma_llm::tokens::count(line) + 1
+}

@@ -1,0 +1,96 @@
+//! Publish: the finished tree becomes the document's latest, and then a change record says so.
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use stemma_document::{
+    CatalogueEntry, Change, ChangeKind, Collection, Digest, DocId, PublishedTree, SectionTree,
+    TreeObject, layout,
+};
+use stemma_engine::port::ask;
+use stemma_engine::queue::Lane;
+use stemma_engine::stage::{Output, Stage, Task};
+use stemma_engine::{Env, Failure, Identity, PortError, Ports, TaskKey};
+
+use crate::settings::Settings;
+use crate::{Filings, flow};
+
+/// Writes a tree and its change record. Key: the version and the tree.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Publish {
+    /// The document.
+    pub doc: DocId,
+    /// Its version; the rest of it stands in the run's header.
+    pub seq: u64,
+    /// Digest of the tree.
+    pub tree: Digest,
+    /// The artifact whose blob `tree` holds it.
+    pub outline: TaskKey,
+    /// The artifact whose blob `source` holds the text.
+    pub text: TaskKey,
+}
+
+/// What was published.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Published {
+    /// Gaps of the tree.
+    pub gaps: u32,
+}
+
+#[async_trait]
+impl Stage for Publish {
+    type Work = Filings;
+    type Outcome = Published;
+
+    const NAME: &'static str = "publish";
+    const REVISION: u32 = 1;
+    const LANE: Lane = Lane::Publish;
+
+    fn identity(&self, _settings: &Settings, identity: &mut Identity) {
+        // Unlike all others this stage's effect is named by document and version, so they are what it reads.
+        identity.bytes(self.doc.as_bytes()).number(self.seq).bytes(self.tree.as_bytes());
+    }
+
+    async fn run(&self, task: &Task<'_, Filings>) -> Result<Output<Published>, Failure> {
+        let invalid = |error: serde_json::Error| Failure::permanent("publish.tree_invalid", error.to_string());
+        let json = task.blob(&self.outline, "tree").await?;
+        let tree: SectionTree = serde_json::from_slice(&json).map_err(invalid)?;
+        let collection = collection(&task.run.scope)?;
+        let version = flow::version(&task.header().await?)?;
+        let published = PublishedTree { version, text_artifact: self.text.to_string(), tree };
+        let entry = CatalogueEntry::of(&published);
+        let gaps = u32::try_from(published.tree.gaps.len()).unwrap_or(u32::MAX);
+        let json = serde_json::to_vec(&TreeObject::Published(Box::new(published))).map_err(invalid)?;
+        let blobs = &task.ports.blobs;
+        // Everything the tree stands on must survive a power loss before the tree can be seen.
+        ask(task.env, || blobs.barrier()).await?;
+        let key = layout::tree_key(&collection, self.doc, self.seq);
+        ask(task.env, || blobs.put(&key, json.clone().into())).await?;
+        record(task.env, task.ports, &collection, ChangeKind::Published(Box::new(entry))).await?;
+        Ok(Published { gaps }.into())
+    }
+}
+
+/// The collection in a document scope `c/{collection}/d/{doc}`.
+fn collection(scope: &str) -> Result<Collection, Failure> {
+    let name = scope.split('/').nth(1).unwrap_or_default();
+    name.parse().map_err(|error: stemma_document::ParseIdError| Failure::permanent("publish.scope", error.to_string()))
+}
+
+/// Writes a change record, after what it speaks of.
+async fn record(env: &Env, ports: &Ports, collection: &Collection, kind: ChangeKind) -> Result<(), PortError> {
+    let change = Change { at_ms: env.now_ms(), kind };
+    let json = serde_json::to_vec(&change).map_err(|error| PortError::lasting("blobs", "put", error.to_string()))?;
+    let key = layout::change_key(collection, change.at_ms, env.random());
+    ask(env, || ports.blobs.put(&key, json.clone().into())).await.map(|_| ())
+}
+
+/// Removes a document: a tombstone above its newest version, and a change record. What it left is garbage afterwards.
+///
+/// # Errors
+/// [`PortError`] when a port is away.
+pub async fn remove(env: &Env, ports: &Ports, collection: &Collection, doc: DocId, seq: u64) -> Result<(), PortError> {
+    let json = serde_json::to_vec(&TreeObject::Removed).map_err(|error| PortError::lasting("blobs", "put", error.to_string()))?;
+    let key = layout::tree_key(collection, doc, seq);
+    ask(env, || ports.blobs.put(&key, json.clone().into())).await?;
+    record(env, ports, collection, ChangeKind::Removed { doc, seq }).await
+}
