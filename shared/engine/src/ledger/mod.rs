@@ -130,7 +130,8 @@ pub trait Ledger: Send + Sync {
     async fn open_tasks(&self, run: &RunId) -> Result<Vec<OpenTask>, PortError>;
 
     /// Asks for (or renews) the right to work on a task until `until_ms`. Taking over a lease that ran out counts a
-    /// crash.
+    /// crash. Of a run it has no memory of the ledger grants everything and notes nothing: the run is over, or about to
+    /// be established anew, and late workers must leave no traces.
     ///
     /// # Errors
     /// [`PortError`] when the ledger is away.
