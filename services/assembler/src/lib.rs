@@ -27,5 +27,5 @@ pub async fn run(env: Env, ports: Ports, tools: Arc<Tools>, holder: String, stop
     futures::join!(consume(Class::Bulk), consume(Class::Interactive));
 }
 
-/// Re-exported for `stemma rm`: removal is a write only the assembler may make.
-pub use stemma_pipeline::stages::remove;
+/// Removal and import: writes that only the assembler may make.
+pub use stemma_pipeline::stages::{publish_imported, remove};

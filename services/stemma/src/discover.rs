@@ -115,10 +115,8 @@ fn listed() -> Result<Vec<PathBuf>, DiscoverError> {
 
 fn matches(pattern: &str) -> Result<Vec<PathBuf>, DiscoverError> {
     let wrong = |problem: String| DiscoverError::Pattern { pattern: pattern.into(), problem };
-    let paths: Vec<PathBuf> = glob::glob(pattern)
-        .map_err(|error| wrong(format!("is no pattern: {error}")))?
-        .filter_map(Result::ok)
-        .collect();
+    let paths: Vec<PathBuf> =
+        glob::glob(pattern).map_err(|error| wrong(format!("is no pattern: {error}")))?.filter_map(Result::ok).collect();
     if paths.is_empty() { Err(wrong("matches nothing".into())) } else { Ok(paths) }
 }
 

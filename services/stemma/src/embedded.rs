@@ -39,7 +39,7 @@ impl Embedded {
         let stop = CancellationToken::new();
         let tools = Arc::new(Tools {
             originals: Arc::new(LocalFiles),
-            extractor: Arc::new(Pool::new(pool(local)?)),
+            extractor: Arc::new(pool(local)?),
             password: password.map(Password),
         });
         let holder = format!("pid-{}", std::process::id());
@@ -69,14 +69,18 @@ impl Embedded {
     }
 }
 
-fn pool(local: &Local) -> std::io::Result<PoolSettings> {
+/// The children that read documents.
+///
+/// # Errors
+/// When this program cannot find itself.
+pub fn pool(local: &Local) -> std::io::Result<Pool> {
     let command = vec![std::env::current_exe()?.into_os_string(), OsString::from(EXTRACT_CHILD)];
-    Ok(PoolSettings {
+    Ok(Pool::new(PoolSettings {
         size: usize::from(local.concurrency()),
         recycle_after_documents: local.recycle_after_documents,
         recycle_above_bytes: local.recycle_above_bytes,
         memory_limit_bytes: local.memory_limit_bytes,
         max_reply_bytes: local.max_reply_bytes,
         ..PoolSettings::new(command)
-    })
+    }))
 }

@@ -20,12 +20,17 @@ use crate::output::{Form, Output};
 
 /// Turns archives of filings into section trees, and finds answers in them by reasoning over structure.
 #[derive(Debug, Parser)]
-#[command(name = "stemma", version, max_term_width = 100, after_help = "\
+#[command(
+    name = "stemma",
+    version,
+    max_term_width = 100,
+    after_help = "\
 Start with:  stemma ingest FOLDER     then:  stemma ls · stemma tree NAME · stemma search \"…\"
 A document is named by its name, its path, its id, or /@axis/value/name; a section by …#0007, an Item by …#item-1A,
 pages by …#p=5-7. Everything that is printed can be pasted back.
 Exit codes: 0 done or found · 1 nothing found · 2 usage or error · 3 some documents failed · 4 stopped at a limit ·
-130 interrupted. What ended with 4 or 130 goes on with the same command.")]
+130 interrupted. What ended with 4 or 130 goes on with the same command."
+)]
 struct Cli {
     #[command(flatten)]
     global: Global,
@@ -70,6 +75,7 @@ struct Global {
 #[derive(Debug, Subcommand)]
 enum Command {
     Ingest(commands::ingest::IngestArgs),
+    Status(commands::status::StatusArgs),
     Ls(commands::ls::LsArgs),
     Tree(commands::tree::TreeArgs),
     Stat(commands::stat::StatArgs),
@@ -79,6 +85,11 @@ enum Command {
     Why(commands::why::WhyArgs),
     Failures(commands::failures::FailuresArgs),
     Export(commands::export::ExportArgs),
+    Import(commands::import::ImportArgs),
+    Rm(commands::rm::RmArgs),
+    Config(commands::config::ConfigArgs),
+    Doctor(commands::doctor::DoctorArgs),
+    Completions(commands::completions::CompletionsArgs),
     /// Reads documents for a parent process.
     #[command(name = embedded::EXTRACT_CHILD, hide = true)]
     ExtractChild,
@@ -117,6 +128,7 @@ fn run(command: Command, context: &Context) -> Result<Exit, CommandError> {
     runtime.block_on(async {
         match command {
             Command::Ingest(args) => commands::ingest::run(args, context).await,
+            Command::Status(args) => commands::status::run(args, context).await,
             Command::Ls(args) => commands::ls::run(args, context).await,
             Command::Tree(args) => commands::tree::run(args, context).await,
             Command::Stat(args) => commands::stat::run(args, context).await,
@@ -126,6 +138,11 @@ fn run(command: Command, context: &Context) -> Result<Exit, CommandError> {
             Command::Why(args) => commands::why::run(args, context).await,
             Command::Failures(args) => commands::failures::run(args, context).await,
             Command::Export(args) => commands::export::run(args, context).await,
+            Command::Import(args) => commands::import::run(args, context).await,
+            Command::Rm(args) => commands::rm::run(args, context).await,
+            Command::Config(args) => commands::config::run(&args, context),
+            Command::Doctor(args) => commands::doctor::run(args, context).await,
+            Command::Completions(args) => Ok(commands::completions::run::<Cli>(&args)),
             Command::ExtractChild => Ok(Exit::Done),
         }
     })

@@ -45,7 +45,8 @@ struct Versions {
 }
 
 pub(crate) async fn claim(env: &Env, ports: &Ports, job: &Manifest, entry: &JobEntry) -> Result<Claim, PortError> {
-    let wrong = |error: &dyn std::fmt::Display| PortError::lasting("blobs", "claim", format!("job {}: {error}", job.job));
+    let wrong =
+        |error: &dyn std::fmt::Display| PortError::lasting("blobs", "claim", format!("job {}: {error}", job.job));
     let submission: Submission = serde_json::from_value(entry.input.clone()).map_err(|error| wrong(&error))?;
     let collection: Collection = job.collection.parse().map_err(|error| wrong(&error))?;
     let doc = DocId::of(&collection, &submission.uri);
@@ -88,6 +89,16 @@ fn parts(run: &RunHeader) -> Result<(Collection, DocumentVersion), PortError> {
     let version = serde_json::from_value(run.input.clone()).map_err(|error| wrong(error.to_string()))?;
     let name = run.at.scope.split('/').nth(1).unwrap_or_default();
     Ok((name.parse().map_err(|error: stemma_document::ParseIdError| wrong(error.to_string()))?, version))
+}
+
+/// The next free version number of a document: above all claims, trees and tombstones.
+pub(crate) async fn next_version(
+    env: &Env,
+    ports: &Ports,
+    collection: &Collection,
+    doc: DocId,
+) -> Result<u64, PortError> {
+    Ok(versions(env, ports, collection, doc).await?.next)
 }
 
 async fn versions(env: &Env, ports: &Ports, collection: &Collection, doc: DocId) -> Result<Versions, PortError> {

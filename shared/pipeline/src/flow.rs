@@ -9,9 +9,9 @@ use stemma_engine::replay::{Replay, Stop};
 use stemma_engine::stage::Stage;
 use stemma_engine::{Env, Failure, FailureRecord, PortError, Ports, RunHeader};
 
+use crate::Filings;
 use crate::claim;
 use crate::stages::{Outline, Paginate, Publish};
-use crate::Filings;
 
 #[async_trait]
 impl Flow for Filings {
@@ -27,7 +27,8 @@ impl Flow for Filings {
         let tree = replay.one(&outline)?;
 
         let (doc, seq) = (version.doc, version.seq);
-        let publish = Publish { doc, seq, tree: tree.digest, outline: outline.key(replay.settings()), text: outline.artifact };
+        let publish =
+            Publish { doc, seq, tree: tree.digest, outline: outline.key(replay.settings()), text: outline.artifact };
         let published = replay.one(&publish)?;
         Ok(Finish { gaps: published.gaps })
     }

@@ -6,4 +6,4 @@ mod publish;
 
 pub use outline::Outline;
 pub use paginate::{Paginate, read};
-pub use publish::{Publish, remove};
+pub use publish::{Publish, publish_imported, remove};

@@ -53,7 +53,8 @@ impl Stage for Outline {
         let settings = task.settings.clone();
         let tree = task.env.compute(move || outline(&packed, &settings)).await;
         let tree = tree.map_err(|panic| Failure::transient("structure.crashed", panic))??;
-        let json = serde_json::to_vec(&tree).map_err(|error| Failure::permanent("structure.json", error.to_string()))?;
+        let json =
+            serde_json::to_vec(&tree).map_err(|error| Failure::permanent("structure.json", error.to_string()))?;
         let outcome = Tree {
             digest: Digest::of(&json),
             sections: u32::try_from(tree.walk().count()).unwrap_or(u32::MAX),
@@ -67,13 +68,15 @@ impl Stage for Outline {
 /// The tree of a packed source: pure (I-12).
 fn outline(packed: &[u8], settings: &Settings) -> Result<SectionTree, Failure> {
     let unreadable = |error: &dyn std::fmt::Display| Failure::permanent("structure.source", error.to_string());
-    let source = Packed::open(packed.to_vec()).and_then(|packed| packed.source()).map_err(|error| unreadable(&error))?;
+    let source =
+        Packed::open(packed.to_vec()).and_then(|packed| packed.source()).map_err(|error| unreadable(&error))?;
     let draft = structure::outline(&source, &settings.outline).map_err(|error| unreadable(&error))?;
     let mut gaps = draft.gaps;
     gaps.extend(defects(&source));
     let tree = SectionTree::build(&draft.outline, draft.method, gaps);
     let mut tree = sections::finish(tree, &source, &settings.sections, &draft.labels);
-    let revisions = [(Paginate::NAME, Paginate::REVISION), (Outline::NAME, Outline::REVISION), (Publish::NAME, Publish::REVISION)];
+    let revisions =
+        [(Paginate::NAME, Paginate::REVISION), (Outline::NAME, Outline::REVISION), (Publish::NAME, Publish::REVISION)];
     tree.provenance.revisions = revisions.into_iter().map(|(name, revision)| (name.to_string(), revision)).collect();
     Ok(tree)
 }

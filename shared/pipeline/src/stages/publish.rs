@@ -3,16 +3,16 @@
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use stemma_document::{
-    CatalogueEntry, Change, ChangeKind, Collection, Digest, DocId, PublishedTree, SectionTree,
-    TreeObject, layout,
+    CatalogueEntry, Change, ChangeKind, Collection, Digest, DocId, PublishedTree, SectionTree, TreeObject, layout,
 };
+use stemma_engine::blobs::Put;
 use stemma_engine::port::ask;
 use stemma_engine::queue::Lane;
 use stemma_engine::stage::{Output, Stage, Task};
 use stemma_engine::{Env, Failure, Identity, PortError, Ports, TaskKey};
 
 use crate::settings::Settings;
-use crate::{Filings, flow};
+use crate::{Filings, claim, flow};
 
 /// Writes a tree and its change record. Key: the version and the tree.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -88,9 +88,51 @@ async fn record(env: &Env, ports: &Ports, collection: &Collection, kind: ChangeK
 ///
 /// # Errors
 /// [`PortError`] when a port is away.
-pub async fn remove(env: &Env, ports: &Ports, collection: &Collection, doc: DocId, seq: u64) -> Result<(), PortError> {
-    let json = serde_json::to_vec(&TreeObject::Removed).map_err(|error| PortError::lasting("blobs", "put", error.to_string()))?;
-    let key = layout::tree_key(collection, doc, seq);
-    ask(env, || ports.blobs.put(&key, json.clone().into())).await?;
+pub async fn remove(env: &Env, ports: &Ports, collection: &Collection, doc: DocId) -> Result<(), PortError> {
+    let seq = put_next(env, ports, collection, doc, |_| TreeObject::Removed).await?;
     record(env, ports, collection, ChangeKind::Removed { doc, seq }).await
+}
+
+/// Publishes a tree that another program made, as the next version of its document.
+///
+/// # Errors
+/// [`PortError`] when a port is away.
+pub async fn publish_imported(
+    env: &Env,
+    ports: &Ports,
+    collection: &Collection,
+    published: PublishedTree,
+) -> Result<CatalogueEntry, PortError> {
+    let doc = published.version.doc;
+    let at = |seq| {
+        let mut published = published.clone();
+        published.version.seq = seq;
+        TreeObject::Published(Box::new(published))
+    };
+    ask(env, || ports.blobs.barrier()).await?;
+    let seq = put_next(env, ports, collection, doc, at).await?;
+    let mut published = published;
+    published.version.seq = seq;
+    let entry = CatalogueEntry::of(&published);
+    record(env, ports, collection, ChangeKind::Published(Box::new(entry.clone()))).await?;
+    Ok(entry)
+}
+
+/// Writes a tree object under the document's next free version number, and returns that number.
+async fn put_next(
+    env: &Env,
+    ports: &Ports,
+    collection: &Collection,
+    doc: DocId,
+    object: impl Fn(u64) -> TreeObject,
+) -> Result<u64, PortError> {
+    loop {
+        let seq = claim::next_version(env, ports, collection, doc).await?;
+        let json =
+            serde_json::to_vec(&object(seq)).map_err(|error| PortError::lasting("blobs", "put", error.to_string()))?;
+        let key = layout::tree_key(collection, doc, seq);
+        if ask(env, || ports.blobs.put(&key, json.clone().into())).await? == Put::Created {
+            return Ok(seq);
+        }
+    }
 }

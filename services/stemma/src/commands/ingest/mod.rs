@@ -116,12 +116,8 @@ pub async fn run(args: IngestArgs, context: &Context) -> Result<Exit, CommandErr
     let services = Embedded::start(&env, &store.ports, &config.local, args.password.clone(), observer)
         .map_err(|error| CommandError::new("system.start", error.to_string()))?;
     let class = if batch.submissions.len() == 1 { Class::Interactive } else { Class::Bulk };
-    let order = Order {
-        collection: &context.collection,
-        settings: &config.settings,
-        class,
-        documents: &batch.submissions,
-    };
+    let order =
+        Order { collection: &context.collection, settings: &config.settings, class, documents: &batch.submissions };
     let began = Instant::now();
     let manifest = stemma_coordinator::submit(&env, &store.ports, order).await?;
     let progress = Progress::new(context, manifest.entries);
@@ -159,7 +155,10 @@ async fn read_files(discovery: Discovery, args: &IngestArgs) -> Result<Batch, Co
         let readers = std::thread::available_parallelism().map_or(1, usize::from);
         let part = files.len().div_ceil(readers).max(1);
         std::thread::scope(|scope| {
-            let parts: Vec<_> = files.chunks(part).map(|part| scope.spawn(move || part.iter().map(read_file).collect::<Vec<_>>())).collect();
+            let parts: Vec<_> = files
+                .chunks(part)
+                .map(|part| scope.spawn(move || part.iter().map(read_file).collect::<Vec<_>>()))
+                .collect();
             parts.into_iter().flat_map(|part| part.join().unwrap_or_default()).collect::<Vec<_>>()
         })
     };
@@ -202,7 +201,10 @@ fn dry_run(batch: &Batch, context: &Context) -> Exit {
     let bytes: u64 = batch.submissions.iter().map(|submission| submission.size_bytes).sum();
     if context.output.is_text() {
         let files = batch.submissions.len();
-        context.output.line(&format!("{files} files, {:.1} MB would be ingested; no model is asked, so nothing is paid", bytes as f64 / 1e6));
+        context.output.line(&format!(
+            "{files} files, {:.1} MB would be ingested; no model is asked, so nothing is paid",
+            bytes as f64 / 1e6
+        ));
         for submission in &batch.submissions {
             context.output.line(&format!("  {}", clean(&submission.path)));
         }
@@ -249,7 +251,8 @@ async fn follow(
 }
 
 fn discover_error(error: DiscoverError) -> CommandError {
-    CommandError::new("input.not_found", error.to_string()).with_next("check the path; `stemma ingest --help` has examples")
+    CommandError::new("input.not_found", error.to_string())
+        .with_next("check the path; `stemma ingest --help` has examples")
 }
 
 #[cfg(test)]

@@ -47,7 +47,12 @@ impl<'a> Progress<'a> {
             }
             None if self.last_line.get().elapsed() >= LINE_EVERY => {
                 self.last_line.set(Instant::now());
-                self.context.output.note(&format!("documents {}/{}  {}", tally.documents(), self.total, self.message(tally)));
+                self.context.output.note(&format!(
+                    "documents {}/{}  {}",
+                    tally.documents(),
+                    self.total,
+                    self.message(tally)
+                ));
             }
             None => {}
         }

@@ -76,7 +76,13 @@ impl Tally {
     }
 
     /// Notes an ending. `input` is what was claimed, or what was submitted where nothing was.
-    pub async fn ended(&mut self, blobs: &dyn Blobs, collection: &Collection, input: &serde_json::Value, ending: Ending) {
+    pub async fn ended(
+        &mut self,
+        blobs: &dyn Blobs,
+        collection: &Collection,
+        input: &serde_json::Value,
+        ending: Ending,
+    ) {
         match ending {
             Ending::Done => self.done += 1,
             Ending::DoneWithGaps(_) => self.with_gaps += 1,
@@ -186,7 +192,10 @@ impl Summary<'_> {
         let word = if self.how == How::Finished { "done" } else { "stopped at" };
         let mut lines = vec![
             context.output.bold(&format!("{word} {ended}/{total} in {}", duration(self.seconds))),
-            format!("  new or changed {done}, with gaps {with_gaps}, unchanged {unchanged}, failed {}", self.tally.failed()),
+            format!(
+                "  new or changed {done}, with gaps {with_gaps}, unchanged {unchanged}, failed {}",
+                self.tally.failed()
+            ),
         ];
         if !entries.is_empty() {
             let methods = self.tally.methods();
@@ -212,7 +221,9 @@ impl Summary<'_> {
             How::Finished if self.tally.entries.is_empty() => {}
             How::Finished => note("try: stemma ls · stemma tree NAME · stemma search \"…\""),
             How::Interrupted => note("everything that ended is kept. Go on with the same command."),
-            How::TooManyFailed => note("stopped: too many documents failed. See `stemma failures`; go on with the same command."),
+            How::TooManyFailed => {
+                note("stopped: too many documents failed. See `stemma failures`; go on with the same command.")
+            }
         }
     }
 
@@ -223,7 +234,9 @@ impl Summary<'_> {
     fn object(&self, context: &Context) -> serde_json::Value {
         let Tally { done, with_gaps, unchanged, failures, entries } = &self.tally;
         let refused = self.batch.discovery.refused.iter();
-        let refused: Vec<_> = refused.map(|(path, reason)| serde_json::json!({ "path": path.to_string_lossy(), "reason": reason })).collect();
+        let refused: Vec<_> = refused
+            .map(|(path, reason)| serde_json::json!({ "path": path.to_string_lossy(), "reason": reason }))
+            .collect();
         let duplicates = self.batch.duplicates.iter();
         let duplicates: Vec<_> = duplicates.map(|(path, of)| serde_json::json!({ "path": path, "of": of })).collect();
         let documents: Vec<_> = entries
@@ -261,7 +274,8 @@ pub fn left_out(batch: &Batch, context: &Context) {
     for (path, reason) in batch.discovery.refused.iter().take(FAILURES_SHOWN) {
         note(format!("  refused  {}: {reason}", clean(&path.to_string_lossy())));
     }
-    let others: Vec<String> = batch.discovery.other.iter().map(|(ending, count)| format!("{count} .{}", clean(ending))).collect();
+    let others: Vec<String> =
+        batch.discovery.other.iter().map(|(ending, count)| format!("{count} .{}", clean(ending))).collect();
     if !others.is_empty() {
         note(format!("  left out, not a format that is read: {}", others.join(", ")));
     }

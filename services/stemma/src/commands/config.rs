@@ -1,0 +1,41 @@
+//! `stemma config`: every setting with its value, default, unit and source.
+
+use crate::config::unit;
+use crate::context::{CommandError, Context, Exit};
+use crate::table::{Align, Table};
+
+/// Show every setting: value, default, unit and where it comes from.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Settings come from their defaults, then from stemma.toml (or --config FILE), then from the environment:
+  limits.max_pages = 5000     in stemma.toml under [limits]
+  STEMMA_LIMITS__MAX_PAGES    in the environment
+
+Settings under `local` change speed only; all others change results, so that changing one makes new trees.")]
+pub struct ConfigArgs {
+    /// Only settings whose key contains this.
+    pub pattern: Option<String>,
+}
+
+/// Runs the command.
+pub fn run(args: &ConfigArgs, context: &Context) -> Result<Exit, CommandError> {
+    let mut settings = context.config()?.settings;
+    settings.retain(|setting| args.pattern.as_ref().is_none_or(|pattern| setting.key.contains(pattern)));
+    if context.output.is_text() {
+        let mut table = Table::new(&[(Align::Left, 0); 5]);
+        table.row(["setting", "value", "default", "unit", "source"].map(String::from));
+        for setting in &settings {
+            let default = if setting.value == setting.default { String::new() } else { setting.default.to_string() };
+            let value = setting.value.to_string();
+            table.row([setting.key.clone(), value, default, unit(&setting.key).into(), setting.source.clone()]);
+        }
+        table.lines().iter().for_each(|line| context.output.line(line));
+    } else {
+        let rows: Vec<_> = settings
+            .iter()
+            .map(|s| serde_json::json!({ "key": s.key, "value": s.value, "default": s.default, "unit": unit(&s.key), "source": s.source }))
+            .collect();
+        context.output.json(&rows);
+    }
+    Ok(if settings.is_empty() { Exit::Nothing } else { Exit::Done })
+}

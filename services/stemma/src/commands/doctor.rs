@@ -1,0 +1,125 @@
+//! `stemma doctor`: is everything there that Stemma needs?
+
+use bytes::Bytes;
+use serde::Serialize;
+use stemma_engine::Env;
+use stemma_engine::blobs::Put;
+use stemma_extract::{Extractor, Job, Limits};
+
+use crate::context::{CommandError, Context, Exit};
+use crate::embedded;
+use crate::output::clean;
+
+/// Check the store, the configuration and the reading of documents.
+#[derive(Debug, clap::Args)]
+pub struct DoctorArgs {}
+
+/// One check.
+#[derive(Debug, Serialize)]
+struct Check {
+    /// `ok`, `attention` or `failed`.
+    result: &'static str,
+    what: String,
+    next: Option<String>,
+}
+
+impl Check {
+    fn ok(what: impl Into<String>) -> Self {
+        Self { result: "ok", what: what.into(), next: None }
+    }
+
+    fn failed(error: CommandError) -> Self {
+        Self { result: "failed", what: error.message, next: error.next }
+    }
+}
+
+/// Runs the command.
+pub async fn run(_args: DoctorArgs, context: &Context) -> Result<Exit, CommandError> {
+    let mut checks = vec![Check::ok(format!("version {}", env!("CARGO_PKG_VERSION"))), configuration(context)];
+    checks.push(store(context).await);
+    checks.push(reading(context).await);
+    checks.push(Check::ok("no model configured: structure and summaries are made by rules, nothing is paid"));
+    let failed = checks.iter().any(|check| check.result == "failed");
+    if context.output.is_text() {
+        for check in &checks {
+            let mark = match check.result {
+                "ok" => "ok",
+                "attention" => "--",
+                _ => "!!",
+            };
+            context.output.line(&format!("{mark}  {}", clean(&check.what)));
+            if let Some(next) = &check.next {
+                context.output.line(&format!("    next: {next}"));
+            }
+        }
+    } else {
+        context.output.json(&checks);
+    }
+    // A check that failed is an error of the set-up, not of the question.
+    if failed { Err(CommandError::new("doctor.failed", "not everything is in order")) } else { Ok(Exit::Done) }
+}
+
+fn configuration(context: &Context) -> Check {
+    match context.config() {
+        Ok(loaded) => {
+            let changed = loaded.settings.iter().filter(|setting| setting.source != "default").count();
+            Check::ok(format!("configuration: {} settings, {changed} not at their default", loaded.settings.len()))
+        }
+        Err(error) => Check::failed(error),
+    }
+}
+
+async fn store(context: &Context) -> Check {
+    let path = context.store.display();
+    let reader = match context.reader() {
+        Ok(reader) => reader,
+        Err(error) if error.code == "store.missing" => {
+            return Check { result: "attention", what: error.message, next: error.next };
+        }
+        Err(error) => return Check::failed(error),
+    };
+    if let Some(writer) = reader.writer() {
+        return Check::ok(format!(
+            "store {path}: being written to by process {} (stemma {})",
+            writer.pid, writer.command
+        ));
+    }
+    match probe(context).await {
+        Ok(()) => Check::ok(format!("store {path}: writable, create-only writes work")),
+        Err(error) => Check::failed(error),
+    }
+}
+
+/// Writes an object twice: the second must not take.
+async fn probe(context: &Context) -> Result<(), CommandError> {
+    let env = Env::system();
+    let store = context.writer(&env, "doctor")?;
+    let blobs = store.ports.blobs.as_ref();
+    let key = format!("doctor/{:016x}", env.random());
+    let first = blobs.put(&key, Bytes::from_static(b"1")).await?;
+    let second = blobs.put(&key, Bytes::from_static(b"2")).await?;
+    blobs.delete(&key).await?;
+    if (first, second) == (Put::Created, Put::Exists) {
+        Ok(())
+    } else {
+        Err(CommandError::new("store.not_create_only", "the store lets an object be overwritten")
+            .with_next("use a local file system that supports hard links"))
+    }
+}
+
+/// Reads a small document in a child process, as ingest does.
+async fn reading(context: &Context) -> Check {
+    let local = match context.config() {
+        Ok(loaded) => loaded.config.local,
+        Err(_) => crate::config::Local::default(),
+    };
+    let job = Job { name: "probe.md".into(), bytes: b"# Probe\n".to_vec(), password: None, limits: Limits::default() };
+    let pool = match embedded::pool(&local) {
+        Ok(pool) => pool,
+        Err(error) => return Check::failed(CommandError::new("extract.no_child", error.to_string())),
+    };
+    match pool.extract(job).await {
+        Ok(_) => Check::ok("documents are read in confined child processes"),
+        Err(error) => Check::failed(CommandError::new(error.code, error.message).with_next(error.next)),
+    }
+}

@@ -1,0 +1,84 @@
+//! `stemma import`: trees that other programs made.
+
+use std::path::{Path, PathBuf};
+
+use stemma_document::{CatalogueEntry, Digest, DocId, DocumentVersion, PublishedTree, pageindex};
+use stemma_engine::{Env, Ports};
+use stemma_pipeline::originals::uri_of;
+
+use crate::context::{CommandError, Context, Exit};
+use crate::output::clean;
+
+/// The largest file that is imported, in bytes.
+const MAX_BYTES: u64 = 256 << 20;
+
+/// Import trees in PageIndex's JSON.
+///
+/// Titles, hierarchy, pages and summaries come in and can be listed, shown and searched; texts of nodes stay out.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  stemma import 3M_2022_10K_structure.json
+  stemma import trees/*.json")]
+pub struct ImportArgs {
+    /// Files: a nested tree, or a flat list with dotted `structure` codes.
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+}
+
+/// Runs the command.
+pub async fn run(args: ImportArgs, context: &Context) -> Result<Exit, CommandError> {
+    let env = Env::system();
+    let trees = args.files.iter().map(|file| read(file, context)).collect::<Result<Vec<_>, _>>()?;
+    let store = context.writer(&env, "import")?;
+    let mut entries = Vec::new();
+    for published in trees {
+        entries.push(publish(&env, &store.ports, context, published).await?);
+    }
+    if context.output.is_text() {
+        for entry in &entries {
+            context.output.line(&format!("imported {}  {} sections", clean(&entry.version.path), entry.sections));
+        }
+    } else {
+        context.output.json(&entries);
+    }
+    Ok(Exit::Done)
+}
+
+async fn publish(
+    env: &Env,
+    ports: &Ports,
+    context: &Context,
+    published: PublishedTree,
+) -> Result<CatalogueEntry, CommandError> {
+    Ok(stemma_assembler::publish_imported(env, ports, &context.collection, published).await?)
+}
+
+fn read(file: &Path, context: &Context) -> Result<PublishedTree, CommandError> {
+    let wrong = |code: &str, message: String| CommandError::new(code, format!("{}: {message}", file.display()));
+    let path = std::fs::canonicalize(file).map_err(|error| wrong("input.unreadable", error.to_string()))?;
+    let size = std::fs::metadata(&path).map_err(|error| wrong("input.unreadable", error.to_string()))?.len();
+    if size > MAX_BYTES {
+        return Err(wrong("limits.bytes", format!("{size} bytes are over the limit of {MAX_BYTES}")));
+    }
+    let json = std::fs::read(&path).map_err(|error| wrong("input.unreadable", error.to_string()))?;
+    let value = serde_json::from_slice(&json).map_err(|error| wrong("import.not_json", error.to_string()))?;
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let tree = pageindex::import(&value, &stem).map_err(|error| {
+        wrong("import.not_a_tree", error.to_string())
+            .with_next("give a tree in PageIndex's JSON: a list of nodes with titles")
+    })?;
+    let uri = uri_of(&path);
+    let name = value.get("doc_name").and_then(|name| name.as_str()).unwrap_or(&stem).to_string();
+    let version = DocumentVersion {
+        doc: DocId::of(&context.collection, &uri),
+        seq: 0,
+        uri,
+        path: name.replace('/', "_"),
+        name,
+        source: Digest::of(&json),
+        size_bytes: size,
+        settings: "imported".into(),
+    };
+    Ok(PublishedTree { version, text_artifact: String::new(), tree })
+}

@@ -1,0 +1,19 @@
+//! The commands, one file each.
+
+pub mod cat;
+pub mod completions;
+pub mod config;
+pub mod doctor;
+pub mod export;
+pub mod failures;
+pub mod grep;
+pub mod import;
+pub mod ingest;
+pub mod ls;
+mod reading;
+pub mod rm;
+pub mod search;
+pub mod stat;
+pub mod status;
+pub mod tree;
+pub mod why;

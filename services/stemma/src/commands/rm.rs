@@ -1,0 +1,79 @@
+//! `stemma rm`: documents leave the collection.
+
+use std::io::{BufRead, IsTerminal};
+
+use stemma_engine::Env;
+use stemma_query::Reader;
+
+use crate::context::{CommandError, Context, Exit};
+use crate::output::clean;
+
+/// Remove documents from the collection.
+///
+/// Only Stemma's trees are removed, never the files they were made from. A removed document that is ingested again is
+/// read again.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  stemma rm 3M_2022_10K
+  stemma rm /@status/failed --dry-run
+  stemma rm 10-K/2015 --yes")]
+pub struct RmArgs {
+    /// Documents, folders or axis paths.
+    #[arg(required = true, value_name = "SCOPE")]
+    pub scopes: Vec<String>,
+    /// Show what would be removed, and remove nothing.
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+/// Runs the command.
+pub async fn run(args: RmArgs, context: &Context) -> Result<Exit, CommandError> {
+    let env = Env::system();
+    context.reader()?; // a store that is not there is not made by removing from it
+    let store = context.writer(&env, "rm")?;
+    let reader = Reader::open(store.ports.blobs.clone(), context.collection.clone()).await?;
+    let mut documents = Vec::new();
+    for scope in &args.scopes {
+        for listed in reader.in_scope(scope)? {
+            if !documents.iter().any(|(doc, _)| *doc == listed.doc()) {
+                documents.push((listed.doc(), listed.label.clone()));
+            }
+        }
+    }
+    if documents.is_empty() {
+        return Ok(Exit::Nothing);
+    }
+    if !args.dry_run && !agreed(context, documents.len())? {
+        return Ok(Exit::Nothing);
+    }
+    if !args.dry_run {
+        for (doc, _) in &documents {
+            stemma_assembler::remove(&env, &store.ports, &context.collection, *doc).await?;
+        }
+    }
+    let labels: Vec<&str> = documents.iter().map(|(_, label)| label.as_str()).collect();
+    if context.output.is_text() {
+        let word = if args.dry_run { "would remove" } else { "removed" };
+        labels.iter().for_each(|label| context.output.line(&format!("{word} {}", clean(label))));
+    } else {
+        context.output.json(&serde_json::json!({ "dry_run": args.dry_run, "removed": labels }));
+    }
+    Ok(Exit::Done)
+}
+
+/// Asks before more than one document is removed; without a terminal `--yes` is needed.
+fn agreed(context: &Context, documents: usize) -> Result<bool, CommandError> {
+    if context.yes || documents == 1 {
+        return Ok(true);
+    }
+    if !std::io::stdin().is_terminal() {
+        return Err(CommandError::new("rm.not_confirmed", format!("{documents} documents would be removed"))
+            .with_next("say so with --yes, or look with --dry-run"));
+    }
+    context.output.error(&format!("remove {documents} documents? [y/N]"));
+    let mut answer = String::new();
+    let read = std::io::stdin().lock().read_line(&mut answer);
+    read.map_err(|error| CommandError::new("rm.not_confirmed", error.to_string()))?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}
