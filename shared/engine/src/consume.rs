@@ -59,7 +59,12 @@ impl Consumer {
     pub async fn run(self, handler: Arc<dyn Handler>, stop: CancellationToken) {
         let mut running = JoinSet::new();
         while !stop.is_cancelled() {
-            match self.queue.subscribe(self.name, self.concurrency).await {
+            let subscribed = tokio::select! {
+                biased;
+                () = stop.cancelled() => break,
+                subscribed = self.queue.subscribe(self.name, self.concurrency) => subscribed,
+            };
+            match subscribed {
                 Ok(subscription) => {
                     if let Err(error) = self.serve(subscription, &mut running, &handler, &stop).await {
                         tracing::warn!(queue = %self.name, %error, "subscription lost; subscribing again");

@@ -1,9 +1,7 @@
 //! Settings travel with the work: frozen under their digest at submission, loaded by digest everywhere else.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
-
-use tokio::sync::Mutex;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::blobs::Blobs;
 use crate::env::Env;
@@ -48,16 +46,16 @@ impl<W: Work> SettingsCache<W> {
         blobs: &dyn Blobs,
         digest: &str,
     ) -> Result<Option<Arc<W::Settings>>, PortError> {
-        let mut cache = self.0.lock().await;
-        if let Some(settings) = cache.get(digest) {
-            return Ok(Some(Arc::clone(settings)));
+        let cached = self.cached().get(digest).cloned();
+        if cached.is_some() {
+            return Ok(cached);
         }
         let key = settings_key(digest);
         let Some(json) = ask(env, || blobs.get(&key)).await? else { return Ok(None) };
         match serde_json::from_slice::<W::Settings>(&json) {
             Ok(settings) => {
                 let settings = Arc::new(settings);
-                cache.insert(digest.into(), Arc::clone(&settings));
+                self.cached().insert(digest.into(), Arc::clone(&settings));
                 Ok(Some(settings))
             }
             Err(error) => {
@@ -65,5 +63,10 @@ impl<W: Work> SettingsCache<W> {
                 Ok(None)
             }
         }
+    }
+
+    /// Never held while the store is asked: one settings digest that is slow to come must not hold up the others.
+    fn cached(&self) -> MutexGuard<'_, BTreeMap<String, Arc<W::Settings>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,5 @@
 //! Runs that could wait for ever, and must not: each ends, visibly, and with no more work than was called for.
+#![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests and what they stand on")]
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -122,7 +122,7 @@ impl<W: Flow> Coordinator<W> {
                         }
                         stopped = Err(error);
                     }
-                    Err(error) => self.claim_failed(table, taken, &error),
+                    Err(error) => self.claim_failed(table, &taken, &error),
                     Ok(()) => {}
                 }
             }
@@ -184,7 +184,7 @@ impl<W: Flow> Coordinator<W> {
     }
 
     /// An entry that cannot be claimed ends failed and visible; the job goes on (I-10).
-    fn claim_failed(&self, table: &mut JobTable, taken: Taken, error: &PortError) {
+    fn claim_failed(&self, table: &mut JobTable, taken: &Taken, error: &PortError) {
         let record = FailureRecord {
             code: "engine.claim".into(),
             message: error.to_string(),
@@ -193,7 +193,7 @@ impl<W: Flow> Coordinator<W> {
             attempts: 1,
             at_ms: self.env.now_ms(),
         };
-        self.entry_ended(table, &taken, Ending::Failed(record.clipped()));
+        self.entry_ended(table, taken, Ending::Failed(record.clipped()));
     }
 
     fn entry_ended(&self, table: &mut JobTable, taken: &Taken, ending: Ending) {

@@ -54,6 +54,11 @@ impl MemoryLedger {
         self.state().runs.len()
     }
 
+    /// How many things are to be looked at again: for tests of what is forgotten.
+    pub fn scheduled(&self) -> usize {
+        self.state().due.len()
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

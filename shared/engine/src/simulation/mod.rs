@@ -360,6 +360,9 @@ impl Stage {
         if script.plan.chances.lose == 0 && self.ledger.runs() > 0 {
             return Err(format!("the ledger still remembers {} runs", self.ledger.runs()));
         }
+        if self.ledger.scheduled() > 0 {
+            return Err(format!("{} things are still to be looked at", self.ledger.scheduled()));
+        }
         Ok(())
     }
 }
