@@ -73,9 +73,9 @@ pub async fn run(args: TreeArgs, context: &Context) -> Result<Exit, CommandError
     Ok(if view.sections.is_empty() { Exit::Nothing } else { Exit::Done })
 }
 
-/// Shows the tree of a document that was just ingested.
-pub async fn show(context: &Context, entry: &CatalogueEntry) -> Result<(), CommandError> {
-    let view = open(context).await?.tree(&entry.version.doc.to_string(), None, false).await?;
+/// Shows the tree of a document that was just ingested, down to `depth` levels.
+pub async fn show(context: &Context, entry: &CatalogueEntry, depth: Option<usize>) -> Result<(), CommandError> {
+    let view = open(context).await?.tree(&entry.version.doc.to_string(), depth, false).await?;
     print(&view, &TreeArgs::default(), &context.output);
     Ok(())
 }

@@ -3,7 +3,7 @@
 mod progress;
 mod summary;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
@@ -16,7 +16,8 @@ use stemma_engine::blobs::Blobs;
 use stemma_engine::coordinate::Event;
 use stemma_engine::{Class, Env};
 use stemma_pipeline::Submission;
-use stemma_pipeline::originals::uri_of;
+use stemma_pipeline::originals::{path_of, uri_of};
+use stemma_query::Reader;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -104,12 +105,13 @@ pub async fn run(args: IngestArgs, context: &Context) -> Result<Exit, CommandErr
         return Err(CommandError::new("input.nothing", "no .pdf, .md or .txt file was found")
             .with_next("name files, or a folder that holds some"));
     }
-    let batch = read_files(discovery, &args).await?;
+    let mut batch = read_files(discovery, &args).await?;
     let env = Env::system();
     if args.dry_run {
         return Ok(dry_run(&batch, context));
     }
     let store = context.writer(&env, "ingest")?;
+    batch.compare(&Reader::open(Arc::clone(&store.ports.blobs), context.collection.clone()).await?);
     let (sender, events) = mpsc::unbounded_channel();
     // The receiver lives as long as the services; a send after it has gone has no one to tell.
     let observer = Arc::new(move |event| drop(sender.send(event)));
@@ -143,8 +145,37 @@ enum How {
 struct Batch {
     submissions: Vec<Submission>,
     unreadable: Vec<Failed>,
+    /// Path, and the path of a document with the same bytes.
     duplicates: Vec<(String, String)>,
+    /// Documents whose files are gone from the folders that were walked.
+    removed: Vec<String>,
     discovery: Discovery,
+}
+
+impl Batch {
+    /// Finds copies of documents that are known already, and known documents whose files are gone.
+    fn compare(&mut self, reader: &Reader) {
+        let submitted: HashSet<&str> = self.submissions.iter().map(|submission| submission.uri.as_str()).collect();
+        let mut known: HashMap<Digest, &str> = HashMap::new();
+        for listed in reader.catalogue().documents() {
+            let version = listed.version();
+            if submitted.contains(version.uri.as_str()) {
+                continue;
+            }
+            known.insert(version.source, &listed.label);
+            if self.discovery.roots.iter().any(|root| version.uri.starts_with(root)) && !still_there(&version.uri) {
+                self.removed.push(listed.label.clone());
+            }
+        }
+        let copies = self.submissions.iter().filter_map(|submission| {
+            known.get(&submission.source).map(|label| (submission.path.clone(), (*label).to_string()))
+        });
+        self.duplicates.extend(copies);
+    }
+}
+
+fn still_there(uri: &str) -> bool {
+    path_of(uri).is_some_and(|path| path.exists())
 }
 
 /// Reads every file once for its digest, one reader per core.
@@ -164,7 +195,13 @@ async fn read_files(discovery: Discovery, args: &IngestArgs) -> Result<Batch, Co
     };
     let read = tokio::task::spawn_blocking(work).await;
     let read = read.map_err(|error| CommandError::new("input.unreadable", error.to_string()))?;
-    let mut batch = Batch { submissions: Vec::new(), unreadable: Vec::new(), duplicates: Vec::new(), discovery };
+    let mut batch = Batch {
+        submissions: Vec::new(),
+        unreadable: Vec::new(),
+        duplicates: Vec::new(),
+        removed: Vec::new(),
+        discovery,
+    };
     let mut first: HashMap<Digest, String> = HashMap::new();
     for file in read {
         match file {

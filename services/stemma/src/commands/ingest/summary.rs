@@ -9,6 +9,7 @@ use stemma_engine::message::Ending;
 use stemma_engine::{FailureRecord, JobId};
 
 use super::{Batch, How, IngestArgs};
+use crate::commands::tree;
 use crate::context::{CommandError, Context, Exit};
 use crate::output::clean;
 
@@ -174,9 +175,11 @@ impl Summary<'_> {
         self.lines(context).iter().for_each(|line| context.output.line(line));
         left_out(self.batch, context);
         if args.show_trees {
+            // Of one document everything is shown, of many what fits to be skimmed.
+            let depth = (self.tally.entries.len() > 1).then_some(1);
             for entry in &self.tally.entries {
                 context.output.line("");
-                crate::commands::tree::show(context, entry).await?;
+                tree::show(context, entry, depth).await?;
             }
         }
         self.next_steps(context);
@@ -260,6 +263,7 @@ impl Summary<'_> {
             "seconds": (self.seconds * 1000.0).round() / 1000.0,
             "failures": failures,
             "duplicates": duplicates,
+            "removed": self.batch.removed,
             "refused": refused,
         })
     }
@@ -270,6 +274,9 @@ pub fn left_out(batch: &Batch, context: &Context) {
     let note = |line: String| context.output.note(&line);
     for (path, of) in batch.duplicates.iter().take(FAILURES_SHOWN) {
         note(format!("  same bytes  {} and {}", clean(path), clean(of)));
+    }
+    for label in batch.removed.iter().take(FAILURES_SHOWN) {
+        note(format!("  file gone  {0}: its tree is kept; remove it with: stemma rm \"{0}\"", clean(label)));
     }
     for (path, reason) in batch.discovery.refused.iter().take(FAILURES_SHOWN) {
         note(format!("  refused  {}: {reason}", clean(&path.to_string_lossy())));
