@@ -81,6 +81,14 @@ impl State {
     }
 }
 
+impl Run {
+    /// Whether more is left of it than leases of late workers that ran out: every look at what is due tidies up.
+    fn matters(&self, now_ms: Millis) -> bool {
+        let is_open = |task: &Task| task.wanted || task.live_lease(now_ms).is_some();
+        !self.log.is_empty() || !self.watchers.is_empty() || self.open.values().any(is_open)
+    }
+}
+
 impl Task {
     fn live_lease(&self, now_ms: Millis) -> Option<&(String, Millis)> {
         self.lease.as_ref().filter(|(_, until)| *until > now_ms)
@@ -175,9 +183,7 @@ impl Ledger for MemoryLedger {
         until_ms: Millis,
     ) -> Result<Lease, PortError> {
         let mut state = self.state();
-        let Some(run) = state.runs.get_mut(run) else {
-            return Ok(Lease::Granted { attempts: 0, crashes: 0, wanted: false });
-        };
+        let run = state.run(run);
         if run.ended.contains(key) {
             return Ok(Lease::Ended);
         }
@@ -214,6 +220,7 @@ impl Ledger for MemoryLedger {
 
     async fn due(&self, now_ms: Millis, again_ms: Millis, limit: usize) -> Result<Vec<Due>, PortError> {
         let mut state = self.state();
+        state.runs.retain(|_, run| run.matters(now_ms));
         let ripe = state.due.iter().take_while(|(at, _)| *at <= now_ms).take(limit);
         let ripe: Vec<Due> = ripe.map(|(_, due)| due.clone()).collect();
         for due in &ripe {

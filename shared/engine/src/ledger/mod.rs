@@ -130,8 +130,8 @@ pub trait Ledger: Send + Sync {
     async fn open_tasks(&self, run: &RunId) -> Result<Vec<OpenTask>, PortError>;
 
     /// Asks for (or renews) the right to work on a task until `until_ms`. Taking over a lease that ran out counts a
-    /// crash. Of a run it has no memory of the ledger grants everything and notes nothing: the run is over, or about to
-    /// be established anew, and late workers must leave no traces.
+    /// crash. The lease holds even where the ledger has no memory of the run: after a loss, renewals are what keeps
+    /// running work from being done twice. A run of which nothing but run-out leases is left may be forgotten.
     ///
     /// # Errors
     /// [`PortError`] when the ledger is away.

@@ -35,7 +35,7 @@ const LIMIT: Duration = Duration::from_secs(6 * 3600);
 /// When the last fault may happen, and the last blow fall.
 const TROUBLE_MS: Millis = 900_000;
 /// Virtual time after the end in which late workers finish and traces vanish.
-const AFTERMATH: Duration = Duration::from_secs(1_200);
+const AFTERMATH: Duration = Duration::from_secs(900);
 
 /// What goes wrong in a schedule.
 #[derive(Debug, Clone, Default)]
