@@ -25,14 +25,17 @@ use crate::output::{Form, Output};
     version,
     max_term_width = 100,
     after_help = "\
-Start with:  stemma ingest FOLDER     then:  stemma ls · stemma tree NAME · stemma search \"…\"
-A document is named by its name, its path, its id, or /@axis/value/name; a section by …#0007, an Item by …#item-1A,
-pages by …#p=5-7. Everything that is printed can be pasted back.
-Exit codes: 0 done or found · 1 nothing found · 2 usage or error · 3 some documents failed · 4 stopped at a limit ·
-130 interrupted. What ended with 4 or 130 goes on with the same command."
+Start with:  stemma ingest FOLDER
+Then:        stemma ls · stemma tree NAME · stemma search \"…\"
+
+A document is named by its name, its path, its id, or /@axis/value/name; a section by …#0007,
+an Item by …#item-1A, pages by …#p=5-7. Everything that is printed can be pasted back.
+
+Exit codes: 0 done or found · 1 nothing found · 2 usage or error · 3 some documents failed ·
+4 stopped at a limit · 130 interrupted. What ended with 4 or 130 goes on with the same command."
 )]
 struct Cli {
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Options of all commands")]
     global: Global,
     #[command(subcommand)]
     command: Command,

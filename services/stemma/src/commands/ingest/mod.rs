@@ -31,8 +31,9 @@ use crate::output::clean;
 /// Turn files into section trees.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Folders are walked for .pdf, .md and .txt files; a file that is named is taken whatever it is called.
-Unchanged files cost nothing, changed ones become a new version, and an interrupted run goes on where it was.
+Folders are walked for .pdf, .md and .txt files; a file that is named is taken whatever it is
+called. Unchanged files cost nothing, changed ones become a new version, and an interrupted run
+goes on where it was.
 
 Examples:
   stemma ingest filings/
