@@ -323,3 +323,60 @@ impl OpenJob {
         ask(env, || report(blobs, job)).await
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn open_job(entries: u64) -> (Env, Ports, OpenJob) {
+        let (env, ports) = (Env::simulated(1), Ports::memory());
+        let manifest = Manifest {
+            job: JobId("job".into()),
+            collection: "c".into(),
+            settings: "s".into(),
+            class: crate::key::Class::Bulk,
+            entries,
+            submitted_ms: 0,
+        };
+        let listed: Vec<_> = (0..entries).map(|n| JobEntry { weight: n, input: n.into() }).collect();
+        submit(&env, &ports, &manifest, &listed).await.unwrap();
+        let open = OpenJob::take_up(&env, ports.blobs.as_ref(), &manifest.job).await.unwrap().unwrap();
+        (env, ports, open)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_admission_that_was_cut_off_loses_no_entry() {
+        let (env, ports, mut open) = open_job(3).await;
+        open.peek(&env, ports.blobs.as_ref()).await.unwrap();
+        open.take();
+        open.take();
+        open.recover();
+        let numbers: Vec<u64> = std::iter::from_fn(|| open.take()).map(|(number, _)| number).collect();
+        assert_eq!(numbers, [0, 1, 2]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_job_taken_up_goes_on_at_its_last_cursor() {
+        let (env, ports, mut open) = open_job(1_200).await;
+        let blobs = ports.blobs.as_ref();
+        for _ in 0..600 {
+            open.peek(&env, blobs).await.unwrap();
+            let (number, _) = open.take().unwrap();
+            open.entry_ended(number, format!("entry {number}"), Ending::Done);
+            open.save(&env, blobs).await.unwrap();
+        }
+        assert!(open.finish(&env, blobs).await.unwrap().is_none());
+        let mut again = OpenJob::take_up(&env, blobs, &open.manifest.job).await.unwrap().unwrap();
+        assert_eq!(again.counted.counts.done, 500);
+        assert_eq!(again.peek(&env, blobs).await.unwrap(), Some(500));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn entries_that_the_store_lost_end_failed_and_the_job_ends() {
+        let (env, ports, mut open) = open_job(2).await;
+        ports.blobs.delete(&chunk_key(&open.manifest.job, 0)).await.unwrap();
+        assert_eq!(open.peek(&env, ports.blobs.as_ref()).await.unwrap(), None);
+        let report = open.finish(&env, ports.blobs.as_ref()).await.unwrap().unwrap();
+        assert_eq!((report.counts.failed, report.failures.len()), (2, 2));
+    }
+}
