@@ -114,6 +114,7 @@ impl<W: Work> Performer<W> {
             ports: &self.ports,
             env: &self.env,
         };
+        tracing::debug!(run = %task.run.run, stage = task.stage, task = %task.key, attempts, "a stage begins");
         match self.attempt(stage, task, &context).await? {
             Attempt::Outcome(outcome) => {
                 self.conclude(task, Entry::Done(outcome)).await?;
