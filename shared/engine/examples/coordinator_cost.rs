@@ -1,7 +1,8 @@
 //! What one large run costs its coordinator: a document of 5,000 pages with 12,000 tasks (rule 4: at most 10 CPU
 //! seconds and 200 MB). Every task does nothing; the coordinator has a thread of its own, whose processor time counts.
 //!
-//! `cargo run --release -p stemma-engine --example coordinator_cost`
+//! `cargo run --release -p stemma-engine --example coordinator_cost [milliseconds a task takes]`: 64 tasks run at once,
+//! so 300 makes a run of a minute, in which completions trickle in.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -30,7 +31,8 @@ struct Cost;
 
 impl Work for Cost {
     type Settings = String;
-    type Tools = ();
+    /// How long a task takes.
+    type Tools = Duration;
 }
 
 /// Looks at one page or node; its outcome is of the usual size.
@@ -59,7 +61,8 @@ impl Stage for Look {
         identity.text(settings).text(&self.digest).number(self.number);
     }
 
-    async fn run(&self, _: &Task<'_, Cost>) -> Result<Output<Seen>, Failure> {
+    async fn run(&self, task: &Task<'_, Cost>) -> Result<Output<Seen>, Failure> {
+        task.env.sleep(*task.tools).await;
         Ok(Seen { title: format!("Section {} of the document", self.number), found: true, page: self.number }.into())
     }
 }
@@ -172,10 +175,12 @@ fn coordinate(ports: Ports, stop: CancellationToken) -> std::io::Result<(f64, u6
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (env, ports, stop) = (Env::system(), Ports::memory(), CancellationToken::new());
     let before_mb = peak_mb();
+    let latency = std::env::args().nth(1).map_or(Ok(0), |millis| millis.parse())?;
+    let latency = Duration::from_millis(latency);
     let (theirs, ends) = (ports.clone(), stop.clone());
     let coordinator = std::thread::spawn(move || coordinate(theirs, ends));
     let registry = Registry::default().with::<Look>().with::<Publish>();
-    let performer = Arc::new(Performer::new(env.clone(), ports.clone(), registry, Arc::new(()), "worker".into()));
+    let performer = Arc::new(Performer::new(env.clone(), ports.clone(), registry, Arc::new(latency), "worker".into()));
     for lane in [Lane::Llm, Lane::Publish] {
         let (name, queue) = (QueueName::Lane(lane, Class::Bulk), Arc::clone(&ports.queue));
         let consumer = Consumer { env: env.clone(), queue, name, concurrency: 64, grace: Duration::from_secs(1) };

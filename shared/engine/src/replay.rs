@@ -97,7 +97,14 @@ impl<'a, W: Work> Replay<'a, W> {
     /// # Errors
     /// [`Stop::Wanting`] when it is missing.
     pub fn maybe<S: Stage<Work = W>>(&mut self, stage: &S) -> Result<Result<S::Outcome, FailureRecord>, Stop> {
-        let key = stage.key(self.settings);
+        self.with_key(stage, stage.key(self.settings))
+    }
+
+    fn with_key<S: Stage<Work = W>>(
+        &mut self,
+        stage: &S,
+        key: TaskKey,
+    ) -> Result<Result<S::Outcome, FailureRecord>, Stop> {
         match self.known.get(&key) {
             Some(Entry::Done(outcome)) => serde_json::from_slice(outcome).map(Ok).map_err(|error| {
                 let message = format!("outcome of {} ({key}) cannot be read: {error}", S::NAME);
@@ -119,15 +126,16 @@ impl<'a, W: Work> Replay<'a, W> {
         &mut self,
         stages: impl IntoIterator<Item = S>,
     ) -> Result<Vec<Result<S::Outcome, FailureRecord>>, Stop> {
-        let mut outcomes = Vec::new();
-        let mut stop = None;
-        for stage in stages {
-            match self.maybe(&stage) {
-                Ok(outcome) => outcomes.push(outcome),
-                Err(reason) => stop = Some(reason),
-            }
+        let keyed: Vec<(S, TaskKey)> = stages.into_iter().map(|stage| keyed(stage, self.settings)).collect();
+        // While one is missing no one reads the others: thousands of outcomes are not parsed in vain.
+        let known = self.known;
+        for (stage, key) in keyed.iter().filter(|(_, key)| !known.contains_key(key)) {
+            self.want(stage, *key);
         }
-        stop.map_or(Ok(outcomes), Err)
+        if keyed.iter().any(|(_, key)| !known.contains_key(key)) {
+            return Err(Stop::Wanting);
+        }
+        keyed.iter().map(|(stage, key)| self.with_key(stage, *key)).collect()
     }
 
     /// A part of the flow with a memo of its own: once it has come to its end it is not walked again while the run
@@ -167,4 +175,9 @@ impl<'a, W: Work> Replay<'a, W> {
         let wanted = Wanted { key, stage: S::NAME, revision: S::REVISION, lane: S::LANE, payload };
         self.wanted.insert(self.missing, wanted);
     }
+}
+
+fn keyed<S: Stage>(stage: S, settings: &<S::Work as Work>::Settings) -> (S, TaskKey) {
+    let key = stage.key(settings);
+    (stage, key)
 }

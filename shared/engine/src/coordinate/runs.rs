@@ -18,8 +18,13 @@ use crate::port::{PortError, ask};
 use crate::queue::QueueName;
 use crate::run::{OpenRun, PATIENCE_MS, Step};
 
-/// The longest time completions are collected before the next replay of their run.
+/// The longest time completions are collected before the next replay of their run because replays are slow.
 const COALESCE_MS: Millis = 250;
+/// Tasks of a run for which completions are collected a millisecond longer: walking a flow takes time in proportion to
+/// its tasks, and completions that trickle in for an hour must not cost a walk each (rule 4).
+const TASKS_PER_MS: usize = 32;
+/// The longest time completions are collected, whatever the number of tasks.
+const LONGEST_COALESCE_MS: Millis = 1_000;
 /// Ended runs remembered, so that late completions cost nothing.
 const ENDED_REMEMBERED: usize = 10_000;
 /// A run that was not replayed here for so long is looked after by someone else: every open run is woken each minute.
@@ -107,7 +112,9 @@ impl<W: Flow> Coordinator<W> {
         };
         // A replay may take at most about a tenth of a run's time; completions that arrive meanwhile share the next.
         let now = self.env.now_ms();
-        state.not_before_ms = now + (10 * now.saturating_sub(began)).min(COALESCE_MS);
+        let tasks = open.progress.present + open.progress.missing;
+        let large = ((tasks / TASKS_PER_MS) as Millis).min(LONGEST_COALESCE_MS);
+        state.not_before_ms = now + (10 * now.saturating_sub(began)).min(COALESCE_MS).max(large);
         slot.replayed_ms.store(now, Ordering::Relaxed);
         (self.observer)(Event::Replayed { run: at.run.clone(), progress: open.progress });
         let ending = match step {
