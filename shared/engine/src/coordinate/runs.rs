@@ -22,7 +22,7 @@ use crate::run::{OpenRun, PATIENCE_MS, Step};
 const COALESCE_MS: Millis = 250;
 /// Tasks of a run for which completions are collected a millisecond longer: walking a flow takes time in proportion to
 /// its tasks, and completions that trickle in for an hour must not cost a walk each (rule 4).
-const TASKS_PER_MS: usize = 32;
+const TASKS_PER_MS: usize = 12;
 /// The longest time completions are collected, whatever the number of tasks.
 const LONGEST_COALESCE_MS: Millis = 1_000;
 /// Ended runs remembered, so that late completions cost nothing.
