@@ -1,1 +1,564 @@
-//! Tests over a store made by hand.
+//! Tests over a store made by hand: two filings, a text, a failed document and a queued one.
+
+use std::sync::Arc;
+
+use stemma_document::{
+    Body, CatalogueEntry, Change, ChangeKind, Collection, Digest, DocId, DocumentVersion, DraftEntry, Extent, Fact,
+    FilingFacts, Format, Line, LocatedEntry, Method, Page, PageLabel, PageNo, Place, Position, Pt, PublishedTree, Rect,
+    SectionTree, Source, StyleRun, TextLines, TreeObject, Verdict, VerifiedOutline, Witness, layout,
+};
+use stemma_engine::artifact::Artifact;
+use stemma_engine::blobs::{Blobs, MemoryBlobs};
+use stemma_engine::{Failure, FailureRecord, TaskKey};
+
+use crate::{ExportFormat, GrepOptions, Part, Reader, SearchOptions};
+
+const ANNUAL: [&str; 5] = [
+    "ACME INC\nAnnual report",
+    "PART I\nItem 1. Business\nWe make anvils and rockets.\nOur R&D spending was $1,577 million.",
+    "Item 1A. Risk Factors\nForeign currency may move against us.",
+    "Hedging reduces but does not remove currency risk.",
+    "PART II\nItem 7. Management's Discussion\nLiquidity was ample at year-end.",
+];
+
+fn version(path: &str, seq: u64) -> DocumentVersion {
+    let uri = format!("file:///archive/{path}");
+    DocumentVersion {
+        doc: DocId::of(&Collection::default(), &uri),
+        seq,
+        uri,
+        name: path.rsplit('/').next().unwrap().into(),
+        path: path.into(),
+        source: Digest::of(path.as_bytes()),
+        size_bytes: 1_000,
+        settings: Digest::of(b"settings").to_string(),
+    }
+}
+
+fn line(text: &str) -> Line {
+    let runs = vec![StyleRun { end: text.len() as u32, ..StyleRun::default() }];
+    let tokens = text.split_whitespace().count() as u32;
+    Line { text: text.into(), rect: Rect::default(), runs, words: vec![], tokens }
+}
+
+fn pages(texts: &[&str]) -> Body {
+    let page = |(at, text): (usize, &&str)| Page {
+        width: Pt::new(612.0),
+        height: Pt::new(792.0),
+        label: Some(PageLabel(if at == 0 { "i".into() } else { at.to_string() })),
+        lines: text.lines().map(line).collect(),
+    };
+    Body::Pages(texts.iter().enumerate().map(page).collect())
+}
+
+/// A tree of every line that starts with PART, Item or `#`; own tokens are left out.
+fn tree(body: &Body) -> SectionTree {
+    let mut judged = Vec::new();
+    for line in stemma_document::text::all_lines(body) {
+        let level = match line.text.split_whitespace().next() {
+            Some("PART" | "#") => 1,
+            Some("Item" | "##") => 2,
+            _ => continue,
+        };
+        let place = match line.page {
+            Some(page) => Place::Page(Position { page, line: line.number - 1, y: Pt(0) }),
+            None => Place::Line(line.number),
+        };
+        let title = line.text.trim_start_matches(['#', ' ']).to_owned();
+        let (number, label, target, witness) = (None, None, None, Witness::Layout);
+        let entry = DraftEntry { number, title, label, target, level, witness };
+        judged.push((LocatedEntry { entry, place }, Verdict::Found { starts_page: line.number == 1 }));
+    }
+    let extent = match body {
+        Body::Pages(pages) => Extent::Pages(pages.len() as u32),
+        Body::Lines(text) => Extent::Lines(text.lines.len() as u32),
+    };
+    SectionTree::build(&VerifiedOutline::new(extent, judged).unwrap(), Method::Layout, Vec::new())
+}
+
+async fn publish(blobs: &dyn Blobs, path: &str, body: Body, facts: FilingFacts) {
+    let collection = Collection::default();
+    let version = version(path, 1);
+    let scope = layout::document_scope(&collection, version.doc);
+    let key = TaskKey::identity("paginate", 1).text(path).finish();
+    let mut tree = tree(&body);
+    tree.facts = facts;
+    tree.description = Some(format!("About {path}"));
+    let (outline, links, metadata, defects) = (vec![], vec![], Default::default(), vec![]);
+    let source = Source { format: Format::Pdf, body, outline, links, metadata, defects, encrypted: false };
+    let packed = stemma_extract::pack(&source).unwrap();
+    Artifact::new(b"{}", &[("source", packed.into())]).unwrap().store(blobs, &scope, &key).await.unwrap();
+    let published = PublishedTree { version: version.clone(), text_artifact: key.to_string(), tree };
+    let entry = CatalogueEntry::of(&published);
+    put(blobs, &layout::version_key(&collection, version.doc, 1), &version).await;
+    put(blobs, &layout::tree_key(&collection, version.doc, 1), &TreeObject::Published(Box::new(published))).await;
+    change(blobs, ChangeKind::Published(Box::new(entry)), version.doc.as_bytes()[0]).await;
+}
+
+async fn change(blobs: &dyn Blobs, kind: ChangeKind, random: u8) {
+    let change = Change { at_ms: 1_700_000_000_000, kind };
+    put(blobs, &layout::change_key(&Collection::default(), change.at_ms, u64::from(random)), &change).await;
+}
+
+async fn put<T: serde::Serialize>(blobs: &dyn Blobs, key: &str, value: &T) {
+    blobs.put(key, serde_json::to_vec(value).unwrap().into()).await.unwrap();
+}
+
+fn fact(value: &str) -> Option<Fact> {
+    Some(Fact { value: value.into(), page: PageNo::new(1) })
+}
+
+async fn store() -> Arc<MemoryBlobs> {
+    let blobs = Arc::new(MemoryBlobs::default());
+    let acme = |year: &str| FilingFacts {
+        issuer: fact("ACME INC"),
+        form: fact("10-K"),
+        fiscal_year: fact(year),
+        ..FilingFacts::default()
+    };
+    publish(blobs.as_ref(), "10-K/ACME_2022.pdf", pages(&ANNUAL), acme("2022")).await;
+    publish(blobs.as_ref(), "10-K/ACME_2021.pdf", pages(&ANNUAL[..2]), acme("2021")).await;
+    let lines: Vec<String> = "# 手册\n营业收入增长\n## Setup\nplug it in".lines().map(Into::into).collect();
+    let text = TextLines { lines, tokens: vec![], headings: vec![] };
+    publish(blobs.as_ref(), "manual.md", Body::Lines(text), FilingFacts::default()).await;
+    let broken = version("8-K/BROKEN.pdf", 1);
+    put(blobs.as_ref(), &layout::version_key(&Collection::default(), broken.doc, 1), &broken).await;
+    let failure = Failure::permanent("pdf.truncated", "ends after page 3 of 12").with_next("get the whole file");
+    let record = FailureRecord::of(failure, "paginate", 1, 7);
+    put(blobs.as_ref(), &format!("runs/{}-1/failed/document.json", broken.doc), &record).await;
+    let queued = version("8-K/QUEUED.pdf", 1);
+    put(blobs.as_ref(), &layout::version_key(&Collection::default(), queued.doc, 1), &queued).await;
+    blobs
+}
+
+async fn reader() -> Reader {
+    Reader::open(store().await, Collection::default()).await.unwrap()
+}
+
+#[tokio::test]
+async fn documents_without_a_tree_are_listed_with_their_states() {
+    let reader = reader().await;
+    let view = reader.list("/", true).unwrap();
+    let rows: Vec<String> =
+        view.documents.iter().map(|d| format!("{} {} {}", d.path, d.locator, d.state.as_str())).collect();
+    insta::assert_snapshot!(rows.join("\n"), @r"
+    10-K/ACME_2021.pdf ACME_2021 done
+    10-K/ACME_2022.pdf ACME_2022 done
+    8-K/BROKEN.pdf BROKEN failed
+    8-K/QUEUED.pdf QUEUED queued
+    manual.md manual done
+    ");
+    let folders = reader.list("/", false).unwrap();
+    insta::assert_json_snapshot!((folders.folders, folders.axes), @r#"
+    [
+      [
+        {
+          "name": "10-K",
+          "locator": "/10-K",
+          "documents": 2
+        },
+        {
+          "name": "8-K",
+          "locator": "/8-K",
+          "documents": 2
+        }
+      ],
+      [
+        {
+          "axis": "fiscal_year",
+          "locator": "/@fiscal_year",
+          "values": 2
+        },
+        {
+          "axis": "status",
+          "locator": "/@status",
+          "values": 3
+        }
+      ]
+    ]
+    "#);
+}
+
+#[tokio::test]
+async fn a_listed_document_has_the_documented_shape() {
+    let reader = reader().await;
+    insta::assert_json_snapshot!(reader.list("/@r#"
+    [
+      {
+        "doc_id": "ade0cc517417a4a865cef893d845c4c5",
+        "name": "ACME_2022.pdf",
+        "locator": "ACME_2022",
+        "path": "10-K/ACME_2022.pdf",
+        "state": "done",
+        "version": 1,
+        "pages": 5,
+        "lines": null,
+        "sections": 6,
+        "tokens": 0,
+        "method": "layout",
+        "accuracy": 1.0,
+        "gaps": [],
+        "facts": {
+          "issuer": {
+            "value": "ACME INC",
+            "page": 1
+          },
+          "form": {
+            "value": "10-K",
+            "page": 1
+          },
+          "fiscal_year": {
+            "value": "2022",
+            "page": 1
+          }
+        },
+        "description": "About 10-K/ACME_2022.pdf"
+      }
+    ]
+    "#);
+}
+
+#[tokio::test]
+async fn a_removed_document_is_gone() {
+    let blobs = store().await;
+    let doc = version("manual.md", 1).doc;
+    change(blobs.as_ref(), ChangeKind::Removed { doc, seq: 2 }, 255).await;
+    let reader = Reader::open(blobs, Collection::default()).await.unwrap();
+    assert_eq!(reader.catalogue().resolve("manual").unwrap_err().to_string(), "no document `manual`");
+}
+
+#[tokio::test]
+async fn a_tree_is_rows_with_depths_items_and_locators() {
+    let reader = reader().await;
+    let view = reader.tree("ACME_2022", None, false).await.unwrap();
+    let rows = view.sections.iter().map(|row| {
+        let item = row.item.as_deref().unwrap_or("-");
+        format!("{} {} {:?} {item} {}", row.depth, row.section.locator, row.section.pages.unwrap(), row.section.title)
+    });
+    insta::assert_snapshot!(rows.collect::<Vec<_>>().join("\n"), @r"
+    1 ACME_2022#0000 (1, 1) - Preface
+    1 ACME_2022#0001 (2, 4) - PART I
+    2 ACME_2022#0002 (2, 2) item-1 Item 1. Business
+    2 ACME_2022#0003 (3, 4) item-1A Item 1A. Risk Factors
+    1 ACME_2022#0004 (5, 5) - PART II
+    2 ACME_2022#0005 (5, 5) item-7 Item 7. Management's Discussion
+    ");
+    assert_eq!((view.covered, view.hidden), (5, 0));
+    let part = reader.tree("ACME_2022#0001", Some(1), false).await.unwrap();
+    assert_eq!((part.sections.len(), part.hidden), (1, 2));
+}
+
+#[tokio::test]
+async fn whatever_is_printed_can_be_pasted_back() {
+    let reader = reader().await;
+    for listed in reader.list("/", true).unwrap().documents.iter().filter(|d| d.sections.is_some()) {
+        for row in reader.tree(&listed.locator, None, false).await.unwrap().sections {
+            let text = reader.text(&row.section.locator, Part::Full).await.unwrap();
+            assert_eq!(text.section.unwrap().section_id, row.section.section_id);
+        }
+    }
+    let hit = &reader.search("hedging", &SearchOptions::default()).await.unwrap().hits[0];
+    let page = reader.text(&hit.best_pages[0].locator, Part::Full).await.unwrap();
+    assert!(page.pages[0].text.contains("Hedging"), "{page:?}");
+}
+
+#[tokio::test]
+async fn text_is_a_section_an_item_or_pages() {
+    let reader = reader().await;
+    insta::assert_json_snapshot!(reader.text("acme_2022.PDF#item-1a", Part::Full).await.unwrap(), @r#"
+    {
+      "doc_id": "ade0cc517417a4a865cef893d845c4c5",
+      "name": "ACME_2022.pdf",
+      "locator": "ACME_2022#0003",
+      "section": {
+        "section_id": "0003",
+        "structure": "2.2",
+        "title": "Item 1A. Risk Factors",
+        "locator": "ACME_2022#0003",
+        "kind": "heading",
+        "pages": [
+          3,
+          4
+        ],
+        "lines": null,
+        "tokens": 0,
+        "verified": true
+      },
+      "path": [
+        "PART I",
+        "Item 1A. Risk Factors"
+      ],
+      "tokens": 0,
+      "text": "Item 1A. Risk Factors\nForeign currency may move against us.\nHedging reduces but does not remove currency risk."
+    }
+    "#);
+    insta::assert_json_snapshot!(reader.text("ACME_2022#p=3", Part::Full).await.unwrap(), @r#"
+    {
+      "doc_id": "ade0cc517417a4a865cef893d845c4c5",
+      "name": "ACME_2022.pdf",
+      "locator": "ACME_2022#p=3",
+      "tokens": 10,
+      "pages": [
+        {
+          "page": 3,
+          "label": "2",
+          "locator": "ACME_2022#p=3",
+          "tokens": 10,
+          "text": "Item 1A. Risk Factors\nForeign currency may move against us."
+        }
+      ]
+    }
+    "#);
+    let manual = reader.text("manual", Part::Full).await.unwrap();
+    assert_eq!(manual.text.unwrap(), "# 手册\n营业收入增长\n## Setup\nplug it in");
+}
+
+#[tokio::test]
+async fn what_is_not_there_is_refused_with_the_next_step() {
+    let reader = reader().await;
+    let mut refusals = Vec::new();
+    for locator in ["ACME_2023", "ACME", "ACME_2022#0099", "ACME_2022#item-9", "ACME_2022#p=6", "manual#p=1", "BROKEN"] {
+        let refusal = reader.text(locator, Part::Full).await.unwrap_err();
+        let candidates = refusal.candidates.join(" ");
+        let next = refusal.next.as_deref().unwrap_or_default();
+        refusals.push(format!("{}: {refusal}; {next} [{candidates}]", refusal.code));
+    }
+    insta::assert_snapshot!(refusals.join("\n"), @r"
+    locator.not_found: no document `ACME_2023`; stemma stat ACME_2021 [ACME_2021 ACME_2022]
+    locator.not_found: no document `ACME`; stemma stat ACME_2021 [ACME_2021 ACME_2022]
+    locator.no_section: `ACME_2022` has no section 0099; its last is 0005; stemma tree ACME_2022 []
+    locator.no_item: `ACME_2022` has no item-9; stemma tree ACME_2022 [ACME_2022#item-1 ACME_2022#item-1A ACME_2022#item-7]
+    locator.no_page: page 6 lies outside of `ACME_2022`, which has 5 pages; stemma cat 'ACME_2022#p=5' []
+    document.no_pages: `manual` is a text without pages; stemma tree manual []
+    document.no_tree: `BROKEN` has no tree: ends after page 3 of 12; stemma why BROKEN []
+    ");
+}
+
+#[tokio::test]
+async fn grep_names_section_page_and_label() {
+    let reader = reader().await;
+    let options = GrepOptions { pattern: "currency".into(), ignore_case: true, fixed: false, limit: 10 };
+    insta::assert_json_snapshot!(reader.grep("/@r#"
+    {
+      "pattern": "currency",
+      "scope": "/@form/10-K",
+      "documents_read": 2,
+      "documents_matching": 1,
+      "documents_without_text": 0,
+      "truncated": false,
+      "hits": [
+        {
+          "doc_id": "ade0cc517417a4a865cef893d845c4c5",
+          "locator": "ACME_2022#0003",
+          "section_id": "0003",
+          "title": "Item 1A. Risk Factors",
+          "page": 3,
+          "label": "2",
+          "line": 2,
+          "text": "Foreign currency may move against us.",
+          "marks": [
+            [
+              8,
+              16
+            ]
+          ]
+        },
+        {
+          "doc_id": "ade0cc517417a4a865cef893d845c4c5",
+          "locator": "ACME_2022#0003",
+          "section_id": "0003",
+          "title": "Item 1A. Risk Factors",
+          "page": 4,
+          "label": "3",
+          "line": 1,
+          "text": "Hedging reduces but does not remove currency risk.",
+          "marks": [
+            [
+              36,
+              44
+            ]
+          ]
+        }
+      ]
+    }
+    "#);
+    let one = reader.grep("ACME_2022#p=4", &GrepOptions { limit: 1, ..options.clone() }).await.unwrap();
+    assert_eq!((one.hits.len(), one.truncated), (1, false));
+    let bad = GrepOptions { pattern: "(".into(), ..options };
+    assert_eq!(reader.grep("/", &bad).await.unwrap_err().code, "grep.pattern");
+}
+
+#[tokio::test]
+async fn search_finds_sections_by_title_body_and_script() {
+    let reader = reader().await;
+    for (query, scope, locator) in [
+        ("risk factors 2022", "/", "ACME_2022#0003"),
+        ("hedged currencies", "/", "ACME_2022#0003"),
+        ("$1,577", "ACME_2021", "ACME_2021#0002"),
+        ("liquidity at year end", "/10-K", "ACME_2022#0005"),
+        ("收入", "/", "manual#0000"),
+    ] {
+        let options = SearchOptions { scopes: vec![scope.into()], ..SearchOptions::default() };
+        let view = reader.search(query, &options).await.unwrap();
+        assert_eq!(view.hits[0].locator, locator, "{query}: {view:#?}");
+    }
+    let item = SearchOptions { item: Some("1".into()), ..SearchOptions::default() };
+    assert!(reader.search("hedging", &item).await.unwrap().hits.is_empty());
+    assert_eq!(reader.search("?!", &SearchOptions::default()).await.unwrap_err().code, "search.no_words");
+}
+
+#[tokio::test]
+async fn a_hit_has_the_documented_shape() {
+    let reader = reader().await;
+    let options = SearchOptions { limit: 1, ..SearchOptions::default() };
+    insta::assert_json_snapshot!(reader.search("hedging currency", &options).await.unwrap(), @r#"
+    {
+      "query": "hedging currency",
+      "terms": [
+        "hedg",
+        "currenc"
+      ],
+      "hits": [
+        {
+          "rank": 1,
+          "score": 0.583,
+          "doc_id": "ade0cc517417a4a865cef893d845c4c5",
+          "name": "ACME_2022.pdf",
+          "locator": "ACME_2022#0003",
+          "section_id": "0003",
+          "title": "Item 1A. Risk Factors",
+          "path": [
+            "PART I",
+            "Item 1A. Risk Factors"
+          ],
+          "pages": [
+            3,
+            4
+          ],
+          "best_pages": [
+            {
+              "page": 4,
+              "label": "3",
+              "locator": "ACME_2022#p=4",
+              "score": 1.89
+            },
+            {
+              "page": 3,
+              "label": "2",
+              "locator": "ACME_2022#p=3",
+              "score": 0.945
+            }
+          ],
+          "excerpt": {
+            "text": "Foreign currency may move against us. Hedging reduces but does not remove currency risk.",
+            "marks": [
+              [
+                8,
+                16
+              ],
+              [
+                38,
+                45
+              ],
+              [
+                74,
+                82
+              ]
+            ]
+          }
+        }
+      ],
+      "searched": {
+        "documents_in_scope": 3,
+        "documents_read": 3,
+        "documents_without_text": 0,
+        "sections": 11,
+        "routed_by": null
+      }
+    }
+    "#);
+}
+
+#[tokio::test]
+async fn threads_do_not_change_the_answer() {
+    let reader = reader().await;
+    let with = |threads| SearchOptions { threads, ..SearchOptions::default() };
+    let one = reader.search("currency risk business", &with(1)).await.unwrap();
+    assert_eq!(one, reader.search("currency risk business", &with(8)).await.unwrap());
+}
+
+#[tokio::test]
+async fn routing_says_what_was_not_read() {
+    let reader = reader().await;
+    let options = SearchOptions { max_documents: 1, ..SearchOptions::default() };
+    let view = reader.search("business 2021", &options).await.unwrap();
+    assert_eq!((view.searched.documents_in_scope, view.searched.documents_read), (3, 1));
+    assert_eq!(view.hits[0].locator, "ACME_2021#0002");
+    assert!(view.searched.routed_by.is_some());
+}
+
+#[tokio::test]
+async fn why_and_failures_name_the_cause_and_the_remedy() {
+    let reader = reader().await;
+    let why = reader.why("BROKEN").await.unwrap();
+    assert_eq!(why.cause, "pdf.truncated: ends after page 3 of 12 (stage paginate, 1 try)");
+    assert_eq!(why.next.as_deref(), Some("get the whole file"));
+    insta::assert_json_snapshot!(reader.failures("/").unwrap(), @r#"
+    {
+      "total": 1,
+      "reasons": [
+        {
+          "code": "pdf.truncated",
+          "documents": 1,
+          "example": "BROKEN",
+          "message": "ends after page 3 of 12",
+          "next": "get the whole file"
+        }
+      ],
+      "failures": [
+        {
+          "doc_id": "6041d251af994bdabdc4d38bf45b3267",
+          "locator": "BROKEN",
+          "path": "8-K/BROKEN.pdf",
+          "state": "failed",
+          "code": "pdf.truncated",
+          "message": "ends after page 3 of 12",
+          "next": "get the whole file",
+          "stage": "paginate",
+          "attempts": 1,
+          "at_ms": 7
+        }
+      ]
+    }
+    "#);
+    assert!(reader.why("QUEUED").await.unwrap().cause.contains("nothing was made"));
+}
+
+#[tokio::test]
+async fn exports_keep_folders_and_never_clash() {
+    let blobs = store().await;
+    publish(blobs.as_ref(), "10-K/ACME_2022.md", pages(&ANNUAL[..1]), FilingFacts::default()).await;
+    let reader = Reader::open(blobs, Collection::default()).await.unwrap();
+    let documents = reader.in_scope("/10-K").unwrap();
+    let paths = reader.export_paths(&documents);
+    assert_eq!(paths[..2], ["10-K/ACME_2021", "10-K/ACME_2022"]);
+    assert!(paths[2].starts_with("10-K/ACME_2022~"), "{paths:?}");
+    let pages = reader.export(documents[0], &paths[0], ExportFormat::Pages).await.unwrap();
+    assert_eq!(pages.path, "10-K/ACME_2021.jsonl");
+    assert_eq!(pages.content.lines().next().unwrap(), r#"{"doc":"ACME_2021","page":1,"text":"ACME INC\nAnnual report"}"#);
+    let tree = reader.export(documents[0], &paths[0], ExportFormat::PageIndex { text: true }).await.unwrap();
+    let tree: serde_json::Value = serde_json::from_str(&tree.content).unwrap();
+    assert_eq!(tree["structure"][1]["nodes"][0]["title"], "Item 1. Business");
+    assert_eq!(tree["structure"][0]["text"], "ACME INC\nAnnual report");
+}
+
+#[tokio::test]
+async fn stat_knows_items_and_sections() {
+    let reader = reader().await;
+    let stat = reader.stat("ACME_2022").await.unwrap();
+    let items: Vec<&str> = stat.items.iter().map(|item| item.locator.as_str()).collect();
+    assert_eq!(items, ["ACME_2022#item-1", "ACME_2022#item-1A", "ACME_2022#item-7"]);
+    let section = reader.stat("ACME_2022#item-II.7").await.unwrap().section.unwrap();
+    assert_eq!(section.path, ["PART II", "Item 7. Management's Discussion"]);
+    assert_eq!(reader.stat("QUEUED").await.unwrap().document.state.as_str(), "queued");
+}

@@ -242,3 +242,56 @@ fn find_value(axis: Axis, wanted: &str, catalogue: &Catalogue) -> Result<String,
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalogue::tests::{entry, of_company};
+
+    fn catalogue() -> Catalogue {
+        Catalogue::of_entries([
+            of_company("10-K/a.pdf", "3M COMPANY"),
+            of_company("10-K/b.pdf", "3M Co."),
+            of_company("8-K/c.pdf", "American Express Company"),
+            of_company("8-K/d.pdf", "American Water Works Company, Inc."),
+            entry("e.md"),
+        ])
+    }
+
+    fn held(path: &str) -> Result<Vec<String>, ScopeError> {
+        let catalogue = catalogue();
+        let scope = Scope::parse(path, &catalogue)?;
+        let held = catalogue.documents().iter().filter(|listed| scope.holds(listed));
+        Ok(held.map(|listed| listed.version().path.clone()).collect())
+    }
+
+    #[test]
+    fn spellings_of_a_company_are_one_value() {
+        let values = Scope::default().values(Axis::Company, &catalogue());
+        assert_eq!(values[0], ("3M COMPANY".to_owned(), 2));
+        assert_eq!(held("/@company/3m").unwrap(), ["10-K/a.pdf", "10-K/b.pdf"]);
+        assert_eq!(held("/@company/american express/@status/done").unwrap(), ["8-K/c.pdf"]);
+        assert_eq!(held("/10-K/@quality/verified").unwrap().len(), 2);
+    }
+
+    #[test]
+    fn a_value_that_fits_two_is_refused() {
+        assert!(
+            matches!(held("/@company/american"), Err(ScopeError::Ambiguous { candidates, .. }) if candidates.len() == 2)
+        );
+        assert!(matches!(held("/@company/express"), Err(ScopeError::NoValue { near, .. }) if near.len() == 1));
+        assert!(matches!(held("/@colour/red"), Err(ScopeError::NoAxis { .. })));
+        assert!(matches!(held("/9-K"), Err(ScopeError::NoFolder { .. })));
+    }
+
+    #[test]
+    fn printed_values_are_found_again() {
+        let catalogue = catalogue();
+        for axis in Axis::ALL {
+            for (value, documents) in Scope::default().values(axis, &catalogue) {
+                let scope = Scope::parse(&value_path(axis, &value), &catalogue).unwrap();
+                assert_eq!(catalogue.documents().iter().filter(|listed| scope.holds(listed)).count(), documents);
+            }
+        }
+    }
+}

@@ -191,3 +191,100 @@ impl Current {
         }
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use stemma_document::{Change, Digest, Extent, Fact, FilingFacts, Method, layout};
+    use stemma_engine::blobs::{MemoryBlobs, list_all};
+
+    use super::*;
+
+    /// A published document at `path`.
+    pub(crate) fn entry(path: &str) -> CatalogueEntry {
+        let uri = format!("file:///{path}");
+        let name = path.rsplit('/').next().unwrap_or(path).to_owned();
+        let version = DocumentVersion {
+            doc: DocId::of(&Collection::default(), &uri),
+            seq: 1,
+            uri,
+            name,
+            path: path.into(),
+            source: Digest::of(b""),
+            size_bytes: 0,
+            settings: String::new(),
+        };
+        CatalogueEntry {
+            version,
+            extent: Extent::Pages(1),
+            sections: 1,
+            tokens: 1,
+            method: Method::Layout,
+            accuracy: 1.0,
+            gaps: Vec::new(),
+            facts: FilingFacts::default(),
+            description: None,
+        }
+    }
+
+    /// A document of this company.
+    pub(crate) fn of_company(path: &str, company: &str) -> CatalogueEntry {
+        let mut entry = entry(path);
+        entry.facts.issuer = Some(Fact { value: company.into(), page: None });
+        entry
+    }
+
+    async fn record(blobs: &MemoryBlobs, at_ms: u64, kind: ChangeKind) {
+        let key = layout::change_key(&Collection::default(), at_ms, at_ms);
+        let json = serde_json::to_vec(&Change { at_ms, kind }).unwrap();
+        blobs.put(&key, json.into()).await.unwrap();
+    }
+
+    async fn paths(blobs: &MemoryBlobs) -> Vec<String> {
+        let catalogue = Catalogue::load(blobs, &Collection::default()).await.unwrap();
+        catalogue.documents().iter().map(|listed| listed.version().path.clone()).collect()
+    }
+
+    #[tokio::test]
+    async fn a_snapshot_says_what_its_records_said_and_late_records_count() {
+        let blobs = MemoryBlobs::default();
+        let removed = entry("00000");
+        for n in 0..1_200u64 {
+            record(&blobs, 3_600_000 + n * 1_000, ChangeKind::Published(Box::new(entry(&format!("{n:05}"))))).await;
+        }
+        record(&blobs, 3_500_000, ChangeKind::Removed { doc: removed.version.doc, seq: 2 }).await;
+        let before = paths(&blobs).await;
+        assert_eq!((before.len(), before[0].as_str()), (1_199, "00001"));
+        let snapshots = layout::catalogue_prefix(&Collection::default());
+        assert_eq!(list_all(&blobs, &snapshots).await.unwrap().len(), 1);
+        // The old records are not needed any more, and one whose clock was five minutes behind is still seen.
+        blobs.delete(&layout::change_key(&Collection::default(), 3_600_000, 3_600_000)).await.unwrap();
+        record(&blobs, 4_799_000 - 300_001, ChangeKind::Published(Box::new(entry("late")))).await;
+        let after = paths(&blobs).await;
+        assert_eq!((after.len(), after.last().unwrap().as_str()), (1_200, "late"));
+        assert_eq!(after[..1_199], before);
+    }
+
+    #[tokio::test]
+    async fn a_damaged_snapshot_or_record_costs_time_only() {
+        let blobs = MemoryBlobs::default();
+        record(&blobs, 60_000, ChangeKind::Published(Box::new(entry("a")))).await;
+        let snapshot =
+            format!("{}9999999999-000000000009-00000000.zst", layout::catalogue_prefix(&Collection::default()));
+        blobs.put(&snapshot, bytes::Bytes::from_static(b"torn")).await.unwrap();
+        let key = layout::change_key(&Collection::default(), 60_001, 1);
+        blobs.put(&key, bytes::Bytes::from_static(b"{")).await.unwrap();
+        assert_eq!(paths(&blobs).await, ["a"]);
+    }
+
+    #[tokio::test]
+    async fn the_highest_version_wins_in_whatever_order() {
+        let blobs = MemoryBlobs::default();
+        let mut second = entry("a");
+        second.version.seq = 2;
+        second.gaps = vec!["pdf.no_text".into()];
+        record(&blobs, 60_000, ChangeKind::Published(Box::new(second))).await;
+        record(&blobs, 120_000, ChangeKind::Published(Box::new(entry("a")))).await;
+        let catalogue = Catalogue::load(&blobs, &Collection::default()).await.unwrap();
+        assert_eq!(catalogue.documents()[0].state, State::DoneWithGaps);
+    }
+}

@@ -21,8 +21,14 @@ pub(crate) fn assign(documents: &mut [Listed]) {
         }
         documents.iter().map(|listed| label(listed, &answers)).collect()
     };
-    for (listed, label) in documents.iter_mut().zip(labels) {
-        listed.label = label;
+    let mut given: HashMap<&str, u32> = HashMap::with_capacity(labels.len());
+    for label in &labels {
+        *given.entry(label).or_default() += 1;
+    }
+    for (listed, label) in documents.iter_mut().zip(&labels) {
+        // Two equal names whose ids start alike: the whole id.
+        let alone = given.get(label.as_str()) == Some(&1);
+        listed.label = if alone { label.clone() } else { listed.doc().to_string() };
     }
 }
 

@@ -190,12 +190,12 @@ impl Catalogue {
     /// # Errors
     /// [`ResolveError`] when none fits (with similar names) or more than one does.
     pub fn resolve(&self, name: &str) -> Result<&Listed, ResolveError> {
-        let name = name.trim();
         let all = self.documents();
-        let plain = unescape(name);
         if let Some(listed) = all.iter().find(|listed| listed.label == name) {
             return Ok(listed);
         }
+        let name = name.trim();
+        let plain = unescape(name);
         let steps: [&dyn Fn(&Listed) -> bool; 3] = [
             &|listed| listed.version().path == plain.trim_matches('/') || listed.version().uri == name,
             &|listed| listed.version().name == plain || split_name(&listed.version().name).0 == plain,
@@ -328,6 +328,105 @@ pub fn resolve_item(
             };
             let candidates = more.iter().map(|item| shown(&item)).take(MAX_CANDIDATES).collect();
             Err(ResolveError::AmbiguousItem { document, item, candidates })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use stemma_document::{Collection, DocId};
+
+    use super::*;
+    use crate::catalogue::tests::entry;
+
+    fn catalogue(paths: &[&str]) -> Catalogue {
+        Catalogue::of_entries(paths.iter().map(|path| entry(path)))
+    }
+
+    fn resolved(catalogue: &Catalogue, name: &str) -> String {
+        match catalogue.resolve(name) {
+            Ok(listed) => listed.version().path.clone(),
+            Err(ResolveError::Ambiguous { candidates, .. }) => format!("? {}", candidates.join(" ")),
+            Err(ResolveError::NotFound { near, .. }) => format!("! {}", near.join(" ")),
+            Err(other) => other.to_string(),
+        }
+    }
+
+    #[test]
+    fn names_are_taken_leniently_and_refused_when_two_fit() {
+        let catalogue =
+            catalogue(&["10-K/3M_2022_10K.pdf", "10-K/AMD_2022_10K.pdf", "a/notes.md", "b/notes.txt", "Notes.pdf"]);
+        for (name, expected) in [
+            ("3M_2022_10K", "10-K/3M_2022_10K.pdf"),
+            ("3m_2022_10k.PDF", "10-K/3M_2022_10K.pdf"),
+            ("10-K/AMD_2022_10K.pdf", "10-K/AMD_2022_10K.pdf"),
+            ("/10-K/amd_2022_10k", "10-K/AMD_2022_10K.pdf"),
+            ("notes.md", "a/notes.md"),
+            ("Notes", "Notes.pdf"),
+            ("notes", "? notes.md notes.txt"),
+            ("NOTES", "? Notes notes.md notes.txt"),
+            ("3M_2023_10K", "! 3M_2022_10K"),
+            ("AMD", "! AMD_2022_10K"),
+            ("nothing like it", "! "),
+        ] {
+            assert_eq!(resolved(&catalogue, name), expected, "{name}");
+        }
+        let id = DocId::of(&Collection::default(), "file:///a/notes.md").to_string();
+        assert_eq!(resolved(&catalogue, &id), "a/notes.md");
+        assert_eq!(resolved(&catalogue, &id[..8]), "a/notes.md");
+    }
+
+    #[test]
+    fn equal_names_are_told_apart_by_their_ids() {
+        let catalogue = catalogue(&["a/x.pdf", "b/x.pdf", "x.md"]);
+        let labels: Vec<&str> = catalogue.documents().iter().map(|listed| listed.label.as_str()).collect();
+        assert!(labels[0].starts_with("x~") && labels[0].ends_with(".pdf") && labels[0] != labels[1], "{labels:?}");
+        assert_eq!(labels[2], "x.md");
+        assert_eq!(resolved(&catalogue, "x.pdf"), format!("? {} {}", labels[0], labels[1]));
+        assert_eq!(resolved(&catalogue, "/b/x.pdf"), "b/x.pdf");
+    }
+
+    #[test]
+    fn fragments_print_as_they_are_read() {
+        for text in ["0007", "12345", "item-1A", "item-II.1A", "item-2.02", "p=47", "p=5-7,9"] {
+            assert_eq!(text.parse::<Fragment>().unwrap().to_string(), text);
+        }
+        assert_eq!("ITEM-ii.1a".parse::<Fragment>().unwrap().to_string(), "item-II.1A");
+        for bad in ["7", "item-", "item-x", "p=0", "p=9-5", "p=", "p=1,,2", "q=1", ""] {
+            assert!(bad.parse::<Fragment>().is_err(), "{bad}");
+        }
+        let locator = Locator::parse("/@company/3M/x.pdf/@item/1A");
+        assert_eq!(locator.document, "/@company/3M/x.pdf");
+        assert_eq!(locator.fragment.unwrap().to_string(), "item-1A");
+        assert_eq!(Locator::parse("report #3.pdf").fragment, None);
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_printed_can_be_pasted_back(
+            names in prop::collection::vec(("[ab]{0,2}", "[aAxX#%~.\u{202e}年/ ]{1,5}(\\.pdf|\\.md)?"), 1..12),
+            section in 0u32..200_000,
+            page in 1u32..5_000,
+        ) {
+            let paths: Vec<String> = names.iter().map(|(folder, name)| format!("{folder}/{}", name.replace('/', ""))).collect();
+            let catalogue = Catalogue::of_entries(paths.iter().enumerate().map(|(at, path)| entry(&format!("{at}{path}"))));
+            for listed in catalogue.documents() {
+                prop_assert_eq!(catalogue.resolve(&listed.label).map(Listed::doc), Ok(listed.doc()));
+                for printed in [section_locator(&listed.label, SectionId(section)), page_locator(&listed.label, PageNo::new(page).unwrap())] {
+                    let locator = Locator::parse(&printed);
+                    prop_assert_eq!(&locator.document, &listed.label);
+                    prop_assert!(printed.ends_with(&locator.fragment.unwrap().to_string()));
+                }
+            }
+        }
+
+        #[test]
+        fn no_text_panics(text in ".{0,40}") {
+            let catalogue = catalogue(&["a/notes.md"]);
+            let locator = Locator::parse(&text);
+            let _ = catalogue.resolve(&locator.document);
+            let _ = Scope::parse(&text, &catalogue);
         }
     }
 }
