@@ -75,7 +75,7 @@ impl Reader {
             // Axis paths are flat: their documents come from many folders.
             match rest.split_once('/') {
                 Some((folder, _)) if !recursive && parsed.filters.is_empty() => {
-                    *folders.entry(folder).or_default() += 1
+                    *folders.entry(folder).or_default() += 1;
                 }
                 _ => documents.push(DocumentView::of(listed)),
             }

@@ -392,7 +392,7 @@ mod tests {
             path: "x.pdf".into(),
             source: digest,
             size_bytes: 1,
-            settings: digest,
+            settings: digest.to_string(),
         };
         PublishedTree { version, text_artifact: String::new(), tree }
     }
