@@ -125,7 +125,8 @@ fn lock(path: &Path, command: &str, now_ms: u64) -> Result<File, StoreError> {
         return Err(StoreError::Locked { path: path.into(), holder: read_holder(&mut file).unwrap_or_else(unknown) });
     }
     let holder = Holder { pid: std::process::id(), command: command.into(), since_ms: now_ms };
-    let json = serde_json::to_vec(&holder).map_err(|error| StoreError::Io { path: name.clone(), error: error.into() })?;
+    let json =
+        serde_json::to_vec(&holder).map_err(|error| StoreError::Io { path: name.clone(), error: error.into() })?;
     file.set_len(0).map_err(io(&name))?;
     file.write_all(&json).map_err(io(&name))?;
     Ok(file)
@@ -161,7 +162,9 @@ mod tests {
         assert!(matches!(Store::open(folder.path()), Err(StoreError::Missing(_))));
         let writer = WritableStore::open(folder.path(), "ingest", 5).unwrap();
         match WritableStore::open(folder.path(), "rm", 6) {
-            Err(StoreError::Locked { holder, .. }) => assert_eq!((holder.pid, holder.command.as_str()), (std::process::id(), "ingest")),
+            Err(StoreError::Locked { holder, .. }) => {
+                assert_eq!((holder.pid, holder.command.as_str()), (std::process::id(), "ingest"))
+            }
             _ => panic!("two writers"),
         }
         let reader = Store::open(folder.path()).unwrap();

@@ -127,7 +127,8 @@ impl From<PortError> for Failure {
         if error.passing {
             Failure::throttled("engine.port", message, PORT_AWAY)
         } else {
-            Failure::permanent("engine.port", message)
+            let next = "see that the store has space and may be written, then run the failed documents again";
+            Failure::permanent("engine.port", message).with_next(next)
         }
     }
 }

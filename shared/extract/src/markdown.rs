@@ -31,7 +31,9 @@ pub fn read(bytes: Vec<u8>, limits: &Limits) -> Result<Source, ExtractError> {
     let front = FrontMatter::find(&decoded.text);
     let body = shallow(&decoded.text[front.bytes..]);
     let mut headings = Headings::new(&body, front.lines).collect::<Vec<_>>();
-    let lines = decoded.lines();
+    let mut lines = decoded.lines();
+    // Front matter is metadata, not text; its lines stay, so that no line number moves.
+    lines.iter_mut().take(front.lines).for_each(String::clear);
     let mut defects = decoded.defects;
     cap_headings(&mut headings, &mut defects, limits);
     Ok(Source {
@@ -190,6 +192,7 @@ mod tests {
         assert_eq!(source.metadata["title"], "R");
         let Body::Lines(body) = &source.body else { panic!("no lines") };
         assert_eq!((body.headings[0].line, body.lines.len()), (5, 5));
+        assert_eq!(body.lines.concat(), "# A");
     }
 
     #[test]
