@@ -1,0 +1,239 @@
+//! What these tests share: folders of generated filings, the binary run for a bounded time, and stores read back.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use stemma_document::{Gap, PublishedTree, Section, TreeObject};
+use stemma_filings::{Contents, Kind, Spec, generate};
+use tempfile::TempDir;
+
+/// How long one command may take, on a machine that does much else.
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// A folder with documents in `filings/` and any number of stores beside it.
+pub struct Lab(TempDir);
+
+impl Lab {
+    pub fn new() -> Self {
+        let lab = Self(tempfile::tempdir().unwrap());
+        fs::create_dir(lab.filings()).unwrap();
+        lab
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    pub fn filings(&self) -> PathBuf {
+        self.path("filings")
+    }
+
+    /// Writes a document, or writes over it.
+    pub fn put(&self, name: &str, bytes: impl AsRef<[u8]>) {
+        let path = self.filings().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes).unwrap();
+    }
+
+    /// Twelve small filings of all kinds, in two folders.
+    pub fn put_dozen(&self) {
+        for n in 0..12_u64 {
+            let (kind, contents) = (Kind::ALL[n as usize % 7], Contents::ALL[n as usize % 5]);
+            let spec = Spec { pages: 6 + n as u32, contents, ..Spec::of(kind, 40 + n) };
+            self.put(&format!("{}/{}-{n}.pdf", n % 2, kind.name()), generate(&spec).pdf);
+        }
+    }
+
+    /// A command on the store of this name.
+    pub fn stemma<I: AsRef<std::ffi::OsStr>>(&self, store: &str, arguments: impl IntoIterator<Item = I>) -> Stemma {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_stemma"));
+        command.current_dir(self.0.path()).arg("--store").arg(self.path(store)).args(arguments);
+        for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("STEMMA_")) {
+            command.env_remove(name);
+        }
+        command.env_remove("NO_COLOR").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        Stemma(command)
+    }
+
+    /// Ingests all documents; returns the JSON of the answer.
+    pub fn ingest(&self, store: &str, more: &[&str]) -> Value {
+        let answer = self.stemma(store, ["--json", "ingest", "filings"]).and(more).run();
+        assert!(matches!(answer.code, Some(0 | 3)), "{answer:?}");
+        answer.json()
+    }
+}
+
+/// A command about to run.
+pub struct Stemma(Command);
+
+impl Stemma {
+    pub fn and(mut self, arguments: &[&str]) -> Self {
+        self.0.args(arguments);
+        self
+    }
+
+    pub fn env(mut self, name: &str, value: &str) -> Self {
+        self.0.env(name, value);
+        self
+    }
+
+    pub fn start(mut self) -> Running {
+        let mut child = self.0.spawn().unwrap();
+        let out = drain(child.stdout.take().unwrap());
+        let err = drain(child.stderr.take().unwrap());
+        Running { child, out, err, since: Instant::now() }
+    }
+
+    pub fn run(self) -> Answer {
+        self.start().end()
+    }
+}
+
+/// A command that runs.
+pub struct Running {
+    child: Child,
+    out: JoinHandle<Vec<u8>>,
+    err: JoinHandle<Vec<u8>>,
+    since: Instant,
+}
+
+impl Running {
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Sends a signal, unless it has ended.
+    pub fn signal(&mut self, signal: Signal) {
+        if self.has_ended() {
+            return;
+        }
+        let pid = Pid::from_raw(i32::try_from(self.child.id()).unwrap()).unwrap();
+        // Even if it ends right now it is not reaped before this, so the number is still its own.
+        kill_process(pid, signal).unwrap();
+    }
+
+    pub fn has_ended(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
+    }
+
+    /// Waits until it has ended; a command that takes too long is killed, and fails the test.
+    pub fn end(mut self) -> Answer {
+        let status = loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                break status;
+            }
+            if self.since.elapsed() > LIMIT {
+                self.child.kill().unwrap();
+                self.child.wait().unwrap();
+                let err = String::from_utf8_lossy(&self.err.join().unwrap()).into_owned();
+                panic!("not ended after {LIMIT:?}: {err}");
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        };
+        let text = |bytes: JoinHandle<Vec<u8>>| String::from_utf8(bytes.join().unwrap()).unwrap();
+        Answer { code: status.code(), out: text(self.out), err: text(self.err), took: self.since.elapsed() }
+    }
+}
+
+fn drain(mut pipe: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        pipe.read_to_end(&mut bytes).unwrap();
+        bytes
+    })
+}
+
+/// What a command answered.
+#[derive(Debug)]
+pub struct Answer {
+    /// `None`: ended by a signal.
+    pub code: Option<i32>,
+    pub out: String,
+    pub err: String,
+    pub took: Duration,
+}
+
+impl Answer {
+    /// The one JSON value on standard output.
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+}
+
+/// Files below `folder` by their path relative to it, in order; none where there is no such folder (yet).
+pub fn files(folder: &Path) -> BTreeMap<String, PathBuf> {
+    let entries = walkdir::WalkDir::new(folder).into_iter().filter_map(Result::ok);
+    let files = entries.filter(|entry| entry.file_type().is_file()).map(|entry| {
+        let key = entry.path().strip_prefix(folder).unwrap().to_str().unwrap().to_string();
+        (key, entry.into_path())
+    });
+    files.collect()
+}
+
+/// What lies below `objects/` of a store: key → bytes.
+pub fn objects(store: &Path) -> BTreeMap<String, Vec<u8>> {
+    let read = |(key, path): (String, PathBuf)| (key, fs::read(path).unwrap());
+    files(&store.join("objects")).into_iter().map(read).collect()
+}
+
+/// Trees, artifacts and versions of all documents: what every run over the same documents must come to. Of versions,
+/// only which job claimed them first is the run's own.
+pub fn results(store: &Path) -> BTreeMap<String, Vec<u8>> {
+    let wanted = |key: &str| ["/a/", "/trees/", "/versions/"].iter().any(|part| key.contains(part));
+    let mut results = objects(store);
+    results.retain(|key, _| key.starts_with("c/") && wanted(key));
+    for (_, bytes) in results.iter_mut().filter(|(key, _)| key.contains("/versions/")) {
+        let mut version: Value = serde_json::from_slice(bytes).unwrap();
+        version["opened_by"] = Value::Null;
+        *bytes = version.to_string().into_bytes();
+    }
+    results
+}
+
+/// Says which keys differ, and nothing of their megabytes.
+pub fn assert_same(found: &BTreeMap<String, Vec<u8>>, wanted: &BTreeMap<String, Vec<u8>>, what: &str) {
+    let differ = wanted.keys().chain(found.keys()).filter(|key| found.get(*key) != wanted.get(*key));
+    let differ: Vec<_> = differ.map(|key| (key, found.contains_key(key), wanted.contains_key(key))).collect();
+    assert!(differ.is_empty(), "{what}: differ (key, found, wanted): {differ:?}");
+}
+
+/// The newest trees of a store by the paths of their documents.
+pub fn trees(store: &Path) -> BTreeMap<String, PublishedTree> {
+    let mut trees = BTreeMap::new();
+    for (_, bytes) in objects(store).into_iter().filter(|(key, _)| key.contains("/trees/")) {
+        if let TreeObject::Published(published) = serde_json::from_slice(&bytes).unwrap() {
+            trees.insert(published.version.path.clone(), *published);
+        }
+    }
+    trees
+}
+
+/// First page of a section; its first line in a text.
+pub fn place(section: &Section) -> u32 {
+    match section.span {
+        stemma_document::SectionSpan::Pages { pages, .. } => pages.start().get(),
+        stemma_document::SectionSpan::Lines { start, .. } => start,
+    }
+}
+
+/// Codes of gaps with their first pages.
+pub fn codes(gaps: &[Gap]) -> Vec<(&str, Option<u32>)> {
+    gaps.iter().map(|gap| (gap.code.as_str(), gap.pages.map(|pages| pages.start().get()))).collect()
+}
+
+/// Stage and task of everything a command began, in order; it must have been run with `STEMMA_LOG=stemma_engine=debug`.
+pub fn begun(answer: &Answer) -> Vec<(String, String)> {
+    let field = |line: &str, name: &str| {
+        let value = line.split_once(&format!(" {name}="))?.1.split(' ').next()?;
+        Some(value.trim_matches('"').to_string())
+    };
+    let lines = answer.err.lines().filter(|line| line.contains("a stage begins"));
+    lines.filter_map(|line| Some((field(line, "stage")?, field(line, "task")?))).collect()
+}

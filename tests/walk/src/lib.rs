@@ -1,0 +1,78 @@
+//! The whole walk in one process over memory ports, on one thread and in virtual time: what the tests beside this
+//! share.
+//!
+//! ```
+//! let hours = stemma_walk::simulate(async {
+//!     let env = stemma_engine::Env::simulated(1);
+//!     let begun_ms = env.now_ms();
+//!     env.sleep(std::time::Duration::from_secs(7200)).await;
+//!     (env.now_ms() - begun_ms) / 3_600_000
+//! });
+//! assert_eq!(hours.unwrap(), 2);
+//! ```
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::io;
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde_json::Value;
+use stemma_engine::blobs::MemoryBlobs;
+use stemma_engine::jobs::{self, Report};
+use stemma_engine::{Env, JobId};
+
+/// Virtual time within which a job must end.
+const LIMIT: Duration = Duration::from_secs(3600);
+
+/// Runs `future` on one thread, in time that only moves when everything sleeps.
+///
+/// # Errors
+/// What the system said when there could be no runtime.
+pub fn simulate<F: Future>(future: F) -> io::Result<F::Output> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?;
+    Ok(runtime.block_on(future))
+}
+
+/// Waits for the report of a job; an error when it has not ended after an hour of virtual time.
+///
+/// # Errors
+/// What went wrong.
+pub async fn report(env: &Env, store: &MemoryBlobs, job: &JobId) -> Result<Report, String> {
+    let wait = async {
+        loop {
+            match jobs::report(store, job).await {
+                Ok(Some(report)) => return Ok(report),
+                Ok(None) => env.sleep(Duration::from_millis(100)).await,
+                Err(error) => return Err(error.to_string()),
+            }
+        }
+    };
+    tokio::time::timeout(LIMIT, wait).await.map_err(|_| format!("{job} has not ended after {LIMIT:?}"))?
+}
+
+/// Trees, artifacts and versions: what every schedule must come to. Of versions, only which job claimed them first is
+/// the schedule's own.
+pub fn results(store: &MemoryBlobs) -> BTreeMap<String, Bytes> {
+    let wanted = |key: &str| ["/a/", "/trees/", "/versions/"].iter().any(|part| key.contains(part));
+    let objects = store.snapshot().into_iter().filter(|(key, _)| wanted(key));
+    objects
+        .map(|(key, bytes)| if key.contains("/versions/") { (key, unsigned(&bytes)) } else { (key, bytes) })
+        .collect()
+}
+
+fn unsigned(version: &Bytes) -> Bytes {
+    match serde_json::from_slice::<Value>(version) {
+        Ok(mut header) => {
+            header["opened_by"] = Value::Null;
+            header.to_string().into()
+        }
+        Err(_) => version.clone(),
+    }
+}
+
+/// Keys whose bytes differ.
+pub fn differences(found: &BTreeMap<String, Bytes>, wanted: &BTreeMap<String, Bytes>) -> Vec<String> {
+    let all = found.keys().chain(wanted.keys());
+    all.filter(|key| found.get(*key) != wanted.get(*key)).cloned().collect()
+}

@@ -1,0 +1,222 @@
+//! The real walk, from submission to tree, while ports fail: every call once, before it takes effect, after it, or done
+//! twice; every message twice. Whatever happens, the bytes are the same, and the document is read once.
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "tests and what they stand on")]
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use stemma_coordinator::{Order, no_observer, submit};
+use stemma_document::{Collection, Digest};
+use stemma_engine::blobs::MemoryBlobs;
+use stemma_engine::fault::{Chances, Fault, Faults, Plan};
+use stemma_engine::jobs::Counts;
+use stemma_engine::queue::{Depth, Message, Queue, QueueName, Rung, Subscription};
+use stemma_engine::{Class, Env, Failure, PortError, Ports};
+use stemma_extract::{ExtractError, Extractor, Job};
+use stemma_filings::{Contents, Kind, Spec, generate};
+use stemma_pipeline::originals::Originals;
+use stemma_pipeline::{Settings, Submission, Tools};
+use stemma_walk::{differences, report, results, simulate};
+use stemma_worker::WorkerSettings;
+use tokio_util::sync::CancellationToken;
+
+/// Calls that fail in turn: the first ones all, of the others a sample.
+const ALL_OF_THE_FIRST: u64 = 100;
+const SAMPLED: u64 = 50;
+
+/// The one document.
+struct Document(Vec<u8>);
+
+#[async_trait]
+impl Originals for Document {
+    async fn read(&self, _uri: &str, _max_bytes: u64) -> Result<Bytes, Failure> {
+        Ok(self.0.clone().into())
+    }
+}
+
+/// Reads in this process, and counts how often it is asked. What it read is kept: reading is pure, and slow.
+struct Reading {
+    asked: AtomicU32,
+    packed: Arc<OnceLock<Vec<u8>>>,
+}
+
+#[async_trait]
+impl Extractor for Reading {
+    async fn extract(&self, job: Job) -> Result<Vec<u8>, ExtractError> {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        if let Some(packed) = self.packed.get() {
+            return Ok(packed.clone());
+        }
+        let packed = stemma_pipeline::stages::read(job)?;
+        Ok(self.packed.get_or_init(|| packed).clone())
+    }
+}
+
+/// A small filing, and what is known of it between schedules.
+struct Scene {
+    pdf: Vec<u8>,
+    packed: Arc<OnceLock<Vec<u8>>>,
+}
+
+/// How a schedule ended.
+struct Ended {
+    objects: BTreeMap<String, Bytes>,
+    counts: Counts,
+    /// Port calls until the report.
+    calls: u64,
+    /// How often the document was read.
+    read: u32,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let spec = Spec { pages: 4, contents: Contents::Nothing, ..Spec::of(Kind::EarningsRelease, 5) };
+        Self { pdf: generate(&spec).pdf, packed: Arc::default() }
+    }
+
+    fn play(&self, plan: Plan) -> Ended {
+        simulate(self.perform(plan, |queue| queue)).unwrap()
+    }
+
+    /// Plays a schedule; `mail` may put something before the queue.
+    async fn perform(&self, plan: Plan, mail: impl Fn(Arc<dyn Queue>) -> Arc<dyn Queue>) -> Ended {
+        let (env, store) = (Env::simulated(1), Arc::new(MemoryBlobs::default()));
+        let faults = Faults::new(env.clone(), plan);
+        let mut ports = faults.wrap(&Ports::embedded(Arc::<MemoryBlobs>::clone(&store)));
+        ports.queue = mail(ports.queue);
+        let reading = Arc::new(Reading { asked: AtomicU32::new(0), packed: Arc::clone(&self.packed) });
+        let tools = Arc::new(Tools {
+            originals: Arc::new(Document(self.pdf.clone())),
+            extractor: Arc::<Reading>::clone(&reading),
+            password: None,
+        });
+        let stop = CancellationToken::new();
+        let settings = WorkerSettings { cpu_concurrency: 2, grace: Duration::from_secs(10), holder: "worker".into() };
+        let copy = || (env.clone(), ports.clone(), stop.clone());
+        let (e, p, s) = copy();
+        let coordinator = env.spawn(stemma_coordinator::run(e, p, 10, no_observer(), s));
+        let (e, p, s) = copy();
+        let worker = env.spawn(stemma_worker::run(e, p, Arc::clone(&tools), settings, s));
+        let (e, p, s) = copy();
+        let assembler = env.spawn(stemma_assembler::run(e, p, tools, "assembler".into(), s));
+
+        let job = self.submit(&env, &ports).await;
+        let report = report(&env, &store, &job).await.unwrap();
+        let calls = faults.calls();
+        stop.cancel();
+        for service in [coordinator, worker, assembler] {
+            tokio::time::timeout(Duration::from_secs(600), service).await.expect("drains").unwrap();
+        }
+        let read = reading.asked.load(Ordering::Relaxed);
+        Ended { objects: results(&store), counts: report.counts, calls, read }
+    }
+
+    /// Submits, again and again where a port is away.
+    async fn submit(&self, env: &Env, ports: &Ports) -> stemma_engine::JobId {
+        let (collection, settings) = (Collection::default(), Settings::default());
+        let submission = Submission {
+            uri: "memory:release.pdf".into(),
+            name: "release.pdf".into(),
+            path: "release.pdf".into(),
+            source: Digest::of(&self.pdf),
+            size_bytes: self.pdf.len() as u64,
+            retry_failed: false,
+        };
+        loop {
+            let documents = std::slice::from_ref(&submission);
+            let order = Order { collection: &collection, settings: &settings, class: Class::Bulk, documents };
+            match submit(env, ports, order).await {
+                Ok(manifest) => return manifest.job,
+                Err(error) => assert!(error.passing, "{error}"),
+            }
+        }
+    }
+}
+
+/// The same bytes, one document done, and read no more often than it must be.
+fn assert_as_wanted(ended: &Ended, wanted: &Ended, what: &str) {
+    let differ = differences(&ended.objects, &wanted.objects);
+    assert!(differ.is_empty(), "{what}: differ {differ:?}");
+    let Counts { done, done_with_gaps, unchanged, failed } = ended.counts;
+    assert_eq!((done + done_with_gaps + unchanged, failed), (1, 0), "{what}");
+    assert_eq!(ended.read, 1, "{what}: times the document was read");
+}
+
+/// Calls to fail, of `calls`.
+fn points(calls: u64) -> Vec<u64> {
+    let rest = calls.saturating_sub(ALL_OF_THE_FIRST);
+    let sampled = (0..SAMPLED.min(rest)).map(|n| ALL_OF_THE_FIRST + 1 + n * rest / SAMPLED.min(rest).max(1));
+    (1..=calls.min(ALL_OF_THE_FIRST)).chain(sampled).collect()
+}
+
+#[test]
+fn whichever_call_fails_once_the_bytes_are_the_same() {
+    let scene = Scene::new();
+    let wanted = scene.play(Plan::default());
+    assert_eq!(wanted.read, 1);
+    assert_eq!(wanted.objects.keys().filter(|key| key.contains("/trees/")).count(), 1);
+    let points = points(wanted.calls);
+    println!(
+        "{} calls; {} of them fail in turn, before and after they take effect, or happen twice",
+        wanted.calls,
+        points.len()
+    );
+    assert!(points.len() > 20, "{points:?}");
+    for call in points {
+        for fault in [Fault::FailBefore, Fault::FailAfter, Fault::Duplicate] {
+            let ended = scene.play(Plan::nth(call, fault));
+            assert_as_wanted(&ended, &wanted, &format!("call {call}, {fault:?}"));
+        }
+    }
+}
+
+/// Publishes every message twice.
+struct Twice(Arc<dyn Queue>);
+
+#[async_trait]
+impl Queue for Twice {
+    async fn publish(&self, queue: QueueName, messages: Vec<Message>) -> Result<(), PortError> {
+        let twice = messages.into_iter().flat_map(|message| [message.clone(), message]).collect();
+        self.0.publish(queue, twice).await
+    }
+
+    async fn publish_later(&self, queue: QueueName, message: Message, rung: Rung) -> Result<(), PortError> {
+        self.0.publish_later(queue, message.clone(), rung).await?;
+        self.0.publish_later(queue, message, rung).await
+    }
+
+    async fn subscribe(&self, queue: QueueName, prefetch: u16) -> Result<Box<dyn Subscription>, PortError> {
+        self.0.subscribe(queue, prefetch).await
+    }
+
+    async fn depth(&self, queue: QueueName) -> Result<Depth, PortError> {
+        self.0.depth(queue).await
+    }
+}
+
+#[test]
+fn with_every_message_twice_the_bytes_are_the_same() {
+    let scene = Scene::new();
+    let wanted = scene.play(Plan::default());
+    let ended = simulate(scene.perform(Plan::default(), |queue| Arc::new(Twice(queue)))).unwrap();
+    println!("{} calls instead of {}", ended.calls, wanted.calls);
+    assert!(ended.calls > wanted.calls);
+    assert_as_wanted(&ended, &wanted, "every message twice");
+}
+
+#[test]
+fn with_one_call_in_five_failing_the_bytes_are_the_same() {
+    let scene = Scene::new();
+    let wanted = scene.play(Plan::default());
+    for seed in 0..10 {
+        let chances = Chances { fail_before: 100, fail_after: 100, duplicate: 100, ..Chances::default() };
+        let ended = scene.play(Plan::random(seed, chances));
+        let differ = differences(&ended.objects, &wanted.objects);
+        assert!(differ.is_empty(), "seed {seed}: differ {differ:?}");
+        assert_eq!(ended.counts.failed, 0, "seed {seed}");
+    }
+}

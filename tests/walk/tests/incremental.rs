@@ -1,0 +1,328 @@
+//! Which tasks run again when a page changes, or one is inserted at the front: only those that read it.
+//!
+//! The work here is the page-by-page kind that models are asked about: every page is read, every section is summarized
+//! from what its pages gave, the document is described from the summaries. Keys hold content digests and no page
+//! numbers, so that pages which moved cost nothing.
+#![expect(clippy::unwrap_used, reason = "tests and what they stand on")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use stemma_document::Digest;
+use stemma_engine::blobs::MemoryBlobs;
+use stemma_engine::consume::Consumer;
+use stemma_engine::coordinate::Coordinator;
+use stemma_engine::flow::{Claim, Finish, Flow, JobEntry, Manifest};
+use stemma_engine::message::Ending;
+use stemma_engine::perform::Performer;
+use stemma_engine::queue::{Lane, QueueName};
+use stemma_engine::replay::{Replay, Stop};
+use stemma_engine::stage::{Output, Registry, Stage, Task, Work};
+use stemma_engine::{Class, Env, Failure, Identity, JobId, PortError, Ports, RunHeader, RunId, RunRef, jobs, settings};
+use stemma_filings::{Filing, Kind, Spec, generate};
+use stemma_walk::{report, simulate};
+use tokio_util::sync::CancellationToken;
+
+/// The kind of work.
+struct Pages;
+
+impl Work for Pages {
+    type Settings = ();
+    type Tools = Desk;
+}
+
+/// The versions of the one document, and a book of what was done.
+#[derive(Default)]
+struct Desk {
+    versions: Vec<Vec<String>>,
+    ran: Mutex<Vec<String>>,
+}
+
+/// A version as submitted: digests of its pages, and its sections by first and last page (counted from 0).
+#[derive(Clone, Serialize, Deserialize)]
+struct Version {
+    number: usize,
+    pages: Vec<Digest>,
+    sections: Vec<(usize, usize)>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct ReadPage {
+    text: Digest,
+    /// Where the text is: no part of the key.
+    version: usize,
+    page: usize,
+}
+
+#[async_trait]
+impl Stage for ReadPage {
+    type Work = Pages;
+    type Outcome = Digest;
+    const NAME: &'static str = "read_page";
+    const REVISION: u32 = 1;
+    const LANE: Lane = Lane::Llm;
+
+    fn identity(&self, (): &(), identity: &mut Identity) {
+        identity.bytes(self.text.as_bytes());
+    }
+
+    async fn run(&self, task: &Task<'_, Pages>) -> Result<Output<Digest>, Failure> {
+        task.tools.note(format!("read_page {}", self.page + 1));
+        let text = &task.tools.versions[self.version][self.page];
+        Ok(Digest::of(text.to_uppercase().as_bytes()).into())
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct SummarizeSection {
+    pages: Vec<Digest>,
+    /// For the book alone.
+    number: usize,
+}
+
+#[async_trait]
+impl Stage for SummarizeSection {
+    type Work = Pages;
+    type Outcome = Digest;
+    const NAME: &'static str = "summarize_section";
+    const REVISION: u32 = 1;
+    const LANE: Lane = Lane::Llm;
+
+    fn identity(&self, (): &(), identity: &mut Identity) {
+        for page in &self.pages {
+            identity.bytes(page.as_bytes());
+        }
+    }
+
+    async fn run(&self, task: &Task<'_, Pages>) -> Result<Output<Digest>, Failure> {
+        task.tools.note(format!("summarize_section {}", self.number + 1));
+        Ok(joined(&self.pages).into())
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct Describe {
+    summaries: Vec<Digest>,
+}
+
+#[async_trait]
+impl Stage for Describe {
+    type Work = Pages;
+    type Outcome = Digest;
+    const NAME: &'static str = "describe";
+    const REVISION: u32 = 1;
+    const LANE: Lane = Lane::Llm;
+
+    fn identity(&self, (): &(), identity: &mut Identity) {
+        for summary in &self.summaries {
+            identity.bytes(summary.as_bytes());
+        }
+    }
+
+    async fn run(&self, task: &Task<'_, Pages>) -> Result<Output<Digest>, Failure> {
+        task.tools.note("describe".into());
+        Ok(joined(&self.summaries).into())
+    }
+}
+
+/// Writes the result under the version: the one task that every version has of its own, and so not in the book.
+#[derive(Serialize, Deserialize)]
+struct Publish {
+    version: usize,
+    description: Digest,
+}
+
+#[async_trait]
+impl Stage for Publish {
+    type Work = Pages;
+    type Outcome = ();
+    const NAME: &'static str = "publish";
+    const REVISION: u32 = 1;
+    const LANE: Lane = Lane::Llm;
+
+    fn identity(&self, (): &(), identity: &mut Identity) {
+        identity.number(self.version as u64).bytes(self.description.as_bytes());
+    }
+
+    async fn run(&self, task: &Task<'_, Pages>) -> Result<Output<()>, Failure> {
+        let key = format!("{}.tree", task.run.header);
+        task.ports.blobs.put(&key, self.description.as_bytes().to_vec().into()).await?;
+        Ok(().into())
+    }
+}
+
+fn joined(digests: &[Digest]) -> Digest {
+    Digest::of(&digests.iter().flat_map(|digest| digest.as_bytes()).copied().collect::<Vec<u8>>())
+}
+
+impl Desk {
+    fn note(&self, what: String) {
+        self.ran.lock().unwrap().push(what);
+    }
+}
+
+fn version_of(run: &RunHeader) -> Version {
+    serde_json::from_value(run.input.clone()).unwrap()
+}
+
+#[async_trait]
+impl Flow for Pages {
+    const REVISION: u32 = 1;
+
+    fn flow(replay: &mut Replay<'_, Self>, run: &RunHeader) -> Result<Finish, Stop> {
+        let Version { number, pages, sections } = version_of(run);
+        let tasks = pages.iter().enumerate().map(|(page, text)| ReadPage { text: *text, version: number, page });
+        let read = flattened(replay.all(tasks)?)?;
+        let tasks = sections
+            .iter()
+            .enumerate()
+            .map(|(number, (first, last))| SummarizeSection { pages: read[*first..=*last].to_vec(), number });
+        let summaries = flattened(replay.all(tasks.collect::<Vec<_>>())?)?;
+        let description = replay.one(&Describe { summaries })?;
+        replay.one(&Publish { version: number, description })?;
+        Ok(Finish { gaps: 0 })
+    }
+
+    async fn claim(_: &Env, ports: &Ports, job: &Manifest, entry: &JobEntry) -> Result<Claim, PortError> {
+        let version: Version = serde_json::from_value(entry.input.clone()).unwrap();
+        let header = format!("c/x/d/one/versions/{:012}", version.number);
+        let run = RunId(format!("one-{}", version.number));
+        let header = RunHeader {
+            at: RunRef { run, header, scope: "c/x/d/one".into() },
+            settings: job.settings.clone(),
+            flow_revision: Self::REVISION,
+            class: job.class,
+            opened_by: job.job.clone(),
+            input: entry.input.clone(),
+        };
+        ports.blobs.put(&header.at.header, serde_json::to_vec(&header).unwrap().into()).await?;
+        Ok(Claim::Run(header))
+    }
+
+    async fn ending(_: &Env, ports: &Ports, run: &RunHeader) -> Result<Option<Ending>, PortError> {
+        let tree = ports.blobs.size(&format!("{}.tree", run.at.header)).await?;
+        Ok(tree.map(|_| Ending::Done))
+    }
+}
+
+fn flattened<T>(outcomes: Vec<Result<T, stemma_engine::FailureRecord>>) -> Result<Vec<T>, Stop> {
+    outcomes.into_iter().map(|outcome| outcome.map_err(Stop::Failed)).collect()
+}
+
+/// The leaves of the truth as page ranges, counted from 0: a section ends on the page on which the next one starts,
+/// unless that one starts its page. The first one takes in what stands before it.
+fn sections(filing: &Filing) -> Vec<(usize, usize)> {
+    let starts: Vec<_> = filing.truth.nodes.iter().filter(|node| node.level <= 2).collect();
+    let end = |n: usize, first: usize| match starts.get(n + 1) {
+        Some(next) if next.starts_page => (next.page as usize - 1).saturating_sub(1).max(first),
+        Some(next) => next.page as usize - 1,
+        None => filing.page_texts.len() - 1,
+    };
+    let first = |n: usize| if n == 0 { 0 } else { starts[n].page as usize - 1 };
+    (0..starts.len()).map(|n| (first(n), end(n, first(n)))).collect()
+}
+
+/// What ran for each version, in order: the versions come in one after the other, to the same store.
+fn run_versions(filings: &[&Filing]) -> Vec<BTreeSet<String>> {
+    let versions = filings.iter().map(|filing| filing.page_texts.clone()).collect();
+    let desk = Arc::new(Desk { versions, ran: Mutex::default() });
+    simulate(async {
+        let (env, store) = (Env::simulated(3), Arc::new(MemoryBlobs::default()));
+        let ports = Ports::embedded(Arc::<MemoryBlobs>::clone(&store));
+        let stop = CancellationToken::new();
+        let coordinator = Coordinator::<Pages>::new(env.clone(), ports.clone(), 4, Arc::new(|_| ()));
+        env.spawn(coordinator.run(stop.clone()));
+        let registry =
+            Registry::default().with::<ReadPage>().with::<SummarizeSection>().with::<Describe>().with::<Publish>();
+        let performer =
+            Arc::new(Performer::<Pages>::new(env.clone(), ports.clone(), registry, Arc::clone(&desk), "worker".into()));
+        let (queue, name) = (Arc::clone(&ports.queue), QueueName::Lane(Lane::Llm, Class::Bulk));
+        let consumer = Consumer { env: env.clone(), queue, name, concurrency: 4, grace: Duration::from_secs(1) };
+        env.spawn(consumer.run(performer, stop.clone()));
+
+        let mut ran = Vec::new();
+        for (number, filing) in filings.iter().enumerate() {
+            let job = submit(&env, &ports, number, filing).await;
+            assert_eq!(report(&env, &store, &job).await.unwrap().counts.done, 1);
+            let book = std::mem::take(&mut *desk.ran.lock().unwrap());
+            let once: BTreeSet<String> = book.iter().cloned().collect();
+            assert_eq!(once.len(), book.len(), "something ran twice: {book:?}");
+            ran.push(once);
+        }
+        stop.cancel();
+        ran
+    })
+    .unwrap()
+}
+
+async fn submit(env: &Env, ports: &Ports, number: usize, filing: &Filing) -> JobId {
+    let pages = filing.page_texts.iter().map(|text| Digest::of(text.as_bytes())).collect();
+    let version = Version { number, pages, sections: sections(filing) };
+    let input = serde_json::to_value(version).unwrap();
+    let job = JobId(format!("job-{number}"));
+    let manifest = Manifest {
+        job: job.clone(),
+        collection: "x".into(),
+        settings: settings::freeze::<Pages>(env, ports.blobs.as_ref(), &()).await.unwrap(),
+        class: Class::Bulk,
+        entries: 1,
+        submitted_ms: env.now_ms(),
+    };
+    jobs::submit(env, ports, &manifest, &[JobEntry { weight: 1, input }]).await.unwrap();
+    job
+}
+
+/// What must run when these pages (counted from 0) are new: they, the sections that hold them, the description. Of
+/// sections that lie on the same pages only the first runs: they read the same.
+fn readers(filing: &Filing, pages: &[usize]) -> BTreeSet<String> {
+    let mut expected: BTreeSet<String> = pages.iter().map(|page| format!("read_page {}", page + 1)).collect();
+    let mut known = BTreeSet::new();
+    for (number, (first, last)) in sections(filing).into_iter().enumerate() {
+        if pages.iter().any(|page| (first..=last).contains(page)) && known.insert((first, last)) {
+            expected.insert(format!("summarize_section {}", number + 1));
+        }
+    }
+    expected.insert("describe".into());
+    expected
+}
+
+fn by_stage(ran: &BTreeSet<String>) -> BTreeMap<&str, usize> {
+    let mut counts = BTreeMap::new();
+    ran.iter().for_each(|task| *counts.entry(task.split(' ').next().unwrap_or_default()).or_default() += 1);
+    counts
+}
+
+#[test]
+fn a_changed_page_runs_only_what_reads_it() {
+    let spec = Spec { pages: 16, ..Spec::of(Kind::TenK, 11) };
+    let before = generate(&spec);
+    for page in [2, 7, 12] {
+        let after = generate(&spec.clone().with_page_changed(page));
+        let ran = run_versions(&[&before, &after]);
+        println!("first: {:?}; page {page} changed, run again: {:?}", by_stage(&ran[0]), ran[1]);
+        assert!(ran[0].len() > before.page_texts.len(), "{:?}", ran[0]);
+        assert_eq!(ran[1], readers(&after, &[page as usize - 1]));
+    }
+}
+
+#[test]
+fn a_page_inserted_at_the_front_runs_only_what_reads_it_though_all_pages_moved() {
+    let spec = Spec { pages: 16, ..Spec::of(Kind::TenK, 11) };
+    let (before, after) = (generate(&spec), generate(&spec.clone().with_page_inserted_at_front()));
+    let ran = run_versions(&[&before, &after]);
+    println!("first: {:?}; a page at the front, run again: {:?}", by_stage(&ran[0]), ran[1]);
+    assert_eq!(ran[1], readers(&after, &[0]));
+    assert_eq!(by_stage(&ran[1]), BTreeMap::from([("describe", 1), ("read_page", 1), ("summarize_section", 1)]));
+}
+
+#[test]
+fn the_same_pages_again_run_nothing() {
+    let filing = generate(&Spec { pages: 12, ..Spec::of(Kind::TenQ, 4) });
+    let ran = run_versions(&[&filing, &filing]);
+    assert!(!ran[0].is_empty());
+    println!("first: {:?}; the same again: {:?}", by_stage(&ran[0]), ran[1]);
+    assert_eq!(ran[1], BTreeSet::new());
+}
