@@ -163,7 +163,7 @@ mod tests {
         let writer = WritableStore::open(folder.path(), "ingest", 5).unwrap();
         match WritableStore::open(folder.path(), "rm", 6) {
             Err(StoreError::Locked { holder, .. }) => {
-                assert_eq!((holder.pid, holder.command.as_str()), (std::process::id(), "ingest"))
+                assert_eq!((holder.pid, holder.command.as_str()), (std::process::id(), "ingest"));
             }
             _ => panic!("two writers"),
         }

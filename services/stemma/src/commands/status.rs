@@ -88,9 +88,9 @@ pub async fn run(args: StatusArgs, context: &Context) -> Result<Exit, CommandErr
     }
     let view = StatusView { documents, writer, jobs };
     if context.output.is_text() {
-        show(&view, context)
+        show(&view, context);
     } else {
-        context.output.json(&view)
+        context.output.json(&view);
     }
     Ok(if view.jobs.is_empty() { Exit::Nothing } else { Exit::Done })
 }

@@ -63,7 +63,7 @@ pub async fn run(args: TreeArgs, context: &Context) -> Result<Exit, CommandError
     }
     let mut view = reader.tree(&args.locator, args.depth, args.summaries || !output.is_text()).await?;
     if args.show_doubts {
-        view.sections.retain(|row| is_doubtful(row));
+        view.sections.retain(is_doubtful);
     }
     match output.form {
         Form::Json => output.json(&view),

@@ -101,7 +101,7 @@ pub async fn run(args: IngestArgs, context: &Context) -> Result<Exit, CommandErr
     let stop = shutdown::listen();
     let mut config = context.config()?.config;
     config.local.concurrency = args.jobs.unwrap_or(config.local.concurrency);
-    let discovery = discover(&args.paths, &context.store).map_err(discover_error)?;
+    let discovery = discover(&args.paths, &context.store).map_err(|error| discover_error(&error))?;
     if discovery.files.is_empty() {
         return Err(CommandError::new("input.nothing", "no .pdf, .md or .txt file was found")
             .with_next("name files, or a folder that holds some"));
@@ -124,13 +124,14 @@ pub async fn run(args: IngestArgs, context: &Context) -> Result<Exit, CommandErr
     let began = Instant::now();
     let manifest = stemma_coordinator::submit(&env, &store.ports, order).await?;
     let progress = Progress::new(context, manifest.entries);
-    let mut tally = Tally::new(&batch.unreadable);
+    let keep = args.show_trees || !context.output.is_text();
+    let mut tally = Tally::new(&batch.unreadable, keep);
     let blobs = store.ports.blobs.as_ref();
     let how = follow(events, &stop, &mut tally, &progress, blobs, context, args.max_failed).await;
     services.stop().await;
     progress.clear();
     let summary = Summary { job: manifest.job, batch: &batch, tally, how, seconds: began.elapsed().as_secs_f64() };
-    summary.show(context, &args).await?;
+    summary.show(context).await?;
     Ok(summary.exit())
 }
 
@@ -288,7 +289,7 @@ async fn follow(
     }
 }
 
-fn discover_error(error: DiscoverError) -> CommandError {
+fn discover_error(error: &DiscoverError) -> CommandError {
     CommandError::new("input.not_found", error.to_string())
         .with_next("check the path; `stemma ingest --help` has examples")
 }

@@ -8,7 +8,7 @@ use stemma_engine::blobs::Blobs;
 use stemma_engine::message::Ending;
 use stemma_engine::{FailureRecord, JobId};
 
-use super::{Batch, How, IngestArgs};
+use super::{Batch, How};
 use crate::commands::tree;
 use crate::context::{CommandError, Context, Exit};
 use crate::output::clean;
@@ -36,20 +36,27 @@ impl Failed {
     }
 }
 
-/// What has ended so far.
+/// What has ended so far: sums, because an archive may hold a million documents.
 #[derive(Default)]
 pub struct Tally {
     done: u64,
     with_gaps: u64,
     unchanged: u64,
     failures: Vec<Failed>,
-    entries: Vec<CatalogueEntry>,
+    pages: u64,
+    sections: u64,
+    /// Titles found where they were located, in sections.
+    verified: f64,
+    methods: BTreeMap<&'static str, u64>,
+    /// What is shown one by one; kept only where that is asked for.
+    entries: Option<Vec<CatalogueEntry>>,
 }
 
 impl Tally {
-    /// Files that could not even be read have failed before anything began.
-    pub fn new(unreadable: &[Failed]) -> Self {
-        Self { failures: unreadable.to_vec(), ..Self::default() }
+    /// Files that could not even be read have failed before anything began. `keep` says whether what ended is shown one
+    /// by one.
+    pub fn new(unreadable: &[Failed], keep: bool) -> Self {
+        Self { failures: unreadable.to_vec(), entries: keep.then(Vec::new), ..Self::default() }
     }
 
     /// Documents that ended.
@@ -69,11 +76,7 @@ impl Tally {
 
     /// Pages of the trees that were made.
     pub fn pages(&self) -> u64 {
-        let pages = |entry: &CatalogueEntry| match entry.extent {
-            Extent::Pages(pages) => u64::from(pages),
-            Extent::Lines(_) => 0,
-        };
-        self.entries.iter().map(pages).sum()
+        self.pages
     }
 
     /// Notes an ending. `input` is what was claimed, or what was submitted where nothing was.
@@ -97,22 +100,24 @@ impl Tally {
                 return;
             }
         }
-        self.entries.extend(published(blobs, collection, input).await);
-    }
-
-    fn methods(&self) -> BTreeMap<&'static str, u64> {
-        let mut methods = BTreeMap::new();
-        for entry in &self.entries {
-            *methods.entry(method_name(entry.method)).or_default() += 1;
+        if let Some(entry) = published(blobs, collection, input).await {
+            self.add(&entry);
         }
-        methods
     }
 
-    /// Share of titles verified, weighted by sections.
-    fn verified(&self) -> f64 {
-        let sections: f64 = self.entries.iter().map(|entry| f64::from(entry.sections)).sum();
-        let found: f64 = self.entries.iter().map(|entry| f64::from(entry.sections) * f64::from(entry.accuracy)).sum();
-        if sections > 0.0 { found / sections } else { 1.0 }
+    fn add(&mut self, entry: &CatalogueEntry) {
+        if let Extent::Pages(pages) = entry.extent {
+            self.pages += u64::from(pages);
+        }
+        self.sections += u64::from(entry.sections);
+        self.verified += f64::from(entry.sections) * f64::from(entry.accuracy);
+        *self.methods.entry(method_name(entry.method)).or_default() += 1;
+        self.entries.iter_mut().for_each(|entries| entries.push(entry.clone()));
+    }
+
+    /// Documents that were made anew.
+    fn made(&self) -> u64 {
+        self.done + self.with_gaps
     }
 }
 
@@ -167,44 +172,39 @@ impl Summary<'_> {
     ///
     /// # Errors
     /// [`CommandError`] when trees were asked for and cannot be read.
-    pub async fn show(&self, context: &Context, args: &IngestArgs) -> Result<(), CommandError> {
+    pub async fn show(&self, context: &Context) -> Result<(), CommandError> {
         if !context.output.is_text() {
             context.output.json(&self.object(context));
             return Ok(());
         }
         self.lines(context).iter().for_each(|line| context.output.line(line));
         left_out(self.batch, context);
-        if args.show_trees {
-            // Of one document everything is shown, of many what fits to be skimmed.
-            let depth = (self.tally.entries.len() > 1).then_some(1);
-            for entry in &self.tally.entries {
-                context.output.line("");
-                tree::show(context, entry, depth).await?;
-            }
+        let shown = self.tally.entries.iter().flatten();
+        // Of one document everything is shown, of many what fits to be skimmed.
+        let depth = (self.tally.made() > 1).then_some(1);
+        for entry in shown {
+            context.output.line("");
+            tree::show(context, entry, depth).await?;
         }
         self.next_steps(context);
         Ok(())
     }
 
     fn lines(&self, context: &Context) -> Vec<String> {
-        let Tally { done, with_gaps, unchanged, entries, .. } = &self.tally;
+        let Tally { done, with_gaps, unchanged, pages, sections, .. } = &self.tally;
         let (ended, total) = (self.tally.documents(), self.total());
-        let pages = self.tally.pages();
-        let sections: u64 = entries.iter().map(|entry| u64::from(entry.sections)).sum();
-        let rate = pages as f64 / self.seconds.max(0.001);
+        let rate = *pages as f64 / self.seconds.max(0.001);
         let word = if self.how == How::Finished { "done" } else { "stopped at" };
+        let failed = self.tally.failed();
         let mut lines = vec![
             context.output.bold(&format!("{word} {ended}/{total} in {}", duration(self.seconds))),
-            format!(
-                "  new or changed {done}, with gaps {with_gaps}, unchanged {unchanged}, failed {}",
-                self.tally.failed()
-            ),
+            format!("  new or changed {done}, with gaps {with_gaps}, unchanged {unchanged}, failed {failed}"),
         ];
-        if !entries.is_empty() {
-            let methods = self.tally.methods();
-            let methods: Vec<String> = methods.iter().map(|(name, count)| format!("{name} {count}")).collect();
+        if self.tally.made() > 0 {
+            let methods: Vec<String> =
+                self.tally.methods.iter().map(|(name, count)| format!("{name} {count}")).collect();
             lines.push(format!("  {pages} pages ({rate:.0}/s), {sections} sections, no model asked, cost $0"));
-            let verified = 100.0 * self.tally.verified();
+            let verified = 100.0 * self.tally.verified / (*sections as f64).max(1.0);
             lines.push(format!("  titles verified {verified:.1} % · found by: {}", methods.join(", ")));
         }
         for failed in self.tally.failures.iter().take(FAILURES_SHOWN) {
@@ -221,11 +221,11 @@ impl Summary<'_> {
     fn next_steps(&self, context: &Context) {
         let note = |line: &str| context.output.note(line);
         match self.how {
-            How::Finished if self.tally.entries.is_empty() => {}
+            How::Finished if self.tally.made() == 0 => {}
             How::Finished => note("try: stemma ls · stemma tree NAME · stemma search \"…\""),
             How::Interrupted => note("everything that ended is kept. Go on with the same command."),
             How::TooManyFailed => {
-                note("stopped: too many documents failed. See `stemma failures`; go on with the same command.")
+                note("stopped: too many documents failed. See `stemma failures`; go on with the same command.");
             }
         }
     }
@@ -235,7 +235,7 @@ impl Summary<'_> {
     }
 
     fn object(&self, context: &Context) -> serde_json::Value {
-        let Tally { done, with_gaps, unchanged, failures, entries } = &self.tally;
+        let Tally { done, with_gaps, unchanged, failures, entries, .. } = &self.tally;
         let refused = self.batch.discovery.refused.iter();
         let refused: Vec<_> = refused
             .map(|(path, reason)| serde_json::json!({ "path": path.to_string_lossy(), "reason": reason }))
@@ -244,6 +244,7 @@ impl Summary<'_> {
         let duplicates: Vec<_> = duplicates.map(|(path, of)| serde_json::json!({ "path": path, "of": of })).collect();
         let documents: Vec<_> = entries
             .iter()
+            .flatten()
             .map(|entry| serde_json::json!({ "doc_id": entry.version.doc, "path": entry.version.path, "sections": entry.sections, "gaps": entry.gaps }))
             .collect();
         serde_json::json!({
