@@ -126,7 +126,8 @@ fn main() -> ExitCode {
 }
 
 fn run(command: Command, context: &Context) -> Result<Exit, CommandError> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    // File access and structure work run on blocking threads; more of them than this only hold memory.
+    let runtime = tokio::runtime::Builder::new_multi_thread().max_blocking_threads(32).enable_all().build();
     let runtime = runtime.map_err(|error| CommandError::new("system.runtime", error.to_string()))?;
     runtime.block_on(async {
         match command {
