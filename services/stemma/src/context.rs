@@ -58,6 +58,8 @@ pub enum Exit {
     Done,
     /// Nothing found.
     Nothing,
+    /// Not in order, as the answer itself says.
+    Unsound,
     /// Finished, and some documents failed.
     SomeFailed,
     /// Stopped at a limit; go on with the same command.
@@ -72,6 +74,7 @@ impl Exit {
         match self {
             Exit::Done => 0,
             Exit::Nothing => 1,
+            Exit::Unsound => 2,
             Exit::SomeFailed => 3,
             Exit::Stopped => 4,
             Exit::Interrupted => 130,

@@ -64,7 +64,7 @@ pub async fn run(args: ExportArgs, context: &Context) -> Result<Exit, CommandErr
         return Err(CommandError::new("export.out", format!("{} documents are more than one object", documents.len()))
             .with_next("stemma export --format pageindex --out DIR"));
     }
-    let (mut written, mut failed) = (0, 0);
+    let (mut written, mut failed) = (Vec::new(), 0);
     for (listed, path) in documents.iter().zip(&paths) {
         match reader.export(listed, path, format).await {
             Ok(exported) => {
@@ -72,7 +72,7 @@ pub async fn run(args: ExportArgs, context: &Context) -> Result<Exit, CommandErr
                     Some(folder) => write(folder, &exported)?,
                     None => output.line(exported.content.trim_end()),
                 }
-                written += 1;
+                written.push(exported.path);
             }
             Err(Refusal { message, .. }) => {
                 failed += 1;
@@ -82,12 +82,20 @@ pub async fn run(args: ExportArgs, context: &Context) -> Result<Exit, CommandErr
     }
     let place = args.out.as_ref().map(|folder| format!(" to {}", folder.display())).unwrap_or_default();
     let without = if without_tree == 0 { String::new() } else { format!(", {without_tree} without a tree left out") };
-    output.note(&format!("wrote {}{}{without}", counted(written, "document"), clean(&place)));
-    Ok(match (written, failed) {
+    output.note(&format!("wrote {}{}{without}", counted(written.len(), "document"), clean(&place)));
+    let exit = match (written.len(), failed) {
         (_, 1..) => Exit::SomeFailed,
         (0, _) => Exit::Nothing,
         _ => Exit::Done,
-    })
+    };
+    // Without a folder the documents themselves are the answer.
+    if let (false, Some(folder)) = (output.is_text(), &args.out) {
+        let folder = folder.to_string_lossy();
+        output.json(&serde_json::json!({
+            "out": folder, "written": written, "failed": failed, "without_tree": without_tree
+        }));
+    }
+    Ok(exit)
 }
 
 /// Writes a file whole or not at all.

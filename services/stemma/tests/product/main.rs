@@ -1,8 +1,11 @@
 //! The product as its users meet it: the binary, folders of documents, and what lies in the store afterwards.
 //!
 //! All documents are generated, nothing is fetched, and every command is bounded in time.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "tests and what they stand on")]
 
+mod commands;
 mod crash;
+mod incremental;
 mod support;
 mod threads;
 mod walk;

@@ -62,6 +62,14 @@ impl Lab {
         Stemma(command)
     }
 
+    /// A script for `sh`, with its arguments from `$0` on.
+    pub fn shell<'a>(&self, script: &str, arguments: impl IntoIterator<Item = &'a str>) -> Answer {
+        let mut command = Command::new("sh");
+        command.current_dir(self.0.path()).arg("-c").arg(script).args(arguments);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        Stemma(command).run()
+    }
+
     /// Ingests all documents; returns the JSON of the answer.
     pub fn ingest(&self, store: &str, more: &[&str]) -> Value {
         let answer = self.stemma(store, ["--json", "ingest", "filings"]).and(more).run();
@@ -138,7 +146,7 @@ impl Running {
             std::thread::sleep(Duration::from_millis(5));
         };
         let text = |bytes: JoinHandle<Vec<u8>>| String::from_utf8(bytes.join().unwrap()).unwrap();
-        Answer { code: status.code(), out: text(self.out), err: text(self.err), took: self.since.elapsed() }
+        Answer { code: status.code(), out: text(self.out), err: text(self.err) }
     }
 }
 
@@ -157,7 +165,6 @@ pub struct Answer {
     pub code: Option<i32>,
     pub out: String,
     pub err: String,
-    pub took: Duration,
 }
 
 impl Answer {

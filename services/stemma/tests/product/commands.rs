@@ -1,0 +1,263 @@
+//! What commands answer: shapes of JSON, exit codes, errors with a next step, and manners on a pipe.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+use stemma_filings::{Encryption, Kind, Spec, generate, markdown};
+
+use crate::support::{Answer, Lab};
+
+/// Two filings, a text, and one document that does not open; ingested.
+fn library() -> (Lab, Value) {
+    let lab = Lab::new();
+    lab.put("10-K/annual.pdf", generate(&Spec { pages: 12, ..Spec::of(Kind::TenK, 21) }).pdf);
+    lab.put("10-Q/scanned.pdf", generate(&Spec { pages: 8, scanned_page: Some(4), ..Spec::of(Kind::TenQ, 22) }).pdf);
+    lab.put("guide.md", markdown(1, 8).0);
+    let encryption = Some(Encryption::Password("sesame".into()));
+    lab.put("locked.pdf", generate(&Spec { pages: 6, encryption, ..Spec::of(Kind::TenQ, 23) }).pdf);
+    let ingested = lab.ingest("store", &[]);
+    (lab, ingested)
+}
+
+/// Every path in a JSON value with the kinds of values it has: `documents[].pages: null number`.
+fn shape(value: &Value) -> String {
+    let mut shapes: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
+    let mut stack = vec![(String::new(), value)];
+    while let Some((path, value)) = stack.pop() {
+        let kind = match value {
+            Value::Null => "null",
+            Value::Bool(_) => "bool",
+            Value::Number(_) => "number",
+            Value::String(_) => "string",
+            Value::Array(items) => {
+                stack.extend(items.iter().map(|item| (format!("{path}[]"), item)));
+                "array"
+            }
+            Value::Object(fields) => {
+                let dot = if path.is_empty() { "" } else { "." };
+                stack.extend(fields.iter().map(|(name, value)| (format!("{path}{dot}{name}"), value)));
+                "object"
+            }
+        };
+        shapes.entry(path).or_default().insert(kind);
+    }
+    let line = |(path, kinds): (String, BTreeSet<&str>)| {
+        let kinds: Vec<&str> = kinds.into_iter().collect();
+        format!("  {}: {}\n", if path.is_empty() { "." } else { &path }, kinds.join(" "))
+    };
+    shapes.into_iter().map(line).collect()
+}
+
+#[test]
+fn json_answers_have_these_shapes() {
+    let (lab, ingested) = library();
+    let mut shapes = format!("ingest → 3\n{}", shape(&ingested));
+    std::fs::write(lab.path("tree.json"), IMPORTED).unwrap();
+    let questions: [&[&str]; 15] = [
+        &["status"],
+        &["ls"],
+        &["ls", "-R"],
+        &["tree", "annual", "-L", "2"],
+        &["tree", "scanned"],
+        &["stat", "annual"],
+        &["stat", "annual#item-1A"],
+        &["cat", "annual#item-1A"],
+        &["cat", "annual#p=2-3"],
+        &["grep", "risk", "-i"],
+        &["search", "risk factors"],
+        &["why", "scanned"],
+        &["export", "--out", "out"],
+        &["import", "tree.json"],
+        &["rm", "guide"],
+    ];
+    for question in questions {
+        let answer = lab.stemma("store", ["--json"]).and(question).run();
+        let code = answer.code.unwrap();
+        shapes.push_str(&format!("\n{} → {code}\n{}", question.join(" "), shape(&answer.json())));
+    }
+    for question in [["config"], ["doctor"]] {
+        let answer = lab.stemma("store", ["--json"]).and(&question).run();
+        let code = answer.code.unwrap();
+        shapes.push_str(&format!("\n{} → {code}\n{}", question[0], shape(&answer.json()[0])));
+    }
+    insta::assert_snapshot!(shapes);
+}
+
+const IMPORTED: &str = r#"{"doc_name": "other.pdf", "structure": [
+    {"title": "Part one", "start_index": 1, "end_index": 4, "nodes": [{"title": "Scope", "start_index": 2, "end_index": 4}]}]}"#;
+
+#[test]
+fn what_cannot_be_done_says_why_and_what_to_do() {
+    let (lab, _) = library();
+    lab.put("other/annual.pdf", generate(&Spec { pages: 8, ..Spec::of(Kind::TenQ, 24) }).pdf);
+    lab.ingest("store", &[]);
+    let refused: [(&[&str], &str); 14] = [
+        (&["tree", "nothing"], "locator.not_found"),
+        (&["tree", "annual"], "locator.ambiguous"),
+        (&["cat", "scanned#item-99"], "locator.no_item"),
+        (&["cat", "scanned#p=900"], "locator.no_page"),
+        (&["stat", "scanned#9999"], "locator.no_section"),
+        (&["ls", "/@nope"], "scope.no_axis"),
+        (&["ls", "/@company/Nobody"], "scope.not_found"),
+        (&["grep", "("], "grep.pattern"),
+        (&["search", "?!"], "search.no_words"),
+        (&["ingest", "nowhere.pdf"], "input.not_found"),
+        (&["rm", "/"], "rm.not_confirmed"),
+        (&["export"], "export.out"),
+        (&["status", "j-0"], "job.unknown"),
+        (&["--config", "none.toml", "config"], "config.invalid"),
+    ];
+    for (question, code) in refused {
+        let answer = lab.stemma("store", ["--json"]).and(question).run();
+        assert_eq!(answer.code, Some(2), "{question:?}: {answer:?}");
+        let error = &answer.json()["error"];
+        assert_eq!(error["code"], code, "{question:?}");
+        assert!(!error["message"].as_str().unwrap().is_empty(), "{question:?}: {error}");
+        assert!(error["next"].as_str().is_some_and(|next| !next.is_empty()), "{question:?}: {error}");
+        let text = lab.stemma("store", question.iter().copied()).run();
+        assert_eq!((text.code, text.out.as_str()), (Some(2), ""), "{question:?}");
+        assert!(text.err.starts_with("error: ") && text.err.contains("\nnext:  "), "{question:?}: {}", text.err);
+    }
+    let missing = lab.stemma("no-store", ["--json", "ls"]).run();
+    assert_eq!((missing.code, &missing.json()["error"]["code"]), (Some(2), &Value::from("store.missing")));
+    assert!(!lab.path("no-store").exists(), "asking made a store");
+    for nothing in [["search", "zzzqqq"], ["grep", "zzzqqq"], ["config", "zzzqqq"]] {
+        assert_eq!(lab.stemma("store", nothing).run().code, Some(1), "{nothing:?}");
+    }
+    assert_eq!(lab.stemma("store", ["no-command"]).run().code, Some(2));
+}
+
+#[test]
+fn an_unknown_setting_names_the_nearest() {
+    let lab = Lab::new();
+    lab.put("a.md", markdown(1, 3).0);
+    std::fs::write(lab.path("stemma.toml"), "[limits]\nmax_page = 3\n").unwrap();
+    for command in [vec!["ingest", "filings"], vec!["config"]] {
+        let answer = lab.stemma("store", ["--json"]).and(&command).run();
+        assert_eq!(answer.code, Some(2));
+        let message = answer.json()["error"]["message"].to_string();
+        assert!(message.contains("`limits.max_page`") && message.contains("`limits.max_pages`"), "{message}");
+    }
+    assert!(!lab.path("store").exists(), "a store was made under settings that are wrong");
+    // One answer, whatever is wrong.
+    let doctor = lab.stemma("store", ["--json", "doctor"]).run();
+    assert_eq!(doctor.code, Some(2), "{doctor:?}");
+    let failed = doctor.json().as_array().unwrap().iter().filter(|check| check["result"] == "failed").count();
+    assert_eq!(failed, 1, "{doctor:?}");
+    std::fs::remove_file(lab.path("stemma.toml")).unwrap();
+    let variable = lab.stemma("store", ["config"]).env("STEMMA_LIMITS__MAX_PAGE", "3").run();
+    assert!(variable.code == Some(2) && variable.err.contains("limits.max_pages"), "{variable:?}");
+}
+
+#[test]
+fn answers_carry_no_color_and_a_closed_pipe_is_no_news() {
+    let (lab, _) = library();
+    for (name, value) in [("NO_COLOR", "1"), ("TERM", "xterm-256color")] {
+        for command in [&["ls", "-R"][..], &["tree", "annual"], &["stat", "annual"], &["search", "risk"]] {
+            let answer = lab.stemma("store", command.iter().copied()).env(name, value).run();
+            assert_eq!(answer.code, Some(0), "{command:?}: {answer:?}");
+            assert!(!answer.out.contains('\u{1b}') && !answer.err.contains('\u{1b}'), "{command:?}: {answer:?}");
+        }
+    }
+    for command in ["ls -R", "tree annual", "cat annual", "export --format pages", "--json tree annual"] {
+        let answer = closed_pipe(&lab, command);
+        assert!(!answer.err.contains("panic") && !answer.err.contains("roken pipe"), "{command}: {answer:?}");
+        assert!(answer.out.lines().count() <= 1, "{command}: {answer:?}");
+    }
+}
+
+/// Runs `stemma … | head -1` in a shell.
+fn closed_pipe(lab: &Lab, command: &str) -> Answer {
+    let script = r#""$0" --store "$1" $2 | head -1"#;
+    let store = lab.path("store");
+    lab.shell(script, [env!("CARGO_BIN_EXE_stemma"), store.to_str().unwrap(), command])
+}
+
+#[test]
+fn readers_work_beside_a_writer_and_a_second_writer_is_refused() {
+    let lab = Lab::new();
+    lab.put_dozen();
+    let mut writer = lab.stemma("store", ["ingest", "filings"]).start();
+    let pid = writer.pid();
+    let listed = |key: &String| key.contains("/changes/");
+    while !crate::support::objects(&lab.path("store")).keys().any(listed) {
+        assert!(!writer.has_ended(), "{:?}", writer.end());
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+    writer.signal(rustix::process::Signal::STOP);
+    let second = lab.stemma("store", ["--json", "ingest", "filings"]).run();
+    let reader = lab.stemma("store", ["--json", "ls", "-R"]).run();
+    let status = lab.stemma("store", ["--json", "status"]).run();
+    writer.signal(rustix::process::Signal::CONT);
+    assert_eq!(second.code, Some(2), "{second:?}");
+    let error = &second.json()["error"];
+    assert_eq!(error["code"], "store.locked");
+    assert!(error["message"].as_str().unwrap().contains(&format!("process {pid} ")), "{error}");
+    assert!(reader.code == Some(0) && reader.json()["total"].as_u64() > Some(0), "{reader:?}");
+    assert_eq!(status.json()["writer"]["pid"], pid);
+    assert_eq!(status.json()["jobs"][0]["state"], "running");
+    assert_eq!(writer.end().code, Some(0));
+}
+
+#[test]
+fn names_are_data() {
+    let lab = Lab::new();
+    let long = format!("{}.md", "n".repeat(252));
+    let chinese = format!("{}.md", "年".repeat(84));
+    let names = [
+        "two words.md",
+        "red\u{1b}[31m.md",
+        "bidi\u{202e}fdp.md",
+        "new\nline.md",
+        "x..secret..md",
+        "-rf.md",
+        "a#b@c.md",
+        "100%.md",
+        &long,
+        &chinese,
+    ];
+    for (n, name) in names.iter().enumerate() {
+        lab.put(&format!("deep/{name}"), format!("# Title {n}\n\nWords of number {n}.\n"));
+    }
+    let ingested = lab.stemma("store", ["ingest", "filings"]).run();
+    assert_eq!(ingested.code, Some(0), "{ingested:?}");
+    let listed = lab.stemma("store", ["ls", "-R"]).run();
+    assert_eq!(listed.out.lines().count(), names.len(), "{}", listed.out);
+    for answer in [&ingested, &listed] {
+        let shown = format!("{}{}", answer.out, answer.err);
+        assert!(!shown.contains(['\u{1b}', '\u{202e}']), "{shown:?}");
+    }
+    // What is listed can be pasted back.
+    let json = lab.stemma("store", ["--json", "ls", "-R"]).run().json();
+    for document in json["documents"].as_array().unwrap() {
+        let locator = document["locator"].as_str().unwrap();
+        let stat = lab.stemma("store", ["--json", "stat", "--", locator]).run();
+        assert_eq!(stat.code, Some(0), "{locator:?}: {stat:?}");
+        assert_eq!(stat.json()["document"]["doc_id"], document["doc_id"], "{locator:?}");
+    }
+    // Names never become paths: not in the store, and not on the way out of it.
+    assert!(crate::support::objects(&lab.path("store")).keys().all(|key| !key.contains("secret")));
+    let exported = lab.stemma("store", ["export", "--out", "out/below"]).run();
+    assert_eq!(exported.code, Some(0), "{exported:?}");
+    assert_eq!(crate::support::files(&lab.path("out/below")).len(), names.len());
+    assert_eq!(crate::support::files(&lab.path("out")).len(), names.len(), "something was written beside the folder");
+}
+
+#[test]
+fn links_that_lead_out_and_special_files_are_listed_and_not_read() {
+    let lab = Lab::new();
+    lab.put("a.md", markdown(1, 3).0);
+    std::fs::write(lab.path("outside.md"), "# Outside\n").unwrap();
+    std::os::unix::fs::symlink(lab.path("outside.md"), lab.filings().join("link.md")).unwrap();
+    std::os::unix::fs::symlink("/nowhere/at/all.md", lab.filings().join("dangling.md")).unwrap();
+    assert_eq!(lab.shell(r#"mkfifo "$0""#, [lab.filings().join("pipe.pdf").to_str().unwrap()]).code, Some(0));
+    let ingested = lab.ingest("store", &[]);
+    assert_eq!(ingested["counts"]["total"], 1, "{ingested:#}");
+    let refused = ingested["refused"].as_array().unwrap();
+    for (name, reason) in [("link.md", "out of the folder"), ("dangling.md", "nowhere"), ("pipe.pdf", "regular")] {
+        let row = refused.iter().find(|row| row["path"].as_str().unwrap().ends_with(name));
+        assert!(row.unwrap()["reason"].as_str().unwrap().contains(reason), "{name}: {refused:?}");
+    }
+    let named = lab.stemma("store", ["--json", "ingest", "filings/pipe.pdf"]).run();
+    assert_eq!(named.code, Some(2), "a pipe that is named is not read either: {named:?}");
+}
