@@ -1,6 +1,6 @@
 //! The walk of a document: from a claimed version to a published tree.
 //!
-//! [`flow`] is the walk on one screen; each file in [`stages`] is one step; [`structure`] finds the sections without a
+//! `flow` is the walk on one screen; each file in [`stages`] is one step; [`structure`] finds the sections without a
 //! model; [`sections`] finishes them. [`Filings`] ties them to the engine.
 //!
 //! To add a stage: one file in `stages/`, one line in `stages/mod.rs`, one line in [`registry`].

@@ -2,7 +2,7 @@
 //!
 //! Witnesses claim sections: the embedded outline, links and rows of contents pages, the grammar of a form, the look of
 //! headings. Every claim is looked for on paper; the chain that rises in position and key decides which lines are meant
-//! ([`chain`]); what stands where it was claimed is `Found`. The strongest witness that holds is the method: outline →
+//! (`chain`); what stands where it was claimed is `Found`. The strongest witness that holds is the method: outline →
 //! contents links → printed contents → layout and grammar → windows of pages. Weaker witnesses still add what the
 //! stronger one leaves out, inside its sections.
 //!
