@@ -90,7 +90,7 @@ async fn publish(blobs: &dyn Blobs, path: &str, body: Body, facts: FilingFacts) 
     Artifact::new(b"{}", &[("source", packed.into())]).unwrap().store(blobs, &scope, &key).await.unwrap();
     let published = PublishedTree { version: version.clone(), text_artifact: key.to_string(), tree };
     let entry = CatalogueEntry::of(&published);
-    put(blobs, &layout::version_key(&collection, version.doc, 1), &version).await;
+    put(blobs, &layout::version_key(&collection, version.doc, 1), &claim(&version)).await;
     put(blobs, &layout::tree_key(&collection, version.doc, 1), &TreeObject::Published(Box::new(published))).await;
     change(blobs, ChangeKind::Published(Box::new(entry)), version.doc.as_bytes()[0]).await;
 }
@@ -98,6 +98,23 @@ async fn publish(blobs: &dyn Blobs, path: &str, body: Body, facts: FilingFacts) 
 async fn change(blobs: &dyn Blobs, kind: ChangeKind, random: u8) {
     let change = Change { at_ms: 1_700_000_000_000, kind };
     put(blobs, &layout::change_key(&Collection::default(), change.at_ms, u64::from(random)), &change).await;
+}
+
+/// A version as it is claimed: the header of its run.
+fn claim(version: &DocumentVersion) -> stemma_engine::RunHeader {
+    let collection = Collection::default();
+    stemma_engine::RunHeader {
+        at: stemma_engine::RunRef {
+            run: stemma_engine::RunId(format!("{}-{}", version.doc, version.seq)),
+            header: layout::version_key(&collection, version.doc, version.seq),
+            scope: layout::document_scope(&collection, version.doc),
+        },
+        settings: version.settings.clone(),
+        flow_revision: 1,
+        class: stemma_engine::Class::Bulk,
+        opened_by: stemma_engine::JobId("j-1".into()),
+        input: serde_json::to_value(version).unwrap(),
+    }
 }
 
 async fn put<T: serde::Serialize>(blobs: &dyn Blobs, key: &str, value: &T) {
@@ -122,12 +139,12 @@ async fn store() -> Arc<MemoryBlobs> {
     let text = TextLines { lines, tokens: vec![], headings: vec![] };
     publish(blobs.as_ref(), "manual.md", Body::Lines(text), FilingFacts::default()).await;
     let broken = version("8-K/BROKEN.pdf", 1);
-    put(blobs.as_ref(), &layout::version_key(&Collection::default(), broken.doc, 1), &broken).await;
+    put(blobs.as_ref(), &layout::version_key(&Collection::default(), broken.doc, 1), &claim(&broken)).await;
     let failure = Failure::permanent("pdf.truncated", "ends after page 3 of 12").with_next("get the whole file");
     let record = FailureRecord::of(failure, "paginate", 1, 7);
     put(blobs.as_ref(), &format!("runs/{}-1/failed/document.json", broken.doc), &record).await;
     let queued = version("8-K/QUEUED.pdf", 1);
-    put(blobs.as_ref(), &layout::version_key(&Collection::default(), queued.doc, 1), &queued).await;
+    put(blobs.as_ref(), &layout::version_key(&Collection::default(), queued.doc, 1), &claim(&queued)).await;
     blobs
 }
 

@@ -4,6 +4,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
@@ -120,7 +121,7 @@ fn lock(path: &Path, command: &str, now_ms: u64) -> Result<File, StoreError> {
     let name = path.join("writer.lock");
     let options = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&name);
     let mut file = options.map_err(io(&name))?;
-    if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+    if !locked(&file) {
         let unknown = || Holder { pid: 0, command: "?".into(), since_ms: 0 };
         return Err(StoreError::Locked { path: path.into(), holder: read_holder(&mut file).unwrap_or_else(unknown) });
     }
@@ -130,6 +131,16 @@ fn lock(path: &Path, command: &str, now_ms: u64) -> Result<File, StoreError> {
     file.set_len(0).map_err(io(&name))?;
     file.write_all(&json).map_err(io(&name))?;
     Ok(file)
+}
+
+/// Takes the lock. A reader that looks who is writing holds it for a moment, so one refusal is not believed.
+fn locked(file: &File) -> bool {
+    (0..5).any(|attempt| {
+        if attempt > 0 {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        flock(file, FlockOperation::NonBlockingLockExclusive).is_ok()
+    })
 }
 
 fn read_holder(file: &mut File) -> Option<Holder> {

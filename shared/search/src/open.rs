@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use stemma_document::{Collection, DocId, DocumentVersion, layout};
 use stemma_engine::blobs::{Blobs, list_all};
-use stemma_engine::{FailureRecord, PortError};
+use stemma_engine::{FailureRecord, PortError, RunHeader};
 
 use crate::catalogue::{Current, Listed, Record, State};
 use crate::changes::children;
@@ -103,5 +103,7 @@ pub async fn newest_claim(
     let keys = list_all(blobs, &layout::versions_prefix(collection, doc)).await?;
     let Some(key) = keys.last() else { return Ok(None) };
     let bytes = blobs.get(key).await?;
-    Ok(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
+    // A claim is a run's header; the version is what the run is about.
+    let header: Option<RunHeader> = bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+    Ok(header.and_then(|header| serde_json::from_value(header.input).ok()))
 }

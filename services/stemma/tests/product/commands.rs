@@ -53,7 +53,7 @@ fn json_answers_have_these_shapes() {
     let (lab, ingested) = library();
     let mut shapes = format!("ingest → 3\n{}", shape(&ingested));
     std::fs::write(lab.path("tree.json"), IMPORTED).unwrap();
-    let questions: [&[&str]; 15] = [
+    let questions: [&[&str]; 17] = [
         &["status"],
         &["ls"],
         &["ls", "-R"],
@@ -66,6 +66,8 @@ fn json_answers_have_these_shapes() {
         &["grep", "risk", "-i"],
         &["search", "risk factors"],
         &["why", "scanned"],
+        &["why", "locked"],
+        &["failures"],
         &["export", "--out", "out"],
         &["import", "tree.json"],
         &["rm", "guide"],

@@ -49,7 +49,7 @@ fn ingest(lab: &Lab, store: &str) -> Stemma {
 
 /// A moment that depends on the seed: so many objects later, and a little; every fourth right at the start.
 fn wait(running: &mut Running, store: &Path, before: usize, seed: u64) {
-    let more = if seed % 4 == 0 { 0 } else { (12.0 * noise(seed)) as usize };
+    let more = if seed.is_multiple_of(4) { 0 } else { (12.0 * noise(seed)) as usize };
     while kept(store).len() < before + more && !running.has_ended() {
         std::thread::sleep(Duration::from_millis(1));
     }

@@ -1,9 +1,9 @@
 //! PDF to [`Source`].
 //!
-//! One pass: the bytes are checked ([`guard`]), opened by hayro-syntax, and each page's operators are run for their text
-//! alone ([`interpret`], [`font`]); [`rows`], [`columns`] and [`words`] make lines of the glyphs. The document's own
-//! structures ([`outline`], [`destinations`], [`links`], [`labels`], [`info`]) are read from the same open file. lopdf is
-//! loaded only for what the first parser cannot read ([`fallback`]).
+//! One pass: the bytes are checked (`guard`), opened by hayro-syntax, and each page's operators are run for their text
+//! alone (`interpret`, `font`); `rows`, `columns` and `words` make lines of the glyphs. The document's own
+//! structures (`outline`, `destinations`, `links`, `labels`, `info`) are read from the same open file. lopdf is
+//! loaded only for what the first parser cannot read (`fallback`).
 //!
 //! Pages do not depend on each other; a [`font::FontBook`] belongs to one thread.
 
