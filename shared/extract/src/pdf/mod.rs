@@ -5,7 +5,7 @@
 //! structures (`outline`, `destinations`, `links`, `labels`, `info`) are read from the same open file. lopdf is
 //! loaded only for what the first parser cannot read (`fallback`).
 //!
-//! Pages do not depend on each other; a [`font::FontBook`] belongs to one thread.
+//! Pages do not depend on each other; a `font::FontBook` belongs to one thread.
 
 mod columns;
 mod destinations;
