@@ -10,7 +10,7 @@ use stemma_engine::port::ask;
 use stemma_engine::{Env, PortError, Ports, RunHeader, RunId, RunRef};
 
 use crate::Filings;
-use crate::flow::published_gaps;
+use crate::stages::{Published, published};
 
 /// A document as submitted: what [`JobEntry::input`] holds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -72,8 +72,9 @@ pub(crate) async fn claim(env: &Env, ports: &Ports, job: &Manifest, entry: &JobE
 
 /// How a run ended, from the blobs alone.
 pub(crate) async fn ending(env: &Env, ports: &Ports, run: &RunHeader) -> Result<Option<Ending>, PortError> {
-    let (collection, version) = parts(run)?;
-    if let Some(gaps) = published_gaps(env, ports, &layout::tree_key(&collection, version.doc, version.seq)).await? {
+    let version: DocumentVersion = serde_json::from_value(run.input.clone())
+        .map_err(|error| PortError::lasting("blobs", "get", format!("run header {}: {error}", run.at.header)))?;
+    if let Some(Published { gaps }) = published(env, ports, &run.at.scope, version.doc, version.seq).await? {
         return Ok(Some(if gaps == 0 { Ending::Done } else { Ending::DoneWithGaps(gaps) }));
     }
     let key = run_failure_key(&run.at.run);
@@ -81,14 +82,6 @@ pub(crate) async fn ending(env: &Env, ports: &Ports, run: &RunHeader) -> Result<
     serde_json::from_slice(&json)
         .map(|record| Some(Ending::Failed(record)))
         .map_err(|error| PortError::lasting("blobs", "get", format!("{key} cannot be read: {error}")))
-}
-
-/// The collection and version a run header speaks of.
-fn parts(run: &RunHeader) -> Result<(Collection, DocumentVersion), PortError> {
-    let wrong = |error: String| PortError::lasting("blobs", "get", format!("run header {}: {error}", run.at.header));
-    let version = serde_json::from_value(run.input.clone()).map_err(|error| wrong(error.to_string()))?;
-    let name = run.at.scope.split('/').nth(1).unwrap_or_default();
-    Ok((name.parse().map_err(|error: stemma_document::ParseIdError| wrong(error.to_string()))?, version))
 }
 
 /// The next free version number of a document: above all claims, trees and tombstones.

@@ -1,10 +1,9 @@
 //! The walk of a document on one screen.
 
 use async_trait::async_trait;
-use stemma_document::{DocumentVersion, TreeObject};
+use stemma_document::DocumentVersion;
 use stemma_engine::flow::{Claim, Finish, Flow, JobEntry, Manifest};
 use stemma_engine::message::Ending;
-use stemma_engine::port::ask;
 use stemma_engine::replay::{Replay, Stop};
 use stemma_engine::stage::Stage;
 use stemma_engine::{Env, Failure, FailureRecord, PortError, Ports, RunHeader};
@@ -46,15 +45,4 @@ impl Flow for Filings {
 pub(crate) fn version(run: &RunHeader) -> Result<DocumentVersion, Failure> {
     serde_json::from_value(run.input.clone())
         .map_err(|error| Failure::permanent("engine.header_invalid", format!("{}: {error}", run.at.header)))
-}
-
-/// The gaps of a published tree; `None` while there is none.
-pub(crate) async fn published_gaps(env: &Env, ports: &Ports, key: &str) -> Result<Option<u32>, PortError> {
-    let Some(json) = ask(env, || ports.blobs.get(key)).await? else { return Ok(None) };
-    let gaps = match serde_json::from_slice::<TreeObject>(&json) {
-        Ok(TreeObject::Published(published)) => published.tree.gaps.len(),
-        Ok(TreeObject::Removed) => 0,
-        Err(error) => return Err(PortError::lasting("blobs", "get", format!("{key} cannot be read: {error}"))),
-    };
-    Ok(Some(u32::try_from(gaps).unwrap_or(u32::MAX)))
 }

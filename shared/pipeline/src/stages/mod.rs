@@ -7,3 +7,4 @@ mod publish;
 pub use outline::Outline;
 pub use paginate::{Paginate, read};
 pub use publish::{Publish, publish_imported, remove};
+pub(crate) use publish::{Published, published};

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use stemma_document::{
     CatalogueEntry, Change, ChangeKind, Collection, Digest, DocId, PublishedTree, SectionTree, TreeObject, layout,
 };
+use stemma_engine::artifact;
 use stemma_engine::blobs::Put;
 use stemma_engine::port::ask;
 use stemma_engine::queue::Lane;
@@ -14,7 +15,8 @@ use stemma_engine::{Env, Failure, Identity, PortError, Ports, TaskKey};
 use crate::settings::Settings;
 use crate::{Filings, claim, flow};
 
-/// Writes a tree and its change record. Key: the version and the tree.
+/// Writes a tree and its change record. Key: the document and its version, which settle the tree; so whether a version
+/// was published can be told from its claim alone.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Publish {
     /// The document.
@@ -46,8 +48,7 @@ impl Stage for Publish {
     const LANE: Lane = Lane::Publish;
 
     fn identity(&self, _settings: &Settings, identity: &mut Identity) {
-        // Unlike all others this stage's effect is named by document and version, so they are what it reads.
-        identity.bytes(self.doc.as_bytes()).number(self.seq).bytes(self.tree.as_bytes());
+        identify(identity, self.doc, self.seq);
     }
 
     async fn run(&self, task: &Task<'_, Filings>) -> Result<Output<Published>, Failure> {
@@ -68,6 +69,28 @@ impl Stage for Publish {
         record(task.env, task.ports, &collection, ChangeKind::Published(Box::new(entry))).await?;
         Ok(Published { gaps }.into())
     }
+}
+
+fn identify(identity: &mut Identity, doc: DocId, seq: u64) {
+    identity.bytes(doc.as_bytes()).number(seq);
+}
+
+/// What was published of a version; `None` while its tree or its change record may be missing.
+///
+/// # Errors
+/// [`PortError`] when a port is away.
+pub(crate) async fn published(
+    env: &Env,
+    ports: &Ports,
+    scope: &str,
+    doc: DocId,
+    seq: u64,
+) -> Result<Option<Published>, PortError> {
+    let mut identity = TaskKey::identity(Publish::NAME, Publish::REVISION);
+    identify(&mut identity, doc, seq);
+    let key = identity.finish();
+    let outcome = ask(env, || artifact::outcome(ports.blobs.as_ref(), scope, &key)).await?;
+    Ok(outcome.and_then(|outcome| serde_json::from_slice(&outcome).ok()))
 }
 
 /// The collection in a document scope `c/{collection}/d/{doc}`.
