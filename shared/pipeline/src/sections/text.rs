@@ -1,83 +1,22 @@
-//! The text of sections: exact slices of a source by where sections start and end.
+//! What the text of sections settles: their tokens, and whether a preface is one. The slices themselves are
+//! [`stemma_document::text`]'s.
 
-use stemma_document::{Body, Line, PageNo, Section, SectionId, SectionKind, SectionSpan, SectionTree, Source};
+pub(super) use stemma_document::text::LineAt;
+use stemma_document::{Section, SectionId, SectionKind, SectionSpan, SectionTree, Source, text};
 
-/// A line of a source and where it stands.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct LineAt<'a> {
-    pub(super) text: &'a str,
-    pub(super) tokens: u32,
-    /// `None` in texts without pages.
-    pub(super) page: Option<PageNo>,
-    /// `None` in texts without pages.
-    pub(super) layout: Option<&'a Line>,
-}
-
-/// A cursor in a source: page index (0 in a text) and line index.
-type Cursor = (usize, usize);
-
-/// The section's own text, without its descendants': from its start to the start of its first child. Lines are joined
-/// by `\n`. Over the sections of one tree, own texts hold every line from the first section on exactly once.
+/// The section's own text, without its descendants'; see [`text::own_text`].
 pub fn own_text(section: &Section, source: &Source) -> String {
-    join(&own_lines(section, source))
+    text::own_text(section, &source.body)
 }
 
 /// The section's text with its descendants'.
 pub fn full_text(section: &Section, source: &Source) -> String {
-    join(&slice(source, start(section), end(section)))
-}
-
-fn join(lines: &[LineAt<'_>]) -> String {
-    lines.iter().map(|line| line.text).collect::<Vec<_>>().join("\n")
+    text::full_text(section, &source.body)
 }
 
 /// The lines of [`own_text`].
 pub(super) fn own_lines<'a>(section: &Section, source: &'a Source) -> Vec<LineAt<'a>> {
-    let end = section.children.first().map_or_else(|| end(section), |child| Some(start(child)));
-    slice(source, start(section), end)
-}
-
-fn start(section: &Section) -> Cursor {
-    match section.span {
-        SectionSpan::Pages { from, .. } => (from.page.index(), from.line as usize),
-        SectionSpan::Lines { start, .. } => (0, start.saturating_sub(1) as usize),
-    }
-}
-
-/// `None`: the end of the document.
-fn end(section: &Section) -> Option<Cursor> {
-    match section.span {
-        SectionSpan::Pages { to, .. } => to.map(|to| (to.page.index(), to.line as usize)),
-        SectionSpan::Lines { end, .. } => Some((0, end as usize)),
-    }
-}
-
-/// The lines from `start` up to but not including `end`; what lies outside the source is left out.
-fn slice(source: &Source, start: Cursor, end: Option<Cursor>) -> Vec<LineAt<'_>> {
-    let end = end.unwrap_or((usize::MAX, 0));
-    let within = |page: usize, lines: usize| {
-        let first = if page == start.0 { start.1.min(lines) } else { 0 };
-        let last = if page == end.0 { end.1.min(lines) } else { lines };
-        first..last.max(first)
-    };
-    match &source.body {
-        Body::Lines(text) => within(0, text.lines.len())
-            .map(|line| {
-                let tokens = text.tokens.get(line).copied().unwrap_or(0);
-                LineAt { text: &text.lines[line], tokens, page: None, layout: None }
-            })
-            .collect(),
-        Body::Pages(pages) => (start.0..pages.len().min(end.0.saturating_add(1)))
-            .flat_map(|page| {
-                let lines = &pages[page].lines;
-                within(page, lines.len()).map(move |index| {
-                    let line = &lines[index];
-                    let page = Some(PageNo::from_index(page));
-                    LineAt { text: &line.text, tokens: line.tokens, page, layout: Some(line) }
-                })
-            })
-            .collect(),
-    }
+    text::own_lines(section, &source.body)
 }
 
 /// Sums the tokens of lines into every section.
