@@ -64,14 +64,15 @@ pub(super) fn is_title(key: &str) -> bool {
     ) || (key.ends_with("tableofcontents") && key.len() < 40)
 }
 
-/// Finds the first table of contents among `pages` (from 0), looking at `look_at` pages.
+/// Finds the first table of contents among `pages` (from 0), looking at `look_at` pages and not at `excluded` rows.
 pub(super) fn find(
     sheet: &Sheet<'_>,
     pages: std::ops::Range<usize>,
     look_at: usize,
     links: &[Option<Target>],
+    excluded: &[bool],
 ) -> Option<Contents> {
-    let reader = Reader { sheet, links, last_label: sheet.pages() as u32 + 60 };
+    let reader = Reader { sheet, links, excluded, last_label: sheet.pages() as u32 + 60 };
     let mut window = pages.start..pages.end.min(pages.start + look_at);
     let first = window.find(|page| reader.judge(*page, None).is_some())?;
     let mut last = first;
@@ -95,6 +96,8 @@ struct Piece<'a> {
 struct Reader<'s, 'a> {
     sheet: &'s Sheet<'a>,
     links: &'s [Option<Target>],
+    /// Rows that are known to be something else.
+    excluded: &'s [bool],
     /// Arabic labels above this are years and amounts.
     last_label: u32,
 }
@@ -102,7 +105,7 @@ struct Reader<'s, 'a> {
 impl<'a> Reader<'_, 'a> {
     fn piece(&self, at: usize) -> Option<Piece<'a>> {
         let row = &self.sheet.rows[at];
-        let dull = row.running || row.key.is_empty() && !row.text.contains("..");
+        let dull = self.excluded[at] || row.running || row.key.is_empty() && !row.text.contains("..");
         if dull {
             return None;
         }
@@ -152,7 +155,7 @@ impl<'a> Reader<'_, 'a> {
         let rows = self.sheet.on(first).start..self.sheet.on(last).end;
         let title = rows
             .clone()
-            .filter(|at| !self.sheet.rows[*at].running)
+            .filter(|at| !self.excluded[*at] && !self.sheet.rows[*at].running)
             .take(14)
             .find(|at| is_title(&self.sheet.rows[*at].key));
         let start = title.map_or(rows.start, |at| at + 1);
@@ -314,7 +317,8 @@ mod tests {
     fn titles_of(doc: &Doc) -> Vec<(String, Option<u32>)> {
         let source = doc.source();
         let sheet = Sheet::new(doc.pages(&source));
-        let contents = find(&sheet, 0..sheet.pages(), 20, &vec![None; sheet.rows.len()]);
+        let rows = sheet.rows.len();
+        let contents = find(&sheet, 0..sheet.pages(), 20, &vec![None; rows], &vec![false; rows]);
         let entries = contents.map(|contents| contents.entries).unwrap_or_default();
         entries.into_iter().map(|entry| (entry.title, entry.label.map(|label| label.number))).collect()
     }

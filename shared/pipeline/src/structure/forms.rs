@@ -1,6 +1,6 @@
 //! The forms of the SEC as data: which Items they have, in which order, under which PART, and what they are called.
 //!
-//! Source: the General Instructions of Forms 10-K, 10-Q and 8-K, with the older and shorter titles filers still print.
+//! Source: the General Instructions of Forms 10-K, 10-Q, 8-K and 20-F, with the older and shorter titles filers still print.
 
 /// A periodic or current report whose Items are known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,6 +11,8 @@ pub(super) enum Form {
     Quarterly,
     /// 8-K: Items are numbered `n.nn`; no PARTs.
     Current,
+    /// 20-F, the annual report of a foreign private issuer.
+    Foreign,
 }
 
 /// The number of an Item: `7A` is (7, 1), `5.02` of Form 8-K is (5, 2).
@@ -177,13 +179,54 @@ static CURRENT: [FormItem; 33] = [
     item(0, 9, 1, &["Financial Statements and Exhibits"]),
 ];
 
+static FOREIGN: [FormItem; 34] = [
+    part(1, &[]),
+    item(1, 1, 0, &["Identity of Directors, Senior Management and Advisers"]),
+    item(1, 2, 0, &["Offer Statistics and Expected Timetable"]),
+    item(1, 3, 0, &["Key Information"]),
+    item(1, 4, 0, &["Information on the Company"]),
+    item(1, 4, 1, &["Unresolved Staff Comments"]),
+    item(1, 5, 0, &["Operating and Financial Review and Prospects"]),
+    item(1, 6, 0, &["Directors, Senior Management and Employees"]),
+    item(1, 7, 0, &["Major Shareholders and Related Party Transactions"]),
+    item(1, 8, 0, &["Financial Information"]),
+    item(1, 9, 0, &["The Offer and Listing"]),
+    item(1, 10, 0, &["Additional Information"]),
+    item(1, 11, 0, &[MARKET_RISK]),
+    item(1, 12, 0, &["Description of Securities Other than Equity Securities"]),
+    part(2, &[]),
+    item(2, 13, 0, &["Defaults, Dividend Arrearages and Delinquencies"]),
+    item(2, 14, 0, &["Material Modifications to the Rights of Security Holders and Use of Proceeds"]),
+    item(2, 15, 0, &["Controls and Procedures"]),
+    item(2, 16, 0, &["Reserved"]),
+    item(2, 16, 1, &["Audit Committee Financial Expert"]),
+    item(2, 16, 2, &["Code of Ethics"]),
+    item(2, 16, 3, &["Principal Accountant Fees and Services"]),
+    item(2, 16, 4, &["Exemptions from the Listing Standards for Audit Committees"]),
+    item(2, 16, 5, &["Purchases of Equity Securities by the Issuer and Affiliated Purchasers"]),
+    item(2, 16, 6, &["Change in Registrant's Certifying Accountant"]),
+    item(2, 16, 7, &["Corporate Governance"]),
+    item(2, 16, 8, &["Mine Safety Disclosure"]),
+    item(2, 16, 9, &["Disclosure Regarding Foreign Jurisdictions that Prevent Inspections"]),
+    item(2, 16, 10, &["Insider Trading Policies"]),
+    item(2, 16, 11, &["Cybersecurity"]),
+    part(3, &[]),
+    item(3, 17, 0, &["Financial Statements"]),
+    item(3, 18, 0, &["Financial Statements"]),
+    item(3, 19, 0, &["Exhibits"]),
+];
+
 impl Form {
+    /// All of them.
+    pub(super) const ALL: [Form; 4] = [Form::Annual, Form::Quarterly, Form::Current, Form::Foreign];
+
     /// PARTs and Items in the order the form has them.
     pub(super) fn items(self) -> &'static [FormItem] {
         match self {
             Form::Annual => &ANNUAL,
             Form::Quarterly => &QUARTERLY,
             Form::Current => &CURRENT,
+            Form::Foreign => &FOREIGN,
         }
     }
 
@@ -193,6 +236,7 @@ impl Form {
             Form::Annual => &["form10k", "form10ka", "form10kt", "form10k405"],
             Form::Quarterly => &["form10q", "form10qa", "form10qt"],
             Form::Current => &["form8k", "form8ka", "form8k12b"],
+            Form::Foreign => &["form20f", "form20fa"],
         }
     }
 }
@@ -203,7 +247,7 @@ mod tests {
 
     #[test]
     fn items_stand_in_form_order() {
-        for form in [Form::Annual, Form::Quarterly, Form::Current] {
+        for form in Form::ALL {
             let keys: Vec<_> = form.items().iter().map(|item| (item.part, item.tag)).collect();
             assert!(keys.windows(2).all(|pair| pair[0] < pair[1]), "{form:?}");
         }

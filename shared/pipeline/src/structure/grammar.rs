@@ -107,7 +107,9 @@ fn tag(text: &str) -> Option<(Tag, usize)> {
     }
     let letter = after.trim_start_matches([' ', '(']);
     let skipped = after.len() - letter.len();
-    let mark = letter.bytes().next().filter(|b| matches!(b.to_ascii_uppercase(), b'A'..=b'C'));
+    // Form 20-F goes from 16A to 16K.
+    let last = if number == 16 { b'K' } else { b'C' };
+    let mark = letter.bytes().next().filter(|b| (b'A'..=last).contains(&b.to_ascii_uppercase()));
     let alone = !letter[mark.map_or(0, |_| 1)..].starts_with(|c: char| c.is_alphanumeric() || c == '\'' || c == '’');
     // `Item 1 A Company` has a title that begins with A; the letter counts only when it touches or a mark follows.
     let marked = letter.get(1..2).is_none_or(|next| matches!(next, "." | ":" | ")" | "-" | "—"));
@@ -177,7 +179,7 @@ pub(super) fn form_of(sheet: &Sheet<'_>, rows: std::ops::Range<usize>) -> Option
         sheet.rows[rows.clone()].iter().take_while(|row| row.page < first_page + 30).filter(|row| row.words <= 14);
     for row in cover {
         // `FORM 10-K/A (Amendment No. 1)` and `Form 10-K Annual Report` are covers too; a mention in prose is not.
-        let form = [Form::Annual, Form::Quarterly, Form::Current].into_iter().find(|form| {
+        let form = Form::ALL.into_iter().find(|form| {
             let words = form.cover_words();
             words.contains(&row.key.as_str()) && row.text.starts_with(['F', 'f'])
         });
@@ -189,7 +191,7 @@ pub(super) fn form_of(sheet: &Sheet<'_>, rows: std::ops::Range<usize>) -> Option
 }
 
 fn form_by_items(sheet: &Sheet<'_>, rows: std::ops::Range<usize>) -> Option<Form> {
-    let (mut current, mut annual, mut quarterly) = (0, 0, 0);
+    let (mut current, mut annual, mut quarterly, mut foreign) = (0, 0, 0, 0);
     for row in sheet.rows[rows].iter().filter(|row| row.words <= 40 && !row.running) {
         let Some(head) = head(row.text).filter(|head| !head.tags.is_empty()) else { continue };
         current += usize::from(head.current);
@@ -198,9 +200,11 @@ fn form_by_items(sheet: &Sheet<'_>, rows: std::ops::Range<usize>) -> Option<Form
             |form: Form| form.items().iter().any(|item| item.tag == Some(head.tags[0]) && likes(item, &title) > 0.8);
         annual += usize::from(!head.current && fits(Form::Annual));
         quarterly += usize::from(!head.current && fits(Form::Quarterly));
+        foreign += usize::from(!head.current && fits(Form::Foreign));
     }
     match (current, annual, quarterly) {
         (c, a, q) if c >= 1 && c > a && c > q => Some(Form::Current),
+        (_, a, q) if foreign >= 4 && foreign > a && foreign > q => Some(Form::Foreign),
         (_, a, q) if a >= 4 && a >= q => Some(Form::Annual),
         (_, _, q) if q >= 4 => Some(Form::Quarterly),
         _ => None,
@@ -236,6 +240,12 @@ pub(super) fn keys_of(form: Form, text: &str, part: Option<u8>) -> Option<(usize
         item.tag == Some(tag) && (part.is_none() || part == Some(item.part)) && likes(item, &title) > 0.72
     })?;
     Some((key, key))
+}
+
+/// `1A. Risk Factors`: the number as written, and the title.
+pub(super) fn bare_item(text: &str) -> Option<(&str, &str)> {
+    let (_, length) = tag(text)?;
+    bare_number(text).map(|(_, title)| (&text[..length], title))
 }
 
 /// `1A. Risk Factors`, `7 | Management's …`: an Item without the word.

@@ -13,6 +13,7 @@ mod blocks;
 mod chain;
 mod claims;
 mod contents;
+mod cross_index;
 #[cfg(test)]
 pub(crate) mod fixture;
 mod forms;
@@ -30,6 +31,7 @@ mod text;
 mod titles;
 mod windows;
 
+pub use cross_index::{IndexNote, IndexRow};
 use serde::{Deserialize, Serialize};
 use stemma_document::{Body, Gap, Method, OutlineError, PageLabel, Source, VerifiedOutline};
 
@@ -78,6 +80,9 @@ pub struct Draft {
     pub labels: Vec<Option<PageLabel>>,
     /// What was claimed and not believed or not found, and where windows stand in for sections.
     pub gaps: Vec<Gap>,
+    /// The cross-reference index of a report that has the Items of its form nowhere else, in the order printed; empty for
+    /// all other documents.
+    pub cross_index: Vec<IndexRow>,
 }
 
 /// Finds the sections of `source`.

@@ -36,9 +36,10 @@ pub(super) fn outline(source: &Source, pages: &[Page], settings: &StructureSetti
     gaps.truncate(GAPS);
     let method =
         if heads.iter().all(|head| head.witness == Witness::Window) { Method::Windows } else { skeleton.method };
+    let cross_index = skeleton.cross_index;
     let judged = judge(&sheet, &heads, skeleton.rejected);
     let extent = Extent::Pages(u32::try_from(pages.len()).unwrap_or(u32::MAX));
-    Ok(Draft { outline: VerifiedOutline::new(extent, judged)?, method, labels: labels.printed(), gaps })
+    Ok(Draft { outline: VerifiedOutline::new(extent, judged)?, method, labels: labels.printed(), gaps, cross_index })
 }
 
 /// Adds headings by look to the skeleton: whole styles, highest first, until the nodes per page are spent. Gives the

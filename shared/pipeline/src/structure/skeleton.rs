@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use stemma_document::{Gap, Method, PageNo, PageSpan, Source, Target, Witness};
+use stemma_document::{Body, Gap, Method, PageNo, PageSpan, Source, Target, Witness};
 
 use super::blocks::{self, Block};
 use super::claims::{self, Claim};
 use super::contents;
+use super::cross_index::{self, CrossIndex, IndexRow};
 use super::forms::Form;
 use super::grammar::{self, Found, Hint};
 use super::labels::Labels;
@@ -53,6 +54,8 @@ pub(super) struct Skeleton {
     /// Rows that are no headings: contents rows, and what stands before the first Item of a filing.
     pub(super) excluded: Vec<bool>,
     pub(super) method: Method,
+    /// Rows of the index that stands in for the Items of the form.
+    pub(super) cross_index: Vec<IndexRow>,
 }
 
 /// Builds the skeleton, block by block.
@@ -71,16 +74,20 @@ pub(super) fn build(source: &Source, sheet: &Sheet<'_>, labels: &Labels, setting
             gaps: Vec::new(),
             excluded: vec![false; sheet.rows.len()],
             method: Method::Layout,
+            cross_index: Vec::new(),
         },
     };
     let blocks = blocks::split(sheet);
     let form = blocks.first().and_then(|main| grammar::form_of(sheet, main.rows.clone()));
+    let index = builder.index(source, &blocks, form);
+    let form = form.filter(|_| index.is_none());
     let tables: Vec<Table> = blocks.iter().map(|block| builder.table(block, form)).collect();
     let bookmarks = builder.bookmarks(source, form);
     for (block, table) in blocks.iter().zip(tables) {
         builder.block(block, form, table, &bookmarks);
     }
     builder.add_bookmarks(bookmarks, form);
+    builder.add_index(index);
     builder.skeleton.heads.sort_by_key(|head| (head.rows.0, head.rank));
     if form.is_some() {
         lower_indexes(&mut builder.skeleton.heads);
@@ -115,17 +122,46 @@ impl Builder<'_, '_> {
         first..last + 1
     }
 
+    /// The cross-reference index, where the Items it lists do not stand in the document; its rows are no headings.
+    fn index(&mut self, source: &Source, blocks: &[Block], form: Option<Form>) -> Option<CrossIndex> {
+        let Body::Pages(pages) = &source.body else { return None };
+        let index = cross_index::find(self.sheet, pages, self.labels)?;
+        let mut excluded = vec![false; self.sheet.rows.len()];
+        excluded[index.rows.0..=index.rows.1].iter_mut().for_each(|row| *row = true);
+        let items = index.entries.iter().filter(|entry| !entry.item.contains('.')).count();
+        let main = blocks.first()?.rows.clone();
+        let there = form.map_or(0, |form| {
+            let hints = vec![None; form.items().len()];
+            let found = grammar::find(self.sheet, main, form, &hints, &excluded);
+            found.iter().filter(|found| form.items()[found.key].tag.is_some()).count()
+        });
+        if there * 2 >= items {
+            return None;
+        }
+        self.skeleton.excluded = excluded;
+        Some(index)
+    }
+
+    fn add_index(&mut self, index: Option<CrossIndex>) {
+        let Some(index) = index else { return };
+        if let Some(at) = index.title {
+            let head = self.head((at, at), self.sheet.rows[at].text, Witness::Grammar);
+            self.push(Head { number: None, leaf: true, ..head });
+        }
+        self.skeleton.cross_index = index.entries;
+    }
+
     /// The table of contents of a block; a second one further on when the first has neither labels nor links.
     fn table(&mut self, block: &Block, form: Option<Form>) -> Table {
         let pages = self.pages_of(&block.rows);
         let form = form.filter(|_| block.heading.is_none());
         let look_at = self.settings.toc_check_pages as usize;
         let range = pages.start as usize..pages.end as usize;
-        let mut found = contents::find(self.sheet, range.clone(), look_at, &self.links);
+        let mut found = contents::find(self.sheet, range.clone(), look_at, &self.links, &self.skeleton.excluded);
         let bare = |c: &contents::Contents| c.entries.iter().all(|e| e.label.is_none() && e.target.is_none());
         if let Some(first) = found.as_ref().filter(|first| bare(first)) {
             let from = self.sheet.rows[first.rows.1].page as usize + 1;
-            let second = contents::find(self.sheet, from..range.end, look_at, &self.links);
+            let second = contents::find(self.sheet, from..range.end, look_at, &self.links, &self.skeleton.excluded);
             found = second.filter(|second| !bare(second)).or(found);
         }
         let Some(contents) = found else {

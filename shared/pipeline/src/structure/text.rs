@@ -27,7 +27,7 @@ pub(super) fn outline(extent: Extent, text: &TextLines, settings: &StructureSett
     let gaps = parts_gap(&nodes);
     let method = Method::Markup;
     let outline = VerifiedOutline::new(extent, nodes.into_iter().map(judged).collect())?;
-    Ok(Draft { outline, method, labels: Vec::new(), gaps })
+    Ok(Draft { outline, method, labels: Vec::new(), gaps, cross_index: Vec::new() })
 }
 
 /// Tokens before each line, so that any range is one subtraction.

@@ -1,0 +1,583 @@
+//! Cross-reference indexes: tables that say on which pages of an integrated report the Items of its form are answered.
+//!
+//! Such a report has no Item headings; its sections follow an order of its own. A row points elsewhere, so that it is
+//! no section: the whole index is one, and its rows are kept as data ([`IndexRow`]) for whoever asks for an Item.
+
+use stemma_document::{Line, Page, PageNo, PageSpan, Position, Pt};
+
+use super::forms::Form;
+use super::grammar;
+use super::labels::{Label, Labels};
+use super::lines::{Row, Sheet};
+use super::titles;
+
+/// One Item of a cross-reference index and where the report answers it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct IndexRow {
+    /// PART (1–4) the index lists it under, where it says so.
+    pub part: Option<u8>,
+    /// Number of the Item as written: `1A`, `10`; a sub-Item of Form 20-F is `4.B`.
+    pub item: String,
+    /// What the index calls it; empty where only the number is given.
+    pub title: String,
+    /// Printed page references, as written: `4-6`, `F-12`.
+    pub printed: Vec<String>,
+    /// The same as physical pages (1-based, inclusive), in the order of the index; what cannot be placed is left out.
+    pub pages: Vec<PageSpan>,
+    /// Sections of the report the row names beside or below the Item.
+    pub titles: Vec<String>,
+    /// What stands in the place of pages.
+    pub note: Option<IndexNote>,
+    /// Where the row stands.
+    pub place: Position,
+}
+
+/// What an index says of an Item that has no pages in the document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IndexNote {
+    /// `Not applicable`, `None`, `[Reserved]`.
+    NotApplicable,
+    /// Another document (the proxy statement) answers it.
+    ByReference,
+}
+
+/// An index found on paper.
+#[derive(Debug, Clone)]
+pub(super) struct CrossIndex {
+    /// The line that names it.
+    pub(super) title: Option<usize>,
+    /// First and last row, title and footnotes included.
+    pub(super) rows: (usize, usize),
+    pub(super) entries: Vec<IndexRow>,
+}
+
+/// Distinct Items below which a list of them is no index.
+const FEWEST_ITEMS: usize = 8;
+/// Pages an index may run over.
+const LONGEST: usize = 4;
+/// Rows with page references below which a list of Items is no index.
+const FEWEST_PLACED: usize = 4;
+
+/// Finds the index of a document: the list of Items whose page references are lists or ranges, or fall. Whether the
+/// Items also stand in the text is for the caller to see; then the list is a table of contents.
+pub(super) fn find(sheet: &Sheet<'_>, pages: &[Page], labels: &Labels) -> Option<CrossIndex> {
+    let items: Vec<(usize, String)> =
+        (0..sheet.rows.len()).filter_map(|at| Some((at, item_of(&sheet.rows[at])?.number))).collect();
+    let page = |at: usize| sheet.rows[at].page as usize;
+    let mut start = 0;
+    while start < items.len() {
+        let first = page(items[start].0);
+        let end = start + items[start..].iter().take_while(|(at, _)| page(*at) < first + LONGEST).count();
+        let stretch = contiguous(&items[start..end], &page);
+        let mut numbers: Vec<&str> = stretch.iter().map(|(_, number)| number.as_str()).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        if numbers.len() >= FEWEST_ITEMS
+            && let (Some((from, _)), Some((to, _))) = (stretch.first(), stretch.last())
+            && let Some(found) = (Reader { sheet, pages, labels }).read(*from, *to)
+        {
+            return Some(found);
+        }
+        start += items[start..].iter().take_while(|(at, _)| page(*at) == first).count();
+    }
+    None
+}
+
+/// The front of `items` without a page between that has none.
+fn contiguous<'i>(items: &'i [(usize, String)], page: &impl Fn(usize) -> usize) -> &'i [(usize, String)] {
+    let gap = items.windows(2).position(|pair| page(pair[1].0) > page(pair[0].0) + 1);
+    &items[..gap.map_or(items.len(), |at| at + 1)]
+}
+
+/// An Item as a row of the index begins with it.
+struct Item<'a> {
+    part: Option<u8>,
+    number: String,
+    rest: &'a str,
+}
+
+fn item_of<'a>(row: &Row<'a>) -> Option<Item<'a>> {
+    if row.running || row.prose && row.cells < 2 {
+        return None;
+    }
+    if let Some(head) = grammar::head(row.text) {
+        let numbered = !head.tags.is_empty() && !head.current;
+        return numbered.then(|| Item { part: head.part, number: head.number.trim().to_uppercase(), rest: head.rest });
+    }
+    let (number, rest) = grammar::bare_item(row.text)?;
+    let known = [Form::Annual, Form::Quarterly, Form::Foreign].into_iter();
+    let title = split_places(rest).0;
+    let fits = known.into_iter().any(|form| grammar::keys_of(form, &format!("{number} {title}"), None).is_some());
+    fits.then(|| Item { part: None, number: number.to_uppercase(), rest })
+}
+
+struct Reader<'s, 'a> {
+    sheet: &'s Sheet<'a>,
+    pages: &'s [Page],
+    labels: &'s Labels,
+}
+
+impl Reader<'_, '_> {
+    fn read(&self, from: usize, to: usize) -> Option<CrossIndex> {
+        let title = self.title(from);
+        let end = self.end(to);
+        let mut part = (title.unwrap_or(from).saturating_sub(1)..from).find_map(|at| self.part(at));
+        let mut entries: Vec<IndexRow> = Vec::new();
+        let mut marks: Vec<Option<String>> = Vec::new();
+        let mut columns = Columns::default();
+        for at in from..=end {
+            let row = &self.sheet.rows[at];
+            if row.running || row.key.is_empty() {
+                continue;
+            }
+            if let Some(named) = self.part(at) {
+                part = Some(named);
+            } else if let Some(item) = item_of(row) {
+                part = item.part.or(part);
+                columns = Columns::of(row, self.line(row));
+                entries.push(self.entry(row, item.number, part));
+                marks.push(None);
+                self.fill(row, Some(item.rest), &columns, &mut entries, &mut marks);
+            } else if self.is_footnote(row) {
+                self.explain(at, end, &mut entries, &marks);
+            } else if !entries.is_empty() {
+                self.more(row, part, &mut columns, &mut entries, &mut marks);
+            }
+        }
+        let placed = entries.iter().filter(|entry| !entry.printed.is_empty()).count();
+        let titled = title.is_some_and(|at| is_index_title(&self.sheet.rows[at].key));
+        (placed >= FEWEST_PLACED && (titled || points_about(&entries))).then_some(CrossIndex {
+            title,
+            rows: (title.unwrap_or(from), end),
+            entries,
+        })
+    }
+
+    fn line(&self, row: &Row<'_>) -> Option<&Line> {
+        self.pages.get(row.page as usize)?.lines.get(row.line as usize)
+    }
+
+    fn part(&self, at: usize) -> Option<u8> {
+        let head = grammar::head(self.sheet.rows.get(at)?.text)?;
+        head.part.filter(|_| head.tags.is_empty())
+    }
+
+    /// The line above the first Item that names the index: the highest of those that say so, else the nearest that
+    /// stands out.
+    fn title(&self, from: usize) -> Option<usize> {
+        let page = self.sheet.rows[from].page as usize;
+        let above = || (self.sheet.on(page).start..from).filter(|at| !self.sheet.rows[*at].running);
+        above().find(|at| is_index_title(&self.sheet.rows[*at].key)).or_else(|| {
+            let stands_out = |row: &Row<'_>| row.size > self.sheet.body + 0.8 || row.bold || row.caps;
+            above().filter(|at| self.sheet.rows[*at].cells == 1 && self.part(*at).is_none()).find(|at| {
+                let row = &self.sheet.rows[*at];
+                stands_out(row) && row.words <= 12 && from - at <= 8
+            })
+        })
+    }
+
+    /// The last row of the index: rows and footnotes behind the last Item up to a heading or the end of the page.
+    fn end(&self, to: usize) -> usize {
+        let page = self.sheet.rows[to].page as usize;
+        let mut end = to;
+        for at in to + 1..self.sheet.on(page).end {
+            let row = &self.sheet.rows[at];
+            let heading = (row.bold || row.size > self.sheet.body + 0.8) && row.gap > 0.8 && row.cells == 1;
+            if heading && !self.sheet.rows[at - 1].bold {
+                break;
+            }
+            end = at;
+        }
+        end
+    }
+
+    fn entry(&self, row: &Row<'_>, item: String, part: Option<u8>) -> IndexRow {
+        let place = Position { page: PageNo::from_index(row.page as usize), line: row.line, y: Pt::new(row.y0) };
+        let (title, printed, pages, titles) = (String::new(), Vec::new(), Vec::new(), Vec::new());
+        IndexRow { part, item, title, printed, pages, titles, note: None, place }
+    }
+
+    /// Takes the cells of a row into the last entry; `rest` is what follows the Item's number on its first row.
+    fn fill(
+        &self,
+        row: &Row<'_>,
+        rest: Option<&str>,
+        columns: &Columns,
+        entries: &mut [IndexRow],
+        marks: &mut [Option<String>],
+    ) {
+        let (Some(entry), Some(mark)) = (entries.last_mut(), marks.last_mut()) else { return };
+        let cells = self.line(row).map_or_else(|| vec![(row.x0, row.text)], cells);
+        let start = rest.map_or(0, |rest| row.text.len() - rest.len());
+        let mut offset = 0;
+        for (at, (x, cell)) in cells.into_iter().enumerate() {
+            // Only what stands behind the number.
+            let found = row.text[offset.min(row.text.len())..].find(cell).map_or(offset, |found| offset + found);
+            offset = found + cell.len();
+            let cell = if found >= start { cell } else { cell.get(start - found..).unwrap_or("") };
+            let (words, places) = split_places(cell);
+            for place in places {
+                entry.pages.extend(self.physical(&place));
+                entry.printed.push(place.text);
+            }
+            let words = titles::tidy(words.trim_matches(|c: char| c == '.' || c == ',' || c.is_whitespace()));
+            if words.is_empty() {
+                continue;
+            }
+            if let Some(note) = note_of(&words) {
+                entry.note = entry.note.or(Some(note));
+            } else if is_mark(&words) {
+                *mark = Some(words);
+            } else if is_column_word(&words) {
+            } else if rest.is_some() && (at == 0 || entry.title.is_empty()) {
+                entry.title = words;
+            } else if rest.is_none() && at == 0 && columns.wraps(entry, x, &words) {
+                entry.title = format!("{} {words}", entry.title);
+            } else {
+                add_title(&mut entry.titles, words);
+            }
+        }
+    }
+
+    /// A row below an Item: a sub-Item (`B. Business overview`), or more of the row above.
+    fn more(
+        &self,
+        row: &Row<'_>,
+        part: Option<u8>,
+        columns: &mut Columns,
+        entries: &mut Vec<IndexRow>,
+        marks: &mut Vec<Option<String>>,
+    ) {
+        let letter = sub_item(row.text);
+        let owner = entries.last().map(|entry| entry.item.split('.').next().unwrap_or("").to_string());
+        if let (Some((letter, rest)), Some(owner)) = (letter, owner) {
+            *columns = Columns::of(row, self.line(row));
+            entries.push(self.entry(row, format!("{owner}.{letter}"), part));
+            marks.push(None);
+            self.fill(row, Some(rest), columns, entries, marks);
+            return;
+        }
+        self.fill(row, None, columns, entries, marks);
+    }
+
+    fn physical(&self, place: &Place) -> Option<PageSpan> {
+        let all = 0..u32::try_from(self.pages.len()).unwrap_or(u32::MAX);
+        let page = |label: &Label| {
+            let own = || {
+                let bare = self.labels.is_empty() && label.series.is_empty();
+                bare.then(|| label.number.saturating_sub(1)).filter(|page| all.contains(page))
+            };
+            self.labels.page_of(label, all.clone()).or_else(own)
+        };
+        let (from, to) = (page(&place.from)?, page(&place.to)?);
+        (from <= to).then(|| PageSpan::between(PageNo::from_index(from as usize), PageNo::from_index(to as usize)))
+    }
+
+    fn is_footnote(&self, row: &Row<'_>) -> bool {
+        let mark = row.text.split_whitespace().next().unwrap_or("");
+        is_mark(mark) && row.words >= 4 && row.cells <= 2
+    }
+
+    /// `(a) Incorporated by reference to the proxy statement …` explains the rows that carry the mark.
+    fn explain(&self, at: usize, end: usize, entries: &mut [IndexRow], marks: &[Option<String>]) {
+        let mut words = self.sheet.rows[at].text.split_whitespace();
+        let mark = words.next().unwrap_or("");
+        let mut text: String = self.sheet.rows[at].key.clone();
+        for next in at + 1..=end.min(at + 4) {
+            if self.is_footnote(&self.sheet.rows[next]) {
+                break;
+            }
+            text.push_str(&self.sheet.rows[next].key);
+        }
+        let elsewhere = text.contains("proxy") || text.contains("incorporated") || text.contains("byreference");
+        let note = if elsewhere { IndexNote::ByReference } else { IndexNote::NotApplicable };
+        for (entry, _) in entries.iter_mut().zip(marks).filter(|(_, own)| own.as_deref() == Some(mark)) {
+            entry.note = entry.note.or(Some(note));
+        }
+    }
+}
+
+/// Where the words of an Item start, to tell a wrapped title from a row of its own.
+#[derive(Default)]
+struct Columns {
+    /// Left edge of the title.
+    title: f32,
+    /// Right edge of the title's cell.
+    right: f32,
+}
+
+impl Columns {
+    fn of(row: &Row<'_>, line: Option<&Line>) -> Self {
+        let cells = line.map_or_else(Vec::new, cells);
+        let number_alone = cells.len() > 1 && cells[0].1.chars().filter(|c| c.is_alphabetic()).count() <= 5;
+        let title = cells.get(usize::from(number_alone)).map_or(row.x0, |cell| cell.0);
+        Self { title, right: row.x1 }
+    }
+
+    fn wraps(&self, entry: &IndexRow, x: f32, words: &str) -> bool {
+        let own_row = !entry.titles.is_empty() || x > self.title + 60.0 || self.right == 0.0;
+        let lower = words.starts_with(char::is_lowercase);
+        let open = [" and", " of", " to", " for", ",", " the", " with", " on", " in"];
+        !own_row && (lower || open.iter().any(|end| entry.title.ends_with(end)))
+    }
+}
+
+/// `A. History and development`, of Form 20-F.
+fn sub_item(text: &str) -> Option<(char, &str)> {
+    let letter = text.chars().next().filter(|c| ('A'..='K').contains(c))?;
+    let rest = text[1..].strip_prefix(['.', ')', ' '])?.trim_start_matches(['.', ' ']);
+    let titled = rest.starts_with(char::is_uppercase) && text[1..].starts_with(['.', ')']);
+    titled.then_some((letter, rest))
+}
+
+fn is_index_title(key: &str) -> bool {
+    let cross = key.contains("crossreference") || key.contains("crossreferenced");
+    (cross && key.len() < 80) || matches!(key, "form10kindex" | "form20findex" | "10kindex" | "20findex")
+}
+
+/// Whether page references are lists or ranges, or fall: contents list one rising number each.
+fn points_about(entries: &[IndexRow]) -> bool {
+    let placed: Vec<&IndexRow> = entries.iter().filter(|entry| !entry.printed.is_empty()).collect();
+    let several = placed.iter().filter(|e| e.printed.len() > 1).count();
+    let firsts: Vec<u32> = placed.iter().filter_map(|e| Some(e.pages.first()?.start().get())).collect();
+    let falling = firsts.windows(2).filter(|pair| pair[1] < pair[0]).count();
+    several * 5 >= placed.len() || falling * 5 >= firsts.len().max(1)
+}
+
+/// A page reference.
+struct Place {
+    from: Label,
+    to: Label,
+    text: String,
+}
+
+/// Words of a cell and the page references it ends with (or is).
+fn split_places(cell: &str) -> (&str, Vec<Place>) {
+    const JOINTS: [char; 4] = [',', ';', '&', ' '];
+    let cell = cell.trim();
+    let mut front = cell;
+    let mut found: Vec<Place> = Vec::new();
+    loop {
+        let joined = front.trim_end_matches(JOINTS);
+        front = joined.strip_suffix(" and").unwrap_or(joined).trim_end_matches(JOINTS);
+        // `Note 12, page 18`: what stands before the word is no page.
+        let worded = ["Pages", "pages", "Page", "page", "pp.", "p."].iter().find_map(|word| front.strip_suffix(word));
+        if let Some(before) = worded.filter(|_| !found.is_empty()) {
+            found.reverse();
+            return (before.trim_end_matches(JOINTS), found);
+        }
+        let Some((start, place)) = last_place(front).filter(|_| found.len() < 64) else { break };
+        found.push(place);
+        front = &front[..start];
+    }
+    let lead = front.trim_end_matches(|c: char| matches!(c, '.' | '…' | '_' | '·') || c.is_whitespace());
+    // `Form 10-K` and `Note 12` end with no page.
+    let numbered = ["Note", "Notes", "Item", "Items", "Form", "Section", "Part", "Exhibit"];
+    if numbered.iter().any(|word| lead.ends_with(word)) {
+        return (cell, Vec::new());
+    }
+    found.reverse();
+    (lead, found)
+}
+
+/// The last page or range of `text`, and where it starts.
+fn last_place(text: &str) -> Option<(usize, Place)> {
+    let is_edge = |c: char| c.is_whitespace() || matches!(c, ',' | ';' | '.' | '…' | '(' | '_');
+    let word_start =
+        |text: &str| text.rfind(is_edge).map_or(0, |at| at + text[at..].chars().next().map_or(1, char::len_utf8));
+    let start = word_start(text);
+    let word = &text[start..];
+    if let Some((from, to)) = range(word) {
+        return Some((start, Place { from, to, text: word.to_string() }));
+    }
+    let to = Label::parse(word).filter(|label| label.series != "roman" || word.len() > 1)?;
+    // `3 - 7`, `F-3 to F-9`
+    let before = text[..start].trim_end();
+    let joined = ["–", "—", "-", "to", "through"].iter().find_map(|word| before.strip_suffix(word));
+    if let Some(before) = joined.filter(|before| before.len() < text[..start].trim_end().len()).map(str::trim_end) {
+        let first = word_start(before);
+        if let Some(from) = Label::parse(&before[first..]).filter(|from| from.series == to.series) {
+            let text = format!("{}–{word}", &before[first..]);
+            return Some((first, Place { from, to, text }));
+        }
+    }
+    Some((start, Place { from: to.clone(), to, text: word.to_string() }))
+}
+
+/// `4-6`, `4–6`, `F-3–F-9`.
+fn range(word: &str) -> Option<(Label, Label)> {
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    for (at, mark) in word.char_indices().filter(|(_, c)| matches!(c, '-' | '–' | '—')) {
+        let (low, high) = (&word[..at], &word[at + mark.len_utf8()..]);
+        let plain = digits(low) && digits(high);
+        let prefixed = low.len() > 2 && high.len() > 2 && low.as_bytes()[0].is_ascii_uppercase();
+        if let (true, Some(low), Some(high)) = (plain || prefixed, Label::parse(low), Label::parse(high))
+            && low.series == high.series
+        {
+            return Some((low, high));
+        }
+    }
+    None
+}
+
+fn note_of(words: &str) -> Option<IndexNote> {
+    let key = titles::squash(words);
+    let empty = ["notapplicable", "none", "na", "reserved", "omitted", "notrequired"];
+    if empty.contains(&key.as_str()) {
+        return Some(IndexNote::NotApplicable);
+    }
+    let elsewhere = key.contains("proxystatement") || key.contains("incorporatedbyreference");
+    elsewhere.then_some(IndexNote::ByReference)
+}
+
+/// `(a)`, `*`, `†`, `(1)`.
+fn is_mark(words: &str) -> bool {
+    let bracketed = words.starts_with('(') && words.ends_with(')') && words.len() <= 4;
+    bracketed || matches!(words, "*" | "**" | "†" | "‡")
+}
+
+fn is_column_word(words: &str) -> bool {
+    matches!(titles::squash(words).as_str(), "page" | "pages" | "location" | "item" | "itemnumber" | "caption")
+}
+
+/// Adds a title, or goes on with the one before where it wraps.
+fn add_title(titles: &mut Vec<String>, words: String) {
+    let room = titles.len() < 64;
+    match titles.last_mut().filter(|last| words.starts_with(char::is_lowercase) && last.len() < 300) {
+        Some(last) => *last = format!("{last} {words}"),
+        None if room => titles.push(words),
+        None => {}
+    }
+}
+
+/// The cells of a line with their left edges: words wider apart than the gap of a table.
+fn cells(line: &Line) -> Vec<(f32, &str)> {
+    let size = line.runs.iter().map(|run| run.size.points()).fold(0.0, f32::max);
+    let mut found = Vec::new();
+    let mut start = 0;
+    let words = &line.words[..line.words.len().min(400)];
+    for at in 0..words.len() {
+        let last =
+            words.get(at + 1).is_none_or(|next| next.x0.points() - words[at].x1.points() > (1.6 * size).max(9.0));
+        if last {
+            let text = line.text.get(words[start].start as usize..words[at].end as usize).unwrap_or("");
+            found.push((words[start].x0.points(), text));
+            start = at + 1;
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{Doc, line};
+    use super::super::{StructureSettings, outline};
+    use super::*;
+
+    const ROWS: [(&str, &[&str]); 14] = [
+        ("PART I", &[]),
+        ("Item 1. Business", &["4-6, 8–10"]),
+        ("Item 1A. Risk Factors", &["12"]),
+        ("Item 1B. Unresolved Staff Comments", &["Not applicable"]),
+        ("Item 2. Properties", &["7"]),
+        ("Item 3. Legal Proceedings", &["Note 12, page 18"]),
+        ("PART II", &[]),
+        ("Item 7. Management's Discussion and Analysis of Financial Condition and Results of", &[]),
+        ("Operations", &["5, 9, 14 - 16"]),
+        ("Item 8. Financial Statements and Supplementary Data", &["17-20"]),
+        ("Item 9A. Controls and Procedures", &["3"]),
+        ("PART III", &[]),
+        ("Item 10. Directors, Executive Officers and Corporate Governance", &["(a)"]),
+        ("Item 16. Form 10-K Summary", &["None"]),
+    ];
+
+    fn names(at: usize) -> String {
+        ["in the north", "in the south", "at sea", "ashore", "abroad", "at home", "together", "alone"][at / 3].into()
+    }
+
+    /// A report of 22 pages with sections of its own; the index stands on `page`.
+    fn report(page: usize) -> Doc {
+        let mut doc = Doc::new(22);
+        doc.add(0, line("FORM 10-K").size(16.0).bold());
+        for at in (1..22).filter(|at| *at != page) {
+            doc.section(at, &format!("{} {}", ["Our year", "What we make", "Where we stand"][at % 3], names(at)));
+            doc.add(at, line(&format!("{}", at + 1)).at(300.0, 770.0));
+        }
+        doc.add(page, line("Form 10-K Cross-Reference Index").size(16.0).bold());
+        for (text, cells) in ROWS {
+            doc.add(page, line(text).cells(cells));
+        }
+        doc.add(page, line("(a) Incorporated by reference to the proxy statement for the annual meeting."));
+        doc
+    }
+
+    #[test]
+    fn rows_say_where_items_are_answered() {
+        for page in [1, 21] {
+            let draft = outline(&report(page).source(), &StructureSettings::default()).unwrap();
+            let shown: Vec<String> = draft.cross_index.iter().map(show).collect();
+            insta::allow_duplicates! { insta::assert_snapshot!(shown.join("\n"), @r#"
+            Some(1) 1 "Business" ["4-6", "8-10"] [] None
+            Some(1) 1A "Risk Factors" ["12-12"] [] None
+            Some(1) 1B "Unresolved Staff Comments" [] [] Some(NotApplicable)
+            Some(1) 2 "Properties" ["7-7"] [] None
+            Some(1) 3 "Legal Proceedings" ["18-18"] ["Note 12"] None
+            Some(2) 7 "Management's Discussion and Analysis of Financial Condition and Results of Operations" ["5-5", "9-9", "14-16"] [] None
+            Some(2) 8 "Financial Statements and Supplementary Data" ["17-20"] [] None
+            Some(2) 9A "Controls and Procedures" ["3-3"] [] None
+            Some(3) 10 "Directors, Executive Officers and Corporate Governance" [] [] Some(ByReference)
+            Some(3) 16 "Form 10-K Summary" [] [] Some(NotApplicable)
+            "#) };
+        }
+    }
+
+    fn show(row: &IndexRow) -> String {
+        let pages: Vec<_> =
+            row.pages.iter().map(|span| format!("{}-{}", span.start().get(), span.end().get())).collect();
+        format!("{:?} {} {:?} {pages:?} {:?} {:?}", row.part, row.item, row.title, row.titles, row.note)
+    }
+
+    #[test]
+    fn the_index_is_one_section_and_its_items_are_none() {
+        for page in [1, 21] {
+            let draft = outline(&report(page).source(), &StructureSettings::default()).unwrap();
+            let titles: Vec<&str> =
+                draft.outline.entries().iter().map(|entry| entry.located.entry.title.as_str()).collect();
+            assert!(titles.iter().all(|title| !title.starts_with("Item") && !title.starts_with("PART")), "{titles:?}");
+            assert_eq!(titles.iter().filter(|title| title.contains("Cross-Reference")).count(), 1);
+            assert!(titles.len() >= 20, "{titles:?}");
+        }
+    }
+
+    #[test]
+    fn contents_whose_items_stand_in_the_text_are_no_index() {
+        let mut doc = Doc::new(16);
+        doc.add(0, line("FORM 10-K").size(16.0).bold());
+        for (at, (text, cells)) in ROWS.iter().enumerate() {
+            doc.add(1, line(text).cells(cells));
+            doc.section(at + 2, text);
+        }
+        let draft = outline(&doc.source(), &StructureSettings::default()).unwrap();
+        assert_eq!(draft.cross_index, []);
+    }
+
+    #[test]
+    fn page_references_end_a_cell() {
+        let shown = |cell: &str| {
+            let (words, places) = split_places(cell);
+            let places: Vec<String> = places.into_iter().map(|place| place.text).collect();
+            format!("{words}|{}", places.join("|"))
+        };
+        for (cell, wanted) in [
+            ("4-6, 8–10 and 12", "|4-6|8–10|12"),
+            ("Risk Factors, pages 12 to 15", "Risk Factors|12–15"),
+            ("F-3–F-9", "|F-3–F-9"),
+            ("Form 10-K", "Form 10-K|"),
+            ("Note 12", "Note 12|"),
+            ("Business ........ 14", "Business|14"),
+            ("Properties", "Properties|"),
+        ] {
+            assert_eq!(shown(cell), wanted, "{cell}");
+        }
+    }
+}
