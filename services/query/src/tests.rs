@@ -122,7 +122,7 @@ async fn put<T: serde::Serialize>(blobs: &dyn Blobs, key: &str, value: &T) {
 }
 
 fn fact(value: &str) -> Option<Fact> {
-    Some(Fact { value: value.into(), page: PageNo::new(1) })
+    Some(Fact::text(value, PageNo::new(1)))
 }
 
 async fn store() -> Arc<MemoryBlobs> {

@@ -39,6 +39,7 @@ impl SectionTree {
             description: None,
             facts: FilingFacts::default(),
             sections: assemble(nodes),
+            items: Vec::new(),
             references: Vec::new(),
             gaps,
             provenance: Provenance {

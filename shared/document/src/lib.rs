@@ -19,8 +19,10 @@
 mod assemble;
 mod build;
 mod catalogue;
+mod facts;
 mod geometry;
 mod ids;
+mod items;
 pub mod layout;
 mod outline;
 mod page;
@@ -30,14 +32,15 @@ pub mod text;
 mod tree;
 
 pub use catalogue::{CatalogueEntry, Change, ChangeKind, DocumentVersion, PublishedTree, TreeObject};
+pub use facts::{Fact, FactSource, FilingFacts, Ticker};
 pub use geometry::{Pt, Rect};
 pub use ids::{Collection, Digest, DocId, ParseIdError, SectionId};
+pub use items::{Boundary, FilingItem, HeadingProof, ItemLink, ItemStatus, ItemTarget, NothingSaid};
 pub use outline::{DraftEntry, LocatedEntry, OutlineError, Place, Verdict, VerifiedEntry, VerifiedOutline, Witness};
 pub use page::{PageLabel, PageNo, PageSpan, Position};
 pub use source::{
     Body, Defect, Extent, Format, Heading, Line, Link, OutlineItem, Page, Source, StyleRun, Target, TextLines, Word,
 };
 pub use tree::{
-    Fact, FilingFacts, Gap, Method, Provenance, Reference, ReferenceTarget, Section, SectionKind, SectionSpan,
-    SectionTree, Summary,
+    Gap, Method, Provenance, Reference, ReferenceTarget, Section, SectionKind, SectionSpan, SectionTree, Summary,
 };

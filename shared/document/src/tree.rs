@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Extent, PageNo, PageSpan, Position, SectionId, Witness};
+use crate::{Extent, FilingFacts, FilingItem, PageSpan, Position, SectionId, Witness};
 
 /// The sections of one version of one document. It holds only what input and settings determine.
 ///
@@ -20,6 +20,9 @@ pub struct SectionTree {
     pub facts: FilingFacts,
     /// Top sections in reading order; ids are pre-order.
     pub sections: Vec<Section>,
+    /// The Items of the form it is on, in the order of the form; empty where it is on none.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub items: Vec<FilingItem>,
     /// Mentions of other places in the document, resolved where possible.
     pub references: Vec<Reference>,
     /// What is missing or doubtful, with its reason (I-10).
@@ -145,57 +148,6 @@ pub struct Provenance {
     pub model: String,
     /// Stage name → revision of everything that took part.
     pub revisions: BTreeMap<String, u32>,
-}
-
-/// A value the document states about itself, with the page it stands on.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Fact {
-    /// The value in its canonical form.
-    pub value: String,
-    /// Where it stands; `None` in texts without pages.
-    pub page: Option<PageNo>,
-}
-
-/// What a filing states about itself; never taken from a file name.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct FilingFacts {
-    /// The registrant's exact name.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub issuer: Option<Fact>,
-    /// Form type with amendment mark: `10-K`, `10-Q/A`, `8-K`; `earnings_release`, `annual_report` where it is no form.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub form: Option<Fact>,
-    /// The fiscal year the document is about, four digits.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub fiscal_year: Option<Fact>,
-    /// `FY`, `Q1` … `Q4`.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub fiscal_period: Option<Fact>,
-    /// End of the period, ISO 8601 date.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub period_end: Option<Fact>,
-    /// Commission file number, as printed (`1-3285`, `001-03285`).
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub file_number: Option<Fact>,
-    /// ISO 639-1 code of the main language.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub language: Option<Fact>,
-}
-
-impl FilingFacts {
-    /// The facts that are there, by their stable names.
-    pub fn known(&self) -> Vec<(&'static str, &Fact)> {
-        let all = [
-            ("company", &self.issuer),
-            ("form", &self.form),
-            ("fiscal_year", &self.fiscal_year),
-            ("fiscal_period", &self.fiscal_period),
-            ("period_end", &self.period_end),
-            ("file_number", &self.file_number),
-            ("language", &self.language),
-        ];
-        all.into_iter().filter_map(|(name, fact)| fact.as_ref().map(|fact| (name, fact))).collect()
-    }
 }
 
 /// A mention of another place of the document.

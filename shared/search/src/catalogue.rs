@@ -229,7 +229,7 @@ pub(crate) mod tests {
     /// A document of this company.
     pub(crate) fn of_company(path: &str, company: &str) -> CatalogueEntry {
         let mut entry = entry(path);
-        entry.facts.issuer = Some(Fact { value: company.into(), page: None });
+        entry.facts.issuer = Some(Fact::text(company, None));
         entry
     }
 

@@ -92,6 +92,7 @@ pub fn import(value: &Value, name: &str) -> Result<SectionTree, ImportError> {
         extent,
         description: text(value.get("doc_description")),
         facts: FilingFacts::default(),
+        items: Vec::new(),
         sections: assemble(nodes),
         references: references(value, &rows),
         gaps,
@@ -417,7 +418,7 @@ mod tests {
         let outline = VerifiedOutline::new(extent, judged.collect()).unwrap();
         let mut tree = SectionTree::build(&outline, Method::Layout, Vec::new());
         tree.description = Some("A document".into());
-        tree.facts.form = Some(Fact { value: "10-K".into(), page: PageNo::new(1) });
+        tree.facts.form = Some(Fact::text("10-K", PageNo::new(1)));
         let text = "What it says".to_owned();
         tree.sections[0].summary = Some(Summary { text, by: "imported".into() });
         let (from, to) = (SectionId(0), ReferenceTarget::Section(SectionId(0)));

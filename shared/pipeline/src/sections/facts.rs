@@ -4,7 +4,7 @@
 //! Commission's. A document without one may be an earnings release (its headline says so) or an annual report (its title
 //! says so). What the EDGAR envelope of a submission states fills in what the text leaves open.
 
-use stemma_document::{Body, Fact, FilingFacts, Line, PageNo, Source};
+use stemma_document::{Body, Fact, FactSource, FilingFacts, Line, PageNo, Source};
 
 use super::dates::{self, Date};
 use super::{fiscal, language, release};
@@ -44,7 +44,7 @@ pub(super) struct FrontPage<'a> {
 
 impl<'a> FrontPage<'a> {
     pub(super) fn fact(&self, value: impl Into<String>) -> Fact {
-        Fact { value: value.into(), page: self.page }
+        Fact::text(value, self.page)
     }
 
     pub(super) fn words(&self) -> Vec<&'a str> {
@@ -258,7 +258,7 @@ fn take_envelope(source: &Source, facts: &mut FilingFacts) {
     }
     let stated = |key: &str| {
         let value = source.metadata.get(key).filter(|value| !value.is_empty())?;
-        Some(Fact { value: value.chars().take(200).collect(), page: None })
+        Some(Fact::stated(value.chars().take(200).collect::<String>(), FactSource::Header))
     };
     facts.form = facts.form.take().or_else(|| stated("form"));
     facts.issuer = facts.issuer.take().or_else(|| stated("company"));
@@ -275,7 +275,7 @@ fn language_of(source: &Source) -> Option<Fact> {
             (first.map(PageNo::from_index), language::language(lines))
         }
     };
-    code.map(|code| Fact { value: code.into(), page })
+    code.map(|code| Fact::text(code, page))
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use stemma_document::{Body, Fact, FilingFacts, Source};
+use stemma_document::{Body, Fact, FactSource, FilingFacts, Source};
 
 use super::dates::{self, Date};
 
@@ -27,7 +27,7 @@ pub(super) fn fill(facts: &mut FilingFacts, source: &Source) {
     let Some(end) = facts.period_end.clone().and_then(|fact| Some((Date::from_iso(&fact.value)?, fact.page))) else {
         return;
     };
-    let fact = |value: String| Fact { value, page: end.1 };
+    let fact = |value: String| Fact { source: FactSource::Derived, ..Fact::text(value, end.1) };
     let form = form.value.split('/').next().unwrap_or_default();
     let annual = matches!(form, "10-K" | "10-K405" | "10-KSB" | "20-F" | "40-F" | "11-K");
     if annual {
