@@ -139,4 +139,42 @@ impl FilingFacts {
         known.extend(last.into_iter().filter_map(|(name, fact)| fact.as_ref().map(|fact| (name, fact))));
         known
     }
+    /// A Central Index Key: up to ten digits, written without leading zeros.
+    pub fn cik_from(text: &str) -> Option<String> {
+        let digits = text.trim().trim_start_matches("CIK").trim_start_matches('0');
+        let sound = (1..=10).contains(&digits.len()) && digits.bytes().all(|b| b.is_ascii_digit());
+        sound.then(|| digits.to_owned())
+    }
+
+    /// An accession number: 18 digits, with or without the two hyphens, written with them.
+    pub fn accession_from(text: &str) -> Option<String> {
+        let text = text.trim();
+        let digits: String = text.chars().filter(char::is_ascii_digit).collect();
+        let hyphens: Vec<usize> = text.match_indices('-').map(|(at, _)| at).collect();
+        let sound = text.len() == 18 && hyphens.is_empty() || text.len() == 20 && hyphens == [10, 13];
+        (sound && digits.len() == 18).then(|| format!("{}-{}-{}", &digits[..10], &digits[10..12], &digits[12..]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_and_accession_numbers_have_one_form() {
+        let cik = |text| FilingFacts::cik_from(text);
+        assert_eq!(cik("0000320193").as_deref(), Some("320193"));
+        assert_eq!((cik("0"), cik("12a"), cik(""), cik("12345678901")), (None, None, None, None));
+        let accession = |text| FilingFacts::accession_from(text);
+        assert_eq!(accession("000032019322000108").as_deref(), Some("0000320193-22-000108"));
+        assert_eq!(accession("0000320193-22-000108").as_deref(), Some("0000320193-22-000108"));
+        assert_eq!((accession("0000320193-2200-0108"), accession("1234"), accession("")), (None, None, None));
+    }
+
+    #[test]
+    fn a_fact_of_the_text_does_not_name_its_source() {
+        let json = |fact: Fact| serde_json::to_string(&fact).unwrap();
+        assert_eq!(json(Fact::text("x", PageNo::new(1))), r#"{"value":"x","page":1}"#);
+        assert_eq!(json(Fact::stated("1", FactSource::Path)), r#"{"value":"1","page":null,"source":"path"}"#);
+    }
 }

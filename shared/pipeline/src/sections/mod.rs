@@ -3,6 +3,7 @@
 //! Everything here is a pure function of the tree, the source and the settings (I-12), linear in the text, and bounded
 //! where the text is hostile. A model's summaries later take the place of the extractive ones.
 
+mod cover;
 mod dates;
 mod describe;
 mod facts;
@@ -10,8 +11,10 @@ mod fiscal;
 #[cfg(test)]
 mod fixture;
 mod language;
+mod listings;
 mod prose;
 mod references;
+mod registrant;
 mod release;
 mod summarize;
 mod text;

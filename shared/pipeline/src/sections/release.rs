@@ -1,9 +1,11 @@
 //! Earnings releases and annual reports that are no form: what their headline and title say.
 
-use stemma_document::FilingFacts;
+use stemma_document::{FilingFacts, Source};
 
 use super::dates::{self, Date};
-use super::facts::{FrontPage, clean_name, squash};
+use super::facts::{FrontPage, squash};
+use super::listings;
+use super::registrant::{clean_name, in_full};
 
 /// Lines of the first page in which a headline stands.
 const HEADLINE_LINES: usize = 12;
@@ -13,14 +15,18 @@ const RELEASE_PAGES: usize = 4;
 const NAME_WORDS: usize = 8;
 
 /// Facts of a document without a form's cover; empty unless it clearly is one of the two.
-pub(super) fn facts(front: &[FrontPage<'_>]) -> FilingFacts {
+pub(super) fn facts(front: &[FrontPage<'_>], source: &Source) -> FilingFacts {
     let written = front.iter().position(|page| !page.lines.is_empty()).unwrap_or(0);
-    let front = &front[written..front.len().min(written + RELEASE_PAGES)];
+    let all = &front[written..];
+    let front = &all[..all.len().min(RELEASE_PAGES)];
     let Some(first) = front.first() else { return FilingFacts::default() };
-    match headline(first) {
-        Some(headline) => release_facts(front, &headline),
-        None => front.iter().find_map(annual_report).unwrap_or_default(),
-    }
+    let Some(headline) = headline(first) else { return front.iter().find_map(annual_report).unwrap_or_default() };
+    let mut facts = release_facts(front, &headline);
+    // A headline writes the name short; the text has it in full.
+    let full = facts.issuer.as_ref().and_then(|issuer| in_full(source, &issuer.value));
+    facts.issuer = full.or(facts.issuer);
+    facts.tickers = all.iter().map(listings::named).find(|found| !found.is_empty()).unwrap_or_default();
+    facts
 }
 
 /// Two neighboring lines that report or announce the results or earnings of a period.
@@ -175,6 +181,7 @@ mod tests {
         fiscal_year=2022
         fiscal_period=Q4
         period_end=2023-01-28
+        ticker=ACME
         language=en
         ");
     }
