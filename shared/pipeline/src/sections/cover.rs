@@ -115,7 +115,7 @@ fn form(page: &FrontPage<'_>) -> Option<String> {
 
 /// The form a line names, and whether it says that it is an amendment.
 fn form_name(line: &str, squashed: &str) -> Option<(&'static str, bool)> {
-    let start = AFTER_NAME.iter().find_map(|report| Some(squashed.strip_prefix(report)?.strip_prefix("on")?));
+    let start = AFTER_NAME.iter().find_map(|report| squashed.strip_prefix(report)?.strip_prefix("on"));
     let name = start.unwrap_or(squashed).strip_prefix("form").filter(|name| name.len() < 160)?;
     let (key, form) = FORMS.iter().find(|(key, _)| fits(name, key))?;
     let rest = &name[key.len()..];
@@ -300,8 +300,8 @@ fn state(cover: &FrontPage<'_>) -> Option<String> {
 fn beside_numbers(line: &str) -> Option<String> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let number = |word: &&str| word.contains(|c: char| c.is_ascii_digit());
-    let first = words.iter().position(|word| number(word))?;
-    let last = words.iter().rposition(|word| number(word))?;
+    let first = words.iter().position(number)?;
+    let last = words.iter().rposition(number)?;
     place(&words[..first].join(" ")).or_else(|| place(&words[last + 1..].join(" ")))
 }
 

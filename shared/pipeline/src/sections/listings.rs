@@ -39,8 +39,7 @@ pub(super) fn tickers(page: &FrontPage<'_>) -> Vec<Ticker> {
     let Some(symbols) = squashed.iter().position(|line| line.contains("symbol")) else { return Vec::new() };
     let start = squashed[..symbols].iter().rposition(|line| line.contains("12b")).unwrap_or(symbols.saturating_sub(4));
     let mut found: Vec<Ticker> = Vec::new();
-    for at in start..squashed.len().min(start + TABLE_LINES) {
-        let line = &squashed[at];
+    for (at, line) in squashed.iter().enumerate().skip(start).take(TABLE_LINES) {
         if at > symbols
             && (line.contains("12g") || line.starts_with("indicatebycheck") || line.contains("wellknownseasoned"))
         {

@@ -93,7 +93,7 @@ fn with_line_above(cover: &FrontPage<'_>, at: usize, signed: Option<&Fact>) -> S
     };
     let joined = format!("{above} {line}");
     let as_signed = |name: &str| signed.is_some_and(|signed| squash(&signed.value) == squash(name));
-    let rest = words_of(line).all(is_legal_form) && !as_signed(line);
+    let rest = words_of(line).all(|word| is_legal_form(&word)) && !as_signed(line);
     let alike = match (cover.layout.get(at - 1), cover.layout.get(at)) {
         (Some(upper), Some(lower)) => {
             let (a, b) = (upper.style(), lower.style());
@@ -168,7 +168,7 @@ fn is_name(line: &str) -> bool {
     letters >= 2
         && squashed.len() <= NAME_BYTES
         && line.split_whitespace().count() <= 16
-        && (!first.starts_with(char::is_lowercase) || words_of(line).last().is_some_and(is_legal_form))
+        && (!first.starts_with(char::is_lowercase) || words_of(line).last().is_some_and(|word| is_legal_form(&word)))
         && !line.starts_with(['(', '$', '□', '☐', '☒'])
         && squashed != "or"
         && !CAPTIONS.iter().any(|caption| squashed.starts_with(caption))
@@ -221,15 +221,15 @@ fn words_of(text: &str) -> impl Iterator<Item = String> {
     text.split_whitespace().map(squash).filter(|word| !word.is_empty())
 }
 
-fn is_legal_form(word: String) -> bool {
-    LEGAL_FORMS.contains(&word.as_str()) || word == "and"
+fn is_legal_form(word: &str) -> bool {
+    LEGAL_FORMS.contains(&word) || word == "and"
 }
 
 /// The longest way in which the document writes a name that begins with `short` and ends with a legal form, if it writes
 /// it often enough to be meant: `Acme` → `Acme Anvils, Inc.` is not it, `Acme plc` is.
 pub(super) fn in_full(source: &Source, short: &str) -> Option<Fact> {
     let wanted: Vec<String> = words_of(short).collect();
-    if wanted.is_empty() || wanted.last().is_some_and(|word| is_legal_form(word.clone())) {
+    if wanted.is_empty() || wanted.last().is_some_and(|word| is_legal_form(word)) {
         return None;
     }
     let mut found: BTreeMap<String, (u32, Fact)> = BTreeMap::new();
