@@ -71,8 +71,9 @@ pub(super) fn of_contents(contents: &Contents, form: Option<Form>, labels: &Labe
         claims.push(claim);
     }
     inherit_places(&mut claims);
-    let kinds: Vec<Kind<'_>> =
+    let mut kinds: Vec<Kind<'_>> =
         contents.entries.iter().zip(&claims).map(|(entry, claim)| kind(entry, claim, form)).collect();
+    raise_behind_closing(&mut kinds);
     let levels = levels(&kinds);
     claims.iter_mut().zip(levels).for_each(|(claim, level)| claim.level = level);
     claims
@@ -93,26 +94,42 @@ struct Kind<'a> {
     indent: f32,
     bold: bool,
     number: Option<Number<'a>>,
+    /// Nothing lies in it: statements behind the signatures stand beside them.
+    leaf: bool,
 }
 
 /// Ranks: PART 0, Item 1, what closes a filing 0, other rows 2.
 fn kind<'a>(entry: &'a Entry, claim: &Claim, form: Option<Form>) -> Kind<'a> {
     let number = numbering::readings(&entry.title).first().copied();
+    let closing = is_closing(&claim.prepared.full);
     let rank = match (form, claim.keys) {
         (Some(form), Some((key, _))) if form.items()[key].tag.is_none() => 0,
         (Some(_), Some(_)) => 1,
-        (Some(_), None) if is_closing(&claim.prepared.full) => 0,
+        (Some(_), None) if closing => 0,
         _ => 2,
     };
     // Where a centered row starts says nothing about its depth.
     let indent =
         if entry.centered && entry.label.is_none() && rank == 2 && number.is_none() { 0.0 } else { entry.indent };
-    Kind { rank, indent, bold: entry.bold, number }
+    Kind { rank, indent, bold: entry.bold, number, leaf: closing && form.is_some() }
 }
 
 /// `Signatures`, `Exhibit Index`: they stand beside the PARTs of a filing.
 pub(super) fn is_closing(key: &str) -> bool {
     matches!(key, "signature" | "signatures" | "exhibitindex" | "indextoexhibits" | "exhibitsindex" | "powerofattorney")
+}
+
+/// What a filing lists behind its signatures (statements on F-pages) stands beside the PARTs, not in the last of them.
+fn raise_behind_closing(kinds: &mut [Kind<'_>]) {
+    let mut closed: Option<f32> = None;
+    for kind in kinds {
+        match closed {
+            _ if kind.leaf => closed = Some(kind.indent),
+            _ if kind.rank < 2 => closed = None,
+            Some(indent) if kind.indent <= indent + 3.0 => kind.rank = 0,
+            _ => {}
+        }
+    }
 }
 
 /// Levels from rank, indent and numbering, with one stack.
@@ -133,8 +150,8 @@ fn levels(kinds: &[Kind<'_>]) -> Vec<u16> {
 }
 
 fn is_under(kind: &Kind<'_>, above: &Kind<'_>) -> bool {
-    if kind.rank != above.rank {
-        return kind.rank > above.rank;
+    if above.leaf || kind.rank != above.rank {
+        return !above.leaf && kind.rank > above.rank;
     }
     if kind.rank < 2 {
         return false;
@@ -144,6 +161,8 @@ fn is_under(kind: &Kind<'_>, above: &Kind<'_>) -> bool {
             (Class::Decimal(a), Class::Decimal(b)) => return a > b,
             (a, b) if a == b => return false,
             (Class::Section, Class::Article | Class::Chapter | Class::Part) => return true,
+            // A centered `ARTICLE II` stands further right than the sections of the article above it.
+            (Class::Article | Class::Chapter | Class::Part, Class::Section | Class::Decimal(_)) => return false,
             (Class::Article | Class::Chapter | Class::Part | Class::Exhibit | Class::Schedule | Class::Appendix, _) => {
                 return kind.indent > above.indent + 12.0;
             }

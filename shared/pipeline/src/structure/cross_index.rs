@@ -3,6 +3,8 @@
 //! Such a report has no Item headings; its sections follow an order of its own. A row points elsewhere, so that it is
 //! no section: the whole index is one, and its rows are kept as data ([`IndexRow`]) for whoever asks for an Item.
 
+use std::collections::BTreeSet;
+
 use stemma_document::{Line, Page, PageNo, PageSpan, Position, Pt};
 
 use super::forms::Form;
@@ -55,6 +57,8 @@ pub(super) struct CrossIndex {
 const FEWEST_ITEMS: usize = 8;
 /// Pages an index may run over.
 const LONGEST: usize = 4;
+/// Lines of a paragraph between two rows that an index may have.
+const LONGEST_NOTE: usize = 3;
 /// Rows with page references below which a list of Items is no index.
 const FEWEST_PLACED: usize = 4;
 
@@ -68,11 +72,8 @@ pub(super) fn find(sheet: &Sheet<'_>, pages: &[Page], labels: &Labels) -> Option
     while start < items.len() {
         let first = page(items[start].0);
         let end = start + items[start..].iter().take_while(|(at, _)| page(*at) < first + LONGEST).count();
-        let stretch = contiguous(&items[start..end], &page);
-        let mut numbers: Vec<&str> = stretch.iter().map(|(_, number)| number.as_str()).collect();
-        numbers.sort_unstable();
-        numbers.dedup();
-        if numbers.len() >= FEWEST_ITEMS
+        let stretch = contiguous(sheet, &items[start..end]);
+        if stretch.len() >= FEWEST_ITEMS
             && let (Some((from, _)), Some((to, _))) = (stretch.first(), stretch.last())
             && let Some(found) = (Reader { sheet, pages, labels }).read(*from, *to)
         {
@@ -83,10 +84,20 @@ pub(super) fn find(sheet: &Sheet<'_>, pages: &[Page], labels: &Labels) -> Option
     None
 }
 
-/// The front of `items` without a page between that has none.
-fn contiguous<'i>(items: &'i [(usize, String)], page: &impl Fn(usize) -> usize) -> &'i [(usize, String)] {
-    let gap = items.windows(2).position(|pair| page(pair[1].0) > page(pair[0].0) + 1);
-    &items[..gap.map_or(items.len(), |at| at + 1)]
+/// The front of `items` that can be one table: no page between that has none, no paragraph, no Item twice.
+fn contiguous<'i>(sheet: &Sheet<'_>, items: &'i [(usize, String)]) -> &'i [(usize, String)] {
+    let page = |at: usize| sheet.rows[at].page;
+    let mut seen = BTreeSet::new();
+    let mut end = 0;
+    while end < items.len() && seen.insert(items[end].1.as_str()) {
+        let before = items[end.saturating_sub(1)].0;
+        let prose = sheet.rows[before..items[end].0].iter().filter(|row| row.prose && row.cells == 1).count();
+        if page(items[end].0) > page(before) + 1 || prose > LONGEST_NOTE {
+            break;
+        }
+        end += 1;
+    }
+    &items[..end]
 }
 
 /// An Item as a row of the index begins with it.

@@ -83,6 +83,20 @@ pub(super) fn after_number(title: &str) -> Option<&str> {
     readings(title).first().map(|number| number.rest).filter(|rest| !rest.is_empty())
 }
 
+/// Whether most of `titles`, in reading order, go on counting: 1, 2, 3 or 2.1, 2.2, 3.1. Labels and lists that only happen
+/// to begin with a number do not.
+pub(super) fn count_on(titles: &[&str]) -> bool {
+    let all: Vec<Vec<Number<'_>>> = titles.iter().map(|title| readings(title)).collect();
+    let follows = |pair: &&[Vec<Number<'_>>]| {
+        let next = |a: &Number<'_>, b: &Number<'_>| {
+            a.class == b.class && (b.value == 1 || (a.stem == b.stem && b.value == a.value + 1))
+        };
+        pair[0].iter().any(|a| pair[1].iter().any(|b| next(a, b)))
+    };
+    let steady = all.windows(2).filter(follows).count();
+    titles.len() >= 4 && steady * 5 >= (titles.len() - 1) * 4
+}
+
 /// `NOTE 3.`, `Appendix A:`, `ARTICLE IV`.
 fn worded(title: &str) -> Option<Number<'_>> {
     let end = title.find(|c: char| !c.is_ascii_alphabetic())?;
@@ -307,6 +321,13 @@ mod tests {
         {
             assert!(readings(title).is_empty(), "{title}");
         }
+    }
+
+    #[test]
+    fn sections_count_on_and_labels_do_not() {
+        assert!(count_on(&["1.1 Scope", "1.2 Terms", "2.1 Fees", "2.2 Costs", "2.3 Taxes"]));
+        assert!(count_on(&["Section 1.01 Scope", "Section 1.02 Terms", "Section 1.03 Rates", "Section 2.01 Loans"]));
+        assert!(!count_on(&["12 Months", "3 Years", "40 Stores", "7 Brands"]));
     }
 
     #[test]

@@ -17,6 +17,9 @@ use super::{Draft, StructureSettings, levels, split};
 
 /// Headings by look that any document may have on top of its share per page: short documents are dense.
 const ALLOWANCE: f32 = 24.0;
+/// Headings per page that a short document may have, up to what one of [`SHORT`] pages may.
+const DENSEST: f32 = 3.5;
+const SHORT: f32 = 100.0;
 /// Headings per page that one style may have while less than half of the budget is spent.
 const OVERRUN: f32 = 2.0;
 /// Distinct gaps of one kind that are kept.
@@ -58,7 +61,9 @@ fn within_budget(
         *count = (count.0 + 1, count.1 + usize::from(heading.dense));
     }
     let pages = sheet.pages() as f32;
-    let budget = (settings.nodes_per_page * pages + ALLOWANCE) as usize;
+    let share = |pages: f32| settings.nodes_per_page * pages + ALLOWANCE;
+    // The Items of a form and its notes do not get fewer with the pages.
+    let budget = share(pages).max((DENSEST * pages).min(share(SHORT))) as usize;
     let overrun = (OVERRUN * pages) as usize;
     let listed = is_listed(&heads);
     let mut spent = heads.len();
@@ -67,7 +72,12 @@ fn within_budget(
         let fits = dense == 0 && spent + count <= budget;
         // While little is spent and no author said how deep to go, one dense style may be the level of sections that this
         // document has; numbered ones are sections whatever their number.
-        let opens = count <= overrun && ((spent * 2 < budget && !listed) || style.is_numbered());
+        let counts = || {
+            let own = free.iter().filter(|heading| heading.style == style).map(|heading| heading.title.as_str());
+            super::numbering::count_on(&own.collect::<Vec<_>>())
+        };
+        let opens = count <= overrun && ((spent * 2 < budget && !listed) || style.is_numbered())
+            || style.is_numbered() && counts();
         spent += if fits || opens { count } else { 0 };
         taken.insert(style, fits || opens);
     }

@@ -167,10 +167,12 @@ impl Builder<'_, '_> {
         let Some(contents) = found else {
             return Table { claims: Vec::new(), hits: Vec::new(), believed: false, title: None };
         };
-        let claims = claims::of_contents(&contents, form, self.labels, pages);
+        let listed = if block.heading.is_none() { pages.start..self.sheet.pages() as u32 } else { pages };
+        let claims = claims::of_contents(&contents, form, self.labels, listed);
         let mut excluded = self.skeleton.excluded.clone();
         excluded[contents.rows.0..=contents.rows.1].iter_mut().for_each(|row| *row = true);
-        let hits = locate::locate(self.sheet, block.rows.clone(), &excluded, &claims);
+        let mut hits = locate::locate(self.sheet, block.rows.clone(), &excluded, &claims);
+        self.locate_behind(block, &excluded, &claims, &mut hits);
         let accuracy = locate::accuracy(&claims, &hits);
         let believed = accuracy >= self.settings.min_accuracy;
         // A list taken for contents whose titles are nowhere else keeps its own lines as possible headings.
@@ -184,6 +186,20 @@ impl Builder<'_, '_> {
             self.skeleton.gaps.push(Gap { code: "structure.contents_rejected".into(), pages, detail });
         }
         Table { claims, hits, believed, title: contents.title }
+    }
+
+    /// The contents of a filing may list the sections of its exhibits: what follows the last row that was found inside the
+    /// filing is looked for behind it, and believed when most of it is there.
+    fn locate_behind(&self, block: &Block, excluded: &[bool], claims: &[Claim], hits: &mut [Option<Hit>]) {
+        let first = hits.iter().rposition(Option::is_some).map_or(0, |at| at + 1);
+        let behind = block.rows.end..self.sheet.rows.len();
+        if block.heading.is_some() || claims.len() - first < 3 || behind.is_empty() {
+            return;
+        }
+        let found = locate::locate(self.sheet, behind, excluded, &claims[first..]);
+        if locate::accuracy(&claims[first..], &found) >= self.settings.min_accuracy {
+            hits[first..].clone_from_slice(&found);
+        }
     }
 
     fn span(&self, rows: (usize, usize)) -> Option<PageSpan> {
