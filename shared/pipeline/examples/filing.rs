@@ -8,6 +8,7 @@ use anyhow::{Context as _, Result};
 use serde_json::json;
 use stemma_document::SectionTree;
 use stemma_extract::{Limits, pdf};
+use stemma_pipeline::items::attach;
 use stemma_pipeline::sections::{SectionSettings, finish};
 use stemma_pipeline::structure::{StructureSettings, outline};
 
@@ -17,7 +18,8 @@ fn main() -> Result<()> {
         let source = pdf::read(&bytes, None, &Limits::default()).with_context(|| format!("reading {file}"))?;
         let draft = outline(&source, &StructureSettings::default())?;
         let tree = SectionTree::build(&draft.outline, draft.method, Vec::new());
-        let tree = finish(tree, &source, &SectionSettings::default(), &draft.labels);
+        let mut tree = finish(tree, &source, &SectionSettings::default(), &draft.labels);
+        attach(&mut tree, &source, &draft.cross_index);
         let name = Path::new(&file).file_stem().unwrap_or_default().to_string_lossy().into_owned();
         println!("{}", json!({ "doc": name, "facts": tree.facts, "items": tree.items }));
     }

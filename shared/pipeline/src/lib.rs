@@ -1,7 +1,7 @@
 //! The walk of a document: from a claimed version to a published tree.
 //!
 //! `flow` is the walk on one screen; each file in [`stages`] is one step; [`structure`] finds the sections without a
-//! model; [`sections`] finishes them. [`Filings`] ties them to the engine.
+//! model; [`sections`] finishes them; [`items`] maps the Items of a form onto them. [`Filings`] ties them to the engine.
 //!
 //! To add a stage: one file in `stages/`, one line in `stages/mod.rs`, one line in [`registry`].
 //!
@@ -10,6 +10,7 @@
 
 mod claim;
 mod flow;
+pub mod items;
 pub mod originals;
 pub mod sections;
 mod settings;

@@ -68,7 +68,7 @@ pub(super) fn front_pages(source: &Source) -> Vec<FrontPage<'_>> {
 }
 
 /// Lower-case letters and digits: letter-spaced captions compare equal.
-pub(super) fn squash(text: &str) -> String {
+pub(crate) fn squash(text: &str) -> String {
     text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 

@@ -27,7 +27,7 @@ fn line(text: &str, index: usize) -> Line {
 }
 
 /// A document of these pages; a line's tokens are its words.
-pub(super) fn paged(pages: &[&str]) -> Source {
+pub(crate) fn paged(pages: &[&str]) -> Source {
     let page = |text: &&str| Page {
         width: Pt::new(612.0),
         height: Pt::new(792.0),
@@ -38,7 +38,7 @@ pub(super) fn paged(pages: &[&str]) -> Source {
 }
 
 /// A text of these lines; a line's tokens are its words.
-pub(super) fn lines(text: &str) -> Source {
+pub(crate) fn lines(text: &str) -> Source {
     let lines: Vec<String> = text.lines().map(Into::into).collect();
     let tokens = lines.iter().map(|line| words(line)).collect();
     source(Format::Markdown, Body::Lines(TextLines { lines, tokens, headings: vec![] }))
@@ -57,13 +57,13 @@ fn build(source: &Source, entries: Vec<(Place, u16, &str)>) -> SectionTree {
 }
 
 /// A tree over pages from `(page, line index, level, title)`.
-pub(super) fn tree(of: &Source, entries: &[(u32, u32, u16, &str)]) -> SectionTree {
+pub(crate) fn tree(of: &Source, entries: &[(u32, u32, u16, &str)]) -> SectionTree {
     let place = |page, line| Place::Page(Position { page: PageNo::new(page).unwrap(), line, y: Pt(0) });
     build(of, entries.iter().map(|&(page, line, level, title)| (place(page, line), level, title)).collect())
 }
 
 /// A text and a tree over it from `(line from 1, level, title)`.
-pub(super) fn text_tree(text: &str, entries: &[(u32, u16, &str)]) -> (Source, SectionTree) {
+pub(crate) fn text_tree(text: &str, entries: &[(u32, u16, &str)]) -> (Source, SectionTree) {
     let source = lines(text);
     let tree = build(&source, entries.iter().map(|&(line, level, title)| (Place::Line(line), level, title)).collect());
     (source, tree)

@@ -9,7 +9,7 @@ mod describe;
 mod facts;
 mod fiscal;
 #[cfg(test)]
-mod fixture;
+pub(crate) mod fixture;
 mod language;
 mod listings;
 mod prose;
@@ -23,6 +23,7 @@ mod words;
 use serde::{Deserialize, Serialize};
 use stemma_document::{PageLabel, SectionTree, Source};
 
+pub(crate) use facts::squash;
 pub use text::{full_text, own_text};
 
 /// What finishing a tree depends on beside its text.

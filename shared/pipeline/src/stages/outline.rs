@@ -10,7 +10,7 @@ use stemma_extract::Packed;
 
 use super::{Paginate, Publish};
 use crate::settings::Settings;
-use crate::{Filings, sections, structure};
+use crate::{Filings, items, sections, structure};
 
 /// Finds the sections of a text and finishes them. Key: the text and the structure settings.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -75,6 +75,7 @@ fn outline(packed: &[u8], settings: &Settings) -> Result<SectionTree, Failure> {
     gaps.extend(defects(&source));
     let tree = SectionTree::build(&draft.outline, draft.method, gaps);
     let mut tree = sections::finish(tree, &source, &settings.sections, &draft.labels);
+    items::attach(&mut tree, &source, &draft.cross_index);
     let revisions =
         [(Paginate::NAME, Paginate::REVISION), (Outline::NAME, Outline::REVISION), (Publish::NAME, Publish::REVISION)];
     tree.provenance.revisions = revisions.into_iter().map(|(name, revision)| (name.to_string(), revision)).collect();

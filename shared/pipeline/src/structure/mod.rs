@@ -16,6 +16,7 @@ mod contents;
 mod cross_index;
 #[cfg(test)]
 pub(crate) mod fixture;
+pub(crate) mod form_items;
 mod forms;
 mod grammar;
 mod labels;

@@ -1,0 +1,66 @@
+//! What bears out where an Item starts and ends: its heading and the next one, looked at on paper.
+
+use stemma_document::{Boundary, HeadingProof, Section, SectionKind, SectionSpan, SectionTree, Source, text};
+
+use super::shown;
+use crate::structure::form_items::likeness;
+
+/// Lines a heading may run over.
+const HEADING_LINES: usize = 4;
+/// How alike a title and the lines at its place must be.
+const ALIKE: f32 = 0.5;
+
+/// The headings between which a section stands.
+pub(super) fn of(tree: &SectionTree, section: &Section, source: &Source) -> Boundary {
+    let next = following(tree, section).map(|next| proof(next, source));
+    Boundary { heading: proof(section, source), next }
+}
+
+/// Whether both headings were found.
+pub(super) fn holds(boundary: &Boundary) -> bool {
+    boundary.heading.verified && boundary.next.as_ref().is_none_or(|next| next.verified)
+}
+
+/// The section that ends another: the first behind its descendants. A PART that was added from the form stands where its
+/// first Item does, and that is found on paper.
+fn following<'t>(tree: &'t SectionTree, section: &Section) -> Option<&'t Section> {
+    let mut last = section;
+    while let Some(child) = last.children.last() {
+        last = child;
+    }
+    let mut next = tree.section(stemma_document::SectionId(last.id.0 + 1))?;
+    while let Some(child) =
+        next.children.first().filter(|child| !next.verified && start(child.span) == start(next.span))
+    {
+        next = child;
+    }
+    Some(next)
+}
+
+fn start(span: SectionSpan) -> (u32, u32) {
+    match span {
+        SectionSpan::Pages { from, .. } => (from.page.get(), from.line),
+        SectionSpan::Lines { start, .. } => (start, 0),
+    }
+}
+
+fn proof(section: &Section, source: &Source) -> HeadingProof {
+    let lines = text::own_lines(section, &source.body);
+    let heading: Vec<_> = lines.iter().filter(|line| !line.text.trim().is_empty()).take(HEADING_LINES).collect();
+    let mut joined = String::new();
+    let stands = heading.iter().any(|line| {
+        joined.push_str(line.text.get(..line.text.floor_char_boundary(400)).unwrap_or_default());
+        joined.push(' ');
+        likeness(&joined, &section.title) >= ALIKE
+    });
+    let (page, line) = match section.span {
+        SectionSpan::Pages { from, .. } => (Some(from.page), from.line + 1),
+        SectionSpan::Lines { start, .. } => (None, start),
+    };
+    HeadingProof {
+        text: heading.first().map(|line| shown(line.text)).unwrap_or_default(),
+        page,
+        line: heading.first().map_or(line, |first| first.number),
+        verified: section.verified && section.kind == SectionKind::Heading && stands,
+    }
+}

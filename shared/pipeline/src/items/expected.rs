@@ -1,0 +1,37 @@
+//! Which Items a form asks for in which year.
+//!
+//! Source: the releases that added or withdrew them: 33-8238 (9A), 33-8400 (9B), 33-8591 (1A, 1B), 33-9089 (4 withdrawn,
+//! later mine safety), 33-10890 (6 withdrawn), 33-11216 (1C), the Holding Foreign Companies Accountable Act (9C).
+
+use stemma_document::FilingFacts;
+
+use crate::structure::form_items::FormEntry;
+
+/// The fiscal year, else the year in which the period ends.
+pub(super) fn year(facts: &FilingFacts) -> Option<u32> {
+    let of = |fact: &Option<stemma_document::Fact>| fact.as_ref()?.value.get(..4)?.parse().ok();
+    of(&facts.fiscal_year).or_else(|| of(&facts.period_end))
+}
+
+/// Whether a filing of that year that lacks the Item lacks something; never for Items a filer may leave out.
+pub(super) fn asked(form: &str, entry: &FormEntry, year: Option<u32>) -> bool {
+    let since: [(&str, u8, &str, u32, u32); 10] = [
+        ("10-K", 1, "1A", 2005, u32::MAX),
+        ("10-K", 1, "1B", 2005, u32::MAX),
+        ("10-K", 1, "1C", 2024, u32::MAX),
+        ("10-K", 2, "6", 0, 2020),
+        ("10-K", 2, "7A", 1998, u32::MAX),
+        ("10-K", 2, "9A", 2003, u32::MAX),
+        ("10-K", 2, "9B", 2004, u32::MAX),
+        ("10-K", 2, "9C", 2022, u32::MAX),
+        ("10-K", 3, "14", 2004, u32::MAX),
+        ("10-Q", 2, "1A", 2006, u32::MAX),
+    ];
+    // A current report has the Items it reports; Form 10-K has a summary, and Form 20-F its Items, as the filer likes.
+    if matches!(form, "8-K" | "20-F") || (form == "10-K" && entry.number == "16") {
+        return false;
+    }
+    let rule =
+        since.iter().find(|(of, part, number, ..)| *of == form && *part == entry.part && *number == entry.number);
+    rule.is_none_or(|(.., first, last)| year.is_some_and(|year| (*first..=*last).contains(&year)))
+}

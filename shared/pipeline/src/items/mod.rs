@@ -1,0 +1,183 @@
+//! The Item map: each Item of the form a filing is on, how the document answers it, and where the content really is.
+//!
+//! The tree covers every page, so that what stands under a heading can be measured: an Item with a few words that send the
+//! reader elsewhere is `by_reference`, one with too few words that do not is a `stub`. What bears out where an Item starts
+//! and ends is looked at on paper again; where it is not found the Item is flagged, never moved to a likelier place.
+//!
+//! A pure function of tree, text and cross-reference index; it never fails, and is linear in the text of the Items.
+
+mod boundary;
+mod expected;
+mod find;
+mod links;
+mod status;
+
+use stemma_document::{
+    FilingItem, ItemLink, ItemStatus, ItemTarget, NothingSaid, PageSpan, Section, SectionTree, Source,
+};
+
+use self::find::Place;
+use self::links::Links;
+use crate::structure::form_items::{FormEntry, KnownForm};
+use crate::structure::{IndexNote, IndexRow};
+
+/// Characters of a title or of quoted words that are kept.
+const SHOWN_CHARS: usize = 120;
+
+/// Fills the Item map of a finished tree (tokens, facts and references known), and the Items a current report reports.
+///
+/// `cross_index` is the index of a report that has its Items nowhere else. The map is empty for a document on no form, or
+/// on one whose Items are not known.
+pub fn attach(tree: &mut SectionTree, source: &Source, cross_index: &[IndexRow]) {
+    let Some(form) = form_of(tree) else { return };
+    let items = Map { tree, source, form, cross_index }.items();
+    if form.name() == "8-K" {
+        let fact =
+            |item: &FilingItem| stemma_document::Fact::text(item.number.clone(), item.pages.map(PageSpan::start));
+        tree.facts.reported_items = items.iter().map(fact).collect();
+    }
+    tree.items = items;
+}
+
+fn form_of(tree: &SectionTree) -> Option<KnownForm> {
+    match &tree.facts.form {
+        Some(form) => KnownForm::named(&form.value),
+        None => KnownForm::by_titles(tree.walk().take(5_000).map(|(_, section)| section.title.as_str())),
+    }
+}
+
+struct Map<'a> {
+    tree: &'a SectionTree,
+    source: &'a Source,
+    form: KnownForm,
+    cross_index: &'a [IndexRow],
+}
+
+impl Map<'_> {
+    fn items(&self) -> Vec<FilingItem> {
+        let entries = self.form.entries();
+        let places = find::places(self.tree, self.form);
+        let links = Links::of(self.tree);
+        let year = expected::year(&self.tree.facts);
+        let mut items = Vec::new();
+        for entry in &entries {
+            let indexed = self.cross_index.iter().find(|row| answers(row, entry));
+            match (places.get(&entry.key), indexed) {
+                (Some(place), _) => items.push(self.placed(entry, place, &links)),
+                (None, Some(row)) => items.push(self.indexed(entry, row, &links)),
+                (None, None) if expected::asked(self.form.name(), entry, year) => items.push(self.absent(entry)),
+                (None, None) => {}
+            }
+        }
+        items
+    }
+
+    fn blank(&self, entry: &FormEntry) -> FilingItem {
+        let part = ["I", "II", "III", "IV"].get(usize::from(entry.part).wrapping_sub(1)).map(|part| (*part).to_owned());
+        FilingItem {
+            id: FilingItem::id_of(self.form.name(), part.as_deref(), &entry.number),
+            part,
+            number: entry.number.clone(),
+            title: entry.title.to_owned(),
+            status: ItemStatus::Absent,
+            nothing: None,
+            section: None,
+            pages: None,
+            tokens: 0,
+            boundary_unverifiable: false,
+            boundary: None,
+            content: Vec::new(),
+        }
+    }
+
+    fn absent(&self, entry: &FormEntry) -> FilingItem {
+        self.blank(entry)
+    }
+
+    /// An Item that has a heading.
+    fn placed(&self, entry: &FormEntry, place: &Place<'_>, links: &Links<'_>) -> FilingItem {
+        let section = place.section;
+        let combined = place.combined;
+        let sections = find::extent(self.tree, section, combined);
+        let body = status::Body::of(&sections, self.source);
+        let verdict = status::judge(self.form.name(), entry, section, &body);
+        let title = if combined { None } else { title_of(section) };
+        let boundary = boundary::of(self.tree, section, self.source);
+        let refers =
+            verdict.status == ItemStatus::ByReference || (combined && body.referring().any(status::states_place));
+        FilingItem {
+            title: title.unwrap_or_else(|| entry.title.to_owned()),
+            status: if combined { ItemStatus::Combined } else { verdict.status },
+            nothing: verdict.nothing,
+            section: Some(section.id),
+            pages: section.span.pages(),
+            tokens: section.tokens,
+            boundary_unverifiable: !boundary::holds(&boundary),
+            boundary: Some(boundary),
+            content: if refers { links.of_text(self.tree, self.form.name(), &sections, &body) } else { Vec::new() },
+            ..self.blank(entry)
+        }
+    }
+
+    /// An Item that only a cross-reference index answers.
+    fn indexed(&self, entry: &FormEntry, row: &IndexRow, links: &Links<'_>) -> FilingItem {
+        let mut content: Vec<ItemLink> = Vec::new();
+        for title in &row.titles {
+            let target = links.titled(title).map_or(ItemTarget::Unresolved, ItemTarget::Section);
+            content.push(ItemLink { text: shown(title), target });
+        }
+        content.retain(|link| link.target != ItemTarget::Unresolved || row.pages.is_empty());
+        for (at, pages) in row.pages.iter().enumerate() {
+            let printed = row.printed.get(at).filter(|_| row.printed.len() == row.pages.len());
+            let text = printed.map_or_else(|| format!("{pages}"), |printed| format!("page {printed}"));
+            content.push(ItemLink { text: shown(&text), target: ItemTarget::Pages(*pages) });
+        }
+        let elsewhere = row.note == Some(IndexNote::ByReference) && content.is_empty();
+        if elsewhere {
+            content.push(ItemLink { text: "index".into(), target: ItemTarget::Outside("another document".into()) });
+        }
+        let whole = row.pages.iter().map(|span| (span.start(), span.end()));
+        let whole = whole.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
+        let tokens = row.pages.iter().map(|span| tokens_on(self.source, *span)).fold(0u32, u32::saturating_add);
+        let nothing = (row.note == Some(IndexNote::NotApplicable)).then_some(NothingSaid::NotApplicable);
+        FilingItem {
+            title: if row.title.is_empty() { entry.title.to_owned() } else { shown(&row.title) },
+            status: if elsewhere { ItemStatus::ByReference } else { ItemStatus::CrossIndex },
+            nothing,
+            pages: whole.map(|(start, end)| PageSpan::between(start, end)),
+            tokens,
+            // Page lists name pages, not lines: what else stands on them is not the Item's.
+            boundary_unverifiable: !elsewhere && nothing.is_none(),
+            content,
+            ..self.blank(entry)
+        }
+    }
+}
+
+/// Whether a row of the index is about the Item.
+fn answers(row: &IndexRow, entry: &FormEntry) -> bool {
+    let number = row.item.replace(['(', ')', ' '], "");
+    number.eq_ignore_ascii_case(&entry.number) && row.part.is_none_or(|part| entry.part == 0 || part == entry.part)
+}
+
+/// The title behind the Item's number.
+fn title_of(section: &Section) -> Option<String> {
+    let title = KnownForm::headed(&section.title).unwrap_or_else(|| section.title.clone());
+    let title = title.trim_end_matches(['.', ':', ' ']);
+    (!title.is_empty()).then(|| shown(title))
+}
+
+fn tokens_on(source: &Source, span: PageSpan) -> u32 {
+    let stemma_document::Body::Pages(pages) = &source.body else { return 0 };
+    let all = span.pages().filter_map(|page| pages.get(page.index()));
+    all.map(stemma_document::Page::tokens).fold(0u32, u32::saturating_add)
+}
+
+/// White space folded, cut to what is shown.
+fn shown(text: &str) -> String {
+    let folded: Vec<&str> = text.split_whitespace().take(60).collect();
+    folded.join(" ").chars().filter(|c| !c.is_control()).take(SHOWN_CHARS).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,190 @@
+use std::fmt::Write as _;
+
+use proptest::prelude::*;
+use stemma_document::{Fact, PageNo, Position, Pt, SectionId};
+
+use super::*;
+use crate::sections::fixture::{paged, text_tree, tree};
+use crate::sections::{SectionSettings, finish};
+
+const PROXY: &str =
+    "The information required by this Item is incorporated by reference from our definitive proxy statement.";
+
+/// The map of a form whose pages are given with their headings `(page, line, level, title)`.
+fn map(form: &str, pages: &[&str], headings: &[(u32, u32, u16, &str)], index: &[IndexRow]) -> Vec<FilingItem> {
+    let source = paged(pages);
+    let mut tree = finish(tree(&source, headings), &source, &SectionSettings::default(), &[]);
+    tree.facts.form = Some(Fact::text(form, None));
+    tree.facts.fiscal_year = Some(Fact::text("2024", None));
+    attach(&mut tree, &source, index);
+    tree.items
+}
+
+/// One line per Item that is not absent.
+fn shown(items: &[FilingItem]) -> String {
+    let mut shown = String::new();
+    for item in items.iter().filter(|item| item.status != ItemStatus::Absent) {
+        let _ = write!(shown, "{} {:?}", item.id, item.status);
+        if let Some(nothing) = item.nothing {
+            let _ = write!(shown, " ({nothing:?})");
+        }
+        if item.boundary_unverifiable {
+            shown.push_str(" unverifiable");
+        }
+        for link in &item.content {
+            let _ = match &link.target {
+                ItemTarget::Section(id) => write!(shown, " → #{id}"),
+                ItemTarget::Pages(pages) => write!(shown, " → p {pages}"),
+                ItemTarget::Outside(document) => write!(shown, " → {document}"),
+                ItemTarget::Unresolved => write!(shown, " → ?"),
+            };
+        }
+        shown.push('\n');
+    }
+    shown
+}
+
+fn long(words: usize) -> String {
+    "We make many anvils and sell them to customers.\n".repeat(words / 9 + 1)
+}
+
+#[test]
+fn every_way_to_answer_an_item() {
+    let business = format!("PART I\nItem 1. Business\n{}", long(400));
+    let rest = format!(
+        "Item 1A. Risk Factors\nRisks are many.\nItem 1B. Unresolved Staff Comments\nNone.\nItem 2. Properties\nWe own a \
+         forge.\nItem 3. Legal Proceedings\nSee Note 3, “Commitments”, which is incorporated by reference.\n\
+         PART III\nItems 10, 11 and 12. Directors; Compensation; Ownership\n{PROXY}\nItem 13. Certain Relationships\n{PROXY}\n\
+         Item 14. Principal Accountant Fees\nOmitted.\nNote 3. Commitments\n{}",
+        long(100)
+    );
+    let headings = [
+        (1, 0, 1, "PART I"),
+        (1, 1, 2, "Item 1. Business"),
+        (2, 0, 2, "Item 1A. Risk Factors"),
+        (2, 2, 2, "Item 1B. Unresolved Staff Comments"),
+        (2, 4, 2, "Item 2. Properties"),
+        (2, 6, 2, "Item 3. Legal Proceedings"),
+        (2, 8, 1, "PART III"),
+        (2, 9, 2, "Items 10, 11 and 12. Directors; Compensation; Ownership"),
+        (2, 11, 2, "Item 13. Certain Relationships"),
+        (2, 13, 2, "Item 14. Principal Accountant Fees"),
+        (2, 15, 1, "Note 3. Commitments"),
+    ];
+    let items = map("10-K", &[&business, &rest], &headings, &[]);
+    insta::assert_snapshot!(shown(&items), @r"
+    10-K.I.1 Full
+    10-K.I.1A Stub
+    10-K.I.1B Full (None)
+    10-K.I.2 Full
+    10-K.I.3 ByReference → #0010
+    10-K.III.10 Combined → proxy statement
+    10-K.III.11 Combined → proxy statement
+    10-K.III.12 Combined → proxy statement
+    10-K.III.13 ByReference → proxy statement
+    10-K.III.14 Full (Omitted)
+    ");
+    let absent: Vec<&str> =
+        items.iter().filter(|item| item.status == ItemStatus::Absent).map(|item| item.number.as_str()).collect();
+    assert_eq!(absent, ["1C", "4", "5", "7", "7A", "8", "9", "9A", "9B", "9C", "15"]);
+}
+
+#[test]
+fn items_of_a_quarterly_report_are_told_by_their_part() {
+    let page = "PART I\nItem 1. Financial Statements\nThe statements are on page 7 to page 9, see page 7.\nPART II\n\
+                Item 1. Legal Proceedings\nNone.\nItem 1A. Risk Factors\nThere is no change in what we said about them.";
+    let headings = [
+        (1, 0, 1, "PART I"),
+        (1, 1, 2, "Item 1. Financial Statements"),
+        (1, 3, 1, "PART II"),
+        (1, 4, 2, "Item 1. Legal Proceedings"),
+        (1, 6, 2, "Item 1A. Risk Factors"),
+    ];
+    insta::assert_snapshot!(shown(&map("10-Q/A", &[page], &headings, &[])), @r"
+    10-Q.I.1 ByReference → ? → ?
+    10-Q.II.1 Full (None)
+    10-Q.II.1A Full
+    ");
+}
+
+#[test]
+fn a_boundary_that_is_not_on_paper_is_flagged() {
+    let page = "Some words that open the page.\nMore of them stand here.\nItem 8.01. Other Events.\nWe opened a forge.";
+    let headings = [(1, 0, 1, "Item 5.02. Departure of Directors"), (1, 2, 1, "Item 8.01. Other Events.")];
+    let items = map("8-K", &[page], &headings, &[]);
+    insta::assert_snapshot!(shown(&items), @r"
+    8-K.5.02 Full unverifiable
+    8-K.8.01 Full
+    ");
+    let proof = items[1].boundary.as_ref().unwrap();
+    assert_eq!((proof.heading.line, proof.heading.text.as_str()), (3, "Item 8.01. Other Events."));
+    assert!(proof.next.is_none());
+}
+
+#[test]
+fn an_index_says_where_items_are_answered() {
+    let row = |item: &str, part, pages: &[(u32, u32)], titles: &[&str], note| IndexRow {
+        part: Some(part),
+        item: item.into(),
+        title: "Title".into(),
+        printed: pages.iter().map(|(a, b)| format!("{a}-{b}")).collect(),
+        pages: pages.iter().filter_map(|(a, b)| PageSpan::new(*a, *b)).collect(),
+        titles: titles.iter().map(|title| (*title).to_owned()).collect(),
+        note,
+        place: Position { page: PageNo::FIRST, line: 0, y: Pt(0) },
+    };
+    let index = [
+        row("1", 1, &[(2, 2), (3, 3)], &["About us"], None),
+        row("1B", 1, &[], &[], Some(IndexNote::NotApplicable)),
+        row("11", 3, &[], &[], Some(IndexNote::ByReference)),
+    ];
+    let pages = ["Our year\nA letter.", "About us\nWe forge.", "The forge\nIt is hot."];
+    let headings = [(1, 0, 1, "Our year"), (2, 0, 1, "About us"), (3, 0, 1, "The forge")];
+    insta::assert_snapshot!(shown(&map("10-K", &pages, &headings, &index)), @r"
+    10-K.I.1 CrossIndex unverifiable → #0001 → p 2 → p 3
+    10-K.I.1B CrossIndex (NotApplicable)
+    10-K.III.11 ByReference → another document
+    ");
+}
+
+#[test]
+fn what_is_on_no_form_has_no_items() {
+    let (source, mut tree) = text_tree("# 1. Business\ntext", &[(1, 1, "1. Business")]);
+    attach(&mut tree, &source, &[]);
+    assert!(tree.items.is_empty());
+}
+
+#[test]
+fn a_current_report_reports_its_items() {
+    let source = paged(&["Item 2.02 Results of Operations\nThey are good.\nItem 9.01 Exhibits\n99.1 Release"]);
+    let headings = [(1, 0, 1, "Item 2.02 Results of Operations"), (1, 2, 1, "Item 9.01 Exhibits")];
+    let mut tree = finish(tree(&source, &headings), &source, &SectionSettings::default(), &[]);
+    attach(&mut tree, &source, &[]);
+    let reported: Vec<_> = tree.facts.reported_items.iter().map(|fact| (fact.value.as_str(), fact.page)).collect();
+    assert_eq!(reported, [("2.02", PageNo::new(1)), ("9.01", PageNo::new(1))]);
+    assert_eq!(tree.items[0].section, Some(SectionId(0)));
+}
+
+proptest! {
+    #[test]
+    fn no_text_panics_and_ids_are_unique(
+        text in "(?s)(Item (1|1A|7|8|10, 11 and 12)[.:]? ?[ -~“”é•–]{0,60}\n){0,8}",
+        title in "[ -~é•]{0,40}",
+    ) {
+        let source = paged(&[&text]);
+        let lines: Vec<&str> = text.lines().collect();
+        let mut headings: Vec<(u32, u32, u16, &str)> =
+            lines.iter().zip(0..).map(|(line, at)| (1, at, 1 + (at % 2) as u16, *line)).collect();
+        headings.push((1, lines.len() as u32, 1, &title));
+        let mut tree = finish(tree(&source, &headings), &source, &SectionSettings::default(), &[]);
+        tree.facts.form = Some(Fact::text("10-K", None));
+        attach(&mut tree, &source, &[]);
+        let mut ids: Vec<&str> = tree.items.iter().map(|item| item.id.as_str()).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        prop_assert_eq!(ids.len(), tree.items.len());
+        for item in &tree.items {
+            prop_assert!(item.section.is_none_or(|id| tree.section(id).is_some()));
+        }
+    }
+}

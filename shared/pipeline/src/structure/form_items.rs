@@ -1,0 +1,135 @@
+//! What the Item map asks of the forms: their Items by number and title.
+
+use super::forms::{Form, FormItem};
+use super::{grammar, titles};
+
+/// A form whose Items are known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct KnownForm(Form);
+
+/// An Item of a form.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct FormEntry {
+    /// Its place in the form's list; what [`KnownForm::keys_of`] speaks of.
+    pub(crate) key: usize,
+    /// 1 for PART I; 0 where the form has none.
+    pub(crate) part: u8,
+    /// `7A`, `5.02`, `4.B`.
+    pub(crate) number: String,
+    /// Its current title.
+    pub(crate) title: &'static str,
+}
+
+impl KnownForm {
+    /// The form a filing says it is on; amendments and variants have its Items.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        let plain = name.split('/').next().unwrap_or(name);
+        let form = match plain {
+            "10-K" | "10-KT" | "10-K405" => Form::Annual,
+            "10-Q" | "10-QT" => Form::Quarterly,
+            "8-K" | "8-K12B" => Form::Current,
+            "20-F" => Form::Foreign,
+            _ => return None,
+        };
+        Some(Self(form))
+    }
+
+    /// The form that has most of these Item numbers, where there are enough of them to tell.
+    pub(crate) fn by_titles<'a>(titles: impl Iterator<Item = &'a str>) -> Option<Self> {
+        let (mut current, mut annual, mut quarterly) = (0, 0, 0);
+        for title in titles {
+            let Some(head) = grammar::head(title).filter(|head| !head.tags.is_empty()) else { continue };
+            current += u32::from(head.current);
+            // Only an annual report has Items above 6.
+            annual += u32::from(!head.current && head.tags[0].0 >= 7);
+            quarterly += u32::from(!head.current && head.tags[0].0 < 7);
+        }
+        match (current, annual, quarterly) {
+            (current, 0, 0) if current > 0 => Some(Self(Form::Current)),
+            (_, annual, _) if annual >= 4 => Some(Self(Form::Annual)),
+            (_, 0, quarterly) if quarterly >= 4 => Some(Self(Form::Quarterly)),
+            _ => None,
+        }
+    }
+
+    /// Its name in the ids of its Items.
+    pub(crate) fn name(self) -> &'static str {
+        match self.0 {
+            Form::Annual => "10-K",
+            Form::Quarterly => "10-Q",
+            Form::Current => "8-K",
+            Form::Foreign => "20-F",
+        }
+    }
+
+    /// Its Items in order, without the PARTs.
+    pub(crate) fn entries(self) -> Vec<FormEntry> {
+        let entry = |(key, item): (usize, &FormItem)| {
+            let (number, letter) = item.tag?;
+            let letter_of = |letter: u16| char::from_u32(u32::from(b'A') + u32::from(letter) - 1).map(String::from);
+            let number = match (self.0, letter) {
+                (Form::Current, nn) => format!("{number}.{nn:02}"),
+                (_, 0) => number.to_string(),
+                (Form::Foreign, letter) => format!("{number}.{}", letter_of(letter)?),
+                (_, letter) => format!("{number}{}", letter_of(letter)?),
+            };
+            Some(FormEntry { key, part: item.part, number, title: item.titles.first().copied().unwrap_or_default() })
+        };
+        self.0.items().iter().enumerate().filter_map(entry).collect()
+    }
+
+    /// First and last key a title names, `part` deciding between equal numbers; `None` for other titles and PARTs.
+    pub(crate) fn keys_of(self, title: &str, part: Option<u8>) -> Option<(usize, usize)> {
+        let keys = grammar::keys_of(self.0, title, part)?;
+        self.0.items().get(keys.0)?.tag.map(|_| keys)
+    }
+
+    /// The PART a title is the heading of, or names before its Item.
+    pub(crate) fn part_of(title: &str) -> Option<u8> {
+        grammar::head(title)?.part
+    }
+
+    /// Whether a title says `Item`, and what it has behind the numbers.
+    pub(crate) fn headed(title: &str) -> Option<String> {
+        let head = grammar::head(title).filter(|head| !head.tags.is_empty())?;
+        Some(titles::tidy(head.rest))
+    }
+
+    /// The key of the Item that is called exactly so, without a number.
+    pub(crate) fn titled(self, title: &str) -> Option<usize> {
+        let squashed = titles::squash(title);
+        let named = |item: &FormItem| item.titles.iter().any(|known| titles::squash(known) == squashed);
+        let mut fitting = self.0.items().iter().enumerate().filter(|(_, item)| item.tag.is_some() && named(item));
+        let (key, _) = fitting.next()?;
+        (fitting.next().is_none() && squashed.len() >= 8).then_some(key)
+    }
+}
+
+/// How alike two titles are (0–1), numbers and punctuation counting little.
+pub(crate) fn likeness(a: &str, b: &str) -> f32 {
+    titles::likeness(&titles::Prepared::new(a), &titles::Prepared::new(b))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn items_have_the_numbers_filers_use() {
+        let numbers = |form: &str| -> Vec<String> {
+            KnownForm::named(form).unwrap().entries().into_iter().map(|entry| entry.number).collect()
+        };
+        assert!(numbers("10-K/A").starts_with(&["1".into(), "1A".into(), "1B".into(), "1C".into(), "2".into()]));
+        assert!(numbers("8-K").contains(&"5.02".to_string()));
+        assert_eq!(numbers("10-Q").iter().filter(|number| *number == "1").count(), 2);
+        assert!(KnownForm::named("S-1").is_none());
+    }
+
+    #[test]
+    fn a_form_is_told_by_its_items() {
+        let form = |titles: &[&str]| KnownForm::by_titles(titles.iter().copied()).map(KnownForm::name);
+        assert_eq!(form(&["Item 5.02 Departure of Directors"]), Some("8-K"));
+        assert_eq!(form(&["Item 7. A", "Item 8. B", "Item 9. C", "Item 10. D"]), Some("10-K"));
+        assert_eq!(form(&["Item 1. Business"]), None);
+    }
+}

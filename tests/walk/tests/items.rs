@@ -1,0 +1,102 @@
+//! The Item map of generated filings: every Item where it stands and answered as it was written, none confidently wrong.
+
+use std::collections::BTreeMap;
+
+use stemma_document::{FilingItem, ItemStatus, SectionTree};
+use stemma_extract::{Limits, pdf};
+use stemma_filings::{Contents, Filing, Kind, Spec, generate};
+use stemma_pipeline::sections::{SectionSettings, finish};
+use stemma_pipeline::structure::{StructureSettings, outline};
+
+/// The map of a generated filing.
+fn map(filing: &Filing) -> Vec<FilingItem> {
+    let source = pdf::read(&filing.pdf, None, &Limits::default()).unwrap();
+    let draft = outline(&source, &StructureSettings::default()).unwrap();
+    let tree = SectionTree::build(&draft.outline, draft.method, Vec::new());
+    let mut tree = finish(tree, &source, &SectionSettings::default(), &draft.labels);
+    stemma_pipeline::items::attach(&mut tree, &source, &draft.cross_index);
+    tree.items
+}
+
+/// What is true of an Item: its page, and its status where the way it was written settles it.
+type Expected = BTreeMap<String, (u32, Option<ItemStatus>)>;
+
+fn expected(filing: &Filing, form: &str) -> Expected {
+    let f_pages = filing.truth.nodes.iter().any(|node| node.title.starts_with("INDEX TO CONSOLIDATED"));
+    let mut expected = Expected::new();
+    let mut part = "";
+    for node in filing.truth.nodes.iter().filter(|node| node.level <= 2) {
+        let words: Vec<&str> = node.title.split([' ', '.', ',', '\u{2014}']).filter(|word| !word.is_empty()).collect();
+        if words[0].eq_ignore_ascii_case("part") {
+            part = words[1];
+            continue;
+        }
+        let item = words[0].eq_ignore_ascii_case("item") || words[0].eq_ignore_ascii_case("items");
+        let numbers = words.iter().skip(usize::from(item)).take_while(|word| is_number(word) || **word == "and");
+        let numbers: Vec<&str> = numbers.copied().filter(|word| *word != "and").collect();
+        // Behind the Items stand signatures and statements.
+        if part.is_empty() || numbers.is_empty() || (!item && node.level == 1) {
+            continue;
+        }
+        for number in &numbers {
+            let status = match (form, part, *number) {
+                _ if numbers.len() > 1 => Some(ItemStatus::Combined),
+                ("10-K", "III", _) => Some(ItemStatus::ByReference),
+                ("10-K", _, "8") if f_pages => Some(ItemStatus::ByReference),
+                // A paragraph of references and some prose: either answer is right.
+                (_, _, "3") | ("10-Q", "II", "1") => None,
+                _ => Some(ItemStatus::Full),
+            };
+            expected.insert(format!("{form}.{part}.{number}"), (node.page, status));
+        }
+    }
+    expected
+}
+
+fn is_number(word: &str) -> bool {
+    let digits = word.bytes().take_while(u8::is_ascii_digit).count();
+    (1..=2).contains(&digits) && word.len() - digits <= 1 && word[digits..].bytes().all(|b| b.is_ascii_uppercase())
+}
+
+fn check(kind: Kind, form: &str) {
+    let (mut all, mut pages, mut statuses, mut judged) = (0, 0, 0, 0);
+    let mut wrong = Vec::new();
+    for seed in 0..24 {
+        let contents = Contents::ALL[seed as usize % Contents::ALL.len()];
+        let filing = generate(&Spec { contents, pages: 30, ..Spec::of(kind, seed) });
+        let found: BTreeMap<String, FilingItem> =
+            map(&filing).into_iter().map(|item| (item.id.clone(), item)).collect();
+        let expected = expected(&filing, form);
+        assert!(expected.len() >= 10, "{kind:?} {seed}: {expected:?}");
+        for (id, (page, status)) in &expected {
+            all += 1;
+            let item = found.get(id);
+            let start = item.and_then(|item| item.pages).map(|span| span.start().get());
+            pages += u32::from(start == Some(*page));
+            let got = item.map(|item| item.status);
+            judged += u32::from(status.is_some());
+            statuses += u32::from(status.is_some() && got == *status);
+            if start != Some(*page) || status.is_some() && got != *status {
+                wrong.push(format!("{seed} {contents:?} {id}: p {page} {status:?}, got p {start:?} {got:?}"));
+            }
+        }
+        // Nothing that is not there is claimed without a flag.
+        for (id, item) in found.iter().filter(|(id, _)| !expected.contains_key(*id)) {
+            let claimed = item.section.is_some() && !item.boundary_unverifiable;
+            assert!(!claimed, "{kind:?} {seed} {contents:?}: {id} is not in the document");
+        }
+    }
+    let share = |right: u32, of: u32| f64::from(right) / f64::from(of.max(1));
+    assert!(share(pages, all) >= 0.97, "start pages {pages}/{all}\n{}", wrong.join("\n"));
+    assert!(share(statuses, judged) >= 0.97, "statuses {statuses}/{judged}\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn items_of_annual_reports_stub_combined_and_by_reference() {
+    check(Kind::TenK, "10-K");
+}
+
+#[test]
+fn items_of_quarterly_reports() {
+    check(Kind::TenQ, "10-Q");
+}
