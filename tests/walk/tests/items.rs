@@ -8,14 +8,16 @@ use stemma_filings::{Contents, Filing, Kind, Spec, generate};
 use stemma_pipeline::sections::{SectionSettings, finish};
 use stemma_pipeline::structure::{StructureSettings, outline};
 
+type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+
 /// The map of a generated filing.
-fn map(filing: &Filing) -> Vec<FilingItem> {
-    let source = pdf::read(&filing.pdf, None, &Limits::default()).unwrap();
-    let draft = outline(&source, &StructureSettings::default()).unwrap();
+fn map(filing: &Filing) -> Result<Vec<FilingItem>> {
+    let source = pdf::read(&filing.pdf, None, &Limits::default())?;
+    let draft = outline(&source, &StructureSettings::default())?;
     let tree = SectionTree::build(&draft.outline, draft.method, Vec::new());
     let mut tree = finish(tree, &source, &SectionSettings::default(), &draft.labels);
     stemma_pipeline::items::attach(&mut tree, &source, &draft.cross_index);
-    tree.items
+    Ok(tree.items)
 }
 
 /// What is true of an Item: its page, and its status where the way it was written settles it.
@@ -58,14 +60,14 @@ fn is_number(word: &str) -> bool {
     (1..=2).contains(&digits) && word.len() - digits <= 1 && word[digits..].bytes().all(|b| b.is_ascii_uppercase())
 }
 
-fn check(kind: Kind, form: &str) {
+fn check(kind: Kind, form: &str) -> Result<()> {
     let (mut all, mut pages, mut statuses, mut judged) = (0, 0, 0, 0);
     let mut wrong = Vec::new();
     for seed in 0..24 {
         let contents = Contents::ALL[seed as usize % Contents::ALL.len()];
         let filing = generate(&Spec { contents, pages: 30, ..Spec::of(kind, seed) });
         let found: BTreeMap<String, FilingItem> =
-            map(&filing).into_iter().map(|item| (item.id.clone(), item)).collect();
+            map(&filing)?.into_iter().map(|item| (item.id.clone(), item)).collect();
         let expected = expected(&filing, form);
         assert!(expected.len() >= 10, "{kind:?} {seed}: {expected:?}");
         for (id, (page, status)) in &expected {
@@ -89,14 +91,15 @@ fn check(kind: Kind, form: &str) {
     let share = |right: u32, of: u32| f64::from(right) / f64::from(of.max(1));
     assert!(share(pages, all) >= 0.97, "start pages {pages}/{all}\n{}", wrong.join("\n"));
     assert!(share(statuses, judged) >= 0.97, "statuses {statuses}/{judged}\n{}", wrong.join("\n"));
+    Ok(())
 }
 
 #[test]
-fn items_of_annual_reports_stub_combined_and_by_reference() {
-    check(Kind::TenK, "10-K");
+fn items_of_annual_reports_stub_combined_and_by_reference() -> Result<()> {
+    check(Kind::TenK, "10-K")
 }
 
 #[test]
-fn items_of_quarterly_reports() {
-    check(Kind::TenQ, "10-Q");
+fn items_of_quarterly_reports() -> Result<()> {
+    check(Kind::TenQ, "10-Q")
 }
