@@ -16,11 +16,22 @@ pub(crate) struct FixtureLine {
     size: f32,
     bold: bool,
     italic: bool,
+    /// The cells behind the first are smaller by this many points.
+    cells_smaller: f32,
 }
 
 /// A line of 10 pt text at the left margin, below the line before.
 pub(crate) fn line(text: &str) -> FixtureLine {
-    FixtureLine { text: text.into(), cells: Vec::new(), at: None, indent: 0.0, size: 10.0, bold: false, italic: false }
+    FixtureLine {
+        text: text.into(),
+        cells: Vec::new(),
+        at: None,
+        indent: 0.0,
+        size: 10.0,
+        bold: false,
+        italic: false,
+        cells_smaller: 0.0,
+    }
 }
 
 impl FixtureLine {
@@ -43,6 +54,10 @@ impl FixtureLine {
     /// At a place of its own; the next line goes on below the line before.
     pub(crate) fn at(mut self, x: f32, y: f32) -> Self {
         self.at = Some((x, y));
+        self
+    }
+    pub(crate) fn cells_smaller(mut self, points: f32) -> Self {
+        self.cells_smaller = points;
         self
     }
     /// Further cells far right of the text.
@@ -178,6 +193,15 @@ fn make_line(line: &FixtureLine, x: f32, y: f32) -> Line {
         }
     }
     let tokens = 1 + text.len() as u32 / 4;
-    let run = StyleRun { end: text.len() as u32, size: Pt::new(line.size), bold: line.bold, italic: line.italic };
-    Line { rect: Rect::new(x, y, right, y + line.size), runs: vec![run], words, tokens, text }
+    let run = |end: usize, smaller: f32| StyleRun {
+        end: end as u32,
+        size: Pt::new(line.size - smaller),
+        bold: line.bold,
+        italic: line.italic,
+    };
+    let mut runs = vec![run(text.len(), line.cells_smaller)];
+    if line.cells_smaller > 0.0 {
+        runs.insert(0, run(line.text.len(), 0.0));
+    }
+    Line { rect: Rect::new(x, y, right, y + line.size), runs, words, tokens, text }
 }

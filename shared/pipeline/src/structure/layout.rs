@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::lines::{Row, Sheet};
+use super::lines::{self, Row, Sheet};
 use super::numbering::{self, Class};
 use super::titles;
 
@@ -15,12 +15,49 @@ pub(super) struct Style {
     small: bool,
     left: bool,
     italic: bool,
+    tier: Tier,
     numbered: Option<Class>,
+}
+
+/// What a number says about the rank of a heading beside others of its look: `Note 3` stands above a bold line inside the
+/// note, `(a)` below the bold line it divides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Tier {
+    Counted,
+    Plain,
+    Listed,
+}
+
+impl Tier {
+    fn of(class: Option<Class>) -> Self {
+        match class {
+            None => Tier::Plain,
+            Some(
+                Class::LowerAlpha
+                | Class::LowerRoman
+                | Class::ParenAlpha
+                | Class::ParenDigit
+                | Class::ParenRoman
+                | Class::CjkParen,
+            ) => Tier::Listed,
+            Some(_) => Tier::Counted,
+        }
+    }
 }
 
 impl Style {
     pub(super) fn is_numbered(&self) -> bool {
         self.numbered.is_some()
+    }
+
+    /// The look without the number.
+    pub(super) fn unnumbered(self) -> Style {
+        Style { tier: Tier::Plain, numbered: None, ..self }
+    }
+
+    /// Whether two styles are of one size, weight and case; where the lines stand does not count.
+    pub(super) fn is_like(&self, other: &Style) -> bool {
+        (self.size, self.plain, self.small) == (other.size, other.plain, other.small)
     }
 }
 
@@ -42,6 +79,8 @@ const TABLE_SHARE: f32 = 0.4;
 /// Unnumbered headings of one style per page above which it marks labels; short documents may have [`FEW`].
 const DENSITY: f32 = 0.3;
 const FEW: usize = 24;
+/// Lines at the top of a page among which an exhibit is announced.
+const PAGE_TOP: usize = 5;
 
 /// All headings outside `excluded` rows.
 pub(super) fn headings(sheet: &Sheet<'_>, excluded: &[bool]) -> Vec<Heading> {
@@ -63,13 +102,14 @@ pub(super) fn headings(sheet: &Sheet<'_>, excluded: &[bool]) -> Vec<Heading> {
         found.push(Heading {
             rows: (at, last),
             title,
-            style: style(&sheet.rows[at]),
+            style: style(sheet, &sheet.rows[at]),
             dense: false,
             statement: is_statement_title(sheet, at),
         });
         at = last + 1;
     }
     drop_lists(&mut found);
+    drop_captions(&mut found);
     drop_repeated(&mut found);
     judge_styles(sheet, &mut found);
     found
@@ -79,7 +119,7 @@ pub(super) fn headings(sheet: &Sheet<'_>, excluded: &[bool]) -> Vec<Heading> {
 fn title_of(sheet: &Sheet<'_>, first: usize, last: usize) -> String {
     let row = &sheet.rows[first];
     let below = sheet.rows[first + 1..].iter().take(4).any(|next| next.page == row.page && next.cells > 1);
-    let heads_table = first == last && row.cells == 2 && below;
+    let heads_table = first == last && (row.titled || row.cells == 2 && below);
     if heads_table
         && row.first_cell.len() >= 4
         && numbering::readings(row.first_cell).first().is_none_or(|n| !n.rest.is_empty())
@@ -91,14 +131,16 @@ fn title_of(sheet: &Sheet<'_>, first: usize, last: usize) -> String {
 }
 
 /// The look of a row as a style.
-pub(super) fn style(row: &Row<'_>) -> Style {
-    let numbered = numbering::readings(row.text).first().map(|number| number.class);
+pub(super) fn style(sheet: &Sheet<'_>, row: &Row<'_>) -> Style {
+    let counts = |number: &&numbering::Number<'_>| !number.bare || sheet.counts(number.value);
+    let numbered = numbering::readings(row.text).first().filter(counts).map(|number| number.class);
     Style {
         size: 2_000 - (row.size.clamp(0.0, 900.0) * 2.0).round() as i32,
         plain: !row.bold,
         small: !row.caps,
         left: !row.centered,
         italic: row.italic,
+        tier: Tier::of(numbered),
         numbered,
     }
 }
@@ -110,17 +152,27 @@ fn is_candidate(sheet: &Sheet<'_>, at: usize) -> bool {
     }
     let letters = row.text.chars().take(300).filter(|c| c.is_alphabetic()).count();
     let cjk = row.text.chars().next().is_some_and(titles::is_cjk);
-    let unfit = row.running || row.prose || row.table || row.cells >= 3 || row.figures;
-    if unfit || (letters < 3 && !(cjk && letters >= 2)) || row.words > 24 || row.words == 0 {
+    let tabular = (row.table || row.cells >= 3 || row.figures) && !row.titled;
+    if row.running
+        || row.prose
+        || tabular
+        || (letters < 3 && !(cjk && letters >= 2))
+        || row.words > 24
+        || row.words == 0
+    {
         return false;
     }
     let number = numbering::readings(row.text).first().copied();
-    if number.is_some_and(|number| number.class == Class::Figure) {
+    // Figures have captions; exhibits begin pages, elsewhere they are listed.
+    let listed = at > sheet.on(row.page as usize).start + PAGE_TOP;
+    if number.is_some_and(|number| number.class == Class::Figure || number.class == Class::Exhibit && listed) {
         return false;
     }
     let first = row.text.chars().next().unwrap_or(' ');
-    let starts = first.is_uppercase() || cjk || number.is_some() || matches!(first, '“' | '"' | '‘');
-    let wraps = sheet.next_on_page(at).is_some_and(|next| next.gap < 0.75 && Sheet::same_look(row, next));
+    let starts =
+        first.is_uppercase() || cjk || number.is_some() || matches!(first, '“' | '"' | '‘') || is_yeared(row.text);
+    let wraps =
+        sheet.next_on_page(at).is_some_and(|next| next.gap < 0.75 + sheet.leading && Sheet::same_look(row, next));
     if !starts
         || (ends_open(row) && !(wraps && (row.bold || row.italic)))
         || is_dull(row)
@@ -128,8 +180,20 @@ fn is_candidate(sheet: &Sheet<'_>, at: usize) -> bool {
     {
         return false;
     }
+    // The first line of a paragraph in a size of its own; a cell in the head of a table.
+    let marked = row.bold || row.italic || row.caps;
+    let next = sheet.next_on_page(at);
+    let opens_paragraph =
+        !marked && next.is_some_and(|next| next.prose && next.gap < 0.4 && Sheet::same_look(row, next));
+    let overlapped = next.is_some_and(|next| next.gap < -0.3 && next.table && next.x0 < row.x0);
+    if opens_paragraph || overlapped {
+        return false;
+    }
     let large = row.size > sheet.body + 0.8;
-    let bold = row.bold && !sheet.body_bold && row.size > sheet.body - 1.3;
+    // Small print has headings of its own size.
+    let sized =
+        row.size > sheet.body - 1.3 || next.is_some_and(|next| next.prose && !next.bold && next.size < row.size + 0.6);
+    let bold = row.bold && !sheet.body_bold && sized;
     let caps = row.caps && row.size > sheet.body - 1.3 && row.gap > 0.3 && letters >= 5;
     let italic = row.italic
         && !sheet.body_italic
@@ -138,6 +202,13 @@ fn is_candidate(sheet: &Sheet<'_>, at: usize) -> bool {
         && row.size > sheet.body - 1.3;
     let over_table = row.size <= sheet.body + 0.8 && number.is_none() && stands_on_table(sheet, at);
     !over_table && (large || bold || caps || italic) || is_plain_numbered(sheet, at, number)
+}
+
+/// `2023 financial results`: a year and words.
+fn is_yeared(text: &str) -> bool {
+    let year =
+        text.get(..4).is_some_and(|year| year.starts_with(['1', '2']) && year.bytes().all(|b| b.is_ascii_digit()));
+    year && text[4..].starts_with(' ') && text[4..].trim_start().starts_with(char::is_alphabetic)
 }
 
 /// A label of a table: right above a row of it, and tight under what stands above.
@@ -251,7 +322,7 @@ fn is_statement_title(sheet: &Sheet<'_>, at: usize) -> bool {
 }
 
 fn ends_open(row: &Row<'_>) -> bool {
-    let text = row.text;
+    let text = if row.titled { row.first_cell } else { row.text };
     let hanging = [" of", " and", " the", " to", " for", " in", " a", " by", " with", " or"];
     text.ends_with([',', ';', '-'])
         || text.ends_with(".)")
@@ -317,11 +388,13 @@ fn inside_paragraph(sheet: &Sheet<'_>, at: usize) -> bool {
     };
     let size_alike = (above.size - row.size).abs() < 0.6;
     let look_alike = above.bold == row.bold || (row.italic && !row.bold);
-    let unfinished = !above.text.ends_with(['.', ':', '?', '!', ';', '”', ')']);
+    let unfinished = !lines::is_finished(above.text) && !above.text.ends_with(['”', ')']);
     unfinished
         && above.words >= 8
-        && row.gap < 0.5
+        && row.gap < 0.5 + sheet.leading
         && above.size <= sheet.body + 0.8
+        // A paragraph goes on at its left edge.
+        && row.x0 < above.x0 + row.size
         && size_alike
         && look_alike
         && above.x1 - above.x0 > 200.0
@@ -333,7 +406,8 @@ fn wrapped_to(sheet: &Sheet<'_>, excluded: &[bool], first: usize) -> usize {
     while last + 1 < sheet.rows.len() && last < first + 4 {
         let (row, next) = (&sheet.rows[last], &sheet.rows[last + 1]);
         let statement = is_statement_title(sheet, last) || is_statement_title(sheet, last + 1);
-        let close = next.page == row.page && next.gap < 0.75 && Sheet::same_look(row, next) && row.caps == next.caps;
+        let near = next.page == row.page && next.gap < 0.75 + sheet.leading;
+        let close = near && Sheet::same_look(row, next) && row.caps == next.caps;
         let numbered = !numbering::readings(next.text).is_empty();
         if excluded[last + 1]
             || !close
@@ -341,6 +415,7 @@ fn wrapped_to(sheet: &Sheet<'_>, excluded: &[bool], first: usize) -> usize {
             || statement
             || next.running
             || next.table
+            || next.prose
             || next.words > 22
             || next.words == 0
         {
@@ -386,6 +461,25 @@ fn drop_lists(found: &mut Vec<Heading>) {
     });
 }
 
+/// A line right above the title of a statement names the company whose statement it is, in one statement after another.
+fn drop_captions(found: &mut Vec<Heading>) {
+    let captions: Vec<bool> = found
+        .windows(2)
+        .map(|pair| !pair[0].statement && pair[1].statement && pair[0].rows.1 + 1 == pair[1].rows.0)
+        .chain([false])
+        .collect();
+    let mut count: BTreeMap<String, usize> = BTreeMap::new();
+    for (heading, _) in found.iter().zip(&captions).filter(|(_, caption)| **caption) {
+        *count.entry(titles::squash(&heading.title)).or_default() += 1;
+    }
+    let mut at = 0;
+    found.retain(|heading| {
+        at += 1;
+        let named = captions[at - 1] && titles::names_company(&heading.title);
+        !named && count.get(&titles::squash(&heading.title)).is_none_or(|count| *count < 2)
+    });
+}
+
 /// A text that stands as heading on many pages is a running one.
 fn drop_repeated(found: &mut Vec<Heading>) {
     let mut count: BTreeMap<String, usize> = BTreeMap::new();
@@ -404,8 +498,8 @@ fn judge_styles(sheet: &Sheet<'_>, found: &mut Vec<Heading>) {
         *styles.entry(heading.style).or_default() += 1;
     }
     let mut in_tables: BTreeMap<Style, usize> = BTreeMap::new();
-    for row in sheet.rows.iter().filter(|row| row.table && !row.running && row.words <= 22) {
-        let style = style(row);
+    for row in sheet.rows.iter().filter(|row| row.table && !row.titled && !row.running && row.words <= 22) {
+        let style = style(sheet, row);
         if styles.contains_key(&style) {
             *in_tables.entry(style).or_default() += 1;
         }
@@ -418,7 +512,10 @@ fn judge_styles(sheet: &Sheet<'_>, found: &mut Vec<Heading>) {
         let apart = sheet.rows[heading.rows.0].gap >= 2.0 && share <= 0.8 && count <= limit;
         let sure = heading.style.numbered.is_some() || heading.statement || apart;
         heading.dense = !sure && count > limit;
-        sure || share <= TABLE_SHARE
+        // What a paragraph follows is no cell, whatever else is set like it.
+        let spaced = sheet.rows[heading.rows.0].gap > 0.5;
+        let heads_text = spaced && sheet.next_on_page(heading.rows.1).is_some_and(|next| next.prose && next.cells == 1);
+        sure || heads_text || share <= TABLE_SHARE
     });
 }
 
@@ -462,5 +559,58 @@ mod tests {
         doc.add(0, line("AND FULL YEAR RESULTS").size(14.0).bold().at(226.0, 116.0));
         doc.prose(0, 10.0, 4);
         assert_eq!(titles_of(&doc), ["COMPANY REPORTS FOURTH QUARTER AND FULL YEAR RESULTS"]);
+    }
+
+    #[test]
+    fn the_title_in_the_head_row_of_a_table_is_a_heading() {
+        let mut doc = Doc::new(1);
+        doc.prose(0, 10.0, 6);
+        doc.add(0, line("Flexible Packaging").size(12.0).bold().cells(&["2022", "2023"]).cells_smaller(3.0));
+        doc.add(0, line("Net sales").size(9.0).cells(&["100", "120"]));
+        doc.add(0, line("Earnings").size(9.0).cells(&["10", "12"]));
+        assert_eq!(titles_of(&doc), ["Flexible Packaging"]);
+    }
+
+    #[test]
+    fn years_and_lone_numbers_begin_titles_and_exhibit_lists_none() {
+        let mut doc = Doc::new(2);
+        doc.section(0, "2023 Financial Results");
+        doc.section(0, "17 Fields of Use");
+        doc.prose(1, 10.0, 6);
+        for exhibit in ["Exhibit 10.1 Credit Agreement", "Exhibit 10.2 Lease"] {
+            doc.add(1, line(exhibit).bold());
+        }
+        doc.section(1, "Lemma 3 (Bound)");
+        assert_eq!(titles_of(&doc), ["2023 Financial Results", "17 Fields of Use"]);
+        let source = doc.source();
+        let sheet = Sheet::new(doc.pages(&source));
+        let row = sheet.rows.iter().find(|row| row.text.starts_with("17")).unwrap();
+        assert!(!style(&sheet, row).is_numbered(), "no sixteenth or eighteenth stands beside it");
+    }
+
+    #[test]
+    fn a_company_over_a_statement_is_no_heading() {
+        let mut doc = Doc::new(2);
+        for page in 0..2 {
+            doc.add(page, line("Example Holdings, Inc.").bold().at(250.0, 60.0));
+            doc.add(page, line("Consolidated Balance Sheets").bold().at(240.0, 76.0));
+            doc.prose(page, 10.0, 4);
+        }
+        assert!(titles_of(&doc).iter().all(|title| title == "Consolidated Balance Sheets"));
+    }
+
+    #[test]
+    fn headings_of_a_text_with_open_lines_wrap_as_its_paragraphs_do() {
+        let mut doc = Doc::new(1);
+        for at in 0..12_u8 {
+            doc.add(
+                0,
+                line("the quick company sold more goods in the second year than before")
+                    .at(72.0, 60.0 + 24.0 * f32::from(at)),
+            );
+        }
+        doc.add(0, line("GENERAL RULES FOR THE USE OF FORMS AND OF THEIR MANY AND VARIED").bold().at(72.0, 348.0));
+        doc.add(0, line("SCHEDULES").bold().at(72.0, 372.0));
+        assert_eq!(titles_of(&doc), ["GENERAL RULES FOR THE USE OF FORMS AND OF THEIR MANY AND VARIED SCHEDULES"]);
     }
 }

@@ -1,5 +1,7 @@
 //! Levels: one stack over all heads in reading order, by rank, with numbering sequences for those known by look only.
 
+use std::collections::BTreeMap;
+
 use super::numbering::{self, Class};
 use super::skeleton::{Head, LAYOUT};
 
@@ -19,9 +21,10 @@ struct Open {
 pub(super) fn of(heads: &[Head]) -> Vec<u16> {
     let mut stack: Vec<Open> = Vec::new();
     let mut levels = Vec::with_capacity(heads.len());
-    for head in heads {
-        let numbers = readings(&head.title);
-        let rank = if head.rank >= LAYOUT { rank_by_number(&stack, head.rank, &numbers) } else { head.rank };
+    let numbers: Vec<_> = heads.iter().map(|head| readings(&head.title)).collect();
+    let ranks = inside_sequences(heads, &numbers);
+    for ((head, rank), numbers) in heads.iter().zip(ranks).zip(numbers) {
+        let rank = if head.rank >= LAYOUT { rank_by_number(&stack, rank, &numbers) } else { head.rank };
         while stack.last().is_some_and(|top| top.rank >= rank || top.leaf) {
             stack.pop();
         }
@@ -29,6 +32,35 @@ pub(super) fn of(heads: &[Head]) -> Vec<u16> {
         stack.push(Open { rank, leaf: head.leaf, numbers });
     }
     levels
+}
+
+/// The ranks of the heads, those between two neighbours of a sequence lowered below it: what stands between Note 14 and
+/// Note 15 lies in Note 14, however large it is set.
+fn inside_sequences(heads: &[Head], numbers: &[Vec<(Class, u32, u32)>]) -> Vec<u32> {
+    let mut ranks: Vec<u32> = heads.iter().map(|head| head.rank).collect();
+    let mut last: BTreeMap<(Class, u32), (u32, usize)> = BTreeMap::new();
+    for at in 0..heads.len() {
+        let Some(&(class, stem, value)) = numbers[at].first().filter(|number| names_sections(number.0)) else {
+            continue;
+        };
+        let own = heads[at].rank;
+        let before = last.insert((class, stem), (value, at));
+        let Some((_, from)) = before.filter(|(previous, from)| previous + 1 == value && heads[*from].rank == own)
+        else {
+            continue;
+        };
+        let between = from + 1..at;
+        if own >= LAYOUT && heads[between.clone()].iter().all(|head| head.rank >= LAYOUT) {
+            between.for_each(|inside| ranks[inside] = ranks[inside].max(own + 1));
+        }
+    }
+    ranks
+}
+
+/// Whether numbers of the class name sections of a text, so that nothing between two of them is a section beside them.
+fn names_sections(class: Class) -> bool {
+    use Class::{Article, Chapter, CjkChapter, CjkSection, Note, Section};
+    matches!(class, Chapter | Article | Section | Note | CjkChapter | CjkSection)
 }
 
 fn readings(title: &str) -> Vec<(Class, u32, u32)> {
@@ -95,5 +127,15 @@ mod tests {
             [1, 2, 3, 3, 2, 1]
         );
         assert_eq!(levels(&[("1 A", l), ("1.1 B", l), ("1.2 C", l), ("2 D", l)]), [1, 2, 2, 1]);
+    }
+
+    #[test]
+    fn what_stands_between_two_notes_lies_in_the_first() {
+        let l = LAYOUT;
+        let heads = [("Note 1 Basis", l), ("Revenue by Service", l), ("Large", l - 5), ("Note 2 Leases", l)];
+        assert_eq!(levels(&heads), [1, 1, 1, 2], "a head outside the look of headings ends a sequence");
+        let heads =
+            [("Note 1 Basis", l + 10), ("Revenue", l), ("Note 2 Leases", l + 10), ("Debt", l), ("Note 3 Tax", l + 10)];
+        assert_eq!(levels(&heads), [1, 2, 1, 2, 1]);
     }
 }

@@ -1,15 +1,18 @@
 //! What every line looks like: size against the body text, weight, cells, running heads, prose, table rows.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use stemma_document::{Line, Page};
+use stemma_document::{Line, Page, StyleRun};
 
-use super::titles;
+use super::{numbering, titles};
 
 /// Bytes of a line that structure looks at.
 const LOOKED_AT_BYTES: usize = 600;
 /// Lines of a page that structure looks at; a page of prose has about 60.
 const LINES_PER_PAGE: usize = 1_500;
+/// Usual distance between the lines of a paragraph, in font sizes, and the one above which a text is set with open lines.
+const SOLID: f32 = 0.2;
+const OPEN: f32 = 0.6;
 /// Words above which a line is prose and no title.
 const TITLE_WORDS: usize = 22;
 
@@ -41,6 +44,8 @@ pub(super) struct Row<'a> {
     pub(super) cells: u16,
     /// A cell behind the first holds a figure.
     pub(super) figures: bool,
+    /// The first cell is set larger than the others: the title of a table in its head row. Size and weight are the title's.
+    pub(super) titled: bool,
     /// Distance to the line above on the page, in font sizes; large at the top of a page or column.
     pub(super) gap: f32,
     /// Running head or foot, or page number.
@@ -62,6 +67,10 @@ pub(super) struct Sheet<'a> {
     /// Whether the body text is bold.
     pub(super) body_bold: bool,
     pub(super) body_italic: bool,
+    /// What the lines of a paragraph keep from each other beyond the usual, in font sizes; 0 unless set with open lines.
+    pub(super) leading: f32,
+    /// Whole numbers that short lines begin with.
+    numbers: BTreeSet<u32>,
 }
 
 impl<'a> Sheet<'a> {
@@ -73,11 +82,21 @@ impl<'a> Sheet<'a> {
             read_page(&mut rows, index, page);
         }
         starts.push(rows.len());
-        let mut sheet = Self { rows, starts, body: 10.0, body_bold: false, body_italic: false };
+        let mut sheet = Self {
+            rows,
+            starts,
+            body: 10.0,
+            body_bold: false,
+            body_italic: false,
+            leading: 0.0,
+            numbers: BTreeSet::new(),
+        };
         sheet.find_body(pages);
+        sheet.find_leading();
         sheet.mark_running(pages);
         sheet.mark_tables();
         sheet.mark_prose(pages);
+        sheet.find_numbers();
         sheet
     }
 
@@ -125,6 +144,31 @@ impl<'a> Sheet<'a> {
         if let Some(((size, bold, italic), _)) = styles.into_iter().max_by_key(|(style, letters)| (*letters, *style)) {
             (self.body, self.body_bold, self.body_italic) = (size as f32 / 2.0, bold, italic);
         }
+    }
+
+    /// A text set with open lines (double-spaced rules and manuscripts): what every line keeps from the next says nothing
+    /// about where paragraphs and headings end.
+    fn find_leading(&mut self) {
+        let follows = |above: &Row<'_>, row: &Row<'_>| {
+            above.page == row.page && above.words >= 7 && row.words >= 4 && Self::same_look(above, row) && row.gap < 3.0
+        };
+        let body = |row: &Row<'_>| (row.size - self.body).abs() < 0.6 && row.cells == 1;
+        let pairs = self.rows.windows(2).filter(|pair| body(&pair[0]) && follows(&pair[0], &pair[1]));
+        let mut gaps: Vec<f32> = pairs.map(|pair| pair[1].gap).collect();
+        gaps.sort_by(f32::total_cmp);
+        let usual = gaps.get(gaps.len() / 2).copied().unwrap_or(SOLID);
+        self.leading = if usual > OPEN { usual - SOLID } else { 0.0 };
+    }
+
+    fn find_numbers(&mut self) {
+        let short = |row: &&Row<'_>| !row.running && !row.table && !row.prose && row.words <= 16;
+        let bare = |row: &Row<'_>| Some(numbering::readings(row.text).first().filter(|number| number.bare)?.value);
+        self.numbers = self.rows.iter().filter(short).filter_map(bare).collect();
+    }
+
+    /// Whether a whole number before a title counts sections: one of its neighbors is there too.
+    pub(super) fn counts(&self, number: u32) -> bool {
+        self.numbers.contains(&(number + 1)) || number.checked_sub(1).is_some_and(|below| self.numbers.contains(&below))
     }
 
     /// Running heads: the same words (numbers removed) at the same height on more than a fifth of the pages, or on five
@@ -208,15 +252,16 @@ impl<'a> Sheet<'a> {
             let flows_on = next.is_some_and(|next| {
                 next.text.starts_with(char::is_lowercase)
                     && Self::same_look(row, next)
-                    && next.gap < 0.9
+                    && next.gap < 0.9 + self.leading
                     && row.words as usize > 6
             });
             let flows_in = before.is_some_and(|above| {
                 Self::same_look(row, above)
-                    && row.gap < 0.6
+                    && row.gap < 0.6 + self.leading
                     && above.x1 - above.x0 > 0.6 * width.min(above.x1 + 40.0)
                     && above.words >= 8
-                    && !above.text.ends_with(['.', ':', '?', '!', ';'])
+                    && !is_finished(above.text)
+                    && row.x0 < above.x0 + row.size
                     && !above.table
             });
             let long = row.words as usize > TITLE_WORDS || (row.words > 12 && row.text.ends_with('.'));
@@ -249,6 +294,8 @@ fn read_line(page: usize, line: usize, source: &Line) -> Row<'_> {
     let largest = source.runs.iter().map(|run| run.size.points()).fold(0.0, f32::max);
     let size = if largest < 2.0 { (rect.height() * 0.85).clamp(4.0, 40.0) } else { largest };
     let (cells, figures, first) = cells(source, size);
+    let titled = cells >= 2 && is_titled(source, first);
+    let style = if titled { source.runs[0] } else { style };
     let letters = text.chars().take(200).filter(|c| c.is_alphabetic());
     let (upper, lower) = letters.fold((0, 0), |(upper, lower), c| {
         (upper + usize::from(c.is_uppercase()), lower + usize::from(c.is_lowercase()))
@@ -271,6 +318,7 @@ fn read_line(page: usize, line: usize, source: &Line) -> Row<'_> {
         words: u16::try_from(titles::word_count(text)).unwrap_or(u16::MAX),
         cells,
         figures,
+        titled,
         gap: 9.0,
         running: false,
         prose: false,
@@ -291,6 +339,19 @@ fn cells(line: &Line, size: f32) -> (u16, bool, usize) {
         figures |= count > 1 && is_figure(word);
     }
     (count, figures, first)
+}
+
+/// Whether the first cell, up to byte `end`, is marked and larger than all behind it.
+fn is_titled(line: &Line, end: usize) -> bool {
+    let Some((first, rest)) = line.runs.split_first() else { return false };
+    let apart = |run: &StyleRun| run.size.points() + 0.9 < first.size.points();
+    (first.bold || first.italic) && first.end as usize + 1 >= end && !rest.is_empty() && rest.iter().all(apart)
+}
+
+/// Whether a line ends a sentence; the number of a footnote may stand behind its full stop.
+pub(super) fn is_finished(text: &str) -> bool {
+    let end = text.trim_end_matches(|c: char| c.is_ascii_digit() || matches!(c, '”' | '"' | ')' | ']'));
+    end.ends_with(['.', ':', '?', '!', ';', '。', '；', '：', '？', '！'])
 }
 
 /// `1,234`, `(5.6)%`, `$`, `—`.

@@ -14,6 +14,7 @@ mod chain;
 mod claims;
 mod contents;
 mod cross_index;
+mod ends;
 #[cfg(test)]
 pub(crate) mod fixture;
 pub(crate) mod form_items;

@@ -39,9 +39,11 @@ pub(super) struct Number<'a> {
     pub(super) text: &'a str,
     /// What follows it.
     pub(super) rest: &'a str,
+    /// A whole number with nothing but a space behind it (`3 Results`, `17 Fields`): only its neighbors tell what it is.
+    pub(super) bare: bool,
 }
 
-const WORDS: [(&str, Class); 16] = [
+const WORDS: [(&str, Class); 22] = [
     ("part", Class::Part),
     ("items", Class::Item),
     ("item", Class::Item),
@@ -58,6 +60,12 @@ const WORDS: [(&str, Class); 16] = [
     ("table", Class::Figure),
     ("chart", Class::Figure),
     ("box", Class::Figure),
+    ("definition", Class::Figure),
+    ("lemma", Class::Figure),
+    ("theorem", Class::Figure),
+    ("corollary", Class::Figure),
+    ("proposition", Class::Figure),
+    ("algorithm", Class::Figure),
 ];
 
 /// The readings of the number `title` begins with, likeliest first; empty when it begins with none. `I.` has two.
@@ -113,7 +121,7 @@ fn worded(title: &str) -> Option<Number<'_>> {
         text = &text[..dot];
     }
     let (stem, value) = components(text).or_else(|| Some((0, roman(text)?))).or_else(|| Some((0, letter(text)?)))?;
-    Some(Number { class: *class, value, stem, text, rest: separated(&after[text.len()..]) })
+    Some(Number { class: *class, value, stem, text, rest: separated(&after[text.len()..]), bare: false })
 }
 
 /// `12`, `1A`, `2.07`, `10.1` as (stem, last component).
@@ -153,7 +161,7 @@ fn cjk(title: &str) -> Option<Number<'_>> {
         _ => return None,
     };
     let rest = separated(&body[length + mark.len_utf8()..]);
-    Some(Number { class, value, stem: 0, text, rest })
+    Some(Number { class, value, stem: 0, text, rest, bare: false })
 }
 
 fn cjk_digit(c: char) -> Option<u32> {
@@ -194,7 +202,7 @@ fn parenthesized(title: &str) -> Option<Vec<Number<'_>>> {
     let close = body.bytes().take(6).position(|b| b == b')')?;
     let text = &body[..close];
     let rest = separated(&body[close + 1..]);
-    let number = |class, value| Number { class, value, stem: 0, text, rest };
+    let number = |class, value| Number { class, value, stem: 0, text, rest, bare: false };
     if let Ok(value) = text.parse::<u32>() {
         return Some(if value <= 40 { vec![number(Class::ParenDigit, value)] } else { Vec::new() });
     }
@@ -226,7 +234,8 @@ fn decimal(title: &str) -> Option<Number<'_>> {
     let first = rest.chars().next()?;
     let titled = first.is_uppercase() || matches!(first, '[' | '“' | '"' | '‘') || super::titles::is_cjk(first);
     let listed = value <= 99 && depth <= 6 && (text.len() <= 2 || depth > 1);
-    (spaced && titled && listed).then_some(Number { class: Class::Decimal(depth as u8), value, stem, text, rest })
+    let bare = depth == 1 && !dotted && after.trim_start() == rest;
+    (spaced && titled && listed).then_some(Number { class: Class::Decimal(depth as u8), value, stem, text, rest, bare })
 }
 
 /// `I.`, `iv.`, `A.`, `b.`, `A)`; a mark must follow the letter, except that a capital may stand alone before a capital.
@@ -244,7 +253,7 @@ fn lettered(title: &str) -> Vec<Number<'_>> {
     let rest = separated(after);
     let upper = text.bytes().all(|b| b.is_ascii_uppercase());
     let lower = text.bytes().all(|b| b.is_ascii_lowercase());
-    let number = |class, value| Number { class, value, stem: 0, text, rest };
+    let number = |class, value| Number { class, value, stem: 0, text, rest, bare: false };
     let mut found = Vec::new();
     if let Some(value) = roman(text).filter(|_| upper || lower) {
         found.push(number(if upper { Class::UpperRoman } else { Class::LowerRoman }, value));

@@ -13,7 +13,7 @@ use super::layout::{self, Heading, Style};
 use super::lines::Sheet;
 use super::skeleton::{self, Head, LAYOUT, LEVEL, Skeleton};
 use super::titles::{self, Prepared};
-use super::{Draft, StructureSettings, levels, split};
+use super::{Draft, StructureSettings, ends, levels, split};
 
 /// Headings by look that any document may have on top of its share per page: short documents are dense.
 const ALLOWANCE: f32 = 24.0;
@@ -93,7 +93,8 @@ fn within_budget(
         }
     }
     heads.sort_by_key(|head| (head.rows.0, head.rank));
-    close_front(sheet, &mut heads);
+    ends::settle_front(sheet, &mut heads);
+    ends::close_back(sheet, &mut heads);
     (heads, left)
 }
 
@@ -102,25 +103,6 @@ fn is_listed(heads: &[Head]) -> bool {
     let vouched = |head: &&Head| !matches!(head.witness, Witness::Grammar | Witness::Layout) && !head.leaf;
     let ranks: std::collections::BTreeSet<u32> = heads.iter().filter(vouched).map(|head| head.rank).collect();
     ranks.len() >= 2
-}
-
-/// What stands before the first paragraph (the title of a report, lines of a cover) opens no level of its own: a title
-/// over everything would only add a root. A heading whose look recurs is a section all the same.
-fn close_front(sheet: &Sheet<'_>, heads: &mut [Head]) {
-    let Some(first) = sheet.rows.iter().position(|row| row.prose && !row.running) else { return };
-    let style = |head: &Head| layout::style(&sheet.rows[head.rows.0]);
-    let is_front =
-        |head: &Head| head.rows.0 < first && sheet.rows[head.rows.0].page == 0 && head.witness == Witness::Layout;
-    let cover = heads.iter().filter(|head| is_front(head)).count() >= 3;
-    for at in 0..heads.len() {
-        let head = &heads[at];
-        let front = is_front(head);
-        let own = style(head);
-        let alone = heads.iter().filter(|other| style(other) == own).all(|other| other.rows.0 < first);
-        if front && (alone || cover) && super::numbering::readings(&head.title).is_empty() {
-            heads[at].leaf = true;
-        }
-    }
 }
 
 /// The rank of each style: by its place among the styles, or the level of the skeleton where most headings of the
@@ -135,7 +117,7 @@ fn ranks(sheet: &Sheet<'_>, heads: &[Head], free: &[Heading]) -> BTreeMap<Style,
     styles.dedup();
     let mut anchored: BTreeMap<Style, BTreeMap<u32, usize>> = BTreeMap::new();
     for head in heads.iter().filter(|head| head.witness != Witness::Grammar && !head.unconfirmed && !head.leaf) {
-        let style = layout::style(&sheet.rows[head.rows.0]);
+        let style = layout::style(sheet, &sheet.rows[head.rows.0]);
         *anchored.entry(style).or_default().entry(head.rank).or_default() += 1;
     }
     let rank = |style: &Style| {

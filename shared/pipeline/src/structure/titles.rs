@@ -112,6 +112,34 @@ pub(super) fn tidy(text: &str) -> String {
     words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
+/// Whether a line is the name of a company: it ends in the word for its legal form.
+pub(super) fn names_company(text: &str) -> bool {
+    const FORMS: [&str; 19] = [
+        "inc",
+        "incorporated",
+        "corp",
+        "corporation",
+        "company",
+        "co",
+        "ltd",
+        "limited",
+        "plc",
+        "llc",
+        "lp",
+        "llp",
+        "nv",
+        "sa",
+        "ag",
+        "se",
+        "group",
+        "holdings",
+        "subsidiaries",
+    ];
+    let words = || text.split(|c: char| c.is_whitespace() || c == ',').filter(|word| !word.is_empty());
+    let last = words().next_back().map(squash).unwrap_or_default();
+    words().count() >= 2 && text.starts_with(char::is_uppercase) && FORMS.contains(&last.as_str())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
