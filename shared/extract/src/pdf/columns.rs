@@ -3,17 +3,27 @@
 //! A gutter is believed only where prose stands on both sides of it over several rows and nothing crosses it. Tables have
 //! gutters too, but numbers or short cells beside them, and stay whole.
 
-use super::rows::{Row, Segment};
+use super::rows::{Mark, Row, Segment};
 
 /// Rows with prose a side needs.
 const MIN_PROSE_ROWS: usize = 5;
+/// Rows a side needs where the lines of both sides do not meet; then one side may be code, formulas or lists.
+const MIN_APART_ROWS: usize = 12;
 /// Pages with more rows than this are read row by row.
 const MAX_ROWS: usize = 5_000;
 /// Columns inside columns.
 const MAX_DEPTH: usize = 3;
+/// A gap as wide as this (in ems) may be a narrow gutter, where enough lines start behind it.
+const NARROW_GUTTER: f32 = 0.5;
+/// Lines that must start behind a narrow gutter.
+const NARROW_VOTES: usize = 8;
+/// Left edges of one column differ by less than this, in points.
+const SAME_EDGE: f32 = 1.0;
 
 /// The lines of rows in reading order; each is the segments of one baseline in one column.
 pub(super) fn reading_order(rows: Vec<Row>) -> Vec<Vec<Segment>> {
+    let mut rows = rows;
+    split_at_narrow_gutters(&mut rows);
     let mut lines = Vec::new();
     order(rows, 0, &mut lines);
     lines
@@ -41,6 +51,52 @@ fn order(rows: Vec<Row>, depth: usize, lines: &mut Vec<Vec<Segment>>) {
     order(left, depth + 1, lines);
     order(right, depth + 1, lines);
     order(after, depth, lines);
+}
+
+/// A gutter can be narrower than a stretched space. Then it shows in many lines that start at one edge behind a gap.
+fn split_at_narrow_gutters(rows: &mut [Row]) {
+    if rows.len() < NARROW_VOTES || rows.len() > MAX_ROWS {
+        return;
+    }
+    // Where lines start counts as well: staggered columns share few baselines.
+    let mut edges: Vec<f32> = Vec::new();
+    for segment in rows.iter().flat_map(|row| &row.segments) {
+        edges.push(segment.u0);
+        edges.extend(gaps(segment).map(|(_, mark)| mark.u));
+    }
+    edges.sort_by(f32::total_cmp);
+    let columns: Vec<(f32, f32)> = edges
+        .chunk_by(|a, b| b - a < SAME_EDGE / 2.0)
+        .filter(|edges| edges.len() >= NARROW_VOTES)
+        .filter_map(|edges| Some((*edges.first()?, *edges.last()?)))
+        .filter(|(first, last)| last - first < SAME_EDGE)
+        .collect();
+    if columns.is_empty() {
+        return;
+    }
+    let is_edge = |u: f32| columns.iter().any(|(first, last)| (*first..=*last).contains(&u));
+    for row in rows {
+        let whole = std::mem::take(&mut row.segments);
+        row.segments = whole.into_iter().flat_map(|segment| cut_at(segment, is_edge)).collect();
+    }
+}
+
+/// Gaps inside a segment that may be gutters: the index of the mark behind each, and that mark.
+fn gaps(segment: &Segment) -> impl Iterator<Item = (usize, &Mark)> {
+    let mut end = f32::INFINITY;
+    segment.marks.iter().enumerate().filter(move |(_, mark)| {
+        if mark.is_space() {
+            return false;
+        }
+        let apart = mark.u - end >= NARROW_GUTTER * mark.size;
+        end = mark.end();
+        apart
+    })
+}
+
+fn cut_at(segment: Segment, is_edge: impl Fn(f32) -> bool) -> Vec<Segment> {
+    let cuts: Vec<usize> = gaps(&segment).filter(|(_, mark)| is_edge(mark.u)).map(|(index, _)| index).collect();
+    if cuts.is_empty() { vec![segment] } else { segment.cut(&cuts) }
 }
 
 /// Rows `from..to`, divided at `gutter`.
@@ -124,7 +180,14 @@ fn judge(rows: &[Row], gutter: f32) -> Option<Band> {
     let left = side(rows, |segment| segment.u1 <= gutter);
     let right = side(rows, |segment| segment.u0 >= gutter);
     let columns = [&left, &right];
-    let believable = columns.iter().all(|side| side.prose >= MIN_PROSE_ROWS && side.prose * 2 >= side.rows);
+    // Rows of a table have cells on both sides; lines of columns set apart from each other seldom meet.
+    let shared = (left.rows + right.rows).saturating_sub(rows.len());
+    let fewer = left.rows.min(right.rows);
+    let apart = shared * 2 < fewer;
+    let mixed = apart && fewer >= MIN_APART_ROWS && left.prose.max(right.prose) >= MIN_PROSE_ROWS;
+    let share = if apart { 4 } else { 2 };
+    let is_prose = |side: &&Side| side.prose >= MIN_PROSE_ROWS && side.prose * share >= side.rows;
+    let believable = mixed || columns.iter().all(is_prose);
     if !believable || right.left - left.right > 0.35 * (right.right - left.left) {
         return None;
     }

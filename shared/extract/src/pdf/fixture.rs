@@ -10,6 +10,8 @@ pub(super) struct Fixture {
     info: String,
     objects: Vec<Vec<u8>>,
     pub(super) resources: String,
+    /// More entries of the resources' font dictionary.
+    pub(super) fonts: String,
 }
 
 impl Fixture {
@@ -55,6 +57,28 @@ impl Fixture {
         self
     }
 
+    /// Adds a bitmap font `/T3` as TeX's printer drivers make them: glyphs named after their codes, one unit a dot, the
+    /// size said by nothing. Each glyph is given as code, advance, lower and upper edge.
+    pub(super) fn bitmap_font(mut self, name: impl Fn(u8) -> String, glyphs: &[(u8, i32, i32, i32)]) -> Self {
+        let font = self.first_object() + self.objects.len();
+        let _ = write!(self.fonts, "/T3 {font} 0 R");
+        let (mut procs, mut differences, mut widths) = (String::new(), String::new(), vec![0; 256]);
+        let mut programs = Vec::new();
+        for (at, (code, advance, low, high)) in glyphs.iter().enumerate() {
+            let _ = write!(procs, "/{} {} 0 R", name(*code), font + 1 + at);
+            let _ = write!(differences, "{code}/{} ", name(*code));
+            widths[usize::from(*code)] = *advance;
+            let program = format!("{advance} 0 0 {low} {advance} {high} d1\n");
+            programs.push(format!("<</Length {}>>stream\n{program}\nendstream", program.len()));
+        }
+        let widths: String = widths.iter().map(|width| format!("{width} ")).collect();
+        let font = format!(
+            "<</Type/Font/Subtype/Type3/FontMatrix[1 0 0 1 0 0]/FontBBox[0 0 1 1]/FirstChar 0/LastChar 255\
+             /Widths[{widths}]/CharProcs<<{procs}>>/Encoding<</Type/Encoding/Differences[{differences}]>>>>"
+        );
+        programs.iter().fold(self.object(&font), |fixture, program| fixture.object(program))
+    }
+
     /// Object number of page `index` (from 0).
     pub(super) fn page_object(index: usize) -> usize {
         6 + 2 * index
@@ -77,7 +101,8 @@ impl Fixture {
         for (index, (entries, stream)) in self.pages.iter().enumerate() {
             let sizes = if entries.contains("MediaBox") { "" } else { "/MediaBox[0 0 612 792]" };
             let page = format!(
-                "<</Type/Page/Parent 2 0 R{sizes}/Resources<</Font<</F1 3 0 R/F2 4 0 R>>{}>>/Contents {} 0 R{entries}>>",
+                "<</Type/Page/Parent 2 0 R{sizes}/Resources<</Font<</F1 3 0 R/F2 4 0 R{}>>{}>>/Contents {} 0 R{entries}>>",
+                self.fonts,
                 self.resources,
                 Self::page_object(index) + 1
             );

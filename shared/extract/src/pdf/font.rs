@@ -7,9 +7,11 @@ use std::sync::Arc;
 
 use hayro_cmap::BfString;
 use hayro_font::{CMapResolverFn, Font, FontCache, FontGlyph, FontQuery, FontResolverFn};
-use hayro_syntax::object::{Array, Dict, Name, Object, Rect, Stream};
+use hayro_syntax::object::{Array, Dict, Name, Object, Stream};
 
+use super::drawn;
 use super::guard::Budget;
+use super::meaning::Meanings;
 
 /// Most codes a `/W` or `/W2` array may cover: the whole two-byte space, with some overlap forgiven.
 const MAX_WIDTHS: u64 = 200_000;
@@ -32,6 +34,7 @@ pub(super) struct Code {
 /// A font as far as text needs it.
 pub(super) struct TextFont<'a> {
     font: Font<'a>,
+    meanings: Meanings<'a>,
     codes: RefCell<HashMap<u32, Rc<Code>>>,
     simple: RefCell<Vec<Option<Rc<Code>>>>,
     pub(super) bold: bool,
@@ -42,19 +45,25 @@ pub(super) struct TextFont<'a> {
 }
 
 impl<'a> TextFont<'a> {
-    fn new(font: Font<'a>, dict: &Dict<'a>) -> Self {
+    fn new(font: Font<'a>, dict: &Dict<'a>, budget: &Budget) -> Self {
         let style = Style::of(dict);
         let horizontal = font.is_horizontal();
-        let em = type3_em(dict).unwrap_or(1.0);
-        Self {
+        let drawn = dict.get::<Name<'_>>("Subtype").is_some_and(|kind| kind.as_ref() == b"Type3");
+        let mut new = Self {
             font,
+            meanings: Meanings::new(dict, drawn),
             codes: RefCell::default(),
             simple: RefCell::new(vec![None; 256]),
             bold: style.bold,
             italic: style.italic,
-            em,
+            em: 1.0,
             horizontal,
+        };
+        if drawn {
+            let text = |code| new.code(code).text.first().copied();
+            new.em = finite(drawn::em(&new.font, dict, budget, text));
         }
+        new
     }
 
     /// The next code of a string and the number of bytes it takes (at least 1).
@@ -72,13 +81,17 @@ impl<'a> TextFont<'a> {
     }
 
     fn describe(&self, code: u32) -> Code {
-        let unicode = match self.font.glyph(self.font.map_code(code), code) {
+        let glyph = self.font.glyph(self.font.map_code(code), code);
+        let mut text = characters(match &glyph {
             FontGlyph::Outline(glyph) => glyph.as_unicode(),
             FontGlyph::Type3(glyph) => glyph.as_unicode(),
-        };
+        });
+        if text.is_empty() {
+            text = characters(self.meanings.of(code, &glyph).map(BfString::Char));
+        }
         let advance = self.font.code_advance(code);
         let along = if self.horizontal { advance.x } else { advance.y };
-        Code { text: characters(unicode), advance: finite(along) / 1000.0 }
+        Code { text, advance: finite(along) / 1000.0 }
     }
 }
 
@@ -126,7 +139,8 @@ impl Style {
         let descendant = dict.get::<Array<'_>>("DescendantFonts").and_then(|fonts| fonts.iter::<Dict<'_>>().next());
         let described = descendant.as_ref().unwrap_or(dict);
         let descriptor = described.get::<Dict<'_>>("FontDescriptor").unwrap_or_default();
-        let name = dict.get::<Name<'_>>("BaseFont").map(|name| name.as_str().to_ascii_lowercase()).unwrap_or_default();
+        let name = dict.get::<Name<'_>>("BaseFont").or_else(|| descriptor.get::<Name<'_>>("FontName"));
+        let name = name.map(|name| name.as_str().to_ascii_lowercase()).unwrap_or_default();
         let name = name.split_once('+').map_or(name.as_str(), |(_, rest)| rest);
         let flags = descriptor.get::<u32>("Flags").unwrap_or(0);
         let says = |words: &[&str]| words.iter().any(|word| name.contains(word));
@@ -140,25 +154,6 @@ impl Style {
                 || says(&["italic", "oblique"]),
         }
     }
-}
-
-/// The height of a Type 3 font's em in text space, from its bounding box; `None` for other fonts.
-fn type3_em(dict: &Dict<'_>) -> Option<f32> {
-    if dict.get::<Name<'_>>("Subtype")?.as_ref() != b"Type3" {
-        return None;
-    }
-    let matrix = dict.get::<[f64; 6]>("FontMatrix").unwrap_or([0.001, 0.0, 0.0, 0.001, 0.0, 0.0]);
-    let scale = matrix[2].hypot(matrix[3]);
-    let boxed = dict.get::<Rect>("FontBBox").map_or(0.0, |bbox| bbox.height() * scale);
-    // A bounding box is a little taller than the em; without one the widest glyph stands for it.
-    let em = if boxed > 0.0 { boxed * 0.9 } else { widest(dict) * matrix[0].hypot(matrix[1]) };
-    let em = finite(em);
-    Some(if em > 0.0 { em } else { 1.0 })
-}
-
-fn widest(dict: &Dict<'_>) -> f64 {
-    let widths = dict.get::<Array<'_>>("Widths").unwrap_or_default();
-    widths.iter::<f64>().take(256).filter(|width| width.is_finite()).fold(0.0, f64::max)
 }
 
 /// The fonts of a document, each loaded once. One per thread.
@@ -199,7 +194,7 @@ impl<'a> FontBook<'a> {
             return None;
         }
         let font = self.cache.font(dict, &self.resolve_font, &self.resolve_cmap)?;
-        Some(TextFont::new(font, dict))
+        Some(TextFont::new(font, dict, budget))
     }
 }
 

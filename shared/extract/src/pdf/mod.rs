@@ -9,6 +9,7 @@
 
 mod columns;
 mod destinations;
+mod drawn;
 mod fallback;
 mod font;
 mod guard;
@@ -17,6 +18,7 @@ mod interpret;
 mod labels;
 mod links;
 mod matrix;
+mod meaning;
 mod outline;
 mod page;
 mod quality;

@@ -95,6 +95,14 @@ impl Segment {
         })
     }
 
+    /// The segment in pieces that start at the marks with these indices, in order.
+    pub(super) fn cut(&self, starts: &[usize]) -> Vec<Segment> {
+        let from = std::iter::once(0).chain(starts.iter().copied());
+        let to = starts.iter().copied().chain(std::iter::once(self.marks.len()));
+        let pieces = from.zip(to).filter_map(|(from, to)| self.marks.get(from..to));
+        pieces.filter_map(|marks| Segment::new(marks, self.order)).collect()
+    }
+
     fn absorb(&mut self, other: Segment) {
         let overlaps = other.u0 < self.u1 - 0.01;
         self.u0 = self.u0.min(other.u0);

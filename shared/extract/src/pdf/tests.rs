@@ -43,6 +43,50 @@ fn a_line_has_text_words_styles_and_a_box() {
     assert!(line.rect.y0 < line.rect.y1 && line.rect.y0.points() > 80.0 && line.rect.y1.points() < 95.0);
 }
 
+/// A face of 10 pt drawn in dots of a tenth of a point.
+const BITMAPS: &[(u8, i32, i32, i32)] = &[
+    (b'1', 50, 0, 65),
+    (b'A', 75, 0, 69),
+    (b'e', 44, -1, 44),
+    (b'l', 28, 0, 69),
+    (b't', 39, -1, 61),
+    (0x0c, 56, 0, 70),
+    (b'd', 56, -1, 69),
+];
+
+#[test]
+fn bitmap_fonts_have_a_size_and_a_text() {
+    // The second word stands in pieces, moved apart by a kern that is no space.
+    let content = "BT /T3 0.1 Tf 1 0 0 1 72 700 Tm (1) Tj 8 0 Td [(A)-3000(l)] TJ 14 0 Td (\\014led) Tj ET\n";
+    let names: [fn(u8) -> String; 3] = [
+        |code| if code == 0x0c { "#0C".into() } else { char::from(code).to_string() },
+        |code| format!("a{code}"),
+        |code| format!("G{code:02X}"),
+    ];
+    for name in names {
+        let source = source(&Fixture::of(&[content]).bitmap_font(name, BITMAPS).build());
+        let line = &pages(&source)[0].lines[0];
+        assert_eq!(line.text, "1 Al filed");
+        assert!((line.style().size.points() - 10.0).abs() < 0.3, "{:?}", line.style());
+        assert!((9.0..12.0).contains(&line.rect.height()));
+        assert!(source.defects.is_empty());
+    }
+}
+
+#[test]
+fn a_gutter_narrower_than_a_stretched_space_divides_columns() {
+    let mut content = String::new();
+    for row in 0..10 {
+        let y = 700.0 - 12.0 * row as f32;
+        // Helvetica at 10 pt; the left column ends 7 pt before the right one starts.
+        content += &at(72.0, y, &format!("left line {row} with some more words of prose i"));
+        content += &at(268.0, y, &format!("right line {row} with some more words of prose"));
+    }
+    let lines = texts(&content);
+    assert!(lines[..10].iter().all(|line| line.starts_with("left")), "{lines:?}");
+    assert!(lines[10..].iter().all(|line| line.starts_with("right")), "{lines:?}");
+}
+
 #[test]
 fn two_columns_of_prose_are_read_one_after_the_other() {
     let mut content = at(72.0, 760.0, "A heading that runs across both of the columns of this page from side to side");

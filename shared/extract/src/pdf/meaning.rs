@@ -1,0 +1,149 @@
+//! What a code means where neither `/ToUnicode` nor a standard glyph name says it.
+//!
+//! Bitmap fonts made from TeX, and fonts that printer drivers cut up, name their glyphs after their codes (`/a49`, `/G31`,
+//! `/1`); embedded TrueType and OpenType programs often still carry the table from Unicode to their glyphs.
+
+use std::cell::OnceCell;
+use std::collections::HashMap;
+
+use hayro_font::{FontGlyph, GlyphId};
+use hayro_syntax::object::{Array, Dict, Name, Object};
+use skrifa::{FontRef, MetadataProvider};
+
+/// Codes of a program's table that are looked at: the Basic Multilingual Plane and some more.
+const MAX_MAPPINGS: usize = 100_000;
+/// Windows symbol fonts keep their codes here.
+const SYMBOL_CODES: std::ops::RangeInclusive<u32> = 0xf020..=0xf0ff;
+
+/// The second opinion of a font.
+pub(super) struct Meanings<'a> {
+    dict: Dict<'a>,
+    /// A Type 3 font.
+    drawn: bool,
+    names: OnceCell<HashMap<u8, String>>,
+    glyphs: OnceCell<HashMap<u32, char>>,
+}
+
+impl<'a> Meanings<'a> {
+    pub(super) fn new(dict: &Dict<'a>, drawn: bool) -> Self {
+        Self { dict: dict.clone(), drawn, names: OnceCell::new(), glyphs: OnceCell::new() }
+    }
+
+    /// What the code means, as far as names and the font program tell.
+    pub(super) fn of(&self, code: u32, glyph: &FontGlyph<'a>) -> Option<char> {
+        match (glyph, u8::try_from(code)) {
+            (FontGlyph::Type3(_), Ok(code)) => self.named(code).or_else(|| self.plain(code.into())),
+            (FontGlyph::Outline(outline), code) => {
+                let by_program = || {
+                    let glyphs = self.glyphs.get_or_init(|| {
+                        outline.font_data().map(|font| characters_of_glyphs((*font.data).as_ref())).unwrap_or_default()
+                    });
+                    let id = outline.glyph_id();
+                    (id != GlyphId::NOTDEF).then(|| glyphs.get(&id.to_u32()).copied()).flatten()
+                };
+                by_program().or_else(|| self.named(code.ok()?))
+            }
+            _ => None,
+        }
+    }
+
+    fn named(&self, code: u8) -> Option<char> {
+        let name = self.names.get_or_init(|| differences(&self.dict)).get(&code)?;
+        let mut characters = name.chars();
+        if let (Some(only), None) = (characters.next(), characters.next()) {
+            return self.plain(only.into());
+        }
+        self.plain(code_in(name, code)?)
+    }
+
+    /// The character with this code in ASCII, or the ligature in the text fonts of TeX.
+    fn plain(&self, code: u32) -> Option<char> {
+        match code {
+            0x21..=0x7e => char::from_u32(code),
+            0x0b if self.drawn => Some('\u{fb00}'),
+            0x0c if self.drawn => Some('\u{fb01}'),
+            0x0d if self.drawn => Some('\u{fb02}'),
+            0x0e if self.drawn => Some('\u{fb03}'),
+            0x0f if self.drawn => Some('\u{fb04}'),
+            _ => None,
+        }
+    }
+}
+
+/// The code in a name like `a49` (decimal) or `G31` (hexadecimal): the reading that is the glyph's own code, or else the
+/// decimal one after `a` and the hexadecimal one after `G`, as the programs that write such names mean them.
+fn code_in(name: &str, own: u8) -> Option<u32> {
+    let digits = name.trim_start_matches(|c: char| c.is_ascii_alphabetic() && !matches!(c, 'A'..='F') || c == 'a');
+    let digits = digits.strip_prefix('C').filter(|rest| rest.len() >= 2).unwrap_or(digits);
+    if digits.len() == name.len() && name.len() > 3 || !(1..=3).contains(&digits.len()) {
+        return None;
+    }
+    let decimal = digits.parse::<u32>().ok();
+    let hexadecimal = u32::from_str_radix(digits, 16).ok();
+    let own = Some(u32::from(own));
+    match name.as_bytes().first()? {
+        _ if decimal == own || hexadecimal == own => own,
+        b'a' | b'c' => decimal,
+        b'G' | b'g' => hexadecimal,
+        _ => None,
+    }
+}
+
+/// The names `/Encoding /Differences` gives to codes.
+fn differences(dict: &Dict<'_>) -> HashMap<u8, String> {
+    let mut names = HashMap::new();
+    let Some(encoding) = dict.get::<Dict<'_>>("Encoding") else { return names };
+    let Some(array) = encoding.get::<Array<'_>>("Differences") else { return names };
+    let mut code = 0u32;
+    for item in array.iter::<Object<'_>>().take(1024) {
+        match item {
+            Object::Number(number) => code = number.as_f64().clamp(0.0, 256.0) as u32,
+            Object::Name(name) => {
+                if let Ok(code) = u8::try_from(code) {
+                    names.insert(code, text(&name));
+                }
+                code += 1;
+            }
+            _ => {}
+        }
+    }
+    names
+}
+
+fn text(name: &Name<'_>) -> String {
+    String::from_utf8_lossy(name.as_ref()).into_owned()
+}
+
+/// The first character that the font program's own table shows with each glyph.
+fn characters_of_glyphs(program: &[u8]) -> HashMap<u32, char> {
+    let mut characters = HashMap::new();
+    let Ok(font) = FontRef::new(program) else { return characters };
+    for (code, glyph) in font.charmap().mappings().take(MAX_MAPPINGS) {
+        let code = if SYMBOL_CODES.contains(&code) { code - 0xf000 } else { code };
+        if let Some(character) = char::from_u32(code) {
+            characters.entry(glyph.to_u32()).or_insert(character);
+        }
+    }
+    characters
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_made_of_codes_are_read() {
+        for (name, own, code) in [
+            ("a49", 49, Some(49)),
+            ("a65", 1, Some(65)),
+            ("G31", 0x31, Some(0x31)),
+            ("G41", 2, Some(0x41)),
+            ("C0065", 1, None),
+            ("c66", 9, Some(66)),
+            ("glyph", 5, None),
+            ("x33", 5, None),
+        ] {
+            assert_eq!(code_in(name, own), code, "{name}");
+        }
+    }
+}
