@@ -32,7 +32,7 @@ fn pdfs(path: &Path) -> Vec<PathBuf> {
 
 fn dump(file: &Path, out: &mut impl Write) -> std::io::Result<u32> {
     let doc = file.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let source = match pdf::read(&std::fs::read(file)?, None, &Limits::default()) {
+    let source = match pdf::read(&std::fs::read(file)?, None, &Limits::default(), 1) {
         Ok(source) => source,
         Err(error) => {
             eprintln!("{doc}: {}: {error}; {}", error.code, error.next);

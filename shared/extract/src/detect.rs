@@ -2,24 +2,25 @@
 
 use stemma_document::{Format, Source};
 
-use crate::{ExtractError, Limits, decode, markdown, pdf, text};
+use crate::{ExtractError, Job, decode, markdown, pdf, text};
 
 /// A PDF's signature stands within this many first bytes (PDF 1.7, annex H, note 13).
 const PDF_WINDOW_BYTES: usize = 1_024;
 /// How much of a file is looked at to tell text from binary, in bytes.
 const SAMPLE_BYTES: usize = 16 * 1024;
 
-/// Reads a document of any known format; `name` is used for its extension only.
+/// Reads a document of any known format.
 ///
 /// # Errors
 ///
 /// Those of [`format_of`], `limits.bytes`, and those of the format.
-pub fn extract(bytes: Vec<u8>, name: &str, password: Option<&str>, limits: &Limits) -> Result<Source, ExtractError> {
-    decode::check_size(bytes.len(), limits)?;
-    match format_of(&bytes, name)? {
-        Format::Pdf => pdf::read(&bytes, password, limits),
-        Format::Markdown => markdown::read(bytes, limits),
-        Format::Text => text::read(bytes, limits),
+pub fn extract(job: Job) -> Result<Source, ExtractError> {
+    let Job { name, bytes, password, limits, threads } = job;
+    decode::check_size(bytes.len(), &limits)?;
+    match format_of(&bytes, &name)? {
+        Format::Pdf => pdf::read(&bytes, password.as_deref(), &limits, threads),
+        Format::Markdown => markdown::read(bytes, &limits),
+        Format::Text => text::read(bytes, &limits),
     }
 }
 
@@ -135,6 +136,7 @@ fn unreadable(bytes: &[u8]) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Limits;
 
     fn check(bytes: &[u8], name: &str, expected: Result<Format, (&str, &str)>) {
         match (format_of(bytes, name), expected) {
@@ -186,9 +188,10 @@ mod tests {
     #[test]
     fn all_formats_come_through_one_door() {
         let limits = Limits::default();
-        assert_eq!(extract(b"# A".to_vec(), "a.md", None, &limits).unwrap().format, Format::Markdown);
-        assert_eq!(extract(b"1. A".to_vec(), "a.txt", None, &limits).unwrap().format, Format::Text);
-        let small = Limits { max_bytes: 2, ..limits };
-        assert_eq!(extract(b"%PDF-1.7".to_vec(), "a.pdf", None, &small).unwrap_err().code, "limits.bytes");
+        let job = |name: &str, bytes: &[u8]| Job::new(name.into(), bytes.to_vec(), None, limits.clone());
+        assert_eq!(extract(job("a.md", b"# A")).unwrap().format, Format::Markdown);
+        assert_eq!(extract(job("a.txt", b"1. A")).unwrap().format, Format::Text);
+        let small = Job { limits: Limits { max_bytes: 2, ..limits.clone() }, ..job("a.pdf", b"%PDF-1.7") };
+        assert_eq!(extract(small).unwrap_err().code, "limits.bytes");
     }
 }

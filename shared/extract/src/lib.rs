@@ -6,7 +6,7 @@
 //!
 //! ```
 //! use stemma_extract::{Limits, pdf};
-//! let error = pdf::read(b"<html></html>", None, &Limits::default()).unwrap_err();
+//! let error = pdf::read(b"<html></html>", None, &Limits::default(), 1).unwrap_err();
 //! assert_eq!(error.code, "pdf.not_a_pdf");
 //! ```
 //!

@@ -51,7 +51,7 @@ impl Extractor for InProcess {
 ///
 /// Those of [`crate::extract`].
 pub fn read_job(job: Job) -> Result<Vec<u8>, ExtractError> {
-    let source = crate::extract(job.bytes, &job.name, job.password.as_deref(), &job.limits)?;
+    let source = crate::extract(job)?;
     let too_large =
         |error: crate::PackError| ExtractError::new("limits.output", error.to_string(), "split the document");
     crate::pack(&source).map_err(too_large)
@@ -114,6 +114,8 @@ impl Pool {
     /// See [`Extractor::extract`]. Where the call is dropped half-way its child is killed.
     pub async fn run(&self, job: Job) -> Result<Vec<u8>, ExtractError> {
         let _permit = self.permits.acquire().await.map_err(|_| wire::crashed("the pool is closed"))?;
+        // A document alone gets the cores that no other one uses.
+        let job = Job { threads: 1 + self.permits.available_permits(), ..job };
         let mut worker = match self.idle_worker() {
             Some(worker) => worker,
             None => {

@@ -25,6 +25,15 @@ pub struct Job {
     pub password: Option<String>,
     /// What it may cost.
     pub limits: Limits,
+    /// Threads it may be read on, at least 1. Changes nothing in what is read; a [`crate::Pool`] sets it by how busy it is.
+    pub threads: usize,
+}
+
+impl Job {
+    /// A document to be read on one thread.
+    pub fn new(name: String, bytes: Vec<u8>, password: Option<String>, limits: Limits) -> Self {
+        Self { name, bytes, password, limits, threads: 1 }
+    }
 }
 
 impl std::fmt::Debug for Job {
@@ -60,11 +69,13 @@ struct JobHead {
     name: String,
     password: Option<String>,
     limits: Limits,
+    threads: u32,
 }
 
 /// The head of a request; the document's bytes follow it as they are.
 pub(crate) fn job_head(job: &Job) -> io::Result<Vec<u8>> {
-    let head = JobHead { name: job.name.clone(), password: job.password.clone(), limits: job.limits.clone() };
+    let threads = u32::try_from(job.threads).unwrap_or(u32::MAX);
+    let head = JobHead { name: job.name.clone(), password: job.password.clone(), limits: job.limits.clone(), threads };
     let head = postcard::to_stdvec(&head).map_err(io::Error::other)?;
     let size = u32::try_from(head.len()).ok().filter(|size| *size <= MAX_HEAD_BYTES);
     let size = size.ok_or_else(|| io::Error::other("the document's name is too long"))?;
@@ -79,7 +90,8 @@ pub(crate) fn read_job(input: &mut impl Read) -> io::Result<Option<Job>> {
     let mut size = [0; 8];
     input.read_exact(&mut size)?;
     let bytes = read_bytes(input, u64::from_le_bytes(size))?;
-    Ok(Some(Job { name: head.name, bytes, password: head.password, limits: head.limits }))
+    let threads = head.threads as usize;
+    Ok(Some(Job { name: head.name, bytes, password: head.password, limits: head.limits, threads }))
 }
 
 fn read_bytes(input: &mut impl Read, size: u64) -> io::Result<Vec<u8>> {
@@ -147,8 +159,7 @@ mod tests {
 
     #[test]
     fn requests_and_errors_come_through_whole() {
-        let job =
-            Job { name: "年.md".into(), bytes: vec![0, 255], password: Some("x".into()), limits: Limits::default() };
+        let job = Job::new("年.md".into(), vec![0, 255], Some("x".into()), Limits::default());
         let bytes = [job_head(&job).unwrap(), job.bytes.clone()].concat();
         let read = read_job(&mut bytes.as_slice()).unwrap().unwrap();
         assert_eq!(

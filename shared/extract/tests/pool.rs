@@ -79,7 +79,7 @@ fn settings(mode: &str) -> PoolSettings {
 }
 
 fn job(name: &str) -> Job {
-    Job { name: name.into(), bytes: b"# Title\n".to_vec(), password: None, limits: Limits::default() }
+    Job::new(name.into(), b"# Title\n".to_vec(), None, Limits::default())
 }
 
 async fn text(pool: &Pool, name: &str) -> String {

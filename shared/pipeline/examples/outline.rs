@@ -53,7 +53,7 @@ fn main() -> Result<()> {
 fn read(file: &Path) -> Result<Source> {
     let bytes = std::fs::read(file).with_context(|| format!("reading {}", file.display()))?;
     if file.extension().is_some_and(|extension| extension == "pdf") {
-        return pdf::read(&bytes, None, &Limits::default()).with_context(|| format!("reading {}", file.display()));
+        return pdf::read(&bytes, None, &Limits::default(), 1).with_context(|| format!("reading {}", file.display()));
     }
     serde_json::from_slice(&bytes).with_context(|| format!("parsing {}", file.display()))
 }

@@ -112,7 +112,7 @@ async fn reading(context: &Context) -> Check {
         Ok(loaded) => loaded.config.local,
         Err(_) => crate::config::Local::default(),
     };
-    let job = Job { name: "probe.md".into(), bytes: b"# Probe\n".to_vec(), password: None, limits: Limits::default() };
+    let job = Job::new("probe.md".into(), b"# Probe\n".to_vec(), None, Limits::default());
     let pool = match embedded::pool(&local) {
         Ok(pool) => pool,
         Err(error) => return Check::failed(CommandError::new("extract.no_child", error.to_string())),

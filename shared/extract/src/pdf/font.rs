@@ -35,8 +35,10 @@ pub(super) struct Code {
 pub(super) struct TextFont<'a> {
     font: Font<'a>,
     meanings: Meanings<'a>,
-    codes: RefCell<HashMap<u32, Rc<Code>>>,
-    simple: RefCell<Vec<Option<Rc<Code>>>>,
+    /// Codes of one and two bytes, in rows of 256; a row exists when one of its codes was used.
+    codes: RefCell<Vec<Vec<Option<Rc<Code>>>>>,
+    /// Longer codes.
+    long: RefCell<HashMap<u32, Rc<Code>>>,
     pub(super) bold: bool,
     pub(super) italic: bool,
     /// Height of the em in text space for size 1; 1 but for Type 3 fonts, whose sizes say nothing.
@@ -53,7 +55,7 @@ impl<'a> TextFont<'a> {
             font,
             meanings: Meanings::new(dict, drawn),
             codes: RefCell::default(),
-            simple: RefCell::new(vec![None; 256]),
+            long: RefCell::default(),
             bold: style.bold,
             italic: style.italic,
             em: 1.0,
@@ -74,10 +76,20 @@ impl<'a> TextFont<'a> {
 
     /// What the code stands for.
     pub(super) fn code(&self, code: u32) -> Rc<Code> {
-        if let Some(slot) = self.simple.borrow_mut().get_mut(code as usize) {
-            return Rc::clone(slot.get_or_insert_with(|| Rc::new(self.describe(code))));
+        let (row, column) = (code as usize >> 8, code as usize & 0xff);
+        if row > 0xff {
+            return Rc::clone(self.long.borrow_mut().entry(code).or_insert_with(|| Rc::new(self.describe(code))));
         }
-        Rc::clone(self.codes.borrow_mut().entry(code).or_insert_with(|| Rc::new(self.describe(code))))
+        let mut rows = self.codes.borrow_mut();
+        if rows.len() <= row {
+            rows.resize(row + 1, Vec::new());
+        }
+        let Some(row) = rows.get_mut(row) else { return Rc::new(self.describe(code)) };
+        row.resize(256, None);
+        match row.get_mut(column) {
+            Some(slot) => Rc::clone(slot.get_or_insert_with(|| Rc::new(self.describe(code)))),
+            None => Rc::new(self.describe(code)),
+        }
     }
 
     fn describe(&self, code: u32) -> Code {

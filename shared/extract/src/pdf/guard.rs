@@ -3,8 +3,9 @@
 //! The parser decodes object streams, cross-reference streams and fonts without a limit of its own, so those are
 //! measured before it sees them; content streams are decoded here and nowhere else.
 
-use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use flate2::{Decompress, FlushDecompress, Status};
@@ -36,33 +37,41 @@ pub(super) struct Decoded {
     pub(super) damaged: bool,
 }
 
-/// What a document may still use. Not shared between threads.
+/// What a document may still use, over all threads that read it.
 pub(super) struct Budget {
     deadline: Instant,
-    left_bytes: Cell<u64>,
+    left_bytes: AtomicU64,
     per_stream_bytes: u64,
-    counted: RefCell<HashSet<usize>>,
-    expired: Cell<bool>,
+    counted: Mutex<HashSet<usize>>,
+    expired: AtomicBool,
+    exhausted: AtomicBool,
 }
 
 impl Budget {
     pub(super) fn new(limits: &Limits) -> Self {
         Self {
             deadline: Instant::now() + Duration::from_secs(limits.max_seconds.into()),
-            left_bytes: Cell::new(limits.max_decompressed_bytes),
+            left_bytes: AtomicU64::new(limits.max_decompressed_bytes),
             per_stream_bytes: limits.max_content_bytes,
-            counted: RefCell::default(),
-            expired: Cell::new(false),
+            counted: Mutex::default(),
+            expired: AtomicBool::new(false),
+            exhausted: AtomicBool::new(false),
         }
     }
 
     /// Whether time is up. Once it is, it stays so: the document fails as a whole, because a result that depends on the
     /// clock would not be one (I-12).
     pub(super) fn expired(&self) -> bool {
-        if !self.expired.get() && Instant::now() >= self.deadline {
-            self.expired.set(true);
+        if !self.expired.load(Relaxed) && Instant::now() >= self.deadline {
+            self.expired.store(true, Relaxed);
         }
-        self.expired.get()
+        self.expired.load(Relaxed)
+    }
+
+    /// Whether a stream was refused because others had used up what the document may inflate: which one, depends on the
+    /// order in which pages were read.
+    pub(super) fn is_exhausted(&self) -> bool {
+        self.exhausted.load(Relaxed)
     }
 
     /// Decodes a stream of text or operators, counting its bytes once per document.
@@ -75,7 +84,7 @@ impl Budget {
         if raw.is_empty() {
             return Ok(Decoded { bytes: Vec::new(), damaged: false });
         }
-        let limit = self.per_stream_bytes.min(self.left_bytes.get());
+        let limit = self.limit();
         let filters = stream.filters();
         let decoded = if is_deflate_only(stream, &filters) {
             let mut decoded = Decoded { bytes: raw.into_owned(), damaged: false };
@@ -100,7 +109,7 @@ impl Budget {
     }
 
     fn measure(&self, stream: &Stream<'_>) -> Result<u64, Refused> {
-        let limit = self.per_stream_bytes.min(self.left_bytes.get());
+        let limit = self.limit();
         let raw = stream.raw_data();
         let filters = stream.filters();
         if let [Filter::FlateDecode] = filters.as_slice() {
@@ -123,12 +132,31 @@ impl Budget {
 
     fn count(&self, stream: &Stream<'_>, size: u64) -> Result<(), Refused> {
         // A stream is the same one when its dictionary lies at the same place in memory.
-        if !self.counted.borrow_mut().insert(stream.dict().data().as_ptr() as usize) {
+        let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
+        if !counted.insert(stream.dict().data().as_ptr() as usize) {
             return Ok(());
         }
-        let left = self.left_bytes.get().checked_sub(size).ok_or(Refused::TooLarge)?;
-        self.left_bytes.set(left);
-        Ok(())
+        // The lock is held: nobody else writes.
+        match self.left_bytes.load(Relaxed).checked_sub(size) {
+            Some(left) => {
+                self.left_bytes.store(left, Relaxed);
+                Ok(())
+            }
+            None => {
+                self.exhausted.store(true, Relaxed);
+                Err(Refused::TooLarge)
+            }
+        }
+    }
+
+    /// The most a stream may inflate to now.
+    fn limit(&self) -> u64 {
+        let left = self.left_bytes.load(Relaxed);
+        if left < self.per_stream_bytes {
+            // From here on a refusal may be the other streams' doing.
+            self.exhausted.store(true, Relaxed);
+        }
+        left.min(self.per_stream_bytes)
     }
 }
 

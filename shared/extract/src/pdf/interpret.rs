@@ -23,6 +23,9 @@ const MAX_OPERATORS: u32 = 20_000_000;
 /// Forms drawn by one page, counted with repetition.
 const MAX_FORMS: u32 = 20_000;
 
+/// Fonts of one content stream that are remembered by name.
+const MAX_NAMED_FONTS: usize = 32;
+
 /// Stands for a code whose font does not say what it means: it keeps its place in a word, but has no text.
 pub(super) const UNMAPPED: char = '\u{fffd}';
 
@@ -106,6 +109,9 @@ fn content_streams<'a>(page: &Dict<'a>) -> Vec<Stream<'a>> {
     parts.iter::<Object<'a>>().filter_map(Object::into_stream).take(10_000).collect()
 }
 
+/// The fonts a content stream has selected, by name: looking one up in the file costs more than its text.
+type NamedFonts<'a> = Vec<(Vec<u8>, Option<Rc<TextFont<'a>>>)>;
+
 #[derive(Clone)]
 struct State<'a> {
     matrix: Matrix,
@@ -179,6 +185,7 @@ impl<'a> Interpreter<'a, '_> {
 
     fn run(&mut self, content: &[u8], resources: &Resources<'a>, depth: u32) {
         let mut saved: Vec<State<'a>> = Vec::new();
+        let mut named = NamedFonts::new();
         let mut instructions = TypedIter::new(content);
         while let Some(instruction) = instructions.next() {
             if self.is_spent() {
@@ -192,7 +199,7 @@ impl<'a> Interpreter<'a, '_> {
                     }
                 }
                 TypedInstruction::XObject(object) => self.draw_form(object.0, resources, depth),
-                TypedInstruction::TextFont(font) => self.select_font(font.0, &font.1, resources),
+                TypedInstruction::TextFont(font) => self.select_font(font.0, &font.1, resources, &mut named),
                 TypedInstruction::BeginMarkedContent(_) => self.replacements.begin(None, self.out.glyphs.len()),
                 TypedInstruction::BeginMarkedContentWithProperties(marked) => {
                     let actual = actual_text(marked.1, resources);
@@ -256,9 +263,17 @@ impl<'a> Interpreter<'a, '_> {
         self.set_line(self.line_matrix.shifted(x, y));
     }
 
-    fn select_font(&mut self, name: &Name<'_>, size: &Number, resources: &Resources<'a>) {
+    fn select_font(&mut self, name: &Name<'_>, size: &Number, resources: &Resources<'a>, named: &mut NamedFonts<'a>) {
         self.state.size = size.as_f64();
+        let known = named.iter().find(|(known, _)| known.as_slice() == name.as_ref());
+        if let Some((_, font)) = known {
+            self.state.font.clone_from(font);
+            return;
+        }
         self.state.font = resources.get_font(name).and_then(|dict| self.fonts.font(&dict, self.budget));
+        if named.len() < MAX_NAMED_FONTS {
+            named.push((name.as_ref().to_vec(), self.state.font.clone()));
+        }
     }
 
     fn graphics_state(&mut self, name: &Name<'_>, resources: &Resources<'a>) {

@@ -42,14 +42,15 @@ use crate::{ExtractError, Limits};
 /// Parsers recurse with the nesting of the file; this is enough for the depth they allow themselves.
 const STACK_BYTES: usize = 64 << 20;
 
-/// Reads a PDF. A file encrypted with an empty user password opens without one.
+/// Reads a PDF, on up to `threads` threads; their number changes nothing in what is read. A file encrypted with an empty
+/// user password opens without one.
 ///
 /// # Errors
 ///
 /// `input.empty`, `pdf.not_a_pdf`, `pdf.encrypted_password`, `pdf.encryption_unsupported`, `pdf.damaged`, `pdf.no_pages`,
 /// `pdf.no_text`, and `limits.bytes`, `limits.decompressed_bytes`, `limits.pages`, `limits.seconds`.
-pub fn read(bytes: &[u8], password: Option<&str>, limits: &Limits) -> Result<Source, ExtractError> {
-    let work = || reader::read(bytes, password, limits);
+pub fn read(bytes: &[u8], password: Option<&str>, limits: &Limits, threads: usize) -> Result<Source, ExtractError> {
+    let work = || reader::read(bytes, password, limits, threads);
     thread::scope(|scope| {
         let reader = thread::Builder::new().name("pdf".into()).stack_size(STACK_BYTES).spawn_scoped(scope, work);
         // A panic inside a parser is the file's fault, and this file's alone.

@@ -1,6 +1,8 @@
 //! The walk of one PDF from bytes to [`Source`].
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::thread;
 
 use hayro_syntax::object::Dict;
 use hayro_syntax::{DecryptionError, LoadPdfError, Pdf};
@@ -11,10 +13,21 @@ use super::font::FontBook;
 use super::guard::{self, Budget};
 use super::interpret::{Loss, UNMAPPED, page_text};
 use super::page::lay_out;
-use super::{fallback, info, labels, links, outline, quality};
+use super::{STACK_BYTES, fallback, info, labels, links, outline, quality};
 use crate::{ExtractError, Limits};
 
-pub(super) fn read(bytes: &[u8], password: Option<&str>, limits: &Limits) -> Result<Source, ExtractError> {
+/// Pages that a thread takes at once, and pages from which on another thread is worth its fonts.
+const PAGES_AT_ONCE: usize = 8;
+const PAGES_PER_THREAD: usize = 32;
+/// Each thread has a stack of its own size, and the address space of a process is limited.
+const MAX_THREADS: usize = 4;
+
+pub(super) fn read(
+    bytes: &[u8],
+    password: Option<&str>,
+    limits: &Limits,
+    threads: usize,
+) -> Result<Source, ExtractError> {
     let bytes = guard::admit_file(bytes, limits)?;
     let budget = Budget::new(limits);
     let mut pdf = open(bytes, password, limits)?;
@@ -34,7 +47,10 @@ pub(super) fn read(bytes: &[u8], password: Option<&str>, limits: &Limits) -> Res
             "raise the limit or split the document",
         ));
     }
-    let mut pages = read_pages(&pdf, &budget, limits);
+    let Some(mut pages) = read_pages(&pdf, &budget, limits, threads) else {
+        // What depends on the order of pages is settled by reading them in order.
+        return read(bytes, password, limits, 1);
+    };
     improve(&mut pages, bytes, password, &budget, limits);
     if budget.expired() {
         return Err(ExtractError::new(
@@ -147,11 +163,43 @@ struct ReadPage {
     page: Page,
     loss: Option<Loss>,
     garbled: bool,
+    /// The parser panicked, and may have left locks of the open file poisoned.
+    panicked: bool,
 }
 
-fn read_pages(pdf: &Pdf, budget: &Budget, limits: &Limits) -> Vec<ReadPage> {
-    let mut fonts = FontBook::new();
-    pdf.pages().iter().map(|page| read_page(page, &mut fonts, budget, limits)).collect()
+/// All pages in order; `None` when several threads read them and what was read may depend on who came first.
+fn read_pages(pdf: &Pdf, budget: &Budget, limits: &Limits, threads: usize) -> Option<Vec<ReadPage>> {
+    let pages: Vec<_> = pdf.pages().iter().collect();
+    let threads = threads.clamp(1, MAX_THREADS).min(pages.len() / PAGES_PER_THREAD);
+    if threads <= 1 {
+        let mut fonts = FontBook::new();
+        return Some(pages.iter().map(|page| read_page(page, &mut fonts, budget, limits)).collect());
+    }
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut fonts = FontBook::new();
+        let mut read = Vec::new();
+        loop {
+            let part = next.fetch_add(1, Relaxed);
+            let Some(pages) = pages.chunks(PAGES_AT_ONCE).nth(part) else { return read };
+            let pages = pages.iter().map(|page| read_page(page, &mut fonts, budget, limits));
+            read.push((part, pages.collect::<Vec<_>>()));
+        }
+    };
+    let mut parts = thread::scope(|scope| {
+        let start = |_| thread::Builder::new().name("pdf".into()).stack_size(STACK_BYTES).spawn_scoped(scope, work);
+        // A thread that cannot be started is done without.
+        let others: Vec<_> = (1..threads).filter_map(|thread| start(thread).ok()).collect();
+        let own = work();
+        others.into_iter().try_fold(own, |mut all, other| {
+            all.extend(other.join().ok()?);
+            Some(all)
+        })
+    })?;
+    parts.sort_unstable_by_key(|(part, _)| *part);
+    let read: Vec<ReadPage> = parts.into_iter().flat_map(|(_, pages)| pages).collect();
+    let settled = !budget.is_exhausted() && read.iter().all(|page| !page.panicked);
+    settled.then_some(read)
 }
 
 fn read_page<'a>(
@@ -162,19 +210,20 @@ fn read_page<'a>(
 ) -> ReadPage {
     let (width, height) = page.render_dimensions();
     if budget.expired() {
-        return ReadPage { page: Page::default(), loss: None, garbled: false };
+        return ReadPage { page: Page::default(), loss: None, garbled: false, panicked: false };
     }
     let read = catch_unwind(AssertUnwindSafe(|| {
         let text = page_text(page, fonts, budget, limits);
         let unmapped = text.glyphs.iter().filter(|glyph| glyph.text == UNMAPPED).count();
         let laid_out = lay_out(width, height, &text.glyphs);
         let garbled = quality::is_garbled(&laid_out, u32::try_from(unmapped).unwrap_or(u32::MAX));
-        ReadPage { page: laid_out, loss: text.loss, garbled }
+        ReadPage { page: laid_out, loss: text.loss, garbled, panicked: false }
     }));
     // What a panic left behind in the fonts must not reach the next page.
     read.unwrap_or_else(|_| {
         *fonts = FontBook::new();
-        ReadPage { page: lay_out(width, height, &[]), loss: Some(Loss::Unreadable), garbled: false }
+        let page = lay_out(width, height, &[]);
+        ReadPage { page, loss: Some(Loss::Unreadable), garbled: false, panicked: true }
     })
 }
 

@@ -7,11 +7,11 @@ use super::read;
 use crate::{ExtractError, Limits};
 
 fn source(bytes: &[u8]) -> Source {
-    read(bytes, None, &Limits::default()).unwrap()
+    read(bytes, None, &Limits::default(), 1).unwrap()
 }
 
 fn error(bytes: &[u8]) -> ExtractError {
-    read(bytes, None, &Limits::default()).unwrap_err()
+    read(bytes, None, &Limits::default(), 1).unwrap_err()
 }
 
 fn pages(source: &Source) -> &[Page] {
@@ -41,6 +41,21 @@ fn a_line_has_text_words_styles_and_a_box() {
     let runs: Vec<(u32, bool)> = line.runs.iter().map(|run| (run.end, run.bold)).collect();
     assert_eq!(runs, [(10, false), (14, true)]);
     assert!(line.rect.y0 < line.rect.y1 && line.rect.y0.points() > 80.0 && line.rect.y1.points() < 95.0);
+}
+
+#[test]
+fn the_number_of_threads_changes_nothing() {
+    let contents: Vec<String> =
+        (0..150).map(|page| at(72.0, 700.0, &format!("page {page}")).repeat(page + 1)).collect();
+    let contents: Vec<&str> = contents.iter().map(String::as_str).collect();
+    let bytes = Fixture::of(&contents).build();
+    // The second budget is used up somewhere in the middle: which page loses its text must not depend on threads.
+    for max_decompressed_bytes in [Limits::default().max_decompressed_bytes, 100_000] {
+        let limits = Limits { max_decompressed_bytes, ..Limits::default() };
+        let one = read(&bytes, None, &limits, 1).unwrap();
+        assert_eq!(read(&bytes, None, &limits, 8).unwrap(), one);
+        assert_eq!(one.defects.is_empty(), max_decompressed_bytes > 100_000);
+    }
 }
 
 /// A face of 10 pt drawn in dots of a tenth of a point.
@@ -259,7 +274,7 @@ fn defects_are_capped_with_a_last_word() {
     let text = at(72.0, 700.0, "text");
     contents.push(&text);
     let limits = Limits { max_defects: 3, ..Limits::default() };
-    let source = read(&Fixture::of(&contents).build(), None, &limits).unwrap();
+    let source = read(&Fixture::of(&contents).build(), None, &limits, 1).unwrap();
     assert_eq!(source.defects.len(), 4);
     assert!(source.defects[3].detail.starts_with("3 more"));
 }
@@ -279,7 +294,7 @@ fn a_file_cut_off_gives_the_pages_that_are_there() {
     let source = source(&bytes[..bytes.len() - 400]);
     assert_eq!(pages(&source).len(), 3);
     for length in (0..bytes.len()).step_by(97) {
-        let _ = read(&bytes[..length], None, &Limits::default());
+        let _ = read(&bytes[..length], None, &Limits::default(), 1);
     }
 }
 
@@ -295,7 +310,7 @@ fn a_bomb_costs_its_page_only() {
     let text = at(72.0, 700.0, "text");
     let bytes = Fixture::of(&[&text]).deflated_page(&vec![b' '; 4 << 20]).page("", text.as_bytes()).build();
     let limits = Limits { max_content_bytes: 1 << 20, ..Limits::default() };
-    let source = read(&bytes, None, &limits).unwrap();
+    let source = read(&bytes, None, &limits, 1).unwrap();
     assert_eq!(defects(&source), [("pdf.page_unreadable", 2)]);
     assert_eq!(pages(&source).len(), 3);
 }
@@ -325,7 +340,7 @@ fn endless_width_ranges_cost_the_font_only() {
 fn limits_are_errors_of_their_own() {
     let text = at(72.0, 700.0, "text");
     let bytes = Fixture::of(&[&text, &text]).build();
-    let code = |limits: Limits| read(&bytes, None, &limits).unwrap_err().code;
+    let code = |limits: Limits| read(&bytes, None, &limits, 1).unwrap_err().code;
     assert_eq!(code(Limits { max_pages: 1, ..Limits::default() }), "limits.pages");
     assert_eq!(code(Limits { max_bytes: 100, ..Limits::default() }), "limits.bytes");
     assert_eq!(code(Limits { max_seconds: 0, ..Limits::default() }), "limits.seconds");
@@ -355,9 +370,9 @@ fn passwords_open_or_are_asked_for() {
     let closed = encrypted("sesame");
     let asked = error(&closed);
     assert_eq!(asked.code, "pdf.encrypted_password");
-    let wrong = read(&closed, Some("guess"), &Limits::default()).unwrap_err();
+    let wrong = read(&closed, Some("guess"), &Limits::default(), 1).unwrap_err();
     assert!(wrong.code == asked.code && wrong.message.contains("does not open"));
-    let opened = read(&closed, Some("sesame"), &Limits::default()).unwrap();
+    let opened = read(&closed, Some("sesame"), &Limits::default(), 1).unwrap();
     assert_eq!(pages(&opened)[0].lines[0].text, "secret text");
 }
 

@@ -5,8 +5,7 @@
 //! only for terms not yet covered. Inner sections name their parts first. A section of tables names its rows. All weights
 //! are integers: the choice is the same on every machine.
 
-use std::collections::{HashMap, HashSet};
-
+use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
 use stemma_document::{Section, Source, Summary};
 
 use super::SectionSettings;

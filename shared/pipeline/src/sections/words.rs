@@ -3,6 +3,8 @@
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
+use foldhash::fast::RandomState;
+
 /// Whether the character belongs to a script written without spaces between words.
 pub(super) fn is_cjk(c: char) -> bool {
     matches!(c, '\u{2E80}'..='\u{2FDF}' | '\u{3040}'..='\u{30FF}' | '\u{3400}'..='\u{4DBF}' | '\u{4E00}'..='\u{9FFF}'
@@ -29,7 +31,7 @@ were what when where which while who whom why will with would you your yours inc
 der die das und ist von zu mit für auf im den des dem ein eine nicht sich auch als bei \
 le la les de du des et est un une dans pour que qui sur par au aux avec el los las en y del se por con una al il di della";
 
-static STOPPED: LazyLock<HashSet<&str>> = LazyLock::new(|| STOP_WORDS.split_whitespace().collect());
+static STOPPED: LazyLock<HashSet<&str, RandomState>> = LazyLock::new(|| STOP_WORDS.split_whitespace().collect());
 
 fn is_stop_word(word: &str) -> bool {
     word.len() < 2 || STOPPED.contains(word)
@@ -52,7 +54,9 @@ pub(super) fn terms(text: &str, mut visit: impl FnMut(&str)) {
             continue;
         }
         last_ideograph = None;
-        if c.is_alphanumeric() && word.len() < 64 {
+        if c.is_ascii_alphanumeric() && word.len() < 64 {
+            word.push(c.to_ascii_lowercase());
+        } else if c.is_alphanumeric() && word.len() < 64 {
             word.extend(c.to_lowercase());
         } else if !matches!(c, '&' | '\'' | '’') {
             flush(&mut word, &mut visit);
@@ -61,8 +65,7 @@ pub(super) fn terms(text: &str, mut visit: impl FnMut(&str)) {
 }
 
 fn flush(word: &mut String, visit: &mut impl FnMut(&str)) {
-    let figures = word.chars().all(|c| c.is_numeric());
-    if !word.is_empty() && !figures && !is_stop_word(word) {
+    if !is_stop_word(word) && !word.chars().all(char::is_numeric) {
         visit(stem(word));
     }
     word.clear();

@@ -10,6 +10,7 @@ use stemma_engine::queue::Lane;
 use stemma_engine::stage::{Output, Stage, Task};
 use stemma_engine::{Failure, Identity};
 use stemma_extract::{ExtractError, Job, PackError, Packed};
+use stemma_llm::tokens::Counter;
 
 use crate::settings::Settings;
 use crate::{Filings, flow::version};
@@ -49,7 +50,7 @@ impl Stage for Paginate {
     type Outcome = Text;
 
     const NAME: &'static str = "paginate";
-    const REVISION: u32 = 1;
+    const REVISION: u32 = 2;
     const LANE: Lane = Lane::Cpu;
     const DEADLINE: Duration = Duration::from_secs(120);
 
@@ -68,7 +69,7 @@ impl Stage for Paginate {
                 .with_next("ingest it again"));
         }
         let password = task.tools.password.as_ref().map(|password| password.0.clone());
-        let job = Job { name: version.name, bytes: bytes.into(), password, limits: limits.clone() };
+        let job = Job::new(version.name, bytes.into(), password, limits.clone());
         let packed = Bytes::from(task.tools.extractor.extract(job).await.map_err(failure)?);
         let damaged = |error: PackError| Failure::transient("extract.reply", error.to_string());
         let head = Packed::open(packed.clone()).map_err(damaged)?;
@@ -92,13 +93,16 @@ fn failure(error: ExtractError) -> Failure {
 /// # Errors
 /// [`ExtractError`] when the document cannot be read at all.
 pub fn read(job: Job) -> Result<Vec<u8>, ExtractError> {
-    let mut source = stemma_extract::extract(job.bytes, &job.name, job.password.as_deref(), &job.limits)?;
+    let mut source = stemma_extract::extract(job)?;
     count_tokens(&mut source);
     stemma_extract::pack(&source)
         .map_err(|error| ExtractError::new("limits.output", error.to_string(), "split the document"))
 }
 
 fn count_tokens(source: &mut Source) {
+    let mut counter = Counter::default();
+    // A line's end is a token of its own.
+    let mut tokens_of_line = |line: &str| counter.count(line).saturating_add(1);
     match &mut source.body {
         Body::Pages(pages) => {
             for line in pages.iter_mut().flat_map(|page| &mut page.lines) {
@@ -107,9 +111,4 @@ fn count_tokens(source: &mut Source) {
         }
         Body::Lines(text) => text.tokens = text.lines.iter().map(|line| tokens_of_line(line)).collect(),
     }
-}
-
-/// Tokens of a line and its line end, which is a token of its own.
-fn tokens_of_line(line: &str) -> u32 {
-    stemma_llm::tokens::count(line) + 1
 }
