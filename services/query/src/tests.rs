@@ -38,7 +38,7 @@ fn version(path: &str, seq: u64) -> DocumentVersion {
 fn line(text: &str) -> Line {
     let runs = vec![StyleRun { end: text.len() as u32, ..StyleRun::default() }];
     let tokens = text.split_whitespace().count() as u32;
-    Line { text: text.into(), rect: Rect::default(), runs, words: vec![], tokens }
+    Line { text: text.into(), rect: Rect::default(), runs, words: vec![], tokens, ..Line::default() }
 }
 
 fn pages(texts: &[&str]) -> Body {

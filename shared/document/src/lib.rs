@@ -20,6 +20,7 @@ mod assemble;
 mod build;
 mod catalogue;
 mod facts;
+pub mod furniture;
 mod geometry;
 mod ids;
 mod items;
@@ -39,7 +40,8 @@ pub use items::{Boundary, FilingItem, HeadingProof, ItemLink, ItemStatus, ItemTa
 pub use outline::{DraftEntry, LocatedEntry, OutlineError, Place, Verdict, VerifiedEntry, VerifiedOutline, Witness};
 pub use page::{PageLabel, PageNo, PageSpan, Position};
 pub use source::{
-    Body, Defect, Extent, Format, Heading, Line, Link, OutlineItem, Page, Source, StyleRun, Target, TextLines, Word,
+    Body, Defect, Extent, Format, Heading, Line, LineRole, Link, OutlineItem, Page, Source, StyleRun, Target,
+    TextLines, Word,
 };
 pub use tree::{
     Gap, Method, Provenance, Reference, ReferenceTarget, Section, SectionKind, SectionSpan, SectionTree, Summary,

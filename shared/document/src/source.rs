@@ -107,9 +107,30 @@ pub struct Line {
     pub words: Vec<Word>,
     /// o200k tokens of the text and its line end; 0 until the paginate stage has counted them.
     pub tokens: u32,
+    /// Whether it belongs to the text or runs along at the edge of its page.
+    #[serde(default)]
+    pub role: LineRole,
+}
+
+/// What a line is on its page; see [`crate::furniture`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LineRole {
+    /// A line of the text.
+    #[default]
+    Body,
+    /// A running head.
+    Head,
+    /// A running foot, or a page number.
+    Foot,
 }
 
 impl Line {
+    /// Whether it is a running head or foot.
+    pub fn is_furniture(&self) -> bool {
+        self.role != LineRole::Body
+    }
+
     /// The style most characters of the line have.
     pub fn style(&self) -> StyleRun {
         let mut start = 0;

@@ -21,7 +21,8 @@ pub struct LineAt<'a> {
 type Cursor = (usize, usize);
 
 /// The section's own text, without its descendants': from its start to the start of its first child. Lines are joined
-/// by `\n`. Over the sections of one tree, own texts hold every line from the first section on exactly once.
+/// by `\n`; running heads and feet are left out. Over the sections of one tree, own texts hold every other line from the
+/// first section on exactly once.
 pub fn own_text(section: &Section, body: &Body) -> String {
     join(&own_lines(section, body))
 }
@@ -34,17 +35,34 @@ pub fn full_text(section: &Section, body: &Body) -> String {
 /// The lines of [`own_text`].
 pub fn own_lines<'a>(section: &Section, body: &'a Body) -> Vec<LineAt<'a>> {
     let end = section.children.first().map_or_else(|| end(section), |child| Some(start(child)));
-    slice(body, start(section), end)
+    flowing(section, slice(body, start(section), end))
 }
 
 /// The lines of [`full_text`].
 pub fn full_lines<'a>(section: &Section, body: &'a Body) -> Vec<LineAt<'a>> {
-    slice(body, start(section), end(section))
+    flowing(section, slice(body, start(section), end(section)))
 }
 
-/// All lines of a body in reading order.
+/// All lines of a body in reading order, running heads and feet too.
 pub fn all_lines(body: &Body) -> Vec<LineAt<'_>> {
     slice(body, (0, 0), None)
+}
+
+/// Leaves running heads and feet out. On the page where a chapter starts its running head is its title, and stays.
+fn flowing<'a>(section: &Section, mut lines: Vec<LineAt<'a>>) -> Vec<LineAt<'a>> {
+    let mut first = true;
+    lines.retain(|line| {
+        let titles = std::mem::take(&mut first) && says(line.text, &section.title);
+        titles || !line.layout.is_some_and(Line::is_furniture)
+    });
+    lines
+}
+
+/// Whether a line says the beginning of a title, spaces and punctuation aside.
+fn says(line: &str, title: &str) -> bool {
+    let letters = |text: &str| text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect();
+    let (line, title): (String, String) = (letters(line), letters(title));
+    line.contains(char::is_alphabetic) && !title.is_empty() && (title.starts_with(&line) || line.starts_with(&title))
 }
 
 fn join(lines: &[LineAt<'_>]) -> String {
@@ -101,6 +119,32 @@ mod tests {
     use crate::{
         DraftEntry, Extent, LocatedEntry, Method, Place, SectionTree, TextLines, Verdict, VerifiedOutline, Witness,
     };
+
+    #[test]
+    fn running_heads_are_left_out_of_what_runs_over_them() {
+        let line = |text: &str, role| Line { text: text.into(), role, ..Line::default() };
+        let (head, foot) = (crate::LineRole::Head, crate::LineRole::Foot);
+        let page = |lines: Vec<Line>| crate::Page { lines, ..crate::Page::default() };
+        let body = Body::Pages(vec![
+            page(vec![line("NOTES", head), line("first half", Default::default()), line("1", foot)]),
+            page(vec![line("NOTES", head), line("second half", Default::default()), line("2", foot)]),
+        ]);
+        let at = |page| crate::Position { page: PageNo::from_index(page), line: 0, y: crate::Pt(0) };
+        let entry = DraftEntry {
+            number: None,
+            title: "Notes".into(),
+            label: None,
+            target: None,
+            level: 1,
+            witness: Witness::Layout,
+        };
+        let located = LocatedEntry { entry, place: Place::Page(at(0)) };
+        let outline =
+            VerifiedOutline::new(Extent::Pages(2), vec![(located, Verdict::Found { starts_page: true })]).unwrap();
+        let tree = SectionTree::build(&outline, Method::Layout, Vec::new());
+        assert_eq!(own_text(&tree.sections[0], &body), "NOTES\nfirst half\nsecond half");
+        assert_eq!(all_lines(&body).len(), 6);
+    }
 
     #[test]
     fn own_texts_hold_every_line_once() {

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use stemma_document::{Body, Defect, Extent, Format, Heading, Link, OutlineItem, Page, PageSpan, Source, TextLines};
 
 /// Changes with the layout of the bytes or of what is in them.
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 const PAGES_PER_CHUNK: usize = 64;
 const LINES_PER_CHUNK: usize = 4_096;
 /// Largest frame that is unpacked, in bytes; a pack that declares or holds more is refused.
@@ -194,19 +194,23 @@ impl Packed {
         Ok(lines)
     }
 
-    /// The whole source.
+    /// The whole source. Chunks are unpacked one by one, so that the text is held once.
     ///
     /// # Errors
     ///
     /// [`PackError::Damaged`].
-    pub fn source(&self) -> Result<Source, PackError> {
+    pub fn source(self) -> Result<Source, PackError> {
         let body = match self.head.extent {
-            Extent::Pages(_) => Body::Pages(
-                (0..self.starts.len()).map(|index| self.page_chunk(index)).collect::<Result<Vec<_>, _>>()?.concat(),
-            ),
+            Extent::Pages(count) => {
+                let mut pages = Vec::with_capacity((count as usize).min(PAGES_PER_CHUNK * self.starts.len()));
+                for index in 0..self.starts.len() {
+                    pages.append(&mut self.page_chunk(index)?);
+                }
+                Body::Pages(pages)
+            }
             Extent::Lines(_) => Body::Lines(self.text_lines()?),
         };
-        let head = self.head.clone();
+        let head = self.head;
         Ok(Source {
             format: head.format,
             body,
@@ -293,7 +297,7 @@ fn unframe<T: DeserializeOwned>(packed: &[u8], max_bytes: u32) -> Result<T, Pack
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use stemma_document::{Line, PageLabel, Pt, Rect, StyleRun, Word};
+    use stemma_document::{Line, LineRole, PageLabel, Pt, Rect, StyleRun, Word};
 
     use super::*;
 
@@ -304,6 +308,7 @@ mod tests {
             runs: vec![StyleRun { end: 6, size: Pt::new(9.5), bold: true, italic: false }],
             words: vec![Word { start: 0, end: 4, x0: Pt(-100), x1: Pt(200) }],
             tokens: 3,
+            role: LineRole::Foot,
         };
         let page = |n: usize| Page {
             width: Pt(61200),

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use hayro_cmap::BfString;
 use hayro_font::{CMapResolverFn, Font, FontCache, FontGlyph, FontQuery, FontResolverFn};
 use hayro_syntax::object::{Array, Dict, Name, Object, Stream};
+use unicode_normalization::UnicodeNormalization;
 
 use super::drawn;
 use super::guard::Budget;
@@ -121,7 +122,7 @@ fn characters(unicode: Option<BfString>) -> Box<[char]> {
     out.into()
 }
 
-/// Expands ligatures, drops what is not shown; white space of every kind becomes a space, control characters and
+/// Expands ligatures and compatibility forms, drops what is not shown; white space of every kind becomes a space, control characters and
 /// replacement characters count as unmapped.
 pub(super) fn push_character(c: char, out: &mut Vec<char>) {
     match c {
@@ -136,6 +137,8 @@ pub(super) fn push_character(c: char, out: &mut Vec<char>) {
         '\t' | '\n' | '\r' => out.push(' '),
         c if c.is_whitespace() => out.push(' '),
         c if c.is_control() || c == '\u{fffd}' => {}
+        // Radicals and compatibility forms look like the ideographs that are meant.
+        '\u{2e80}'..='\u{2fd5}' | '\u{f900}'..='\u{faff}' => out.extend(std::iter::once(c).nfkc()),
         c => out.push(c),
     }
 }

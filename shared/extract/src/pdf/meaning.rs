@@ -131,6 +131,25 @@ fn characters_of_glyphs(program: &[u8]) -> HashMap<u32, char> {
 mod tests {
     use super::*;
 
+    /// A font program of nothing but a table that shows `first` and what follows it with glyphs 3 and 4.
+    fn program(first: u32) -> Vec<u8> {
+        let words = |words: &[u32]| words.iter().flat_map(|word| word.to_be_bytes()).collect::<Vec<u8>>();
+        // Format 12: one group.
+        let subtable = [words(&[0x000c_0000, 28, 0, 1]), words(&[first, first + 1, 3])].concat();
+        let table = [words(&[1, 0x0003_000a, 12]), subtable].concat();
+        let length = table.len() as u32;
+        let directory = [words(&[0x0001_0000, 0x0001_0010, 0]), b"cmap".to_vec(), words(&[0, 28, length])].concat();
+        [directory, table].concat()
+    }
+
+    #[test]
+    fn a_font_program_says_what_its_glyphs_show() {
+        let shown = characters_of_glyphs(&program('A' as u32));
+        assert_eq!((shown.get(&3), shown.get(&4), shown.len()), (Some(&'A'), Some(&'B'), 2));
+        assert_eq!(characters_of_glyphs(&program(0xf041)).get(&3), Some(&'A'));
+        assert!(characters_of_glyphs(b"no font").is_empty());
+    }
+
     #[test]
     fn names_made_of_codes_are_read() {
         for (name, own, code) in [

@@ -1,6 +1,6 @@
 //! From the glyphs of a page to a [`Page`].
 
-use stemma_document::{Line, Page, Pt, Rect};
+use stemma_document::{Line, LineRole, Page, Pt, Rect};
 
 use super::columns::reading_order;
 use super::interpret::{Direction, Glyph};
@@ -57,5 +57,5 @@ fn line(segments: &[Segment], direction: Direction) -> Option<Line> {
             (word.x0, word.x1) = (rect.x0, rect.x1);
         }
     }
-    Some(Line { text: text.text, rect, runs: text.runs, words: text.words, tokens: 0 })
+    Some(Line { text: text.text, rect, runs: text.runs, words: text.words, tokens: 0, role: LineRole::Body })
 }

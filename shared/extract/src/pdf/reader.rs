@@ -6,7 +6,7 @@ use std::thread;
 
 use hayro_syntax::object::Dict;
 use hayro_syntax::{DecryptionError, LoadPdfError, Pdf};
-use stemma_document::{Body, Defect, Format, Link, Page, PageNo, Source};
+use stemma_document::{Body, Defect, Format, Link, Page, PageNo, Source, furniture};
 
 use super::destinations::Destinations;
 use super::font::FontBook;
@@ -63,7 +63,9 @@ pub(super) fn read(
     if pages.iter().all(|read| read.page.lines.is_empty()) {
         return Err(no_text(&pages, &defects));
     }
-    Ok(assemble(&pdf, pages.into_iter().map(|read| read.page).collect(), defects, is_encrypted(bytes), limits))
+    let mut pages: Vec<Page> = pages.into_iter().map(|read| read.page).collect();
+    furniture::mark(&mut pages);
+    Ok(assemble(&pdf, pages, defects, is_encrypted(bytes), limits))
 }
 
 fn open(bytes: &[u8], password: Option<&str>, limits: &Limits) -> Result<Pdf, ExtractError> {

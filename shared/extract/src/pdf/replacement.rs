@@ -1,5 +1,6 @@
 //! `/ActualText`: what a marked stretch of glyphs says, where the glyphs themselves do not (ISO 32000-2, 14.9.4).
 
+use super::font::push_character;
 use super::interpret::{Glyph, UNMAPPED};
 
 /// Marked stretches inside each other; deeper ones are passed over.
@@ -37,8 +38,10 @@ fn replace(glyphs: &mut Vec<Glyph>, start: usize, text: &str) {
     let (Some(first), Some(last)) = (glyphs.get(start).copied(), glyphs.last().copied()) else { return };
     let stretch = glyphs.get(start..).unwrap_or_default();
     let says = |glyph: &Glyph| glyph.text != UNMAPPED && glyph.text != ' ';
-    let length = text.chars().count();
-    if stretch.iter().map(|glyph| glyph.text).eq(text.chars()) || (length > 24 && stretch.iter().any(says)) {
+    let mut shown = Vec::new();
+    text.chars().for_each(|character| push_character(character, &mut shown));
+    let length = shown.len();
+    if stretch.iter().map(|glyph| glyph.text).eq(shown.iter().copied()) || (length > 24 && stretch.iter().any(says)) {
         return;
     }
     let level = |glyph: &Glyph| {
@@ -52,7 +55,7 @@ fn replace(glyphs: &mut Vec<Glyph>, start: usize, text: &str) {
     let span = dx.hypot(dy) + last.advance;
     let along = (dx.hypot(dy) / span.max(1e-6)).min(1.0);
     glyphs.truncate(start);
-    for (index, character) in text.chars().enumerate() {
+    for (index, character) in shown.into_iter().enumerate() {
         let share = index as f32 / length as f32;
         let (ux, uy) = match first.direction {
             _ if along > 0.0 => (dx / along, dy / along),

@@ -200,6 +200,9 @@ fn forms_are_read_and_a_form_that_draws_itself_ends() {
 fn actual_text_replaces_glyphs_without_meaning() {
     let content = "/Span<</ActualText<FEFF00740069>>> BDC BT /F1 10 Tf 72 700 Td (\\001) Tj ET EMC";
     assert_eq!(texts(content), ["ti"]);
+    // What it says is made fit to be read, as all text is: a ligature, a soft hyphen, a radical.
+    let content = "/Span<</ActualText<FEFFFB0100AD2F08>>> BDC BT /F1 10 Tf 72 700 Td (\\001) Tj ET EMC";
+    assert_eq!(texts(content), ["fi\u{4eba}"]);
 }
 
 #[test]

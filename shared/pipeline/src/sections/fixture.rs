@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use stemma_document::{
-    Body, DraftEntry, Format, Line, LocatedEntry, Method, Page, PageNo, Place, Position, Pt, Rect, SectionTree, Source,
-    StyleRun, TextLines, Verdict, VerifiedOutline, Witness,
+    Body, DraftEntry, Format, Line, LineRole, LocatedEntry, Method, Page, PageNo, Place, Position, Pt, Rect,
+    SectionTree, Source, StyleRun, TextLines, Verdict, VerifiedOutline, Witness, furniture,
 };
 
 fn source(format: Format, body: Body) -> Source {
@@ -23,7 +23,7 @@ fn line(text: &str, index: usize) -> Line {
     let y = 72.0 + 12.0 * index as f32;
     let run = StyleRun { end: text.len() as u32, size: Pt::new(10.0), bold, italic: false };
     let rect = Rect::new(72.0, y, 540.0, y + 10.0);
-    Line { text: text.into(), rect, runs: vec![run], words: vec![], tokens: words(text) }
+    Line { text: text.into(), rect, runs: vec![run], words: vec![], tokens: words(text), role: LineRole::Body }
 }
 
 /// A document of these pages; a line's tokens are its words.
@@ -34,7 +34,9 @@ pub(crate) fn paged(pages: &[&str]) -> Source {
         label: None,
         lines: text.lines().enumerate().map(|(index, text)| line(text, index)).collect(),
     };
-    source(Format::Pdf, Body::Pages(pages.iter().map(page).collect()))
+    let mut pages: Vec<Page> = pages.iter().map(page).collect();
+    furniture::mark(&mut pages);
+    source(Format::Pdf, Body::Pages(pages))
 }
 
 /// A text of these lines; a line's tokens are its words.

@@ -1,18 +1,12 @@
 //! Sentences of running text, and the labels of table rows, from the lines of a section.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
-use stemma_document::{Body, Line, Source};
+use stemma_document::Line;
 
 use super::text::LineAt;
 use super::words::is_cjk;
 
-/// Lines at the top and at the bottom of a page that may be running heads.
-const EDGE_LINES: usize = 3;
-/// A running head stands on at least this many pages …
-const RUNNING_MIN_PAGES: usize = 3;
-/// … and on one page of this many.
-const RUNNING_ONE_IN: usize = 25;
 /// Bytes of a section that are read; a summary of 60 words needs no more.
 const MAX_BYTES: usize = 200_000;
 /// Sentences of a section that are considered.
@@ -39,42 +33,9 @@ pub(super) struct Sentence {
     pub(super) whole: bool,
 }
 
-/// Lines that recur at the edges of pages.
-#[derive(Debug, Default)]
-pub(super) struct Running(HashSet<String>);
-
-impl Running {
-    pub(super) fn of(source: &Source) -> Self {
-        let Body::Pages(pages) = &source.body else { return Self::default() };
-        let mut pages_with: HashMap<String, usize> = HashMap::new();
-        for page in pages {
-            let keys: HashSet<String> = edges(&page.lines).map(|line| head_key(&line.text)).collect();
-            for key in keys {
-                *pages_with.entry(key).or_default() += 1;
-            }
-        }
-        let enough = RUNNING_MIN_PAGES.max(pages.len() / RUNNING_ONE_IN);
-        Self(pages_with.into_iter().filter(|(_, pages)| *pages >= enough).map(|(key, _)| key).collect())
-    }
-
-    pub(super) fn has(&self, text: &str) -> bool {
-        text.len() < 300 && self.0.contains(&head_key(text))
-    }
-}
-
-fn edges(lines: &[Line]) -> impl Iterator<Item = &Line> {
-    let bottom = lines.len().saturating_sub(EDGE_LINES).max(EDGE_LINES.min(lines.len()));
-    lines.iter().take(EDGE_LINES).chain(&lines[bottom..]).filter(|line| line.text.len() < 300)
-}
-
-/// The letters of a line: page numbers and years of one head differ from page to page.
-fn head_key(text: &str) -> String {
-    text.chars().filter(|c| c.is_alphabetic()).flat_map(char::to_lowercase).collect()
-}
-
 /// Takes lines apart. `known` tells whether a word occurs elsewhere in the document (to rejoin words hyphenated at a
 /// line end).
-pub(super) fn read(lines: &[LineAt<'_>], running: &Running, known: &dyn Fn(&str) -> bool) -> Prose {
+pub(super) fn read(lines: &[LineAt<'_>], known: &dyn Fn(&str) -> bool) -> Prose {
     let mut reader =
         Reader { prose: Prose::default(), paragraph: String::new(), bullet: false, labels: HashSet::new(), known };
     let mut left = MAX_BYTES;
@@ -85,10 +46,8 @@ pub(super) fn read(lines: &[LineAt<'_>], running: &Running, known: &dyn Fn(&str)
         }
         let text = &line.text[..line.text.floor_char_boundary(left)];
         left = left.saturating_sub(text.len().max(1));
-        if !running.has(text) {
-            reader.line(&LineAt { text, ..*line }, above);
-            above = Some(line);
-        }
+        reader.line(&LineAt { text, ..*line }, above);
+        above = Some(line);
     }
     reader.end_paragraph();
     reader.prose
@@ -344,6 +303,8 @@ fn ends_sentence(before: &str, after: &str, stop: char) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use stemma_document::{Body, Source};
+
     use super::super::fixture::{lines, paged};
     use super::super::text::own_lines;
     use super::*;
@@ -354,7 +315,7 @@ mod tests {
             Body::Pages(_) => super::super::fixture::tree(source, entries),
             Body::Lines(_) => super::super::fixture::tree(source, entries),
         };
-        read(&own_lines(&tree.sections[0], source), &Running::of(source), &|word| word == "information")
+        read(&own_lines(&tree.sections[0], source), &|word| word == "information")
     }
 
     fn whole(prose: &Prose) -> Vec<&str> {

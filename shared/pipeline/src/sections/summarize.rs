@@ -10,7 +10,7 @@ use stemma_document::{Section, Source, Summary};
 
 use super::SectionSettings;
 use super::facts::squash;
-use super::prose::{self, Prose, Running, Sentence};
+use super::prose::{self, Prose, Sentence};
 use super::text::{LineAt, full_text, own_lines};
 use super::words;
 
@@ -38,14 +38,13 @@ const MAX_PARTS: usize = 200;
 /// Fills every summary of the tree, leaves first. Sections without text and parts stay without one.
 pub(super) fn summarize(sections: &mut [Section], source: &Source, settings: &SectionSettings) {
     let words = Rarity::of(sections, source);
-    let book = Book { source, settings, running: Running::of(source), words };
+    let book = Book { source, settings, words };
     book.summarize(sections);
 }
 
 struct Book<'a> {
     source: &'a Source,
     settings: &'a SectionSettings,
-    running: Running,
     words: Rarity,
 }
 
@@ -72,7 +71,7 @@ impl Book<'_> {
 
     fn extract(&self, section: &Section) -> String {
         let lines = own_lines(section, self.source);
-        let mut prose = prose::read(&lines, &self.running, &|word| self.words.knows(word));
+        let mut prose = prose::read(&lines, &|word| self.words.knows(word));
         let mut budget = self.settings.summary_max_words as usize;
         let parts = parts(section, &prose, budget);
         budget -= words::count(&parts).min(budget);

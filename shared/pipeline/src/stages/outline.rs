@@ -1,6 +1,7 @@
 //! Outline: the text becomes a section tree, as far as rules go.
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use stemma_document::{Defect, Digest, Gap, Method, PageSpan, SectionTree, Source};
 use stemma_engine::queue::Lane;
@@ -51,7 +52,7 @@ impl Stage for Outline {
     async fn run(&self, task: &Task<'_, Filings>) -> Result<Output<Tree>, Failure> {
         let packed = task.blob(&self.artifact, "source").await?;
         let settings = task.settings.clone();
-        let tree = task.env.compute(move || outline(&packed, &settings)).await;
+        let tree = task.env.compute(move || outline(packed, &settings)).await;
         let tree = tree.map_err(|panic| Failure::transient("structure.crashed", panic))??;
         let json =
             serde_json::to_vec(&tree).map_err(|error| Failure::permanent("structure.json", error.to_string()))?;
@@ -66,10 +67,9 @@ impl Stage for Outline {
 }
 
 /// The tree of a packed source: pure (I-12).
-fn outline(packed: &[u8], settings: &Settings) -> Result<SectionTree, Failure> {
+fn outline(packed: Bytes, settings: &Settings) -> Result<SectionTree, Failure> {
     let unreadable = |error: &dyn std::fmt::Display| Failure::permanent("structure.source", error.to_string());
-    let source =
-        Packed::open(packed.to_vec()).and_then(|packed| packed.source()).map_err(|error| unreadable(&error))?;
+    let source = Packed::open(packed).and_then(Packed::source).map_err(|error| unreadable(&error))?;
     let draft = structure::outline(&source, &settings.outline).map_err(|error| unreadable(&error))?;
     let mut gaps = draft.gaps;
     gaps.extend(defects(&source));

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use stemma_document::{
-    Body, Format, Line, Link, OutlineItem, Page, PageNo, Pt, Rect, Source, StyleRun, Target, TextLines, Word,
+    Body, Format, Line, Link, OutlineItem, Page, PageNo, Pt, Rect, Source, StyleRun, Target, TextLines, Word, furniture,
 };
 
 /// A line to be put on a page.
@@ -132,9 +132,11 @@ impl Doc {
     }
 
     pub(crate) fn source(&self) -> Source {
+        let mut pages = self.pages.clone();
+        furniture::mark(&mut pages);
         Source {
             format: Format::Pdf,
-            body: Body::Pages(self.pages.clone()),
+            body: Body::Pages(pages),
             outline: self.outline.clone(),
             links: self.links.clone(),
             metadata: BTreeMap::new(),
@@ -203,5 +205,5 @@ fn make_line(line: &FixtureLine, x: f32, y: f32) -> Line {
     if line.cells_smaller > 0.0 {
         runs.insert(0, run(line.text.len(), 0.0));
     }
-    Line { rect: Rect::new(x, y, right, y + line.size), runs, words, tokens, text }
+    Line { rect: Rect::new(x, y, right, y + line.size), runs, words, tokens, text, ..Line::default() }
 }

@@ -43,16 +43,6 @@ impl Label {
     }
 }
 
-/// Whether a line is nothing but a page number.
-pub(super) fn is_page_number(text: &str) -> bool {
-    if text.len() > 24 {
-        return false;
-    }
-    let bare = text.trim_start_matches("Page").trim_start_matches("page").trim();
-    let first = bare.split(" of ").next().unwrap_or(bare).split('/').next().unwrap_or(bare);
-    Label::parse(first).is_some()
-}
-
 /// The labels of all pages.
 #[derive(Debug, Default)]
 pub(super) struct Labels {

@@ -48,7 +48,7 @@ pub(super) struct Row<'a> {
     pub(super) titled: bool,
     /// Distance to the line above on the page, in font sizes; large at the top of a page or column.
     pub(super) gap: f32,
-    /// Running head or foot, or page number.
+    /// Running head or foot, or page number (see [`stemma_document::furniture`]).
     pub(super) running: bool,
     /// A line of a paragraph.
     pub(super) prose: bool,
@@ -93,7 +93,6 @@ impl<'a> Sheet<'a> {
         };
         sheet.find_body(pages);
         sheet.find_leading();
-        sheet.mark_running(pages);
         sheet.mark_tables();
         sheet.mark_prose(pages);
         sheet.find_numbers();
@@ -169,52 +168,6 @@ impl<'a> Sheet<'a> {
     /// Whether a whole number before a title counts sections: one of its neighbors is there too.
     pub(super) fn counts(&self, number: u32) -> bool {
         self.numbers.contains(&(number + 1)) || number.checked_sub(1).is_some_and(|below| self.numbers.contains(&below))
-    }
-
-    /// Running heads: the same words (numbers removed) at the same height on more than a fifth of the pages, or on five
-    /// pages close to each other; and page numbers at the edges.
-    fn mark_running(&mut self, pages: &[Page]) {
-        let mut seen: BTreeMap<String, Vec<usize>> = BTreeMap::new();
-        for (index, page) in pages.iter().enumerate() {
-            let height = page.height.points().max(1.0);
-            for at in self.edges(index, height) {
-                let row = &self.rows[at];
-                if super::labels::is_page_number(row.text) {
-                    self.rows[at].running = true;
-                } else if row.words <= 25 {
-                    seen.entry(wordless_key(row.text)).or_default().push(at);
-                }
-            }
-        }
-        for rows in seen.into_values().filter(|rows| rows.len() >= 3) {
-            for at in self.recurring(rows) {
-                self.rows[at].running = true;
-            }
-        }
-    }
-
-    /// Rows in the top and bottom seventh of the page.
-    fn edges(&self, page: usize, height: f32) -> Vec<usize> {
-        let edge = |row: &Row<'_>| row.y1 < 0.14 * height || row.y0 > 0.86 * height;
-        self.on(page).filter(|at| edge(&self.rows[*at])).collect()
-    }
-
-    /// Those of `rows` (one text, in page order) that recur at one height often enough.
-    fn recurring(&self, mut rows: Vec<usize>) -> Vec<usize> {
-        let mut found = Vec::new();
-        rows.sort_by(|a, b| self.rows[*a].y0.total_cmp(&self.rows[*b].y0));
-        let groups: Vec<Vec<usize>> =
-            rows.chunk_by(|a, b| self.rows[*b].y0 - self.rows[*a].y0 < 3.0).map(<[usize]>::to_vec).collect();
-        for mut group in groups {
-            group.sort_unstable();
-            let page = |at: usize| self.rows[at].page;
-            let mut count = group.clone();
-            count.dedup_by_key(|at| page(*at));
-            let often = count.len() >= 3 && count.len() * 5 > self.pages();
-            let stretches = group.chunk_by(|a, b| page(*b) - page(*a) <= 2);
-            found.extend(stretches.filter(|stretch| often || stretch.len() >= 5).flatten());
-        }
-        found
     }
 
     /// A row belongs to a table when it has figures beside its first cell or many cells, or when such rows stand right
@@ -320,7 +273,7 @@ fn read_line(page: usize, line: usize, source: &Line) -> Row<'_> {
         figures,
         titled,
         gap: 9.0,
-        running: false,
+        running: source.is_furniture(),
         prose: false,
         table: false,
     }
@@ -359,15 +312,6 @@ fn is_figure(word: &str) -> bool {
     let digits = word.bytes().filter(u8::is_ascii_digit).count();
     let other = word.chars().filter(|c| c.is_alphabetic()).count();
     (digits > 0 && other == 0) || matches!(word, "$" | "—" | "–" | "%" | "€" | "£" | "¥")
-}
-
-/// The words of a head without numbers, numerals and the words PART and ITEM.
-fn wordless_key(text: &str) -> String {
-    let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| {
-        let numbered = word.chars().any(|c| c.is_ascii_digit()) || super::numbering::roman(word).is_some();
-        !word.is_empty() && !numbered && !word.eq_ignore_ascii_case("part") && !word.eq_ignore_ascii_case("item")
-    });
-    words.take(12).map(str::to_lowercase).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]

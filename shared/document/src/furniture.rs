@@ -1,0 +1,158 @@
+//! Page furniture: which lines are running heads and feet, decided once, when all pages have been read.
+//!
+//! Everything that joins lines over pages (sections, summaries, headings) leaves these out; the pages themselves keep them.
+
+use std::collections::BTreeMap;
+
+use crate::{Line, LineRole, Page};
+
+/// Heads and feet stand in this part of the page's height from either edge: a seventh.
+const EDGE: f32 = 0.14;
+/// Words of a running line at most.
+const MAX_WORDS: usize = 25;
+/// Words of a line that are compared.
+const KEY_WORDS: usize = 12;
+/// Lines of one head differ in height by less than this, in points.
+const SAME_HEIGHT: f32 = 3.0;
+/// A running line stands on at least this many pages, and on more than one page of `ONE_IN` …
+const MIN_PAGES: usize = 3;
+const ONE_IN: usize = 5;
+/// … or on this many pages close to each other, as the head of a chapter does.
+const MIN_STRETCH: usize = 5;
+
+/// A line at an edge: page, index on it, distance from the top.
+type Place = (usize, usize, f32);
+
+/// Marks the running heads and feet of a document: page numbers at the edges, and the same words (numbers left out) at the
+/// same height on many pages.
+pub fn mark(pages: &mut [Page]) {
+    let mut furniture: Vec<(usize, usize)> = Vec::new();
+    let mut seen: BTreeMap<String, Vec<Place>> = BTreeMap::new();
+    for (index, page) in pages.iter().enumerate() {
+        for (at, line) in page.lines.iter().enumerate().filter(|(_, line)| edge(line, page).is_some()) {
+            let text = line.text.trim();
+            if is_page_number(text) {
+                furniture.push((index, at));
+            } else if text.split_whitespace().take(MAX_WORDS + 1).count() <= MAX_WORDS {
+                seen.entry(key(text)).or_default().push((index, at, line.rect.y0.points()));
+            }
+        }
+    }
+    for places in seen.into_values().filter(|places| places.len() >= MIN_PAGES) {
+        furniture.extend(recurring(places, pages.len()));
+    }
+    for (index, at) in furniture {
+        let Some(page) = pages.get_mut(index) else { continue };
+        let role = page.lines.get(at).and_then(|line| edge(line, page));
+        if let (Some(role), Some(line)) = (role, page.lines.get_mut(at)) {
+            line.role = role;
+        }
+    }
+}
+
+/// Head or foot, by the line's place alone; `None` for the body of the page.
+fn edge(line: &Line, page: &Page) -> Option<LineRole> {
+    let height = page.height.points().max(1.0);
+    match line.rect {
+        rect if rect.y1.points() < EDGE * height => Some(LineRole::Head),
+        rect if rect.y0.points() > (1.0 - EDGE) * height => Some(LineRole::Foot),
+        _ => None,
+    }
+}
+
+/// Those of `places` (of one text) that recur at one height often enough.
+fn recurring(mut places: Vec<Place>, pages: usize) -> Vec<(usize, usize)> {
+    let mut found = Vec::new();
+    places.sort_by(|a, b| a.2.total_cmp(&b.2).then(a.0.cmp(&b.0)).then(a.1.cmp(&b.1)));
+    for group in places.chunk_by(|a, b| b.2 - a.2 < SAME_HEIGHT) {
+        let mut group: Vec<(usize, usize)> = group.iter().map(|(page, line, _)| (*page, *line)).collect();
+        group.sort_unstable();
+        let mut on: Vec<usize> = group.iter().map(|(page, _)| *page).collect();
+        on.dedup();
+        let often = on.len() >= MIN_PAGES && on.len() * ONE_IN > pages;
+        let stretches = group.chunk_by(|a, b| b.0 - a.0 <= 2);
+        found.extend(stretches.filter(|stretch| often || stretch.len() >= MIN_STRETCH).flatten().copied());
+    }
+    found
+}
+
+/// The words of a line without numbers, numerals and the words PART and ITEM.
+fn key(text: &str) -> String {
+    let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| {
+        let numbered = word.chars().any(|c| c.is_ascii_digit()) || is_numeral(word);
+        !word.is_empty() && !numbered && !word.eq_ignore_ascii_case("part") && !word.eq_ignore_ascii_case("item")
+    });
+    words.take(KEY_WORDS).map(str::to_lowercase).collect::<Vec<_>>().join(" ")
+}
+
+fn is_numeral(word: &str) -> bool {
+    (1..=8).contains(&word.len()) && word.bytes().all(|b| b"ivxlc".contains(&b.to_ascii_lowercase()))
+}
+
+/// Whether a line is nothing but a page number: `12`, `xiv`, `F-12`, `Page 3 of 10`, `- 7 -`.
+fn is_page_number(text: &str) -> bool {
+    if text.len() > 24 {
+        return false;
+    }
+    let bare = text.trim_start_matches("Page").trim_start_matches("page").trim();
+    let first = bare.split(" of ").next().unwrap_or(bare).split('/').next().unwrap_or(bare);
+    let label = first.trim_matches(|c: char| c.is_whitespace() || matches!(c, '-' | '–' | '—' | '.' | '|'));
+    let letters = label.bytes().take_while(u8::is_ascii_uppercase).count();
+    let behind = label.get(letters..).unwrap_or_default();
+    let digits = behind.trim_start_matches(['-', ' ']);
+    let figures = (1..=4).contains(&digits.len()) && digits.bytes().all(|b| b.is_ascii_digit());
+    let lower = label.bytes().all(|b| b.is_ascii_lowercase());
+    match letters {
+        0 => figures && !label.starts_with('0') || lower && is_numeral(label),
+        1 | 2 => figures && behind.starts_with(['-', ' ']),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Pt, Rect};
+
+    fn page(lines: &[(&str, f32)]) -> Page {
+        let line = |(text, y): &(&str, f32)| Line {
+            text: (*text).into(),
+            rect: Rect::new(72.0, *y, 540.0, y + 10.0),
+            ..Line::default()
+        };
+        Page { width: Pt(61200), height: Pt(79200), label: None, lines: lines.iter().map(line).collect() }
+    }
+
+    #[test]
+    fn heads_and_feet_that_recur_are_furniture() {
+        let mut pages: Vec<Page> = (1..=8)
+            .map(|n| {
+                let (head, foot, title) =
+                    (format!("Acme PART II Item {n}"), format!("F-{n}"), format!("Note {n} Leases"));
+                page(&[
+                    (&head, 30.0),
+                    ("only here", 50.0 + n as f32 * 7.0),
+                    (&title, 200.0),
+                    ("text", 300.0),
+                    (&foot, 760.0),
+                ])
+            })
+            .collect();
+        pages.push(page(&[("Acme PART II Item 9", 90.0)]));
+        mark(&mut pages);
+        let roles = |page: &Page| page.lines.iter().map(|line| line.role).collect::<Vec<_>>();
+        use LineRole::{Body, Foot, Head};
+        assert!(pages[..8].iter().all(|page| roles(page) == [Head, Body, Body, Body, Foot]));
+        assert_eq!(roles(&pages[8]), [Body]);
+    }
+
+    #[test]
+    fn page_numbers_are_told_from_other_short_lines() {
+        for text in ["12", "xiv", "F-12", "Page 3 of 10", "- 7 -", "3/10", "A 4"] {
+            assert!(is_page_number(text), "{text}");
+        }
+        for text in ["", "2022 10-K", "Item 7", "0042", "12,345", "IV.", "Q4"] {
+            assert!(!is_page_number(text), "{text}");
+        }
+    }
+}
