@@ -12,7 +12,7 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 /// The map of a generated filing.
 fn map(filing: &Filing) -> Result<Vec<FilingItem>> {
-    let source = pdf::read(&filing.pdf, None, &Limits::default())?;
+    let source = pdf::read(&filing.pdf, None, &Limits::default(), 1)?;
     let draft = outline(&source, &StructureSettings::default())?;
     let tree = SectionTree::build(&draft.outline, draft.method, Vec::new());
     let mut tree = finish(tree, &source, &SectionSettings::default(), &draft.labels);
