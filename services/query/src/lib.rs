@@ -10,6 +10,7 @@
 mod documents;
 mod export;
 mod grep;
+mod items;
 mod list;
 mod read;
 mod reader;
@@ -23,6 +24,7 @@ mod tree;
 pub use documents::{DocumentView, FailureView, PageView, SectionView};
 pub use export::{ExportFormat, Exported};
 pub use grep::{GrepHit, GrepOptions, GrepView, MAX_HITS};
+pub use items::{ContentView, ItemView, ItemsView};
 pub use list::{AxisView, FolderView, ListView};
 pub use read::{Part, SectionStat, StatView, TextView};
 pub use reader::Reader;

@@ -5,11 +5,11 @@ use stemma_document::{
     Body, Extent, PageSpan, Provenance, PublishedTree, ReferenceTarget, Section, SectionTree, Witness, text,
 };
 use stemma_search::catalogue::Listed;
-use stemma_search::items;
 use stemma_search::locator::{Fragment, Locator, section_locator, show_pages};
 use stemma_search::newest_claim;
 
 use crate::documents::PageView;
+use crate::items::{self, ItemView};
 use crate::reader::{no_text, no_tree};
 use crate::refusal::quoted;
 use crate::tree::section_of;
@@ -37,6 +37,9 @@ pub struct TextView {
     /// The section, where one was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub section: Option<SectionView>,
+    /// The Item of the filing it is, with how far that can be relied on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub item: Option<ItemView>,
     /// Titles from the top down to the section.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub path: Vec<String>,
@@ -73,25 +76,6 @@ pub struct StatView {
     /// The section that was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub section: Option<SectionStat>,
-}
-
-/// An Item of a filing.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct ItemView {
-    /// `1A`.
-    pub item: String,
-    /// The part it stands in.
-    pub part: Option<String>,
-    /// What to paste back.
-    pub locator: String,
-    /// The section it is.
-    pub section_id: String,
-    /// Its title.
-    pub title: String,
-    /// First and last physical page.
-    pub pages: Option<(u32, u32)>,
-    /// Tokens with all sub-sections.
-    pub tokens: u32,
 }
 
 /// What is known of a section.
@@ -135,12 +119,26 @@ impl Reader {
         let (listed, published) = self.published(&locator).await?;
         match &locator.fragment {
             Some(Fragment::Pages(spans)) => self.pages(listed, &published, spans).await,
+            Some(Fragment::Item { part, number })
+                if let Some((item, pages)) =
+                    items::indexed(&published.tree, &listed.label, part.as_deref(), number) =>
+            {
+                // Only an index names it: its pages are what can be read.
+                let locator = item.locator.clone().unwrap_or_default();
+                let view = self.pages(listed, &published, &pages).await?;
+                Ok(TextView { item: Some(item), locator, ..view })
+            }
             Some(fragment) => {
                 let id = section_of(&published.tree, &listed.label, fragment)?;
                 let path = published.tree.path_to(id);
                 let Some(section) = path.last() else { return Err(no_tree(listed)) };
                 let titles = path.iter().map(|section| section.title.clone()).collect();
-                self.section(listed, &published, section, titles, part).await
+                let mut view = self.section(listed, &published, section, titles, part).await?;
+                if let Fragment::Item { part, number } = fragment {
+                    let asked = items::named(&published.tree, &listed.label, part.as_deref(), number);
+                    view.item = asked.or(view.item);
+                }
+                Ok(view)
             }
             None => match published.tree.extent {
                 Extent::Pages(n) => {
@@ -169,7 +167,8 @@ impl Reader {
         };
         let locator = section_locator(&listed.label, section.id);
         let view = SectionView::of(section, &listed.label);
-        Ok(TextView { section: Some(view), path, text: Some(text), ..empty(listed, locator, tokens) })
+        let item = items::view_of(&published.tree, &listed.label, section.id);
+        Ok(TextView { section: Some(view), item, path, text: Some(text), ..empty(listed, locator, tokens) })
     }
 
     async fn pages(&self, listed: &Listed, published: &PublishedTree, spans: &[PageSpan]) -> Result<TextView, Refusal> {
@@ -227,7 +226,7 @@ impl Reader {
             uri: version.uri.clone(),
             size_bytes: version.size_bytes,
             source: version.source.to_string(),
-            items: published.as_ref().map(|published| item_views(&published.tree, &listed.label)).unwrap_or_default(),
+            items: published.as_ref().map(|published| items::views(&published.tree, &listed.label)).unwrap_or_default(),
             provenance: published.map(|published| published.tree.provenance),
             newer_version: newest.map(|newest| newest.seq).filter(|seq| *seq > version.seq),
             section,
@@ -238,7 +237,17 @@ impl Reader {
 fn empty(listed: &Listed, locator: String, tokens: u32) -> TextView {
     let version = listed.version();
     let (doc_id, name) = (version.doc.to_string(), version.name.clone());
-    TextView { doc_id, name, locator, section: None, path: Vec::new(), tokens, pages: Vec::new(), text: None }
+    TextView {
+        doc_id,
+        name,
+        locator,
+        section: None,
+        item: None,
+        path: Vec::new(),
+        tokens,
+        pages: Vec::new(),
+        text: None,
+    }
 }
 
 fn section_stat(tree: &SectionTree, label: &str, path: &[&Section]) -> Option<SectionStat> {
@@ -261,21 +270,4 @@ fn section_stat(tree: &SectionTree, label: &str, path: &[&Section]) -> Option<Se
         summary_by: section.summary.as_ref().map(|summary| summary.by.clone()),
         references: references.collect(),
     })
-}
-
-fn item_views(tree: &SectionTree, label: &str) -> Vec<ItemView> {
-    let all = items::items(tree);
-    let view = |item: &items::Item| {
-        let section = tree.section(item.section)?;
-        Some(ItemView {
-            item: item.number.clone(),
-            part: item.part.clone(),
-            locator: format!("{label}#{}", item.fragment(&all)),
-            section_id: section.id.to_string(),
-            title: section.title.clone(),
-            pages: section.span.pages().map(|span| (span.start().get(), span.end().get())),
-            tokens: section.tokens,
-        })
-    };
-    all.iter().filter_map(view).collect()
 }

@@ -32,6 +32,7 @@ fn version(path: &str, seq: u64) -> DocumentVersion {
         source: Digest::of(path.as_bytes()),
         size_bytes: 1_000,
         settings: Digest::of(b"settings").to_string(),
+        stated: Default::default(),
     }
 }
 
@@ -577,7 +578,7 @@ async fn exports_keep_folders_and_never_clash() {
 async fn stat_knows_items_and_sections() {
     let reader = reader().await;
     let stat = reader.stat("ACME_2022").await.unwrap();
-    let items: Vec<&str> = stat.items.iter().map(|item| item.locator.as_str()).collect();
+    let items: Vec<&str> = stat.items.iter().filter_map(|item| item.locator.as_deref()).collect();
     assert_eq!(items, ["ACME_2022#item-1", "ACME_2022#item-1A", "ACME_2022#item-7"]);
     let section = reader.stat("ACME_2022#item-II.7").await.unwrap().section.unwrap();
     assert_eq!(section.path, ["PART II", "Item 7. Management's Discussion"]);

@@ -1,10 +1,11 @@
 //! The tree of a document.
 
 use serde::Serialize;
-use stemma_document::{Gap, SectionId, SectionKind, SectionTree};
+use stemma_document::{Gap, ItemStatus, NothingSaid, SectionId, SectionKind, SectionTree};
 use stemma_search::items;
 use stemma_search::locator::{Fragment, Locator, ResolveError, resolve_item};
 
+use crate::items::{self as items_of, ContentView};
 use crate::{DocumentView, Reader, Refusal, SectionView};
 
 /// A document's tree, or one section of it with what is below.
@@ -35,6 +36,15 @@ pub struct TreeRow {
     /// The Item it is: `item-1A`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub item: Option<String>,
+    /// How the document answers that Item.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<ItemStatus>,
+    /// What stands there instead of an answer, where there is none to give.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nothing: Option<NothingSaid>,
+    /// Where its content is, when it is not under its heading.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub content: Vec<ContentView>,
     /// What it is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
@@ -69,7 +79,16 @@ impl Reader {
             }
             let item = all_items.iter().find(|item| item.section == section.id).map(|item| item.fragment(&all_items));
             let summary = section.summary.as_ref().filter(|_| summaries).map(|summary| summary.text.clone());
-            sections.push(TreeRow { depth: level, section: SectionView::of(section, &listed.label), item, summary });
+            let answer = items_of::view_of(tree, &listed.label, section.id);
+            sections.push(TreeRow {
+                depth: level,
+                section: SectionView::of(section, &listed.label),
+                item,
+                status: answer.as_ref().and_then(|answer| answer.status),
+                nothing: answer.as_ref().and_then(|answer| answer.nothing),
+                content: answer.map(|answer| answer.content).unwrap_or_default(),
+                summary,
+            });
         }
         let doubtful =
             tree.walk().filter(|(_, section)| !section.verified && section.kind == SectionKind::Heading).count();

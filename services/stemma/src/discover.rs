@@ -157,6 +157,9 @@ fn refuse_link(root: &Path, link: &Path, discovery: &mut Discovery) {
 
 fn take_file(root: &Path, file: &Path, found: &mut BTreeMap<PathBuf, Found>, discovery: &mut Discovery) {
     let ending = file.extension().map(|ending| ending.to_string_lossy().to_lowercase()).unwrap_or_default();
+    if file.file_name().is_some_and(|name| name == crate::sidecar::NAME) {
+        return;
+    }
     if !ENDINGS.contains(&ending.as_str()) {
         *discovery.other.entry(ending).or_default() += 1;
         return;

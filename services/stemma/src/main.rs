@@ -6,6 +6,7 @@ mod context;
 mod discover;
 mod embedded;
 mod output;
+mod sidecar;
 mod table;
 
 use std::path::PathBuf;
@@ -82,6 +83,7 @@ enum Command {
     Ls(commands::ls::LsArgs),
     Tree(commands::tree::TreeArgs),
     Stat(commands::stat::StatArgs),
+    Items(commands::items::ItemsArgs),
     Cat(commands::cat::CatArgs),
     Grep(commands::grep::GrepArgs),
     Search(commands::search::SearchArgs),
@@ -136,6 +138,7 @@ fn run(command: Command, context: &Context) -> Result<Exit, CommandError> {
             Command::Ls(args) => commands::ls::run(args, context).await,
             Command::Tree(args) => commands::tree::run(args, context).await,
             Command::Stat(args) => commands::stat::run(args, context).await,
+            Command::Items(args) => commands::items::run(args, context).await,
             Command::Cat(args) => commands::cat::run(args, context).await,
             Command::Grep(args) => commands::grep::run(args, context).await,
             Command::Search(args) => commands::search::run(args, context).await,

@@ -118,7 +118,8 @@ fn flatten(value: &Value) -> BTreeMap<String, Value> {
     leaves
 }
 
-fn nearest<'a>(key: &str, known: impl Iterator<Item = &'a String>) -> Option<String> {
+/// The valid name a misspelt one is nearest to, where one is near; names are ASCII.
+pub fn nearest<'a>(key: &str, known: impl Iterator<Item = &'a String>) -> Option<String> {
     let scored = known.map(|candidate| (distance(key, candidate), candidate));
     scored.min().filter(|(distance, _)| *distance <= key.len().max(4) / 2).map(|(_, candidate)| candidate.clone())
 }

@@ -1,5 +1,7 @@
 //! What is listed, claimed and published: the records beside the trees.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::{Digest, DocId, Extent, FilingFacts, Method, SectionTree};
@@ -23,6 +25,9 @@ pub struct DocumentVersion {
     pub size_bytes: u64,
     /// Digest of the settings the run works under.
     pub settings: String,
+    /// Facts a sidecar states about it, by their stable names; see [`FilingFacts`].
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    pub stated: BTreeMap<String, String>,
 }
 
 /// A published tree with what a reader needs to show it; the content of `trees/{seq}.json`.

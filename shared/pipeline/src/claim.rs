@@ -1,5 +1,7 @@
 //! Claiming: a submitted document becomes one version and one run, whoever submits it how often.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use stemma_document::{Collection, Digest, DocId, DocumentVersion, layout};
 use stemma_engine::blobs::{Put, list_all};
@@ -25,6 +27,9 @@ pub struct Submission {
     pub source: Digest,
     /// Size of the bytes.
     pub size_bytes: u64,
+    /// Facts a sidecar states about it, by their names in [`crate::stated::NAMES`].
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    pub stated: BTreeMap<String, String>,
     /// Whether a version that failed before is tried again, as a new version.
     pub retry_failed: bool,
 }
@@ -109,10 +114,14 @@ async fn versions(env: &Env, ports: &Ports, collection: &Collection, doc: DocId)
     Ok(Versions { newest, next: claimed.max(finished) + 1, removed: finished > claimed })
 }
 
-/// Whether a claim is of the same bytes under the same settings.
+/// Whether a claim is of the same bytes, stated to be the same, under the same settings.
 fn same(newest: &RunHeader, submission: &Submission, job: &Manifest) -> bool {
     let Ok(version) = serde_json::from_value::<DocumentVersion>(newest.input.clone()) else { return false };
-    version.source == submission.source && newest.settings == job.settings && newest.flow_revision == Filings::REVISION
+    let described = version.stated == submission.stated;
+    version.source == submission.source
+        && described
+        && newest.settings == job.settings
+        && newest.flow_revision == Filings::REVISION
 }
 
 fn header(
@@ -122,10 +131,10 @@ fn header(
     seq: u64,
     submission: Submission,
 ) -> Result<RunHeader, PortError> {
-    let Submission { uri, name, path, source, size_bytes, .. } = submission;
+    let Submission { uri, name, path, source, size_bytes, stated, .. } = submission;
     let wrong = |error: &dyn std::fmt::Display| PortError::lasting("blobs", "claim", format!("{path}: {error}"));
     let settings = job.settings.clone();
-    let version = DocumentVersion { doc, seq, uri, name, path: path.clone(), source, size_bytes, settings };
+    let version = DocumentVersion { doc, seq, uri, name, path: path.clone(), source, size_bytes, settings, stated };
     Ok(RunHeader {
         at: RunRef {
             run: run_id(doc, seq),

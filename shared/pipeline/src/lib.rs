@@ -15,6 +15,7 @@ pub mod originals;
 pub mod sections;
 mod settings;
 pub mod stages;
+pub mod stated;
 pub mod structure;
 
 use std::sync::Arc;

@@ -212,6 +212,7 @@ pub(crate) mod tests {
             source: Digest::of(b""),
             size_bytes: 0,
             settings: String::new(),
+            stated: Default::default(),
         };
         CatalogueEntry {
             version,

@@ -1,7 +1,7 @@
 //! The Items of a filing: which sections they are, whatever level they stand on.
 
 use serde::Serialize;
-use stemma_document::{Section, SectionId, SectionTree};
+use stemma_document::{FilingItem, ItemStatus, Section, SectionId, SectionTree};
 
 /// One Item of a filing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -25,8 +25,35 @@ impl Item {
     }
 }
 
-/// All Items in reading order. A section is an Item when its title says so: the word Item (or Items) and a number.
+/// All Items that have a section: those of the Item map, in the order of the form. Where a tree has no map, in reading
+/// order: a section is an Item when its title says so, with the word Item (or Items) and a number.
 pub fn items(tree: &SectionTree) -> Vec<Item> {
+    let mapped =
+        |item: &FilingItem| Some(Item { part: item.part.clone(), number: item.number.clone(), section: item.section? });
+    if tree.items.is_empty() { titled(tree) } else { tree.items.iter().filter_map(mapped).collect() }
+}
+
+/// The fragment of the locator of an Item in a map: `item-1A`, or `item-II.1A` where the number alone is taken twice.
+pub fn fragment(item: &FilingItem, all: &[FilingItem]) -> String {
+    let there = |other: &&FilingItem| other.number == item.number && other.status != ItemStatus::Absent;
+    match &item.part {
+        Some(part) if all.iter().filter(there).count() > 1 => format!("item-{part}.{}", item.number),
+        _ => format!("item-{}", item.number),
+    }
+}
+
+/// The Item of a map that a number names, where it names one alone.
+pub fn mapped<'t>(tree: &'t SectionTree, part: Option<&str>, number: &str) -> Option<&'t FilingItem> {
+    let named = |item: &&FilingItem| {
+        item.number == number
+            && item.status != ItemStatus::Absent
+            && part.is_none_or(|part| item.part.as_deref() == Some(part))
+    };
+    let mut fitting = tree.items.iter().filter(named);
+    fitting.next().filter(|_| fitting.next().is_none())
+}
+
+fn titled(tree: &SectionTree) -> Vec<Item> {
     let mut items = Vec::new();
     let mut path: Vec<Option<String>> = Vec::new();
     for (depth, section) in tree.walk() {

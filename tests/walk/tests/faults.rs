@@ -119,6 +119,7 @@ impl Scene {
     async fn submit(&self, env: &Env, ports: &Ports) -> stemma_engine::JobId {
         let (collection, settings) = (Collection::default(), Settings::default());
         let submission = Submission {
+            stated: BTreeMap::new(),
             uri: "memory:release.pdf".into(),
             name: "release.pdf".into(),
             path: "release.pdf".into(),

@@ -2,7 +2,7 @@
 
 use stemma_query::{Part, Reader, TextView};
 
-use crate::commands::reading::open;
+use crate::commands::reading::{content, open, word};
 use crate::context::{CommandError, Context, Exit};
 use crate::output::{Output, clean};
 
@@ -13,7 +13,10 @@ Examples:
   stemma cat 3M_2022_10K#0019        a section with its sub-sections
   stemma cat 3M_2022_10K#item-7A     an Item
   stemma cat 3M_2022_10K#p=5-7,9     pages, counted from the first page of the file
-  stemma cat 3M_2022_10K --page 5-7  the same")]
+  stemma cat 3M_2022_10K --page 5-7  the same
+
+An Item whose heading, or the one that ends it, is not on paper is printed with a warning and exit
+code 3; its JSON says `boundary_unverifiable`.")]
 pub struct CatArgs {
     /// A document, or a section, an Item or pages of it.
     #[arg(value_name = "LOCATOR", required = true)]
@@ -40,6 +43,7 @@ pub async fn run(args: CatArgs, context: &Context) -> Result<Exit, CommandError>
     for locator in &args.locators {
         views.push(read(&reader, &args, locator, part).await?);
     }
+    views.iter().for_each(|view| warn(view, &context.output));
     if context.output.is_text() {
         views.iter().for_each(|view| show(view, &context.output));
     } else if let [view] = views.as_slice() {
@@ -48,7 +52,12 @@ pub async fn run(args: CatArgs, context: &Context) -> Result<Exit, CommandError>
         context.output.json(&views);
     }
     let nothing = |view: &TextView| view.text.as_deref().unwrap_or_default().trim().is_empty() && view.pages.is_empty();
-    Ok(if views.iter().all(nothing) { Exit::Nothing } else { Exit::Done })
+    let doubtful = views.iter().any(|view| view.item.as_ref().is_some_and(|item| item.boundary_unverifiable));
+    Ok(match (views.iter().all(nothing), doubtful) {
+        (true, _) => Exit::Nothing,
+        (false, true) => Exit::SomeFailed,
+        (false, false) => Exit::Done,
+    })
 }
 
 async fn read(reader: &Reader, args: &CatArgs, locator: &str, part: Part) -> Result<TextView, CommandError> {
@@ -62,6 +71,20 @@ async fn read(reader: &Reader, args: &CatArgs, locator: &str, part: Part) -> Res
             .with_next("--page 5-7,9, --section 0007 or --item 1A"));
     }
     Ok(reader.text(&whole, part).await?)
+}
+
+/// What a reader of an Item must know beside its text.
+fn warn(view: &TextView, output: &Output) {
+    let Some(item) = &view.item else { return };
+    let name = item.locator.as_deref().unwrap_or(&view.locator);
+    if item.boundary_unverifiable {
+        let why = "the document does not bear out where it starts or ends";
+        output.error(&format!("warning: {}: {why} (boundary_unverifiable)", clean(name)));
+    }
+    let elsewhere = content(&item.content);
+    if let Some(status) = item.status.filter(|_| !elsewhere.is_empty()) {
+        output.note(&output.dim(&format!("{} is answered {}: {}", clean(name), word(&status), clean(&elsewhere))));
+    }
 }
 
 fn show(view: &TextView, output: &Output) {

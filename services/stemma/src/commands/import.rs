@@ -79,6 +79,7 @@ fn read(file: &Path, context: &Context) -> Result<PublishedTree, CommandError> {
         source: Digest::of(&json),
         size_bytes: size,
         settings: "imported".into(),
+        stated: Default::default(),
     };
     Ok(PublishedTree { version, text_artifact: String::new(), tree })
 }

@@ -9,6 +9,7 @@ pub mod failures;
 pub mod grep;
 pub mod import;
 pub mod ingest;
+pub mod items;
 pub mod ls;
 mod reading;
 pub mod rm;

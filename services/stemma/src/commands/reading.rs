@@ -1,6 +1,7 @@
 //! What the reading commands have in common.
 
-use stemma_query::{DocumentView, Reader, Refusal};
+use stemma_document::{ItemStatus, NothingSaid};
+use stemma_query::{ContentView, DocumentView, Reader, Refusal};
 
 use crate::context::{CommandError, Context};
 
@@ -42,6 +43,30 @@ pub fn identity(document: &DocumentView) -> Vec<String> {
     }
     parts.extend(facts.file_number.iter().map(|fact| format!("file no. {}", fact.value)));
     parts
+}
+
+/// How an Item is answered, for people: `by reference`, or what stands there instead of an answer.
+pub fn badge(status: Option<ItemStatus>, nothing: Option<NothingSaid>) -> String {
+    match (status, nothing) {
+        (Some(ItemStatus::Full), Some(nothing)) => word(&nothing),
+        (Some(status), _) => word(&status),
+        (None, _) => String::new(),
+    }
+}
+
+/// `→ 3M_2022_10K#0051, proxy statement (not in this document)`; empty where nothing is elsewhere.
+pub fn content(links: &[ContentView]) -> String {
+    let shown: Vec<String> = links
+        .iter()
+        .take(4)
+        .map(|link| match (&link.to, &link.outside) {
+            (Some(to), _) => to.clone(),
+            (None, Some(outside)) => format!("{outside} (not in this document)"),
+            (None, None) => format!("“{}” (not found)", link.text),
+        })
+        .collect();
+    let more = if links.len() > 4 { format!(" and {} more", links.len() - 4) } else { String::new() };
+    if shown.is_empty() { String::new() } else { format!("→ {}{more}", shown.join(", ")) }
 }
 
 /// `160 pages` or `812 lines`.

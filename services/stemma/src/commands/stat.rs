@@ -1,11 +1,13 @@
 //! `stemma stat`: what is known of a document or a section.
 
+use stemma_document::FactSource;
 use stemma_query::{SectionStat, StatView};
 
+use crate::commands::items;
 use crate::commands::reading::{identity, length, open, span, word};
 use crate::context::{CommandError, Context, Exit};
 use crate::output::{Output, clean};
-use crate::table::{Align, Table, pad, thousands};
+use crate::table::{pad, thousands};
 
 /// Show what is known of a document, or of a section of it.
 #[derive(Debug, clap::Args)]
@@ -35,7 +37,7 @@ pub async fn run(args: StatArgs, context: &Context) -> Result<Exit, CommandError
 
 fn field(output: &Output, name: &str, value: &str) {
     if !value.is_empty() {
-        output.line(&format!("{}{}", output.dim(&pad(name, 14)), clean(value)));
+        output.line(&format!("{}{}", output.dim(&pad(name, 20)), clean(value)));
     }
 }
 
@@ -61,24 +63,16 @@ fn show(view: &StatView, output: &Output) {
     field(output, "gaps", &document.gaps.join(", "));
     for (name, fact) in document.facts.iter().flat_map(|facts| facts.known()) {
         let page = fact.page.map(|page| format!("  (p {page})")).unwrap_or_default();
-        field(output, name, &format!("{}{page}", fact.value));
+        let source =
+            if fact.source == FactSource::Text { String::new() } else { format!("  ({})", word(&fact.source)) };
+        field(output, name, &format!("{}{page}{source}", fact.value));
     }
     field(output, "description", document.description.as_deref().unwrap_or_default());
     if let Some(failure) = &document.failure {
         field(output, "failure", &format!("{}: {}", failure.code, failure.message));
     }
     field(output, "source", &view.uri);
-    show_items(view, output);
-}
-
-fn show_items(view: &StatView, output: &Output) {
-    let mut table = Table::new(&[(Align::Left, 0), (Align::Left, 50), (Align::Left, 0), (Align::Right, 0)]);
-    for item in &view.items {
-        table.row([item.locator.clone(), item.title.clone(), span(item.pages, None), thousands(item.tokens)]);
-    }
-    for line in table.lines() {
-        output.line(&line);
-    }
+    items::table(&view.items, output);
 }
 
 fn show_section(section: &SectionStat, output: &Output) {

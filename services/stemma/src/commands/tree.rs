@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use stemma_document::{CatalogueEntry, SectionKind};
 use stemma_query::{ExportFormat, TreeRow, TreeView};
 
-use crate::commands::reading::{identity, length, open, span, word};
+use crate::commands::reading::{badge, content, identity, length, open, span, word};
 use crate::context::{CommandError, Context, Exit};
 use crate::output::{Form, Output, clean};
 use crate::table::{Align, Table, counted, pad, shorten, thousands};
@@ -114,10 +114,11 @@ fn rows(view: &TreeView, title_width: usize) -> Vec<String> {
             shorten(&format!("{branch}{}{doubt}", clean(&row.section.title)), title_width)
         })
         .collect();
-    let mut table = Table::new(&[(Align::Left, 0), (Align::Left, 0), (Align::Right, 0)]);
+    let mut table = Table::new(&[(Align::Left, 0), (Align::Left, 0), (Align::Right, 0), (Align::Left, 0)]);
     for row in &view.sections {
         let tokens = if row.section.tokens == 0 { String::new() } else { thousands(row.section.tokens) };
-        table.row([String::new(), span(row.section.pages, row.section.lines), tokens]);
+        let place = span(row.section.pages, row.section.lines);
+        table.row([badge(row.status, row.nothing), place, tokens, clean(&content(&row.content))]);
     }
     let widest = titles.iter().map(|title| unicode_width::UnicodeWidthStr::width(title.as_str())).max().unwrap_or(0);
     let line = |((row, title), rest): ((&TreeRow, &String), String)| {

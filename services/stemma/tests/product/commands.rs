@@ -53,7 +53,7 @@ fn json_answers_have_these_shapes() {
     let (lab, ingested) = library();
     let mut shapes = format!("ingest → 3\n{}", shape(&ingested));
     std::fs::write(lab.path("tree.json"), IMPORTED).unwrap();
-    let questions: [&[&str]; 17] = [
+    let questions: [&[&str]; 18] = [
         &["status"],
         &["ls"],
         &["ls", "-R"],
@@ -61,6 +61,7 @@ fn json_answers_have_these_shapes() {
         &["tree", "scanned"],
         &["stat", "annual"],
         &["stat", "annual#item-1A"],
+        &["items", "annual"],
         &["cat", "annual#item-1A"],
         &["cat", "annual#p=2-3"],
         &["grep", "risk", "-i"],

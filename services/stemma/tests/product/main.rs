@@ -6,6 +6,7 @@
 mod commands;
 mod crash;
 mod incremental;
+mod items;
 mod support;
 mod threads;
 mod walk;

@@ -394,6 +394,7 @@ mod tests {
             source: digest,
             size_bytes: 1,
             settings: digest.to_string(),
+            stated: Default::default(),
         };
         PublishedTree { version, text_artifact: String::new(), tree }
     }

@@ -13,7 +13,7 @@ use stemma_engine::stage::{Output, Stage, Task};
 use stemma_engine::{Env, Failure, Identity, PortError, Ports, TaskKey};
 
 use crate::settings::Settings;
-use crate::{Filings, claim, flow};
+use crate::{Filings, claim, flow, stated};
 
 /// Writes a tree and its change record. Key: the document and its version, which settle the tree; so whether a version
 /// was published can be told from its claim alone.
@@ -54,9 +54,10 @@ impl Stage for Publish {
     async fn run(&self, task: &Task<'_, Filings>) -> Result<Output<Published>, Failure> {
         let invalid = |error: serde_json::Error| Failure::permanent("publish.tree_invalid", error.to_string());
         let json = task.blob(&self.outline, "tree").await?;
-        let tree: SectionTree = serde_json::from_slice(&json).map_err(invalid)?;
+        let mut tree: SectionTree = serde_json::from_slice(&json).map_err(invalid)?;
         let collection = collection(&task.run.scope)?;
         let version = flow::version(&task.header().await?)?;
+        stated::apply(&mut tree.facts, &version);
         let published = PublishedTree { version, text_artifact: self.text.to_string(), tree };
         let entry = CatalogueEntry::of(&published);
         let gaps = u32::try_from(published.tree.gaps.len()).unwrap_or(u32::MAX);

@@ -3,8 +3,8 @@
 mod progress;
 mod summary;
 
-use std::collections::{HashMap, HashSet};
-use std::path::PathBuf;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -27,6 +27,7 @@ use crate::context::{CommandError, Context, Exit};
 use crate::discover::{DiscoverError, Discovery, Found, digest, discover};
 use crate::embedded::Embedded;
 use crate::output::clean;
+use crate::sidecar;
 
 /// Turn files into section trees.
 #[derive(Debug, Args)]
@@ -34,6 +35,10 @@ use crate::output::clean;
 Folders are walked for .pdf, .md and .txt files; a file that is named is taken whatever it is
 called. Unchanged files cost nothing, changed ones become a new version, and an interrupted run
 goes on where it was.
+
+A `metadata.csv` in a folder states facts about its files: a column `file`, and any of company,
+form, fiscal_year, fiscal_period, period_end, filed, file_number, irs_number, state, ticker, cik,
+accession. CIK and accession number also come from a path …/CIK/ACCESSION/…, never from the text.
 
 Examples:
   stemma ingest filings/
@@ -106,7 +111,8 @@ pub async fn run(args: IngestArgs, context: &Context) -> Result<Exit, CommandErr
         return Err(CommandError::new("input.nothing", "no .pdf, .md or .txt file was found")
             .with_next("name files, or a folder that holds some"));
     }
-    let mut batch = read_files(discovery, &args).await?;
+    let stated = sidecars(&discovery)?;
+    let mut batch = read_files(discovery, stated, &args).await?;
     let env = Env::system();
     if args.dry_run {
         return Ok(dry_run(&batch, context));
@@ -180,8 +186,34 @@ fn still_there(uri: &str) -> bool {
     path_of(uri).is_some_and(|path| path.exists())
 }
 
+/// Facts a sidecar states about one file, by their stable names.
+type Facts = BTreeMap<String, String>;
+
+/// What sidecars state about the files that were found.
+fn sidecars(discovery: &Discovery) -> Result<HashMap<PathBuf, Facts>, CommandError> {
+    let mut folders: BTreeMap<&Path, sidecar::Stated> = BTreeMap::new();
+    let mut stated = HashMap::new();
+    for found in &discovery.files {
+        let (Some(folder), Some(name)) = (found.file.parent(), found.file.file_name()) else { continue };
+        if !folders.contains_key(folder) {
+            let read = sidecar::read(folder).map_err(|error| {
+                CommandError::new("input.sidecar", error.to_string())
+                    .with_next("correct it; `stemma ingest --help` says what it may hold")
+            })?;
+            folders.insert(folder, read);
+        }
+        let facts = folders.get_mut(folder).and_then(|read| read.remove(name.to_string_lossy().as_ref()));
+        stated.extend(facts.map(|facts| (found.file.clone(), facts)));
+    }
+    Ok(stated)
+}
+
 /// Reads every file once for its digest, one reader per core.
-async fn read_files(discovery: Discovery, args: &IngestArgs) -> Result<Batch, CommandError> {
+async fn read_files(
+    discovery: Discovery,
+    mut stated: HashMap<PathBuf, Facts>,
+    args: &IngestArgs,
+) -> Result<Batch, CommandError> {
     let retry_failed = args.rerun_failed || args.password.is_some();
     let files = discovery.files.clone();
     let work = move || {
@@ -212,7 +244,8 @@ async fn read_files(discovery: Discovery, args: &IngestArgs) -> Result<Batch, Co
                     batch.duplicates.push((submission.path.clone(), other.clone()));
                 }
                 first.entry(submission.source).or_insert_with(|| submission.path.clone());
-                batch.submissions.push(Submission { retry_failed, ..submission });
+                let stated = path_of(&submission.uri).and_then(|path| stated.remove(&path)).unwrap_or_default();
+                batch.submissions.push(Submission { retry_failed, stated, ..submission });
             }
             Err(failed) => batch.unreadable.push(failed),
         }
@@ -224,9 +257,15 @@ fn read_file(found: &Found) -> Result<Submission, Failed> {
     let name = found.path.rsplit('/').next().unwrap_or(&found.path).to_string();
     let uri = uri_of(&found.file);
     match digest(&found.file) {
-        Ok((source, size_bytes)) => {
-            Ok(Submission { uri, name, path: found.path.clone(), source, size_bytes, retry_failed: false })
-        }
+        Ok((source, size_bytes)) => Ok(Submission {
+            uri,
+            name,
+            path: found.path.clone(),
+            source,
+            size_bytes,
+            stated: BTreeMap::new(),
+            retry_failed: false,
+        }),
         Err(error) => Err(Failed {
             path: found.path.clone(),
             code: "input.unreadable".into(),

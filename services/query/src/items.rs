@@ -1,0 +1,157 @@
+//! The Items of a filing in answers.
+
+use serde::Serialize;
+use stemma_document::{
+    Boundary, FilingItem, ItemLink, ItemStatus, ItemTarget, NothingSaid, PageSpan, SectionId, SectionTree,
+};
+use stemma_search::items;
+use stemma_search::locator::{Locator, section_locator, show_pages};
+
+use crate::{DocumentView, Reader, Refusal};
+
+/// The Item map of a document.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ItemsView {
+    /// The document.
+    pub document: DocumentView,
+    /// The Items of its form, in the order of the form; empty where it is on no form whose Items are known.
+    pub items: Vec<ItemView>,
+}
+
+/// An Item of a filing.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ItemView {
+    /// Form, Part and number: `10-K.II.7A`; `None` where the tree has no Item map.
+    pub id: Option<String>,
+    /// `1A`.
+    pub item: String,
+    /// The Part it stands in.
+    pub part: Option<String>,
+    /// What to paste back; `None` when the document does not have it.
+    pub locator: Option<String>,
+    /// The section under its heading.
+    pub section_id: Option<String>,
+    /// Its title.
+    pub title: String,
+    /// How the document answers it; `None` where the tree has no Item map.
+    pub status: Option<ItemStatus>,
+    /// What stands there instead of an answer, where there is none to give.
+    pub nothing: Option<NothingSaid>,
+    /// First and last physical page.
+    pub pages: Option<(u32, u32)>,
+    /// Tokens with all sub-sections.
+    pub tokens: u32,
+    /// Whether its heading, or the one that ends it, was not found on paper.
+    pub boundary_unverifiable: bool,
+    /// The headings between which it stands.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub boundary: Option<Boundary>,
+    /// Where its content is, when it is not under its heading.
+    pub content: Vec<ContentView>,
+}
+
+/// Where content of an Item is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ContentView {
+    /// The words that say so.
+    pub text: String,
+    /// Locator of a section or of pages of this document; `None` for what is not in it.
+    pub to: Option<String>,
+    /// What is meant where it is not in this document: `proxy statement`, `Exhibit 13`.
+    pub outside: Option<String>,
+}
+
+impl ItemView {
+    fn mapped(item: &FilingItem, tree: &SectionTree, label: &str) -> Self {
+        let there = item.status != ItemStatus::Absent;
+        Self {
+            id: Some(item.id.clone()),
+            item: item.number.clone(),
+            part: item.part.clone(),
+            locator: there.then(|| format!("{label}#{}", items::fragment(item, &tree.items))),
+            section_id: item.section.map(|id| id.to_string()),
+            title: item.title.clone(),
+            status: Some(item.status),
+            nothing: item.nothing,
+            pages: item.pages.map(|span| (span.start().get(), span.end().get())),
+            tokens: item.tokens,
+            boundary_unverifiable: item.boundary_unverifiable,
+            boundary: item.boundary.clone(),
+            content: item.content.iter().map(|link| ContentView::of(link, label)).collect(),
+        }
+    }
+
+    fn titled(item: &items::Item, all: &[items::Item], tree: &SectionTree, label: &str) -> Option<Self> {
+        let section = tree.section(item.section)?;
+        Some(Self {
+            id: None,
+            item: item.number.clone(),
+            part: item.part.clone(),
+            locator: Some(format!("{label}#{}", item.fragment(all))),
+            section_id: Some(section.id.to_string()),
+            title: section.title.clone(),
+            status: None,
+            nothing: None,
+            pages: section.span.pages().map(|span| (span.start().get(), span.end().get())),
+            tokens: section.tokens,
+            boundary_unverifiable: false,
+            boundary: None,
+            content: Vec::new(),
+        })
+    }
+}
+
+impl ContentView {
+    fn of(link: &ItemLink, label: &str) -> Self {
+        let (to, outside) = match &link.target {
+            ItemTarget::Section(id) => (Some(section_locator(label, *id)), None),
+            ItemTarget::Pages(pages) => (Some(format!("{label}#p={}", show_pages(&[*pages]))), None),
+            ItemTarget::Outside(document) => (None, Some(document.clone())),
+            ItemTarget::Unresolved => (None, None),
+        };
+        Self { text: link.text.clone(), to, outside }
+    }
+}
+
+impl Reader {
+    /// The Item map of a document.
+    ///
+    /// # Errors
+    /// [`Refusal`] when the locator names nothing, two things, or a document without a tree.
+    pub async fn items(&self, locator: &str) -> Result<ItemsView, Refusal> {
+        let (listed, published) = self.published(&Locator::parse(locator)).await?;
+        Ok(ItemsView { document: DocumentView::of(listed), items: views(&published.tree, &listed.label) })
+    }
+}
+
+/// The Items of a tree: its map, or what its titles say where it has none.
+pub(crate) fn views(tree: &SectionTree, label: &str) -> Vec<ItemView> {
+    if !tree.items.is_empty() {
+        return tree.items.iter().map(|item| ItemView::mapped(item, tree, label)).collect();
+    }
+    let all = items::items(tree);
+    all.iter().filter_map(|item| ItemView::titled(item, &all, tree, label)).collect()
+}
+
+/// The Item that a section is: the first, where its heading stands for several.
+pub(crate) fn view_of(tree: &SectionTree, label: &str, section: SectionId) -> Option<ItemView> {
+    let item = tree.items.iter().find(|item| item.section == Some(section))?;
+    Some(ItemView::mapped(item, tree, label))
+}
+
+/// The Item that a number names alone.
+pub(crate) fn named(tree: &SectionTree, label: &str, part: Option<&str>, number: &str) -> Option<ItemView> {
+    items::mapped(tree, part, number).map(|item| ItemView::mapped(item, tree, label))
+}
+
+/// The Item a fragment names, as far as the map knows it, and the pages on which an index has it.
+pub(crate) fn indexed(
+    tree: &SectionTree,
+    label: &str,
+    part: Option<&str>,
+    number: &str,
+) -> Option<(ItemView, Vec<PageSpan>)> {
+    let item = items::mapped(tree, part, number).filter(|item| item.section.is_none())?;
+    let pages = |link: &ItemLink| if let ItemTarget::Pages(pages) = link.target { Some(pages) } else { None };
+    Some((ItemView::mapped(item, tree, label), item.content.iter().filter_map(pages).collect()))
+}

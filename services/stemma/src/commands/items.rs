@@ -1,0 +1,62 @@
+//! `stemma items`: the Item map of a filing.
+
+use stemma_query::{ItemView, ItemsView};
+
+use crate::commands::reading::{badge, content, identity, open, span};
+use crate::context::{CommandError, Context, Exit};
+use crate::output::{Form, Output, clean};
+use crate::table::{Align, Table, thousands};
+
+/// Show the Items of a filing: how each is answered, and where.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  stemma items 3M_2022_10K
+  stemma items 3M_2022_10K --jsonl --fields id,status,pages
+
+An Item is answered in full, combined with others, by reference (the arrow says where), on pages
+that only an index names (cross index), as a stub, or is absent. `?` marks one whose heading, or
+the one that ends it, is not on paper.")]
+pub struct ItemsArgs {
+    /// A document.
+    #[arg(value_name = "LOCATOR")]
+    locator: String,
+}
+
+/// Runs the command.
+pub async fn run(args: ItemsArgs, context: &Context) -> Result<Exit, CommandError> {
+    let view = open(context).await?.items(&args.locator).await?;
+    let output = &context.output;
+    match output.form {
+        Form::Json => output.json(&view),
+        Form::JsonLines => output.json(&view.items),
+        Form::Text => show(&view, output),
+    }
+    Ok(if view.items.is_empty() { Exit::Nothing } else { Exit::Done })
+}
+
+fn show(view: &ItemsView, output: &Output) {
+    let document = &view.document;
+    output.line(&format!("{}  {}", output.bold(&clean(&document.name)), clean(&identity(document).join(" · "))));
+    table(&view.items, output);
+    if view.items.is_empty() {
+        output.note("no Items: this is on no form whose Items are known");
+    }
+}
+
+/// One line per Item.
+pub fn table(items: &[ItemView], output: &Output) {
+    let columns =
+        [(Align::Left, 0), (Align::Left, 44), (Align::Left, 0), (Align::Left, 0), (Align::Right, 0), (Align::Left, 0)];
+    let mut table = Table::new(&columns);
+    for item in items {
+        let doubt = if item.boundary_unverifiable { " ?" } else { "" };
+        let tokens = if item.tokens == 0 { String::new() } else { thousands(item.tokens) };
+        let name = item.locator.clone().or_else(|| item.id.clone()).unwrap_or_default();
+        let badge = format!("{}{doubt}", badge(item.status, item.nothing));
+        table.row([name, item.title.clone(), badge, span(item.pages, None), tokens, content(&item.content)]);
+    }
+    for line in table.lines() {
+        output.line(line.trim_end());
+    }
+}

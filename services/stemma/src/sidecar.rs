@@ -1,0 +1,149 @@
+//! Sidecars: a file `metadata.csv` in a folder states facts about the files of that folder.
+//!
+//! ```csv
+//! file,cik,accession,filed,company
+//! 10-K_2022.pdf,320193,0000320193-22-000108,2022-10-28,"Apple Inc."
+//! ```
+//! The first line names the columns: `file` (a name in this folder) and facts by their stable names. An empty cell states
+//! nothing. What cannot be understood is an error: a misspelt column would silently state nothing.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use stemma_boot::config::nearest;
+use stemma_pipeline::stated::{NAMES, canonical};
+
+/// Name of a sidecar.
+pub const NAME: &str = "metadata.csv";
+/// Size of a sidecar at most.
+const MAX_BYTES: u64 = 256 << 20;
+
+/// Facts by file name.
+pub type Stated = BTreeMap<String, BTreeMap<String, String>>;
+
+/// Why a sidecar cannot be used.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error("{}: {problem}", path.display())]
+pub struct SidecarError {
+    /// The sidecar.
+    pub path: PathBuf,
+    /// What is wrong.
+    pub problem: String,
+}
+
+/// The sidecar of a folder; empty where there is none.
+///
+/// # Errors
+/// [`SidecarError`] when it cannot be read or understood.
+pub fn read(folder: &Path) -> Result<Stated, SidecarError> {
+    let path = folder.join(NAME);
+    let wrong = |problem: String| SidecarError { path: path.clone(), problem };
+    match fs::symlink_metadata(&path) {
+        Ok(metadata) if !metadata.is_file() => return Ok(Stated::new()),
+        Ok(metadata) if metadata.len() > MAX_BYTES => return Err(wrong(format!("larger than {MAX_BYTES} bytes"))),
+        Ok(_) => {}
+        Err(_) => return Ok(Stated::new()),
+    }
+    let mut bytes = Vec::new();
+    let file = File::open(&path).and_then(|file| file.take(MAX_BYTES).read_to_end(&mut bytes));
+    file.map_err(|error| wrong(error.to_string()))?;
+    let text = String::from_utf8(bytes).map_err(|_| wrong("not in UTF-8".into()))?;
+    parse(&text).map_err(wrong)
+}
+
+fn parse(text: &str) -> Result<Stated, String> {
+    let mut rows = rows(text.trim_start_matches('\u{feff}'))?.into_iter();
+    let Some(header) = rows.next() else { return Ok(Stated::new()) };
+    let columns: Vec<String> = header.iter().map(|column| column.trim().to_lowercase()).collect();
+    for column in columns.iter().filter(|column| *column != "file") {
+        if !NAMES.contains(&column.as_str()) {
+            let known: Vec<String> = NAMES.iter().map(|name| (*name).to_owned()).chain(["file".to_owned()]).collect();
+            let hint = nearest(column, known.iter()).map(|name| format!("; did you mean `{name}`?"));
+            return Err(format!("unknown column `{column}`{}", hint.unwrap_or_default()));
+        }
+    }
+    let file = columns.iter().position(|column| column == "file").ok_or("no column `file`")?;
+    let mut stated = Stated::new();
+    for (row, number) in rows.zip(2..) {
+        if row.len() != columns.len() {
+            return Err(format!("row {number} has {} cells, not {}", row.len(), columns.len()));
+        }
+        let mut facts = BTreeMap::new();
+        for (name, value) in
+            columns.iter().zip(&row).filter(|(name, value)| *name != "file" && !value.trim().is_empty())
+        {
+            let value = canonical(name, value).ok_or_else(|| format!("row {number}: `{value}` is no {name}"))?;
+            facts.insert(name.clone(), value);
+        }
+        if stated.insert(row[file].trim().to_owned(), facts).is_some() {
+            return Err(format!("row {number}: `{}` stands in it twice", row[file].trim()));
+        }
+    }
+    Ok(stated)
+}
+
+/// The rows of a CSV text (RFC 4180): cells may be quoted, a quote inside is written twice; blank lines are left out.
+fn rows(text: &str) -> Result<Vec<Vec<String>>, String> {
+    let (mut rows, mut row, mut cell) = (Vec::new(), Vec::new(), String::new());
+    let (mut quoted, mut line) = (false, 1);
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        line += usize::from(c == '\n');
+        match c {
+            '"' if quoted && chars.peek() == Some(&'"') => {
+                chars.next();
+                cell.push('"');
+            }
+            '"' if quoted => quoted = false,
+            '"' if cell.is_empty() => quoted = true,
+            ',' if !quoted => row.push(std::mem::take(&mut cell)),
+            '\r' if !quoted && chars.peek() == Some(&'\n') => {}
+            '\n' if !quoted => end_row(&mut rows, &mut row, &mut cell),
+            _ => cell.push(c),
+        }
+    }
+    if quoted {
+        return Err(format!("a quote is not closed before line {line}"));
+    }
+    end_row(&mut rows, &mut row, &mut cell);
+    Ok(rows)
+}
+
+fn end_row(rows: &mut Vec<Vec<String>>, row: &mut Vec<String>, cell: &mut String) {
+    row.push(std::mem::take(cell));
+    let row = std::mem::take(row);
+    if row.iter().any(|cell| !cell.trim().is_empty()) {
+        rows.push(row);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn facts_are_read_by_file() {
+        let text = "\u{feff}file,CIK,company,filed\r\na.pdf,0000320193,\"Acme, \"\"Anvils\"\" Inc.\",2022-10-28\r\n\r\nb.pdf,,,\r\n";
+        let stated = parse(text).unwrap();
+        let a: Vec<_> = stated["a.pdf"].iter().map(|(name, value)| format!("{name}={value}")).collect();
+        assert_eq!(a, ["cik=320193", "company=Acme, \"Anvils\" Inc.", "filed=2022-10-28"]);
+        assert!(stated["b.pdf"].is_empty());
+        assert!(parse("").unwrap().is_empty());
+    }
+
+    #[test]
+    fn what_cannot_be_understood_is_an_error() {
+        for (text, problem) in [
+            ("file,acession\n", "unknown column `acession`; did you mean `accession`?"),
+            ("cik\n1\n", "no column `file`"),
+            ("file,cik\na.pdf,AAPL\n", "row 2: `AAPL` is no cik"),
+            ("file,cik\na.pdf\n", "row 2 has 1 cells, not 2"),
+            ("file,cik\na.pdf,1\na.pdf,2\n", "row 3: `a.pdf` stands in it twice"),
+            ("file\n\"a", "a quote is not closed before line 2"),
+        ] {
+            assert_eq!(parse(text).unwrap_err(), problem);
+        }
+    }
+}
