@@ -1,15 +1,33 @@
 //! The documents bound into one file: a filing and the exhibits behind it. Keys restart in each (two agreements in one
 //! file have the same ARTICLEs), so each block is worked by itself, with its own contents.
 
+use super::agreements;
+use super::forms::Form;
 use super::lines::Sheet;
 use super::numbering::{self, Class};
+use super::titles::{self, Prepared};
 
 /// A stretch of rows that is one document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Block {
     pub(super) rows: std::ops::Range<usize>,
-    /// Row of the exhibit's heading; `None` for the main document.
+    /// Row of the exhibit's heading, if it begins one.
     pub(super) heading: Option<usize>,
+    /// First and last row of the title of the agreement it is, if it is one.
+    pub(super) title: Option<(usize, usize)>,
+    /// It goes on inside the exhibit before it.
+    pub(super) nested: bool,
+}
+
+impl Block {
+    fn from(rows: std::ops::Range<usize>, heading: Option<usize>) -> Self {
+        Self { rows, heading, title: None, nested: false }
+    }
+
+    /// Whether it is the filing itself, or a document that is nothing else.
+    pub(super) fn is_main(&self) -> bool {
+        self.heading.is_none() && self.title.is_none()
+    }
 }
 
 /// Lines from the top of a page among which an exhibit's heading stands.
@@ -17,7 +35,7 @@ const TOP_LINES: usize = 5;
 
 /// Cuts the rows at the headings of exhibits (`EXHIBIT 10.1` alone at the top of a page).
 pub(super) fn split(sheet: &Sheet<'_>) -> Vec<Block> {
-    let mut blocks = vec![Block { rows: 0..sheet.rows.len(), heading: None }];
+    let mut blocks = vec![Block::from(0..sheet.rows.len(), None)];
     let mut current = String::new();
     for page in 1..sheet.pages() {
         let mut top = sheet.on(page).take(TOP_LINES);
@@ -30,9 +48,41 @@ pub(super) fn split(sheet: &Sheet<'_>) -> Vec<Block> {
         if let Some(last) = blocks.last_mut() {
             last.rows.end = start;
         }
-        blocks.push(Block { rows: start..sheet.rows.len(), heading: Some(at) });
+        blocks.push(Block::from(start..sheet.rows.len(), Some(at)));
     }
     blocks
+}
+
+/// Cuts blocks further where agreements begin: an exhibit holds one or several, a file may hold them without exhibits.
+pub(super) fn split_agreements(sheet: &Sheet<'_>, blocks: Vec<Block>, form: Option<Form>) -> Vec<Block> {
+    let mut cut = Vec::with_capacity(blocks.len());
+    for mut block in blocks {
+        let reads = !block.is_main() || matches!(form, None | Some(Form::Current));
+        let titles = if reads { agreements::titles(sheet, block.rows.clone()) } else { Vec::new() };
+        let (end, exhibit) = (block.rows.end, block.heading.is_some());
+        let start_of = |title: usize| sheet.on(sheet.rows[title].page as usize).start;
+        for (n, &title) in titles.iter().enumerate() {
+            let rows = agreements::title_rows(sheet, title);
+            if n == 0 && exhibit {
+                block.title = Some(rows).filter(|rows| !repeats(sheet, block.heading, *rows));
+                continue;
+            }
+            block.rows.end = start_of(title).max(block.rows.start);
+            cut.push(block);
+            block = Block { title: Some(rows), nested: exhibit, ..Block::from(start_of(title)..end, None) };
+        }
+        cut.push(block);
+    }
+    cut.retain(|block| !block.rows.is_empty());
+    cut
+}
+
+/// Whether the exhibit's heading says the title of the agreement already.
+fn repeats(sheet: &Sheet<'_>, heading: Option<usize>, title: (usize, usize)) -> bool {
+    heading.is_some_and(|at| {
+        let (above, own) = (Prepared::new(sheet.rows[at].text), Prepared::new(sheet.rows[title.1].text));
+        titles::likeness(&above, &own) > 0.85
+    })
 }
 
 /// The number of an exhibit whose heading the line is: digits, so that an agreement's own `EXHIBIT A` stays inside it.

@@ -9,6 +9,7 @@
 //! Everything is linear or `n log n` in lines and claims, capped where a hostile file could make it more, and pure: the
 //! same source gives the same outline.
 
+mod agreements;
 mod blocks;
 mod chain;
 mod claims;

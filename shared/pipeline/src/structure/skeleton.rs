@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use stemma_document::{Body, Gap, Method, PageNo, PageSpan, Source, Target, Witness};
 
+use super::agreements;
 use super::blocks::{self, Block};
 use super::claims::{self, Claim};
 use super::contents;
@@ -81,6 +82,7 @@ pub(super) fn build(source: &Source, sheet: &Sheet<'_>, labels: &Labels, setting
     let form = blocks.first().and_then(|main| grammar::form_of(sheet, main.rows.clone()));
     let index = builder.index(source, &blocks, form);
     let form = form.filter(|_| index.is_none());
+    let blocks = blocks::split_agreements(sheet, blocks, form);
     let tables: Vec<Table> = blocks.iter().map(|block| builder.table(block, form)).collect();
     let bookmarks = builder.bookmarks(source, form);
     for (block, table) in blocks.iter().zip(tables) {
@@ -154,7 +156,7 @@ impl Builder<'_, '_> {
     /// The table of contents of a block; a second one further on when the first has neither labels nor links.
     fn table(&mut self, block: &Block, form: Option<Form>) -> Table {
         let pages = self.pages_of(&block.rows);
-        let form = form.filter(|_| block.heading.is_none());
+        let form = form.filter(|_| block.is_main());
         let look_at = self.settings.toc_check_pages as usize;
         let range = pages.start as usize..pages.end as usize;
         let mut found = contents::find(self.sheet, range.clone(), look_at, &self.links, &self.skeleton.excluded);
@@ -167,7 +169,7 @@ impl Builder<'_, '_> {
         let Some(contents) = found else {
             return Table { claims: Vec::new(), hits: Vec::new(), believed: false, title: None };
         };
-        let listed = if block.heading.is_none() { pages.start..self.sheet.pages() as u32 } else { pages };
+        let listed = if block.is_main() { pages.start..self.sheet.pages() as u32 } else { pages };
         let claims = claims::of_contents(&contents, form, self.labels, listed);
         let mut excluded = self.skeleton.excluded.clone();
         excluded[contents.rows.0..=contents.rows.1].iter_mut().for_each(|row| *row = true);
@@ -193,7 +195,7 @@ impl Builder<'_, '_> {
     fn locate_behind(&self, block: &Block, excluded: &[bool], claims: &[Claim], hits: &mut [Option<Hit>]) {
         let first = hits.iter().rposition(Option::is_some).map_or(0, |at| at + 1);
         let behind = block.rows.end..self.sheet.rows.len();
-        if block.heading.is_some() || claims.len() - first < 3 || behind.is_empty() {
+        if !block.is_main() || claims.len() - first < 3 || behind.is_empty() {
             return;
         }
         let found = locate::locate(self.sheet, behind, excluded, &claims[first..]);
@@ -224,13 +226,13 @@ impl Builder<'_, '_> {
 
     /// The sections of one block: Items by the grammar, then the rows of its contents.
     fn block(&mut self, block: &Block, form: Option<Form>, mut table: Table, bookmarks: &Table) {
-        let form = form.filter(|_| block.heading.is_none());
-        let below = if let Some(at) = block.heading {
-            self.push(Head { rank: LEVEL, ..self.head((at, at), self.sheet.rows[at].text, Witness::Grammar) });
-            LEVEL
-        } else {
-            0
-        };
+        let form = form.filter(|_| block.is_main());
+        let mut below = if block.nested { LEVEL } else { 0 };
+        for rows in block.heading.map(|at| (at, at)).into_iter().chain(block.title) {
+            let text: Vec<&str> = self.sheet.rows[rows.0..=rows.1].iter().map(|row| row.text).collect();
+            self.push(Head { rank: below + LEVEL, ..self.head(rows, &text.join(" "), Witness::Grammar) });
+            below += LEVEL;
+        }
         if let Some(form) = form {
             self.items(block, form, &table, bookmarks);
         }
@@ -241,6 +243,27 @@ impl Builder<'_, '_> {
             let linked = |claim: &Claim| claim.target.is_some() && claim.keys.is_none();
             locate::place_unfound(self.sheet, block.rows.clone(), &table.claims, &mut table.hits, linked);
             self.add_table(table, below);
+        }
+        if !block.is_main() {
+            self.clauses(block, below);
+        }
+    }
+
+    /// The ARTICLEs and Sections of an agreement that its contents left out, and its annexes with sections of their own.
+    fn clauses(&mut self, block: &Block, below: u32) {
+        let clauses = agreements::clauses(self.sheet, block.rows.clone(), &self.skeleton.excluded);
+        let (mut base, mut articles) = (below, clauses.iter().any(|clause| clause.depth == 1));
+        for (at, clause) in clauses.iter().enumerate() {
+            let rank = match clause.depth {
+                0 => {
+                    let own = clauses[at + 1..].iter().take_while(|clause| clause.depth > 0);
+                    articles = own.into_iter().any(|clause| clause.depth == 1);
+                    base = below + LEVEL;
+                    base
+                }
+                depth => base + if articles { depth } else { 1 } * LEVEL,
+            };
+            self.push(Head { rank, ..self.head(clause.rows, &clause.title, Witness::Grammar) });
         }
     }
 

@@ -1,0 +1,245 @@
+//! Agreements: where one begins, and its ARTICLEs and Sections. Several may be bound into one file, each counting from 1.
+
+use std::ops::Range;
+
+use super::lines::{Row, Sheet};
+use super::numbering::{self, Class, Number};
+use super::titles;
+
+/// What an instrument is called by the last words of its title, squashed.
+const INSTRUMENTS: [&str; 22] = [
+    "agreement",
+    "amendment",
+    "indenture",
+    "note",
+    "notes",
+    "guaranty",
+    "guarantee",
+    "lease",
+    "plan",
+    "warrant",
+    "deed",
+    "mortgage",
+    "bylaws",
+    "incorporation",
+    "supplement",
+    "waiver",
+    "consent",
+    "joinder",
+    "contract",
+    "trust",
+    "letter",
+    "settlement",
+];
+/// Lines from the top of a page among which the title of an instrument stands.
+const TOP_LINES: usize = 14;
+/// Words of the title of a section before its text runs on.
+const TITLE_WORDS: usize = 18;
+
+/// A section of an agreement.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Clause {
+    /// First and last row of its heading.
+    pub(super) rows: (usize, usize),
+    pub(super) title: String,
+    /// 0 for an annex (`EXHIBIT A`, `SCHEDULE 1.01`), 1 for an ARTICLE, 2 for a Section.
+    pub(super) depth: u32,
+}
+
+/// The rows in `rows` where instruments begin: titles at the top of a page from which sections count from 1. The title is
+/// repeated behind a cover or contents page; only its first copy counts.
+pub(super) fn titles(sheet: &Sheet<'_>, rows: Range<usize>) -> Vec<usize> {
+    let mut found: Vec<usize> = Vec::new();
+    let candidates: Vec<usize> = rows.clone().filter(|at| is_title(sheet, *at)).collect();
+    let openings: Vec<(usize, bool)> = rows.clone().filter_map(|at| Some((at, opening(sheet, at)?))).collect();
+    for (n, &at) in candidates.iter().enumerate() {
+        let end = candidates.get(n + 1).copied().unwrap_or(rows.end);
+        // Sections in the text since the title before: without them this is a copy of it, or a line of its cover.
+        let body = |from: usize| openings.iter().any(|(row, _)| *row > from && *row < at && has_text(sheet, *row));
+        if found.last().is_some_and(|last| !body(*last)) {
+            continue;
+        }
+        let first = openings.iter().find(|(row, _)| *row > at && (*row < end || !has_own(&openings, at, end)));
+        if first.is_some_and(|(_, one)| *one) {
+            found.push(at);
+        }
+    }
+    found
+}
+
+/// The rows of a title that ends at `at`: a first line of the same look belongs to it.
+pub(super) fn title_rows(sheet: &Sheet<'_>, at: usize) -> (usize, usize) {
+    let row = &sheet.rows[at];
+    let above = at.checked_sub(1).filter(|above| sheet.rows[*above].page == row.page);
+    let joins = above.filter(|above| {
+        let above = &sheet.rows[*above];
+        let close = row.gap < 0.8 && above.centered && Sheet::same_look(above, row) && above.caps == row.caps;
+        let words = above.words <= 8 && !above.running && numbering::readings(above.text).is_empty();
+        close && words && !above.text.ends_with([',', '.', ':', ';'])
+    });
+    (joins.unwrap_or(at), at)
+}
+
+fn has_own(openings: &[(usize, bool)], from: usize, to: usize) -> bool {
+    openings.iter().any(|(row, _)| *row > from && *row < to)
+}
+
+/// Whether the row begins a section (of contents or text), and whether it is the first.
+fn opening(sheet: &Sheet<'_>, at: usize) -> Option<bool> {
+    let row = &sheet.rows[at];
+    let number = mark(row)?;
+    let one = number.value == 1 && (number.stem == 0 || number.text.starts_with('1'));
+    matches!(number.class, Class::Article | Class::Section).then_some(one)
+}
+
+/// Whether a paragraph follows within a few lines on the page.
+fn has_text(sheet: &Sheet<'_>, at: usize) -> bool {
+    let row = &sheet.rows[at];
+    row.prose || sheet.rows[at + 1..].iter().take(5).take_while(|next| next.page == row.page).any(|next| next.prose)
+}
+
+fn is_title(sheet: &Sheet<'_>, at: usize) -> bool {
+    let row = &sheet.rows[at];
+    if row.running || row.table || row.words > 14 || row.words == 0 || row.prose || !row.centered {
+        return false;
+    }
+    let stands_out = row.caps || row.bold || row.size > sheet.body + 0.8;
+    let near_top = at - sheet.on(row.page as usize).start < TOP_LINES;
+    let sentence = row.text.ends_with(['.', ',', ';', ':']) || row.text.contains('.');
+    let last = row.text.split_whitespace().next_back().map(titles::squash).unwrap_or_default();
+    let form_of = row.key.starts_with("formof");
+    let amends = row.key.contains("amendmentto") || row.key.contains("amendmentno");
+    let named = INSTRUMENTS.contains(&last.as_str()) || amends;
+    stands_out && near_top && !sentence && named && !form_of && mark(row).is_none()
+}
+
+/// The number a section's heading begins with: `ARTICLE IV`, `SECTION 2.07`, `Section 3.`, or `2.07` alone.
+fn mark<'a>(row: &Row<'a>) -> Option<Number<'a>> {
+    if row.running || row.key.is_empty() {
+        return None;
+    }
+    let number = numbering::readings(row.text).into_iter().next()?;
+    let fit = match number.class {
+        Class::Article => number.rest.is_empty() || (starts_title(number.rest) && row.words <= TITLE_WORDS as u16),
+        Class::Section => number.rest.is_empty() || starts_title(number.rest),
+        Class::Decimal(2) => starts_title(number.rest),
+        _ => false,
+    };
+    fit.then_some(number)
+}
+
+fn starts_title(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_uppercase() || matches!(c, '[' | '“' | '"'))
+}
+
+/// The sections of the agreement in `rows`, leaving out `excluded` rows (its contents): each counts on from the one
+/// before, or starts again at 1 behind the heading of an annex.
+pub(super) fn clauses(sheet: &Sheet<'_>, rows: Range<usize>, excluded: &[bool]) -> Vec<Clause> {
+    let mut found = Vec::new();
+    let mut count = Count::default();
+    let mut skip = 0;
+    for at in rows.clone().filter(|at| !excluded[*at]) {
+        if at < skip {
+            continue;
+        }
+        let row = &sheet.rows[at];
+        let clause = if is_annex(sheet, at) {
+            count = Count::default();
+            Some(annex(sheet, at, rows.end))
+        } else {
+            mark(row).filter(|number| count.takes(row, number)).map(|number| clause(sheet, at, rows.end, &number))
+        };
+        if let Some(clause) = clause {
+            skip = clause.rows.1 + 1;
+            found.push(clause);
+        }
+    }
+    // A few numbered lines are no agreement.
+    if found.iter().filter(|clause| clause.depth > 0).count() >= 3 { found } else { Vec::new() }
+}
+
+/// The sections counted so far.
+#[derive(Default)]
+struct Count {
+    article: u32,
+    /// First component and last of the section before.
+    section: (u32, u32),
+}
+
+impl Count {
+    /// Whether the heading counts on, and if so notes it.
+    fn takes(&mut self, row: &Row<'_>, number: &Number<'_>) -> bool {
+        match number.class {
+            Class::Article => {
+                let next = number.value == self.article + 1;
+                if next {
+                    (self.article, self.section) = (number.value, (number.value, 0));
+                }
+                next
+            }
+            class => {
+                let first = number.text.split('.').next().and_then(|first| first.parse().ok()).unwrap_or(0);
+                let own = if number.text.contains('.') { first } else { 0 };
+                let (above, before) = self.section;
+                let counts = match (own == above, self.article) {
+                    (true, _) => number.value > before && number.value <= before + 2,
+                    (false, 0) => number.value == 1 && (own == above + 1 || own <= 1),
+                    (false, article) => own == article && number.value <= 2,
+                };
+                // A bare `2.07` is a section only inside article 2, and never a line of text.
+                let sure = class == Class::Section || (self.article == own && own > 0 && !row.figures);
+                if counts && sure {
+                    self.section = (own, number.value);
+                }
+                counts && sure
+            }
+        }
+    }
+}
+
+/// `EXHIBIT A`, `SCHEDULE 1.01`, `ANNEX I` at the top of a page.
+fn is_annex(sheet: &Sheet<'_>, at: usize) -> bool {
+    let row = &sheet.rows[at];
+    if row.running || row.words > 12 || row.prose || row.table {
+        return false;
+    }
+    let number = numbering::readings(row.text).into_iter().next();
+    let classes = [Class::Exhibit, Class::Schedule, Class::Appendix];
+    let Some(number) = number.filter(|number| classes.contains(&number.class)) else { return false };
+    let shown = row.caps || row.bold || row.centered || number.rest.is_empty();
+    let titled = number.rest.is_empty() || starts_title(number.rest.trim_start_matches(['(', '['])) || row.caps;
+    shown && titled && !row.text.ends_with('.') && sheet.starts_page(at)
+}
+
+fn annex(sheet: &Sheet<'_>, at: usize, end: usize) -> Clause {
+    let row = &sheet.rows[at];
+    let rest = numbering::after_number(row.text);
+    let title = if rest.is_some() { None } else { titled_below(sheet, at, end) };
+    let text = title.map_or_else(|| row.text.to_string(), |below| format!("{} {}", row.text, sheet.rows[below].text));
+    Clause { rows: (at, title.unwrap_or(at)), title: titles::tidy(&text), depth: 0 }
+}
+
+/// The row below that is the title of a number alone on its line.
+fn titled_below(sheet: &Sheet<'_>, at: usize, end: usize) -> Option<usize> {
+    let (row, next) = (&sheet.rows[at], sheet.rows.get(at + 1)?);
+    let near = at + 1 < end && next.page == row.page && next.gap < 2.5 && !next.running;
+    let title = next.words <= 14 && !next.prose && next.words > 0 && starts_title(next.text) && !next.table;
+    let alike = next.centered == row.centered || next.caps;
+    (near && title && alike && mark(next).is_none() && !next.text.ends_with('.')).then_some(at + 1)
+}
+
+/// The heading of a section: up to the stop behind its title where the text runs on.
+fn clause(sheet: &Sheet<'_>, at: usize, end: usize, number: &Number<'_>) -> Clause {
+    let row = &sheet.rows[at];
+    let depth = if number.class == Class::Article { 1 } else { 2 };
+    if number.rest.is_empty() {
+        let below = titled_below(sheet, at, end);
+        let text =
+            below.map_or_else(|| row.text.to_string(), |below| format!("{} {}", row.text, sheet.rows[below].text));
+        return Clause { rows: (at, below.unwrap_or(at)), title: titles::tidy(&text), depth };
+    }
+    let front = row.text.len() - number.rest.len();
+    let stop = number.rest.find(". ").filter(|stop| titles::word_count(&number.rest[..*stop]) <= TITLE_WORDS);
+    let text = stop.map_or(row.text, |stop| &row.text[..front + stop]);
+    Clause { rows: (at, at), title: titles::tidy(text.trim_end_matches('.')), depth }
+}
