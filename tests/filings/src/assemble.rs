@@ -39,10 +39,12 @@ fn join(manuscript: &Manuscript, spec: &Spec) -> Composed {
     let look = &manuscript.look;
     let cover = compose(&manuscript.cover, look, Numbering::None);
     let mut done = compose(&manuscript.body, look, Numbering::Arabic(1));
+    place_references(&mut done);
+    insert_inner(&mut done, look, spec);
     let title = look.contents_title.filter(|_| spec.contents != Contents::Nothing);
-    let mut contents = Vec::new();
+    let (mut contents, mut count) = (Vec::new(), 0);
     if let Some(title) = title {
-        let count = contents_pages(&entries(&done, look, 0), look, spec.contents, title).len();
+        count = contents_pages(&entries(&done, look, 0), look, spec.contents, title).len();
         let entries = entries(&done, look, cover.pages.len() + count);
         contents = contents_pages(&entries, look, spec.contents, title);
     }
@@ -57,7 +59,84 @@ fn join(manuscript: &Manuscript, spec: &Spec) -> Composed {
     pages.append(&mut done.pages);
     done.pages = pages;
     shift(&mut done, first as u32);
+    if let Some(title) = title {
+        add_node(&mut done, 0, title, 1, first - count);
+    }
     done
+}
+
+/// The contents pages of documents bound into this one, last first, so that the places before stay.
+fn insert_inner(done: &mut Composed, look: &Look, spec: &Spec) {
+    const TITLE: &str = "TABLE OF CONTENTS";
+    let inner = std::mem::take(&mut done.inner);
+    let mut end = done.nodes.len();
+    for place in inner.into_iter().rev().filter(|_| spec.contents != Contents::Nothing) {
+        let (high, deep) = place.levels;
+        let list = |done: &Composed, before: usize| -> Vec<Entry> {
+            let listed = |n: &usize| (high..=deep).contains(&done.nodes[*n].level);
+            let entry = |n: usize| {
+                let node = &done.nodes[n];
+                let label = done.pages[node.page as usize].numbering.printed();
+                let target = (node.page as usize + before, node.baseline as f32 / 100.0 - look.size * 1.5);
+                Entry { text: done.listed[n].clone(), level: node.level + 1 - high, label, target }
+            };
+            (place.node..end).filter(listed).map(entry).collect()
+        };
+        let count = contents_pages(&list(done, 0), look, spec.contents, TITLE).len();
+        let mut pages = contents_pages(&list(done, count), look, spec.contents, TITLE);
+        pages.iter_mut().for_each(|page| page.numbering = Numbering::None);
+        let behind = |page: usize| page >= place.page;
+        let by = count as u32;
+        done.pages
+            .iter_mut()
+            .flat_map(|page| &mut page.links)
+            .filter(|link| behind(link.page))
+            .for_each(|link| link.page += count);
+        done.nodes.iter_mut().filter(|node| behind(node.page as usize)).for_each(|node| node.page += by);
+        done.references.iter_mut().filter(|(r, _)| behind(r.page as usize)).for_each(|(r, _)| r.page += by);
+        done.answers.iter_mut().filter(|answer| behind(answer.page as usize)).for_each(|answer| answer.page += by);
+        done.pages.splice(place.page..place.page, pages);
+        end = place.node;
+        add_node(done, place.node, TITLE, high, place.page);
+    }
+}
+
+/// The heading of a contents page is a heading like others.
+fn add_node(done: &mut Composed, at: usize, title: &str, level: u16, page: usize) {
+    let furniture = |line: &&SetLine| line.text() == title;
+    let line = done.pages.get(page).and_then(|page| page.lines.iter().find(furniture));
+    let baseline = line.map_or(0, |line| (line.y * 100.0).round() as u32);
+    done.nodes.insert(
+        at,
+        crate::TruthNode { title: title.to_owned(), level, page: page as u32, starts_page: true, baseline },
+    );
+    done.keys.insert(at, None);
+    done.listed.insert(at, title.to_owned());
+    let later = done.answers.iter_mut().filter_map(|answer| answer.node.as_mut()).filter(|node| **node >= at);
+    later.for_each(|node| *node += 1);
+}
+
+/// Cells such as `@key` become the printed pages of the section called so: one number or a range.
+fn place_references(done: &mut Composed) {
+    let mut pages: BTreeMap<&str, String> = BTreeMap::new();
+    for (n, key) in done.keys.iter().enumerate() {
+        let Some(key) = key else { continue };
+        let (first, level) = (done.nodes[n].page as usize, done.nodes[n].level);
+        let next = done.nodes[n + 1..].iter().find(|node| node.level <= level);
+        let last = next.map_or(done.pages.len() - 1, |next| {
+            next.page as usize - usize::from(next.starts_page && next.page as usize > first)
+        });
+        let printed = |page: usize| done.pages[page].numbering.printed();
+        if let (Some(from), Some(to)) = (printed(first), printed(last)) {
+            pages.insert(key, if from == to { from } else { format!("{from}\u{2013}{to}") });
+        }
+    }
+    let pages: BTreeMap<String, String> = pages.into_iter().map(|(key, pages)| (key.to_owned(), pages)).collect();
+    let spans = done.pages.iter_mut().flat_map(|page| &mut page.lines).flat_map(|line| &mut line.spans);
+    for span in spans.filter(|span| span.text.starts_with('@')) {
+        let named = span.text.split(", ").filter_map(|key| pages.get(key.trim_start_matches('@')));
+        span.text = named.cloned().collect::<Vec<_>>().join(", ");
+    }
 }
 
 /// The contents entries when `before` pages come before the body.

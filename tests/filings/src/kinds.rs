@@ -2,7 +2,9 @@
 
 mod agreement;
 mod annual;
+mod bundle;
 mod chinese;
+mod integrated;
 mod manual;
 mod paper;
 mod quarterly;
@@ -26,6 +28,8 @@ pub(crate) fn manuscript(spec: &Spec) -> Manuscript {
         Kind::ChineseReport => chinese::manuscript(spec),
         Kind::TwoColumnPaper => paper::manuscript(spec),
         Kind::EarningsRelease => release::manuscript(spec),
+        Kind::Agreements => bundle::manuscript(spec),
+        Kind::Integrated => integrated::manuscript(spec),
     }
 }
 

@@ -152,6 +152,14 @@ pub enum Block {
     RunningHead(String),
     /// From here on text runs in the columns of the look.
     Columns,
+    /// A contents page of what follows, up to the next of its sort: of a document bound into another. It lists the levels
+    /// `from` to `to`.
+    Contents {
+        /// Highest level listed; its own title is a heading of this level.
+        from: u16,
+        /// Deepest level listed.
+        to: u16,
+    },
 }
 
 /// A heading and how it is printed.
@@ -173,12 +181,24 @@ pub struct Heading {
     pub key: Option<String>,
     /// Its wording on the contents page, where that differs.
     pub listed: Option<String>,
+    /// Text that runs on behind the title and a full stop, on the same line and in the same style as all text.
+    pub runs_on: Option<String>,
 }
 
 impl Heading {
     /// A heading with no peculiarities.
     pub fn new(title: impl Into<String>, level: u16, style: Style) -> Self {
-        Self { title: title.into(), level, style, printed: None, tab: None, new_page: false, key: None, listed: None }
+        Self {
+            title: title.into(),
+            level,
+            style,
+            printed: None,
+            tab: None,
+            new_page: false,
+            key: None,
+            listed: None,
+            runs_on: None,
+        }
     }
 
     /// The same, starting a page.

@@ -73,11 +73,15 @@ pub enum Kind {
     TwoColumnPaper,
     /// Earnings release: bold headings and statements, no contents page.
     EarningsRelease,
+    /// Several agreements in one file, each counting its articles and sections from 1, with or without exhibit lines.
+    Agreements,
+    /// Annual report in an order of its own, whose Items stand in a cross-reference index only.
+    Integrated,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Kind; 7] = [
+    pub const ALL: [Kind; 9] = [
         Kind::TenK,
         Kind::TenQ,
         Kind::EightKWithAgreement,
@@ -85,6 +89,8 @@ impl Kind {
         Kind::ChineseReport,
         Kind::TwoColumnPaper,
         Kind::EarningsRelease,
+        Kind::Agreements,
+        Kind::Integrated,
     ];
 
     /// Name for files and command lines: `ten-k`, `ten-q`, …
@@ -97,6 +103,8 @@ impl Kind {
             Kind::ChineseReport => "chinese-report",
             Kind::TwoColumnPaper => "paper",
             Kind::EarningsRelease => "earnings-release",
+            Kind::Agreements => "agreements",
+            Kind::Integrated => "integrated",
         }
     }
 

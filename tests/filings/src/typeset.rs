@@ -70,6 +70,17 @@ pub(crate) struct Composed {
     pub(crate) listed: Vec<String>,
     pub(crate) references: Vec<(TruthReference, String)>,
     pub(crate) answers: Vec<Answer>,
+    pub(crate) inner: Vec<Inner>,
+}
+
+/// Where a contents page of a document bound into another goes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Inner {
+    /// Index of the page before which it stands.
+    pub(crate) page: usize,
+    /// Index of the first node behind it.
+    pub(crate) node: usize,
+    pub(crate) levels: (u16, u16),
 }
 
 /// Lays out `blocks`; the first page is numbered by `numbering`.
@@ -162,6 +173,11 @@ impl<'a> Setter<'a> {
             }
             Block::Aside(text) => self.aside(text),
             Block::RunningHead(head) => self.head.clone_from(head),
+            Block::Contents { from, to } => {
+                self.end_page();
+                let (page, node) = (self.done.pages.len(), self.done.nodes.len());
+                self.done.inner.push(Inner { page, node, levels: (*from, *to) });
+            }
             Block::Columns => {
                 self.columns = self.look.columns;
                 self.column_top = self.y;
@@ -172,6 +188,10 @@ impl<'a> Setter<'a> {
     fn heading(&mut self, heading: &Heading) {
         if heading.new_page {
             self.end_page();
+        }
+        if let Some(text) = &heading.runs_on {
+            self.run_in(heading, text);
+            return;
         }
         let font = fonts::index(self.look.family, heading.style.face);
         let style = heading.style;
@@ -197,6 +217,24 @@ impl<'a> Setter<'a> {
             self.set(text, tabbed, style, Role::Fixed);
         }
         self.gap(style.size * 0.3);
+    }
+
+    /// A heading in whose line the text begins.
+    fn run_in(&mut self, heading: &Heading, text: &str) {
+        self.reserve(3.0 * self.leading());
+        self.open();
+        let starts_page = self.fresh;
+        let whole = format!("{}. {text}", heading.title);
+        let font = fonts::index(self.look.family, Face::Regular);
+        for (n, (from, to)) in fold(&whole, font, self.look.size, self.width()).into_iter().enumerate() {
+            self.advance(self.leading());
+            if n == 0 {
+                self.node(heading, starts_page);
+            }
+            let x = self.left();
+            self.push(Role::Fixed, vec![Span { x, text: whole[from..to].to_owned(), font, size: self.look.size }]);
+        }
+        self.gap(self.look.size * 0.6);
     }
 
     fn node(&mut self, heading: &Heading, starts_page: bool) {

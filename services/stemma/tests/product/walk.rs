@@ -111,7 +111,7 @@ fn every_kind_of_filing_becomes_a_tree_with_its_titles_on_their_pages() {
     }
     let summary = lab.ingest("store", &[]);
     assert_eq!(summary["counts"]["failed"], 0, "{summary:#}");
-    assert_eq!(summary["counts"]["total"], 28);
+    assert_eq!(summary["counts"]["total"], 36);
 
     let trees = trees(&lab.path("store"));
     let (mut all, mut items) = (Score::default(), Score::default());

@@ -59,7 +59,7 @@ pub(super) fn manuscript(spec: &Spec) -> Manuscript {
 fn front(title: &str, size: f32, rng: &mut Rng) -> Vec<Block> {
     vec![
         Block::Numbering(Numbering::Arabic(1)),
-        Block::Line(title.to_owned(), Style::bold(size + 6.0).centered()),
+        Block::Heading(Heading::new(title, 1, Style::bold(size + 6.0).centered())),
         Block::Gap(6.0),
         Block::Line("A. Author and B. Writer".into(), Style::plain(size).centered()),
         Block::Line("Institute of Examples".into(), Style::italic(size).centered()),

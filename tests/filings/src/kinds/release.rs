@@ -3,7 +3,7 @@
 use super::statements::{statements, table};
 use super::{Registrant, children, look, room, sub_heading};
 use crate::Spec;
-use crate::manuscript::{Block, Manuscript, Numbering, Style};
+use crate::manuscript::{Block, Heading, Manuscript, Numbering, Style};
 use crate::plan::{Manner, answering, fill, plant, unfold};
 use crate::random::Rng;
 use crate::words::{self, Titles};
@@ -50,7 +50,7 @@ pub(super) fn manuscript(spec: &Spec) -> Manuscript {
     let center = |text: String, style: Style| Block::Line(text, style.centered());
     let mut body = vec![
         Block::Numbering(Numbering::Arabic(1)),
-        center(title.clone(), Style::bold(size + 6.0)),
+        Block::Heading(Heading::new(title.clone(), 1, Style::bold(size + 6.0).centered())),
         center(format!("Results for the quarter ended {end}, {year}"), Style::italic(size)),
         Block::Gap(10.0),
         Block::Prose(
