@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::numbering::{self, Class};
 use super::skeleton::{Head, LAYOUT};
+use super::titles;
 
 /// A section that is open while the heads behind it are placed.
 struct Open {
@@ -11,6 +12,8 @@ struct Open {
     leaf: bool,
     /// Readings of its number: class, stem, value.
     numbers: Vec<(Class, u32, u32)>,
+    /// It is the heading over numbered notes.
+    notes: bool,
 }
 
 /// The level (1 is the highest) of each head; heads are in reading order.
@@ -25,11 +28,16 @@ pub(super) fn of(heads: &[Head]) -> Vec<u16> {
     let ranks = inside_sequences(heads, &numbers);
     for ((head, rank), numbers) in heads.iter().zip(ranks).zip(numbers) {
         let rank = if head.rank >= LAYOUT { rank_by_number(&stack, rank, &numbers) } else { head.rank };
+        // Notes lie under the heading that says so, however small it is set.
+        let first = numbers.first().is_some_and(|number| number.2 == 1);
+        let above = stack.last().filter(|top| first && top.notes && head.rank >= LAYOUT);
+        let rank = above.map_or(rank, |top| rank.max(top.rank + 1));
+        let notes = titles::squash(&head.title).starts_with("notesto");
         while stack.last().is_some_and(|top| top.rank >= rank || top.leaf) {
             stack.pop();
         }
         levels.push(u16::try_from(stack.len() + 1).unwrap_or(u16::MAX));
-        stack.push(Open { rank, leaf: head.leaf, numbers });
+        stack.push(Open { rank, leaf: head.leaf, numbers, notes });
     }
     levels
 }

@@ -18,7 +18,7 @@ use super::{Draft, StructureSettings, ends, levels, split};
 /// Headings by look that any document may have on top of its share per page: short documents are dense.
 const ALLOWANCE: f32 = 24.0;
 /// Headings per page that a short document may have, up to what one of [`SHORT`] pages may.
-const DENSEST: f32 = 3.5;
+const DENSEST: f32 = 5.0;
 const SHORT: f32 = 100.0;
 /// Headings per page that one style may have while less than half of the budget is spent.
 const OVERRUN: f32 = 2.0;

@@ -30,14 +30,14 @@ pub(super) fn manuscript(spec: &Spec) -> Manuscript {
             "Forward-Looking Statements",
             "About the Company",
         ],
-        1,
+        2,
         3,
         size + 1.0,
     );
     sections[0].own.push(table(&["Net sales", "Operating income", "Diluted earnings per share"], &heads, rng));
     let sub_heading = sub_heading(size);
     let manner =
-        Manner { heading: &sub_heading, paragraph: words::paragraph, longest: 4000, deepest: 2, bullets: true };
+        Manner { heading: &sub_heading, paragraph: words::paragraph, longest: 4000, deepest: 3, bullets: true };
     fill(&mut sections, room(&look, spec.pages, 4.4), &manner, rng, &mut Titles::default());
     let range = format!("${}.{:02} to ${}.{:02}", 3, rng.between(1, 49), 3, rng.between(50, 99));
     let text = format!("For the full year the Company now expects adjusted earnings per share of {range}.");
@@ -46,7 +46,7 @@ pub(super) fn manuscript(spec: &Spec) -> Manuscript {
         |s| s.heading.title == "Outlook",
         answering("What earnings per share does the company expect for the full year?", text, range),
     );
-    sections.extend(statements("Condensed Consolidated", &heads, 1, spec.pages >= 6, size, rng));
+    sections.extend(statements("Condensed Consolidated", &heads, 2, spec.pages >= 6, size, rng));
     let center = |text: String, style: Style| Block::Line(text, style.centered());
     let mut body = vec![
         Block::Numbering(Numbering::Arabic(1)),
