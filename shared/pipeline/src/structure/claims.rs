@@ -6,10 +6,10 @@ use stemma_document::{OutlineItem, Target, Witness};
 
 use super::contents::{Contents, Entry};
 use super::forms::Form;
-use super::grammar;
 use super::labels::Labels;
 use super::numbering::{self, Class, Number};
 use super::titles::{self, Prepared};
+use super::{grammar, layout};
 
 /// Entries of an embedded outline that are looked at; larger outlines list figures or words.
 const OUTLINE_ENTRIES: usize = 5_000;
@@ -53,7 +53,9 @@ impl Claim {
 pub(super) fn of_contents(contents: &Contents, form: Option<Form>, labels: &Labels, pages: Range<u32>) -> Vec<Claim> {
     let mut part = None;
     let mut claims: Vec<Claim> = Vec::with_capacity(contents.entries.len());
-    for entry in &contents.entries {
+    // The date of a statement on a line of its own is no section.
+    let entries: Vec<_> = contents.entries.iter().filter(|entry| !layout::is_date(&entry.title)).collect();
+    for entry in &entries {
         let witness = if entry.target.is_some() { Witness::ContentsLinks } else { Witness::PrintedContents };
         let mut claim = Claim::new(&entry.title, witness);
         claim.printed = entry.printed.clone();
@@ -71,8 +73,7 @@ pub(super) fn of_contents(contents: &Contents, form: Option<Form>, labels: &Labe
         claims.push(claim);
     }
     inherit_places(&mut claims);
-    let mut kinds: Vec<Kind<'_>> =
-        contents.entries.iter().zip(&claims).map(|(entry, claim)| kind(entry, claim, form)).collect();
+    let mut kinds: Vec<Kind<'_>> = entries.iter().zip(&claims).map(|(entry, claim)| kind(entry, claim, form)).collect();
     raise_behind_closing(&mut kinds);
     let levels = levels(&kinds);
     claims.iter_mut().zip(levels).for_each(|(claim, level)| claim.level = level);

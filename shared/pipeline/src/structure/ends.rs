@@ -1,17 +1,20 @@
 //! The two ends of a document: its title and the lines of a cover, its signatures and contacts.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use stemma_document::Witness;
 
-use super::layout;
+use super::layout::{self, Style};
 use super::lines::Sheet;
+use super::numbering::{self, Class};
 use super::skeleton::{Head, LAYOUT};
-use super::{numbering, titles};
+use super::titles;
 
 /// Heads on the first page before its first paragraph that are known by their look only.
 fn front(sheet: &Sheet<'_>, heads: &[Head]) -> Vec<usize> {
     let first = sheet.on(0).find(|at| sheet.rows[*at].prose && !sheet.rows[*at].running).unwrap_or(sheet.on(0).end);
     let is_front = |head: &Head| {
-        let plain = numbering::readings(&head.title).is_empty();
+        let plain = !layout::style(sheet, &sheet.rows[head.rows.0]).is_numbered();
         head.rows.0 < first && head.witness == Witness::Layout && head.rank >= LAYOUT && plain
     };
     (0..heads.len()).filter(|at| is_front(&heads[*at])).collect()
@@ -22,34 +25,50 @@ fn front(sheet: &Sheet<'_>, heads: &[Head]) -> Vec<usize> {
 /// headings says what a section is (an earnings release): elsewhere it would only add a root.
 pub(super) fn settle_front(sheet: &Sheet<'_>, heads: &mut Vec<Head>) {
     let front = front(sheet, heads);
-    let style = |head: &Head| layout::style(sheet, &sheet.rows[head.rows.0]);
-    let behind = |at: usize| {
-        (0..heads.len()).filter(|other| !front.contains(other) && style(&heads[*other]) == style(&heads[at])).count()
-    };
-    let before = |at: usize| front.iter().filter(|other| style(&heads[**other]) == style(&heads[at])).count();
+    let styles: Vec<Style> = heads.iter().map(|head| layout::style(sheet, &sheet.rows[head.rows.0])).collect();
+    let recurring = Recurring::new(&styles, &front);
     // The heading of the first paragraph looks like those further on, whatever their numbers.
-    let heads_text = |at: usize| {
-        let follows = sheet.rows.get(heads[at].rows.1 + 1).is_some_and(|next| next.prose);
-        follows
-            && heads
-                .iter()
-                .any(|other| other.rows.0 > heads[at].rows.0 && style(other).unnumbered() == style(&heads[at]))
-    };
-    let recurs: Vec<bool> = front.iter().map(|at| behind(*at) > before(*at) || heads_text(*at)).collect();
-    let highest = front.iter().zip(&recurs).min_by_key(|(at, _)| heads[**at].rank);
-    let title = highest.filter(|(_, recurs)| !**recurs).map(|(at, _)| *at);
-    let dropped: Vec<usize> =
-        front.iter().zip(&recurs).filter(|(at, recurs)| !**recurs && Some(**at) != title).map(|(at, _)| *at).collect();
+    let heads_text = |at: usize| sheet.rows.get(heads[at].rows.1 + 1).is_some_and(|next| next.prose);
+    let section = |at: &usize| recurring.is_section(styles[*at], heads_text(*at));
+    let title = front.iter().copied().min_by_key(|at| heads[*at].rank).filter(|at| !section(at));
+    let dropped: Vec<usize> = front.iter().copied().filter(|at| !section(at) && Some(*at) != title).collect();
     if let Some(title) = title {
         let vouched = heads.iter().any(|head| !matches!(head.witness, Witness::Layout | Witness::Window));
-        let numbered = heads.iter().filter(|head| style(head).is_numbered()).count();
-        let own = style(&heads[title]);
-        let apart = heads.iter().enumerate().all(|(at, head)| front.contains(&at) || !style(head).is_like(&own));
+        let numbered = styles.iter().filter(|style| style.is_numbered()).count();
+        let mut behind = (0..heads.len()).filter(|at| front.binary_search(at).is_err());
+        let apart = behind.all(|at| !styles[at].is_like(&styles[title]));
         let opens = !vouched && apart && numbered * 2 < heads.len();
         heads[title].leaf = !opens;
         heads[title].rank = if opens { LAYOUT - 1 } else { heads[title].rank };
     }
     remove(heads, &dropped);
+}
+
+/// How often each style stands in front and behind, and which looks come behind whatever their numbers.
+struct Recurring {
+    counts: BTreeMap<Style, (usize, usize)>,
+    behind: BTreeSet<Style>,
+}
+
+impl Recurring {
+    fn new(styles: &[Style], front: &[usize]) -> Self {
+        let mut recurring = Self { counts: BTreeMap::new(), behind: BTreeSet::new() };
+        for (at, style) in styles.iter().enumerate() {
+            let count = recurring.counts.entry(*style).or_default();
+            if front.binary_search(&at).is_ok() {
+                count.0 += 1;
+            } else {
+                count.1 += 1;
+                recurring.behind.insert(style.unnumbered());
+            }
+        }
+        recurring
+    }
+
+    fn is_section(&self, style: Style, heads_text: bool) -> bool {
+        let more = self.counts.get(&style).is_some_and(|(front, behind)| behind > front);
+        more || (heads_text && self.behind.contains(&style))
+    }
 }
 
 /// Signatures and the people to ask have no sections: names and offices set in bold are none.
@@ -72,15 +91,53 @@ pub(super) fn close_back(sheet: &Sheet<'_>, heads: &mut Vec<Head>) {
     remove(heads, &dropped);
 }
 
+/// A line right above another heading that names a company says whose statement or report follows; so does one that
+/// stands above one heading after another.
+pub(super) fn drop_captions(heads: &mut Vec<Head>) {
+    let captions: Vec<(usize, String)> = heads
+        .windows(2)
+        .enumerate()
+        .filter(|(_, pair)| pair[0].witness == Witness::Layout && pair[0].rows.1 + 1 == pair[1].rows.0)
+        .filter(|(_, pair)| numbering::readings(&pair[0].title).is_empty())
+        .map(|(at, pair)| (at, titles::squash(&pair[0].title)))
+        .collect();
+    let mut count: BTreeMap<&str, usize> = BTreeMap::new();
+    captions.iter().for_each(|(_, key)| *count.entry(key).or_default() += 1);
+    let repeated = |key: &String| count.get(key.as_str()).is_some_and(|count| *count >= 2);
+    let dropped: Vec<usize> = captions
+        .iter()
+        .filter(|(at, key)| titles::names_company(&heads[*at].title) || repeated(key))
+        .map(|(at, _)| *at)
+        .collect();
+    remove(heads, &dropped);
+}
+
+/// The numbers in a list of exhibits (`10.1 Credit agreement`) are the exhibits', not those of sections.
+pub(super) fn drop_exhibit_lists(heads: &mut Vec<Head>) {
+    let mut listing = false;
+    let mut dropped = Vec::new();
+    for (at, head) in heads.iter().enumerate() {
+        let numbers = numbering::readings(&head.title);
+        let listed = numbers.first().is_some_and(|number| matches!(number.class, Class::Decimal(2)));
+        if listing && listed && head.witness == Witness::Layout {
+            dropped.push(at);
+        } else if head.rank < LAYOUT {
+            listing = titles::squash(&head.title).contains("exhibits");
+        }
+    }
+    remove(heads, &dropped);
+}
+
 fn is_signature(head: &Head) -> bool {
     matches!(titles::squash(&head.title).as_str(), "signature" | "signatures")
 }
 
+/// Takes out the heads at `places`, which rise.
 fn remove(heads: &mut Vec<Head>, places: &[usize]) {
     let mut at = 0;
     heads.retain(|_| {
         at += 1;
-        !places.contains(&(at - 1))
+        places.binary_search(&(at - 1)).is_err()
     });
 }
 
@@ -149,5 +206,15 @@ mod tests {
         doc.add(2, line("JANE ROE").size(10.0).bold());
         doc.prose(2, 10.0, 2);
         assert_eq!(entries(&doc).last().map(|entry| entry.2.as_str()), Some("Contacts"));
+    }
+    #[test]
+    fn a_company_over_a_statement_is_no_heading() {
+        let mut doc = Doc::new(2);
+        for page in 0..2 {
+            doc.add(page, line("Example Holdings, Inc.").bold().at(250.0, 60.0));
+            doc.add(page, line("Consolidated Balance Sheets").bold().at(240.0, 76.0));
+            doc.prose(page, 10.0, 4);
+        }
+        assert!(entries(&doc).iter().all(|entry| entry.2 == "Consolidated Balance Sheets"));
     }
 }

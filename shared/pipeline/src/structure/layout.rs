@@ -82,8 +82,8 @@ const FEW: usize = 24;
 /// Lines at the top of a page among which an exhibit is announced.
 const PAGE_TOP: usize = 5;
 
-/// All headings outside `excluded` rows.
-pub(super) fn headings(sheet: &Sheet<'_>, excluded: &[bool]) -> Vec<Heading> {
+/// All headings outside `excluded` rows; `known` are rows and titles of sections that others vouch for.
+pub(super) fn headings(sheet: &Sheet<'_>, excluded: &[bool], known: &[(usize, &str)]) -> Vec<Heading> {
     let mut found: Vec<Heading> = Vec::new();
     let mut at = 0;
     while at < sheet.rows.len() {
@@ -108,8 +108,8 @@ pub(super) fn headings(sheet: &Sheet<'_>, excluded: &[bool]) -> Vec<Heading> {
         });
         at = last + 1;
     }
-    drop_lists(&mut found);
-    drop_captions(&mut found);
+    drop_lists(&mut found, known);
+    drop_labels(sheet, &mut found);
     drop_repeated(&mut found);
     judge_styles(sheet, &mut found);
     found
@@ -120,10 +120,9 @@ fn title_of(sheet: &Sheet<'_>, first: usize, last: usize) -> String {
     let row = &sheet.rows[first];
     let below = sheet.rows[first + 1..].iter().take(4).any(|next| next.page == row.page && next.cells > 1);
     let heads_table = first == last && (row.titled || row.cells == 2 && below);
-    if heads_table
-        && row.first_cell.len() >= 4
-        && numbering::readings(row.first_cell).first().is_none_or(|n| !n.rest.is_empty())
-    {
+    let number = numbering::readings(row.first_cell).first().is_some_and(|number| number.rest.is_empty())
+        || numbering::roman(row.first_cell.trim_end_matches(['.', ')'])).is_some();
+    if heads_table && row.first_cell.len() >= 4 && !number {
         return titles::tidy(row.first_cell);
     }
     let text: Vec<&str> = sheet.rows[first..=last].iter().map(|row| row.text).collect();
@@ -216,12 +215,13 @@ fn stands_on_table(sheet: &Sheet<'_>, at: usize) -> bool {
     let row = &sheet.rows[at];
     let below = sheet.next_on_page(at).is_some_and(|next| next.table && next.gap < 1.0);
     let above = at.checked_sub(1).map(|above| &sheet.rows[above]).filter(|above| above.page == row.page);
-    let tight = row.gap < 0.9 || above.is_some_and(|above| above.table || above.words <= 4);
+    let near = |above: &Row<'_>| row.gap < 1.2 && (above.table || above.words <= 4);
+    let tight = row.gap < 0.9 || above.is_some_and(near);
     below && tight
 }
 
 /// A line of nothing but date words: `Three and Six Months Ended June 2, 2023`.
-fn is_date(text: &str) -> bool {
+pub(super) fn is_date(text: &str) -> bool {
     const WORDS: [&str; 34] = [
         "january",
         "february",
@@ -434,13 +434,14 @@ fn wrapped_to(sheet: &Sheet<'_>, excluded: &[bool], first: usize) -> usize {
 }
 
 /// Three and more headings right below each other that come again further on are a list of contents in the text.
-fn drop_lists(found: &mut Vec<Heading>) {
+fn drop_lists(found: &mut Vec<Heading>, known: &[(usize, &str)]) {
     let keys: Vec<String> = found.iter().map(|heading| titles::squash(&heading.title)).collect();
-    let mut last: BTreeMap<&str, usize> = BTreeMap::new();
-    for (at, key) in keys.iter().enumerate() {
-        last.insert(key, at);
+    let mut last: BTreeMap<String, usize> = known.iter().map(|(row, title)| (titles::squash(title), *row)).collect();
+    for (heading, key) in found.iter().zip(&keys) {
+        let row = last.entry(key.clone()).or_default();
+        *row = heading.rows.0.max(*row);
     }
-    let again = |at: usize| last.get(keys[at].as_str()).is_some_and(|later| *later > at);
+    let again = |at: usize| last.get(keys[at].as_str()).is_some_and(|later| *later > found[at].rows.0);
     let mut listed = vec![false; found.len()];
     let mut start = 0;
     while start < found.len() {
@@ -461,22 +462,14 @@ fn drop_lists(found: &mut Vec<Heading>) {
     });
 }
 
-/// A line right above the title of a statement names the company whose statement it is, in one statement after another.
-fn drop_captions(found: &mut Vec<Heading>) {
-    let captions: Vec<bool> = found
-        .windows(2)
-        .map(|pair| !pair[0].statement && pair[1].statement && pair[0].rows.1 + 1 == pair[1].rows.0)
-        .chain([false])
-        .collect();
-    let mut count: BTreeMap<String, usize> = BTreeMap::new();
-    for (heading, _) in found.iter().zip(&captions).filter(|(_, caption)| **caption) {
-        *count.entry(titles::squash(&heading.title)).or_default() += 1;
-    }
-    let mut at = 0;
+/// What stands above rows of figures on the page of a statement labels a part of the statement.
+fn drop_labels(sheet: &Sheet<'_>, found: &mut Vec<Heading>) {
+    let page = |heading: &Heading| sheet.rows[heading.rows.0].page;
+    let mut statement = None;
     found.retain(|heading| {
-        at += 1;
-        let named = captions[at - 1] && titles::names_company(&heading.title);
-        !named && count.get(&titles::squash(&heading.title)).is_none_or(|count| *count < 2)
+        statement = if heading.statement { Some(page(heading)) } else { statement };
+        let label = sheet.next_on_page(heading.rows.1).is_some_and(|next| next.table);
+        heading.statement || heading.style.is_numbered() || !label || statement != Some(page(heading))
     });
 }
 
@@ -527,7 +520,7 @@ mod tests {
     fn titles_of(doc: &Doc) -> Vec<String> {
         let source = doc.source();
         let sheet = Sheet::new(doc.pages(&source));
-        headings(&sheet, &vec![false; sheet.rows.len()]).into_iter().map(|heading| heading.title).collect()
+        headings(&sheet, &vec![false; sheet.rows.len()], &[]).into_iter().map(|heading| heading.title).collect()
     }
 
     #[test]
@@ -586,17 +579,6 @@ mod tests {
         let sheet = Sheet::new(doc.pages(&source));
         let row = sheet.rows.iter().find(|row| row.text.starts_with("17")).unwrap();
         assert!(!style(&sheet, row).is_numbered(), "no sixteenth or eighteenth stands beside it");
-    }
-
-    #[test]
-    fn a_company_over_a_statement_is_no_heading() {
-        let mut doc = Doc::new(2);
-        for page in 0..2 {
-            doc.add(page, line("Example Holdings, Inc.").bold().at(250.0, 60.0));
-            doc.add(page, line("Consolidated Balance Sheets").bold().at(240.0, 76.0));
-            doc.prose(page, 10.0, 4);
-        }
-        assert!(titles_of(&doc).iter().all(|title| title == "Consolidated Balance Sheets"));
     }
 
     #[test]

@@ -160,7 +160,10 @@ impl<'a> Sheet<'a> {
     }
 
     fn find_numbers(&mut self) {
-        let short = |row: &&Row<'_>| !row.running && !row.table && !row.prose && row.words <= 16;
+        // Footnotes are set small and count by themselves.
+        let body = self.body;
+        let short =
+            |row: &&Row<'_>| !row.running && !row.table && !row.prose && row.words <= 16 && row.size > body - 0.8;
         let bare = |row: &Row<'_>| Some(numbering::readings(row.text).first().filter(|number| number.bare)?.value);
         self.numbers = self.rows.iter().filter(short).filter_map(bare).collect();
     }

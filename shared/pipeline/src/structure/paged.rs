@@ -93,6 +93,8 @@ fn within_budget(
         }
     }
     heads.sort_by_key(|head| (head.rows.0, head.rank));
+    ends::drop_captions(&mut heads);
+    ends::drop_exhibit_lists(&mut heads);
     ends::settle_front(sheet, &mut heads);
     ends::close_back(sheet, &mut heads);
     (heads, left)

@@ -590,5 +590,6 @@ pub(super) fn free_headings(sheet: &Sheet<'_>, skeleton: &Skeleton) -> Vec<layou
     for head in skeleton.heads.iter().filter(|head| !head.unconfirmed) {
         taken[head.rows.0..=head.rows.1].iter_mut().for_each(|row| *row = true);
     }
-    layout::headings(sheet, &taken)
+    let known: Vec<(usize, &str)> = skeleton.heads.iter().map(|head| (head.rows.0, head.title.as_str())).collect();
+    layout::headings(sheet, &taken, &known)
 }
