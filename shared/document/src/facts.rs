@@ -71,7 +71,8 @@ pub struct FilingFacts {
     /// The registrant's exact name.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub issuer: Option<Fact>,
-    /// Form type with amendment mark: `10-K`, `10-Q/A`, `8-K`; `earnings_release`, `annual_report` where it is no form.
+    /// Form type with amendment mark: `10-K`, `10-Q/A`, `8-K`; `earnings_release`, `annual_report`,
+    /// `interim_report` where it is no form.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub form: Option<Fact>,
     /// The fiscal year the document is about, four digits.

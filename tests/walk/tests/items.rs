@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use stemma_document::{FilingItem, ItemStatus, SectionTree};
+use stemma_document::{FilingFacts, FilingItem, ItemStatus, SectionTree};
 use stemma_extract::{Limits, pdf};
 use stemma_filings::{Contents, Filing, Kind, Spec, generate};
 use stemma_pipeline::sections::{SectionSettings, finish};
@@ -12,12 +12,20 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 /// The map of a generated filing.
 fn map(filing: &Filing) -> Result<Vec<FilingItem>> {
+    Ok(tree(filing)?.items)
+}
+
+fn stated(filing: &Filing) -> Result<FilingFacts> {
+    Ok(tree(filing)?.facts)
+}
+
+fn tree(filing: &Filing) -> Result<SectionTree> {
     let source = pdf::read(&filing.pdf, None, &Limits::default(), 1)?;
     let draft = outline(&source, &StructureSettings::default())?;
     let tree = SectionTree::build(&draft.outline, draft.method, Vec::new());
     let mut tree = finish(tree, &source, &SectionSettings::default(), &draft.labels);
     stemma_pipeline::items::attach(&mut tree, &source, &draft.cross_index);
-    Ok(tree.items)
+    Ok(tree)
 }
 
 /// What is true of an Item: its page, and its status where the way it was written settles it.
@@ -102,4 +110,32 @@ fn items_of_annual_reports_stub_combined_and_by_reference() -> Result<()> {
 #[test]
 fn items_of_quarterly_reports() -> Result<()> {
     check(Kind::TenQ, "10-Q")
+}
+
+#[test]
+fn facts_on_generated_covers() -> Result<()> {
+    let (mut all, mut right, mut wrong) = (0, 0, Vec::new());
+    for seed in 0..42 {
+        let kind = Kind::ALL[seed as usize % Kind::ALL.len()];
+        let filing = generate(&Spec { pages: 8, ..Spec::of(kind, seed) });
+        let facts = stated(&filing)?;
+        let found: BTreeMap<&str, &str> =
+            facts.known().into_iter().map(|(name, fact)| (name, fact.value.as_str())).collect();
+        let truth = filing.facts.to_json();
+        for (name, value) in truth.as_object().into_iter().flatten() {
+            // These quarterly reports nowhere say when their year ends, and a manual's company is no registrant.
+            if kind == Kind::Manual && name == "company" || kind == Kind::TenQ && name.starts_with("fiscal") {
+                continue;
+            }
+            all += 1;
+            let same = found.get(name.as_str()).copied() == value.as_str();
+            right += u32::from(same);
+            if !same {
+                wrong.push(format!("{kind:?} {seed} {name}: {value}, got {:?}", found.get(name.as_str())));
+            }
+        }
+        assert!(facts.cik.is_none() && facts.accession.is_none(), "{kind:?} {seed}");
+    }
+    assert!(f64::from(right) >= 0.98 * f64::from(all), "{right}/{all}\n{}", wrong.join("\n"));
+    Ok(())
 }

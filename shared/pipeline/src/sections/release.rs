@@ -1,6 +1,6 @@
 //! Earnings releases and annual reports that are no form: what their headline and title say.
 
-use stemma_document::{FilingFacts, Source};
+use stemma_document::{Fact, FactSource, FilingFacts, Source};
 
 use super::dates::{self, Date};
 use super::facts::{FrontPage, squash};
@@ -20,7 +20,9 @@ pub(super) fn facts(front: &[FrontPage<'_>], source: &Source) -> FilingFacts {
     let all = &front[written..];
     let front = &all[..all.len().min(RELEASE_PAGES)];
     let Some(first) = front.first() else { return FilingFacts::default() };
-    let Some(headline) = headline(first) else { return front.iter().find_map(annual_report).unwrap_or_default() };
+    let Some(headline) = headline(first) else {
+        return front.iter().find_map(|page| annual_report(page).or_else(|| chinese_report(page))).unwrap_or_default();
+    };
     let mut facts = release_facts(front, &headline);
     // A headline writes the name short; the text has it in full.
     let full = facts.issuer.as_ref().and_then(|issuer| in_full(source, &issuer.value));
@@ -160,6 +162,35 @@ fn annual_report(page: &FrontPage<'_>) -> Option<FilingFacts> {
     })
 }
 
+/// `某某股份有限公司` above `2022年年度报告`. The fiscal year is the calendar year by law (Accounting Law of the PRC, art. 11).
+fn chinese_report(page: &FrontPage<'_>) -> Option<FilingFacts> {
+    let top = &page.lines[..page.lines.len().min(HEADLINE_LINES)];
+    let folded: Vec<String> = top.iter().map(|line| line.split_whitespace().collect()).collect();
+    let short = |line: &&String| line.chars().count() <= 40;
+    let title = folded.iter().filter(short).find(|line| line.contains("年度报告"))?;
+    let half = title.contains("半年度");
+    let year = folded.iter().filter(short).find_map(|line| {
+        let (before, _) = line.split_once('年')?;
+        let digits: String = before.chars().rev().take_while(char::is_ascii_digit).collect();
+        four_digits(&digits.chars().rev().collect::<String>())
+    });
+    let company = folded.iter().filter(short).find_map(|line| {
+        let end = line.find("有限公司")? + "有限公司".len();
+        let name = line[..end].trim_start_matches(|c: char| !c.is_alphabetic());
+        (name.chars().count() >= 6).then(|| name.to_owned())
+    });
+    let derived = |value: String| Fact { source: FactSource::Derived, ..page.fact(value) };
+    let end = if half { "06-30" } else { "12-31" };
+    Some(FilingFacts {
+        issuer: company.map(|name| page.fact(name)),
+        form: Some(page.fact(if half { "interim_report" } else { "annual_report" })),
+        fiscal_year: year.map(|year| page.fact(year.to_string())),
+        fiscal_period: (!half).then(|| page.fact("FY")),
+        period_end: year.map(|year| derived(format!("{year}-{end}"))),
+        ..FilingFacts::default()
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::facts::facts;
@@ -197,6 +228,21 @@ mod tests {
         fiscal_period=Q1
         language=en
         ");
+    }
+
+    #[test]
+    fn a_chinese_annual_report_says_so_in_its_title() {
+        insta::assert_snapshot!(shown(&["华岳食品股份有限公司\n2022 年年度报告\n2023 年 4 月"]), @r"
+        company=华岳食品股份有限公司
+        form=annual_report
+        fiscal_year=2022
+        fiscal_period=FY
+        period_end=2022-12-31
+        ");
+        assert_eq!(
+            shown(&["公司在上一年度报告中说明，该项目将在未来三年内完成，并且在以后的年度报告中继续披露进展情况。"]),
+            "language=zh\n"
+        );
     }
 
     #[test]
