@@ -55,13 +55,17 @@ fn misnamed(file: &File) -> Option<String> {
     (!right).then(|| format!("{}: this crate is called {name}", file.path))
 }
 
-/// Versions stand in the workspace's manifest only.
+/// Versions stand in the manifest of a workspace only.
 fn own_versions(file: &File) -> Vec<String> {
     let (mut section, mut complaints) = (String::new(), Vec::new());
     for line in file.text.lines() {
         if line.starts_with('[') {
             section = line.trim_matches(['[', ']']).to_string();
-        } else if section.ends_with("dependencies") && line.contains('=') && !line.contains("workspace = true") {
+        } else if section != "workspace.dependencies"
+            && section.ends_with("dependencies")
+            && line.contains('=')
+            && !line.contains("workspace = true")
+        {
             complaints.push(format!("{}: `{line}` has a version of its own", file.path));
         }
     }

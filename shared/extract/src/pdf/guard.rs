@@ -253,6 +253,11 @@ pub(super) fn admit_file<'b>(bytes: &'b [u8], limits: &Limits) -> Result<&'b [u8
     Ok(body)
 }
 
+/// Whether the file was cut off: its last words are `startxref` and a place (PDF 1.7, 7.5.5), and no object follows.
+pub(super) fn ends_early(bytes: &[u8]) -> bool {
+    rfind(bytes, b"startxref").is_none_or(|end| rfind(bytes, b"endobj").is_some_and(|object| object > end))
+}
+
 pub(super) fn not_a_pdf() -> ExtractError {
     ExtractError::new(
         "pdf.not_a_pdf",

@@ -94,7 +94,11 @@ pub(super) fn page_text<'a>(page: &Page<'a>, fonts: &mut FontBook<'a>, budget: &
         replacements: Replacements::default(),
         out: PageText::default(),
     };
-    for stream in content_streams(page.raw()) {
+    let streams = content_streams(page.raw());
+    if streams.is_empty() && names_content(page.raw()) {
+        interpreter.lose(Loss::Unreadable);
+    }
+    for stream in streams {
         interpreter.content(&stream, page.resources());
     }
     interpreter.out
@@ -111,6 +115,12 @@ fn content_streams<'a>(page: &Dict<'a>) -> Vec<Stream<'a>> {
 
 /// The fonts a content stream has selected, by name: looking one up in the file costs more than its text.
 type NamedFonts<'a> = Vec<(Vec<u8>, Option<Rc<TextFont<'a>>>)>;
+
+/// Whether a page says that it has content, wherever that is: an empty array is a blank page.
+fn names_content(page: &Dict<'_>) -> bool {
+    let blank = |parts: Array<'_>| parts.raw_iter().next().is_none();
+    page.contains_key("Contents") && !page.get::<Array<'_>>("Contents").is_some_and(blank)
+}
 
 #[derive(Clone)]
 struct State<'a> {

@@ -59,9 +59,13 @@ pub(super) fn read(
             "raise the limit if the file is trusted",
         ));
     }
-    let defects = defects(&pages, limits);
+    let mut defects = defects(&pages, limits);
     if pages.iter().all(|read| read.page.lines.is_empty()) {
         return Err(no_text(&pages, &defects));
+    }
+    if guard::ends_early(bytes) {
+        let detail = "the file breaks off: pages behind its end are lost".into();
+        defects.insert(0, Defect { code: "pdf.truncated".into(), page: None, detail });
     }
     let mut pages: Vec<Page> = pages.into_iter().map(|read| read.page).collect();
     furniture::mark(&mut pages);

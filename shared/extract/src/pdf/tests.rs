@@ -340,6 +340,29 @@ fn endless_width_ranges_cost_the_font_only() {
 }
 
 #[test]
+fn content_that_is_named_and_not_there_is_lost_and_an_empty_list_is_a_blank_page() {
+    let text = at(72.0, 700.0, "text");
+    let bytes = Fixture::of(&[&text, &text, &text]).build();
+    let with = |contents: &str| {
+        let second = format!("/Contents {} 0 R", Fixture::page_object(1) + 1);
+        let bytes = String::from_utf8(bytes.clone()).unwrap().replace(&second, contents);
+        defects(&source(bytes.as_bytes())).into_iter().map(|(code, page)| (code.to_string(), page)).collect::<Vec<_>>()
+    };
+    assert_eq!(with("/Contents 99 0 R"), [("pdf.page_unreadable".to_string(), 2)]);
+    assert_eq!(with("/Contents [      ]"), [("pdf.no_text".to_string(), 2)]);
+}
+
+#[test]
+fn a_file_that_was_cut_off_says_so() {
+    let text = at(72.0, 700.0, "text");
+    let bytes = Fixture::of(&[&text, &text, &text, &text]).build();
+    assert!(source(&bytes).defects.is_empty());
+    assert!(source(&[&bytes[..], &[0; 5_000]].concat()).defects.is_empty(), "what follows the end is no matter");
+    let cut = source(&bytes[..bytes.len() * 6 / 10]);
+    assert!(cut.defects[0].code == "pdf.truncated" && cut.defects[0].page.is_none(), "{:?}", cut.defects);
+}
+
+#[test]
 fn limits_are_errors_of_their_own() {
     let text = at(72.0, 700.0, "text");
     let bytes = Fixture::of(&[&text, &text]).build();
