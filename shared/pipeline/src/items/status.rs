@@ -20,12 +20,12 @@ const MAX_LINES: usize = 400;
 
 /// Items that always have a long answer, with the words below which there is none.
 const LONG: [(&str, u8, &str, usize); 6] = [
-    ("10-K", 1, "1", 250),
-    ("10-K", 1, "1A", 250),
-    ("10-K", 2, "7", 250),
-    ("10-K", 2, "8", 250),
-    ("10-Q", 1, "1", 200),
-    ("10-Q", 1, "2", 200),
+    ("10-K", 1, "1", 80),
+    ("10-K", 1, "1A", 80),
+    ("10-K", 2, "7", 80),
+    ("10-K", 2, "8", 150),
+    ("10-Q", 1, "1", 120),
+    ("10-Q", 1, "2", 80),
 ];
 
 /// Lists of exhibits refer to other filings by their nature.
