@@ -42,6 +42,8 @@ pub(super) const LEVEL: u32 = 100;
 pub(super) const LAYOUT: u32 = 10_000;
 /// Top sections (a preface comes on top) above which signatures and exhibits go under the last PART.
 const TOP_SECTIONS: usize = 11;
+/// Rows from the start of a document among which the cover of its form stands.
+const COVER_ROWS: usize = 400;
 /// Links per document that are looked at.
 const LINKS: usize = 200_000;
 
@@ -139,6 +141,12 @@ impl Builder<'_, '_> {
         });
         if there * 2 >= items {
             return None;
+        }
+        // The cover of the form is no section of the report behind it.
+        let is_cover =
+            |at: &usize| form.is_some_and(|form| form.cover_words().contains(&self.sheet.rows[*at].key.as_str()));
+        if let Some(cover) = (0..index.rows.0.min(COVER_ROWS)).find(is_cover) {
+            excluded[self.sheet.on(self.sheet.rows[cover].page as usize)].iter_mut().for_each(|row| *row = true);
         }
         self.skeleton.excluded = excluded;
         Some(index)
