@@ -422,7 +422,9 @@ fn wrapped_to(sheet: &Sheet<'_>, excluded: &[bool], first: usize) -> usize {
             break;
         }
         let centered = row.centered && next.centered;
-        let full = row.x1 > next.x1 - 5.0 && (row.x1 - row.x0) > 250.0;
+        // In a narrow column a title wraps early; lines set solid are one title there.
+        let wide = if next.gap < 0.4 { 110.0 } else { 250.0 };
+        let full = row.x1 > next.x1 - 5.0 && row.x1 - row.x0 > wide;
         let lower = next.text.starts_with(char::is_lowercase);
         let finished = row.text.ends_with(['.', ':', '?', '!']);
         if finished || is_dull(next) || !(centered || full || lower) {
