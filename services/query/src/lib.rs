@@ -8,6 +8,7 @@
 //! is a [`Refusal`] that says what to ask for instead.
 
 mod documents;
+pub mod eval;
 mod export;
 mod grep;
 mod items;

@@ -9,7 +9,7 @@ use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
 
 use stemma_document::Digest;
-use stemma_pipeline::originals::uri_of;
+use stemma_pipeline::originals::{open_regular, uri_of};
 
 /// Endings of files that are taken from folders.
 const ENDINGS: [&str; 5] = ["pdf", "md", "markdown", "txt", "text"];
@@ -85,10 +85,16 @@ pub fn discover(arguments: &[PathBuf], skip: &Path) -> Result<Discovery, Discove
 /// Digest and size of a file, read once from start to end.
 ///
 /// # Errors
-/// What the file system said.
-pub fn digest(file: &Path) -> io::Result<(Digest, u64)> {
-    let bytes = fs::read(file)?;
-    Ok((Digest::of(&bytes), bytes.len() as u64))
+/// What the file system said; `FileTooLarge` for more than `max_bytes`, of which no more are read.
+pub fn digest(file: &Path, max_bytes: u64) -> io::Result<(Digest, u64)> {
+    let file = open_regular(file)?;
+    let size = file.metadata()?.len();
+    let mut bytes = Vec::new();
+    if size <= max_bytes {
+        file.take(max_bytes.saturating_add(1)).read_to_end(&mut bytes)?;
+    }
+    let size = size.max(bytes.len() as u64);
+    if size > max_bytes { Err(io::ErrorKind::FileTooLarge.into()) } else { Ok((Digest::of(&bytes), size)) }
 }
 
 fn expand(arguments: &[PathBuf]) -> Result<Vec<PathBuf>, DiscoverError> {
@@ -200,6 +206,15 @@ mod tests {
         assert_eq!(found.refused.len(), 1);
         assert!(found.refused[0].1.contains("leads out"), "{:?}", found.refused);
         assert_eq!(found.other.get("docx"), Some(&1));
+    }
+
+    #[test]
+    fn a_file_over_the_limit_is_not_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("a.md");
+        fs::write(&file, "twelve bytes").unwrap();
+        assert_eq!(digest(&file, 12).unwrap(), (Digest::of(b"twelve bytes"), 12));
+        assert_eq!(digest(&file, 11).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
     }
 
     #[test]

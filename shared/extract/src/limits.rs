@@ -22,7 +22,8 @@ pub struct Limits {
     pub max_glyphs_per_page: u32,
     /// Form XObjects inside form XObjects. Default 12.
     pub max_form_depth: u32,
-    /// Nesting of arrays and dictionaries in the file. Default 256.
+    /// Nesting of arrays and dictionaries in a file that is read a second time, by a parser that recurses; the first
+    /// parser leaves out what nests deeper than 512. Default 256.
     pub max_object_depth: u32,
     /// Internal links. Default 100,000.
     pub max_links: u32,

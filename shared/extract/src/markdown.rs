@@ -20,8 +20,9 @@ const MAX_MARKER_COLUMN: usize = 200;
 
 /// Reads Markdown (CommonMark, and `~~strikethrough~~` in headings).
 ///
-/// Titles have their inline markup removed (see [`title::clean`] for the rest) and may be empty. Front matter becomes
-/// metadata and holds no headings. Text that is no UTF-8 is replaced and recorded as `text.invalid_utf8`.
+/// Titles have their inline markup removed (see [`title::clean`] for the rest); an empty one is [`title::UNTITLED`].
+/// Front matter becomes metadata and holds no headings. Text that is no UTF-8 is replaced and recorded as
+/// `text.invalid_utf8`.
 ///
 /// # Errors
 ///
@@ -92,7 +93,8 @@ impl<'a> Headings<'a> {
                 _ => {}
             }
         }
-        title::clean(&text)
+        let title = title::clean(&text);
+        if title.is_empty() { title::UNTITLED.into() } else { title }
     }
 }
 
@@ -182,7 +184,7 @@ mod tests {
     fn inline_markup_is_removed_from_titles() {
         let text =
             "# **B** `c # d` [l](http://e.x/#a) ![i](x.png) &amp; \\*s\\* ~~g~~ <b>h</b> [ref]\n\n##\n\n[ref]: /x\n";
-        assert_eq!(headings(text), ["1:1:B c # d l i & *s* g h ref", "3:2:"]);
+        assert_eq!(headings(text), ["1:1:B c # d l i & *s* g h ref", "3:2:Untitled"]);
     }
 
     #[test]

@@ -5,6 +5,9 @@ use unicode_normalization::char::is_combining_mark;
 /// Most characters of a title; longer ones are cut.
 pub const MAX_TITLE_CHARS: usize = 400;
 
+/// What a section is called whose title is empty or cannot be read; its place still counts.
+pub const UNTITLED: &str = "Untitled";
+
 /// `text` as a title: white space folded to single spaces, control, bidi and invisible characters removed, at most
 /// [`MAX_TITLE_CHARS`] characters and never cut inside a character a reader sees as one.
 ///

@@ -1,11 +1,13 @@
 //! Where the bytes of documents come from.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
 use bytes::Bytes;
+#[cfg(unix)]
+use rustix::fs::OFlags;
 use stemma_engine::Failure;
 
 /// A place that holds documents.
@@ -71,6 +73,22 @@ fn path_from_bytes(bytes: Vec<u8>) -> Option<PathBuf> {
     String::from_utf8(bytes).ok().map(Into::into)
 }
 
+/// Opens a regular file and nothing else: a link put in its place is not followed, a FIFO or device is not waited for.
+///
+/// # Errors
+/// What the file system said; `InvalidInput` for what is no regular file.
+pub fn open_regular(path: &Path) -> io::Result<File> {
+    let mut options = File::options();
+    options.read(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        options.custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed());
+    }
+    let file = options.open(path)?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(io::ErrorKind::InvalidInput.into()) }
+}
+
 fn read_file(path: &Path, max_bytes: u64) -> Result<Bytes, Failure> {
     let gone = |error: std::io::Error| {
         Failure::permanent("input.unreadable", format!("the file cannot be read: {error}"))
@@ -86,13 +104,28 @@ fn read_file(path: &Path, max_bytes: u64) -> Result<Bytes, Failure> {
         return Err(Failure::permanent("limits.bytes", message).with_next("raise limits.max_bytes"));
     }
     let mut bytes = Vec::with_capacity(usize::try_from(metadata.len()).unwrap_or(0));
-    File::open(path).map_err(gone)?.take(max_bytes + 1).read_to_end(&mut bytes).map_err(gone)?;
+    open_regular(path).map_err(gone)?.take(max_bytes + 1).read_to_end(&mut bytes).map_err(gone)?;
     Ok(bytes.into())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn only_regular_files_are_opened_and_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, link, pipe) = (folder.path().join("a.md"), folder.path().join("b.md"), folder.path().join("c.md"));
+        std::fs::write(&file, "twelve bytes").unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, 0o600.into()).unwrap();
+        assert!(open_regular(&file).is_ok() && open_regular(&link).is_err() && open_regular(&pipe).is_err());
+        assert_eq!(read_file(&file, 12).unwrap().as_ref(), b"twelve bytes");
+        assert_eq!(read_file(&file, 11).unwrap_err().code, "limits.bytes");
+        assert_eq!(read_file(&link, 12).unwrap_err().code, "input.not_a_file");
+        assert_eq!(read_file(&folder.path().join("none"), 12).unwrap_err().code, "input.unreadable");
+    }
 
     #[test]
     fn paths_round_trip_through_uris() {

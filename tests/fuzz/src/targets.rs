@@ -56,7 +56,7 @@ fn lines(bytes: &[u8]) {
 /// An outline whose entries point anywhere, in an otherwise sound PDF.
 fn outline(bytes: &[u8]) {
     let file = paper::of_outline(bytes);
-    let read = pdf::read(&file, None, &Limits::default()).expect("the pages are sound");
+    let read = pdf::read(&file, None, &Limits::default(), 1).expect("the pages are sound");
     let limits = Limits::default();
     assert!(read.outline.len() <= limits.max_outline_items as usize, "{} entries", read.outline.len());
     assert!(read.outline.iter().all(|item| u32::from(item.level) <= limits.max_outline_depth));

@@ -4,6 +4,7 @@ pub mod cat;
 pub mod completions;
 pub mod config;
 pub mod doctor;
+pub mod eval;
 pub mod export;
 pub mod failures;
 pub mod grep;

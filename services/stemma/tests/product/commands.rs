@@ -53,7 +53,10 @@ fn json_answers_have_these_shapes() {
     let (lab, ingested) = library();
     let mut shapes = format!("ingest → 3\n{}", shape(&ingested));
     std::fs::write(lab.path("tree.json"), IMPORTED).unwrap();
-    let questions: [&[&str]; 18] = [
+    for (name, truth) in TRUTHS {
+        std::fs::write(lab.path(name), truth).unwrap();
+    }
+    let questions: [&[&str]; 21] = [
         &["status"],
         &["ls"],
         &["ls", "-R"],
@@ -69,6 +72,9 @@ fn json_answers_have_these_shapes() {
         &["why", "scanned"],
         &["why", "locked"],
         &["failures"],
+        &["eval", "structure", "structure.json", "--details"],
+        &["eval", "text", "text.jsonl", "--count-missing"],
+        &["eval", "metadata", "metadata.json"],
         &["export", "--out", "out"],
         &["import", "tree.json"],
         &["rm", "guide"],
@@ -88,6 +94,53 @@ fn json_answers_have_these_shapes() {
 
 const IMPORTED: &str = r#"{"doc_name": "other.pdf", "structure": [
     {"title": "Part one", "start_index": 1, "end_index": 4, "nodes": [{"title": "Scope", "start_index": 2, "end_index": 4}]}]}"#;
+
+const TRUTHS: [(&str, &str); 3] = [
+    (
+        "structure.json",
+        r#"{"doc": "annual", "pages": 12, "source": "hand", "scope": "recall-only", "nodes": [
+            {"title": "PART I", "level": 1, "page": 9}, {"title": "No such title", "level": 1, "page": 2}]}
+           {"doc": "scanned.pdf", "nodes": []}
+           {"doc": "locked", "nodes": []}"#,
+    ),
+    ("text.jsonl", "{\"doc\": \"annual\", \"page\": 2, \"text\": \"words\"}\n{\"doc\": \"nobody\", \"text\": \"\"}\n"),
+    ("metadata.json", r#"[{"doc": "annual", "form": "10-Q", "cik": null, "tickers": ["NONE"]}, {"doc": "nobody"}]"#),
+];
+
+#[test]
+fn evaluations_end_with_what_they_found() {
+    let (lab, _) = library();
+    for (name, truth) in TRUTHS {
+        std::fs::write(lab.path(name), truth).unwrap();
+    }
+    std::fs::write(lab.path("wrong.json"), "[{\"doc\": \"annual\",\n \"nodes\": [{\"title\": 7}]}]").unwrap();
+    let eval = |arguments: &str| {
+        let words = ["--json", "eval"].into_iter().chain(arguments.split(' '));
+        lab.stemma("store", words).run()
+    };
+    let codes = [
+        ("metadata metadata.json", 0),
+        ("metadata metadata.json --min cik=1", 0),
+        ("metadata metadata.json --min form=0.1", 1),
+        ("structure structure.json --min locF1=1", 1),
+        ("structure structure.json --min nonsense=1", 2),
+        ("structure wrong.json", 2),
+        ("structure nowhere", 2),
+    ];
+    for (arguments, code) in codes {
+        assert_eq!(eval(arguments).code, Some(code), "{arguments}: {:?}", eval(arguments));
+    }
+    let wrong = eval("structure wrong.json").json()["error"].clone();
+    assert_eq!(wrong["code"], "eval.truth");
+    assert!(wrong["message"].as_str().unwrap().contains("wrong.json: line 2: invalid type"), "{wrong}");
+    let shown = lab.stemma("store", ["eval", "structure", "structure.json", "--details"]).run();
+    assert!(
+        shown.out.contains("mean of all (2)") && shown.out.contains("missed          2  No such title"),
+        "{}",
+        shown.out
+    );
+    assert!(shown.err.contains("not scored: locked (it has no tree: "), "{}", shown.err);
+}
 
 #[test]
 fn what_cannot_be_done_says_why_and_what_to_do() {

@@ -5,6 +5,7 @@
 
 mod commands;
 mod crash;
+mod hostile;
 mod incremental;
 mod items;
 mod support;

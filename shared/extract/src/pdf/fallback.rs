@@ -9,12 +9,10 @@ use crate::Limits;
 
 /// Files above this are not read a second time, in bytes: lopdf keeps every object in memory.
 const MAX_BYTES: usize = 64 << 20;
-/// Nesting that lopdf's recursive parser is trusted with.
-const MAX_NESTING: usize = 200;
 
 /// The file written anew; `None` when lopdf cannot read it either.
 pub(super) fn rewritten(bytes: &[u8], password: &str, limits: &Limits) -> Option<Pdf> {
-    if bytes.len() > MAX_BYTES || nesting(bytes) > MAX_NESTING {
+    if bytes.len() > MAX_BYTES || nesting(bytes) > limits.max_object_depth as usize {
         return None;
     }
     let options = LoadOptions {
@@ -70,6 +68,7 @@ fn nesting(bytes: &[u8]) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use super::super::fixture::Fixture;
     use super::*;
 
     #[test]
@@ -79,8 +78,16 @@ mod tests {
     }
 
     #[test]
+    fn a_file_that_nests_deeper_than_its_budget_is_not_given_to_a_parser_that_recurses() {
+        let bytes = Fixture::of(&["BT /F1 10 Tf (text) Tj ET"]).object("[[[[[[[[1]]]]]]]]").build();
+        let within =
+            |max_object_depth| rewritten(&bytes, "", &Limits { max_object_depth, ..Limits::default() }).is_some();
+        assert!(within(8) && !within(7));
+    }
+
+    #[test]
     fn nesting_is_counted_per_object() {
         assert_eq!(nesting(b"1 0 obj [[<</A [1]>>]] endobj 2 0 obj [1] endobj"), 4);
-        assert!(nesting(&b"[".repeat(5000)) > MAX_NESTING);
+        assert_eq!(nesting(&b"[".repeat(5001)), 5000);
     }
 }

@@ -30,12 +30,14 @@ impl Fixture {
     }
 
     /// Adds a page whose content stream is deflated.
-    pub(super) fn deflated_page(mut self, content: &[u8]) -> Self {
-        let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
-        std::io::Write::write_all(&mut encoder, content).unwrap();
-        let data = encoder.finish().unwrap();
-        let mut stream = format!("<</Filter/FlateDecode/Length {}>>stream\n", data.len()).into_bytes();
-        stream.extend_from_slice(&data);
+    pub(super) fn deflated_page(self, content: &[u8]) -> Self {
+        self.encoded_page("/FlateDecode", &deflated(content))
+    }
+
+    /// Adds a page whose content stream has this filter and data.
+    pub(super) fn encoded_page(mut self, filter: &str, data: &[u8]) -> Self {
+        let mut stream = format!("<</Filter{filter}/Length {}>>stream\n", data.len()).into_bytes();
+        stream.extend_from_slice(data);
         stream.extend_from_slice(b"\nendstream");
         self.pages.push((String::new(), stream));
         self
@@ -111,6 +113,13 @@ impl Fixture {
         bodies.extend(self.objects.iter().cloned());
         write(&bodies)
     }
+}
+
+/// The bytes as a zlib stream.
+pub(super) fn deflated(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
+    std::io::Write::write_all(&mut encoder, bytes).unwrap();
+    encoder.finish().unwrap()
 }
 
 fn write(bodies: &[Vec<u8>]) -> Vec<u8> {

@@ -3,6 +3,7 @@
 //! The parser decodes object streams, cross-reference streams and fonts without a limit of its own, so those are
 //! measured before it sees them; content streams are decoded here and nowhere else.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
@@ -86,9 +87,9 @@ impl Budget {
         }
         let limit = self.limit();
         let filters = stream.filters();
-        let decoded = if is_deflate_only(stream, &filters) {
-            let mut decoded = Decoded { bytes: raw.into_owned(), damaged: false };
-            for _ in 0..filters.len() {
+        let decoded = if let Some((layers, data)) = deflate_layers(stream, &filters, &raw, limit)? {
+            let mut decoded = Decoded { bytes: data.into_owned(), damaged: false };
+            for _ in 0..layers {
                 let next = inflate(&decoded.bytes, limit)?;
                 decoded = Decoded { damaged: decoded.damaged || next.damaged, ..next };
             }
@@ -115,6 +116,9 @@ impl Budget {
         if let [Filter::FlateDecode] = filters.as_slice() {
             return inflated_size(&raw, limit);
         }
+        if let Some((1, data)) = deflate_layers(stream, &filters, &raw, limit)? {
+            return inflated_size(&data, limit);
+        }
         let ratio = filters.iter().fold(1u64, |ratio, filter| ratio.saturating_mul(worst_ratio(*filter)));
         let size = (raw.len() as u64).saturating_mul(ratio);
         if size <= limit {
@@ -122,9 +126,6 @@ impl Budget {
         }
         // Rare filters with a large stream: decode what can be decoded here, refuse what cannot be bounded.
         match filters.as_slice() {
-            [Filter::Ascii85Decode | Filter::AsciiHexDecode, Filter::FlateDecode] => {
-                if (raw.len() as u64) < limit / 32 { Ok(raw.len() as u64) } else { Err(Refused::TooLarge) }
-            }
             [Filter::LzwDecode] if (raw.len() as u64) < limit / 64 => Ok(raw.len() as u64),
             _ => Err(Refused::TooLarge),
         }
@@ -170,16 +171,60 @@ fn worst_ratio(filter: Filter) -> u64 {
     }
 }
 
-/// Deflate without predictors, the filter of nearly every content stream. Parameters are looked at only for their
-/// presence: content streams with a predictor are legal but hardly exist.
-fn is_deflate_only(stream: &Stream<'_>, filters: &[Filter]) -> bool {
+/// How many layers of deflate are left once the ASCII layers around them are taken off, and that data; `None` for
+/// other filters, and where parameters are named: content streams with a predictor are legal but hardly exist.
+fn deflate_layers<'r>(
+    stream: &Stream<'_>,
+    filters: &[Filter],
+    raw: &'r [u8],
+    limit: u64,
+) -> Result<Option<(usize, Cow<'r, [u8]>)>, Refused> {
     let dict: &Dict<'_> = stream.dict();
     let external = matches!(dict.get::<Object<'_>>("F"), Some(Object::String(_) | Object::Dict(_)));
-    !external
-        && !dict.contains_key("DecodeParms")
-        && !dict.contains_key("DP")
-        && filters.iter().all(|filter| *filter == Filter::FlateDecode)
-        && filters.len() <= 4
+    if external || dict.contains_key("DecodeParms") || dict.contains_key("DP") || filters.len() > 4 {
+        return Ok(None);
+    }
+    let (mut data, mut filters) = (Cow::Borrowed(raw), filters);
+    while let [filter @ (Filter::AsciiHexDecode | Filter::Ascii85Decode), rest @ ..] = filters {
+        data = if *filter == Filter::AsciiHexDecode { from_hex(&data) } else { from_base85(&data) }.into();
+        if data.len() as u64 > limit {
+            return Err(Refused::TooLarge);
+        }
+        filters = rest;
+    }
+    Ok(filters.iter().all(|filter| *filter == Filter::FlateDecode).then_some((filters.len(), data)))
+}
+
+/// PDF 1.7, 7.4.2: two digits a byte up to `>`; anything else is passed over.
+pub(super) fn from_hex(text: &[u8]) -> Vec<u8> {
+    let digits = text.iter().take_while(|byte| **byte != b'>').filter_map(|byte| char::from(*byte).to_digit(16));
+    let digits: Vec<u8> = digits.filter_map(|digit| u8::try_from(digit).ok()).collect();
+    digits.chunks(2).map(|pair| pair[0] << 4 | pair.get(1).copied().unwrap_or(0)).collect()
+}
+
+/// PDF 1.7, 7.4.3: five digits from `!` to `u` make four bytes, `z` is four zeros, `~` ends.
+pub(super) fn from_base85(text: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(text.len() / 5 * 4);
+    let (mut value, mut count) = (0u32, 0);
+    for digit in text.iter().take_while(|byte| **byte != b'~') {
+        match digit {
+            b'z' if count == 0 => bytes.extend([0; 4]),
+            b'!'..=b'u' => {
+                value = value.wrapping_mul(85).wrapping_add(u32::from(digit - b'!'));
+                count += 1;
+            }
+            _ => {}
+        }
+        if count == 5 {
+            bytes.extend(value.to_be_bytes());
+            (value, count) = (0, 0);
+        }
+    }
+    if count > 1 {
+        let filled = (count..5).fold(value, |value, _| value.wrapping_mul(85).wrapping_add(84));
+        bytes.extend(filled.to_be_bytes().iter().take(count - 1));
+    }
+    bytes
 }
 
 /// Inflates zlib or raw deflate data up to `limit` bytes; checksums are ignored, damage ends the data.
@@ -307,7 +352,7 @@ fn is_one_deflate(head: &[u8]) -> bool {
 
 fn nested_size(data: &[u8], head: &[u8], limit: u64) -> Result<u64, Refused> {
     let mut layers = count_of(head, b"/FlateDecode").max(1);
-    let mut current = std::borrow::Cow::Borrowed(data);
+    let mut current = Cow::Borrowed(data);
     while layers > 1 {
         match inflate(&current, limit) {
             Ok(decoded) => current = decoded.bytes.into(),

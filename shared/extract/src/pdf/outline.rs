@@ -9,9 +9,7 @@ use stemma_document::OutlineItem;
 use super::destinations::Destinations;
 use super::strings::text_string;
 use crate::Limits;
-
-/// What an entry without a readable title is called; its place still counts.
-const UNTITLED: &str = "Untitled";
+use crate::title::UNTITLED;
 
 /// The outline in reading order.
 pub(super) fn outline<'a>(

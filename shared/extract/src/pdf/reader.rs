@@ -279,17 +279,32 @@ fn defect(read: &ReadPage, page: PageNo) -> Option<Defect> {
     Some(Defect { code: code.into(), page: Some(page), detail: detail.into() })
 }
 
-fn assemble(pdf: &Pdf, mut pages: Vec<Page>, defects: Vec<Defect>, encrypted: bool, limits: &Limits) -> Source {
+fn assemble(pdf: &Pdf, mut pages: Vec<Page>, mut defects: Vec<Defect>, encrypted: bool, limits: &Limits) -> Source {
     let root = pdf.xref().get::<Dict<'_>>(pdf.xref().root_id()).unwrap_or_default();
     let destinations = Destinations::new(pdf, root.clone(), limits);
     for (page, label) in pages.iter_mut().zip(labels::labels(&root, pdf.pages().len())) {
         page.label = label;
     }
+    let outline = outline::outline(pdf, &root, &destinations, limits);
+    let links = all_links(pdf, &destinations, limits);
+    let budgets = [
+        ("limits.outline", "entries of the outline", outline.len(), limits.max_outline_items),
+        ("limits.links", "links", links.len(), limits.max_links),
+    ];
+    for (code, what, count, most) in budgets {
+        if count >= most as usize {
+            defects.push(Defect {
+                code: code.into(),
+                page: None,
+                detail: format!("only the first {most} {what} are read"),
+            });
+        }
+    }
     Source {
         format: Format::Pdf,
         body: Body::Pages(pages),
-        outline: outline::outline(pdf, &root, &destinations, limits),
-        links: all_links(pdf, &destinations, limits),
+        outline,
+        links,
         metadata: info::info(pdf.metadata()),
         defects,
         encrypted,

@@ -2,8 +2,8 @@
 
 use stemma_document::{Body, Page, PageNo, Pt, Source};
 
-use super::fixture::{Fixture, at, styled};
-use super::read;
+use super::fixture::{Fixture, at, deflated, styled};
+use super::{guard, read};
 use crate::{ExtractError, Limits};
 
 fn source(bytes: &[u8]) -> Source {
@@ -306,6 +306,56 @@ fn junk_before_the_header_is_passed_over() {
     let mut bytes = b"junk\n".repeat(40);
     bytes.extend(Fixture::of(&[&at(72.0, 700.0, "text")]).build());
     assert_eq!(pages(&source(&bytes)).len(), 1);
+}
+
+#[test]
+fn every_budget_of_a_document_is_kept_and_named() {
+    let text = at(72.0, 700.0, "text");
+    let first = Fixture::of(&[&text, &text]).first_object();
+    let annotation = "<</Subtype/Link/Rect[72 690 200 710]/Dest[0/Fit]>>";
+    let fixture = Fixture::of(&[&text])
+        .page(&format!("/Annots[{annotation}{annotation}{annotation}]"), text.as_bytes())
+        .catalog(&format!("/Outlines {first} 0 R"))
+        .object(&format!("<</First {} 0 R>>", first + 1))
+        .object(&format!("<</Title(One)/First {} 0 R>>", first + 2))
+        .object(&format!("<</Title(Two)/First {} 0 R>>", first + 3))
+        .object("<</Title(Three)>>");
+    let bytes = fixture.build();
+    let with = |limits: Limits| read(&bytes, None, &limits).unwrap();
+    let named = |source: &Source| source.defects.iter().map(|defect| defect.code.clone()).collect::<Vec<_>>();
+    let free = with(Limits::default());
+    assert_eq!((free.outline.len(), free.links.len(), named(&free).len()), (3, 3, 0));
+    let links = with(Limits { max_links: 2, ..Limits::default() });
+    assert_eq!((links.links.len(), named(&links)), (2, vec!["limits.links".to_string()]));
+    let outline = with(Limits { max_outline_items: 2, ..Limits::default() });
+    assert_eq!((outline.outline.len(), named(&outline)), (2, vec!["limits.outline".to_string()]));
+    let levels = with(Limits { max_outline_depth: 2, ..Limits::default() });
+    assert_eq!(levels.outline.iter().map(|item| item.level).collect::<Vec<_>>(), [1, 2, 2]);
+    let glyphs = with(Limits { max_glyphs_per_page: 2, ..Limits::default() });
+    assert_eq!(named(&glyphs), ["limits.page", "limits.page"]);
+    // Over all streams: each of the pages alone is within the budget.
+    let page = format!("{text}{}", " ".repeat(1 << 20));
+    let bytes = Fixture::default().deflated_page(page.as_bytes()).deflated_page(page.as_bytes()).build();
+    let limits = Limits { max_decompressed_bytes: 3 << 19, ..Limits::default() };
+    assert_eq!(defects(&read(&bytes, None, &limits).unwrap()), [("pdf.page_unreadable", 2)]);
+}
+
+#[test]
+fn ascii_layers_are_taken_off_and_bound_like_all_others() {
+    let text = at(72.0, 700.0, "text");
+    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>() + ">";
+    assert_eq!(guard::from_base85(b"9jqo^BlbD-Ble\nB1DJ+*+F(f,q/0JhKF<G#~>"), b"Man is distinguished, not b");
+    assert_eq!(
+        (guard::from_base85(b"zz~>"), guard::from_base85(b"~>"), guard::from_hex(b"4 1zB>43")),
+        (vec![0; 8], vec![], vec![0x41, 0xb0])
+    );
+    let bomb = deflated(&vec![b' '; 80 << 20]);
+    let fixture = Fixture::of(&[&text])
+        .encoded_page("[/ASCIIHexDecode/FlateDecode]", hex(&deflated(text.as_bytes())).as_bytes())
+        .encoded_page("[/ASCIIHexDecode/FlateDecode]", hex(&bomb).as_bytes());
+    let source = source(&fixture.build());
+    assert_eq!(pages(&source)[1].lines[0].text, "text");
+    assert_eq!(defects(&source), [("pdf.page_unreadable", 3)]);
 }
 
 #[test]

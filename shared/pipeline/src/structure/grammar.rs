@@ -23,9 +23,12 @@ pub(super) struct Head<'a> {
     pub(super) rest: &'a str,
 }
 
+/// How much of a line is read as the head of a PART or Item, in bytes.
+const HEAD_BYTES: usize = 400;
+
 /// Reads the front of a line; `None` when it is neither PART nor Item or reads like a reference.
 pub(super) fn head(text: &str) -> Option<Head<'_>> {
-    let text = titles::cut(text, 400).trim_start();
+    let text = titles::cut(text, HEAD_BYTES).trim_start();
     if !text.starts_with(['P', 'I', 'p', 'i']) {
         return None;
     }
@@ -308,7 +311,8 @@ impl Search<'_, '_> {
         if let Some(head) = head(row.text) {
             for (key, last_key) in self.keys(&head) {
                 let (like, last, title) = self.title(at, key, head.rest);
-                let front = row.text[..row.text.len() - head.rest.len()].trim_end();
+                let read = titles::cut(row.text, HEAD_BYTES);
+                let front = read[..read.len() - head.rest.len()].trim_end();
                 let title = if title.is_empty() { row.text.to_string() } else { format!("{front} {title}") };
                 let base = if head.tags.is_empty() { 0.8 } else { 0.7 + 0.6 * like };
                 let prose = if row.prose && like < 0.8 { -0.7 } else { 0.0 };
@@ -442,6 +446,8 @@ pub(super) fn look(sheet: &Sheet<'_>, at: usize) -> f32 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::fixture::{Doc, line};
+    use super::super::{StructureSettings, outline};
     use super::*;
 
     #[test]
@@ -489,5 +495,16 @@ mod tests {
         assert_eq!(keys_of(Form::Annual, "1. Overview of our markets", None), None);
         assert_eq!(keys_of(Form::Quarterly, "Item 1. Legal Proceedings", None), Some((6, 6)));
         assert_eq!(keys_of(Form::Quarterly, "Item 1.", Some(2)), Some((6, 6)));
+    }
+
+    #[test]
+    fn a_heading_longer_than_what_is_read_of_it_is_read() {
+        let mut doc = Doc::new(3);
+        doc.add(0, line("FORM 10-K").bold());
+        doc.section(1, "Item 1. Business");
+        doc.section(2, &format!("Item 6. Exhibit {}", "\u{fffd}".repeat(300)));
+        let draft = outline(&doc.source(), &StructureSettings::default()).unwrap();
+        let titles: Vec<&str> = draft.outline.entries().iter().map(|e| e.located.entry.title.as_str()).collect();
+        assert!(titles[1..].iter().all(|title| title.len() < 1_000), "{titles:?}");
     }
 }

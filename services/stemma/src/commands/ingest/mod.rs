@@ -112,7 +112,7 @@ pub async fn run(args: IngestArgs, context: &Context) -> Result<Exit, CommandErr
             .with_next("name files, or a folder that holds some"));
     }
     let stated = sidecars(&discovery)?;
-    let mut batch = read_files(discovery, stated, &args).await?;
+    let mut batch = read_files(discovery, stated, &args, config.settings.limits.max_bytes).await?;
     let env = Env::system();
     if args.dry_run {
         return Ok(dry_run(&batch, context));
@@ -213,6 +213,7 @@ async fn read_files(
     discovery: Discovery,
     mut stated: HashMap<PathBuf, Facts>,
     args: &IngestArgs,
+    max_bytes: u64,
 ) -> Result<Batch, CommandError> {
     let retry_failed = args.rerun_failed || args.password.is_some();
     let files = discovery.files.clone();
@@ -222,7 +223,9 @@ async fn read_files(
         std::thread::scope(|scope| {
             let parts: Vec<_> = files
                 .chunks(part)
-                .map(|part| scope.spawn(move || part.iter().map(read_file).collect::<Vec<_>>()))
+                .map(|part| {
+                    scope.spawn(move || part.iter().map(|found| read_file(found, max_bytes)).collect::<Vec<_>>())
+                })
                 .collect();
             parts.into_iter().flat_map(|part| part.join().unwrap_or_default()).collect::<Vec<_>>()
         })
@@ -253,21 +256,20 @@ async fn read_files(
     Ok(batch)
 }
 
-fn read_file(found: &Found) -> Result<Submission, Failed> {
+fn read_file(found: &Found, max_bytes: u64) -> Result<Submission, Failed> {
     let name = found.path.rsplit('/').next().unwrap_or(&found.path).to_string();
     let uri = uri_of(&found.file);
-    match digest(&found.file) {
-        Ok((source, size_bytes)) => Ok(Submission {
-            uri,
-            name,
-            path: found.path.clone(),
-            source,
-            size_bytes,
-            stated: BTreeMap::new(),
-            retry_failed: false,
+    let (path, stated, retry_failed) = (found.path.clone(), BTreeMap::new(), false);
+    match digest(&found.file, max_bytes) {
+        Ok((source, size_bytes)) => Ok(Submission { uri, name, path, source, size_bytes, stated, retry_failed }),
+        Err(error) if error.kind() == std::io::ErrorKind::FileTooLarge => Err(Failed {
+            path,
+            code: "limits.bytes".into(),
+            message: format!("the file is larger than the limit of {max_bytes} bytes"),
+            next: Some("raise limits.max_bytes, or split the file".into()),
         }),
         Err(error) => Err(Failed {
-            path: found.path.clone(),
+            path,
             code: "input.unreadable".into(),
             message: format!("the file cannot be read: {error}"),
             next: Some("check its permissions, then ingest again".into()),

@@ -1,0 +1,197 @@
+//! `stemma eval`: how good trees, texts and facts are, on documents whose truth is known.
+
+mod show;
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use stemma_query::eval::truth::{self, MetadataTruth, StructureTruth, TextTruth};
+use stemma_query::eval::{MetadataEval, StructureEval, TextEval, Unscored};
+
+use crate::commands::reading::open;
+use crate::context::{CommandError, Context, Exit};
+
+/// The largest file of truths that is read, in bytes.
+const MAX_BYTES: u64 = 256 << 20;
+/// The most files of truths.
+const MAX_FILES: usize = 100_000;
+
+/// Measure trees, texts and facts of ingested documents against truths.
+///
+/// TRUTHS are JSON files, or folders of them; truths and documents are paired by name. docs/EVAL.md has the formats and
+/// says how each figure is computed.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  stemma eval structure truths/              sections, their pages, levels and parents
+  stemma eval structure truths/ --details    with what was missed, and what is too much
+  stemma eval text pages.jsonl --min words=0.99
+  stemma eval metadata facts.json --json
+
+A truth of structure:  {\"doc\": \"NAME\", \"pages\": 9, \"nodes\": [{\"title\": \"…\", \"level\": 1, \"page\": 1}]}
+A truth of text:       {\"doc\": \"NAME\", \"page\": 1, \"text\": \"…\"}
+A truth of metadata:   {\"doc\": \"NAME\", \"form\": \"10-K\", \"fiscal_year\": 2022, \"cik\": null}
+
+Exit codes: 0 scored · 1 nothing to score, or a mean below its --min · 2 a truth that cannot be read.")]
+pub struct EvalArgs {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum What {
+    /// Sections: titles, pages, levels and parents.
+    ///
+    /// The headline is locF1: titles matched one to one that start within one page of the truth.
+    Structure(Truths),
+    /// The text of pages: words, their order, numbers and characters.
+    Text(Truths),
+    /// Facts: form, registrant, period, numbers. A fact that is null must not be found.
+    Metadata(Truths),
+}
+
+#[derive(Debug, clap::Args)]
+struct Truths {
+    /// Files of truths (.json, .jsonl), or folders of them.
+    #[arg(required = true, value_name = "TRUTHS")]
+    paths: Vec<PathBuf>,
+    /// End with 1 when the mean of this figure is lower; may be given several times.
+    #[arg(long, value_name = "FIGURE=SHARE", value_parser = floor)]
+    min: Vec<(String, f64)>,
+    /// Count truths without a document as if nothing had been found in it.
+    #[arg(long)]
+    count_missing: bool,
+    /// List what was missed and what is wrong.
+    #[arg(long)]
+    details: bool,
+}
+
+fn floor(text: &str) -> Result<(String, f64), String> {
+    let (figure, share) = text.split_once('=').ok_or("write FIGURE=SHARE, as in loc_f1=0.9")?;
+    let share: f64 = share.parse().map_err(|_| format!("`{share}` is no number"))?;
+    if (0.0..=1.0).contains(&share) { Ok((figure.into(), share)) } else { Err("a share lies between 0 and 1".into()) }
+}
+
+/// Runs the command.
+pub async fn run(args: EvalArgs, context: &Context) -> Result<Exit, CommandError> {
+    match args.what {
+        What::Structure(truths) => {
+            let read: Vec<StructureTruth> = truths.read()?;
+            let mut eval = open(context).await?.eval_structure(&read, truths.count_missing).await?;
+            if !truths.details {
+                for row in &mut eval.documents {
+                    (row.score.missed, row.score.extra, row.score.moved) = Default::default();
+                }
+            }
+            truths.answer(&eval, context)
+        }
+        What::Text(truths) => {
+            let read: Vec<TextTruth> = truths.read()?;
+            let eval = open(context).await?.eval_text(&read, truths.count_missing).await?;
+            truths.answer(&eval, context)
+        }
+        What::Metadata(truths) => {
+            let read: Vec<MetadataTruth> = truths.read()?;
+            let eval = open(context).await?.eval_metadata(&read, truths.count_missing);
+            truths.answer(&eval, context)
+        }
+    }
+}
+
+/// What an evaluation has for every answer.
+trait Evaluation: Serialize {
+    /// Documents that were scored.
+    fn scored(&self) -> usize;
+    /// Truths that nothing was scored against.
+    fn unscored(&self) -> &[Unscored];
+    /// The figures that may have a floor: their means, `None` where no truth speaks of them.
+    fn figures(&self) -> Vec<(String, Option<f64>)>;
+    /// Lines for people.
+    fn lines(&self, details: bool) -> Vec<String>;
+}
+
+impl Truths {
+    /// All truths, file by file in order of their paths.
+    fn read<T: DeserializeOwned>(&self) -> Result<Vec<T>, CommandError> {
+        let mut truths = Vec::new();
+        for file in files(&self.paths)? {
+            let text = text_of(&file)?;
+            let read = truth::read(&text).map_err(|error| {
+                wrong(&file, "eval.truth", &error.to_string()).with_next("see the formats in docs/EVAL.md")
+            })?;
+            truths.extend(read);
+        }
+        Ok(truths)
+    }
+
+    fn answer(&self, eval: &impl Evaluation, context: &Context) -> Result<Exit, CommandError> {
+        let output = &context.output;
+        let plain = |name: &str| name.to_lowercase().replace(['_', '-'], "");
+        let figures = eval.figures();
+        let mut low = Vec::new();
+        for (figure, floor) in &self.min {
+            let Some((name, mean)) = figures.iter().find(|(name, _)| plain(name) == plain(figure)) else {
+                let names: Vec<&str> = figures.iter().map(|(name, _)| name.as_str()).collect();
+                let message = format!("`{figure}` is no figure of this evaluation");
+                return Err(
+                    CommandError::new("eval.figure", message).with_next(format!("name one of {}", names.join(", ")))
+                );
+            };
+            if mean.is_none_or(|mean| mean < *floor) {
+                low.push((name, mean, floor));
+            }
+        }
+        if output.is_text() {
+            eval.lines(self.details).iter().for_each(|line| output.line(line));
+        } else {
+            output.json(eval);
+        }
+        show::note_unscored(eval.unscored(), output);
+        for (name, mean, floor) in &low {
+            output.note(&format!("{name} {} is below {floor}", show::share(**mean)));
+        }
+        Ok(if eval.scored() == 0 || !low.is_empty() { Exit::Nothing } else { Exit::Done })
+    }
+}
+
+fn wrong(file: &Path, code: &str, message: &str) -> CommandError {
+    let mut error = CommandError::new(code, format!("{}: {message}", file.display()));
+    error.file = Some(file.display().to_string());
+    error
+}
+
+/// The files that the paths name, in order; of folders those that end in `.json` or `.jsonl`.
+fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, CommandError> {
+    let mut files = Vec::new();
+    for path in paths {
+        if !path.is_dir() {
+            files.push(path.clone());
+            continue;
+        }
+        let is_truth = |path: &Path| path.extension().is_some_and(|ending| ending == "json" || ending == "jsonl");
+        for entry in walkdir::WalkDir::new(path).sort_by_file_name() {
+            let entry = entry.map_err(|error| wrong(path, "input.unreadable", &error.to_string()))?;
+            if entry.file_type().is_file() && is_truth(entry.path()) {
+                files.push(entry.into_path());
+            }
+            if files.len() > MAX_FILES {
+                return Err(wrong(path, "limits.files", &format!("more than {MAX_FILES} files")));
+            }
+        }
+    }
+    Ok(files)
+}
+
+fn text_of(file: &Path) -> Result<String, CommandError> {
+    let unreadable = |error: std::io::Error| {
+        wrong(file, "input.unreadable", &error.to_string()).with_next("name a file of truths, or a folder of them")
+    };
+    let metadata = std::fs::metadata(file).map_err(unreadable)?;
+    if !metadata.is_file() || metadata.len() > MAX_BYTES {
+        return Err(
+            wrong(file, "limits.bytes", &format!("no regular file of at most {MAX_BYTES} bytes")).with_next("split it")
+        );
+    }
+    std::fs::read_to_string(file).map_err(unreadable)
+}
