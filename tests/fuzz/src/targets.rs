@@ -118,7 +118,7 @@ fn import(bytes: &[u8]) {
 
 /// What the extraction child and the outline stage do with a file.
 fn document(name: &str, bytes: Vec<u8>) {
-    let job = Job { name: name.into(), bytes, password: None, limits: Limits::default() };
+    let job = Job::new(name.into(), bytes, None, Limits::default());
     let packed = match stages::read(job) {
         Ok(packed) => packed,
         Err(error) => return rules::check_error(&error),

@@ -205,7 +205,7 @@ impl Reader {
             match structure::score(truth, tree.as_ref()) {
                 Some(score) => documents.push(row(truth, locator, score)),
                 None => {
-                    unscored.push(Unscored { doc: truth.doc.clone(), reason: "too many sections to compare".into() })
+                    unscored.push(Unscored { doc: truth.doc.clone(), reason: "too many sections to compare".into() });
                 }
             }
         }

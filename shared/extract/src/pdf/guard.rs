@@ -87,7 +87,7 @@ impl Budget {
         }
         let limit = self.limit();
         let filters = stream.filters();
-        let decoded = if let Some((layers, data)) = deflate_layers(stream, &filters, &raw, limit)? {
+        let decoded = if let Some(Deflated { layers, data }) = deflated(stream, &filters, &raw, limit)? {
             let mut decoded = Decoded { bytes: data.into_owned(), damaged: false };
             for _ in 0..layers {
                 let next = inflate(&decoded.bytes, limit)?;
@@ -116,7 +116,7 @@ impl Budget {
         if let [Filter::FlateDecode] = filters.as_slice() {
             return inflated_size(&raw, limit);
         }
-        if let Some((1, data)) = deflate_layers(stream, &filters, &raw, limit)? {
+        if let Some(Deflated { layers: 1, data }) = deflated(stream, &filters, &raw, limit)? {
             return inflated_size(&data, limit);
         }
         let ratio = filters.iter().fold(1u64, |ratio, filter| ratio.saturating_mul(worst_ratio(*filter)));
@@ -171,14 +171,20 @@ fn worst_ratio(filter: Filter) -> u64 {
     }
 }
 
-/// How many layers of deflate are left once the ASCII layers around them are taken off, and that data; `None` for
-/// other filters, and where parameters are named: content streams with a predictor are legal but hardly exist.
-fn deflate_layers<'r>(
+/// Data under layers of deflate and nothing else.
+struct Deflated<'r> {
+    layers: usize,
+    data: Cow<'r, [u8]>,
+}
+
+/// The data once the ASCII layers around it are taken off; `None` for other filters than deflate, and where parameters
+/// are named: content streams with a predictor are legal but hardly exist.
+fn deflated<'r>(
     stream: &Stream<'_>,
     filters: &[Filter],
     raw: &'r [u8],
     limit: u64,
-) -> Result<Option<(usize, Cow<'r, [u8]>)>, Refused> {
+) -> Result<Option<Deflated<'r>>, Refused> {
     let dict: &Dict<'_> = stream.dict();
     let external = matches!(dict.get::<Object<'_>>("F"), Some(Object::String(_) | Object::Dict(_)));
     if external || dict.contains_key("DecodeParms") || dict.contains_key("DP") || filters.len() > 4 {
@@ -192,7 +198,8 @@ fn deflate_layers<'r>(
         }
         filters = rest;
     }
-    Ok(filters.iter().all(|filter| *filter == Filter::FlateDecode).then_some((filters.len(), data)))
+    let only_deflate = filters.iter().all(|filter| *filter == Filter::FlateDecode);
+    Ok(only_deflate.then_some(Deflated { layers: filters.len(), data }))
 }
 
 /// PDF 1.7, 7.4.2: two digits a byte up to `>`; anything else is passed over.

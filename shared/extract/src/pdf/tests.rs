@@ -321,7 +321,7 @@ fn every_budget_of_a_document_is_kept_and_named() {
         .object(&format!("<</Title(Two)/First {} 0 R>>", first + 3))
         .object("<</Title(Three)>>");
     let bytes = fixture.build();
-    let with = |limits: Limits| read(&bytes, None, &limits).unwrap();
+    let with = |limits: Limits| read(&bytes, None, &limits, 1).unwrap();
     let named = |source: &Source| source.defects.iter().map(|defect| defect.code.clone()).collect::<Vec<_>>();
     let free = with(Limits::default());
     assert_eq!((free.outline.len(), free.links.len(), named(&free).len()), (3, 3, 0));
@@ -337,7 +337,7 @@ fn every_budget_of_a_document_is_kept_and_named() {
     let page = format!("{text}{}", " ".repeat(1 << 20));
     let bytes = Fixture::default().deflated_page(page.as_bytes()).deflated_page(page.as_bytes()).build();
     let limits = Limits { max_decompressed_bytes: 3 << 19, ..Limits::default() };
-    assert_eq!(defects(&read(&bytes, None, &limits).unwrap()), [("pdf.page_unreadable", 2)]);
+    assert_eq!(defects(&read(&bytes, None, &limits, 1).unwrap()), [("pdf.page_unreadable", 2)]);
 }
 
 #[test]
