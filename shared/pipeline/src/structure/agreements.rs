@@ -243,3 +243,67 @@ fn clause(sheet: &Sheet<'_>, at: usize, end: usize, number: &Number<'_>) -> Clau
     let text = stop.map_or(row.text, |stop| &row.text[..front + stop]);
     Clause { rows: (at, at), title: titles::tidy(text.trim_end_matches('.')), depth }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{Doc, line};
+    use super::*;
+
+    /// Two agreements, the second with its title repeated and an annex; page by page.
+    fn bundle() -> Doc {
+        let mut doc = Doc::new(4);
+        let pages: [&[&str]; 4] = [
+            &["ARTICLE I", "Section 1.01 Terms", "Section 1.02 Rates", "Section 2.07 of the other agreement"],
+            &["Section 1. Amendments. The parties agree as follows", "Section 2. Fees"],
+            &["Section 3. Law"],
+            &["Section 1. Payment", "Section 2. Transfer"],
+        ];
+        let titles = [Some("CREDIT AGREEMENT"), Some("FIRST AMENDMENT"), Some("FIRST AMENDMENT"), Some("EXHIBIT A")];
+        for (page, (lines, title)) in pages.iter().zip(titles).enumerate() {
+            title.iter().for_each(|title| {
+                doc.add(page, line(title).bold().at(264.0, 80.0));
+            });
+            for text in *lines {
+                doc.add(page, line(text));
+                doc.prose(page, 10.0, 4);
+            }
+        }
+        doc
+    }
+
+    #[test]
+    fn an_agreement_begins_where_sections_count_from_one_again() {
+        let doc = bundle();
+        let source = doc.source();
+        let sheet = Sheet::new(doc.pages(&source));
+        let pages: Vec<u32> = titles(&sheet, 0..sheet.rows.len()).iter().map(|at| sheet.rows[*at].page).collect();
+        assert_eq!(pages, [0, 1]);
+    }
+
+    #[test]
+    fn sections_count_on_and_mentions_do_not() {
+        let doc = bundle();
+        let source = doc.source();
+        let sheet = Sheet::new(doc.pages(&source));
+        let none = vec![false; sheet.rows.len()];
+        let read = |from: usize, to: usize| -> Vec<String> {
+            let rows = sheet.on(from).start..sheet.on(to).end;
+            clauses(&sheet, rows, &none)
+                .into_iter()
+                .map(|clause| format!("{} {}", clause.depth, clause.title))
+                .collect()
+        };
+        assert_eq!(read(0, 0), ["1 ARTICLE I", "2 Section 1.01 Terms", "2 Section 1.02 Rates"]);
+        assert_eq!(
+            read(1, 3),
+            [
+                "2 Section 1. Amendments",
+                "2 Section 2. Fees",
+                "2 Section 3. Law",
+                "0 EXHIBIT A",
+                "2 Section 1. Payment",
+                "2 Section 2. Transfer"
+            ]
+        );
+    }
+}
