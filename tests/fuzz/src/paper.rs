@@ -188,5 +188,5 @@ fn line(marked: &str, row: usize) -> (Line, Option<usize>) {
     let left = words.first().map_or(x, |word: &Word| word.x0.0);
     let rect = Rect { x0: Pt(left), y0: Pt(y), x1: Pt(right), y1: Pt(y + size) };
     let runs = vec![StyleRun { end: text.len() as u32, size: Pt(size), bold, italic }];
-    (Line { text, rect, runs, words, tokens: 1 }, target)
+    (Line { text, rect, runs, words, tokens: 1, ..Line::default() }, target)
 }

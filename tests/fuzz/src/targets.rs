@@ -97,8 +97,9 @@ fn pack(bytes: &[u8]) {
     let Ok(packed) = Packed::open(bytes.to_vec()) else { return };
     let first = PageSpan::between(PageNo::FIRST, PageNo::FIRST);
     let _ = (packed.pages(first), packed.lines(1, 1));
+    let extent = packed.extent();
     if let Ok(source) = packed.source()
-        && source.extent() == packed.extent()
+        && source.extent() == extent
     {
         let again = stemma_extract::pack(&source).ok().and_then(|bytes| Packed::open(bytes).ok()?.source().ok());
         assert_eq!(again.as_ref(), Some(&source), "it does not survive packing");
@@ -157,6 +158,7 @@ pub fn published(tree: SectionTree) -> PublishedTree {
         source: stemma_document::Digest::of(b""),
         size_bytes: 1,
         settings: "s".into(),
+        stated: std::collections::BTreeMap::new(),
     };
     PublishedTree { version, text_artifact: "t".into(), tree }
 }

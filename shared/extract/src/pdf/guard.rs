@@ -83,7 +83,13 @@ impl Budget {
         }
         let raw = stream.raw_data();
         if raw.is_empty() {
-            return Ok(Decoded { bytes: Vec::new(), damaged: false });
+            // Zeros count as white space, so that a stream of them may have come to nothing.
+            let says_more = stream.dict().get::<u32>("Length").is_some_and(|length| length > 0);
+            return if says_more {
+                Err(Refused::Undecodable)
+            } else {
+                Ok(Decoded { bytes: Vec::new(), damaged: false })
+            };
         }
         let limit = self.limit();
         let filters = stream.filters();

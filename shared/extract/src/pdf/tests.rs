@@ -400,6 +400,10 @@ fn content_that_is_named_and_not_there_is_lost_and_an_empty_list_is_a_blank_page
     };
     assert_eq!(with("/Contents 99 0 R"), [("pdf.page_unreadable".to_string(), 2)]);
     assert_eq!(with("/Contents [      ]"), [("pdf.no_text".to_string(), 2)]);
+    let of = |data: &[u8]| Fixture::of(&[&text]).encoded_page("/FlateDecode", data).build();
+    let zeros = String::from_utf8(of(&[0; 10])).unwrap().replace("/Length 10>>", "/Length 99999>>");
+    assert_eq!(defects(&source(zeros.as_bytes())), [("pdf.page_unreadable", 2)]);
+    assert_eq!(defects(&source(&of(b""))), [("pdf.no_text", 2)]);
 }
 
 #[test]
