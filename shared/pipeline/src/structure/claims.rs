@@ -49,12 +49,17 @@ impl Claim {
     }
 }
 
+/// The date of a statement on a line of its own, and the company whose contents these are, are no sections.
+fn is_caption(entry: &Entry) -> bool {
+    let placed = entry.label.is_some() || entry.target.is_some();
+    layout::is_date(&entry.title) || (!placed && titles::names_company(&entry.title))
+}
+
 /// The claims of a table of contents whose labels count inside `pages` (from 0).
 pub(super) fn of_contents(contents: &Contents, form: Option<Form>, labels: &Labels, pages: Range<u32>) -> Vec<Claim> {
     let mut part = None;
     let mut claims: Vec<Claim> = Vec::with_capacity(contents.entries.len());
-    // The date of a statement on a line of its own is no section.
-    let entries: Vec<_> = contents.entries.iter().filter(|entry| !layout::is_date(&entry.title)).collect();
+    let entries: Vec<_> = contents.entries.iter().filter(|entry| !is_caption(entry)).collect();
     for entry in &entries {
         let witness = if entry.target.is_some() { Witness::ContentsLinks } else { Witness::PrintedContents };
         let mut claim = Claim::new(&entry.title, witness);

@@ -10,6 +10,9 @@ use super::numbering::{self, Class};
 use super::skeleton::{Head, LAYOUT};
 use super::titles;
 
+/// Lines (a form, a period) that may stand between a company's name and the heading it belongs to.
+const CAPTION_ROWS: usize = 4;
+
 /// Heads on the first page before its first paragraph that are known by their look only.
 fn front(sheet: &Sheet<'_>, heads: &[Head]) -> Vec<usize> {
     let first = sheet.on(0).find(|at| sheet.rows[*at].prose && !sheet.rows[*at].running).unwrap_or(sheet.on(0).end);
@@ -91,23 +94,27 @@ pub(super) fn close_back(sheet: &Sheet<'_>, heads: &mut Vec<Head>) {
     remove(heads, &dropped);
 }
 
-/// A line right above another heading that names a company says whose statement or report follows; so does one that
-/// stands above one heading after another.
-pub(super) fn drop_captions(heads: &mut Vec<Head>) {
-    let captions: Vec<(usize, String)> = heads
+/// A company's name with no paragraph before the next heading says whose statement or report follows; so does a line that
+/// stands right above one heading after another.
+pub(super) fn drop_captions(sheet: &Sheet<'_>, heads: &mut Vec<Head>) {
+    let between = |pair: &[Head]| sheet.rows.get(pair[0].rows.1 + 1..pair[1].rows.0).unwrap_or_default();
+    let captions: Vec<(usize, String, bool)> = heads
         .windows(2)
         .enumerate()
-        .filter(|(_, pair)| pair[0].witness == Witness::Layout && pair[0].rows.1 + 1 == pair[1].rows.0)
-        .filter(|(_, pair)| numbering::readings(&pair[0].title).is_empty())
-        .map(|(at, pair)| (at, titles::squash(&pair[0].title)))
+        .filter(|(_, pair)| pair[0].witness == Witness::Layout && numbering::readings(&pair[0].title).is_empty())
+        .filter(|(_, pair)| between(pair).len() <= CAPTION_ROWS && between(pair).iter().all(|row| !row.prose))
+        .map(|(at, pair)| (at, titles::squash(&pair[0].title), between(pair).is_empty()))
         .collect();
     let mut count: BTreeMap<&str, usize> = BTreeMap::new();
-    captions.iter().for_each(|(_, key)| *count.entry(key).or_default() += 1);
+    captions
+        .iter()
+        .filter(|(_, _, right_above)| *right_above)
+        .for_each(|(_, key, _)| *count.entry(key).or_default() += 1);
     let repeated = |key: &String| count.get(key.as_str()).is_some_and(|count| *count >= 2);
     let dropped: Vec<usize> = captions
         .iter()
-        .filter(|(at, key)| titles::names_company(&heads[*at].title) || repeated(key))
-        .map(|(at, _)| *at)
+        .filter(|(at, key, right_above)| titles::names_company(&heads[*at].title) || (*right_above && repeated(key)))
+        .map(|(at, _, _)| *at)
         .collect();
     remove(heads, &dropped);
 }
@@ -216,5 +223,15 @@ mod tests {
             doc.prose(page, 10.0, 4);
         }
         assert!(entries(&doc).iter().all(|entry| entry.2 == "Consolidated Balance Sheets"));
+    }
+
+    #[test]
+    fn a_title_that_comes_again_on_the_next_page_is_one_section() {
+        let mut doc = Doc::new(4);
+        for (page, title) in [(0, "Overview"), (1, "Balance Sheet"), (2, "Balance Sheet"), (3, "Overview")] {
+            doc.section(page, title);
+        }
+        let titles: Vec<(u32, String)> = entries(&doc).into_iter().map(|(page, _, title)| (page, title)).collect();
+        assert_eq!(titles, [(1, "Overview".into()), (2, "Balance Sheet".into()), (4, "Overview".into())]);
     }
 }

@@ -336,7 +336,10 @@ fn is_dull(row: &Row<'_>) -> bool {
     let key = row.key.as_str();
     let text = row.text;
     let note = key.starts_with("seeaccompanying") || key.starts_with("theaccompanying") || key.starts_with("seenotes");
-    let bracketed = text.starts_with('(') && numbering::readings(text).is_empty();
+    let numbered = !numbering::readings(text).is_empty();
+    let opened = text.matches(['(', '（']).count();
+    // A bracket closed and never opened: the rest of a line above.
+    let bracketed = !numbered && (text.starts_with('(') || text.matches([')', '）']).count() > opened);
     let continued = key.ends_with("continued") || key.ends_with("contd");
     let units = key.starts_with("inmillions") || key.starts_with("inthousands") || key.starts_with("dollarsin");
     let period = [

@@ -33,7 +33,7 @@ pub(super) fn outline(source: &Source, pages: &[Page], settings: &StructureSetti
     let free = skeleton::free_headings(&sheet, &skeleton);
     let (mut heads, left) = within_budget(&sheet, &skeleton, free, settings);
     split_large(&sheet, pages, &mut heads, &left, settings);
-    fold_repeats(&mut heads);
+    fold_repeats(&sheet, &mut heads);
     let mut gaps = std::mem::take(&mut skeleton.gaps);
     add_windows(&sheet, pages, &mut heads, &mut gaps, settings);
     gaps.truncate(GAPS);
@@ -93,7 +93,7 @@ fn within_budget(
         }
     }
     heads.sort_by_key(|head| (head.rows.0, head.rank));
-    ends::drop_captions(&mut heads);
+    ends::drop_captions(sheet, &mut heads);
     ends::drop_exhibit_lists(&mut heads);
     ends::settle_front(sheet, &mut heads);
     ends::close_back(sheet, &mut heads);
@@ -171,13 +171,17 @@ fn split_large(
     heads.sort_by_key(|head| (head.rows.0, head.rank));
 }
 
-/// A first sub-section that repeats the title of the section it opens is folded into it.
-fn fold_repeats(heads: &mut Vec<Head>) {
+/// A first sub-section that repeats the title of the section it opens is folded into it; so is a title that comes again
+/// on the next page, where its section goes on.
+fn fold_repeats(sheet: &Sheet<'_>, heads: &mut Vec<Head>) {
+    let page = |head: &Head| sheet.rows[head.rows.0].page;
     let mut kept: Vec<Head> = Vec::with_capacity(heads.len());
     for head in heads.drain(..) {
         let repeats = kept.last().is_some_and(|above| {
             let near = head.rows.0.saturating_sub(above.rows.1) <= 3 && above.rank < head.rank;
-            near && titles::likeness(&Prepared::new(&above.title), &Prepared::new(&head.title)) > 0.9
+            let seen = head.witness == Witness::Layout && sheet.starts_page(head.rows.0);
+            let goes_on = seen && page(&head) == page(above) + 1 && above.title == head.title;
+            goes_on || near && titles::likeness(&Prepared::new(&above.title), &Prepared::new(&head.title)) > 0.9
         });
         if !repeats {
             kept.push(head);

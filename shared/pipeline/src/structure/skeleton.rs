@@ -559,20 +559,14 @@ fn limit_top(heads: &mut [Head]) {
     let is_part = |head: &Head| head.rank == LEVEL && grammar::head(&head.title).is_some_and(|h| h.tags.is_empty());
     let top = heads.iter().filter(|head| head.rank == LEVEL).count();
     let Some(last_part) = heads.iter().rposition(is_part).filter(|_| top > TOP_SECTIONS) else { return };
+    // The Items of the last PART stay; the first section at its own level ends them, and what follows moves with it.
+    let mut behind = false;
     for head in &mut heads[last_part + 1..] {
-        head.rank = if head.rank == LEVEL {
-            2 * LEVEL
-        } else if layout_free(head) {
-            head.rank + LEVEL
-        } else {
-            head.rank
-        };
+        behind |= head.rank == LEVEL;
+        if head.rank < LAYOUT && (behind || head.witness != Witness::Grammar) {
+            head.rank += LEVEL;
+        }
     }
-}
-
-/// Whether a head's rank counts inside an exhibit.
-fn layout_free(head: &Head) -> bool {
-    head.witness != Witness::Grammar && head.rank < LAYOUT
 }
 
 /// The link that lies on each row, if any.

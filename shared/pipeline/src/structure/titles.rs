@@ -137,7 +137,9 @@ pub(super) fn names_company(text: &str) -> bool {
     ];
     let words = || text.split(|c: char| c.is_whitespace() || c == ',').filter(|word| !word.is_empty());
     let last = words().next_back().map(squash).unwrap_or_default();
-    words().count() >= 2 && text.starts_with(char::is_uppercase) && FORMS.contains(&last.as_str())
+    words().count() >= 2
+        && text.starts_with(|c: char| c.is_uppercase() || c.is_ascii_digit())
+        && FORMS.contains(&last.as_str())
 }
 
 #[cfg(test)]
