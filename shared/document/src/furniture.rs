@@ -20,8 +20,16 @@ const ONE_IN: usize = 5;
 /// … or on this many pages close to each other, as the head of a chapter does.
 const MIN_STRETCH: usize = 5;
 
-/// A line at an edge: page, index on it, distance from the top.
-type Place = (usize, usize, f32);
+/// A line at an edge.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    page: usize,
+    line: usize,
+    /// Distance from the top, in points.
+    y: f32,
+    /// The first number in its text.
+    number: Option<usize>,
+}
 
 /// Marks the running heads and feet of a document: page numbers at the edges, and the same words (numbers left out) at the
 /// same height on many pages.
@@ -34,7 +42,8 @@ pub fn mark(pages: &mut [Page]) {
             if is_page_number(text) {
                 furniture.push((index, at));
             } else if text.split_whitespace().take(MAX_WORDS + 1).count() <= MAX_WORDS {
-                seen.entry(key(text)).or_default().push((index, at, line.rect.y0.points()));
+                let place = Place { page: index, line: at, y: line.rect.y0.points(), number: number(text) };
+                seen.entry(key(text)).or_default().push(place);
             }
         }
     }
@@ -63,17 +72,33 @@ fn edge(line: &Line, page: &Page) -> Option<LineRole> {
 /// Those of `places` (of one text) that recur at one height often enough.
 fn recurring(mut places: Vec<Place>, pages: usize) -> Vec<(usize, usize)> {
     let mut found = Vec::new();
-    places.sort_by(|a, b| a.2.total_cmp(&b.2).then(a.0.cmp(&b.0)).then(a.1.cmp(&b.1)));
-    for group in places.chunk_by(|a, b| b.2 - a.2 < SAME_HEIGHT) {
-        let mut group: Vec<(usize, usize)> = group.iter().map(|(page, line, _)| (*page, *line)).collect();
-        group.sort_unstable();
-        let mut on: Vec<usize> = group.iter().map(|(page, _)| *page).collect();
+    places.sort_by(|a, b| a.y.total_cmp(&b.y).then(a.page.cmp(&b.page)).then(a.line.cmp(&b.line)));
+    for group in places.chunk_by(|a, b| b.y - a.y < SAME_HEIGHT) {
+        let mut group = group.to_vec();
+        group.sort_unstable_by_key(|place| (place.page, place.line));
+        let mut on: Vec<usize> = group.iter().map(|place| place.page).collect();
         on.dedup();
         let often = on.len() >= MIN_PAGES && on.len() * ONE_IN > pages;
-        let stretches = group.chunk_by(|a, b| b.0 - a.0 <= 2);
-        found.extend(stretches.filter(|stretch| often || stretch.len() >= MIN_STRETCH).flatten().copied());
+        let stretches = group.chunk_by(|a, b| b.page - a.page <= 2);
+        let runs = stretches.filter(|stretch| (often || stretch.len() >= MIN_STRETCH) && !counts_sections(stretch));
+        found.extend(runs.flatten().map(|place| (place.page, place.line)));
     }
     found
+}
+
+/// Whether the lines count something other than pages, each number once: `Note 4`, `Note 5`, each at the top of its page,
+/// are headings. A running head repeats its number or counts the pages.
+fn counts_sections(places: &[Place]) -> bool {
+    let steps = || places.windows(2).map(|pair| (pair[0].number.zip(pair[1].number), pair[1].page - pair[0].page));
+    let rising = steps().all(|(numbers, _)| numbers.is_some_and(|(before, behind)| before < behind));
+    let with_pages = steps().filter(|(numbers, pages)| numbers.is_some_and(|(a, b)| b.abs_diff(a) == *pages)).count();
+    places.len() >= 2 && rising && with_pages * 5 < (places.len() - 1) * 4
+}
+
+/// The first number in a text, of up to four digits.
+fn number(text: &str) -> Option<usize> {
+    let digits = text.split(|c: char| !c.is_ascii_digit()).find(|digits| !digits.is_empty())?;
+    digits.parse().ok().filter(|_| digits.len() <= 4)
 }
 
 /// The words of a line without numbers, numerals and the words PART and ITEM.
@@ -144,6 +169,22 @@ mod tests {
         use LineRole::{Body, Foot, Head};
         assert!(pages[..8].iter().all(|page| roles(page) == [Head, Body, Body, Body, Foot]));
         assert_eq!(roles(&pages[8]), [Body]);
+    }
+
+    #[test]
+    fn headings_that_count_are_no_furniture_and_numbered_pages_are() {
+        let title = |n: usize| format!("Note {n}");
+        let foot = |n: usize| format!("Acme 2022 Form {}", n + 3);
+        let starts = [0, 2, 3, 5, 6, 8, 10, 11];
+        let mut pages: Vec<Page> = (0..12)
+            .map(|n| {
+                let heading = starts.iter().position(|start| *start == n).map_or("text".into(), |at| title(at + 1));
+                page(&[(&heading, 60.0), ("text", 300.0), (&foot(n), 760.0)])
+            })
+            .collect();
+        mark(&mut pages);
+        assert!(starts.iter().all(|start| pages[*start].lines[0].role == LineRole::Body));
+        assert!(pages.iter().all(|page| page.lines[2].role == LineRole::Foot));
     }
 
     #[test]

@@ -74,7 +74,8 @@ impl Recurring {
     }
 }
 
-/// Signatures and the people to ask have no sections: names and offices set in bold are none.
+/// Signatures and the people to ask have no sections: names and offices set in bold are none, and statements bound behind
+/// signatures stand beside them.
 pub(super) fn close_back(sheet: &Sheet<'_>, heads: &mut Vec<Head>) {
     let mut dropped = Vec::new();
     let mut end: Option<usize> = None;
@@ -91,6 +92,7 @@ pub(super) fn close_back(sheet: &Sheet<'_>, heads: &mut Vec<Head>) {
             end = Some(at).filter(|_| is_signature(head) || titles::squash(&head.title).ends_with("contacts"));
         }
     }
+    heads.iter_mut().filter(|head| is_signature(head)).for_each(|head| head.leaf = true);
     remove(heads, &dropped);
 }
 
@@ -136,7 +138,7 @@ pub(super) fn drop_exhibit_lists(heads: &mut Vec<Head>) {
 }
 
 fn is_signature(head: &Head) -> bool {
-    matches!(titles::squash(&head.title).as_str(), "signature" | "signatures")
+    matches!(titles::squash(&head.title).as_str(), "signature" | "signatures" | "powerofattorney")
 }
 
 /// Takes out the heads at `places`, which rise.

@@ -95,7 +95,11 @@ pub(super) fn headings(sheet: &Sheet<'_>, excluded: &[bool], known: &[(usize, &s
         let title = title_of(sheet, at, last);
         let words = titles::word_count(&title);
         let numbered = !numbering::readings(&title).is_empty();
-        if words > if numbered { 55 } else { 32 } || (words > 9 && title.ends_with('.') && !numbered && at < last) {
+        let listed = ["; and", "; or", ";"].iter().any(|end| title.ends_with(end));
+        if listed
+            || words > if numbered { 55 } else { 32 }
+            || (words > 9 && title.ends_with('.') && !numbered && at < last)
+        {
             at = last + 1;
             continue;
         }
@@ -373,7 +377,12 @@ fn is_dull(row: &Row<'_>) -> bool {
     let date = months.iter().any(|month| {
         key.strip_prefix(month).is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit()))
     });
+    // A signature; the definition of a word.
+    let signed = text.contains("/s/") || text.starts_with("By:");
+    let defined = ["” means", "\" means", "” shall mean"].iter().any(|verb| text.contains(verb));
     note || bracketed
+        || signed
+        || defined
         || continued
         || units
         || dated
@@ -408,6 +417,10 @@ fn wrapped_to(sheet: &Sheet<'_>, excluded: &[bool], first: usize) -> usize {
     let mut last = first;
     while last + 1 < sheet.rows.len() && last < first + 4 {
         let (row, next) = (&sheet.rows[last], &sheet.rows[last + 1]);
+        if last == first && !excluded[last + 1] && names_number(sheet, first) {
+            last += 1;
+            continue;
+        }
         let statement = is_statement_title(sheet, last) || is_statement_title(sheet, last + 1);
         let near = next.page == row.page && next.gap < 0.75 + sheet.leading;
         let close = near && Sheet::same_look(row, next) && row.caps == next.caps;
@@ -436,6 +449,17 @@ fn wrapped_to(sheet: &Sheet<'_>, excluded: &[bool], first: usize) -> usize {
         last += 1;
     }
     last
+}
+
+/// `NOTE 1` over its title, which may be set otherwise.
+fn names_number(sheet: &Sheet<'_>, at: usize) -> bool {
+    let number = numbering::readings(sheet.rows[at].text).first().is_some_and(|number| number.rest.is_empty());
+    let titles = |next: &Row<'_>| {
+        let marked = next.caps || next.bold || next.size > sheet.body + 0.8;
+        let title = !next.prose && !next.table && !next.running && next.words <= 22 && !is_dull(next);
+        marked && title && next.gap < 1.2 && numbering::readings(next.text).is_empty()
+    };
+    number && sheet.next_on_page(at).is_some_and(titles)
 }
 
 /// Three and more headings right below each other that come again further on are a list of contents in the text.
@@ -599,5 +623,18 @@ mod tests {
         doc.add(0, line("GENERAL RULES FOR THE USE OF FORMS AND OF THEIR MANY AND VARIED").bold().at(72.0, 348.0));
         doc.add(0, line("SCHEDULES").bold().at(72.0, 372.0));
         assert_eq!(titles_of(&doc), ["GENERAL RULES FOR THE USE OF FORMS AND OF THEIR MANY AND VARIED SCHEDULES"]);
+    }
+
+    #[test]
+    fn a_number_alone_takes_the_title_below_it_and_signatures_are_none() {
+        let mut doc = Doc::new(1);
+        for (number, title) in [("NOTE 1", "SUMMARY OF POLICIES"), ("NOTE 2", "LOANS")] {
+            doc.add(0, line(number).bold());
+            doc.add(0, line(title).size(12.0).bold());
+            doc.prose(0, 10.0, 4);
+        }
+        doc.add(0, line("By: /s/ Jane Roe").bold());
+        doc.add(0, line("“Plan” means this Savings Plan").bold());
+        assert_eq!(titles_of(&doc), ["NOTE 1 SUMMARY OF POLICIES", "NOTE 2 LOANS"]);
     }
 }

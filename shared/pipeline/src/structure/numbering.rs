@@ -120,8 +120,38 @@ fn worded(title: &str) -> Option<Number<'_>> {
     if let Some(dot) = text.find('.').filter(|dot| text[dot + 1..].starts_with(|c: char| c.is_ascii_alphabetic())) {
         text = &text[..dot];
     }
-    let (stem, value) = components(text).or_else(|| Some((0, roman(text)?))).or_else(|| Some((0, letter(text)?)))?;
+    let (stem, value) = components(text)
+        .or_else(|| Some((0, roman(text)?)))
+        .or_else(|| Some((0, letter(text)?)))
+        .or_else(|| Some((0, in_words(text)?)))?;
     Some(Number { class: *class, value, stem, text, rest: separated(&after[text.len()..]), bare: false })
+}
+
+/// `ONE` to `TWENTY`, as agreements count their articles.
+fn in_words(text: &str) -> Option<u32> {
+    const WORDS: [&str; 20] = [
+        "one",
+        "two",
+        "three",
+        "four",
+        "five",
+        "six",
+        "seven",
+        "eight",
+        "nine",
+        "ten",
+        "eleven",
+        "twelve",
+        "thirteen",
+        "fourteen",
+        "fifteen",
+        "sixteen",
+        "seventeen",
+        "eighteen",
+        "nineteen",
+        "twenty",
+    ];
+    (1..).zip(WORDS).find(|(_, word)| text.eq_ignore_ascii_case(word)).map(|(value, _)| value)
 }
 
 /// `12`, `1A`, `2.07`, `10.1` as (stem, last component).
@@ -315,6 +345,7 @@ mod tests {
             ("Appendix A: Files", Class::Appendix, 1, "Files"),
             ("SECTION 2.07 Repayment", Class::Section, 7, "Repayment"),
             ("ARTICLE IX", Class::Article, 9, ""),
+            ("ARTICLE EIGHT", Class::Article, 8, ""),
             ("第二章 公司", Class::CjkChapter, 2, "公司"),
             ("十二、其他", Class::CjkList, 12, "其他"),
             ("（三）风险", Class::CjkParen, 3, "风险"),
