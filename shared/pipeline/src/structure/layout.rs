@@ -629,8 +629,9 @@ mod tests {
     fn a_number_alone_takes_the_title_below_it_and_signatures_are_none() {
         let mut doc = Doc::new(1);
         for (number, title) in [("NOTE 1", "SUMMARY OF POLICIES"), ("NOTE 2", "LOANS")] {
-            doc.add(0, line(number).bold());
-            doc.add(0, line(title).size(12.0).bold());
+            let above = doc.add(0, line(number).bold());
+            doc.add(0, line(title).size(12.0).bold().at(72.0, above.y1.points() + 5.0));
+            doc.add(0, line(""));
             doc.prose(0, 10.0, 4);
         }
         doc.add(0, line("By: /s/ Jane Roe").bold());
