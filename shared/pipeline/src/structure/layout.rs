@@ -114,7 +114,7 @@ pub(super) fn headings(sheet: &Sheet<'_>, excluded: &[bool], known: &[(usize, &s
     }
     drop_lists(&mut found, known);
     drop_labels(sheet, &mut found);
-    drop_repeated(&mut found);
+    drop_repeated(sheet, &mut found);
     judge_styles(sheet, &mut found);
     found
 }
@@ -214,14 +214,14 @@ fn is_yeared(text: &str) -> bool {
     year && text[4..].starts_with(' ') && text[4..].trim_start().starts_with(char::is_alphabetic)
 }
 
-/// A label of a table: right above a row of it, and tight under what stands above.
+/// A label of a table: right above a row of it that begins where the label does (the head of a table begins further
+/// right), and tight under what stands above or between rows.
 fn stands_on_table(sheet: &Sheet<'_>, at: usize) -> bool {
     let row = &sheet.rows[at];
-    let below = sheet.next_on_page(at).is_some_and(|next| next.table && next.gap < 1.0);
+    let aligned = |next: &Row<'_>| next.table && next.gap < 1.0 && next.x0 < row.x0 + 3.0 * row.size;
     let above = at.checked_sub(1).map(|above| &sheet.rows[above]).filter(|above| above.page == row.page);
-    let near = |above: &Row<'_>| row.gap < 1.2 && (above.table || above.words <= 4);
-    let tight = row.gap < 0.9 || above.is_some_and(near);
-    below && tight
+    let tight = row.gap < 0.9 || above.is_some_and(|above| above.table || above.words <= 4);
+    tight && sheet.next_on_page(at).is_some_and(aligned)
 }
 
 /// A line of nothing but date words: `Three and Six Months Ended June 2, 2023`.
@@ -502,15 +502,19 @@ fn drop_labels(sheet: &Sheet<'_>, found: &mut Vec<Heading>) {
     });
 }
 
-/// A text that stands as heading on many pages is a running one.
-fn drop_repeated(found: &mut Vec<Heading>) {
-    let mut count: BTreeMap<String, usize> = BTreeMap::new();
+/// A text that stands at the top of many pages is a running head; one that comes again inside pages is the same part of
+/// one section after another.
+fn drop_repeated(sheet: &Sheet<'_>, found: &mut Vec<Heading>) {
+    let top = |heading: &Heading| heading.rows.0 < sheet.on(sheet.rows[heading.rows.0].page as usize).start + PAGE_TOP;
+    let mut count: BTreeMap<String, (usize, usize)> = BTreeMap::new();
     for heading in found.iter() {
-        *count.entry(titles::squash(&heading.title)).or_default() += 1;
+        let count = count.entry(titles::squash(&heading.title)).or_default();
+        *count = (count.0 + 1, count.1 + usize::from(top(heading)));
     }
-    found.retain(|heading| {
-        heading.style.numbered.is_some() || count.get(&titles::squash(&heading.title)).is_none_or(|count| *count < 4)
-    });
+    let running = |heading: &Heading| {
+        count.get(&titles::squash(&heading.title)).is_some_and(|(all, top)| *all >= 4 && top * 4 >= all * 3)
+    };
+    found.retain(|heading| heading.style.numbered.is_some() || !running(heading));
 }
 
 /// Drops styles that live in tables, and marks unnumbered ones that are everywhere.
@@ -536,7 +540,8 @@ fn judge_styles(sheet: &Sheet<'_>, found: &mut Vec<Heading>) {
         heading.dense = !sure && count > limit;
         // What a paragraph follows is no cell, whatever else is set like it.
         let spaced = sheet.rows[heading.rows.0].gap > 0.5;
-        let heads_text = spaced && sheet.next_on_page(heading.rows.1).is_some_and(|next| next.prose && next.cells == 1);
+        let text = |next: &Row<'_>| next.prose || (next.words >= 8 && !next.bold && !next.table);
+        let heads_text = spaced && sheet.next_on_page(heading.rows.1).is_some_and(|next| text(next) && next.cells == 1);
         sure || heads_text || share <= TABLE_SHARE
     });
 }

@@ -339,9 +339,18 @@ impl Builder<'_, '_> {
     }
 
     fn push_claim(&mut self, claim: &Claim, hit: &Hit, rank: u32) {
+        // Contents set their columns close: where the page has the same letters, its spaces are right.
+        let printed = self.sheet.rows[hit.rows.0].text;
+        let spaced =
+            !hit.unconfirmed && hit.rows.0 == hit.rows.1 && titles::squash(printed) == titles::squash(&claim.title);
+        let title = if spaced && titles::word_count(printed) > titles::word_count(&claim.title) {
+            titles::tidy(printed)
+        } else {
+            claim.title.clone()
+        };
         let head = Head {
             rows: hit.rows,
-            title: claim.title.clone(),
+            title,
             number: claim.number.clone(),
             printed: claim.printed.clone(),
             target: claim.target,
