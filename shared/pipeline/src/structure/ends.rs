@@ -92,7 +92,7 @@ pub(super) fn close_back(sheet: &Sheet<'_>, heads: &mut Vec<Head>) {
             end = Some(at).filter(|_| is_signature(head) || titles::squash(&head.title).ends_with("contacts"));
         }
     }
-    heads.iter_mut().filter(|head| is_signature(head)).for_each(|head| head.leaf = true);
+    heads.iter_mut().filter(|head| ends_form(head)).for_each(|head| head.leaf = true);
     remove(heads, &dropped);
 }
 
@@ -135,6 +135,11 @@ pub(super) fn drop_exhibit_lists(heads: &mut Vec<Head>) {
         }
     }
     remove(heads, &dropped);
+}
+
+/// Signatures and the last Item of an annual report: statements bound behind them lie beside them.
+fn ends_form(head: &Head) -> bool {
+    is_signature(head) || titles::squash(&head.title).ends_with("form10ksummary")
 }
 
 fn is_signature(head: &Head) -> bool {

@@ -79,6 +79,8 @@ const TABLE_SHARE: f32 = 0.4;
 /// Unnumbered headings of one style per page above which it marks labels; short documents may have [`FEW`].
 const DENSITY: f32 = 0.3;
 const FEW: usize = 24;
+/// Lines at the top of a page among which a statement has its title.
+const STATEMENT_TOP: usize = 8;
 /// Lines at the top of a page among which an exhibit is announced.
 const PAGE_TOP: usize = 5;
 
@@ -321,18 +323,23 @@ fn is_statement_title(sheet: &Sheet<'_>, at: usize) -> bool {
         .any(|word| row.key.starts_with(word) || row.key.get(..24).is_some_and(|front| front.contains(word)));
     let fit = named && row.words <= 14 && !row.running && !row.prose && !row.figures && !row.text.ends_with('.');
     let placed = row.caps || row.bold || row.centered;
-    let top = sheet.on(row.page as usize).start + 8 > at;
+    let top = sheet.on(row.page as usize).start + STATEMENT_TOP > at;
     fit && placed && top && sheet.next_on_page(at).is_some_and(|next| !next.text.starts_with(char::is_lowercase))
 }
 
 fn ends_open(row: &Row<'_>) -> bool {
     let text = if row.titled { row.first_cell } else { row.text };
-    let hanging = [" of", " and", " the", " to", " for", " in", " a", " by", " with", " or"];
     text.ends_with([',', ';', '-'])
         || text.ends_with(".)")
         || (text.ends_with('.') && row.words > 9)
         || (text.ends_with(':') && row.words > 9)
-        || (row.words > 4 && hanging.iter().any(|end| text.ends_with(end)) && !row.caps && !row.centered)
+        || (row.words > 4 && hangs(text) && !row.caps && !row.centered)
+}
+
+/// Whether a line ends in a word that another must follow.
+fn hangs(text: &str) -> bool {
+    const WORDS: [&str; 11] = ["of", "and", "the", "to", "for", "in", "a", "by", "with", "or", "under"];
+    text.rsplit(' ').next().is_some_and(|last| WORDS.iter().any(|word| last.eq_ignore_ascii_case(word)))
 }
 
 /// Units, dates, continuations, rules of dashes: lines that look like headings and are none.
@@ -424,7 +431,8 @@ fn wrapped_to(sheet: &Sheet<'_>, excluded: &[bool], first: usize) -> usize {
         let statement = is_statement_title(sheet, last) || is_statement_title(sheet, last + 1);
         let near = next.page == row.page && next.gap < 0.75 + sheet.leading;
         let close = near && Sheet::same_look(row, next) && row.caps == next.caps;
-        let numbered = !numbering::readings(next.text).is_empty();
+        // `… AS ADOPTED PURSUANT TO` goes on with `SECTION 906 …`.
+        let numbered = !numbering::readings(next.text).is_empty() && !hangs(row.text);
         if excluded[last + 1]
             || !close
             || numbered
@@ -443,7 +451,7 @@ fn wrapped_to(sheet: &Sheet<'_>, excluded: &[bool], first: usize) -> usize {
         let full = row.x1 > next.x1 - 5.0 && row.x1 - row.x0 > wide;
         let lower = next.text.starts_with(char::is_lowercase);
         let finished = row.text.ends_with(['.', ':', '?', '!']);
-        if finished || is_dull(next) || !(centered || full || lower) {
+        if finished || is_dull(next) || !(centered || full || lower || hangs(row.text)) {
             break;
         }
         last += 1;
@@ -493,13 +501,13 @@ fn drop_lists(found: &mut Vec<Heading>, known: &[(usize, &str)]) {
 
 /// What stands above rows of figures on the page of a statement labels a part of the statement.
 fn drop_labels(sheet: &Sheet<'_>, found: &mut Vec<Heading>) {
-    let page = |heading: &Heading| sheet.rows[heading.rows.0].page;
-    let mut statement = None;
-    found.retain(|heading| {
-        statement = if heading.statement { Some(page(heading)) } else { statement };
-        let label = sheet.next_on_page(heading.rows.1).is_some_and(|next| next.table);
-        heading.statement || heading.style.is_numbered() || !label || statement != Some(page(heading))
-    });
+    let label = |heading: &Heading| {
+        let on_page = sheet.on(sheet.rows[heading.rows.0].page as usize);
+        let below = heading.rows.1 + 1..on_page.end.min(heading.rows.1 + 3);
+        let stated = on_page.start..heading.rows.0.min(on_page.start + STATEMENT_TOP);
+        below.into_iter().any(|at| sheet.rows[at].table) && stated.into_iter().any(|at| is_statement_title(sheet, at))
+    };
+    found.retain(|heading| heading.statement || heading.style.is_numbered() || !label(heading));
 }
 
 /// A text that stands at the top of many pages is a running head; one that comes again inside pages is the same part of
