@@ -148,3 +148,57 @@ fn header(
         input: serde_json::to_value(version).map_err(|error| wrong(&error))?,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use stemma_engine::{Class, JobId};
+
+    use super::*;
+
+    fn entry(text: &str) -> JobEntry {
+        let submission = Submission {
+            uri: "file:///a.md".into(),
+            name: "a.md".into(),
+            path: "a.md".into(),
+            source: Digest::of(text.as_bytes()),
+            size_bytes: text.len() as u64,
+            stated: BTreeMap::new(),
+            retry_failed: false,
+        };
+        JobEntry { weight: 1, input: serde_json::to_value(submission).unwrap() }
+    }
+
+    fn job() -> Manifest {
+        let collection = Collection::default().to_string();
+        let (job, settings) = (JobId("job".into()), "s".into());
+        Manifest { job, collection, settings, class: Class::Bulk, entries: 1, submitted_ms: 0 }
+    }
+
+    async fn claimed(env: &Env, ports: &Ports, text: &str) -> RunHeader {
+        match claim(env, ports, &job(), &entry(text)).await.unwrap() {
+            Claim::Run(header) => header,
+            Claim::Ended(ending) => panic!("{ending:?}"),
+        }
+    }
+
+    #[tokio::test]
+    async fn what_was_claimed_under_older_revisions_is_claimed_anew() {
+        let (env, ports) = (Env::simulated(1), Ports::memory());
+        let first = claimed(&env, &ports, "text").await;
+        assert_eq!(claimed(&env, &ports, "text").await, first);
+        assert_eq!(claimed(&env, &ports, "other text").await.at.run.0, first.at.run.0.replace("-1", "-2"));
+
+        let (env, ports) = (Env::simulated(1), Ports::memory());
+        let older = RunHeader { flow_revision: first.flow_revision - 1, ..first };
+        ports.blobs.put(&older.at.header, serde_json::to_vec(&older).unwrap().into()).await.unwrap();
+        let anew = claimed(&env, &ports, "text").await;
+        assert_ne!(anew.at.run, older.at.run);
+        assert_eq!(claimed(&env, &ports, "text").await, anew);
+    }
+
+    #[test]
+    fn a_higher_stage_is_a_higher_flow() {
+        let stages: u32 = crate::stages::REVISIONS.iter().map(|(_, revision)| revision).sum();
+        assert_eq!(Filings::REVISION - stages, crate::flow::FLOW);
+    }
+}

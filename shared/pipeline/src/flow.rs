@@ -10,11 +10,15 @@ use stemma_engine::{Env, Failure, FailureRecord, PortError, Ports, RunHeader};
 
 use crate::Filings;
 use crate::claim;
-use crate::stages::{Outline, Paginate, Publish};
+use crate::stages::{Outline, Paginate, Publish, REVISIONS};
+
+/// Raised when the flow itself changes. Neither it nor the revision of a stage ever falls.
+pub(crate) const FLOW: u32 = 1;
 
 #[async_trait]
 impl Flow for Filings {
-    const REVISION: u32 = 1;
+    /// Rises with the flow and with each of its stages, so that the next ingest makes anew what older ones published.
+    const REVISION: u32 = FLOW + sum(&REVISIONS);
 
     fn flow(replay: &mut Replay<'_, Self>, run: &RunHeader) -> Result<Finish, Stop> {
         let version = version(run).map_err(|failure| Stop::Failed(FailureRecord::of(failure, "submit", 1, 0)))?;
@@ -38,6 +42,13 @@ impl Flow for Filings {
 
     async fn ending(env: &Env, ports: &Ports, run: &RunHeader) -> Result<Option<Ending>, PortError> {
         claim::ending(env, ports, run).await
+    }
+}
+
+const fn sum(stages: &[(&str, u32)]) -> u32 {
+    match stages {
+        [] => 0,
+        [(_, revision), rest @ ..] => *revision + sum(rest),
     }
 }
 

@@ -9,7 +9,7 @@ use stemma_engine::stage::{Output, Stage, Task};
 use stemma_engine::{Failure, Identity, TaskKey};
 use stemma_extract::Packed;
 
-use super::{Paginate, Publish};
+use super::REVISIONS;
 use crate::settings::Settings;
 use crate::{Filings, items, sections, structure};
 
@@ -41,7 +41,7 @@ impl Stage for Outline {
     type Outcome = Tree;
 
     const NAME: &'static str = "outline";
-    const REVISION: u32 = 3;
+    const REVISION: u32 = 4;
     const LANE: Lane = Lane::Cpu;
 
     fn identity(&self, settings: &Settings, identity: &mut Identity) {
@@ -76,9 +76,7 @@ fn outline(packed: Bytes, settings: &Settings) -> Result<SectionTree, Failure> {
     let tree = SectionTree::build(&draft.outline, draft.method, gaps);
     let mut tree = sections::finish(tree, &source, &settings.sections, &draft.labels);
     items::attach(&mut tree, &source, &draft.cross_index);
-    let revisions =
-        [(Paginate::NAME, Paginate::REVISION), (Outline::NAME, Outline::REVISION), (Publish::NAME, Publish::REVISION)];
-    tree.provenance.revisions = revisions.into_iter().map(|(name, revision)| (name.to_string(), revision)).collect();
+    tree.provenance.revisions = REVISIONS.into_iter().map(|(name, revision)| (name.to_string(), revision)).collect();
     Ok(tree)
 }
 
