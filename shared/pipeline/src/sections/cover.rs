@@ -314,11 +314,24 @@ fn place(text: &str) -> Option<String> {
         let letters = word.chars().all(|c| c.is_alphabetic() || matches!(c, '.' | ',' | '-' | '\'' | '’'));
         letters && (small.contains(word) || word.starts_with(char::is_uppercase))
     };
-    let caption =
-        ["exact", "commission", "registrant", "employer", "address", "name", "form", "inc", "corporation", "company"];
-    let lower = squash(text);
-    let sound = (1..=5).contains(&words.len()) && lower.len() >= 2 && words.iter().all(named);
-    (sound && !caption.iter().any(|word| lower.contains(word))).then(|| words.join(" "))
+    let caption = [
+        "exact",
+        "commission",
+        "registrant",
+        "employer",
+        "address",
+        "name",
+        "form",
+        "inc",
+        "incorporated",
+        "incorporation",
+        "corporation",
+        "company",
+    ];
+    let sound = (1..=5).contains(&words.len()) && squash(text).len() >= 2 && words.iter().all(named);
+    // Word by word: `Province` holds `inc`.
+    let says = |word: &&str| caption.contains(&squash(word).as_str());
+    (sound && !words.iter().any(says)).then(|| words.join(" "))
 }
 
 #[cfg(test)]
@@ -428,6 +441,16 @@ mod tests {
         ];
         for (cover, expected) in cases {
             assert_eq!(shown(&format!("{TOP}{cover}")), expected);
+        }
+    }
+
+    #[test]
+    fn places_are_told_from_names_and_captions() {
+        for text in ["Province of Ontario", "New York", "Delaware."] {
+            assert_eq!(place(text).as_deref(), Some(text.trim_end_matches('.')), "{text}");
+        }
+        for text in ["Acme Inc.", "Acme Corporation", "Exact Name", "I.R.S. Employer", "12 Main Street", ""] {
+            assert_eq!(place(text), None, "{text}");
         }
     }
 
