@@ -17,8 +17,8 @@ use stemma_pipeline::stated::{NAMES, canonical};
 
 /// Name of a sidecar.
 pub const NAME: &str = "metadata.csv";
-/// Size of a sidecar at most.
-const MAX_BYTES: u64 = 256 << 20;
+/// Size of a sidecar at most: its cells are held in memory, and an empty one takes twenty times its bytes.
+const MAX_BYTES: u64 = 16 << 20;
 
 /// Facts by file name.
 pub type Stated = BTreeMap<String, BTreeMap<String, String>>;

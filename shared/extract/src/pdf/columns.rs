@@ -74,7 +74,11 @@ fn split_at_narrow_gutters(rows: &mut [Row]) {
     if columns.is_empty() {
         return;
     }
-    let is_edge = |u: f32| columns.iter().any(|(first, last)| (*first..=*last).contains(&u));
+    // Columns rise and lie apart: a page as wide as it likes may have thousands.
+    let is_edge = |u: f32| {
+        let behind = columns.partition_point(|(first, _)| *first <= u);
+        behind.checked_sub(1).and_then(|at| columns.get(at)).is_some_and(|(_, last)| u <= *last)
+    };
     for row in rows {
         let whole = std::mem::take(&mut row.segments);
         row.segments = whole.into_iter().flat_map(|segment| cut_at(segment, is_edge)).collect();

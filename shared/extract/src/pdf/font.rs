@@ -122,8 +122,8 @@ fn characters(unicode: Option<BfString>) -> Box<[char]> {
     out.into()
 }
 
-/// Expands ligatures and compatibility forms, drops what is not shown; white space of every kind becomes a space, control characters and
-/// replacement characters count as unmapped.
+/// Expands ligatures and compatibility forms, drops what is not shown; white space of every kind becomes a space, control
+/// characters and replacement characters count as unmapped.
 pub(super) fn push_character(c: char, out: &mut Vec<char>) {
     match c {
         '\u{fb00}' => out.extend(['f', 'f']),

@@ -12,6 +12,8 @@ mod find;
 mod links;
 mod status;
 
+use std::collections::BTreeSet;
+
 use stemma_document::{
     FilingItem, ItemLink, ItemStatus, ItemTarget, NothingSaid, PageSpan, Section, SectionTree, Source,
 };
@@ -138,14 +140,13 @@ impl Map<'_> {
         }
         let whole = row.pages.iter().map(|span| (span.start(), span.end()));
         let whole = whole.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
-        let tokens = row.pages.iter().map(|span| tokens_on(self.source, *span)).fold(0u32, u32::saturating_add);
         let nothing = (row.note == Some(IndexNote::NotApplicable)).then_some(NothingSaid::NotApplicable);
         FilingItem {
             title: if row.title.is_empty() { entry.title.to_owned() } else { shown(&row.title) },
             status: if elsewhere { ItemStatus::ByReference } else { ItemStatus::CrossIndex },
             nothing,
             pages: whole.map(|(start, end)| PageSpan::between(start, end)),
-            tokens,
+            tokens: tokens_on(self.source, &row.pages),
             // Page lists name pages, not lines: what else stands on them is not the Item's.
             boundary_unverifiable: !elsewhere && nothing.is_none(),
             content,
@@ -167,9 +168,11 @@ fn title_of(section: &Section) -> Option<String> {
     (!title.is_empty()).then(|| shown(title))
 }
 
-fn tokens_on(source: &Source, span: PageSpan) -> u32 {
+/// The tokens of all pages the spans name, each page once.
+fn tokens_on(source: &Source, spans: &[PageSpan]) -> u32 {
     let stemma_document::Body::Pages(pages) = &source.body else { return 0 };
-    let all = span.pages().filter_map(|page| pages.get(page.index()));
+    let named: BTreeSet<usize> = spans.iter().flat_map(|span| span.pages()).map(|page| page.index()).collect();
+    let all = named.into_iter().filter_map(|page| pages.get(page));
     all.map(stemma_document::Page::tokens).fold(0u32, u32::saturating_add)
 }
 

@@ -51,15 +51,18 @@ pub(super) struct Clause {
 pub(super) fn titles(sheet: &Sheet<'_>, rows: Range<usize>) -> Vec<usize> {
     let mut found: Vec<usize> = Vec::new();
     let candidates: Vec<usize> = rows.clone().filter(|at| is_title(sheet, *at)).collect();
-    let openings: Vec<(usize, bool)> = rows.clone().filter_map(|at| Some((at, opening(sheet, at)?))).collect();
-    for (n, &at) in candidates.iter().enumerate() {
-        let end = candidates.get(n + 1).copied().unwrap_or(rows.end);
+    let openings: Vec<(usize, bool)> = rows.filter_map(|at| Some((at, opening(sheet, at)?))).collect();
+    let with_text: Vec<usize> = openings.iter().map(|(row, _)| *row).filter(|row| has_text(sheet, *row)).collect();
+    for at in candidates {
         // Sections in the text since the title before: without them this is a copy of it, or a line of its cover.
-        let body = |from: usize| openings.iter().any(|(row, _)| *row > from && *row < at && has_text(sheet, *row));
+        let body = |from: usize| {
+            let next = with_text.get(with_text.partition_point(|row| *row <= from));
+            next.is_some_and(|row| *row < at)
+        };
         if found.last().is_some_and(|last| !body(*last)) {
             continue;
         }
-        let first = openings.iter().find(|(row, _)| *row > at && (*row < end || !has_own(&openings, at, end)));
+        let first = openings.get(openings.partition_point(|(row, _)| *row <= at));
         if first.is_some_and(|(_, one)| *one) {
             found.push(at);
         }
@@ -78,10 +81,6 @@ pub(super) fn title_rows(sheet: &Sheet<'_>, at: usize) -> (usize, usize) {
         close && words && !above.text.ends_with([',', '.', ':', ';'])
     });
     (joins.unwrap_or(at), at)
-}
-
-fn has_own(openings: &[(usize, bool)], from: usize, to: usize) -> bool {
-    openings.iter().any(|(row, _)| *row > from && *row < to)
 }
 
 /// Whether the row begins a section (of contents or text), and whether it is the first.

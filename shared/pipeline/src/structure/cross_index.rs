@@ -61,6 +61,8 @@ const LONGEST: usize = 4;
 const LONGEST_NOTE: usize = 3;
 /// Rows with page references below which a list of Items is no index.
 const FEWEST_PLACED: usize = 4;
+/// Page references of one Item that are kept.
+const MOST_PLACES: usize = 64;
 
 /// Finds the index of a document: the list of Items whose page references are lists or ranges, or fall. Whether the
 /// Items also stand in the text is for the caller to see; then the list is a table of contents.
@@ -223,11 +225,11 @@ impl Reader<'_, '_> {
         let mut offset = 0;
         for (at, (x, cell)) in cells.into_iter().enumerate() {
             // Only what stands behind the number.
-            let found = row.text[offset.min(row.text.len())..].find(cell).map_or(offset, |found| offset + found);
+            let found = row.text.get(offset..).and_then(|rest| rest.find(cell)).map_or(offset, |found| offset + found);
             offset = found + cell.len();
             let cell = if found >= start { cell } else { cell.get(start - found..).unwrap_or("") };
             let (words, places) = split_places(cell);
-            for place in places {
+            for place in places.into_iter().take(MOST_PLACES - entry.printed.len().min(MOST_PLACES)) {
                 entry.pages.extend(self.physical(&place));
                 entry.printed.push(place.text);
             }

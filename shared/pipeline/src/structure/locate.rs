@@ -18,6 +18,11 @@ const FRONT: usize = 6;
 const NUMBERED_FRONT: usize = 10;
 /// Candidates kept per claim: a title that recurs on every page must not fill memory.
 const CANDIDATES_PER_CLAIM: usize = 400;
+/// Comparisons of lines with claims of the same front that are free. Thousands of titles may begin with the same letters;
+/// behind this many comparisons a line is held against its [`NEIGHBORS`] among them only.
+const FREE_COMPARISONS: usize = 1_000_000;
+/// Claims on either side of where a line stands among them in order.
+const NEIGHBORS: usize = 8;
 
 /// A claim found on paper.
 #[derive(Debug, Clone, PartialEq)]
@@ -44,19 +49,9 @@ pub(super) fn locate(sheet: &Sheet<'_>, rows: Range<usize>, excluded: &[bool], c
 
 /// All lines that read like a claim, with the last row of each.
 fn candidates(sheet: &Sheet<'_>, rows: Range<usize>, excluded: &[bool], claims: &[Claim]) -> Vec<(Candidate, usize)> {
-    let mut fronts: HashMap<&[u8], Vec<usize>> = HashMap::new();
-    for (at, claim) in claims.iter().enumerate() {
-        let Prepared { full, core } = &claim.prepared;
-        fronts.entry(front(core, FRONT)).or_default().push(at);
-        // `SECTION 2.07 …`: many titles share the word, so the number counts as well.
-        if core != full {
-            fronts.entry(front(full, NUMBERED_FRONT)).or_default().push(at);
-            // `ARTICLE I` alone on its line, the title on the next.
-            let number = full.strip_suffix(core.as_str()).unwrap_or(full);
-            fronts.entry(front(number, NUMBERED_FRONT)).or_default().push(at);
-        }
-    }
+    let fronts = Fronts::of(claims);
     let mut count = vec![0usize; claims.len()];
+    let mut compared = 0;
     let mut found = Vec::new();
     for at in rows {
         let row = &sheet.rows[at];
@@ -64,12 +59,15 @@ fn candidates(sheet: &Sheet<'_>, rows: Range<usize>, excluded: &[bool], claims: 
             continue;
         }
         let core = numbering::after_number(row.text).map(titles::squash).unwrap_or_default();
-        let by_full = fronts.get(front(&row.key, FRONT)).into_iter().flatten();
-        let by_number = fronts.get(front(&row.key, NUMBERED_FRONT)).into_iter().flatten();
-        let by_core = fronts.get(front(&core, FRONT)).filter(|_| !core.is_empty()).into_iter().flatten();
-        let mut named: Vec<usize> = by_full.chain(by_number).chain(by_core).copied().collect();
+        let reach = if compared < FREE_COMPARISONS { claims.len() } else { NEIGHBORS };
+        let by_full = fronts.near(&row.key, FRONT, reach);
+        let by_number = fronts.near(&row.key, NUMBERED_FRONT, reach);
+        let by_core = if core.is_empty() { &[] } else { fronts.near(&core, FRONT, reach) };
+        let mut named: Vec<usize> =
+            [by_full, by_number, by_core].concat().into_iter().map(|(_, claim)| claim).collect();
         named.sort_unstable();
         named.dedup();
+        compared += named.len();
         for claim in named {
             if count[claim] >= CANDIDATES_PER_CLAIM {
                 continue;
@@ -88,6 +86,38 @@ fn candidates(sheet: &Sheet<'_>, rows: Range<usize>, excluded: &[bool], claims: 
         }
     }
     found
+}
+
+/// Claims by how their titles begin, each list in the order of the titles.
+struct Fronts<'c>(HashMap<&'c [u8], Vec<(&'c str, usize)>>);
+
+impl<'c> Fronts<'c> {
+    fn of(claims: &'c [Claim]) -> Self {
+        let mut fronts: HashMap<&[u8], Vec<(&str, usize)>> = HashMap::new();
+        let mut add = |key: &'c str, bytes: usize, at: usize| {
+            fronts.entry(front(key, bytes)).or_default().push((key, at));
+        };
+        for (at, claim) in claims.iter().enumerate() {
+            let Prepared { full, core } = &claim.prepared;
+            add(core, FRONT, at);
+            // `SECTION 2.07 …`: many titles share the word, so the number counts as well.
+            if core != full {
+                add(full, NUMBERED_FRONT, at);
+                // `ARTICLE I` alone on its line, the title on the next.
+                add(full.strip_suffix(core.as_str()).unwrap_or(full), NUMBERED_FRONT, at);
+            }
+        }
+        fronts.values_mut().for_each(|claims| claims.sort_unstable());
+        Self(fronts)
+    }
+
+    /// The claims that begin as `key` does, at most `reach` away from it in order; all that are equal to it.
+    fn near(&self, key: &str, bytes: usize, reach: usize) -> &[(&'c str, usize)] {
+        let Some(claims) = self.0.get(front(key, bytes)) else { return &[] };
+        let from = claims.partition_point(|(title, _)| *title < key).saturating_sub(reach);
+        let to = claims.partition_point(|(title, _)| *title <= key).saturating_add(reach);
+        &claims[from..to.min(claims.len())]
+    }
 }
 
 fn front(key: &str, bytes: usize) -> &[u8] {
@@ -253,6 +283,18 @@ mod tests {
         doc.section(1, "Summary");
         doc.section(2, "Summary");
         assert_eq!(found(&doc, &[("Summary", 3)]), [Some(3)]);
+    }
+
+    #[test]
+    fn of_thousands_of_titles_that_begin_alike_a_line_is_held_against_its_neighbors() {
+        let title = |n: u32| format!("Statements of the {n:04} company");
+        let bookmark = |n: u32| OutlineItem { title: title(n), level: 1, target: None };
+        let outline: Vec<_> = (0..1_000).map(bookmark).chain((0..40).map(|_| bookmark(500))).collect();
+        let claims = claims::of_outline(&outline, None);
+        let fronts = Fronts::of(&claims);
+        let near = |n: u32, reach: usize| fronts.near(&titles::squash(&title(n)), FRONT, reach).len();
+        assert_eq!((near(300, 8), near(0, 8), near(999, 8)), (17, 9, 9));
+        assert_eq!((near(500, 8), near(500, claims.len())), (57, 1_040), "equal titles all count");
     }
 
     #[test]

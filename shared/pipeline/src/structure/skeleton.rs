@@ -44,6 +44,8 @@ pub(super) const LAYOUT: u32 = 10_000;
 const TOP_SECTIONS: usize = 11;
 /// Rows from the start of a document among which the cover of its form stands.
 const COVER_ROWS: usize = 400;
+/// Heads near a new one that it is compared with: a page with more has no sections.
+const NEAR_HEADS: usize = 200;
 /// Links per document that are looked at.
 const LINKS: usize = 200_000;
 
@@ -367,7 +369,7 @@ impl Builder<'_, '_> {
         let page = self.sheet.rows[head.rows.0].page;
         let prepared = Prepared::new(&head.title);
         let near = self.by_page.range(page.saturating_sub(1)..=page + 1).flat_map(|(_, heads)| heads);
-        let twin = near.copied().find(|at| self.is_twin(&self.skeleton.heads[*at], &head, &prepared));
+        let twin = near.copied().take(NEAR_HEADS).find(|at| self.is_twin(&self.skeleton.heads[*at], &head, &prepared));
         match twin.map(|at| &mut self.skeleton.heads[at]) {
             None => self.insert(head),
             Some(other) if other.unconfirmed && !head.unconfirmed => {
