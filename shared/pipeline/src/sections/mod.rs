@@ -3,6 +3,7 @@
 //! Everything here is a pure function of the tree, the source and the settings (I-12), linear in the text, and bounded
 //! where the text is hostile. A model's summaries later take the place of the extractive ones.
 
+mod choice;
 mod cover;
 mod dates;
 mod describe;
@@ -30,7 +31,8 @@ pub use text::{full_text, own_text};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SectionSettings {
-    /// A section of fewer tokens, descendants included, is its own summary.
+    /// A section of fewer tokens, descendants included, is its own summary where that is no longer than a summary may be
+    /// and has no table.
     pub summary_tokens_verbatim: u32,
     /// Words of a summary at most; two ideographs count as one word.
     pub summary_max_words: u32,

@@ -12,7 +12,7 @@ const MAX_BYTES: usize = 200_000;
 /// Sentences of a section that are considered.
 const MAX_SENTENCES: usize = 1_500;
 /// Row labels, and headings, of a section that are considered.
-const MAX_LABELS: usize = 60;
+const MAX_LABELS: usize = 200;
 
 /// What a section says, taken apart.
 #[derive(Debug, Default)]
@@ -74,7 +74,9 @@ impl Reader<'_> {
             self.label(label);
         } else if is_heading(line, text) {
             self.end_paragraph();
-            self.heading(text);
+            if !is_column_head(line, text) {
+                self.heading(text);
+            }
         } else {
             let bullet = text.starts_with(BULLETS) || text.starts_with("- ") || text.starts_with("* ");
             if bullet || stands_apart(line, above) {
@@ -99,7 +101,11 @@ impl Reader<'_> {
         let text = text.trim_matches(|c: char| !c.is_alphanumeric() && c != ')');
         let letters = text.chars().filter(|c| c.is_alphabetic()).count();
         let words = text.split_whitespace().count();
-        let fits = letters >= 4 && words <= 12 && !is_date_line(text) && self.prose.headings.len() < MAX_LABELS;
+        let fits = letters >= 4
+            && words <= 12
+            && is_balanced(text)
+            && !is_date_line(text)
+            && self.prose.headings.len() < MAX_LABELS;
         if fits && self.labels.insert(text.to_lowercase()) {
             self.prose.headings.push(text.into());
         }
@@ -147,6 +153,11 @@ fn is_cjk_or_stop(c: char) -> bool {
     is_cjk(c) || ('\u{3000}'..='\u{303F}').contains(&c) || ('\u{FF00}'..='\u{FFEF}').contains(&c)
 }
 
+/// Whether the line is a row of a table.
+pub(super) fn is_row(line: &LineAt<'_>) -> bool {
+    row_label(line, line.text.trim()).is_some()
+}
+
 /// The label of a table row; `None` for a line of text.
 fn row_label<'a>(line: &LineAt<'_>, text: &'a str) -> Option<&'a str> {
     let (mut words, mut figures, mut first_figure) = (0usize, 0usize, None);
@@ -161,14 +172,64 @@ fn row_label<'a>(line: &LineAt<'_>, text: &'a str) -> Option<&'a str> {
     let dense = figures >= 2 && figures * 10 >= words * 3;
     let aligned = figures >= 1 && ends_with_figure && words <= 14 && line.layout.is_some_and(has_cells);
     let piped = line.layout.is_none() && text.starts_with('|');
-    if !(dense || aligned || piped) {
+    let leader = text.find("....").or_else(|| text.find(". . . ."));
+    if !(dense || aligned || piped || leader.is_some()) {
         return None;
     }
-    let label = text[..first_figure.unwrap_or(0)].trim_end_matches(|c: char| !c.is_alphanumeric() && c != ')');
-    let letters = label.chars().filter(|c| c.is_alphabetic()).count();
-    let short = label.split_whitespace().count() <= 8;
-    Some(if letters >= 3 && short { label.trim() } else { "" }).filter(|label| !label.is_empty()).or(Some(""))
+    let end = leader.into_iter().chain(first_figure).min().unwrap_or(0);
+    Some(name(&text[..end]))
 }
+
+/// What a row is about, from what stands before its figures: empty where that is no name, or the half of one.
+fn name(text: &str) -> &str {
+    let mut label = text.trim_end_matches(|c: char| !c.is_alphanumeric() && c != ')');
+    // The mark of a footnote: `(1)`, `(a)`.
+    if let Some(open) = label.rfind('(').filter(|open| label.ends_with(')') && label.len() - open <= 4) {
+        label = label[..open].trim_end_matches(|c: char| !c.is_alphanumeric() && c != ')');
+    }
+    let letters = label.chars().filter(|c| c.is_alphabetic()).count();
+    let last = label.rsplit(' ').next().unwrap_or_default().to_lowercase();
+    let goes_on = GO_ON.contains(&last.as_str()) || !is_balanced(label);
+    if letters < 3 || goes_on || label.split_whitespace().count() > 12 { "" } else { label }
+}
+
+/// Words no name ends with: the rest of it stands in the next line, or is a date.
+const GO_ON: [&str; 34] = [
+    "a",
+    "an",
+    "and",
+    "as",
+    "at",
+    "by",
+    "for",
+    "from",
+    "in",
+    "of",
+    "on",
+    "or",
+    "per",
+    "than",
+    "the",
+    "to",
+    "with",
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
+    "note",
+    "item",
+    "page",
+    "part",
+    "section",
+];
 
 fn is_figure(word: &str) -> bool {
     let letters = word.chars().filter(|c| c.is_alphabetic()).count();
@@ -245,6 +306,22 @@ fn is_heading(line: &LineAt<'_>, text: &str) -> bool {
     let marked = line.layout.is_none() && text.starts_with('#');
     let bold = line.layout.is_some_and(|line| line.style().bold) && !text.ends_with(STOPS);
     (caps || marked || bold) && text.split_whitespace().count() <= 22
+}
+
+/// Whether a line that looks like a heading heads the columns of a table: cells side by side, or one name for several.
+fn is_column_head(line: &LineAt<'_>, text: &str) -> bool {
+    let wide = |line: &Line| {
+        let gap = 1.5 * line.rect.height().max(1.0);
+        line.words.windows(2).filter(|pair| pair[1].x0.points() - pair[0].x1.points() > gap).count()
+    };
+    let words: Vec<&str> = text.split_whitespace().filter(|word| word.len() > 2).collect();
+    let repeats = words.iter().enumerate().any(|(at, word)| words[..at].contains(word) && !GO_ON.contains(word));
+    line.layout.is_some_and(|line| wide(line) >= 2) || repeats
+}
+
+/// Whether every bracket is closed: what is cut in two is no name.
+fn is_balanced(text: &str) -> bool {
+    text.matches('(').count() == text.matches(')').count()
 }
 
 /// Whether white space above the line sets it apart from the paragraph before.
@@ -348,6 +425,19 @@ mod tests {
         let prose = prose_of(&source);
         assert_eq!(whole(&prose), ["Sales rose.", "They fell."]);
         assert_eq!(prose.labels, ["Net sales", "Gross profit"]);
+    }
+
+    #[test]
+    fn rows_are_named_by_whole_names_without_figures() {
+        let page = "Preferred stock, 2,000 issued ....... 5 5\nGoodwill, net (a) ...... 1 2\nBalance at December 31 $ 7 $ 8\n\
+            Gross profit as a 37.6% 39.6%\nOther (income 3 4\nItem 16. 1 2";
+        assert_eq!(prose_of(&paged(&[page])).labels, ["Preferred stock", "Goodwill, net"]);
+    }
+
+    #[test]
+    fn heads_of_columns_are_no_headings() {
+        let source = paged(&["*Domestic sales*\n*Earnings per Earnings per*\n*Packaging million) net*\nSales rose."]);
+        assert_eq!(prose_of(&source).headings, ["Domestic sales"]);
     }
 
     #[test]

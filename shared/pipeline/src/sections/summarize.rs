@@ -1,39 +1,35 @@
 //! Summaries without a model: whole sentences of the section itself, chosen to tell it from the others.
 //!
 //! A short section is its own summary. Of a longer one those sentences are taken whose terms are frequent in it, rare in
-//! the document, and in its title, and that stand early, name amounts and are no boilerplate; each next sentence counts
-//! only for terms not yet covered. Inner sections name their parts first. A section of tables names its rows. All weights
-//! are integers: the choice is the same on every machine.
+//! the document, and in its title, and that stand early, name amounts and are no boilerplate. Before them stand the names
+//! of its parts, behind them those of what its tables give figures for, without the figures; all are chosen alike, and each
+//! next one counts mostly for terms not yet said. All weights are integers: the choice is the same on every machine.
 
 use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
 use stemma_document::{Section, Source, Summary};
 
 use super::SectionSettings;
+use super::choice::{Choice, WORD_BYTES};
 use super::facts::squash;
 use super::prose::{self, Prose, Sentence};
-use super::text::{LineAt, full_text, own_lines};
+use super::text::{LineAt, full_lines, own_lines};
 use super::words;
 
 /// Words of the list of parts of an inner section.
 const PARTS_WORDS: usize = 26;
 /// Words of the list of headings of a leaf.
-const HEADINGS_WORDS: usize = 20;
-/// Words of one part's title in that list.
-const PART_TITLE_WORDS: usize = 12;
-/// A summary of fewer words than this also names the rows of the section's tables.
-const FEW_WORDS: usize = 35;
-/// Words of a section's row labels, where it has a table of some size.
-const ROWS_WORDS: usize = 24;
+const HEADINGS_WORDS: usize = 16;
+/// Words for the names of a table's rows in a section of prose, and how many more where there is nothing but tables.
+const ROWS_WORDS: (usize, usize) = (8, 44);
 /// Rows from which on a section has a table of some size.
 const TABLE_ROWS: usize = 4;
-/// Added to a sentence's length when its terms are divided by it: without it one-term sentences would win.
-const SHORT_BONUS_WORDS: u64 = 6;
-/// Shorter sentences say too little.
-const MIN_SENTENCE_WORDS: usize = 5;
-/// Bytes of a word, on average: what is longer is no language.
-const WORD_BYTES: usize = 16;
 /// Parts of an inner section that are looked at.
 const MAX_PARTS: usize = 200;
+
+/// Before the names of a section's parts.
+const COVERS: &str = "Covers:";
+/// Before the names of what its tables give figures for.
+const ROWS: &str = "Figures for";
 
 /// Fills every summary of the tree, leaves first. Sections without text and parts stay without one.
 pub(super) fn summarize(sections: &mut [Section], source: &Source, settings: &SectionSettings) {
@@ -57,84 +53,74 @@ impl Book<'_> {
     }
 
     fn summary(&self, section: &Section) -> Option<Summary> {
-        if section.tokens < self.settings.summary_tokens_verbatim {
-            let text = full_text(section, self.source).split_whitespace().collect::<Vec<_>>().join(" ");
-            // Uncounted tokens must not make a whole document its own summary.
-            let short = text.len() <= self.settings.summary_tokens_verbatim as usize * WORD_BYTES;
-            if short {
-                return Some(Summary { text, by: "verbatim".into() }).filter(|summary| !summary.text.is_empty());
-            }
+        let summary = match self.verbatim(section) {
+            Some(text) => Summary { text, by: "verbatim".into() },
+            None => Summary { text: self.extract(section), by: "offline".into() },
+        };
+        Some(summary).filter(|summary| !summary.text.is_empty())
+    }
+
+    /// The text of a section that is short enough to be its own summary and has no table.
+    fn verbatim(&self, section: &Section) -> Option<String> {
+        if section.tokens >= self.settings.summary_tokens_verbatim {
+            return None;
         }
-        let text = self.extract(section);
-        Some(Summary { text, by: "offline".into() }).filter(|summary| !summary.text.is_empty())
+        let lines = full_lines(section, self.source);
+        let words = self.max_words();
+        // Uncounted tokens must not make a whole document its own summary.
+        let short = lines.iter().map(|line| line.text.len()).sum::<usize>() <= words * WORD_BYTES;
+        if !short || lines.iter().any(prose::is_row) {
+            return None;
+        }
+        let text = lines.iter().flat_map(|line| line.text.split_whitespace()).collect::<Vec<_>>().join(" ");
+        (words::count(&text) <= words).then_some(text)
+    }
+
+    fn max_words(&self) -> usize {
+        self.settings.summary_max_words as usize
     }
 
     fn extract(&self, section: &Section) -> String {
         let lines = own_lines(section, self.source);
         let mut prose = prose::read(&lines, &|word| self.words.knows(word));
-        let mut budget = self.settings.summary_max_words as usize;
-        let parts = parts(section, &prose, budget);
-        budget -= words::count(&parts).min(budget);
         let own = prose.sentences.len();
         prose.sentences.extend(section.children.iter().take(MAX_PARTS).filter_map(lead));
-        let weights = self.words.weights(section, &lines);
-        let kept_for_rows = if prose.labels.len() >= TABLE_ROWS { ROWS_WORDS.min(budget) } else { 0 };
-        let chosen = Choice { weights, own, budget: budget - kept_for_rows, title: squash(&section.title) }
-            .sentences(&prose.sentences);
-        let mut pieces: Vec<String> = Vec::new();
-        pieces.extend(Some(parts).filter(|parts| !parts.is_empty()));
-        pieces.extend(chosen);
-        let spent: usize = pieces.iter().map(|piece| words::count(piece)).sum();
-        if spent < FEW_WORDS || kept_for_rows > 0 {
-            pieces.extend(rows(&prose, (self.settings.summary_max_words as usize).saturating_sub(spent)));
-        }
-        if pieces.is_empty() { cut(&prose, self.settings.summary_max_words as usize) } else { pieces.join(" ") }
+        let mut choice = Choice::new(self.words.weights(section, &lines), &section.title);
+        let mut left = self.max_words();
+        let parts = parts(section, &prose, &mut choice, left);
+        left = left.saturating_sub(words::count(&parts));
+        let sentences = choice.sentences(&prose.sentences, own, left.saturating_sub(kept_for_rows(&prose)));
+        left = left.saturating_sub(sentences.iter().map(|sentence| words::count(sentence)).sum());
+        let rows = choice.list(ROWS, prose.labels.iter().map(String::as_str), left);
+        let pieces = std::iter::once(parts).chain(sentences).chain([rows]).filter(|piece| !piece.is_empty());
+        let text = pieces.collect::<Vec<_>>().join(" ");
+        if text.is_empty() { cut(&prose, self.max_words()) } else { text }
     }
+}
+
+/// Words that sentences leave to the names of rows: the more the section is tables, the more.
+fn kept_for_rows(prose: &Prose) -> usize {
+    let (rows, sentences) = (prose.labels.len(), prose.sentences.iter().filter(|sentence| sentence.whole).count());
+    if rows < TABLE_ROWS { 0 } else { ROWS_WORDS.0 + (ROWS_WORDS.1 - ROWS_WORDS.0) * rows / (rows + 4 * sentences) }
 }
 
 /// The first whole sentence of a part's own summary; what merely lists its parts is left out.
 fn lead(child: &Section) -> Option<Sentence> {
     let summary = child.summary.as_ref()?;
-    let text = summary.text.split_inclusive(". ").map(str::trim).find(|text| !text.starts_with("Covers: "))?;
-    let whole = summary.by == "offline" && text.ends_with(['.', '!', '?', '。']) && !text.starts_with("Rows: ");
+    let text = summary.text.split_inclusive(". ").map(str::trim).find(|text| !text.starts_with(COVERS))?;
+    let whole = summary.by == "offline" && text.ends_with(['.', '!', '?', '。']) && !text.starts_with(ROWS);
     whole.then(|| Sentence { text: text.into(), whole })
 }
 
 /// `Covers: first part; second part.` A leaf has headings instead of parts, its own title left out.
-fn parts(section: &Section, prose: &Prose, budget: usize) -> String {
+fn parts(section: &Section, prose: &Prose, choice: &mut Choice, budget: usize) -> String {
     if section.children.is_empty() {
         let title = squash(&section.title);
         let headings = prose.headings.iter().map(String::as_str).filter(|heading| !title.contains(&squash(heading)));
-        return list("Covers: ", headings, HEADINGS_WORDS.min(budget));
+        return choice.list(COVERS, headings, HEADINGS_WORDS.min(budget));
     }
     let titles = section.children.iter().take(MAX_PARTS).map(|child| child.title.as_str());
-    list("Covers: ", titles, PARTS_WORDS.min(budget))
-}
-
-/// `Rows: first label; second label.`
-fn rows(prose: &Prose, budget: usize) -> Option<String> {
-    Some(list("Rows: ", prose.labels.iter().map(String::as_str), budget)).filter(|rows| !rows.is_empty())
-}
-
-/// As many items as `budget` words hold; empty when there are none.
-fn list<'a>(head: &str, items: impl Iterator<Item = &'a str>, budget: usize) -> String {
-    let mut text = String::new();
-    let mut left = budget.saturating_sub(1);
-    for item in items {
-        let item = item.split_whitespace().take(PART_TITLE_WORDS).collect::<Vec<_>>().join(" ");
-        let item = item.trim_end_matches(['.', ';', ':']);
-        let length = words::count(item);
-        if length > left || item.len() > left * WORD_BYTES {
-            break;
-        }
-        left -= length;
-        text.push_str(if text.is_empty() { head } else { "; " });
-        text.push_str(item);
-    }
-    if !text.is_empty() {
-        text.push('.');
-    }
-    text
+    choice.list(COVERS, titles, PARTS_WORDS.min(budget))
 }
 
 /// What there is to say when no whole sentence fits: the start of the first one, marked as cut.
@@ -198,7 +184,7 @@ impl Rarity {
         }
         for (term, count) in all {
             let spread = self.sections_with.get(&term).copied().unwrap_or(1).max(1);
-            let rare = u64::from(1 + (self.sections.max(1) / spread).max(1).ilog2().min(3));
+            let rare = u64::from(1 + (self.sections.max(1) / spread).max(1).ilog2().min(2));
             // A word said once is an aside, however rare it is in the document.
             let frequent = u64::from(1 + 2 * count.ilog2().min(4));
             let titled = if title.contains(&term) { 2 } else { 1 };
@@ -221,158 +207,10 @@ fn frequencies(lines: &[LineAt<'_>]) -> HashMap<String, u32> {
     counts
 }
 
-/// The choice of sentences for one summary.
-struct Choice {
-    weights: HashMap<String, u64>,
-    /// Sentences before this index are the section's own; later ones speak for its parts.
-    own: usize,
-    budget: usize,
-    /// The section's title, squashed: a heading that ends with a stop reads like a sentence.
-    title: String,
-}
-
-/// A sentence that may be chosen.
-struct Candidate {
-    index: usize,
-    words: usize,
-    terms: Vec<String>,
-    /// Score of everything but its terms, in hundredths.
-    merit: u64,
-}
-
-impl Choice {
-    /// The chosen sentences in reading order.
-    fn sentences(mut self, sentences: &[Sentence]) -> Vec<String> {
-        let mut candidates = self.candidates(sentences);
-        let mut chosen: Vec<usize> = Vec::new();
-        while let Some(best) = self.best(&candidates) {
-            let candidate = candidates.swap_remove(best);
-            self.budget -= candidate.words;
-            for term in &candidate.terms {
-                // What is said once need not be said again.
-                if let Some(weight) = self.weights.get_mut(term) {
-                    *weight /= 8;
-                }
-            }
-            chosen.push(candidate.index);
-            candidates.retain(|candidate| candidate.words <= self.budget);
-        }
-        chosen.sort_unstable();
-        chosen.into_iter().map(|index| sentences[index].text.clone()).collect()
-    }
-
-    fn candidates(&self, sentences: &[Sentence]) -> Vec<Candidate> {
-        let mut place = 0;
-        let mut candidates = Vec::new();
-        for (index, sentence) in sentences.iter().enumerate().filter(|(_, sentence)| sentence.whole) {
-            let words = words::count(&sentence.text);
-            if self.title.contains(&squash(&sentence.text)) {
-                continue;
-            }
-            let too_long = sentence.text.len() > self.budget * WORD_BYTES;
-            if too_long || !(MIN_SENTENCE_WORDS..=self.budget).contains(&words) {
-                continue;
-            }
-            let mut seen = HashSet::new();
-            words::terms(&sentence.text, |term| {
-                seen.insert(term.to_owned());
-            });
-            let mut terms: Vec<String> = seen.into_iter().collect();
-            terms.sort_unstable();
-            let position = if index < self.own { place } else { 4 };
-            candidates.push(Candidate { index, words, terms, merit: merit(&sentence.text, position) });
-            place += 1;
-        }
-        candidates
-    }
-
-    /// Index of the best candidate; the earlier one where two are equal.
-    fn best(&self, candidates: &[Candidate]) -> Option<usize> {
-        let scored = candidates.iter().enumerate().map(|(at, candidate)| (self.score(candidate), candidate.index, at));
-        let best = scored.max_by_key(|(score, index, _)| (*score, std::cmp::Reverse(*index)));
-        best.filter(|(score, _, _)| *score > 0).map(|(_, _, at)| at)
-    }
-
-    fn score(&self, candidate: &Candidate) -> u64 {
-        let terms: u64 = candidate.terms.iter().filter_map(|term| self.weights.get(term)).sum();
-        terms * candidate.merit / (candidate.words as u64 + SHORT_BONUS_WORDS)
-    }
-}
-
-/// Phrases of sentences that say nothing by themselves.
-const BOILERPLATE: [&str; 24] = [
-    "see note",
-    "see item",
-    "see part",
-    "see the ",
-    "refer to",
-    "following table",
-    "table below",
-    "tables below",
-    "as follows",
-    "incorporated by reference",
-    "incorporated herein",
-    "set forth in",
-    "in conjunction with",
-    "integral part of",
-    "not applicable",
-    "forward-looking statement",
-    "check mark",
-    "described in note",
-    "discussed in note",
-    "may be found",
-    "we do not undertake",
-    "is included in",
-    "are included in",
-    "appears under",
-];
-
-/// Words a sentence starts with when it leans on the one before.
-const LEANING: [&str; 14] = [
-    "this ",
-    "these ",
-    "it ",
-    "they ",
-    "such ",
-    "however",
-    "in addition",
-    "additionally",
-    "for example",
-    "as a result",
-    "accordingly",
-    "therefore",
-    "those ",
-    "further",
-];
-
-/// What speaks for a sentence apart from its terms, in hundredths: place, amounts, no boilerplate.
-fn merit(text: &str, position: usize) -> u64 {
-    let lower = text.to_lowercase();
-    let mut merit: u64 = match position {
-        0 => 220,
-        1 => 150,
-        2..=5 => 120,
-        _ => 100,
-    };
-    let amounts = text.split_whitespace().filter(|word| word.chars().any(|c| c.is_ascii_digit())).count();
-    let percent = [100, 115, 125, 125, 115, 100, 85];
-    merit = merit * percent[amounts.min(6)] / 100;
-    // Footnotes explain a table that the summary does not show.
-    if text.starts_with('(') {
-        merit /= 2;
-    }
-    if LEANING.iter().any(|start| lower.starts_with(start)) {
-        merit = merit * 80 / 100;
-    }
-    if BOILERPLATE.iter().any(|phrase| lower.contains(phrase)) || lower.ends_with(':') {
-        return 0;
-    }
-    merit
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::fixture::{paged, text_tree, tree};
+    use super::super::text::full_text;
     use super::super::{SectionSettings, finish};
     use super::*;
     use stemma_document::SectionTree;
@@ -403,22 +241,56 @@ mod tests {
         let tree = tree(&source, &[(1, 0, 1, "Business"), (1, 2, 2, "Rockets"), (1, 6, 2, "Anvils")]);
         insta::assert_snapshot!(shown(&finish(tree, &source, &settings(3, 18), &[])), @r"
         Business: [offline] Covers: Rockets; Anvils. Acme makes anvils and rockets for coyotes in forty countries.
-        Rockets: [offline] Rocket revenue was $120 million in 2022, driven by demand for liquid rockets. Rows: Revenue; Operating margin.
+        Rockets: [offline] Rocket revenue was $120 million in 2022, driven by demand for liquid rockets. Figures for Revenue; Operating margin.
         Anvils: [offline] Anvil volumes fell because steel became dearer. The sky is blue over the plant.
         ");
     }
 
-    #[test]
-    fn every_figure_of_a_summary_stands_in_its_section() {
-        let source = paged(&[REPORT]);
-        let tree = tree(&source, &[(1, 0, 1, "Business"), (1, 2, 2, "Rockets"), (1, 6, 2, "Anvils")]);
-        for (_, section) in finish(tree, &source, &settings(3, 25), &[]).walk() {
-            let text = full_text(section, &source);
-            let summary = section.summary.as_ref().map(|summary| summary.text.as_str()).unwrap_or_default();
-            for word in summary.split_whitespace().filter(|word| word.contains(|c: char| c.is_ascii_digit())) {
-                assert!(text.contains(word), "{word} in {}", section.title);
+    /// Lines as filings have them, with the given figures in them.
+    fn line_of(kind: u8, figure: u32, word: &str) -> String {
+        match kind % 8 {
+            0 => format!("Sales of {word} rose by {figure} percent, and the {word} unit earned ${figure}.5 million."),
+            1 => format!("Total {word} of the year $ {figure} $ 1,{figure} {figure}%"),
+            2 => format!("Accrued {word} ........ {figure}"),
+            3 => format!("*Note {figure} {word}*"),
+            4 => format!("{word} obligations, {figure} shares issued .... . . . . 12 13"),
+            5 => format!("See Note {figure} for the following table of {word}:"),
+            6 => format!("({figure}) The {word} contract was signed before the first of May {figure}, as described"),
+            _ => format!("{word} {word} 2022 2021"),
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn summaries_are_short_and_their_figures_stand_in_the_section(
+            lines in proptest::collection::vec((0u8..8, 0u32..100_000, "[A-Za-z收入]{3,9}"), 1..120),
+            heads in proptest::collection::btree_set(0usize..120, 1..6),
+            (verbatim, limit) in (0u32..300, 1u32..80),
+        ) {
+            let lines: Vec<String> = lines.iter().map(|(kind, figure, word)| line_of(*kind, *figure, word)).collect();
+            let source = paged(&[&lines.join("\n")]);
+            let heads: Vec<(u32, u32, u16, &str)> = heads.iter().filter(|at| **at < lines.len())
+                .map(|at| (1, *at as u32, 1 + (*at % 3) as u16, lines[*at].trim_matches('*'))).collect();
+            let tree = finish(tree(&source, &heads), &source, &settings(verbatim, limit), &[]);
+            for (_, section) in tree.walk() {
+                let text = full_text(section, &source);
+                let summary = section.summary.as_ref().map(|summary| summary.text.as_str()).unwrap_or_default();
+                proptest::prop_assert!(words::count(summary) <= limit as usize, "{summary}");
+                for number in summary.split(|c: char| !c.is_ascii_digit() && c != ',' && c != '.') {
+                    let number = number.trim_matches(|c: char| !c.is_ascii_digit());
+                    proptest::prop_assert!(text.contains(number), "{number} of {summary} in {text}");
+                }
             }
         }
+    }
+
+    #[test]
+    fn tables_are_named_not_repeated() {
+        let page = "*Balance Sheets*\n2022 2021\nCash and cash equivalents $ 4,236 $ 3,844\n\
+            Goodwill, net(a) ...... 1,250 1,300\nBalance at December 31, 2022 $ 7 $ 8\nTotal liabilities (3) $ 99 $ 98";
+        let source = paged(&[page]);
+        let tree = tree(&source, &[(1, 0, 1, "Balance Sheets")]);
+        insta::assert_snapshot!(shown(&finish(tree, &source, &settings(200, 60), &[])), @"Balance Sheets: [offline] Figures for Cash and cash equivalents; Goodwill, net; Total liabilities.");
     }
 
     #[test]

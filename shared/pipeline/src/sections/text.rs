@@ -19,6 +19,11 @@ pub(super) fn own_lines<'a>(section: &Section, source: &'a Source) -> Vec<LineAt
     text::own_lines(section, &source.body)
 }
 
+/// The lines of [`full_text`].
+pub(super) fn full_lines<'a>(section: &Section, source: &'a Source) -> Vec<LineAt<'a>> {
+    text::full_lines(section, &source.body)
+}
+
 /// Sums the tokens of lines into every section.
 pub(super) fn count_tokens(sections: &mut [Section], source: &Source) {
     for section in sections {
