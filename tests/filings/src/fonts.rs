@@ -5,7 +5,7 @@
 pub enum Family {
     /// Times, with bold and italic.
     Times,
-    /// Helvetica, with bold.
+    /// Helvetica, with bold and oblique.
     Helvetica,
     /// STSong-Light, a Chinese font that is named, not embedded (`UniGB-UCS2-H`).
     Song,
@@ -23,10 +23,11 @@ pub enum Face {
 }
 
 /// The fonts a file declares, in the order of their resource names `F0`, `F1`, …
-pub(crate) const BASE_FONTS: [&str; 5] = ["Times-Roman", "Times-Bold", "Times-Italic", "Helvetica", "Helvetica-Bold"];
+pub(crate) const BASE_FONTS: [&str; 6] =
+    ["Times-Roman", "Times-Bold", "Times-Italic", "Helvetica", "Helvetica-Bold", "Helvetica-Oblique"];
 
 /// Index of the Chinese font, which is declared only where it is used.
-pub(crate) const SONG: usize = 5;
+pub(crate) const SONG: usize = 6;
 
 /// The number in the resource name of a font.
 pub(crate) fn index(family: Family, face: Face) -> usize {
@@ -35,7 +36,8 @@ pub(crate) fn index(family: Family, face: Face) -> usize {
         (Family::Times, Face::Bold) => 1,
         (Family::Times, Face::Italic) => 2,
         (Family::Helvetica, Face::Bold) => 4,
-        (Family::Helvetica, _) => 3,
+        (Family::Helvetica, Face::Italic) => 5,
+        (Family::Helvetica, Face::Regular) => 3,
         (Family::Song, _) => SONG,
     }
 }
@@ -46,7 +48,8 @@ pub(crate) fn widths(font: usize) -> &'static [u16; 224] {
         0 => &TIMES,
         1 => &TIMES_BOLD,
         2 => &TIMES_ITALIC,
-        3 => &HELVETICA,
+        // The oblique face is the upright one slanted.
+        3 | 5 => &HELVETICA,
         _ => &HELVETICA_BOLD,
     }
 }

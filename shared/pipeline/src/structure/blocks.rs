@@ -33,11 +33,12 @@ impl Block {
 /// Lines from the top of a page among which an exhibit's heading stands.
 const TOP_LINES: usize = 5;
 
-/// Cuts the rows at the headings of exhibits (`EXHIBIT 10.1` alone at the top of a page).
+/// Cuts the rows at the headings of exhibits (`EXHIBIT 10.1` alone at the top of a page). A document that opens with one
+/// is that exhibit, if it turns out to be an agreement.
 pub(super) fn split(sheet: &Sheet<'_>) -> Vec<Block> {
     let mut blocks = vec![Block::from(0..sheet.rows.len(), None)];
     let mut current = String::new();
-    for page in 1..sheet.pages() {
+    for page in 0..sheet.pages() {
         let mut top = sheet.on(page).take(TOP_LINES);
         let Some((at, number)) = top.find_map(|at| Some((at, exhibit(sheet, at)?))) else { continue };
         if number == current {
@@ -45,6 +46,10 @@ pub(super) fn split(sheet: &Sheet<'_>) -> Vec<Block> {
         }
         current = number.to_string();
         let start = sheet.on(page).start;
+        if page == 0 {
+            blocks[0].heading = Some(at);
+            continue;
+        }
         if let Some(last) = blocks.last_mut() {
             last.rows.end = start;
         }
@@ -59,6 +64,8 @@ pub(super) fn split_agreements(sheet: &Sheet<'_>, blocks: Vec<Block>, form: Opti
     for mut block in blocks {
         let reads = !block.is_main() || matches!(form, None | Some(Form::Current));
         let titles = if reads { agreements::titles(sheet, block.rows.clone()) } else { Vec::new() };
+        // The number over a release or a letter names no section of it.
+        block.heading = block.heading.filter(|_| block.rows.start > 0 || !titles.is_empty());
         let (end, exhibit) = (block.rows.end, block.heading.is_some());
         let start_of = |title: usize| sheet.on(sheet.rows[title].page as usize).start;
         for (n, &title) in titles.iter().enumerate() {
@@ -123,5 +130,18 @@ mod tests {
         let sheet = Sheet::new(doc.pages(&source));
         let starts: Vec<_> = split(&sheet).iter().map(|block| sheet.rows[block.rows.start].page).collect();
         assert_eq!(starts, [0, 3, 6]);
+    }
+
+    #[test]
+    fn a_document_may_be_an_exhibit_from_its_first_page_on() {
+        let mut doc = Doc::new(4);
+        for page in 0..4 {
+            doc.add(page, line("Exhibit 10.1").at(480.0, 20.0));
+            doc.prose(page, 10.0, 10);
+        }
+        let source = doc.source();
+        let sheet = Sheet::new(doc.pages(&source));
+        let blocks = split(&sheet);
+        assert_eq!((blocks.len(), blocks[0].heading, blocks[0].is_main()), (1, Some(0), false));
     }
 }

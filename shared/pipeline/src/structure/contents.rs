@@ -45,6 +45,8 @@ const COLUMN_WORDS: [&str; 10] = [
     "descriptionpage",
     "form10k",
 ];
+/// Lines of prose that are asked where the lines of a document end.
+const PROSE_ROWS: usize = 200;
 const LIST_TITLES: [&str; 8] = [
     "listoffigures",
     "listoftables",
@@ -185,7 +187,7 @@ impl<'a> Reader<'_, 'a> {
 
     /// Joins the rows of wrapped titles; leaves out column heads and lists of figures and tables.
     fn join(&self, pieces: Vec<Piece<'_>>) -> Vec<Entry> {
-        let right = pieces.iter().map(|p| self.sheet.rows[p.at].x1).fold(0.0, f32::max);
+        let full = self.full(&pieces);
         let mut entries: Vec<Entry> = Vec::new();
         let mut listing = false;
         for piece in pieces {
@@ -200,7 +202,7 @@ impl<'a> Reader<'_, 'a> {
             if listing || figure || !key.chars().any(char::is_alphabetic) && !row.text.contains("Item") {
                 continue;
             }
-            match entries.last_mut().filter(|last| self.joins(last, &piece, right)) {
+            match entries.last_mut().filter(|last| self.joins(last, &piece, full)) {
                 Some(last) => {
                     last.title = strip_page_word(&format!("{} {}", last.title, piece.title));
                     last.target = last.target.or(piece.target);
@@ -216,7 +218,18 @@ impl<'a> Reader<'_, 'a> {
         entries
     }
 
-    fn joins(&self, last: &Entry, piece: &Piece<'_>, right: f32) -> bool {
+    /// How far right, in points, a row reaches whose title wraps: toward the labels or, without labels, toward where
+    /// paragraphs end.
+    fn full(&self, pieces: &[Piece<'_>]) -> f32 {
+        let listed = pieces.iter().map(|piece| self.sheet.rows[piece.at].x1).fold(0.0, f32::max);
+        if pieces.iter().any(|piece| piece.label.is_some() || piece.leaders) {
+            return 0.62 * listed;
+        }
+        let prose = self.sheet.rows.iter().filter(|row| row.prose && row.cells == 1).take(PROSE_ROWS);
+        0.8 * prose.map(|row| row.x1).fold(listed, f32::max)
+    }
+
+    fn joins(&self, last: &Entry, piece: &Piece<'_>, full: f32) -> bool {
         let (above, row) = (&self.sheet.rows[last.rows.1], &self.sheet.rows[piece.at]);
         let other_target = matches!((last.target, piece.target), (Some(a), Some(b)) if a != b);
         let close = above.page == row.page && row.gap < 1.0;
@@ -232,7 +245,7 @@ impl<'a> Reader<'_, 'a> {
         }
         let numbers = numbering::readings(piece.title);
         let numbered = !numbers.is_empty() || super::grammar::head(piece.title).is_some();
-        let wide = above.x1 > 0.62 * right && row.x0 >= above.x0 - 2.0;
+        let wide = above.x1 > full && row.x0 >= above.x0 - 2.0;
         !numbered && ((close && (lower || wide)) || (bare && (above.centered == row.centered)))
     }
 }

@@ -5,7 +5,7 @@
 
 use super::chain::{self, Candidate};
 use super::forms::{Form, FormItem, Tag};
-use super::lines::{Row, Sheet};
+use super::lines::{Row, Sheet, is_finished};
 use super::numbering;
 use super::titles::{self, Prepared};
 
@@ -311,6 +311,7 @@ impl Search<'_, '_> {
         if let Some(head) = head(row.text) {
             for (key, last_key) in self.keys(&head) {
                 let (like, last, title) = self.title(at, key, head.rest);
+                let (last, title) = if last_key > key { self.combined(at, last, title) } else { (last, title) };
                 let read = titles::cut(row.text, HEAD_BYTES);
                 let front = read[..read.len() - head.rest.len()].trim_end();
                 let title = if title.is_empty() { row.text.to_string() } else { format!("{front} {title}") };
@@ -405,6 +406,25 @@ impl Search<'_, '_> {
             }
         }
         best
+    }
+
+    /// The end and the title of a combined Item, whose title is like that of none of its Items: lines of one marked look
+    /// right below each other.
+    fn combined(&self, at: usize, mut last: usize, mut title: String) -> (usize, String) {
+        let rows = &self.sheet.rows;
+        for next in last + 1..self.end.min(at + 4) {
+            let row = &rows[next];
+            let marked = (row.bold && !self.sheet.body_bold) || row.caps;
+            let close = row.page == rows[at].page && row.gap < 0.5 && !row.running && !row.prose;
+            if !marked || !close || row.caps != rows[at].caps || !Sheet::same_look(row, &rows[at]) {
+                break;
+            }
+            if head(row.text).is_some() || is_finished(&title) && !title.ends_with(';') {
+                break;
+            }
+            (last, title) = (next, titles::tidy(&format!("{title} {}", row.text)));
+        }
+        (last, title)
     }
 
     /// What the contents page adds for a row on `page`.

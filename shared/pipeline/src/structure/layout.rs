@@ -15,6 +15,8 @@ pub(super) struct Style {
     small: bool,
     left: bool,
     italic: bool,
+    /// A whole sentence, as the headings of risk factors are: below a title of the same look.
+    sentence: bool,
     tier: Tier,
     numbered: Option<Class>,
 }
@@ -55,6 +57,11 @@ impl Style {
         Style { tier: Tier::Plain, numbered: None, ..self }
     }
 
+    /// The look of the same title without capitals, for one set in capitals.
+    pub(super) fn uncapped(self) -> Option<Style> {
+        (!self.small).then_some(Style { small: true, ..self })
+    }
+
     /// Whether two styles are of one size, weight and case; where the lines stand does not count.
     pub(super) fn is_like(&self, other: &Style) -> bool {
         (self.size, self.plain, self.small) == (other.size, other.plain, other.small)
@@ -70,6 +77,8 @@ pub(super) struct Heading {
     pub(super) style: Style,
     /// Its style is on more pages than sections usually are.
     pub(super) dense: bool,
+    /// Nearly all headings of its style stand over paragraphs.
+    pub(super) over_text: bool,
     /// The title of a financial statement: kept whatever the budget.
     pub(super) statement: bool,
 }
@@ -81,6 +90,12 @@ const DENSITY: f32 = 0.3;
 const FEW: usize = 24;
 /// Lines at the top of a page among which a statement has its title.
 const STATEMENT_TOP: usize = 8;
+/// Words from which a title with a full stop is a sentence, and above which a sentence is a heading only in company.
+const SENTENCE_WORDS: usize = 6;
+const OPEN_WORDS: usize = 9;
+/// Sentences of one look that make a series of headings (risk factors): fewer stress something, more are a list finer
+/// than the sections that authors name.
+const SERIES: std::ops::RangeInclusive<usize> = 2..=12;
 /// Lines at the top of a page among which an exhibit is announced.
 const PAGE_TOP: usize = 5;
 
@@ -98,22 +113,22 @@ pub(super) fn headings(sheet: &Sheet<'_>, excluded: &[bool], known: &[(usize, &s
         let words = titles::word_count(&title);
         let numbered = !numbering::readings(&title).is_empty();
         let listed = ["; and", "; or", ";"].iter().any(|end| title.ends_with(end));
-        if listed
-            || words > if numbered { 55 } else { 32 }
-            || (words > 9 && title.ends_with('.') && !numbered && at < last)
-        {
-            at = last + 1;
-            continue;
+        let closed = title.ends_with('.') && !numbered;
+        let sentence = closed && words >= SENTENCE_WORDS && opens_text(sheet, at, last);
+        let most = if numbered || sentence { 55 } else { 32 };
+        if !listed && words <= most && (sentence || !closed || words <= OPEN_WORDS) {
+            found.push(Heading {
+                rows: (at, last),
+                title,
+                style: Style { sentence, ..style(sheet, &sheet.rows[at]) },
+                dense: false,
+                over_text: false,
+                statement: is_statement_title(sheet, at),
+            });
         }
-        found.push(Heading {
-            rows: (at, last),
-            title,
-            style: style(sheet, &sheet.rows[at]),
-            dense: false,
-            statement: is_statement_title(sheet, at),
-        });
         at = last + 1;
     }
+    judge_sentences(&mut found);
     drop_lists(&mut found, known);
     drop_labels(sheet, &mut found);
     drop_repeated(sheet, &mut found);
@@ -145,6 +160,7 @@ pub(super) fn style(sheet: &Sheet<'_>, row: &Row<'_>) -> Style {
         small: !row.caps,
         left: !row.centered,
         italic: row.italic,
+        sentence: false,
         tier: Tier::of(numbered),
         numbered,
     }
@@ -178,15 +194,15 @@ fn is_candidate(sheet: &Sheet<'_>, at: usize) -> bool {
         first.is_uppercase() || cjk || number.is_some() || matches!(first, '“' | '"' | '‘') || is_yeared(row.text);
     let wraps =
         sheet.next_on_page(at).is_some_and(|next| next.gap < 0.75 + sheet.leading && Sheet::same_look(row, next));
+    let marked = row.bold || row.italic || row.caps;
     if !starts
-        || (ends_open(row) && !(wraps && (row.bold || row.italic)))
+        || (ends_open(row) && !(wraps && (row.bold || row.italic)) && !(marked && opens_text(sheet, at, at)))
         || is_dull(row)
         || inside_paragraph(sheet, at)
     {
         return false;
     }
     // The first line of a paragraph in a size of its own; a cell in the head of a table.
-    let marked = row.bold || row.italic || row.caps;
     let next = sheet.next_on_page(at);
     let opens_paragraph =
         !marked && next.is_some_and(|next| next.prose && next.gap < 0.4 && Sheet::same_look(row, next));
@@ -207,6 +223,14 @@ fn is_candidate(sheet: &Sheet<'_>, at: usize) -> bool {
         && row.size > sheet.body - 1.3;
     let over_table = row.size <= sheet.body + 0.8 && number.is_none() && stands_on_table(sheet, at);
     !over_table && (large || bold || caps || italic) || is_plain_numbered(sheet, at, number)
+}
+
+/// Whether a marked sentence stands by itself over a paragraph of another look.
+fn opens_text(sheet: &Sheet<'_>, first: usize, last: usize) -> bool {
+    let row = &sheet.rows[last];
+    let apart = |next: &Row<'_>| (next.prose || next.words >= 8) && next.cells == 1 && next.gap > 0.3 + sheet.leading;
+    let follows = sheet.next_on_page(last).is_some_and(|next| apart(next) && !Sheet::same_look(row, next));
+    follows && (row.bold || row.italic) && row.text.ends_with('.') && sheet.rows[first].gap > 0.5 + sheet.leading
 }
 
 /// `2023 financial results`: a year and words.
@@ -346,7 +370,7 @@ fn hangs(text: &str) -> bool {
 fn is_dull(row: &Row<'_>) -> bool {
     let key = row.key.as_str();
     let text = row.text;
-    let note = key.starts_with("seeaccompanying") || key.starts_with("theaccompanying") || key.starts_with("seenotes");
+    let note = key.starts_with("seeaccompanying") || key.starts_with("theaccompanying") || key.starts_with("seenote");
     let numbered = !numbering::readings(text).is_empty();
     let opened = text.matches(['(', '（']).count();
     // A bracket closed and never opened: the rest of a line above.
@@ -499,6 +523,20 @@ fn drop_lists(found: &mut Vec<Heading>, known: &[(usize, &str)]) {
     });
 }
 
+/// Sentences are headings where several of one look are, and not very many.
+fn judge_sentences(found: &mut Vec<Heading>) {
+    let mut count: BTreeMap<Style, usize> = BTreeMap::new();
+    for heading in found.iter().filter(|heading| heading.style.sentence) {
+        *count.entry(heading.style).or_default() += 1;
+    }
+    found.retain_mut(|heading| {
+        let count = count.get(&heading.style).copied().unwrap_or(0);
+        let lone = heading.style.sentence && !SERIES.contains(&count);
+        heading.style.sentence &= !lone;
+        !lone || titles::word_count(&heading.title) <= OPEN_WORDS
+    });
+}
+
 /// What stands above rows of figures on the page of a statement labels a part of the statement.
 fn drop_labels(sheet: &Sheet<'_>, found: &mut Vec<Heading>) {
     let label = |heading: &Heading| {
@@ -539,18 +577,39 @@ fn judge_styles(sheet: &Sheet<'_>, found: &mut Vec<Heading>) {
         }
     }
     let limit = FEW.max((DENSITY * sheet.pages() as f32) as usize);
+    // What a paragraph follows is no cell, whatever else is set like it.
+    let over_text = |heading: &Heading| {
+        let spaced = sheet.rows[heading.rows.0].gap > 0.5;
+        spaced && sheet.next_on_page(heading.rows.1).is_some_and(|next| next.prose && next.cells == 1)
+    };
+    // The words of a paragraph too short to be known as one.
+    let over_words = |heading: &Heading| {
+        let spaced = sheet.rows[heading.rows.0].gap > 0.5;
+        let text = |next: &Row<'_>| next.prose || (next.words >= 8 && !next.bold && !next.table);
+        spaced && sheet.next_on_page(heading.rows.1).is_some_and(|next| text(next) && next.cells == 1)
+    };
+    // The first line of a paragraph may be taken for none where the second starts with a figure.
+    let over_paragraph = |heading: &Heading| {
+        let at = heading.rows.1 + 1;
+        let first =
+            sheet.next_on_page(heading.rows.1).filter(|next| next.words >= 12 && next.cells == 1 && !next.table);
+        let second = first.and_then(|first| sheet.next_on_page(at).filter(|next| Sheet::same_look(first, next)));
+        over_text(heading) || second.is_some_and(|second| second.prose && second.gap < 0.4 + sheet.leading)
+    };
+    let mut heading_text: BTreeMap<Style, usize> = BTreeMap::new();
+    for heading in found.iter().filter(|heading| over_paragraph(heading)) {
+        *heading_text.entry(heading.style).or_default() += 1;
+    }
     found.retain_mut(|heading| {
         let count = styles.get(&heading.style).copied().unwrap_or(0);
         let tabled = in_tables.get(&heading.style).copied().unwrap_or(0);
         let share = tabled as f32 / (tabled + count).max(1) as f32;
         let apart = sheet.rows[heading.rows.0].gap >= 2.0 && share <= 0.8 && count <= limit;
         let sure = heading.style.numbered.is_some() || heading.statement || apart;
-        heading.dense = !sure && count > limit;
-        // What a paragraph follows is no cell, whatever else is set like it.
-        let spaced = sheet.rows[heading.rows.0].gap > 0.5;
-        let text = |next: &Row<'_>| next.prose || (next.words >= 8 && !next.bold && !next.table);
-        let heads_text = spaced && sheet.next_on_page(heading.rows.1).is_some_and(|next| text(next) && next.cells == 1);
-        sure || heads_text || share <= TABLE_SHARE
+        let texts = heading_text.get(&heading.style).copied().unwrap_or(0);
+        heading.over_text = texts * 10 >= count * 9;
+        heading.dense = !sure && count > limit && (!heading.over_text || count > 2 * limit);
+        sure || over_words(heading) || share <= TABLE_SHARE
     });
 }
 
@@ -576,6 +635,23 @@ mod tests {
         doc.section(1, "Liquidity");
         doc.add(1, line("A bold sentence that goes on for quite a while and that ends in a full stop.").bold());
         assert_eq!(titles_of(&doc), ["Overview", "Liquidity"]);
+    }
+
+    #[test]
+    fn sentences_over_paragraphs_are_headings_where_several_are() {
+        let risks =
+            ["Weak demand in our end markets may harm the results of our operations.", "We may lose a customer."];
+        let mut doc = Doc::new(3);
+        for page in 0..2 {
+            doc.prose(page, 10.0, 4);
+            doc.section(page, risks[0]);
+        }
+        doc.section(2, risks[1]);
+        assert_eq!(titles_of(&doc), [risks[0], risks[0], risks[1]]);
+        let mut doc = Doc::new(1);
+        doc.section(0, "Overview");
+        doc.section(0, risks[0]);
+        assert_eq!(titles_of(&doc), ["Overview"], "one sentence stresses something");
     }
 
     #[test]

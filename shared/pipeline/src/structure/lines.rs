@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use stemma_document::{Line, Page, StyleRun};
 
-use super::{numbering, titles};
+use super::{grammar, numbering, titles};
 
 /// Bytes of a line that structure looks at.
 const LOOKED_AT_BYTES: usize = 600;
@@ -219,6 +219,8 @@ impl<'a> Sheet<'a> {
                     && !is_finished(above.text)
                     && row.x0 < above.x0 + row.size
                     && !above.table
+                    // Rows of contents without page numbers.
+                    && !(grammar::head(row.text).is_some() && grammar::head(above.text).is_some())
             });
             let long = row.words as usize > TITLE_WORDS || (row.words > 12 && row.text.ends_with('.'));
             self.rows[at].prose = !heavy && (long || (flows_on && !row.caps) || (flows_in && !row.caps));

@@ -55,21 +55,25 @@ fn within_budget(
 ) -> (Vec<Head>, Vec<Heading>) {
     let mut heads = skeleton.heads.clone();
     let ranks = ranks(sheet, &heads, &free);
-    let mut counts: BTreeMap<(u32, Style), (usize, usize)> = BTreeMap::new();
+    let mut counts: BTreeMap<(u32, Style), (usize, usize, usize)> = BTreeMap::new();
     for heading in free.iter().filter(|heading| !heading.statement) {
         let count = counts.entry((ranks[&heading.style], heading.style)).or_default();
-        *count = (count.0 + 1, count.1 + usize::from(heading.dense));
+        let (dense, over_text) = (usize::from(heading.dense), usize::from(heading.over_text));
+        *count = (count.0 + 1, count.1 + dense, count.2 + over_text);
     }
     let pages = sheet.pages() as f32;
     let share = |pages: f32| settings.nodes_per_page * pages + ALLOWANCE;
     // The Items of a form and its notes do not get fewer with the pages.
-    let budget = share(pages).max((DENSEST * pages).min(share(SHORT))) as usize;
+    let dense = (DENSEST * pages).min(share(SHORT));
+    let budget = share(pages).max(dense) as usize;
+    // What stands over paragraphs throughout is a heading, though a short document have many.
+    let roomy = budget.max((dense * 1.5) as usize);
     let overrun = (OVERRUN * pages) as usize;
     let listed = is_listed(&heads);
     let mut spent = heads.len();
     let mut taken: BTreeMap<Style, bool> = BTreeMap::new();
-    for ((_, style), (count, dense)) in counts {
-        let fits = dense == 0 && spent + count <= budget;
+    for ((_, style), (count, dense, over_text)) in counts {
+        let fits = dense == 0 && spent + count <= if over_text == count { roomy } else { budget };
         // While little is spent and no author said how deep to go, one dense style may be the level of sections that this
         // document has; numbered ones are sections whatever their number.
         let counts = || {
@@ -93,11 +97,29 @@ fn within_budget(
         }
     }
     heads.sort_by_key(|head| (head.rows.0, head.rank));
+    lower_statements(sheet, &mut heads);
     ends::drop_captions(sheet, &mut heads);
     ends::drop_exhibit_lists(&mut heads);
     ends::settle_front(sheet, &mut heads);
     ends::close_back(sheet, &mut heads);
     (heads, left)
+}
+
+/// Statements stand on the highest level that looks have, unless the section before them is called after them.
+fn lower_statements(sheet: &Sheet<'_>, heads: &mut [Head]) {
+    let mut above: Option<(u32, u32)> = None;
+    for head in heads {
+        let page = sheet.rows[head.rows.0].page;
+        let statement = head.leaf && head.rank == LAYOUT;
+        match &mut above {
+            Some((rank, last)) if statement && page <= *last + 2 => (head.rank, *last) = (*rank + 1, page),
+            _ if statement => {}
+            _ => {
+                let named = titles::squash(&head.title).ends_with("financialstatements") && head.rank >= LAYOUT;
+                above = named.then_some((head.rank, page));
+            }
+        }
+    }
 }
 
 /// Whether contents or an outline list sections on two levels and more: then they say how deep sections go.
@@ -110,7 +132,8 @@ fn is_listed(heads: &[Head]) -> bool {
 /// The rank of each style: by its place among the styles, or the level of the skeleton where most headings of the
 /// style belong to the skeleton.
 fn ranks(sheet: &Sheet<'_>, heads: &[Head], free: &[Heading]) -> BTreeMap<Style, u32> {
-    let mut styles: Vec<Style> = free.iter().map(|heading| heading.style).collect();
+    let order: Vec<Style> = free.iter().map(|heading| heading.style).collect();
+    let mut styles = order.clone();
     styles.sort();
     let mut count: BTreeMap<Style, usize> = BTreeMap::new();
     for style in &styles {
@@ -123,7 +146,7 @@ fn ranks(sheet: &Sheet<'_>, heads: &[Head], free: &[Heading]) -> BTreeMap<Style,
         *anchored.entry(style).or_default().entry(head.rank).or_default() += 1;
     }
     let rank = |style: &Style| {
-        let own = split::rank_of(&styles, *style);
+        let own = split::rank_of(&styles, twin(&order, *style).unwrap_or(*style));
         let Some(levels) = anchored.get(style) else { return own };
         let total: usize = levels.values().sum();
         let (level, most) = levels.iter().max_by_key(|(level, n)| (**n, **level)).map_or((own, 0), |(l, n)| (*l, *n));
@@ -131,6 +154,15 @@ fn ranks(sheet: &Sheet<'_>, heads: &[Head], free: &[Heading]) -> BTreeMap<Style,
         if carries && level > LEVEL { level } else { own }
     };
     styles.iter().map(|style| (*style, rank(style))).collect()
+}
+
+/// The look in title case that a lone title in capitals stands among: `OVERVIEW` between sections set like it is one of
+/// them, not what holds them.
+fn twin(order: &[Style], style: Style) -> Option<Style> {
+    let twin = style.uncapped()?;
+    let at = order.iter().position(|other| *other == style)?;
+    let lone = !order[at + 1..].contains(&style);
+    (lone && order[..at].contains(&twin) && order[at + 1..].contains(&twin)).then_some(twin)
 }
 
 fn by_look(heading: &Heading, rank: u32) -> Head {
@@ -477,6 +509,15 @@ mod tests {
         doc.section(3, "Company Reports Results");
         let shape: Vec<_> = titles(&doc).iter().map(|e| (e.0, e.1)).collect();
         assert_eq!(shape, [(2, 1), (2, 1), (3, 1), (4, 1), (4, 2)]);
+    }
+
+    #[test]
+    fn a_lone_title_in_capitals_stands_beside_titles_set_like_it() {
+        let mut doc = Doc::new(4);
+        for (page, title) in ["Competition", "OVERVIEW", "Results", "Liquidity"].iter().enumerate() {
+            doc.section(page, title);
+        }
+        assert!(titles(&doc).iter().all(|entry| entry.1 == 1));
     }
 
     #[test]

@@ -82,8 +82,10 @@ pub(super) fn build(source: &Source, sheet: &Sheet<'_>, labels: &Labels, setting
             cross_index: Vec::new(),
         },
     };
-    let blocks = blocks::split(sheet);
+    let mut blocks = blocks::split(sheet);
     let form = blocks.first().and_then(|main| grammar::form_of(sheet, main.rows.clone()));
+    // A report stays one, whatever the head of its first page says.
+    blocks.iter_mut().take(1).filter(|_| form.is_some()).for_each(|main| main.heading = None);
     let index = builder.index(source, &blocks, form);
     let form = form.filter(|_| index.is_none());
     let blocks = blocks::split_agreements(sheet, blocks, form);
@@ -604,5 +606,19 @@ pub(super) fn free_headings(sheet: &Sheet<'_>, skeleton: &Skeleton) -> Vec<layou
         taken[head.rows.0..=head.rows.1].iter_mut().for_each(|row| *row = true);
     }
     let known: Vec<(usize, &str)> = skeleton.heads.iter().map(|head| (head.rows.0, head.title.as_str())).collect();
-    layout::headings(sheet, &taken, &known)
+    let parts: BTreeSet<String> = skeleton.heads.iter().filter_map(|head| part_key(&head.title)).collect();
+    let mut free = layout::headings(sheet, &taken, &known);
+    // `PART IV` at the head of pages of that PART, on too few of them to be known as running.
+    let repeats = |heading: &layout::Heading| {
+        let top = sheet.on(sheet.rows[heading.rows.0].page as usize).start + 1 >= heading.rows.0;
+        top && part_key(&heading.title).is_some_and(|key| parts.contains(&key))
+    };
+    free.retain(|heading| !repeats(heading));
+    free
+}
+
+/// `part4` of a title that is a PART's, whatever it is called.
+fn part_key(title: &str) -> Option<String> {
+    let head = grammar::head(title).filter(|head| head.tags.is_empty())?;
+    head.part.map(|part| format!("part{part}"))
 }
