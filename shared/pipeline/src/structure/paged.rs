@@ -115,7 +115,11 @@ fn lower_statements(sheet: &Sheet<'_>, heads: &mut [Head]) {
             Some((rank, last)) if statement && page <= *last + 2 => (head.rank, *last) = (*rank + 1, page),
             _ if statement => {}
             _ => {
-                let named = titles::squash(&head.title).ends_with("financialstatements") && head.rank >= LAYOUT;
+                let key = titles::squash(&head.title);
+                // An index lists the statements, notes explain them.
+                let named =
+                    key.ends_with("financialstatements") && !key.starts_with("index") && !key.starts_with("notes");
+                let named = named && head.rank >= LAYOUT;
                 above = named.then_some((head.rank, page));
             }
         }
