@@ -27,7 +27,7 @@ struct Place {
     line: usize,
     /// Distance from the top, in points.
     y: f32,
-    /// The first number in its text.
+    /// The number a heading counts by, where it may be one.
     number: Option<usize>,
 }
 
@@ -37,12 +37,21 @@ pub fn mark(pages: &mut [Page]) {
     let mut furniture: Vec<(usize, usize)> = Vec::new();
     let mut seen: BTreeMap<String, Vec<Place>> = BTreeMap::new();
     for (index, page) in pages.iter().enumerate() {
-        for (at, line) in page.lines.iter().enumerate().filter(|(_, line)| edge(line, page).is_some()) {
+        for (at, line) in page.lines.iter().enumerate() {
+            let role = edge(line, page);
             let text = line.text.trim();
+            if role.is_none() {
+                continue;
+            }
             if is_page_number(text) {
                 furniture.push((index, at));
             } else if text.split_whitespace().take(MAX_WORDS + 1).count() <= MAX_WORDS {
-                let place = Place { page: index, line: at, y: line.rect.y0.points(), number: number(text) };
+                let place = Place {
+                    page: index,
+                    line: at,
+                    y: line.rect.y0.points(),
+                    number: heading_number(text).filter(|_| role == Some(LineRole::Head)),
+                };
                 seen.entry(key(text)).or_default().push(place);
             }
         }
@@ -95,10 +104,12 @@ fn counts_sections(places: &[Place]) -> bool {
     places.len() >= 2 && rising && with_pages * 5 < (places.len() - 1) * 4
 }
 
-/// The first number in a text, of up to four digits.
-fn number(text: &str) -> Option<usize> {
-    let digits = text.split(|c: char| !c.is_ascii_digit()).find(|digits| !digits.is_empty())?;
-    digits.parse().ok().filter(|_| digits.len() <= 4)
+/// The number of a line like `Note 4` or `Chapter 12: Leases`: behind its first word.
+fn heading_number(text: &str) -> Option<usize> {
+    let mut words = text.split_whitespace();
+    let named = words.next()?.chars().all(char::is_alphabetic);
+    let number = words.next()?.trim_end_matches(|c: char| !c.is_ascii_digit());
+    number.parse().ok().filter(|_| named && number.len() <= 3)
 }
 
 /// The words of a line without numbers, numerals and the words PART and ITEM.

@@ -32,7 +32,7 @@ pub(super) fn settle_front(sheet: &Sheet<'_>, heads: &mut Vec<Head>) {
     let recurring = Recurring::new(&styles, &front);
     // The heading of the first paragraph looks like those further on, whatever their numbers.
     let heads_text = |at: usize| sheet.rows.get(heads[at].rows.1 + 1).is_some_and(|next| next.prose);
-    let section = |at: &usize| recurring.is_section(styles[*at], heads_text(*at));
+    let section = |at: &usize| recurring.is_section(styles[*at], heads_text(*at)) || opens_text(&heads[*at]);
     let title = front.iter().copied().min_by_key(|at| heads[*at].rank).filter(|at| !section(at));
     let dropped: Vec<usize> = front.iter().copied().filter(|at| !section(at) && Some(*at) != title).collect();
     if let Some(title) = title {
@@ -45,6 +45,13 @@ pub(super) fn settle_front(sheet: &Sheet<'_>, heads: &mut Vec<Head>) {
         heads[title].rank = if opens { LAYOUT - 1 } else { heads[title].rank };
     }
     remove(heads, &dropped);
+}
+
+/// What the first part of a text is called, whatever it looks like.
+fn opens_text(head: &Head) -> bool {
+    const NAMES: [&str; 8] =
+        ["abstract", "summary", "executivesummary", "introduction", "overview", "摘要", "引言", "前言"];
+    NAMES.contains(&titles::squash(&head.title).as_str())
 }
 
 /// How often each style stands in front and behind, and which looks come behind whatever their numbers.

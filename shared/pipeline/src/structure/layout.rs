@@ -335,6 +335,14 @@ fn is_title_case(text: &str) -> bool {
 /// `Condensed Consolidated Balance Sheets` over its table: small, and under the company's name.
 fn is_statement_title(sheet: &Sheet<'_>, at: usize) -> bool {
     let row = &sheet.rows[at];
+    let fit = names_statement(row) && row.words <= 14 && !row.running && !row.prose && !row.figures;
+    let placed = row.caps || row.bold || row.centered;
+    let top = sheet.on(row.page as usize).start + STATEMENT_TOP > at;
+    let goes_on = |next: &Row<'_>| next.text.starts_with(char::is_lowercase);
+    fit && !row.text.ends_with('.') && placed && top && sheet.next_on_page(at).is_some_and(|next| !goes_on(next))
+}
+
+fn names_statement(row: &Row<'_>) -> bool {
     let words = [
         "consolidatedstatement",
         "consolidatedbalancesheet",
@@ -342,13 +350,7 @@ fn is_statement_title(sheet: &Sheet<'_>, at: usize) -> bool {
         "statementsofcashflow",
         "balancesheet",
     ];
-    let named = words
-        .iter()
-        .any(|word| row.key.starts_with(word) || row.key.get(..24).is_some_and(|front| front.contains(word)));
-    let fit = named && row.words <= 14 && !row.running && !row.prose && !row.figures && !row.text.ends_with('.');
-    let placed = row.caps || row.bold || row.centered;
-    let top = sheet.on(row.page as usize).start + STATEMENT_TOP > at;
-    fit && placed && top && sheet.next_on_page(at).is_some_and(|next| !next.text.starts_with(char::is_lowercase))
+    words.iter().any(|word| row.key.starts_with(word) || row.key.get(..24).is_some_and(|front| front.contains(word)))
 }
 
 fn ends_open(row: &Row<'_>) -> bool {
@@ -545,7 +547,8 @@ fn drop_labels(sheet: &Sheet<'_>, found: &mut Vec<Heading>) {
         let stated = on_page.start..heading.rows.0.min(on_page.start + STATEMENT_TOP);
         below.into_iter().any(|at| sheet.rows[at].table) && stated.into_iter().any(|at| is_statement_title(sheet, at))
     };
-    found.retain(|heading| heading.statement || heading.style.is_numbered() || !label(heading));
+    let names = |heading: &Heading| heading.statement || names_statement(&sheet.rows[heading.rows.0]);
+    found.retain(|heading| names(heading) || heading.style.is_numbered() || !label(heading));
 }
 
 /// A text that stands at the top of many pages is a running head; one that comes again inside pages is the same part of
