@@ -9,7 +9,7 @@ use super::forms::Form;
 use super::labels::Labels;
 use super::numbering::{self, Class, Number};
 use super::titles::{self, Prepared};
-use super::{grammar, layout};
+use super::{grammar, lookalikes};
 
 /// Entries of an embedded outline that are looked at; larger outlines list figures or words.
 const OUTLINE_ENTRIES: usize = 5_000;
@@ -52,7 +52,7 @@ impl Claim {
 /// The date of a statement on a line of its own, and the company whose contents these are, are no sections.
 fn is_caption(entry: &Entry) -> bool {
     let placed = entry.label.is_some() || entry.target.is_some();
-    layout::is_date(&entry.title) || (!placed && titles::names_company(&entry.title))
+    lookalikes::is_date(&entry.title) || (!placed && titles::names_company(&entry.title))
 }
 
 /// The claims of a table of contents whose labels count inside `pages` (from 0).

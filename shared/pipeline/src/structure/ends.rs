@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use stemma_document::Witness;
 
-use super::layout::{self, Style};
 use super::lines::Sheet;
 use super::numbering::{self, Class};
 use super::skeleton::{Head, LAYOUT};
+use super::styles::{Style, style};
 use super::titles;
 
 /// Lines (a form, a period) that may stand between a company's name and the heading it belongs to.
@@ -17,7 +17,7 @@ const CAPTION_ROWS: usize = 4;
 fn front(sheet: &Sheet<'_>, heads: &[Head]) -> Vec<usize> {
     let first = sheet.on(0).find(|at| sheet.rows[*at].prose && !sheet.rows[*at].running).unwrap_or(sheet.on(0).end);
     let is_front = |head: &Head| {
-        let plain = !layout::style(sheet, &sheet.rows[head.rows.0]).is_numbered();
+        let plain = !style(sheet, &sheet.rows[head.rows.0]).is_numbered();
         head.rows.0 < first && head.witness == Witness::Layout && head.rank >= LAYOUT && plain
     };
     (0..heads.len()).filter(|at| is_front(&heads[*at])).collect()
@@ -28,7 +28,7 @@ fn front(sheet: &Sheet<'_>, heads: &[Head]) -> Vec<usize> {
 /// headings says what a section is (an earnings release): elsewhere it would only add a root.
 pub(super) fn settle_front(sheet: &Sheet<'_>, heads: &mut Vec<Head>) {
     let front = front(sheet, heads);
-    let styles: Vec<Style> = heads.iter().map(|head| layout::style(sheet, &sheet.rows[head.rows.0])).collect();
+    let styles: Vec<Style> = heads.iter().map(|head| style(sheet, &sheet.rows[head.rows.0])).collect();
     let recurring = Recurring::new(&styles, &front);
     // The heading of the first paragraph looks like those further on, whatever their numbers.
     let heads_text = |at: usize| sheet.rows.get(heads[at].rows.1 + 1).is_some_and(|next| next.prose);

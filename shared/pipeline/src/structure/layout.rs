@@ -1,72 +1,11 @@
 //! Headings by their look: size, weight, capitals, slant, numbers, space; prose, tables and running heads left out.
 
-use std::collections::BTreeMap;
-
-use super::lines::{self, Row, Sheet};
+use super::lines::{Row, Sheet};
+use super::lookalikes::{ends_open, hangs, inside_paragraph, is_dull, stands_on_table};
 use super::numbering::{self, Class};
+use super::sieve;
+use super::styles::{Style, style};
 use super::titles;
-
-/// What headings of one kind have in common, ordered from the highest.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct Style {
-    /// Half points below the largest possible size, so that larger sorts first.
-    size: i32,
-    plain: bool,
-    small: bool,
-    left: bool,
-    italic: bool,
-    /// A whole sentence, as the headings of risk factors are: below a title of the same look.
-    sentence: bool,
-    tier: Tier,
-    numbered: Option<Class>,
-}
-
-/// What a number says about the rank of a heading beside others of its look: `Note 3` stands above a bold line inside the
-/// note, `(a)` below the bold line it divides.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-enum Tier {
-    Counted,
-    Plain,
-    Listed,
-}
-
-impl Tier {
-    fn of(class: Option<Class>) -> Self {
-        match class {
-            None => Tier::Plain,
-            Some(
-                Class::LowerAlpha
-                | Class::LowerRoman
-                | Class::ParenAlpha
-                | Class::ParenDigit
-                | Class::ParenRoman
-                | Class::CjkParen,
-            ) => Tier::Listed,
-            Some(_) => Tier::Counted,
-        }
-    }
-}
-
-impl Style {
-    pub(super) fn is_numbered(&self) -> bool {
-        self.numbered.is_some()
-    }
-
-    /// The look without the number.
-    pub(super) fn unnumbered(self) -> Style {
-        Style { tier: Tier::Plain, numbered: None, ..self }
-    }
-
-    /// The look of the same title without capitals, for one set in capitals.
-    pub(super) fn uncapped(self) -> Option<Style> {
-        (!self.small).then_some(Style { small: true, ..self })
-    }
-
-    /// Whether two styles are of one size, weight and case; where the lines stand does not count.
-    pub(super) fn is_like(&self, other: &Style) -> bool {
-        (self.size, self.plain, self.small) == (other.size, other.plain, other.small)
-    }
-}
 
 /// A heading seen on the page.
 #[derive(Debug, Clone)]
@@ -83,21 +22,13 @@ pub(super) struct Heading {
     pub(super) statement: bool,
 }
 
-/// Share of the lines of a style inside tables above which the style is no heading's.
-const TABLE_SHARE: f32 = 0.4;
-/// Unnumbered headings of one style per page above which it marks labels; short documents may have [`FEW`].
-const DENSITY: f32 = 0.3;
-const FEW: usize = 24;
 /// Lines at the top of a page among which a statement has its title.
-const STATEMENT_TOP: usize = 8;
+pub(super) const STATEMENT_TOP: usize = 8;
 /// Words from which a title with a full stop is a sentence, and above which a sentence is a heading only in company.
 const SENTENCE_WORDS: usize = 6;
-const OPEN_WORDS: usize = 9;
-/// Sentences of one look that make a series of headings (risk factors): fewer stress something, more are a list finer
-/// than the sections that authors name.
-const SERIES: std::ops::RangeInclusive<usize> = 2..=12;
+pub(super) const OPEN_WORDS: usize = 9;
 /// Lines at the top of a page among which an exhibit is announced.
-const PAGE_TOP: usize = 5;
+pub(super) const PAGE_TOP: usize = 5;
 
 /// All headings outside `excluded` rows; `known` are rows and titles of sections that others vouch for.
 pub(super) fn headings(sheet: &Sheet<'_>, excluded: &[bool], known: &[(usize, &str)]) -> Vec<Heading> {
@@ -117,10 +48,12 @@ pub(super) fn headings(sheet: &Sheet<'_>, excluded: &[bool], known: &[(usize, &s
         let sentence = closed && words >= SENTENCE_WORDS && opens_text(sheet, at, last);
         let most = if numbered || sentence { 55 } else { 32 };
         if !listed && words <= most && (sentence || !closed || words <= OPEN_WORDS) {
+            let mut style = style(sheet, &sheet.rows[at]);
+            style.sentence = sentence;
             found.push(Heading {
                 rows: (at, last),
                 title,
-                style: Style { sentence, ..style(sheet, &sheet.rows[at]) },
+                style,
                 dense: false,
                 over_text: false,
                 statement: is_statement_title(sheet, at),
@@ -128,11 +61,11 @@ pub(super) fn headings(sheet: &Sheet<'_>, excluded: &[bool], known: &[(usize, &s
         }
         at = last + 1;
     }
-    judge_sentences(&mut found);
-    drop_lists(&mut found, known);
-    drop_labels(sheet, &mut found);
-    drop_repeated(sheet, &mut found);
-    judge_styles(sheet, &mut found);
+    sieve::judge_sentences(&mut found);
+    sieve::drop_lists(&mut found, known);
+    sieve::drop_labels(sheet, &mut found);
+    sieve::drop_repeated(sheet, &mut found);
+    sieve::judge_styles(sheet, &mut found);
     found
 }
 
@@ -148,22 +81,6 @@ fn title_of(sheet: &Sheet<'_>, first: usize, last: usize) -> String {
     }
     let text: Vec<&str> = sheet.rows[first..=last].iter().map(|row| row.text).collect();
     titles::tidy(&text.join(" "))
-}
-
-/// The look of a row as a style.
-pub(super) fn style(sheet: &Sheet<'_>, row: &Row<'_>) -> Style {
-    let counts = |number: &&numbering::Number<'_>| !number.bare || sheet.counts(number.value);
-    let numbered = numbering::readings(row.text).first().filter(counts).map(|number| number.class);
-    Style {
-        size: 2_000 - (row.size.clamp(0.0, 900.0) * 2.0).round() as i32,
-        plain: !row.bold,
-        small: !row.caps,
-        left: !row.centered,
-        italic: row.italic,
-        sentence: false,
-        tier: Tier::of(numbered),
-        numbered,
-    }
 }
 
 fn is_candidate(sheet: &Sheet<'_>, at: usize) -> bool {
@@ -240,64 +157,6 @@ fn is_yeared(text: &str) -> bool {
     year && text[4..].starts_with(' ') && text[4..].trim_start().starts_with(char::is_alphabetic)
 }
 
-/// A label of a table: right above a row of it that begins where the label does (the head of a table begins further
-/// right), and tight under what stands above or between rows.
-fn stands_on_table(sheet: &Sheet<'_>, at: usize) -> bool {
-    let row = &sheet.rows[at];
-    let aligned = |next: &Row<'_>| next.table && next.gap < 1.0 && next.x0 < row.x0 + 3.0 * row.size;
-    let above = at.checked_sub(1).map(|above| &sheet.rows[above]).filter(|above| above.page == row.page);
-    let tight = row.gap < 0.9 || above.is_some_and(|above| above.table || above.words <= 4);
-    tight && sheet.next_on_page(at).is_some_and(aligned)
-}
-
-/// A line of nothing but date words: `Three and Six Months Ended June 2, 2023`.
-pub(super) fn is_date(text: &str) -> bool {
-    const WORDS: [&str; 34] = [
-        "january",
-        "february",
-        "march",
-        "april",
-        "may",
-        "june",
-        "july",
-        "august",
-        "september",
-        "october",
-        "november",
-        "december",
-        "year",
-        "years",
-        "month",
-        "months",
-        "quarter",
-        "quarters",
-        "ended",
-        "ending",
-        "and",
-        "three",
-        "six",
-        "nine",
-        "twelve",
-        "fiscal",
-        "for",
-        "the",
-        "as",
-        "of",
-        "at",
-        "first",
-        "week",
-        "weeks",
-    ];
-    let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
-    let mut numbers = false;
-    let all = words.take(40).all(|word| {
-        let number = word.starts_with(|c: char| c.is_ascii_digit());
-        numbers |= number;
-        number || WORDS.iter().any(|known| word.eq_ignore_ascii_case(known))
-    });
-    all && numbers
-}
-
 /// A short numbered line in title case with space around it, set like the text.
 fn is_plain_numbered(sheet: &Sheet<'_>, at: usize, number: Option<numbering::Number<'_>>) -> bool {
     let row = &sheet.rows[at];
@@ -333,7 +192,7 @@ fn is_title_case(text: &str) -> bool {
 }
 
 /// `Condensed Consolidated Balance Sheets` over its table: small, and under the company's name.
-fn is_statement_title(sheet: &Sheet<'_>, at: usize) -> bool {
+pub(super) fn is_statement_title(sheet: &Sheet<'_>, at: usize) -> bool {
     let row = &sheet.rows[at];
     let fit = names_statement(row) && row.words <= 14 && !row.running && !row.prose && !row.figures;
     let placed = row.caps || row.bold || row.centered;
@@ -342,7 +201,7 @@ fn is_statement_title(sheet: &Sheet<'_>, at: usize) -> bool {
     fit && !row.text.ends_with('.') && placed && top && sheet.next_on_page(at).is_some_and(|next| !goes_on(next))
 }
 
-fn names_statement(row: &Row<'_>) -> bool {
+pub(super) fn names_statement(row: &Row<'_>) -> bool {
     let words = [
         "consolidatedstatement",
         "consolidatedbalancesheet",
@@ -351,98 +210,6 @@ fn names_statement(row: &Row<'_>) -> bool {
         "balancesheet",
     ];
     words.iter().any(|word| row.key.starts_with(word) || row.key.get(..24).is_some_and(|front| front.contains(word)))
-}
-
-fn ends_open(row: &Row<'_>) -> bool {
-    let text = if row.titled { row.first_cell } else { row.text };
-    text.ends_with([',', ';', '-'])
-        || text.ends_with(".)")
-        || (text.ends_with('.') && row.words > 9)
-        || (text.ends_with(':') && row.words > 9)
-        || (row.words > 4 && hangs(text) && !row.caps && !row.centered)
-}
-
-/// Whether a line ends in a word that another must follow.
-fn hangs(text: &str) -> bool {
-    const WORDS: [&str; 11] = ["of", "and", "the", "to", "for", "in", "a", "by", "with", "or", "under"];
-    text.rsplit(' ').next().is_some_and(|last| WORDS.iter().any(|word| last.eq_ignore_ascii_case(word)))
-}
-
-/// Units, dates, continuations, rules of dashes: lines that look like headings and are none.
-fn is_dull(row: &Row<'_>) -> bool {
-    let key = row.key.as_str();
-    let text = row.text;
-    let note = key.starts_with("seeaccompanying") || key.starts_with("theaccompanying") || key.starts_with("seenote");
-    let numbered = !numbering::readings(text).is_empty();
-    let opened = text.matches(['(', '（']).count();
-    // A bracket closed and never opened: the rest of a line above.
-    let bracketed = !numbered && (text.starts_with('(') || text.matches([')', '）']).count() > opened);
-    let continued = key.ends_with("continued") || key.ends_with("contd");
-    let units = key.starts_with("inmillions") || key.starts_with("inthousands") || key.starts_with("dollarsin");
-    let period = [
-        "yearended",
-        "yearsended",
-        "threemonths",
-        "sixmonths",
-        "ninemonths",
-        "asof",
-        "fortheyear",
-        "fiscalyear",
-        "quarterended",
-    ];
-    let dated =
-        period.iter().any(|front| key.starts_with(front)) && key.chars().any(|c| c.is_ascii_digit() || key.len() < 16);
-    let dated = dated || is_date(text);
-    let months = [
-        "january",
-        "february",
-        "march",
-        "april",
-        "may",
-        "june",
-        "july",
-        "august",
-        "september",
-        "october",
-        "november",
-        "december",
-    ];
-    let date = months.iter().any(|month| {
-        key.strip_prefix(month).is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit()))
-    });
-    // A signature; the definition of a word.
-    let signed = text.contains("/s/") || text.starts_with("By:");
-    let defined = ["” means", "\" means", "” shall mean"].iter().any(|verb| text.contains(verb));
-    note || bracketed
-        || signed
-        || defined
-        || continued
-        || units
-        || dated
-        || date
-        || super::contents::is_title(key)
-        || text.contains("....")
-        || text.contains("____")
-}
-
-/// Whether the line above is a wide, unfinished line of the same look, right above it.
-fn inside_paragraph(sheet: &Sheet<'_>, at: usize) -> bool {
-    let row = &sheet.rows[at];
-    let Some(above) = at.checked_sub(1).map(|above| &sheet.rows[above]).filter(|above| above.page == row.page) else {
-        return false;
-    };
-    let size_alike = (above.size - row.size).abs() < 0.6;
-    let look_alike = above.bold == row.bold || (row.italic && !row.bold);
-    let unfinished = !lines::is_finished(above.text) && !above.text.ends_with(['”', ')']);
-    unfinished
-        && above.words >= 8
-        && row.gap < 0.5 + sheet.leading
-        && above.size <= sheet.body + 0.8
-        // A paragraph goes on at its left edge.
-        && row.x0 < above.x0 + row.size
-        && size_alike
-        && look_alike
-        && above.x1 - above.x0 > 200.0
 }
 
 /// The last row of a heading that wraps: rows of one look close together. Two-line titles of one look are one node.
@@ -494,126 +261,6 @@ fn names_number(sheet: &Sheet<'_>, at: usize) -> bool {
         marked && title && next.gap < 1.2 && numbering::readings(next.text).is_empty()
     };
     number && sheet.next_on_page(at).is_some_and(titles)
-}
-
-/// Three and more headings right below each other that come again further on are a list of contents in the text.
-fn drop_lists(found: &mut Vec<Heading>, known: &[(usize, &str)]) {
-    let keys: Vec<String> = found.iter().map(|heading| titles::squash(&heading.title)).collect();
-    let mut last: BTreeMap<String, usize> = known.iter().map(|(row, title)| (titles::squash(title), *row)).collect();
-    for (heading, key) in found.iter().zip(&keys) {
-        let row = last.entry(key.clone()).or_default();
-        *row = heading.rows.0.max(*row);
-    }
-    let again = |at: usize| last.get(keys[at].as_str()).is_some_and(|later| *later > found[at].rows.0);
-    let mut listed = vec![false; found.len()];
-    let mut start = 0;
-    while start < found.len() {
-        let mut end = start + 1;
-        while end < found.len() && found[end].rows.0 <= found[end - 1].rows.1 + 4 {
-            end += 1;
-        }
-        let repeated = (start..end).filter(|at| again(*at)).count();
-        if repeated >= 3 {
-            (start..end).filter(|at| again(*at)).for_each(|at| listed[at] = true);
-        }
-        start = end;
-    }
-    let mut at = 0;
-    found.retain(|_| {
-        at += 1;
-        !listed[at - 1]
-    });
-}
-
-/// Sentences are headings where several of one look are, and not very many.
-fn judge_sentences(found: &mut Vec<Heading>) {
-    let mut count: BTreeMap<Style, usize> = BTreeMap::new();
-    for heading in found.iter().filter(|heading| heading.style.sentence) {
-        *count.entry(heading.style).or_default() += 1;
-    }
-    found.retain_mut(|heading| {
-        let count = count.get(&heading.style).copied().unwrap_or(0);
-        let lone = heading.style.sentence && !SERIES.contains(&count);
-        heading.style.sentence &= !lone;
-        !lone || titles::word_count(&heading.title) <= OPEN_WORDS
-    });
-}
-
-/// What stands above rows of figures on the page of a statement labels a part of the statement.
-fn drop_labels(sheet: &Sheet<'_>, found: &mut Vec<Heading>) {
-    let label = |heading: &Heading| {
-        let on_page = sheet.on(sheet.rows[heading.rows.0].page as usize);
-        let below = heading.rows.1 + 1..on_page.end.min(heading.rows.1 + 3);
-        let stated = on_page.start..heading.rows.0.min(on_page.start + STATEMENT_TOP);
-        below.into_iter().any(|at| sheet.rows[at].table) && stated.into_iter().any(|at| is_statement_title(sheet, at))
-    };
-    let names = |heading: &Heading| heading.statement || names_statement(&sheet.rows[heading.rows.0]);
-    found.retain(|heading| names(heading) || heading.style.is_numbered() || !label(heading));
-}
-
-/// A text that stands at the top of many pages is a running head; one that comes again inside pages is the same part of
-/// one section after another.
-fn drop_repeated(sheet: &Sheet<'_>, found: &mut Vec<Heading>) {
-    let top = |heading: &Heading| heading.rows.0 < sheet.on(sheet.rows[heading.rows.0].page as usize).start + PAGE_TOP;
-    let mut count: BTreeMap<String, (usize, usize)> = BTreeMap::new();
-    for heading in found.iter() {
-        let count = count.entry(titles::squash(&heading.title)).or_default();
-        *count = (count.0 + 1, count.1 + usize::from(top(heading)));
-    }
-    let running = |heading: &Heading| {
-        count.get(&titles::squash(&heading.title)).is_some_and(|(all, top)| *all >= 4 && top * 4 >= all * 3)
-    };
-    found.retain(|heading| heading.style.numbered.is_some() || !running(heading));
-}
-
-/// Drops styles that live in tables, and marks unnumbered ones that are everywhere.
-fn judge_styles(sheet: &Sheet<'_>, found: &mut Vec<Heading>) {
-    let mut styles: BTreeMap<Style, usize> = BTreeMap::new();
-    for heading in found.iter() {
-        *styles.entry(heading.style).or_default() += 1;
-    }
-    let mut in_tables: BTreeMap<Style, usize> = BTreeMap::new();
-    for row in sheet.rows.iter().filter(|row| row.table && !row.titled && !row.running && row.words <= 22) {
-        let style = style(sheet, row);
-        if styles.contains_key(&style) {
-            *in_tables.entry(style).or_default() += 1;
-        }
-    }
-    let limit = FEW.max((DENSITY * sheet.pages() as f32) as usize);
-    // What a paragraph follows is no cell, whatever else is set like it.
-    let over_text = |heading: &Heading| {
-        let spaced = sheet.rows[heading.rows.0].gap > 0.5;
-        spaced && sheet.next_on_page(heading.rows.1).is_some_and(|next| next.prose && next.cells == 1)
-    };
-    // The words of a paragraph too short to be known as one.
-    let over_words = |heading: &Heading| {
-        let spaced = sheet.rows[heading.rows.0].gap > 0.5;
-        let text = |next: &Row<'_>| next.prose || (next.words >= 8 && !next.bold && !next.table);
-        spaced && sheet.next_on_page(heading.rows.1).is_some_and(|next| text(next) && next.cells == 1)
-    };
-    // The first line of a paragraph may be taken for none where the second starts with a figure.
-    let over_paragraph = |heading: &Heading| {
-        let at = heading.rows.1 + 1;
-        let first =
-            sheet.next_on_page(heading.rows.1).filter(|next| next.words >= 12 && next.cells == 1 && !next.table);
-        let second = first.and_then(|first| sheet.next_on_page(at).filter(|next| Sheet::same_look(first, next)));
-        over_text(heading) || second.is_some_and(|second| second.prose && second.gap < 0.4 + sheet.leading)
-    };
-    let mut heading_text: BTreeMap<Style, usize> = BTreeMap::new();
-    for heading in found.iter().filter(|heading| over_paragraph(heading)) {
-        *heading_text.entry(heading.style).or_default() += 1;
-    }
-    found.retain_mut(|heading| {
-        let count = styles.get(&heading.style).copied().unwrap_or(0);
-        let tabled = in_tables.get(&heading.style).copied().unwrap_or(0);
-        let share = tabled as f32 / (tabled + count).max(1) as f32;
-        let apart = sheet.rows[heading.rows.0].gap >= 2.0 && share <= 0.8 && count <= limit;
-        let sure = heading.style.numbered.is_some() || heading.statement || apart;
-        let texts = heading_text.get(&heading.style).copied().unwrap_or(0);
-        heading.over_text = texts * 10 >= count * 9;
-        heading.dense = !sure && count > limit && (!heading.over_text || count > 2 * limit);
-        sure || over_words(heading) || share <= TABLE_SHARE
-    });
 }
 
 #[cfg(test)]

@@ -9,9 +9,10 @@ use stemma_document::{
 
 use super::claims::Claim;
 use super::labels::Labels;
-use super::layout::{self, Heading, Style};
+use super::layout::Heading;
 use super::lines::Sheet;
 use super::skeleton::{self, Head, LAYOUT, LEVEL, Skeleton};
+use super::styles::{self, Style};
 use super::titles::{self, Prepared};
 use super::{Draft, StructureSettings, ends, levels, split};
 
@@ -146,7 +147,7 @@ fn ranks(sheet: &Sheet<'_>, heads: &[Head], free: &[Heading]) -> BTreeMap<Style,
     styles.dedup();
     let mut anchored: BTreeMap<Style, BTreeMap<u32, usize>> = BTreeMap::new();
     for head in heads.iter().filter(|head| head.witness != Witness::Grammar && !head.unconfirmed && !head.leaf) {
-        let style = layout::style(sheet, &sheet.rows[head.rows.0]);
+        let style = styles::style(sheet, &sheet.rows[head.rows.0]);
         *anchored.entry(style).or_default().entry(head.rank).or_default() += 1;
     }
     let rank = |style: &Style| {

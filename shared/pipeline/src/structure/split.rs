@@ -5,9 +5,10 @@ use std::ops::Range;
 
 use stemma_document::{Gap, Page, PageNo, PageSpan, Witness};
 
-use super::layout::{Heading, Style};
+use super::layout::Heading;
 use super::lines::Sheet;
 use super::skeleton::{Head, LAYOUT};
+use super::styles::Style;
 use super::{StructureSettings, windows};
 
 /// Rank of windows: below everything.
