@@ -15,6 +15,8 @@ pub(super) struct Place<'a> {
     pub(super) section: &'a Section,
     /// Whether its heading stands for several Items.
     pub(super) combined: bool,
+    /// Whether its heading has the Item's number; else only the title speaks for it.
+    pub(super) numbered: bool,
 }
 
 /// How surely a title names an Item, surest first.
@@ -42,7 +44,7 @@ pub(super) fn places(tree: &SectionTree, form: KnownForm) -> BTreeMap<usize, Pla
             continue;
         }
         let Some((naming, first, last)) = named(form, section, part, depth) else { continue };
-        let place = Place { section, combined: last > first };
+        let place = Place { section, combined: last > first, numbered: naming != Naming::Titled };
         let rank = (naming, !section.verified, depth);
         for key in first..=last {
             let taken = best.get(&key).is_some_and(|(known, _)| *known <= rank);

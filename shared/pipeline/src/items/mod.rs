@@ -64,7 +64,9 @@ impl Map<'_> {
         let mut items = Vec::new();
         for entry in &entries {
             let indexed = self.cross_index.iter().find(|row| answers(row, entry));
-            match (places.get(&entry.key), indexed) {
+            // What the index says of an Item is surer than a section of the same name.
+            let place = places.get(&entry.key).filter(|place| place.numbered || indexed.is_none());
+            match (place, indexed) {
                 (Some(place), _) => items.push(self.placed(entry, place, &links)),
                 (None, Some(row)) => items.push(self.indexed(entry, row, &links)),
                 (None, None) if expected::asked(self.form.name(), entry, year) => items.push(self.absent(entry)),
