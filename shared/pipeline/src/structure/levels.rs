@@ -45,7 +45,14 @@ pub(super) fn of(heads: &[Head]) -> Vec<u16> {
 /// The ranks of the heads, those between two neighbours of a sequence lowered below it: what stands between Note 14 and
 /// Note 15 lies in Note 14, however large it is set.
 fn inside_sequences(heads: &[Head], numbers: &[Vec<(Class, u32, u32)>]) -> Vec<u32> {
-    let mut ranks: Vec<u32> = heads.iter().map(|head| head.rank).collect();
+    // Heads outside the look of headings before each place.
+    let mut outside = vec![0usize];
+    outside.extend(heads.iter().scan(0, |sum, head| {
+        *sum += usize::from(head.rank < LAYOUT);
+        Some(*sum)
+    }));
+    // By head: the rank it and those behind it are lowered to, and the one that ends there.
+    let (mut opens, mut closes) = (vec![None; heads.len()], vec![None; heads.len()]);
     let mut last: BTreeMap<(Class, u32), (u32, usize)> = BTreeMap::new();
     for at in 0..heads.len() {
         let Some(&(class, stem, value)) = numbers[at].first().filter(|number| names_sections(number.0)) else {
@@ -57,10 +64,28 @@ fn inside_sequences(heads: &[Head], numbers: &[Vec<(Class, u32, u32)>]) -> Vec<u
         else {
             continue;
         };
-        let between = from + 1..at;
-        if own >= LAYOUT && heads[between.clone()].iter().all(|head| head.rank >= LAYOUT) {
-            between.for_each(|inside| ranks[inside] = ranks[inside].max(own + 1));
+        if own >= LAYOUT && outside[from + 1] == outside[at] {
+            (opens[from + 1], closes[at]) = (Some(own + 1), Some(own + 1));
         }
+    }
+    lowered(heads, &opens, &closes)
+}
+
+/// The ranks of the heads, each at least the largest that is open at its place.
+fn lowered(heads: &[Head], opens: &[Option<u32>], closes: &[Option<u32>]) -> Vec<u32> {
+    let mut open: BTreeMap<u32, usize> = BTreeMap::new();
+    let mut ranks = Vec::with_capacity(heads.len());
+    for ((head, opens), closes) in heads.iter().zip(opens).zip(closes) {
+        if let Some(opens) = opens {
+            *open.entry(*opens).or_default() += 1;
+        }
+        if let Some(count) = closes.and_then(|closes| open.get_mut(&closes)) {
+            *count -= 1;
+        }
+        while open.last_key_value().is_some_and(|(_, count)| *count == 0) {
+            open.pop_last();
+        }
+        ranks.push(open.last_key_value().map_or(head.rank, |(open, _)| head.rank.max(*open)));
     }
     ranks
 }

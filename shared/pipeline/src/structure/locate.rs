@@ -1,5 +1,6 @@
 //! Where claims stand: every claim is looked for as a heading, all of them together through the chain.
 
+use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -16,7 +17,8 @@ const ALIKE: f32 = 0.74;
 const FRONT: usize = 6;
 /// The same for titles with a number.
 const NUMBERED_FRONT: usize = 10;
-/// Candidates kept per claim: a title that recurs on every page must not fill memory.
+/// Candidates kept per claim: a title that recurs on every page must not fill memory. Lines that are the title itself are
+/// counted apart, so that those only like it cannot crowd it out.
 const CANDIDATES_PER_CLAIM: usize = 400;
 /// Comparisons of lines with claims of the same front that are free. Thousands of titles may begin with the same letters;
 /// behind this many comparisons a line is held against its [`NEIGHBORS`] among them only.
@@ -50,7 +52,7 @@ pub(super) fn locate(sheet: &Sheet<'_>, rows: Range<usize>, excluded: &[bool], c
 /// All lines that read like a claim, with the last row of each.
 fn candidates(sheet: &Sheet<'_>, rows: Range<usize>, excluded: &[bool], claims: &[Claim]) -> Vec<(Candidate, usize)> {
     let fronts = Fronts::of(claims);
-    let mut count = vec![0usize; claims.len()];
+    let mut count = vec![[0usize; 2]; claims.len()];
     let mut compared = 0;
     let mut found = Vec::new();
     for at in rows {
@@ -68,15 +70,18 @@ fn candidates(sheet: &Sheet<'_>, rows: Range<usize>, excluded: &[bool], claims: 
         named.sort_unstable();
         named.dedup();
         compared += named.len();
+        let reading = Reading::of(sheet, at, core);
         for claim in named {
-            if count[claim] >= CANDIDATES_PER_CLAIM {
+            if count[claim] == [CANDIDATES_PER_CLAIM; 2] {
                 continue;
             }
-            let (like, last) = alike(sheet, at, &claims[claim], &core);
-            if like < ALIKE {
+            let (like, last) = reading.alike(&claims[claim]);
+            let same = like >= 1.0 || reading.own.core == claims[claim].prepared.core;
+            let kept = &mut count[claim][usize::from(same)];
+            if like < ALIKE || *kept >= CANDIDATES_PER_CLAIM {
                 continue;
             }
-            count[claim] += 1;
+            *kept += 1;
             let score = like
                 + look(sheet, at)
                 + doubts(row, like)
@@ -130,43 +135,69 @@ fn doubts(row: &Row<'_>, like: f32) -> f32 {
     prose + if row.table && row.figures { -0.2 } else { 0.0 }
 }
 
-/// Likeness of the line (and those after it, while it rises) to a claim, and the last row.
-fn alike(sheet: &Sheet<'_>, at: usize, claim: &Claim, core: &str) -> (f32, usize) {
-    let row = &sheet.rows[at];
-    let mut best = (one_line(&row.key, core, claim), at);
-    // Only a line shorter than the title can be its beginning.
-    if row.key.len() >= claim.prepared.full.len() || best.0 > 0.98 {
-        return best;
-    }
-    let mut text = row.text.to_string();
-    for next in at + 1..(at + 5).min(sheet.rows.len()) {
-        let below = &sheet.rows[next];
-        let goes_on = below.page == row.page && below.gap < 2.2 && !below.running && below.words <= 30;
-        if !goes_on || best.0 > 0.98 || row.words > 30 || text.len() > 400 {
-            break;
-        }
-        text = format!("{text} {}", below.text);
-        let like = titles::likeness(&Prepared::new(&text), &claim.prepared);
-        if like > best.0 + 0.02 {
-            best = (like, next);
-        }
-    }
-    best
+/// A line as it is held against claims: alone, and joined with those after it.
+struct Reading<'s, 'a> {
+    sheet: &'s Sheet<'a>,
+    at: usize,
+    own: Prepared,
+    /// The line with one to four lines after it, as far as they may belong to one heading; made once, when first needed.
+    joined: OnceCell<Vec<Prepared>>,
 }
 
-fn one_line(key: &str, core: &str, claim: &Claim) -> f32 {
-    let title = &claim.prepared;
-    let own =
-        Prepared { full: key.to_string(), core: if core.is_empty() { key.to_string() } else { core.to_string() } };
-    let whole = titles::likeness(&own, title);
-    // Run-in heading: the paragraph goes on behind the title.
-    let runs_in = title.full.len() >= 9 && key.len() > title.full.len() && key.starts_with(title.full.as_str());
-    let numbered = title.core.len() < title.full.len();
-    let core_runs_in = !numbered && title.core.len() >= 12 && core.starts_with(title.core.as_str());
-    match (runs_in, core_runs_in) {
-        (true, _) => whole.max(if numbered { 0.95 } else { 0.8 }),
-        (_, true) => whole.max(0.8),
-        _ => whole,
+impl<'s, 'a> Reading<'s, 'a> {
+    fn of(sheet: &'s Sheet<'a>, at: usize, core: String) -> Self {
+        let full = sheet.rows[at].key.to_string();
+        let core = if core.is_empty() { full.clone() } else { core };
+        Self { sheet, at, own: Prepared { full, core }, joined: OnceCell::new() }
+    }
+
+    /// Likeness of the line (and those after it, while it rises) to a claim, and the last row.
+    fn alike(&self, claim: &Claim) -> (f32, usize) {
+        let mut best = (self.one_line(&claim.prepared), self.at);
+        // Only a line shorter than the title can be its beginning.
+        if self.own.full.len() >= claim.prepared.full.len() || best.0 > 0.98 {
+            return best;
+        }
+        for (joined, last) in self.joined.get_or_init(|| self.join()).iter().zip(self.at + 1..) {
+            let like = titles::likeness(joined, &claim.prepared);
+            if like > best.0 + 0.02 {
+                best = (like, last);
+            }
+            if best.0 > 0.98 {
+                break;
+            }
+        }
+        best
+    }
+
+    fn join(&self) -> Vec<Prepared> {
+        let (rows, row) = (&self.sheet.rows, &self.sheet.rows[self.at]);
+        let mut text = row.text.to_string();
+        let mut joined = Vec::new();
+        for below in &rows[self.at + 1..(self.at + 5).min(rows.len())] {
+            let goes_on = below.page == row.page && below.gap < 2.2 && !below.running && below.words <= 30;
+            if !goes_on || row.words > 30 || text.len() > 400 {
+                break;
+            }
+            text.push(' ');
+            text.push_str(below.text);
+            joined.push(Prepared::new(&text));
+        }
+        joined
+    }
+
+    fn one_line(&self, title: &Prepared) -> f32 {
+        let (key, core) = (&self.own.full, &self.own.core);
+        let whole = titles::likeness(&self.own, title);
+        // Run-in heading: the paragraph goes on behind the title.
+        let runs_in = title.full.len() >= 9 && key.len() > title.full.len() && key.starts_with(title.full.as_str());
+        let numbered = title.core.len() < title.full.len();
+        let core_runs_in = !numbered && title.core.len() >= 12 && core.starts_with(title.core.as_str());
+        match (runs_in, core_runs_in) {
+            (true, _) => whole.max(if numbered { 0.95 } else { 0.8 }),
+            (_, true) => whole.max(0.8),
+            _ => whole,
+        }
     }
 }
 
@@ -295,6 +326,22 @@ mod tests {
         let near = |n: u32, reach: usize| fronts.near(&titles::squash(&title(n)), FRONT, reach).len();
         assert_eq!((near(300, 8), near(0, 8), near(999, 8)), (17, 9, 9));
         assert_eq!((near(500, 8), near(500, claims.len())), (57, 1_040), "equal titles all count");
+    }
+
+    #[test]
+    fn titles_that_are_alike_do_not_crowd_out_the_last_one() {
+        let title = |n: u32| format!("Statements of the {n:04} company");
+        let mut doc = Doc::new(50);
+        for n in 0..2_000 {
+            doc.add(n as usize / 40, line(&title(n)).bold());
+        }
+        let source = doc.source();
+        let sheet = Sheet::new(doc.pages(&source));
+        let bookmark = OutlineItem { title: title(1_999), level: 1, target: None };
+        let claims = claims::of_outline(&[bookmark], None);
+        let found = candidates(&sheet, 0..sheet.rows.len(), &vec![false; sheet.rows.len()], &claims);
+        assert_eq!(found.len(), CANDIDATES_PER_CLAIM + 1);
+        assert_eq!(sheet.rows[found[CANDIDATES_PER_CLAIM].0.at as usize].text, title(1_999));
     }
 
     #[test]

@@ -12,6 +12,7 @@ use super::labels::Labels;
 use super::layout::Heading;
 use super::lines::Sheet;
 use super::skeleton::{self, Head, LAYOUT, LEVEL, Skeleton};
+use super::split::Tokens;
 use super::styles::{self, Style};
 use super::titles::{self, Prepared};
 use super::{Draft, StructureSettings, ends, levels, split};
@@ -33,10 +34,11 @@ pub(super) fn outline(source: &Source, pages: &[Page], settings: &StructureSetti
     let mut skeleton = skeleton::build(source, &sheet, &labels, settings);
     let free = skeleton::free_headings(&sheet, &skeleton);
     let (mut heads, left) = within_budget(&sheet, &skeleton, free, settings);
-    split_large(&sheet, pages, &mut heads, &left, settings);
+    let tokens = Tokens::of(pages);
+    split_large(&sheet, &tokens, &mut heads, &left, settings);
     fold_repeats(&sheet, &mut heads);
     let mut gaps = std::mem::take(&mut skeleton.gaps);
-    add_windows(&sheet, pages, &mut heads, &mut gaps, settings);
+    add_windows(&sheet, (pages, &tokens), &mut heads, &mut gaps, settings);
     gaps.truncate(GAPS);
     let method =
         if heads.iter().all(|head| head.witness == Witness::Window) { Method::Windows } else { skeleton.method };
@@ -57,6 +59,10 @@ fn within_budget(
     let mut heads = skeleton.heads.clone();
     let ranks = ranks(sheet, &heads, &free);
     let mut counts: BTreeMap<(u32, Style), (usize, usize, usize)> = BTreeMap::new();
+    let mut titles: BTreeMap<Style, Vec<&str>> = BTreeMap::new();
+    for heading in free.iter().filter(|heading| heading.style.is_numbered()) {
+        titles.entry(heading.style).or_default().push(&heading.title);
+    }
     for heading in free.iter().filter(|heading| !heading.statement) {
         let count = counts.entry((ranks[&heading.style], heading.style)).or_default();
         let (dense, over_text) = (usize::from(heading.dense), usize::from(heading.over_text));
@@ -77,10 +83,7 @@ fn within_budget(
         let fits = dense == 0 && spent + count <= if over_text == count { roomy } else { budget };
         // While little is spent and no author said how deep to go, one dense style may be the level of sections that this
         // document has; numbered ones are sections whatever their number.
-        let counts = || {
-            let own = free.iter().filter(|heading| heading.style == style).map(|heading| heading.title.as_str());
-            super::numbering::count_on(&own.collect::<Vec<_>>())
-        };
+        let counts = || titles.get(&style).is_some_and(|titles| super::numbering::count_on(titles));
         let opens = count <= overrun && ((spent * 2 < budget && !listed) || style.is_numbered())
             || style.is_numbered() && counts();
         spent += if fits || opens { count } else { 0 };
@@ -188,7 +191,7 @@ fn by_look(heading: &Heading, rank: u32) -> Head {
 /// Adds headings of lower styles inside stretches that are too large.
 fn split_large(
     sheet: &Sheet<'_>,
-    pages: &[Page],
+    tokens: &Tokens,
     heads: &mut Vec<Head>,
     left: &[Heading],
     settings: &StructureSettings,
@@ -199,8 +202,8 @@ fn split_large(
     // Behind the styles that were taken.
     let below = heads.iter().map(|head| head.rank).filter(|rank| *rank >= LAYOUT).max().unwrap_or(LAYOUT) - LAYOUT + 10;
     let mut added = Vec::new();
-    for stretch in split::large(sheet, pages, heads, settings) {
-        let inside = split::headings_inside(sheet, pages, &stretch, left, settings);
+    for stretch in split::large(sheet, tokens, heads, settings) {
+        let inside = split::headings_inside(sheet, tokens, &stretch, left, settings);
         added
             .extend(inside.into_iter().map(|heading| by_look(heading, split::rank_of(&styles, heading.style) + below)));
     }
@@ -230,7 +233,7 @@ fn fold_repeats(sheet: &Sheet<'_>, heads: &mut Vec<Head>) {
 /// Windows where a stretch is still too large, or where there is no heading at all.
 fn add_windows(
     sheet: &Sheet<'_>,
-    pages: &[Page],
+    (pages, tokens): (&[Page], &Tokens),
     heads: &mut Vec<Head>,
     gaps: &mut Vec<Gap>,
     settings: &StructureSettings,
@@ -239,7 +242,7 @@ fn add_windows(
         return;
     }
     let whole = split::Stretch { rows: 0..sheet.rows.len() };
-    let stretches = if heads.is_empty() { vec![whole] } else { split::large(sheet, pages, heads, settings) };
+    let stretches = if heads.is_empty() { vec![whole] } else { split::large(sheet, tokens, heads, settings) };
     for stretch in stretches {
         for window in split::into_windows(sheet, pages, &stretch, settings) {
             heads.push(window.head);

@@ -183,15 +183,16 @@ impl Builder<'_, '_> {
         };
         let listed = if block.is_main() { pages.start..self.sheet.pages() as u32 } else { pages };
         let claims = claims::of_contents(&contents, form, self.labels, listed);
-        let mut excluded = self.skeleton.excluded.clone();
-        excluded[contents.rows.0..=contents.rows.1].iter_mut().for_each(|row| *row = true);
-        let mut hits = locate::locate(self.sheet, block.rows.clone(), &excluded, &claims);
-        self.locate_behind(block, &excluded, &claims, &mut hits);
+        let rows = contents.rows.0..=contents.rows.1;
+        let before = self.skeleton.excluded[rows.clone()].to_vec();
+        self.skeleton.excluded[rows.clone()].fill(true);
+        let mut hits = locate::locate(self.sheet, block.rows.clone(), &self.skeleton.excluded, &claims);
+        self.locate_behind(block, &claims, &mut hits);
         let accuracy = locate::accuracy(&claims, &hits);
         let believed = accuracy >= self.settings.min_accuracy;
         // A list taken for contents whose titles are nowhere else keeps its own lines as possible headings.
-        if believed || !bare(&contents) {
-            self.skeleton.excluded = excluded;
+        if !believed && bare(&contents) {
+            self.skeleton.excluded[rows].copy_from_slice(&before);
         }
         if !believed {
             let pages = self.span(contents.rows);
@@ -204,13 +205,13 @@ impl Builder<'_, '_> {
 
     /// The contents of a filing may list the sections of its exhibits: what follows the last row that was found inside the
     /// filing is looked for behind it, and believed when most of it is there.
-    fn locate_behind(&self, block: &Block, excluded: &[bool], claims: &[Claim], hits: &mut [Option<Hit>]) {
+    fn locate_behind(&self, block: &Block, claims: &[Claim], hits: &mut [Option<Hit>]) {
         let first = hits.iter().rposition(Option::is_some).map_or(0, |at| at + 1);
         let behind = block.rows.end..self.sheet.rows.len();
         if !block.is_main() || claims.len() - first < 3 || behind.is_empty() {
             return;
         }
-        let found = locate::locate(self.sheet, behind, excluded, &claims[first..]);
+        let found = locate::locate(self.sheet, behind, &self.skeleton.excluded, &claims[first..]);
         if locate::accuracy(&claims[first..], &found) >= self.settings.min_accuracy {
             hits[first..].clone_from_slice(&found);
         }

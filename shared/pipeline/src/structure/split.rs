@@ -1,6 +1,6 @@
 //! Sections that are too large: headings of lower styles inside their own span, else windows of pages.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use stemma_document::{Gap, Page, PageNo, PageSpan, Witness};
@@ -13,6 +13,27 @@ use super::{StructureSettings, windows};
 
 /// Rank of windows: below everything.
 const WINDOW: u32 = u32::MAX;
+/// Styles that may split one stretch: each costs a look at all its parts.
+const STYLES: usize = 200;
+
+/// Tokens before each page, and behind the last one.
+pub(super) struct Tokens(Vec<u64>);
+
+impl Tokens {
+    pub(super) fn of(pages: &[Page]) -> Self {
+        let mut sum = 0;
+        let sums = pages.iter().map(|page| {
+            sum += u64::from(windows::tokens_of(page));
+            sum
+        });
+        Self(std::iter::once(0).chain(sums).collect())
+    }
+
+    /// Tokens on the pages (indices from 0).
+    fn on(&self, pages: Range<u32>) -> u64 {
+        self.0[pages.end as usize] - self.0[pages.start as usize]
+    }
+}
 
 /// Where text without a heading of its own is too long: rows `from..to` behind heading `from`.
 pub(super) struct Stretch {
@@ -20,49 +41,51 @@ pub(super) struct Stretch {
 }
 
 /// The stretches between neighbouring heads that are over both limits.
-pub(super) fn large(sheet: &Sheet<'_>, pages: &[Page], heads: &[Head], settings: &StructureSettings) -> Vec<Stretch> {
+pub(super) fn large(sheet: &Sheet<'_>, tokens: &Tokens, heads: &[Head], settings: &StructureSettings) -> Vec<Stretch> {
     // What stands before the first heading may be too large as well.
     let mut starts: Vec<usize> = std::iter::once(0).chain(heads.iter().map(|head| head.rows.0)).collect();
     starts.push(sheet.rows.len());
     let stretches = starts.windows(2).map(|pair| Stretch { rows: pair[0]..pair[1] });
-    stretches.filter(|stretch| is_large(sheet, pages, &stretch.rows, settings)).collect()
+    stretches.filter(|stretch| is_large(sheet, tokens, &stretch.rows, settings)).collect()
 }
 
-fn is_large(sheet: &Sheet<'_>, pages: &[Page], rows: &Range<usize>, settings: &StructureSettings) -> bool {
+fn is_large(sheet: &Sheet<'_>, tokens: &Tokens, rows: &Range<usize>, settings: &StructureSettings) -> bool {
     if rows.is_empty() {
         return false;
     }
     let (first, last) = (sheet.rows[rows.start].page, sheet.rows[rows.end - 1].page);
     let count = last - first + 1;
-    let tokens =
-        |range: Range<u32>| range.map(|page| windows::tokens_of(&pages[page as usize])).fold(0u32, u32::saturating_add);
-    count > settings.max_pages_per_node && tokens(first..last + 1) > settings.max_tokens_per_node
+    count > settings.max_pages_per_node && tokens.on(first..last + 1) > u64::from(settings.max_tokens_per_node)
 }
 
 /// The headings (of those the budget left out) that split a stretch: whole styles from the highest, as few as needed.
 pub(super) fn headings_inside<'h>(
     sheet: &Sheet<'_>,
-    pages: &[Page],
+    tokens: &Tokens,
     stretch: &Stretch,
     left: &'h [Heading],
     settings: &StructureSettings,
 ) -> Vec<&'h Heading> {
     let inside = |heading: &&Heading| heading.rows.0 > stretch.rows.start && heading.rows.0 < stretch.rows.end;
-    let here: Vec<&Heading> = left.iter().filter(inside).collect();
-    let styles: BTreeSet<Style> = here.iter().map(|heading| heading.style).collect();
+    let mut styles: BTreeMap<Style, Vec<&Heading>> = BTreeMap::new();
+    for heading in left.iter().filter(inside) {
+        styles.entry(heading.style).or_default().push(heading);
+    }
     let span = sheet.rows[stretch.rows.end - 1].page - sheet.rows[stretch.rows.start].page + 1;
     let mut taken: Vec<&Heading> = Vec::new();
-    for style in styles {
-        let more: Vec<&Heading> = here.iter().copied().filter(|heading| heading.style == style).collect();
+    let mut tried = 0;
+    for more in styles.into_values() {
         if taken.len() + more.len() > 2 * span as usize {
             continue;
         }
         taken.extend(more);
+        tried += 1;
         taken.sort_by_key(|heading| heading.rows.0);
         let mut starts: Vec<usize> = taken.iter().map(|heading| heading.rows.0).collect();
         starts.insert(0, stretch.rows.start);
         starts.push(stretch.rows.end);
-        if starts.windows(2).all(|pair| !is_large(sheet, pages, &(pair[0]..pair[1]), settings)) {
+        let settled = starts.windows(2).all(|pair| !is_large(sheet, tokens, &(pair[0]..pair[1]), settings));
+        if settled || tried == STYLES {
             break;
         }
     }

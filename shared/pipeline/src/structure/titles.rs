@@ -51,6 +51,9 @@ pub(super) fn likeness(a: &Prepared, b: &Prepared) -> f32 {
         return if a.full.is_empty() { 0.0 } else { 1.0 };
     }
     let full = similarity(&a.full, &b.full);
+    if a.core == a.full && b.core == b.full {
+        return full;
+    }
     full.max(similarity(&a.core, &b.core) - 0.03).max(0.0)
 }
 
