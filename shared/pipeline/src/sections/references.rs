@@ -1,4 +1,5 @@
-//! Mentions of other places in the document: `Note 15`, `Item 7`, `Appendix A`, `Exhibit 10.1`, `Section 2.07`, `page 12`.
+//! Mentions of other places in the document: `Note 15`, `Item 7`, `Appendix A`, `Exhibit 10.1`, `Article VI`,
+//! `Section 2.07`, `page 12`.
 
 use std::collections::{HashMap, HashSet};
 
@@ -21,15 +22,18 @@ enum Kind {
     Item,
     Appendix,
     Exhibit,
+    Article,
     Section,
     Page,
 }
 
 /// Words that introduce a mention.
-const WORDS: [(&str, Kind); 16] = [
+const WORDS: [(&str, Kind); 21] = [
     ("Note", Kind::Note),
     ("Notes", Kind::Note),
     ("NOTE", Kind::Note),
+    ("note", Kind::Note),
+    ("notes", Kind::Note),
     ("Item", Kind::Item),
     ("Items", Kind::Item),
     ("ITEM", Kind::Item),
@@ -38,8 +42,11 @@ const WORDS: [(&str, Kind); 16] = [
     ("Annex", Kind::Appendix),
     ("Exhibit", Kind::Exhibit),
     ("EXHIBIT", Kind::Exhibit),
+    ("Article", Kind::Article),
+    ("ARTICLE", Kind::Article),
     ("Section", Kind::Section),
     ("SECTION", Kind::Section),
+    ("section", Kind::Section),
     ("page", Kind::Page),
     ("pages", Kind::Page),
     ("Page", Kind::Page),
@@ -48,7 +55,8 @@ const WORDS: [(&str, Kind); 16] = [
 /// All mentions in own texts, in reading order, each once per section; at most `limit`.
 ///
 /// `Item 7 of our 2021 Form 10-K` is another document's and left out; so are headings and contents rows, mentions of
-/// the section itself, and `Section 16` where no section of the tree is called that way (laws have sections too).
+/// the section itself, and `Section 16`, `Article V` or `note 5` where no section of the tree is called that way (laws
+/// have sections and articles too, and a word in small letters may be none of the document's names).
 pub(super) fn references(
     tree: &SectionTree,
     source: &Source,
@@ -67,7 +75,7 @@ pub(super) fn references(
                 break;
             }
             let to = index.resolve(&mention, section.id);
-            let leads_nowhere = to == ReferenceTarget::Unresolved && mention.kind == Kind::Section;
+            let leads_nowhere = to == ReferenceTarget::Unresolved && mention.may_be_foreign();
             if to != ReferenceTarget::Section(section.id) && !leads_nowhere && seen.insert(mention.text.to_lowercase())
             {
                 found.push(Reference { from: section.id, text: mention.text, to });
@@ -86,6 +94,14 @@ struct Mention {
     text: String,
     /// `II` of `Part II, Item 7`.
     part: Option<String>,
+}
+
+impl Mention {
+    /// Whether only a section of that name makes it a mention at all.
+    fn may_be_foreign(&self) -> bool {
+        let small = self.text.starts_with(|c: char| c.is_lowercase());
+        matches!(self.kind, Kind::Section | Kind::Article) || small && self.kind != Kind::Page
+    }
 }
 
 /// A word with whether it starts a line.
@@ -150,9 +166,10 @@ fn number(word: &str, kind: Kind) -> Option<String> {
         Kind::Page => digits || (lettered && number.contains('-')) || is_roman(&number.to_uppercase()),
         // `Item 601` is a regulation's, `Notes 650` an amount.
         Kind::Note | Kind::Item => digits && number.bytes().take_while(u8::is_ascii_digit).count() <= 2,
+        Kind::Article => digits || is_roman(number),
         Kind::Section => digits,
     };
-    (fits && legal && letters <= 4).then(|| number.to_uppercase())
+    (fits && legal && (letters <= 4 || is_roman(number))).then(|| number.to_uppercase())
 }
 
 fn is_roman(number: &str) -> bool {
@@ -212,8 +229,10 @@ struct Index {
 impl Index {
     fn of(tree: &SectionTree, labels: &[Option<PageLabel>]) -> Self {
         let mut index = Self { named: HashMap::new(), pages: HashMap::new(), starts: Vec::new(), homes: Vec::new() };
+        let mut notes = false;
         for top in &tree.sections {
-            index.add(top, top.id, None, false);
+            notes = behind_notes(top, notes);
+            index.add(top, top.id, None, notes);
         }
         for (page, label) in labels.iter().enumerate() {
             if let Some(PageLabel(label)) = label {
@@ -224,7 +243,6 @@ impl Index {
     }
 
     fn add(&mut self, section: &Section, top: SectionId, part: Option<&str>, in_notes: bool) {
-        let title = squash(&section.title);
         let own_part = roman_part(&section.title);
         let part = own_part.as_deref().or(part);
         for name in names(section, in_notes) {
@@ -234,9 +252,11 @@ impl Index {
             self.starts.push((from.page, from.line, section.starts_page));
         }
         self.homes.push((top, part.map(Into::into)));
-        let in_notes = in_notes || (title.starts_with("notesto") || title.contains("notestoconsolidated"));
+        let inside = in_notes || heads_notes(section);
+        let mut behind = false;
         for child in &section.children {
-            self.add(child, top, part, in_notes);
+            behind = behind_notes(child, behind);
+            self.add(child, top, part, inside || behind);
         }
     }
 
@@ -275,6 +295,19 @@ impl Index {
         let at = if starts_it { on_page } else { on_page.checked_sub(1)? };
         u32::try_from(at).ok().map(SectionId)
     }
+}
+
+/// Whether the section is called `Notes to … Statements`.
+fn heads_notes(section: &Section) -> bool {
+    let title = squash(&section.title);
+    title.starts_with("notesto") || (title.contains("notesto") && title.contains("statements"))
+}
+
+/// Whether the section stands among notes that follow their heading beside it, not under it: behind a heading of notes
+/// without sub-sections, as long as every section has a number at the head of its title.
+fn behind_notes(section: &Section, behind: bool) -> bool {
+    let numbered = section.title.starts_with(|c: char| c == '(' || c.is_ascii_digit());
+    (behind && numbered) || (section.children.is_empty() && heads_notes(section))
 }
 
 /// `II` of `PART II. …`.
@@ -381,6 +414,28 @@ mod tests {
         let text =
             "Item 7 Discussion\nsee Item 7 of our Annual Report on Form 10-K for 2021\nbut Item 8 of this Form 10-K";
         insta::assert_snapshot!(shown(&[text], &[(1, 0, 1, "Start")], &[]), @"Start: Item 8 -> ?");
+    }
+
+    #[test]
+    fn notes_beside_their_heading_articles_and_small_letters_are_found() {
+        let pages = [
+            "Discussion\nsee note 10, note 11, section 4 and section 9, and Article VIII or Article IX there",
+            "Notes to Combined Financial Statements\n10. Contingencies\ntext",
+            "Terms\nARTICLE VIII Remedies\n4. Planning",
+        ];
+        let entries = [
+            (1, 0, 1, "Discussion"),
+            (2, 0, 1, "Notes to Combined Financial Statements"),
+            (2, 1, 1, "10. Contingencies"),
+            (3, 0, 1, "Terms"),
+            (3, 1, 1, "ARTICLE VIII Remedies"),
+            (3, 2, 1, "4. Planning"),
+        ];
+        insta::assert_snapshot!(shown(&pages, &entries, &[]), @r"
+        Discussion: note 10 -> 10. Contingencies
+        Discussion: section 4 -> 4. Planning
+        Discussion: Article VIII -> ARTICLE VIII Remedies
+        ");
     }
 
     #[test]
