@@ -7,7 +7,7 @@ use stemma_document::{
 };
 
 /// A line to be put on a page.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub(crate) struct FixtureLine {
     text: String,
     cells: Vec<String>,

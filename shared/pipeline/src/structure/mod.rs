@@ -29,6 +29,8 @@ mod locate;
 mod lookalikes;
 mod numbering;
 mod paged;
+#[cfg(test)]
+mod properties;
 mod sieve;
 mod skeleton;
 mod split;
