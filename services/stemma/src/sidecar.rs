@@ -2,17 +2,18 @@
 //!
 //! ```csv
 //! file,cik,accession,filed,company
-//! 10-K_2022.pdf,320193,0000320193-22-000108,2022-10-28,"Apple Inc."
+//! 10-K_2022.pdf,1234567,0001234567-22-000108,2022-10-28,"Example Corp."
 //! ```
 //! The first line names the columns: `file` (a name in this folder) and facts by their stable names. An empty cell states
 //! nothing. What cannot be understood is an error: a misspelt column would silently state nothing.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use stemma_boot::config::nearest;
+use stemma_pipeline::originals::open_regular;
 use stemma_pipeline::stated::{NAMES, canonical};
 
 /// Name of a sidecar.
@@ -47,8 +48,11 @@ pub fn read(folder: &Path) -> Result<Stated, SidecarError> {
         Err(_) => return Ok(Stated::new()),
     }
     let mut bytes = Vec::new();
-    let file = File::open(&path).and_then(|file| file.take(MAX_BYTES).read_to_end(&mut bytes));
-    file.map_err(|error| wrong(error.to_string()))?;
+    // A link put in its place meanwhile is not followed, and a file that grows is not read to its end.
+    let file = open_regular(&path).and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut bytes));
+    if file.map_err(|error| wrong(error.to_string()))? as u64 > MAX_BYTES {
+        return Err(wrong(format!("larger than {MAX_BYTES} bytes")));
+    }
     let text = String::from_utf8(bytes).map_err(|_| wrong("not in UTF-8".into()))?;
     parse(&text).map_err(wrong)
 }
