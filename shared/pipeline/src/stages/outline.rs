@@ -41,7 +41,7 @@ impl Stage for Outline {
     type Outcome = Tree;
 
     const NAME: &'static str = "outline";
-    const REVISION: u32 = 7;
+    const REVISION: u32 = 8;
     const LANE: Lane = Lane::Cpu;
 
     fn identity(&self, settings: &Settings, identity: &mut Identity) {

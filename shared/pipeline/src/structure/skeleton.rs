@@ -390,6 +390,7 @@ impl Builder<'_, '_> {
         let read = !(head.unconfirmed || other.unconfirmed);
         let overlap = read && other.rows.0 <= head.rows.1 && head.rows.0 <= other.rows.1;
         let numbers = matches!((&other.number, &head.number), (Some(a), Some(b)) if a != b);
+        let numbers = numbers || counts_apart(&other.title, &head.title);
         overlap || (!numbers && titles::likeness(&Prepared::new(&other.title), prepared) > 0.85)
     }
 
@@ -566,6 +567,14 @@ fn lower_indexes(heads: &mut [Head]) {
     for head in heads[..last].iter_mut().filter(|head| claims::is_closing(&titles::squash(&head.title))) {
         head.rank = 3 * LEVEL;
     }
+}
+
+/// Whether two titles differ first in a number: `Amendment II` is not `Amendment III`.
+fn counts_apart(one: &str, other: &str) -> bool {
+    let number = |word: &str| word.parse::<u32>().ok().or_else(|| super::numbering::roman(word));
+    let differ = one.split_whitespace().zip(other.split_whitespace()).find(|(a, b)| !a.eq_ignore_ascii_case(b));
+    one.split_whitespace().count() == other.split_whitespace().count()
+        && differ.is_some_and(|(a, b)| number(a).zip(number(b)).is_some_and(|(a, b)| a != b))
 }
 
 /// Too many top sections in a filing: signatures and exhibits go under the last PART.
