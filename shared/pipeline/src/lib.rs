@@ -11,6 +11,7 @@
 mod claim;
 mod flow;
 pub mod items;
+mod months;
 pub mod originals;
 pub mod sections;
 mod settings;

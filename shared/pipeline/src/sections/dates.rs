@@ -1,5 +1,7 @@
 //! Dates as filings write them.
 
+use crate::months::MONTHS;
+
 /// A calendar date.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Date {
@@ -37,21 +39,6 @@ impl Date {
         (days(self) - days(earlier) + 15).div_euclid(30)
     }
 }
-
-const MONTHS: [&str; 12] = [
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
-];
 
 fn month(word: &str) -> Option<u32> {
     let word = word.trim_end_matches(['.', ',']).to_lowercase();

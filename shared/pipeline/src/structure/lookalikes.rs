@@ -2,51 +2,20 @@
 
 use super::lines::{self, Row, Sheet};
 use super::{contents, numbering};
+use crate::months::MONTHS;
 
 /// A line of nothing but date words: `Three and Six Months Ended June 2, 2023`.
 pub(super) fn is_date(text: &str) -> bool {
-    const WORDS: [&str; 34] = [
-        "january",
-        "february",
-        "march",
-        "april",
-        "may",
-        "june",
-        "july",
-        "august",
-        "september",
-        "october",
-        "november",
-        "december",
-        "year",
-        "years",
-        "month",
-        "months",
-        "quarter",
-        "quarters",
-        "ended",
-        "ending",
-        "and",
-        "three",
-        "six",
-        "nine",
-        "twelve",
-        "fiscal",
-        "for",
-        "the",
-        "as",
-        "of",
-        "at",
-        "first",
-        "week",
-        "weeks",
+    const WORDS: [&str; 22] = [
+        "year", "years", "month", "months", "quarter", "quarters", "ended", "ending", "and", "three", "six", "nine",
+        "twelve", "fiscal", "for", "the", "as", "of", "at", "first", "week", "weeks",
     ];
     let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
     let mut numbers = false;
     let all = words.take(40).all(|word| {
         let number = word.starts_with(|c: char| c.is_ascii_digit());
         numbers |= number;
-        number || WORDS.iter().any(|known| word.eq_ignore_ascii_case(known))
+        number || MONTHS.iter().chain(&WORDS).any(|known| word.eq_ignore_ascii_case(known))
     });
     all && numbers
 }
@@ -91,21 +60,7 @@ pub(super) fn is_dull(row: &Row<'_>) -> bool {
     let dated =
         period.iter().any(|front| key.starts_with(front)) && key.chars().any(|c| c.is_ascii_digit() || key.len() < 16);
     let dated = dated || is_date(text);
-    let months = [
-        "january",
-        "february",
-        "march",
-        "april",
-        "may",
-        "june",
-        "july",
-        "august",
-        "september",
-        "october",
-        "november",
-        "december",
-    ];
-    let date = months.iter().any(|month| {
+    let date = MONTHS.iter().any(|month| {
         key.strip_prefix(month).is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit()))
     });
     // A signature; the definition of a word.
