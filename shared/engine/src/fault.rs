@@ -15,7 +15,7 @@ use rand::{Rng, SeedableRng};
 use crate::blobs::{Blobs, Put};
 use crate::env::{Env, Millis};
 use crate::key::{JobId, RunId, TaskKey};
-use crate::ledger::{Due, Entry, Lease, Ledger, OpenTask, Outcomes};
+use crate::ledger::{Board, Due, Entry, Lease, Ledger, Notice, OpenTask, Outcomes, Retry, Want};
 use crate::limit::{Cost, Limiter, Permit, Quota};
 use crate::port::PortError;
 use crate::ports::Ports;
@@ -272,6 +272,10 @@ impl Queue for FaultyQueue {
         Ok(Box::new(FaultySubscription { faults: self.faults.clone(), queue, inner }))
     }
 
+    async fn announce(&self, topic: &str, event: Message) -> Result<(), PortError> {
+        self.faults.call("queue.announce", topic, || self.inner.announce(topic, event.clone())).await
+    }
+
     async fn depth(&self, queue: QueueName) -> Result<Depth, PortError> {
         self.faults.call("queue.depth", &queue.to_string(), || self.inner.depth(queue)).await
     }
@@ -363,12 +367,12 @@ impl Ledger for FaultyLedger {
     async fn want(
         &self,
         run: &RunId,
-        keys: &[TaskKey],
+        tasks: &[Want],
         now_ms: Millis,
         due_ms: Millis,
     ) -> Result<Vec<TaskKey>, PortError> {
-        let about = format!("{run} {keys:?}");
-        self.faults.call("ledger.want", &about, || self.inner.want(run, keys, now_ms, due_ms)).await
+        let about = format!("{run} {:?}", tasks.iter().map(|task| task.key).collect::<Vec<_>>());
+        self.faults.call("ledger.want", &about, || self.inner.want(run, tasks, now_ms, due_ms)).await
     }
 
     async fn overdue(&self, run: &RunId, now_ms: Millis) -> Result<Vec<TaskKey>, PortError> {
@@ -391,9 +395,9 @@ impl Ledger for FaultyLedger {
         self.faults.call("ledger.lease", &about, || self.inner.lease(run, key, holder, now_ms, until_ms)).await
     }
 
-    async fn release(&self, run: &RunId, key: &TaskKey, holder: &str, failed: bool) -> Result<u32, PortError> {
-        let about = format!("{run} {key} {holder} {failed}");
-        self.faults.call("ledger.release", &about, || self.inner.release(run, key, holder, failed)).await
+    async fn release(&self, run: &RunId, key: &TaskKey, holder: &str, retry: Option<&Retry>) -> Result<u32, PortError> {
+        let about = format!("{run} {key} {holder} {retry:?}");
+        self.faults.call("ledger.release", &about, || self.inner.release(run, key, holder, retry)).await
     }
 
     async fn schedule(&self, due: &Due, at_ms: Millis) -> Result<(), PortError> {
@@ -418,6 +422,15 @@ impl Ledger for FaultyLedger {
 
     async fn forget(&self, run: &RunId) -> Result<(), PortError> {
         self.faults.call("ledger.forget", &run.0, || self.inner.forget(run)).await
+    }
+
+    async fn post(&self, board: Board, notice: Notice, now_ms: Millis) -> Result<(), PortError> {
+        let about = format!("{board:?} {}", notice.name);
+        self.faults.call("ledger.post", &about, || self.inner.post(board, notice.clone(), now_ms)).await
+    }
+
+    async fn notices(&self, board: Board, now_ms: Millis) -> Result<Vec<Notice>, PortError> {
+        self.faults.call("ledger.notices", &format!("{board:?}"), || self.inner.notices(board, now_ms)).await
     }
 }
 

@@ -29,6 +29,7 @@ pub mod message;
 pub mod perform;
 pub mod port;
 pub mod ports;
+pub mod presence;
 pub mod queue;
 pub mod replay;
 mod run;

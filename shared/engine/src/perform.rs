@@ -17,7 +17,7 @@ use crate::coordinate::run_failure_key;
 use crate::env::{Env, Millis};
 use crate::failure::{Consequence, Failure, FailureKind, FailureRecord, consequence};
 use crate::key::{RunId, RunRef, TaskKey, failure_key};
-use crate::ledger::{Entry, Lease};
+use crate::ledger::{Entry, Lease, Retry};
 use crate::message::{News, TaskMessage, encode};
 use crate::port::{PortError, ask};
 use crate::ports::Ports;
@@ -174,7 +174,9 @@ impl<W: Work> Performer<W> {
         match consequence(failure.kind, attempts) {
             Consequence::Again { rung, counted } => {
                 tracing::info!(run = %task.run.run, stage = task.stage, attempts, code = failure.code, "failed, to be tried again");
-                let release = || self.ports.ledger.release(&task.run.run, &task.key, &self.holder, counted);
+                let next_ms = self.env.now_ms() + rung.delay().as_millis() as Millis;
+                let retry = Retry { code: failure.code, next_ms, counted };
+                let release = || self.ports.ledger.release(&task.run.run, &task.key, &self.holder, Some(&retry));
                 ask(&self.env, release).await?;
                 Ok(Disposition::Later { rung, attempts: attempts - u32::from(!counted) })
             }

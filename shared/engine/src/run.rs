@@ -12,7 +12,7 @@ use crate::env::{Env, Millis};
 use crate::failure::{Failure, FailureRecord};
 use crate::flow::{Finish, Flow};
 use crate::key::{RunHeader, TaskKey};
-use crate::ledger::{Due, Entry};
+use crate::ledger::{Due, Entry, Want};
 use crate::message::{TaskMessage, encode};
 use crate::perform::record_failure;
 use crate::port::{PortError, ask};
@@ -213,9 +213,10 @@ impl<W: Flow> OpenRun<W> {
         if wanted.is_empty() {
             return Ok(());
         }
-        let keys: Vec<TaskKey> = wanted.iter().map(|wanted| wanted.key).collect();
+        let want = |wanted: &Wanted| Want { key: wanted.key, stage: wanted.stage.into(), lane: wanted.lane };
+        let tasks: Vec<Want> = wanted.iter().map(want).collect();
         let now = env.now_ms();
-        let new = ask(env, || ports.ledger.want(&self.header.at.run, &keys, now, now + PATIENCE_MS)).await?;
+        let new = ask(env, || ports.ledger.want(&self.header.at.run, &tasks, now, now + PATIENCE_MS)).await?;
         let new: HashSet<TaskKey> = new.into_iter().collect();
         self.publish(env, ports, wanted.into_iter().filter(|wanted| new.contains(&wanted.key)).collect()).await
     }

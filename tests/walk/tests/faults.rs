@@ -194,6 +194,11 @@ impl Queue for Twice {
         self.0.subscribe(queue, prefetch).await
     }
 
+    async fn announce(&self, topic: &str, event: Message) -> Result<(), PortError> {
+        self.0.announce(topic, event.clone()).await?;
+        self.0.announce(topic, event).await
+    }
+
     async fn depth(&self, queue: QueueName) -> Result<Depth, PortError> {
         self.0.depth(queue).await
     }

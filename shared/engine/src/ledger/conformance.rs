@@ -7,9 +7,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures::future::{BoxFuture, join_all};
 
-use super::{Due, Entry, Lease, Ledger};
+use super::{Board, Due, Entry, Lease, Ledger, Notice, Retry, Want};
 use crate::failure::{Failure, FailureRecord};
 use crate::key::{JobId, RunId, RunRef, TaskKey};
+use crate::queue::Lane;
 
 /// A ledger under test.
 pub struct Subject {
@@ -33,11 +34,21 @@ pub async fn conformance<F: Future<Output = Subject>>(make: impl Fn() -> F) {
     schedules_by_time(make().await.ledger).await;
     remembers_watchers(make().await.ledger).await;
     forgets_runs(make().await.ledger).await;
+    keeps_notices_for_their_time(make().await.ledger).await;
     forgets_everything(make().await).await;
 }
 
 fn key(n: u64) -> TaskKey {
     TaskKey::identity("conformance", 1).number(n).finish()
+}
+
+fn want(n: u64) -> Want {
+    Want { key: key(n), stage: "summarize".into(), lane: Lane::Llm }
+}
+
+/// A failure that counts, to be tried again at 500.
+fn failed() -> Retry {
+    Retry { code: "test.failed".into(), next_ms: 500, counted: true }
 }
 
 fn run() -> RunId {
@@ -86,13 +97,13 @@ async fn reads_on_from_a_cursor(ledger: Arc<dyn Ledger>) {
 
 async fn wants_a_task_once(ledger: Arc<dyn Ledger>) {
     ledger.record(&run(), &key(9), done(9)).await.expect("recorded");
-    let new = ledger.want(&run(), &[key(2), key(1), key(9), key(2)], 0, 60).await.expect("wanted");
+    let new = ledger.want(&run(), &[want(2), want(1), want(9), want(2)], 0, 60).await.expect("wanted");
     assert_eq!(new, [key(2), key(1)], "in the order given, none twice, none that ended");
-    let new = ledger.want(&run(), &[key(1), key(3)], 5, 65).await.expect("wanted");
+    let new = ledger.want(&run(), &[want(1), want(3)], 5, 65).await.expect("wanted");
     assert_eq!(new, [key(3)]);
     assert_eq!(ledger.want(&run(), &[], 0, 0).await.expect("wanted"), []);
     let run_2 = RunId("run-2".into());
-    let wanted = [key(1)];
+    let wanted = [want(1)];
     let racers = join_all((0..8).map(|_| ledger.want(&run_2, &wanted, 0, 60))).await;
     let new: usize = racers.into_iter().map(|new| new.expect("wanted").len()).sum();
     assert_eq!(new, 1, "new to one caller only");
@@ -100,13 +111,14 @@ async fn wants_a_task_once(ledger: Arc<dyn Ledger>) {
     let mut keys = vec![key(1), key(2), key(3)];
     keys.sort();
     assert_eq!(open.iter().map(|task| task.key).collect::<Vec<_>>(), keys, "in key order");
-    assert!(open.iter().all(|task| task.lease.is_none() && task.attempts == 0));
+    assert!(open.iter().all(|task| task.lease.is_none() && task.retry.is_none() && task.attempts == 0));
+    assert!(open.iter().all(|task| task.stage == "summarize" && task.lane == Lane::Llm));
     assert!(ledger.open_tasks(&RunId("run-3".into())).await.expect("open tasks").is_empty());
 }
 
 async fn says_what_is_overdue(ledger: Arc<dyn Ledger>) {
     let (min, run) = (60_000, run());
-    ledger.want(&run, &[key(1), key(2), key(3)], 0, min).await.expect("wanted");
+    ledger.want(&run, &[want(1), want(2), want(3)], 0, min).await.expect("wanted");
     ledger.record(&run, &key(2), done(2)).await.expect("recorded");
     ledger.lease(&run, &key(3), "worker-1", 0, min + 1).await.expect("leased");
     assert!(ledger.overdue(&run, min - 1).await.expect("overdue").is_empty());
@@ -129,7 +141,7 @@ async fn leases_to_one_holder(ledger: Arc<dyn Ledger>) {
     });
     let granted_to = join_all(racers).await.into_iter().filter(granted).count();
     assert_eq!(granted_to, 1, "one holder at a time");
-    ledger.want(&run, &[key(2)], 0, 60).await.expect("wanted");
+    ledger.want(&run, &[want(2)], 0, 60).await.expect("wanted");
     let lease = ledger.lease(&run, &key(2), "a", 100, 200).await.expect("an answer");
     assert_eq!(lease, Lease::Granted { attempts: 0, crashes: 0, wanted: true });
     let held = ledger.lease(&run, &key(2), "b", 199, 300).await.expect("an answer");
@@ -141,9 +153,9 @@ async fn leases_to_one_holder(ledger: Arc<dyn Ledger>) {
         open.iter().find(|task| task.key == key(2)).and_then(|task| task.lease.clone()),
         Some(("a".into(), 400))
     );
-    ledger.release(&run, &key(2), "b", false).await.expect("released");
+    ledger.release(&run, &key(2), "b", None).await.expect("released");
     assert!(!granted(&ledger.lease(&run, &key(2), "b", 300, 500).await.expect("an answer")), "not b's to release");
-    ledger.release(&run, &key(2), "a", false).await.expect("released");
+    ledger.release(&run, &key(2), "a", None).await.expect("released");
     assert!(granted(&ledger.lease(&run, &key(2), "b", 300, 500).await.expect("an answer")));
     ledger.record(&run, &key(2), done(2)).await.expect("recorded");
     assert_eq!(ledger.lease(&run, &key(2), "c", 300, 500).await.expect("an answer"), Lease::Ended);
@@ -152,12 +164,23 @@ async fn leases_to_one_holder(ledger: Arc<dyn Ledger>) {
 
 async fn counts_attempts_and_crashes(ledger: Arc<dyn Ledger>) {
     let run = run();
-    ledger.want(&run, &[key(1)], 0, 60).await.expect("wanted");
+    ledger.want(&run, &[want(1)], 0, 60).await.expect("wanted");
     ledger.lease(&run, &key(1), "a", 0, 100).await.expect("leased");
-    assert_eq!(ledger.release(&run, &key(1), "a", true).await.expect("released"), 1);
-    assert_eq!(ledger.release(&run, &key(1), "a", true).await.expect("released"), 1, "asked twice, counted once");
+    assert_eq!(ledger.release(&run, &key(1), "a", Some(&failed())).await.expect("released"), 1);
+    assert_eq!(
+        ledger.release(&run, &key(1), "a", Some(&failed())).await.expect("released"),
+        1,
+        "asked twice, counted once"
+    );
+    let open = ledger.open_tasks(&run).await.expect("open tasks");
+    assert_eq!(open.first().and_then(|task| task.retry.clone()), Some(failed()), "why it waits");
     ledger.lease(&run, &key(1), "a", 10, 100).await.expect("leased");
-    assert_eq!(ledger.release(&run, &key(1), "a", false).await.expect("released"), 1, "not counted");
+    let open = ledger.open_tasks(&run).await.expect("open tasks");
+    assert_eq!(open.first().and_then(|task| task.retry.clone()), None, "it is worked on");
+    let uncounted = Retry { counted: false, ..failed() };
+    assert_eq!(ledger.release(&run, &key(1), "a", Some(&uncounted)).await.expect("released"), 1, "not counted");
+    ledger.lease(&run, &key(1), "a", 15, 100).await.expect("leased");
+    assert_eq!(ledger.release(&run, &key(1), "a", None).await.expect("released"), 1, "not counted");
     ledger.lease(&run, &key(1), "a", 20, 100).await.expect("leased");
     let taken_over = ledger.lease(&run, &key(1), "b", 100, 200).await.expect("leased");
     assert_eq!(taken_over, Lease::Granted { attempts: 1, crashes: 1, wanted: true }, "a's lease ran out");
@@ -197,7 +220,7 @@ async fn forgets_runs(ledger: Arc<dyn Ledger>) {
     let (run, other) = (run(), RunId("run-2".into()));
     for run in [&run, &other] {
         ledger.record(run, &key(1), done(1)).await.expect("recorded");
-        ledger.want(run, &[key(2)], 0, 60).await.expect("wanted");
+        ledger.want(run, &[want(2)], 0, 60).await.expect("wanted");
         ledger.watch(run, &JobId("job".into())).await.expect("watched");
     }
     let before = ledger.outcomes(&run, 0).await.expect("outcomes");
@@ -206,8 +229,23 @@ async fn forgets_runs(ledger: Arc<dyn Ledger>) {
     let after = ledger.outcomes(&run, before.next).await.expect("outcomes");
     assert!(after.epoch != before.epoch && after.entries.is_empty(), "another memory");
     assert!(ledger.watchers(&run).await.expect("watchers").is_empty());
-    assert_eq!(ledger.want(&run, &[key(2)], 0, 60).await.expect("wanted"), [key(2)]);
+    assert_eq!(ledger.want(&run, &[want(2)], 0, 60).await.expect("wanted"), [key(2)]);
     assert_eq!(ledger.outcomes(&other, 0).await.expect("outcomes").entries.len(), 1, "others stay");
+}
+
+async fn keeps_notices_for_their_time(ledger: Arc<dyn Ledger>) {
+    let notice =
+        |name: &str, body: &str, until_ms| Notice { name: name.into(), body: Bytes::from(body.to_string()), until_ms };
+    let names = |notices: Vec<Notice>| notices.into_iter().map(|notice| notice.name).collect::<Vec<_>>();
+    for (name, body, until) in [("w-2", "{}", 2_000), ("w-1", "{}", 1_000), ("w-2", "{\"busy\":1}", 3_000)] {
+        ledger.post(Board::Processes, notice(name, body, until), 0).await.expect("posted");
+    }
+    ledger.post(Board::Jobs, notice("j-1", "{}", 9_000), 0).await.expect("posted");
+    let processes = ledger.notices(Board::Processes, 999).await.expect("notices");
+    assert_eq!(processes.last().map(|notice| notice.body.as_ref()), Some(&b"{\"busy\":1}"[..]), "the later one");
+    assert_eq!(names(processes), ["w-1", "w-2"], "in order of their names, boards apart");
+    assert_eq!(names(ledger.notices(Board::Processes, 1_000).await.expect("notices")), ["w-2"], "gone in time");
+    assert!(ledger.notices(Board::Processes, 3_000).await.expect("notices").is_empty());
 }
 
 async fn forgets_everything(subject: Subject) {

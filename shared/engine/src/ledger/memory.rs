@@ -5,10 +5,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 
-use super::{Due, Entry, Lease, Ledger, OpenTask, Outcomes};
+use super::{Board, Due, Entry, Lease, Ledger, Notice, OpenTask, Outcomes, Retry, Want};
 use crate::env::Millis;
 use crate::key::{JobId, RunId, TaskKey};
 use crate::port::PortError;
+use crate::queue::Lane;
 
 /// Short-term memory of one process.
 #[derive(Default)]
@@ -21,6 +22,7 @@ struct State {
     runs: HashMap<RunId, Run>,
     due: BTreeSet<(Millis, Due)>,
     due_at: BTreeMap<Due, Millis>,
+    boards: BTreeMap<(Board, String), Notice>,
 }
 
 #[derive(Default)]
@@ -34,12 +36,14 @@ struct Run {
 
 #[derive(Default)]
 struct Task {
-    wanted: bool,
+    /// The stage and lane of a wanted task; `None` while no one is known to want it.
+    wanted: Option<(String, Lane)>,
     published_ms: Millis,
     due_ms: Millis,
     attempts: u32,
     crashes: u32,
     lease: Option<(String, Millis)>,
+    retry: Option<Retry>,
 }
 
 impl MemoryLedger {
@@ -84,7 +88,7 @@ impl State {
 impl Run {
     /// Whether more is left of it than leases of late workers that ran out: every look at what is due tidies up.
     fn matters(&self, now_ms: Millis) -> bool {
-        let is_open = |task: &Task| task.wanted || task.live_lease(now_ms).is_some();
+        let is_open = |task: &Task| task.wanted.is_some() || task.live_lease(now_ms).is_some();
         !self.log.is_empty() || !self.watchers.is_empty() || self.open.values().any(is_open)
     }
 }
@@ -95,7 +99,7 @@ impl Task {
     }
 
     fn is_overdue(&self, now_ms: Millis) -> bool {
-        self.wanted && self.due_ms <= now_ms && self.live_lease(now_ms).is_none()
+        self.wanted.is_some() && self.due_ms <= now_ms && self.live_lease(now_ms).is_none()
     }
 
     fn published(&mut self, now_ms: Millis) {
@@ -127,21 +131,22 @@ impl Ledger for MemoryLedger {
     async fn want(
         &self,
         run: &RunId,
-        keys: &[TaskKey],
+        tasks: &[Want],
         now_ms: Millis,
         due_ms: Millis,
     ) -> Result<Vec<TaskKey>, PortError> {
         let mut state = self.state();
         let run = state.run(run);
         let mut new = Vec::new();
-        for key in keys {
-            if run.ended.contains(key) {
+        for want in tasks {
+            if run.ended.contains(&want.key) {
                 continue;
             }
-            let task = run.open.entry(*key).or_default();
-            if !task.wanted {
-                (task.wanted, task.published_ms, task.due_ms) = (true, now_ms, due_ms);
-                new.push(*key);
+            let task = run.open.entry(want.key).or_default();
+            if task.wanted.is_none() {
+                task.wanted = Some((want.stage.clone(), want.lane));
+                (task.published_ms, task.due_ms) = (now_ms, due_ms);
+                new.push(want.key);
             }
         }
         Ok(new)
@@ -162,14 +167,17 @@ impl Ledger for MemoryLedger {
     async fn open_tasks(&self, run: &RunId) -> Result<Vec<OpenTask>, PortError> {
         let state = self.state();
         let Some(run) = state.runs.get(run) else { return Ok(Vec::new()) };
-        let wanted = run.open.iter().filter(|(_, task)| task.wanted);
+        let wanted = run.open.iter().filter_map(|(key, task)| Some((key, task, task.wanted.clone()?)));
         Ok(wanted
-            .map(|(key, task)| OpenTask {
+            .map(|(key, task, (stage, lane))| OpenTask {
                 key: *key,
+                stage,
+                lane,
                 published_ms: task.published_ms,
                 due_ms: task.due_ms,
                 attempts: task.attempts,
                 lease: task.lease.clone(),
+                retry: task.retry.clone(),
             })
             .collect())
     }
@@ -196,16 +204,18 @@ impl Ledger for MemoryLedger {
             _ => {}
         }
         task.lease = Some((holder.to_string(), until_ms));
-        Ok(Lease::Granted { attempts: task.attempts, crashes: task.crashes, wanted: task.wanted })
+        task.retry = None;
+        Ok(Lease::Granted { attempts: task.attempts, crashes: task.crashes, wanted: task.wanted.is_some() })
     }
 
-    async fn release(&self, run: &RunId, key: &TaskKey, holder: &str, failed: bool) -> Result<u32, PortError> {
+    async fn release(&self, run: &RunId, key: &TaskKey, holder: &str, retry: Option<&Retry>) -> Result<u32, PortError> {
         let mut state = self.state();
         let task = state.runs.get_mut(run).and_then(|run| run.open.get_mut(key));
         let Some(task) = task else { return Ok(0) };
         if task.lease.as_ref().is_some_and(|(by, _)| by == holder) {
             task.lease = None;
-            task.attempts += u32::from(failed);
+            task.attempts += u32::from(retry.is_some_and(|retry| retry.counted));
+            task.retry = retry.cloned();
         }
         Ok(task.attempts)
     }
@@ -249,5 +259,18 @@ impl Ledger for MemoryLedger {
     async fn forget(&self, run: &RunId) -> Result<(), PortError> {
         self.state().runs.remove(run);
         Ok(())
+    }
+
+    async fn post(&self, board: Board, notice: Notice, now_ms: Millis) -> Result<(), PortError> {
+        let mut state = self.state();
+        state.boards.retain(|_, notice| notice.until_ms > now_ms);
+        state.boards.insert((board, notice.name.clone()), notice);
+        Ok(())
+    }
+
+    async fn notices(&self, board: Board, now_ms: Millis) -> Result<Vec<Notice>, PortError> {
+        let state = self.state();
+        let here = state.boards.iter().filter(|((on, _), notice)| *on == board && notice.until_ms > now_ms);
+        Ok(here.map(|(_, notice)| notice.clone()).collect())
     }
 }

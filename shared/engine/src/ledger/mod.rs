@@ -18,6 +18,7 @@ use crate::env::Millis;
 use crate::failure::FailureRecord;
 use crate::key::{JobId, RunId, RunRef, TaskKey};
 use crate::port::PortError;
+use crate::queue::Lane;
 
 /// What became of a task in a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,11 +64,37 @@ pub enum Lease {
     },
 }
 
+/// A task that a run wants.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Want {
+    /// The task.
+    pub key: TaskKey,
+    /// Its stage.
+    pub stage: String,
+    /// Who runs it.
+    pub lane: Lane,
+}
+
+/// Why a task was given back, and when it comes again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Retry {
+    /// Code of the failure.
+    pub code: String,
+    /// When it is tried again at the earliest.
+    pub next_ms: Millis,
+    /// Whether the attempt counts.
+    pub counted: bool,
+}
+
 /// A wanted task without an outcome, as `why` shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenTask {
     /// The task.
     pub key: TaskKey,
+    /// Its stage.
+    pub stage: String,
+    /// Who runs it.
+    pub lane: Lane,
     /// When it was last published.
     pub published_ms: Millis,
     /// When it may be published again.
@@ -76,6 +103,38 @@ pub struct OpenTask {
     pub attempts: u32,
     /// Who holds its lease, and until when.
     pub lease: Option<(String, Millis)>,
+    /// The last reason it was given back for; `None` before the first, and while someone works on it.
+    pub retry: Option<Retry>,
+}
+
+/// What notices are about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Board {
+    /// Living processes: [`crate::presence::Beat`].
+    Processes,
+    /// Jobs in work: [`crate::presence::JobProgress`].
+    Jobs,
+}
+
+impl Board {
+    /// Its stable name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Board::Processes => "processes",
+            Board::Jobs => "jobs",
+        }
+    }
+}
+
+/// A short-lived word for people who look: gone after its time, or with the ledger, and no logic rests on it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Notice {
+    /// Who or what it is about; a later notice of the same name takes its place.
+    pub name: String,
+    /// JSON.
+    pub body: Bytes,
+    /// When it goes.
+    pub until_ms: Millis,
 }
 
 /// Something to look at again.
@@ -111,7 +170,7 @@ pub trait Ledger: Send + Sync {
     async fn want(
         &self,
         run: &RunId,
-        keys: &[TaskKey],
+        tasks: &[Want],
         now_ms: Millis,
         due_ms: Millis,
     ) -> Result<Vec<TaskKey>, PortError>;
@@ -144,12 +203,13 @@ pub trait Ledger: Send + Sync {
         until_ms: Millis,
     ) -> Result<Lease, PortError>;
 
-    /// Gives the right back; `failed` counts an attempt, if `holder` still had the right: asking twice counts once.
-    /// Returns the failed attempts on record.
+    /// Gives the right back, if `holder` still had it: asking twice counts once. With a `retry` that is counted, an
+    /// attempt is; without one the task is handed back as if it had never been taken. Returns the failed attempts on
+    /// record.
     ///
     /// # Errors
     /// [`PortError`]; the lease ends by itself.
-    async fn release(&self, run: &RunId, key: &TaskKey, holder: &str, failed: bool) -> Result<u32, PortError>;
+    async fn release(&self, run: &RunId, key: &TaskKey, holder: &str, retry: Option<&Retry>) -> Result<u32, PortError>;
 
     /// Puts something on the due-time index, unless it is there with an earlier time.
     ///
@@ -188,4 +248,16 @@ pub trait Ledger: Send + Sync {
     /// # Errors
     /// [`PortError`] when the ledger is away.
     async fn forget(&self, run: &RunId) -> Result<(), PortError>;
+
+    /// Puts a notice up; boards hold hundreds of notices, not millions.
+    ///
+    /// # Errors
+    /// [`PortError`] when the ledger is away.
+    async fn post(&self, board: Board, notice: Notice, now_ms: Millis) -> Result<(), PortError>;
+
+    /// The notices on a board that have not gone by `now_ms`, in order of their names.
+    ///
+    /// # Errors
+    /// [`PortError`] when the ledger is away.
+    async fn notices(&self, board: Board, now_ms: Millis) -> Result<Vec<Notice>, PortError>;
 }

@@ -137,6 +137,11 @@ impl Queue for MemoryQueue {
         }))
     }
 
+    /// In one process no one else listens.
+    async fn announce(&self, _topic: &str, event: Message) -> Result<(), PortError> {
+        stored(event).map(|_| ())
+    }
+
     async fn depth(&self, queue: QueueName) -> Result<Depth, PortError> {
         let mut state = self.0.state();
         let waiting = state.queue(queue);

@@ -62,6 +62,8 @@ pub enum QueueName {
     Flow(u8),
     /// Messages no one could handle.
     Dead,
+    /// Requests from outside to index a document again.
+    Reindex,
 }
 
 impl QueueName {
@@ -89,6 +91,7 @@ impl fmt::Display for QueueName {
             QueueName::Lane(lane, Class::Interactive) => write!(f, "{}.interactive", lane.name()),
             QueueName::Flow(n) => write!(f, "flow.{n:02}"),
             QueueName::Dead => f.write_str("dead"),
+            QueueName::Reindex => f.write_str("reindex"),
         }
     }
 }
@@ -218,6 +221,13 @@ pub trait Queue: Send + Sync {
     /// # Errors
     /// [`PortError`] when the broker is away.
     async fn subscribe(&self, queue: QueueName, prefetch: u16) -> Result<Box<dyn Subscription>, PortError>;
+
+    /// Tells whoever listens outside that something happened, under a dotted topic such as `document.published`. No one
+    /// may depend on hearing it: what it speaks of is found in the blobs as well.
+    ///
+    /// # Errors
+    /// [`PortError`] when the broker did not take it.
+    async fn announce(&self, topic: &str, event: Message) -> Result<(), PortError>;
 
     /// How full a queue is.
     ///
