@@ -33,6 +33,7 @@ pub mod presence;
 pub mod queue;
 pub mod replay;
 mod run;
+pub mod secret;
 pub mod settings;
 #[cfg(feature = "testing")]
 pub mod simulation;
@@ -45,3 +46,4 @@ pub use key::{Class, Identity, JobId, RunHeader, RunId, RunRef, TaskKey};
 pub use port::PortError;
 pub use ports::Ports;
 pub use run::Progress;
+pub use secret::Secret;

@@ -1,0 +1,74 @@
+//! Keys and passwords: a type that cannot reach a log, a store or a person by accident.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize, Serializer};
+
+/// A key, a password, or a URL that holds one. Shown as `***`, and as nothing where it is empty; only
+/// [`Secret::reveal`] gives the value, to whoever opens a connection with it.
+#[derive(Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(from = "String")]
+pub struct Secret(String);
+
+impl Secret {
+    /// The value itself.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn shown(&self) -> &'static str {
+        if self.is_empty() { "" } else { "***" }
+    }
+}
+
+impl From<String> for Secret {
+    fn from(value: String) -> Self {
+        Self(value)
+    }
+}
+
+impl From<&str> for Secret {
+    fn from(value: &str) -> Self {
+        Self(value.into())
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.shown())
+    }
+}
+
+impl fmt::Display for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.shown())
+    }
+}
+
+/// As it is shown: configuration is printed whole.
+impl Serialize for Secret {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.shown())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_is_never_shown() {
+        let secret = Secret::from("hunter2");
+        let json = serde_json::to_string(&secret).unwrap();
+        for shown in [format!("{secret:?}"), secret.to_string(), json] {
+            assert!(shown.contains("***") && !shown.contains("hunter2"), "{shown}");
+        }
+        assert_eq!(serde_json::from_str::<Secret>("\"hunter2\"").unwrap().reveal(), "hunter2");
+        assert_eq!(Secret::default().to_string(), "");
+    }
+}
