@@ -11,8 +11,13 @@ use super::{Cost, Limiter, Permit, Quota};
 use crate::env::Millis;
 use crate::key::Class;
 
-const QUOTA: Quota =
-    Quota { requests_per_minute: 120, tokens_per_minute: 60_000, burst_seconds: 15, interactive_percent: 20 };
+const QUOTA: Quota = Quota {
+    requests_per_minute: 120,
+    tokens_per_minute: 60_000,
+    burst_seconds: 15,
+    token_burst_seconds: 15,
+    interactive_percent: 20,
+};
 const START: Millis = 1_767_225_600_000;
 
 /// Holds an adapter to the promises of [`Limiter`]. `make` gives one on which nothing was spent.
@@ -21,6 +26,7 @@ const START: Millis = 1_767_225_600_000;
 /// When a promise is broken.
 pub async fn conformance<F: Future<Output = Arc<dyn Limiter>>>(make: impl Fn() -> F) {
     keeps_the_limit_over_any_minute(make().await).await;
+    grants_what_there_is_and_little_more(make().await).await;
     grants_a_burst_and_then_the_rate(make().await).await;
     keeps_a_share_for_people(make().await).await;
     refuses_what_can_never_pass(make().await).await;
@@ -66,6 +72,25 @@ async fn keeps_the_limit_over_any_minute(limiter: Arc<dyn Limiter>) {
     }
     let all: u64 = grants.iter().map(|(_, tokens)| u64::from(*tokens)).sum();
     assert!(all > 200_000, "what is there is used: {all}");
+}
+
+/// Workers that always want more get all of the limit, and in no sliding minute more than 5 % above it.
+async fn grants_what_there_is_and_little_more(limiter: Arc<dyn Limiter>) {
+    let quota = Quota::per_minute(600, 10_000_000);
+    let cost = Cost { class: Class::Bulk, tokens: 1_000 };
+    let mut grants: Vec<Millis> = Vec::new();
+    let mut at = 0;
+    while at < 150_000 {
+        match limiter.acquire("model", quota, cost, START + at).await.expect("an answer") {
+            Permit::Granted => grants.push(at),
+            permit => at += wait(&permit),
+        }
+    }
+    for (n, from) in grants.iter().enumerate() {
+        let minute = grants[n..].iter().take_while(|at| **at < from + 60_000).count();
+        assert!(minute <= 630, "{minute} requests in the minute from {from}");
+    }
+    assert!((1_500..=1_520).contains(&grants.len()), "{} of 1,500 and a burst in 150 s", grants.len());
 }
 
 async fn grants_a_burst_and_then_the_rate(limiter: Arc<dyn Limiter>) {

@@ -5,6 +5,7 @@
 
 #[cfg(feature = "testing")]
 pub mod conformance;
+mod gcra;
 mod memory;
 
 use async_trait::async_trait;
@@ -22,10 +23,29 @@ pub struct Quota {
     pub requests_per_minute: u32,
     /// Tokens per minute, prompt and reply together.
     pub tokens_per_minute: u32,
-    /// What may be used at once after a pause, in seconds of the rate (a fraction of a minute's worth).
+    /// Requests that may be made at once after a pause, in seconds of their rate. Over any sliding 60 s at most
+    /// `requests_per_minute × (1 + burst_seconds / 60)` are granted (never less than one at a time): 3 s keep within
+    /// 5 % of the limit.
     pub burst_seconds: u32,
+    /// The same for tokens. It also bounds the largest request, which must fit into the burst; so it is longer than
+    /// that for requests, whose size is always one.
+    pub token_burst_seconds: u32,
     /// Per cent of the quota that bulk work leaves to interactive work.
     pub interactive_percent: u32,
+}
+
+impl Quota {
+    /// The limits of a model with the usual bursts: 2 s of requests, 30 s of tokens (bulk work may send prompts of up
+    /// to 0.4 minutes' worth), a fifth left to people (I-11).
+    pub fn per_minute(requests: u32, tokens: u32) -> Self {
+        Self {
+            requests_per_minute: requests,
+            tokens_per_minute: tokens,
+            burst_seconds: 2,
+            token_burst_seconds: 30,
+            interactive_percent: 20,
+        }
+    }
 }
 
 /// What a request asks for.
