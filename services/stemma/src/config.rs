@@ -1,9 +1,11 @@
 //! Everything that can be configured, with its default: named once, here and in the types it is made of.
 
 use serde::{Deserialize, Serialize};
+use stemma_boot::servers::Servers;
 use stemma_pipeline::Settings;
 
-/// The configuration of Stemma. `settings` change results and are frozen with each job; `local` changes speed only.
+/// The configuration of Stemma. `settings` change results and are frozen with each job; the others change where and how
+/// fast it is done.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Config {
@@ -12,6 +14,9 @@ pub struct Config {
     pub settings: Settings,
     /// What changes speed only.
     pub local: Local,
+    /// Broker, Redis and object storage.
+    #[serde(flatten)]
+    pub servers: Servers,
 }
 
 /// Speed and memory of this machine.

@@ -3,17 +3,19 @@
 use std::path::PathBuf;
 
 use stemma_boot::config::{ConfigError, Loaded, load};
+use stemma_boot::location::Location;
+use stemma_boot::servers::Servers;
 use stemma_boot::store::{Store, StoreError, WritableStore};
 use stemma_document::Collection;
-use stemma_engine::{Env, PortError};
+use stemma_engine::{Env, PortError, Ports};
 
 use crate::config::Config;
 use crate::output::Output;
 
 /// The store, the collection, the configuration file and the way to answer.
 pub struct Context {
-    /// The store folder.
-    pub store: PathBuf,
+    /// Where the store is.
+    pub store: Location,
     /// The collection commands work on.
     pub collection: Collection,
     /// A configuration file that was named.
@@ -37,16 +39,37 @@ impl Context {
     ///
     /// # Errors
     /// [`CommandError`] when there is none.
-    pub fn reader(&self) -> Result<Store, CommandError> {
-        Ok(Store::open(&self.store)?)
+    pub async fn reader(&self) -> Result<Store, CommandError> {
+        Ok(Store::open(&self.store, &self.servers()?).await?)
     }
 
     /// The store, for writing; `command` is shown to others meanwhile.
     ///
     /// # Errors
     /// [`CommandError`] when someone else writes to it.
-    pub fn writer(&self, env: &Env, command: &str) -> Result<WritableStore, CommandError> {
-        Ok(WritableStore::open(&self.store, command, env.now_ms())?)
+    pub async fn writer(&self, env: &Env, command: &str) -> Result<WritableStore, CommandError> {
+        Ok(WritableStore::open(&self.store, &self.servers()?, command, env.now_ms()).await?)
+    }
+
+    /// The servers that are configured.
+    ///
+    /// # Errors
+    /// [`CommandError`] naming a wrong setting.
+    pub fn servers(&self) -> Result<Servers, CommandError> {
+        Ok(self.config()?.config.servers)
+    }
+
+    /// The ports of the cluster; `None` where no broker is configured, and everything runs in one process. `name` names
+    /// this process to the servers.
+    ///
+    /// # Errors
+    /// [`CommandError`] when a server is away or refuses.
+    pub async fn cluster(&self, name: &str) -> Result<Option<Ports>, CommandError> {
+        let servers = self.servers()?;
+        if !servers.is_cluster() {
+            return Ok(None);
+        }
+        Ok(Some(servers.connect(&self.store, name).await?))
     }
 }
 
@@ -122,6 +145,7 @@ impl From<StoreError> for CommandError {
                 Self::new("store.locked", message).with_next("wait until it has ended, or use another --store")
             }
             StoreError::Newer { .. } => Self::new("store.newer", message).with_next("update stemma"),
+            StoreError::Port(error) => error.into(),
             StoreError::Io { .. } => Self::new("store.io", message).with_next("check that the folder can be written"),
         }
     }
@@ -135,6 +159,12 @@ impl From<ConfigError> for CommandError {
 
 impl From<PortError> for CommandError {
     fn from(error: PortError) -> Self {
-        Self::new("store.unreadable", error.to_string()).with_next("check the store with `stemma doctor`")
+        let code = match error.port {
+            "blobs" => "store.unreadable",
+            "queue" => "broker.unreachable",
+            "ledger" | "limiter" => "redis.unreachable",
+            _ => "cluster.invalid",
+        };
+        Self::new(code, error.to_string()).with_next("look at it with `stemma doctor`")
     }
 }

@@ -62,10 +62,10 @@ pub enum DiscoverError {
 ///
 /// # Errors
 /// [`DiscoverError`] for a path or pattern that names nothing.
-pub fn discover(arguments: &[PathBuf], skip: &Path) -> Result<Discovery, DiscoverError> {
+pub fn discover(arguments: &[PathBuf], skip: Option<&Path>) -> Result<Discovery, DiscoverError> {
     let mut found: BTreeMap<PathBuf, Found> = BTreeMap::new();
     let mut discovery = Discovery::default();
-    let skip = fs::canonicalize(skip).ok();
+    let skip = skip.and_then(|skip| fs::canonicalize(skip).ok());
     for path in expand(arguments)? {
         let root = fs::canonicalize(&path).map_err(|error| DiscoverError::Path { path: path.clone(), error })?;
         if root.is_dir() {
@@ -200,7 +200,7 @@ mod tests {
         fs::write(folder.path().join("secret.md"), "x").unwrap();
         std::os::unix::fs::symlink(folder.path().join("secret.md"), root.join("out.md")).unwrap();
         std::os::unix::fs::symlink(root.join("b.pdf"), root.join("in.pdf")).unwrap();
-        let found = discover(std::slice::from_ref(&root), &root.join(".stemma")).unwrap();
+        let found = discover(std::slice::from_ref(&root), Some(&root.join(".stemma"))).unwrap();
         let paths: Vec<_> = found.files.iter().map(|found| found.path.as_str()).collect();
         assert_eq!(paths, ["2022/a.PDF", "b.pdf"]);
         assert_eq!(found.refused.len(), 1);
@@ -219,8 +219,7 @@ mod tests {
 
     #[test]
     fn a_path_that_names_nothing_is_an_error() {
-        let skip = Path::new(".stemma");
-        assert!(discover(&["/nowhere/at/all.pdf".into()], skip).is_err());
-        assert!(matches!(discover(&["/nowhere/*.pdf".into()], skip), Err(DiscoverError::Pattern { .. })));
+        assert!(discover(&["/nowhere/at/all.pdf".into()], None).is_err());
+        assert!(matches!(discover(&["/nowhere/*.pdf".into()], None), Err(DiscoverError::Pattern { .. })));
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use stemma_engine::coordinate::Observer;
+use stemma_engine::queue::Lane;
 use stemma_engine::{Env, Ports};
 use stemma_extract::{Pool, PoolSettings};
 use stemma_pipeline::originals::LocalFiles;
@@ -13,7 +14,8 @@ use stemma_worker::WorkerSettings;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::config::Local;
+use crate::config::{Config, Local};
+use crate::context::CommandError;
 
 /// The hidden subcommand that turns this binary into an extraction child.
 pub const EXTRACT_CHILD: &str = "extract-child";
@@ -32,23 +34,19 @@ impl Embedded {
     pub fn start(
         env: &Env,
         ports: &Ports,
-        local: &Local,
+        config: &Config,
         password: Option<String>,
         observer: Observer,
-    ) -> std::io::Result<Self> {
+    ) -> Result<Self, CommandError> {
         let stop = CancellationToken::new();
-        let tools = Arc::new(Tools {
-            originals: Arc::new(LocalFiles),
-            extractor: Arc::new(pool(local)?),
-            password: password.map(Password),
-        });
+        let tools = Arc::new(tools(config, password)?);
         let holder = format!("pid-{}", std::process::id());
         let worker = WorkerSettings {
-            cpu_concurrency: local.concurrency(),
-            grace: Duration::from_secs(local.grace_seconds),
+            lanes: lanes(config),
+            grace: Duration::from_secs(config.local.grace_seconds),
             holder: holder.clone(),
         };
-        let (open_documents, copy) = (local.open_documents, || (env.clone(), ports.clone(), stop.clone()));
+        let (open_documents, copy) = (config.local.open_documents, || (env.clone(), ports.clone(), stop.clone()));
         let (e, p, s) = copy();
         let coordinator = env.spawn(stemma_coordinator::run(e, p, open_documents, observer, s));
         let (e, p, s) = copy();
@@ -67,6 +65,20 @@ impl Embedded {
             }
         }
     }
+}
+
+/// What stages use to touch the world.
+///
+/// # Errors
+/// When this program cannot find itself to start extraction children.
+pub fn tools(config: &Config, password: Option<String>) -> Result<Tools, CommandError> {
+    let pool = pool(&config.local).map_err(|error| CommandError::new("system.start", error.to_string()))?;
+    Ok(Tools { originals: Arc::new(LocalFiles), extractor: Arc::new(pool), password: password.map(Password) })
+}
+
+/// The lanes a worker can serve under this configuration, and how many tasks of each at once.
+pub fn lanes(config: &Config) -> Vec<(Lane, u16)> {
+    vec![(Lane::Cpu, config.local.concurrency())]
 }
 
 /// The children that read documents.

@@ -13,6 +13,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{ArgAction, Parser, Subcommand};
+use stemma_boot::location::Location;
 use stemma_boot::logging;
 use stemma_document::Collection;
 
@@ -44,9 +45,9 @@ struct Cli {
 
 #[derive(Debug, clap::Args)]
 struct Global {
-    /// The folder that holds everything Stemma makes.
-    #[arg(long, global = true, env = "STEMMA_STORE", default_value = ".stemma", value_name = "DIR")]
-    store: PathBuf,
+    /// The folder, or prefix in a bucket, that holds everything Stemma makes.
+    #[arg(long, global = true, env = "STEMMA_STORE", default_value = ".stemma", value_name = "DIR|s3://BUCKET/PREFIX")]
+    store: Location,
     /// The collection to work on: nothing is read across collections.
     #[arg(long, global = true, env = "STEMMA_COLLECTION", default_value = "default", value_name = "NAME")]
     collection: Collection,
@@ -96,6 +97,9 @@ enum Command {
     Config(commands::config::ConfigArgs),
     Doctor(commands::doctor::DoctorArgs),
     Completions(commands::completions::CompletionsArgs),
+    Coordinator(commands::services::CoordinatorArgs),
+    Worker(commands::services::WorkerArgs),
+    Assembler(commands::services::AssemblerArgs),
     /// Reads documents for a parent process.
     #[command(name = embedded::EXTRACT_CHILD, hide = true)]
     ExtractChild,
@@ -152,6 +156,9 @@ fn run(command: Command, context: &Context) -> Result<Exit, CommandError> {
             Command::Config(args) => commands::config::run(&args, context),
             Command::Doctor(args) => commands::doctor::run(args, context).await,
             Command::Completions(args) => Ok(commands::completions::run::<Cli>(&args)),
+            Command::Coordinator(args) => commands::services::coordinator(args, context).await,
+            Command::Worker(args) => commands::services::worker(args, context).await,
+            Command::Assembler(args) => commands::services::assembler(args, context).await,
             Command::ExtractChild => Ok(Exit::Done),
         }
     })

@@ -1,9 +1,10 @@
-//! The worker: performs tasks of the cpu lane, and of the llm lane where models are configured. Any number of them may
-//! run, each with its own concurrency.
+//! The worker: performs tasks of the cpu lane, and of the llm lane where a model is configured. Any number of them may
+//! run, each with its own lanes and concurrency.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::join_all;
 use stemma_engine::consume::{Consumer, Handler};
 use stemma_engine::perform::Performer;
 use stemma_engine::queue::{Lane, QueueName};
@@ -13,8 +14,8 @@ use tokio_util::sync::CancellationToken;
 
 /// How a worker works: local, changes speed only.
 pub struct WorkerSettings {
-    /// Documents read or structured at once.
-    pub cpu_concurrency: u16,
+    /// The lanes it takes tasks from, and how many tasks of each at once.
+    pub lanes: Vec<(Lane, u16)>,
     /// How long tasks may go on after a stop before they are handed back.
     pub grace: Duration,
     /// Names this process in leases.
@@ -23,14 +24,16 @@ pub struct WorkerSettings {
 
 /// Works until `stop`, then drains.
 pub async fn run(env: Env, ports: Ports, tools: Arc<Tools>, settings: WorkerSettings, stop: CancellationToken) {
-    let WorkerSettings { cpu_concurrency, grace, holder } = settings;
+    let WorkerSettings { lanes, grace, holder } = settings;
     let performer: Arc<dyn Handler> =
         Arc::new(Performer::<Filings>::new(env.clone(), ports.clone(), registry(), tools, holder));
-    let consume = |class, concurrency| {
-        let (env, queue, name) = (env.clone(), Arc::clone(&ports.queue), QueueName::Lane(Lane::Cpu, class));
+    let consume = |lane, class, concurrency| {
+        let (env, queue, name) = (env.clone(), Arc::clone(&ports.queue), QueueName::Lane(lane, class));
         Consumer { env, queue, name, concurrency, grace }.run(Arc::clone(&performer), stop.clone())
     };
-    // Interactive work has a slot of its own, so that it never waits behind a bulk document (I-11).
-    let interactive = cpu_concurrency.div_ceil(5);
-    tokio::join!(consume(Class::Bulk, cpu_concurrency), consume(Class::Interactive, interactive));
+    // Interactive work has slots of its own, so that it never waits behind a bulk document (I-11).
+    let consumers = lanes.into_iter().flat_map(|(lane, concurrency)| {
+        [consume(lane, Class::Bulk, concurrency), consume(lane, Class::Interactive, concurrency.div_ceil(5))]
+    });
+    join_all(consumers).await;
 }

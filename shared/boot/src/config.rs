@@ -11,8 +11,12 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 /// Variables that begin like settings but belong to the command line or to logging.
-const NOT_SETTINGS: [&str; 4] = ["STEMMA_STORE", "STEMMA_COLLECTION", "STEMMA_LOG", "STEMMA_CONFIG"];
+const NOT_SETTINGS: [&str; 4] = ["STORE", "COLLECTION", "LOG", "CONFIG"];
+/// What tests tell each other, e.g. where the servers are.
+const OF_TESTS: &str = "TEST_";
 const PREFIX: &str = "STEMMA_";
+/// Names of settings that hold a key or a password: their values are never shown.
+const SECRET: [&str; 4] = ["url", "access_key", "secret_key", "api_key"];
 
 /// A configuration with the source of each setting.
 #[derive(Debug, Clone)]
@@ -71,7 +75,7 @@ pub fn load<C: DeserializeOwned + Serialize + Default>(file: Option<&Path>) -> R
         None => PathBuf::from("stemma.toml"),
     };
     let variables = Env::prefixed(PREFIX)
-        .filter(|key| !NOT_SETTINGS.iter().any(|other| key == other.trim_start_matches(PREFIX)))
+        .filter(|key| !NOT_SETTINGS.iter().any(|other| key == other) && !key.as_str().starts_with(OF_TESTS))
         .split("__");
     let figment = Figment::from(Serialized::defaults(C::default())).merge(Toml::file(&path)).merge(variables);
     let values: Value = figment.extract().map_err(invalid)?;
@@ -81,12 +85,19 @@ pub fn load<C: DeserializeOwned + Serialize + Default>(file: Option<&Path>) -> R
         .map(|(key, value)| {
             let source = source(&figment, &key, &path);
             match known.get(&key) {
-                Some(default) => Ok(Setting { key, value, default: default.clone(), source }),
+                Some(default) => Ok(Setting { value: shown(&key, value), default: default.clone(), source, key }),
                 None => Err(ConfigError::Unknown { nearest: nearest(&key, known.keys()), key, source_name: source }),
             }
         })
         .collect::<Result<Vec<_>, _>>()?;
     Ok(Loaded { config: figment.extract().map_err(invalid)?, settings })
+}
+
+/// A value as it may be shown.
+fn shown(key: &str, value: Value) -> Value {
+    let name = key.rsplit('.').next().unwrap_or(key);
+    let empty = value.as_str().is_some_and(str::is_empty) || value.is_null();
+    if SECRET.contains(&name) && !empty { "***".into() } else { value }
 }
 
 fn source(figment: &Figment, key: &str, file: &Path) -> String {

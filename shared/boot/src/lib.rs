@@ -4,6 +4,9 @@
 //! not know, or share a store between two writers.
 
 pub mod config;
+pub mod identity;
+pub mod location;
 pub mod logging;
+pub mod servers;
 pub mod shutdown;
 pub mod store;

@@ -1,4 +1,5 @@
-//! The store of the embedded mode: a folder. One writer at a time, named in a lock; readers need none.
+//! Stores opened by one process: a folder, with one writer at a time, named in a lock (readers need none); or a bucket,
+//! where everything is created once and writers cannot harm each other.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -8,8 +9,11 @@ use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
-use stemma_engine::Ports;
 use stemma_engine::blobs::{Blobs, FolderBlobs};
+use stemma_engine::{PortError, Ports};
+
+use crate::location::Location;
+use crate::servers::Servers;
 
 /// The layout of the store folder; a program leaves stores of a newer layout alone.
 const LAYOUT: u32 = 1;
@@ -47,6 +51,9 @@ pub enum StoreError {
         /// Its layout.
         found: u32,
     },
+    /// The bucket refused.
+    #[error(transparent)]
+    Port(#[from] PortError),
     /// The file system refused.
     #[error("{}: {error}", path.display())]
     Io {
@@ -57,21 +64,19 @@ pub enum StoreError {
     },
 }
 
-/// A folder store opened for reading.
+/// A store opened for reading.
 pub struct Store {
-    /// The folder.
-    pub path: PathBuf,
+    /// Where it is.
+    pub location: Location,
     /// Its objects.
     pub blobs: Arc<dyn Blobs>,
 }
 
-/// A folder store opened for writing; the lock ends with this value (and with the process, however it ends).
+/// A store opened for writing; a folder's lock ends with this value (and with the process, however it ends).
 pub struct WritableStore {
-    /// The folder.
-    pub path: PathBuf,
     /// Its objects, with queue, ledger and limiter in memory.
     pub ports: Ports,
-    _lock: File,
+    _lock: Option<File>,
 }
 
 impl Store {
@@ -79,18 +84,27 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError`] when there is none, or it is a newer one.
-    pub fn open(path: &Path) -> Result<Self, StoreError> {
+    pub async fn open(location: &Location, servers: &Servers) -> Result<Self, StoreError> {
+        let location = location.clone();
+        let blobs = match &location {
+            Location::Folder(path) => Self::folder(path)?,
+            Location::Bucket { bucket, prefix } => servers.bucket(bucket, prefix).await?,
+        };
+        Ok(Self { location, blobs })
+    }
+
+    fn folder(path: &Path) -> Result<Arc<dyn Blobs>, StoreError> {
         if !path.join("objects").is_dir() {
             return Err(StoreError::Missing(path.into()));
         }
         check_layout(path)?;
         let blobs = FolderBlobs::open(path).map_err(io(path))?;
-        Ok(Self { path: path.into(), blobs: Arc::new(blobs) })
+        Ok(Arc::new(blobs))
     }
 
-    /// Who is writing to it now.
+    /// Who is writing to it now; no one is known for a bucket.
     pub fn writer(&self) -> Option<Holder> {
-        let mut file = File::open(self.path.join("writer.lock")).ok()?;
+        let mut file = File::open(self.location.folder()?.join("writer.lock")).ok()?;
         match flock(&file, FlockOperation::NonBlockingLockShared) {
             Ok(()) => None,
             Err(_) => read_holder(&mut file),
@@ -103,7 +117,17 @@ impl WritableStore {
     ///
     /// # Errors
     /// [`StoreError`] when someone else writes to it, or the file system refuses.
-    pub fn open(path: &Path, command: &str, now_ms: u64) -> Result<Self, StoreError> {
+    pub async fn open(location: &Location, servers: &Servers, command: &str, now_ms: u64) -> Result<Self, StoreError> {
+        match location {
+            Location::Folder(path) => Self::folder(path, command, now_ms),
+            Location::Bucket { bucket, prefix } => {
+                let ports = Ports::embedded(servers.bucket(bucket, prefix).await?);
+                Ok(Self { ports, _lock: None })
+            }
+        }
+    }
+
+    fn folder(path: &Path, command: &str, now_ms: u64) -> Result<Self, StoreError> {
         fs::create_dir_all(path).map_err(io(path))?;
         let lock = lock(path, command, now_ms)?;
         check_layout(path)?;
@@ -113,7 +137,7 @@ impl WritableStore {
         }
         let blobs = FolderBlobs::open(path).map_err(io(path))?;
         blobs.sweep_unfinished().map_err(io(path))?;
-        Ok(Self { path: path.into(), ports: Ports::embedded(Arc::new(blobs)), _lock: lock })
+        Ok(Self { ports: Ports::embedded(Arc::new(blobs)), _lock: Some(lock) })
     }
 }
 
@@ -167,30 +191,38 @@ fn io(path: &Path) -> impl Fn(std::io::Error) -> StoreError {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_store_has_one_writer_and_names_it() {
+    async fn read(folder: &Path) -> Result<Store, StoreError> {
+        Store::open(&Location::Folder(folder.into()), &Servers::default()).await
+    }
+
+    async fn write(folder: &Path, command: &str, now_ms: u64) -> Result<WritableStore, StoreError> {
+        WritableStore::open(&Location::Folder(folder.into()), &Servers::default(), command, now_ms).await
+    }
+
+    #[tokio::test]
+    async fn a_store_has_one_writer_and_names_it() {
         let folder = tempfile::tempdir().unwrap();
-        assert!(matches!(Store::open(folder.path()), Err(StoreError::Missing(_))));
-        let writer = WritableStore::open(folder.path(), "ingest", 5).unwrap();
-        match WritableStore::open(folder.path(), "rm", 6) {
+        assert!(matches!(read(folder.path()).await, Err(StoreError::Missing(_))));
+        let writer = write(folder.path(), "ingest", 5).await.unwrap();
+        match write(folder.path(), "rm", 6).await {
             Err(StoreError::Locked { holder, .. }) => {
                 assert_eq!((holder.pid, holder.command.as_str()), (std::process::id(), "ingest"));
             }
             _ => panic!("two writers"),
         }
-        let reader = Store::open(folder.path()).unwrap();
+        let reader = read(folder.path()).await.unwrap();
         assert_eq!(reader.writer().unwrap().command, "ingest");
         drop(writer);
         assert_eq!(reader.writer(), None);
-        WritableStore::open(folder.path(), "rm", 7).unwrap();
+        write(folder.path(), "rm", 7).await.unwrap();
     }
 
-    #[test]
-    fn a_newer_store_is_left_alone() {
+    #[tokio::test]
+    async fn a_newer_store_is_left_alone() {
         let folder = tempfile::tempdir().unwrap();
-        drop(WritableStore::open(folder.path(), "ingest", 5).unwrap());
+        drop(write(folder.path(), "ingest", 5).await.unwrap());
         fs::write(folder.path().join("layout"), "2\n").unwrap();
-        assert!(matches!(Store::open(folder.path()), Err(StoreError::Newer { found: 2, .. })));
-        assert!(matches!(WritableStore::open(folder.path(), "x", 0), Err(StoreError::Newer { .. })));
+        assert!(matches!(read(folder.path()).await, Err(StoreError::Newer { found: 2, .. })));
+        assert!(matches!(write(folder.path(), "x", 0).await, Err(StoreError::Newer { .. })));
     }
 }

@@ -69,8 +69,8 @@ fn configuration(context: &Context) -> Check {
 }
 
 async fn store(context: &Context) -> Check {
-    let path = context.store.display();
-    let reader = match context.reader() {
+    let path = &context.store;
+    let reader = match context.reader().await {
         Ok(reader) => reader,
         Err(error) if error.code == "store.missing" => {
             return Check { result: "attention", what: error.message, next: error.next };
@@ -92,7 +92,7 @@ async fn store(context: &Context) -> Check {
 /// Writes an object twice: the second must not take.
 async fn probe(context: &Context) -> Result<(), CommandError> {
     let env = Env::system();
-    let store = context.writer(&env, "doctor")?;
+    let store = context.writer(&env, "doctor").await?;
     let blobs = store.ports.blobs.as_ref();
     let key = format!("doctor/{:016x}", env.random());
     let first = blobs.put(&key, Bytes::from_static(b"1")).await?;

@@ -30,7 +30,7 @@ pub struct ImportArgs {
 pub async fn run(args: ImportArgs, context: &Context) -> Result<Exit, CommandError> {
     let env = Env::system();
     let trees = args.files.iter().map(|file| read(file, context)).collect::<Result<Vec<_>, _>>()?;
-    let store = context.writer(&env, "import")?;
+    let store = context.writer(&env, "import").await?;
     let mut entries = Vec::new();
     for published in trees {
         entries.push(publish(&env, &store.ports, context, published).await?);

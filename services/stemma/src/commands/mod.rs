@@ -15,6 +15,7 @@ pub mod ls;
 mod reading;
 pub mod rm;
 pub mod search;
+pub mod services;
 pub mod stat;
 pub mod status;
 pub mod tree;

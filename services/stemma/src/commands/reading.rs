@@ -7,7 +7,7 @@ use crate::context::{CommandError, Context};
 
 /// The collection, opened for reading.
 pub async fn open(context: &Context) -> Result<Reader, CommandError> {
-    let store = context.reader()?;
+    let store = context.reader().await?;
     Ok(Reader::open(store.blobs, context.collection.clone()).await?)
 }
 

@@ -30,8 +30,8 @@ pub struct RmArgs {
 /// Runs the command.
 pub async fn run(args: RmArgs, context: &Context) -> Result<Exit, CommandError> {
     let env = Env::system();
-    context.reader()?; // a store that is not there is not made by removing from it
-    let store = context.writer(&env, "rm")?;
+    context.reader().await?; // a store that is not there is not made by removing from it
+    let store = context.writer(&env, "rm").await?;
     let reader = Reader::open(store.ports.blobs.clone(), context.collection.clone()).await?;
     let mut documents = Vec::new();
     for scope in &args.scopes {

@@ -66,7 +66,7 @@ struct JobView {
 
 /// Runs the command.
 pub async fn run(args: StatusArgs, context: &Context) -> Result<Exit, CommandError> {
-    let store = context.reader()?;
+    let store = context.reader().await?;
     let writer = store.writer();
     let reader = Reader::open(store.blobs.clone(), context.collection.clone()).await?;
     let blobs = store.blobs.as_ref();

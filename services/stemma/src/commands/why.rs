@@ -31,7 +31,7 @@ pub async fn run(args: WhyArgs, context: &Context) -> Result<Exit, CommandError>
     }
     if view.document.sections.is_none() {
         output.line(&format!("kept    {} results", view.artifacts));
-        match context.reader()?.writer() {
+        match context.reader().await?.writer() {
             Some(writer) => output.line(&format!(
                 "writer  `stemma {}` (process {}) is working on this store",
                 clean(&writer.command),

@@ -106,7 +106,7 @@ pub async fn run(args: IngestArgs, context: &Context) -> Result<Exit, CommandErr
     let stop = shutdown::listen();
     let mut config = context.config()?.config;
     config.local.concurrency = args.jobs.unwrap_or(config.local.concurrency);
-    let discovery = discover(&args.paths, &context.store).map_err(|error| discover_error(&error))?;
+    let discovery = discover(&args.paths, context.store.folder()).map_err(|error| discover_error(&error))?;
     if discovery.files.is_empty() {
         return Err(CommandError::new("input.nothing", "no .pdf, .md or .txt file was found")
             .with_next("name files, or a folder that holds some"));
@@ -117,13 +117,12 @@ pub async fn run(args: IngestArgs, context: &Context) -> Result<Exit, CommandErr
     if args.dry_run {
         return Ok(dry_run(&batch, context));
     }
-    let store = context.writer(&env, "ingest")?;
+    let store = context.writer(&env, "ingest").await?;
     batch.compare(&Reader::open(Arc::clone(&store.ports.blobs), context.collection.clone()).await?);
     let (sender, events) = mpsc::unbounded_channel();
     // The receiver lives as long as the services; a send after it has gone has no one to tell.
     let observer = Arc::new(move |event| drop(sender.send(event)));
-    let services = Embedded::start(&env, &store.ports, &config.local, args.password.clone(), observer)
-        .map_err(|error| CommandError::new("system.start", error.to_string()))?;
+    let services = Embedded::start(&env, &store.ports, &config, args.password.clone(), observer)?;
     let class = if batch.submissions.len() == 1 { Class::Interactive } else { Class::Bulk };
     let order =
         Order { collection: &context.collection, settings: &config.settings, class, documents: &batch.submissions };

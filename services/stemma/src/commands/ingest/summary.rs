@@ -249,7 +249,7 @@ impl Summary<'_> {
             .collect();
         serde_json::json!({
             "job": self.job,
-            "store": context.store.to_string_lossy(),
+            "store": context.store.to_string(),
             "collection": context.collection,
             "finished": self.how == How::Finished,
             "counts": {

@@ -1,0 +1,32 @@
+//! `stemma assembler`.
+
+use std::sync::Arc;
+
+use super::ServiceArgs;
+use super::running::Running;
+use crate::context::{CommandError, Context, Exit};
+use crate::embedded;
+
+/// Run an assembler: writes finished trees, and the change records that tell of them.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+The only service that needs the right to write trees and change records. Any number may run.
+
+Example:
+  stemma assembler --store s3://filings/stemma --listen 0.0.0.0:8080")]
+pub struct AssemblerArgs {
+    #[command(flatten)]
+    service: ServiceArgs,
+}
+
+/// Assembles until it is asked to stop.
+///
+/// # Errors
+/// [`CommandError`] when the cluster is not configured, or a server refuses.
+pub async fn run(args: AssemblerArgs, context: &Context) -> Result<Exit, CommandError> {
+    let running = Running::start("assembler", args.service.listen, context).await?;
+    let tools = embedded::tools(&running.config, None)?;
+    let (env, ports, stop) = running.parts();
+    stemma_assembler::run(env, ports, Arc::new(tools), running.name.clone(), stop).await;
+    Ok(running.end().await)
+}

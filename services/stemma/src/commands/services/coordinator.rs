@@ -1,0 +1,30 @@
+//! `stemma coordinator`.
+
+use super::ServiceArgs;
+use super::running::Running;
+use crate::context::{CommandError, Context, Exit};
+
+/// Run a coordinator: takes jobs, and decides what is done next.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Any number may run; each job and each document is looked after by one of them at a time. The store must be a bucket,
+and broker.url and redis.url must be set (see `stemma config`). SIGTERM ends it; a second one at once.
+
+Example:
+  stemma coordinator --store s3://filings/stemma --listen 0.0.0.0:8080")]
+pub struct CoordinatorArgs {
+    #[command(flatten)]
+    service: ServiceArgs,
+}
+
+/// Coordinates until it is asked to stop.
+///
+/// # Errors
+/// [`CommandError`] when the cluster is not configured, or a server refuses.
+pub async fn run(args: CoordinatorArgs, context: &Context) -> Result<Exit, CommandError> {
+    let running = Running::start("coordinator", args.service.listen, context).await?;
+    let (env, ports, stop) = running.parts();
+    let open_documents = running.config.local.open_documents;
+    stemma_coordinator::run(env, ports, open_documents, stemma_coordinator::no_observer(), stop).await;
+    Ok(running.end().await)
+}

@@ -1,0 +1,21 @@
+//! `stemma coordinator | worker | assembler | query`: the services of a cluster, any number of each.
+
+mod assembler;
+mod coordinator;
+mod running;
+mod worker;
+
+pub use assembler::AssemblerArgs;
+pub use coordinator::CoordinatorArgs;
+pub use worker::WorkerArgs;
+pub use {assembler::run as assembler, coordinator::run as coordinator, worker::run as worker};
+
+use std::net::SocketAddr;
+
+/// What every service is told.
+#[derive(Debug, clap::Args)]
+pub struct ServiceArgs {
+    /// Where /livez, /readyz and /metrics are answered; port 0 takes a free one.
+    #[arg(long, default_value = "127.0.0.1:8080", value_name = "ADDRESS:PORT")]
+    pub listen: SocketAddr,
+}

@@ -1,0 +1,77 @@
+//! A service in work: its configuration, its ports, its name, and how it stops.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use stemma_boot::servers::Servers;
+use stemma_boot::{identity, shutdown};
+use stemma_engine::{Env, PortError, Ports};
+use tokio_util::sync::CancellationToken;
+
+use crate::config::Config;
+use crate::context::{CommandError, Context, Exit};
+
+/// How long a service waits before it looks again for a server that is away at its start.
+const LOOK_AGAIN: Duration = Duration::from_secs(2);
+
+/// A service in work.
+pub struct Running {
+    /// The configuration it works under.
+    pub config: Config,
+    /// Names this process in leases, beats and connections.
+    pub name: String,
+    env: Env,
+    ports: Ports,
+    stop: CancellationToken,
+}
+
+impl Running {
+    /// Starts: listens for signals, and connects. Servers that are away are waited for; one that refuses is an error.
+    ///
+    /// # Errors
+    /// [`CommandError`] naming what is not configured, or what refuses.
+    pub async fn start(service: &'static str, listen: SocketAddr, context: &Context) -> Result<Self, CommandError> {
+        let stop = shutdown::listen();
+        let config = context.config()?.config;
+        let env = Env::system();
+        let name = identity::process_name(service, &env);
+        if !config.servers.is_cluster() {
+            return Err(CommandError::new("cluster.not_configured", "no broker is configured")
+                .with_next("set broker.url and redis.url, or use `stemma ingest`, which needs neither"));
+        }
+        let ports = connect(&config.servers, context, &name, &stop).await?;
+        tracing::info!(service, process = name, store = %context.store, %listen, "started");
+        Ok(Self { config, name, env, ports, stop })
+    }
+
+    /// What a service's `run` takes.
+    pub fn parts(&self) -> (Env, Ports, CancellationToken) {
+        (self.env.clone(), self.ports.clone(), self.stop.clone())
+    }
+
+    /// Ends after everything was drained.
+    pub async fn end(self) -> Exit {
+        tracing::info!(process = self.name, "drained");
+        Exit::Done
+    }
+}
+
+async fn connect(
+    servers: &Servers,
+    context: &Context,
+    name: &str,
+    stop: &CancellationToken,
+) -> Result<Ports, PortError> {
+    loop {
+        match servers.connect(&context.store, name).await {
+            Err(error) if error.passing && !stop.is_cancelled() => {
+                tracing::warn!(%error, "a server is away; looking again");
+                tokio::select! {
+                    () = stop.cancelled() => {}
+                    () = tokio::time::sleep(LOOK_AGAIN) => {}
+                }
+            }
+            connected => return connected,
+        }
+    }
+}

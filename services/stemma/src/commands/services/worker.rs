@@ -1,0 +1,71 @@
+//! `stemma worker`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use stemma_engine::queue::Lane;
+use stemma_worker::WorkerSettings;
+
+use super::ServiceArgs;
+use super::running::Running;
+use crate::context::{CommandError, Context, Exit};
+use crate::embedded;
+
+/// Run a worker: reads documents, finds their structure, asks the model.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+A worker takes tasks of its lanes: `cpu` keeps cores busy, `llm` waits for a model most of the time. Limits of
+the model are shared by all workers. SIGTERM ends it: what fits in local.grace_seconds is finished, the rest is handed
+back; a second SIGTERM ends it at once.
+
+Examples:
+  stemma worker --store s3://filings/stemma
+  stemma worker --store s3://filings/stemma --lanes llm --concurrency 32 --listen 0.0.0.0:8080")]
+pub struct WorkerArgs {
+    #[command(flatten)]
+    service: ServiceArgs,
+    /// The lanes it takes tasks from [default: cpu, and llm where a model is configured].
+    #[arg(long, value_delimiter = ',', value_name = "LANE,…")]
+    lanes: Vec<WorkerLane>,
+    /// Tasks of each lane at once [default: local.concurrency for cpu, model.concurrency for llm].
+    #[arg(long, value_name = "N")]
+    concurrency: Option<u16>,
+}
+
+/// A lane that workers serve.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum WorkerLane {
+    /// Extraction and structure.
+    Cpu,
+    /// Model calls.
+    Llm,
+}
+
+/// Works until it is asked to stop.
+///
+/// # Errors
+/// [`CommandError`] when the cluster is not configured, or a server refuses.
+pub async fn run(args: WorkerArgs, context: &Context) -> Result<Exit, CommandError> {
+    let running = Running::start("worker", args.service.listen, context).await?;
+    let tools = Arc::new(embedded::tools(&running.config, None)?);
+    let lanes = lanes(&args, &running);
+    let settings = WorkerSettings {
+        lanes,
+        grace: Duration::from_secs(running.config.local.grace_seconds),
+        holder: running.name.clone(),
+    };
+    let (env, ports, stop) = running.parts();
+    stemma_worker::run(env, ports, tools, settings, stop).await;
+    Ok(running.end().await)
+}
+
+fn lanes(args: &WorkerArgs, running: &Running) -> Vec<(Lane, u16)> {
+    let every = embedded::lanes(&running.config);
+    let asked = |lane: Lane| match lane {
+        Lane::Cpu => args.lanes.contains(&WorkerLane::Cpu),
+        Lane::Llm => args.lanes.contains(&WorkerLane::Llm),
+        Lane::Publish => false,
+    };
+    let lanes = every.into_iter().filter(|(lane, _)| args.lanes.is_empty() || asked(*lane));
+    lanes.map(|(lane, concurrency)| (lane, args.concurrency.unwrap_or(concurrency))).collect()
+}

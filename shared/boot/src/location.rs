@@ -1,0 +1,76 @@
+//! Where a store is: a folder of this machine, or a prefix in a bucket.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+/// Where a store is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Location {
+    /// A folder.
+    Folder(PathBuf),
+    /// `s3://bucket/prefix`; the prefix may be empty.
+    Bucket {
+        /// The bucket.
+        bucket: String,
+        /// Without a slash at either end.
+        prefix: String,
+    },
+}
+
+/// A text that names no store.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` names no store: a folder, or s3://bucket/prefix")]
+pub struct NoLocation(String);
+
+impl Location {
+    /// The folder, where it is one.
+    pub fn folder(&self) -> Option<&Path> {
+        match self {
+            Location::Folder(path) => Some(path),
+            Location::Bucket { .. } => None,
+        }
+    }
+}
+
+impl FromStr for Location {
+    type Err = NoLocation;
+
+    fn from_str(text: &str) -> Result<Self, NoLocation> {
+        let Some((scheme, rest)) = text.split_once("://") else {
+            return if text.is_empty() { Err(NoLocation(text.into())) } else { Ok(Location::Folder(text.into())) };
+        };
+        let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
+        if scheme != "s3" || bucket.is_empty() {
+            return Err(NoLocation(text.into()));
+        }
+        Ok(Location::Bucket { bucket: bucket.into(), prefix: prefix.trim_matches('/').into() })
+    }
+}
+
+impl fmt::Display for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Location::Folder(path) => path.display().fmt(f),
+            Location::Bucket { bucket, prefix } if prefix.is_empty() => write!(f, "s3://{bucket}"),
+            Location::Bucket { bucket, prefix } => write!(f, "s3://{bucket}/{prefix}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_store_is_a_folder_or_a_prefix_in_a_bucket() {
+        let bucket = |bucket: &str, prefix: &str| Location::Bucket { bucket: bucket.into(), prefix: prefix.into() };
+        assert_eq!("s3://filings/a/b/".parse(), Ok(bucket("filings", "a/b")));
+        assert_eq!("s3://filings".parse(), Ok(bucket("filings", "")));
+        assert_eq!(".stemma".parse(), Ok(Location::Folder(".stemma".into())));
+        assert_eq!(bucket("filings", "a/b").to_string(), "s3://filings/a/b");
+        for wrong in ["", "s3://", "s3:///a", "ftp://x/y"] {
+            assert!(wrong.parse::<Location>().is_err(), "{wrong}");
+        }
+    }
+}

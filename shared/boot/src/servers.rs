@@ -1,0 +1,103 @@
+//! The servers a cluster stands on, and the ports over them.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use stemma_engine::blobs::Blobs;
+use stemma_engine::{PortError, Ports, Secret};
+
+use crate::location::Location;
+
+/// Addresses and keys; they change no result. Broker and Redis are given together, or not at all: then everything runs
+/// in one process.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Servers {
+    /// RabbitMQ.
+    pub broker: Broker,
+    /// Redis.
+    pub redis: Redis,
+    /// The object storage behind `s3://…` stores and documents.
+    pub s3: S3,
+}
+
+/// RabbitMQ.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Broker {
+    /// `amqp://user:password@host:5672/%2f`, or `amqps://…`.
+    pub url: Secret,
+    /// First part of all queue names: clusters that share a broker have different ones.
+    pub prefix: String,
+}
+
+/// Redis.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Redis {
+    /// `redis://user:password@host:6379/`, or `rediss://…`.
+    pub url: Secret,
+    /// First part of all keys.
+    pub prefix: String,
+}
+
+/// Object storage.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct S3 {
+    /// URL of the server; empty for AWS.
+    pub endpoint: String,
+    /// Region; empty to take it from the AWS credential chain.
+    pub region: String,
+    /// Access key; empty (with the secret key) to use the AWS credential chain, e.g. a role of the Kubernetes pod.
+    pub access_key: Secret,
+    /// Secret key.
+    pub secret_key: Secret,
+    /// Buckets in the path instead of the host name, as most servers but AWS want it.
+    pub path_style: bool,
+    /// Send checksums only where they are required, as some servers but AWS want it.
+    pub plain_checksums: bool,
+}
+
+impl Default for Broker {
+    fn default() -> Self {
+        Self { url: Secret::default(), prefix: "stemma".into() }
+    }
+}
+
+impl Default for Redis {
+    fn default() -> Self {
+        Self { url: Secret::default(), prefix: "stemma".into() }
+    }
+}
+
+impl Servers {
+    /// Whether there is a broker: whether work is done by other processes.
+    pub fn is_cluster(&self) -> bool {
+        !self.broker.url.is_empty()
+    }
+
+    /// The objects of a store in a bucket.
+    ///
+    /// # Errors
+    /// [`PortError`] when the settings make no client.
+    pub async fn bucket(&self, bucket: &str, prefix: &str) -> Result<Arc<dyn Blobs>, PortError> {
+        Err(PortError::lasting("blobs", "connect", format!("{bucket}{prefix}")))
+    }
+
+    /// The ports of a cluster whose store is at `location`. `name` names this process to the broker.
+    ///
+    /// # Errors
+    /// [`PortError`]: passing when a server is away, lasting when it refuses, or something is not configured.
+    pub async fn connect(&self, location: &Location, name: &str) -> Result<Ports, PortError> {
+        let missing = |what: &str| PortError::lasting("cluster", "connect", what.to_string());
+        let Location::Bucket { bucket, prefix } = location else {
+            return Err(missing("a cluster needs a store that all its processes reach: --store s3://bucket/prefix"));
+        };
+        if self.broker.url.is_empty() || self.redis.url.is_empty() {
+            return Err(missing("a cluster needs a broker and a Redis: set broker.url and redis.url"));
+        }
+        let _ = name;
+        Ok(Ports::embedded(self.bucket(bucket, prefix).await?))
+    }
+}
