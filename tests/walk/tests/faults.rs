@@ -14,7 +14,7 @@ use stemma_document::{Collection, Digest};
 use stemma_engine::blobs::MemoryBlobs;
 use stemma_engine::fault::{Chances, Fault, Faults, Plan};
 use stemma_engine::jobs::Counts;
-use stemma_engine::queue::{Depth, Message, Queue, QueueName, Rung, Subscription};
+use stemma_engine::queue::{Depth, Lane, Message, Queue, QueueName, Rung, Subscription};
 use stemma_engine::{Class, Env, Failure, PortError, Ports};
 use stemma_extract::{ExtractError, Extractor, Job};
 use stemma_filings::{Contents, Kind, Spec, generate};
@@ -95,7 +95,8 @@ impl Scene {
             password: None,
         });
         let stop = CancellationToken::new();
-        let settings = WorkerSettings { cpu_concurrency: 2, grace: Duration::from_secs(10), holder: "worker".into() };
+        let settings =
+            WorkerSettings { lanes: vec![(Lane::Cpu, 2)], grace: Duration::from_secs(10), holder: "worker".into() };
         let copy = || (env.clone(), ports.clone(), stop.clone());
         let (e, p, s) = copy();
         let coordinator = env.spawn(stemma_coordinator::run(e, p, 10, no_observer(), s));
