@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use stemma_engine::consume::{Consumer, Handler};
 use stemma_engine::perform::Performer;
+use stemma_engine::presence::Presence;
 use stemma_engine::queue::{Lane, QueueName};
 use stemma_engine::{Class, Env, Ports};
 use stemma_pipeline::{Filings, Tools, assembler_registry};
@@ -15,14 +16,16 @@ const CONCURRENCY: u16 = 8;
 /// How long publications may go on after a stop.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// Publishes until `stop`, then drains. `holder` names this process in leases.
-pub async fn run(env: Env, ports: Ports, tools: Arc<Tools>, holder: String, stop: CancellationToken) {
+/// Publishes until `stop`, then drains. `presence` is the process it works in.
+pub async fn run(env: Env, ports: Ports, tools: Arc<Tools>, presence: Arc<Presence>, stop: CancellationToken) {
     let registry = assembler_registry();
     let performer: Arc<dyn Handler> =
-        Arc::new(Performer::<Filings>::new(env.clone(), ports.clone(), registry, tools, holder));
+        Arc::new(Performer::<Filings>::new(env.clone(), ports.clone(), registry, tools, Arc::clone(&presence)));
     let consume = |class| {
         let (env, queue, name) = (env.clone(), Arc::clone(&ports.queue), QueueName::Lane(Lane::Publish, class));
-        Consumer { env, queue, name, concurrency: CONCURRENCY, grace: GRACE }.run(Arc::clone(&performer), stop.clone())
+        let presence = Arc::clone(&presence);
+        Consumer { env, queue, name, concurrency: CONCURRENCY, grace: GRACE, presence }
+            .run(Arc::clone(&performer), stop.clone())
     };
     futures::join!(consume(Class::Bulk), consume(Class::Interactive));
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use stemma_document::Collection;
 use stemma_engine::coordinate::{Coordinator, Observer};
 use stemma_engine::flow::{JobEntry, Manifest};
+use stemma_engine::presence::Presence;
 use stemma_engine::{Class, Env, JobId, PortError, Ports, jobs, settings};
 use stemma_pipeline::{Filings, Settings, Submission};
 use tokio_util::sync::CancellationToken;
@@ -13,9 +14,17 @@ use tokio_util::sync::CancellationToken;
 /// Bytes of a document that count as one token when fairness between collections is weighed: PDFs are mostly not text.
 const BYTES_PER_TOKEN: u64 = 16;
 
-/// Coordinates until `stop`, then drains. At most `open_documents` runs are open at once.
-pub async fn run(env: Env, ports: Ports, open_documents: usize, observer: Observer, stop: CancellationToken) {
-    Coordinator::<Filings>::new(env, ports, open_documents, observer).run(stop).await;
+/// Coordinates until `stop`, then drains. At most `open_documents` runs are open at once; `presence` is the
+/// process it works in.
+pub async fn run(
+    env: Env,
+    ports: Ports,
+    open_documents: usize,
+    observer: Observer,
+    presence: Arc<Presence>,
+    stop: CancellationToken,
+) {
+    Coordinator::<Filings>::new(env, ports, open_documents, observer, presence).run(stop).await;
 }
 
 /// What is submitted, and how.

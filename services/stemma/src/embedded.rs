@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use stemma_engine::coordinate::Observer;
+use stemma_engine::presence::Presence;
 use stemma_engine::queue::Lane;
 use stemma_engine::{Env, Ports};
 use stemma_extract::{Pool, PoolSettings};
@@ -40,19 +41,19 @@ impl Embedded {
     ) -> Result<Self, CommandError> {
         let stop = CancellationToken::new();
         let tools = Arc::new(tools(config, password)?);
-        let holder = format!("pid-{}", std::process::id());
+        let presence = Presence::new(env, format!("pid-{}", std::process::id()), "all");
         let worker = WorkerSettings {
             lanes: lanes(config),
             grace: Duration::from_secs(config.local.grace_seconds),
-            holder: holder.clone(),
+            presence: Arc::clone(&presence),
         };
         let (open_documents, copy) = (config.local.open_documents, || (env.clone(), ports.clone(), stop.clone()));
         let (e, p, s) = copy();
-        let coordinator = env.spawn(stemma_coordinator::run(e, p, open_documents, observer, s));
+        let coordinator = env.spawn(stemma_coordinator::run(e, p, open_documents, observer, Arc::clone(&presence), s));
         let (e, p, s) = copy();
         let worker = env.spawn(stemma_worker::run(e, p, Arc::clone(&tools), worker, s));
         let (e, p, s) = copy();
-        let assembler = env.spawn(stemma_assembler::run(e, p, tools, holder, s));
+        let assembler = env.spawn(stemma_assembler::run(e, p, tools, presence, s));
         Ok(Self { stop, services: vec![coordinator, worker, assembler] })
     }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 use futures::future::join_all;
 use stemma_engine::consume::{Consumer, Handler};
 use stemma_engine::perform::Performer;
+use stemma_engine::presence::Presence;
 use stemma_engine::queue::{Lane, QueueName};
 use stemma_engine::{Class, Env, Ports};
 use stemma_pipeline::{Filings, Tools, registry};
@@ -18,18 +19,19 @@ pub struct WorkerSettings {
     pub lanes: Vec<(Lane, u16)>,
     /// How long tasks may go on after a stop before they are handed back.
     pub grace: Duration,
-    /// Names this process in leases.
-    pub holder: String,
+    /// The process it works in: named in leases.
+    pub presence: Arc<Presence>,
 }
 
 /// Works until `stop`, then drains.
 pub async fn run(env: Env, ports: Ports, tools: Arc<Tools>, settings: WorkerSettings, stop: CancellationToken) {
-    let WorkerSettings { lanes, grace, holder } = settings;
+    let WorkerSettings { lanes, grace, presence } = settings;
     let performer: Arc<dyn Handler> =
-        Arc::new(Performer::<Filings>::new(env.clone(), ports.clone(), registry(), tools, holder));
+        Arc::new(Performer::<Filings>::new(env.clone(), ports.clone(), registry(), tools, Arc::clone(&presence)));
     let consume = |lane, class, concurrency| {
         let (env, queue, name) = (env.clone(), Arc::clone(&ports.queue), QueueName::Lane(lane, class));
-        Consumer { env, queue, name, concurrency, grace }.run(Arc::clone(&performer), stop.clone())
+        Consumer { env, queue, name, concurrency, grace, presence: Arc::clone(&presence) }
+            .run(Arc::clone(&performer), stop.clone())
     };
     // Interactive work has slots of its own, so that it never waits behind a bulk document (I-11).
     let consumers = lanes.into_iter().flat_map(|(lane, concurrency)| {

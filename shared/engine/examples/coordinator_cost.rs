@@ -16,6 +16,7 @@ use stemma_engine::flow::{Claim, Finish, Flow, JobEntry, Manifest};
 use stemma_engine::key::{Class, Identity, JobId, RunHeader, RunId, RunRef};
 use stemma_engine::message::Ending;
 use stemma_engine::perform::Performer;
+use stemma_engine::presence::Presence;
 use stemma_engine::queue::{Lane, QueueName};
 use stemma_engine::replay::{Replay, Stop};
 use stemma_engine::stage::{Output, Registry, Stage, Task, Work};
@@ -167,7 +168,9 @@ fn coordinate(ports: Ports, stop: CancellationToken) -> std::io::Result<(f64, u6
         }
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(Coordinator::<Cost>::new(Env::system(), ports, 10, Arc::new(observer)).run(stop));
+    let env = Env::system();
+    let presence = Presence::new(&env, "coordinator", "coordinator");
+    runtime.block_on(Coordinator::<Cost>::new(env, ports, 10, Arc::new(observer), presence).run(stop));
     Ok((thread_seconds(), replays.load(std::sync::atomic::Ordering::Relaxed)))
 }
 
@@ -180,10 +183,13 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (theirs, ends) = (ports.clone(), stop.clone());
     let coordinator = std::thread::spawn(move || coordinate(theirs, ends));
     let registry = Registry::default().with::<Look>().with::<Publish>();
-    let performer = Arc::new(Performer::new(env.clone(), ports.clone(), registry, Arc::new(latency), "worker".into()));
+    let presence = Presence::new(&env, "worker", "worker");
+    let tools = Arc::new(latency);
+    let performer = Arc::new(Performer::new(env.clone(), ports.clone(), registry, tools, Arc::clone(&presence)));
     for lane in [Lane::Llm, Lane::Publish] {
         let (name, queue) = (QueueName::Lane(lane, Class::Bulk), Arc::clone(&ports.queue));
-        let consumer = Consumer { env: env.clone(), queue, name, concurrency: 64, grace: Duration::from_secs(1) };
+        let (world, presence, grace) = (env.clone(), Arc::clone(&presence), Duration::from_secs(1));
+        let consumer = Consumer { env: world, queue, name, concurrency: 64, grace, presence };
         env.spawn(consumer.run(Arc::<Performer<Cost>>::clone(&performer), stop.clone()));
     }
     let begun = Instant::now();

@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::env::Env;
 use crate::port::{PortError, ask};
+use crate::presence::Presence;
 use crate::queue::{Delivery, Message, Queue, QueueName, Rung, Subscription};
 
 /// What happens to a message after it was handled.
@@ -35,7 +36,13 @@ pub enum Disposition {
 pub trait Handler: Send + Sync {
     /// Handles one message; everything it achieves must be stored and emitted when it returns.
     async fn handle(&self, message: &Message) -> Disposition;
+
+    /// Gives up what it holds for a message whose handling was cut off, before the message goes to someone else.
+    async fn hand_back(&self, _message: &Message) {}
 }
+
+/// How long giving up what was cut off may take altogether.
+const HAND_BACK: Duration = Duration::from_secs(2);
 
 /// How a queue is consumed.
 #[derive(Clone)]
@@ -50,6 +57,8 @@ pub struct Consumer {
     pub concurrency: u16,
     /// How long handlers may go on after a stop before their messages are handed back.
     pub grace: Duration,
+    /// The process, which says how busy its lanes are.
+    pub presence: Arc<Presence>,
 }
 
 impl Consumer {
@@ -58,6 +67,8 @@ impl Consumer {
     /// A lost subscription does not disturb running handlers: what they do is paid for, and stored when they are done.
     pub async fn run(self, handler: Arc<dyn Handler>, stop: CancellationToken) {
         let mut running = JoinSet::new();
+        let cut = CancellationToken::new();
+        self.presence.consumes(self.name, self.concurrency);
         while !stop.is_cancelled() {
             let subscribed = tokio::select! {
                 biased;
@@ -65,9 +76,13 @@ impl Consumer {
                 subscribed = self.queue.subscribe(self.name, self.concurrency) => subscribed,
             };
             match subscribed {
-                Ok(subscription) => {
-                    if let Err(error) = self.serve(subscription, &mut running, &handler, &stop).await {
-                        tracing::warn!(queue = %self.name, %error, "subscription lost; subscribing again");
+                Ok(mut subscription) => {
+                    match self.serve(subscription.as_mut(), &mut running, &handler, &stop, &cut).await {
+                        // Kept until all is answered: dropping it would hand back what is still in work.
+                        Ok(()) => return self.drain(running, &cut).await,
+                        Err(error) => {
+                            tracing::warn!(queue = %self.name, %error, "subscription lost; subscribing again");
+                        }
                     }
                 }
                 Err(error) => tracing::warn!(queue = %self.name, %error, "cannot subscribe; trying again"),
@@ -78,15 +93,17 @@ impl Consumer {
                 () = self.env.sleep(Duration::from_millis(500)) => {}
             }
         }
-        self.drain(running).await;
+        self.drain(running, &cut).await;
     }
 
+    /// Until the subscription is lost, or `stop`.
     async fn serve(
         &self,
-        mut subscription: Box<dyn Subscription>,
+        subscription: &mut dyn Subscription,
         running: &mut JoinSet<()>,
         handler: &Arc<dyn Handler>,
         stop: &CancellationToken,
+        cut: &CancellationToken,
     ) -> Result<(), PortError> {
         loop {
             while running.try_join_next().is_some() {}
@@ -97,8 +114,8 @@ impl Consumer {
                 _ = running.join_next(), if full => {}
                 delivery = subscription.next(), if !full => match delivery {
                     Ok(delivery) => {
-                        let (consumer, handler) = (self.clone(), Arc::clone(handler));
-                        running.spawn(async move { consumer.answer(handler, delivery).await });
+                        let (consumer, handler, cut) = (self.clone(), Arc::clone(handler), cut.clone());
+                        running.spawn(async move { consumer.answer(handler, delivery, cut).await });
                     }
                     Err(error) => return Err(error),
                 },
@@ -106,17 +123,32 @@ impl Consumer {
         }
     }
 
-    /// Waits for running handlers; what is not done in time is dropped, and with it the receipt: handed back.
-    async fn drain(&self, mut running: JoinSet<()>) {
-        let all_done = async { while running.join_next().await.is_some() {} };
-        if tokio::time::timeout(self.grace, all_done).await.is_err() {
-            tracing::warn!(queue = %self.name, left = running.len(), "grace period over; handing messages back");
+    /// Waits for running handlers; what is not done in time is cut off and handed back.
+    async fn drain(&self, mut running: JoinSet<()>, cut: &CancellationToken) {
+        self.presence.drain();
+        if all(&mut running, self.grace).await {
+            return;
+        }
+        tracing::warn!(queue = %self.name, left = running.len(), "grace period over; handing messages back");
+        cut.cancel();
+        if !all(&mut running, HAND_BACK).await {
+            tracing::warn!(queue = %self.name, left = running.len(), "not all could be handed back; their leases run out");
         }
     }
 
-    async fn answer(&self, handler: Arc<dyn Handler>, delivery: Delivery) {
+    async fn answer(&self, handler: Arc<dyn Handler>, delivery: Delivery, cut: CancellationToken) {
         let Delivery { message, receipt, .. } = delivery;
-        let settled = match handler.handle(&message).await {
+        let _busy = self.presence.occupy(self.name);
+        let handled = tokio::select! {
+            biased;
+            disposition = handler.handle(&message) => Some(disposition),
+            () = cut.cancelled() => None,
+        };
+        let Some(disposition) = handled else {
+            handler.hand_back(&message).await;
+            return self.heard(receipt.requeue().await);
+        };
+        let settled = match disposition {
             Disposition::Ack => Ok(()),
             Disposition::Later { rung, attempts } => self.later(message, rung, attempts).await,
             Disposition::Dead => ask(&self.env, || self.queue.publish(QueueName::Dead, vec![message.clone()])).await,
@@ -129,6 +161,10 @@ impl Consumer {
                 receipt.requeue().await
             }
         };
+        self.heard(answered);
+    }
+
+    fn heard(&self, answered: Result<(), PortError>) {
         if let Err(error) = answered {
             tracing::warn!(queue = %self.name, %error, "answer was not heard; the message will come again");
         }
@@ -138,4 +174,10 @@ impl Consumer {
         let message = Message { attempts, ..message };
         ask(&self.env, || self.queue.publish_later(self.name, message.clone(), rung)).await
     }
+}
+
+/// Waits until all have ended, at most `patience`; false when that was not enough.
+async fn all(running: &mut JoinSet<()>, patience: Duration) -> bool {
+    let ended = async { while running.join_next().await.is_some() {} };
+    tokio::time::timeout(patience, ended).await.is_ok()
 }

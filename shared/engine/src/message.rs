@@ -27,6 +27,13 @@ pub struct TaskMessage {
     pub payload: Box<RawValue>,
 }
 
+impl TaskMessage {
+    /// Names the task: the same key in two runs is two tasks.
+    pub(crate) fn name(&self) -> (RunId, TaskKey) {
+        (self.run.run.clone(), self.key)
+    }
+}
+
 /// How a run ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::convert::Infallible;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -21,12 +21,13 @@ use crate::ledger::{Entry, Lease, Retry};
 use crate::message::{News, TaskMessage, encode};
 use crate::port::{PortError, ask};
 use crate::ports::Ports;
+use crate::presence::{Close, Presence, Underway};
 use crate::queue::{Message, QueueName, Rung};
 use crate::settings::SettingsCache;
 use crate::stage::{AnyStage, Registry, Task, Work};
 
 /// How long a lease lasts without being renewed.
-const LEASE: Duration = Duration::from_secs(60);
+const LEASE: Duration = Duration::from_secs(30);
 /// Leases that ran out before a task counts as poison: whoever takes it up goes away without a word.
 const MAX_CRASHES: u32 = 10;
 
@@ -37,9 +38,11 @@ pub struct Performer<W: Work> {
     registry: Registry<W>,
     tools: Arc<W::Tools>,
     settings: SettingsCache<W>,
-    /// Names this process in leases.
-    holder: String,
+    /// The process: named in leases, and told what is done.
+    presence: Arc<Presence>,
     running: Arc<Running>,
+    /// Tasks whose lease this process took and has not given up.
+    leased: Mutex<HashSet<(RunId, TaskKey)>>,
 }
 
 /// The tasks this process works on: a lease keeps other processes away, this keeps duplicates in this one away.
@@ -51,7 +54,7 @@ struct Working(Arc<Running>, (RunId, TaskKey));
 
 impl Running {
     fn begin(self: &Arc<Self>, task: &TaskMessage) -> Option<Working> {
-        let name = (task.run.run.clone(), task.key);
+        let name = task.name();
         let begun = self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(name.clone());
         begun.then(|| Working(Arc::clone(self), name))
     }
@@ -70,9 +73,18 @@ enum Attempt {
 }
 
 impl<W: Work> Performer<W> {
-    /// A performer of the stages in `registry`. `holder` names this process, as `why` will show it.
-    pub fn new(env: Env, ports: Ports, registry: Registry<W>, tools: Arc<W::Tools>, holder: String) -> Self {
-        Self { env, ports, registry, tools, settings: SettingsCache::default(), holder, running: Arc::default() }
+    /// A performer of the stages in `registry`, in the process of `presence`.
+    pub fn new(env: Env, ports: Ports, registry: Registry<W>, tools: Arc<W::Tools>, presence: Arc<Presence>) -> Self {
+        Self {
+            env,
+            ports,
+            registry,
+            tools,
+            settings: SettingsCache::default(),
+            presence,
+            running: Arc::default(),
+            leased: Mutex::default(),
+        }
     }
 
     async fn perform(&self, message: &Message, task: &TaskMessage) -> Result<Disposition, PortError> {
@@ -98,13 +110,14 @@ impl<W: Work> Performer<W> {
             }
             Lease::Ended => return self.ended(task).await,
         };
+        let underway = self.presence.begin(task, self.env.now_ms());
         // Looked for under the lease: whoever held it before has stored what it made, or never will.
         if let Some(outcome) = ask(&self.env, || artifact::outcome(blobs, &task.run.scope, &task.key)).await? {
             self.conclude(task, Entry::Done(outcome)).await?;
             return Ok(Disposition::Ack);
         }
         if crashes >= MAX_CRASHES {
-            return self.failed(task, poison(&task.stage), attempts).await;
+            return self.failed(task, poison(&task.stage), attempts, &underway).await;
         }
         let context = Task {
             run: &task.run,
@@ -118,9 +131,10 @@ impl<W: Work> Performer<W> {
         match self.attempt(stage, task, &context).await? {
             Attempt::Outcome(outcome) => {
                 self.conclude(task, Entry::Done(outcome)).await?;
+                underway.close(Close::Done, self.env.now_ms());
                 Ok(Disposition::Ack)
             }
-            Attempt::Failed(failure) => self.failed(task, failure, attempts).await,
+            Attempt::Failed(failure) => self.failed(task, failure, attempts, &underway).await,
         }
     }
 
@@ -170,20 +184,28 @@ impl<W: Work> Performer<W> {
         }
     }
 
-    async fn failed(&self, task: &TaskMessage, failure: Failure, attempts: u32) -> Result<Disposition, PortError> {
+    async fn failed(
+        &self,
+        task: &TaskMessage,
+        failure: Failure,
+        attempts: u32,
+        underway: &Underway,
+    ) -> Result<Disposition, PortError> {
         match consequence(failure.kind, attempts) {
             Consequence::Again { rung, counted } => {
                 tracing::info!(run = %task.run.run, stage = task.stage, attempts, code = failure.code, "failed, to be tried again");
                 let next_ms = self.env.now_ms() + rung.delay().as_millis() as Millis;
                 let retry = Retry { code: failure.code, next_ms, counted };
-                let release = || self.ports.ledger.release(&task.run.run, &task.key, &self.holder, Some(&retry));
-                ask(&self.env, release).await?;
+                self.release(task, Some(&retry)).await?;
+                underway.close(Close::Retried, self.env.now_ms());
                 Ok(Disposition::Later { rung, attempts: attempts - u32::from(!counted) })
             }
             Consequence::Final => {
                 tracing::warn!(run = %task.run.run, stage = task.stage, attempts, code = failure.code, "failed for good");
                 let record = FailureRecord::of(failure, &task.stage, attempts, self.env.now_ms());
                 record_failure(&self.env, &self.ports, &task.run, &task.key, record).await?;
+                self.leased().remove(&task.name());
+                underway.close(Close::Failed, self.env.now_ms());
                 Ok(Disposition::Ack)
             }
         }
@@ -191,13 +213,32 @@ impl<W: Work> Performer<W> {
 
     /// Records what became of the task and tells the coordinator. The artifact is already stored.
     async fn conclude(&self, task: &TaskMessage, entry: Entry) -> Result<(), PortError> {
-        conclude(&self.env, &self.ports, &task.run, &task.key, entry).await
+        conclude(&self.env, &self.ports, &task.run, &task.key, entry).await?;
+        self.leased().remove(&task.name());
+        Ok(())
     }
 
     async fn lease(&self, task: &TaskMessage) -> Result<Lease, PortError> {
         let now = self.env.now_ms();
         let until = now + LEASE.as_millis() as Millis;
-        ask(&self.env, || self.ports.ledger.lease(&task.run.run, &task.key, &self.holder, now, until)).await
+        let (ledger, holder) = (&self.ports.ledger, self.presence.process());
+        self.leased().insert(task.name()); // before it is known: a lease may have been taken by a call that failed
+        let lease = ask(&self.env, || ledger.lease(&task.run.run, &task.key, holder, now, until)).await?;
+        if !matches!(lease, Lease::Granted { .. }) {
+            self.leased().remove(&task.name());
+        }
+        Ok(lease)
+    }
+
+    async fn release(&self, task: &TaskMessage, retry: Option<&Retry>) -> Result<(), PortError> {
+        let (ledger, holder) = (&self.ports.ledger, self.presence.process());
+        ask(&self.env, || ledger.release(&task.run.run, &task.key, holder, retry)).await?;
+        self.leased().remove(&task.name());
+        Ok(())
+    }
+
+    fn leased(&self) -> MutexGuard<'_, HashSet<(RunId, TaskKey)>> {
+        self.leased.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits for `work`, renewing the lease beside it every third of its length.
@@ -235,6 +276,17 @@ impl<W: Work> Handler for Performer<W> {
                 tracing::warn!(run = %task.run.run, stage = task.stage, %error, "a port is away; the task comes again");
                 Disposition::Later { rung: Rung::Short, attempts: message.attempts }
             }
+        }
+    }
+
+    /// Gives up the lease, uncounted, so that whoever gets the message next can begin at once.
+    async fn hand_back(&self, message: &Message) {
+        let Ok(task) = serde_json::from_slice::<TaskMessage>(&message.body) else { return };
+        if !self.leased().contains(&task.name()) {
+            return;
+        }
+        if let Err(error) = self.release(&task, None).await {
+            tracing::warn!(run = %task.run.run, stage = task.stage, %error, "the lease of a task that was cut off runs out by itself");
         }
     }
 }

@@ -1,4 +1,5 @@
-//! How long tasks lately took from publication to outcome: the backlog, as a coordinator sees it (rule 9).
+//! How long things lately took: tasks from publication to outcome (the backlog, as a coordinator sees it: rule 9), and
+//! stages from beginning to end.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -6,10 +7,10 @@ use crate::env::Millis;
 
 /// How long what was seen counts: between one and two windows.
 const WINDOW_MS: Millis = 300_000;
-/// One bucket per power of two of milliseconds.
-const BUCKETS: usize = 40;
+/// Four buckets per power of two of milliseconds: what is read is at most a quarter too much.
+const BUCKETS: usize = 160;
 
-/// A histogram of waits over the last minutes.
+/// A histogram of times over the last minutes.
 #[derive(Default)]
 pub(crate) struct Waits(Mutex<Windows>);
 
@@ -29,22 +30,26 @@ impl Default for Buckets {
 }
 
 impl Waits {
-    /// Notes that a task waited this long.
-    pub(crate) fn note(&self, now_ms: Millis, wait_ms: Millis) {
-        let bucket = (Millis::BITS - wait_ms.leading_zeros()) as usize;
-        self.windows(now_ms).current.0[bucket.min(BUCKETS - 1)] += 1;
+    /// Notes that something took this long.
+    pub(crate) fn note(&self, now_ms: Millis, took_ms: Millis) {
+        self.windows(now_ms).current.0[bucket(took_ms)] += 1;
     }
 
-    /// What 99 of 100 waits did not exceed (up to the next power of two); 0 when nothing was seen.
+    /// What 99 of 100 did not exceed; 0 when nothing was seen.
     pub(crate) fn p99_ms(&self, now_ms: Millis) -> Millis {
+        self.quantile_ms(now_ms, 99)
+    }
+
+    /// What `per_cent` of 100 did not exceed (up to a quarter more); 0 when nothing was seen.
+    pub(crate) fn quantile_ms(&self, now_ms: Millis, per_cent: u64) -> Millis {
         let windows = self.windows(now_ms);
         let counts: Vec<u64> = windows.current.0.iter().zip(windows.previous.0).map(|(a, b)| a + b).collect();
         let all: u64 = counts.iter().sum();
         let mut below = 0;
         for (bucket, count) in counts.iter().enumerate() {
             below += count;
-            if all > 0 && 100 * below >= 99 * all {
-                return (1 << bucket) - 1;
+            if all > 0 && 100 * below >= per_cent * all {
+                return largest(bucket);
             }
         }
         0
@@ -62,9 +67,34 @@ impl Waits {
     }
 }
 
+/// The bucket of a time.
+fn bucket(took_ms: Millis) -> usize {
+    match took_ms.checked_ilog2() {
+        None | Some(0 | 1) => took_ms as usize,
+        Some(octave) => (4 * (octave as usize - 1) + (took_ms >> (octave - 2)) as usize % 4).min(BUCKETS - 1),
+    }
+}
+
+/// The longest time in a bucket.
+fn largest(bucket: usize) -> Millis {
+    match bucket {
+        0..=3 => bucket as Millis,
+        _ => ((5 + bucket as Millis % 4) << (bucket / 4 - 1)) - 1,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_time_lies_in_a_bucket_that_ends_at_most_a_quarter_later() {
+        for took in (0..5_000).chain([1 << 20, (1 << 20) + 1, (1 << 38) - 1]) {
+            let end = largest(bucket(took));
+            assert!(end >= took && end <= took + took / 4, "{took}: {end}");
+        }
+        assert_eq!(bucket(Millis::MAX), BUCKETS - 1);
+    }
 
     #[test]
     fn one_slow_task_of_a_thousand_is_no_backlog() {
@@ -79,7 +109,7 @@ mod tests {
         let waits = Waits::default();
         assert_eq!(waits.p99_ms(1_000_000), 0);
         waits.note(1_000_000, 100_000);
-        assert_eq!(waits.p99_ms(1_000_000 + WINDOW_MS), 131_071);
+        assert_eq!(waits.p99_ms(1_000_000 + WINDOW_MS), 114_687);
         assert_eq!(waits.p99_ms(1_000_000 + 2 * WINDOW_MS), 0);
     }
 }

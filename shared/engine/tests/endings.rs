@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use stemma_engine::blobs::MemoryBlobs;
-use stemma_engine::consume::{Consumer, Handler};
+use stemma_engine::consume::Consumer;
 use stemma_engine::coordinate::{Coordinator, run_failure_key};
 use stemma_engine::failure::{Failure, FailureRecord};
 use stemma_engine::fault::{Fault, Faults, Plan};
@@ -19,6 +19,7 @@ use stemma_engine::jobs::{self, Report};
 use stemma_engine::key::{Class, Identity, JobId, RunHeader, RunId, RunRef};
 use stemma_engine::message::Ending;
 use stemma_engine::perform::Performer;
+use stemma_engine::presence::Presence;
 use stemma_engine::queue::{Lane, QueueName};
 use stemma_engine::replay::{Replay, Stop};
 use stemma_engine::stage::{Output, Registry, Stage, Task, Work};
@@ -122,23 +123,29 @@ impl House {
     }
 
     fn coordinator(&self) -> tokio::task::JoinHandle<()> {
-        let coordinator = Coordinator::<Probe>::new(self.env.clone(), self.ports.clone(), 1_000, Arc::new(|_| ()));
+        let (env, presence) = (self.env.clone(), Presence::new(&self.env, "coordinator", "coordinator"));
+        let coordinator = Coordinator::<Probe>::new(env, self.ports.clone(), 1_000, Arc::new(|_| ()), presence);
         self.env.spawn(coordinator.run(CancellationToken::new()))
     }
 
     fn worker(&self, name: &str, concurrency: u16) -> tokio::task::JoinHandle<()> {
+        self.worker_until(name, concurrency, CancellationToken::new())
+    }
+
+    fn worker_until(&self, name: &str, concurrency: u16, stop: CancellationToken) -> tokio::task::JoinHandle<()> {
         let registry = Registry::default().with::<Behave>();
         let tools = Arc::clone(&self.counter);
-        let performer: Arc<dyn Handler> =
-            Arc::new(Performer::new(self.env.clone(), self.ports.clone(), registry, tools, name.into()));
+        let presence = Presence::new(&self.env, name, "worker");
+        let performer = Performer::new(self.env.clone(), self.ports.clone(), registry, tools, Arc::clone(&presence));
         let consumer = Consumer {
             env: self.env.clone(),
             queue: Arc::clone(&self.ports.queue),
             name: QueueName::Lane(Lane::Cpu, Class::Bulk),
             concurrency,
             grace: Duration::from_secs(1),
+            presence,
         };
-        self.env.spawn(consumer.run(performer, CancellationToken::new()))
+        self.env.spawn(consumer.run(Arc::new(performer), stop))
     }
 
     async fn submit(&self, documents: &[String]) -> JobId {
@@ -243,6 +250,26 @@ async fn a_port_that_hiccups_costs_no_second_run() {
         house.report(&job, Duration::from_secs(600)).await;
         assert_eq!(house.counter.runs.load(Ordering::SeqCst), 2, "call {call}");
     }
+}
+
+/// A task that the grace period cut off is taken up by another worker at once: its lease was given up, uncounted.
+#[tokio::test(start_paused = true)]
+async fn a_task_cut_off_by_a_drain_is_taken_up_at_once() {
+    let (house, _) = House::new(Plan::default());
+    let (_coordinator, stop) = (house.coordinator(), CancellationToken::new());
+    let leaving = house.worker_until("leaving", 4, stop.clone());
+    let job = house.submit(&["slow-1".into()]).await;
+    while house.counter.runs.load(Ordering::SeqCst) == 0 {
+        house.env.sleep(Duration::from_millis(100)).await;
+    }
+    stop.cancel();
+    let _other = house.worker("other", 4);
+    let left = house.env.now_ms();
+    tokio::time::timeout(Duration::from_secs(2), leaving).await.expect("leaves when its grace is over").unwrap();
+    let report = house.report(&job, Duration::from_secs(60)).await;
+    let took_ms = house.env.now_ms() - left;
+    assert_eq!((report.counts.done, house.counter.runs.load(Ordering::SeqCst)), (1, 2));
+    assert!(took_ms <= 13_000, "a second of grace, ten of work: {took_ms} ms");
 }
 
 /// A document listed twice is one run, and both its entries end with it.

@@ -14,6 +14,7 @@ use stemma_document::{Collection, Digest};
 use stemma_engine::blobs::MemoryBlobs;
 use stemma_engine::fault::{Chances, Fault, Faults, Plan};
 use stemma_engine::jobs::Counts;
+use stemma_engine::presence::Presence;
 use stemma_engine::queue::{Depth, Lane, Message, Queue, QueueName, Rung, Subscription};
 use stemma_engine::{Class, Env, Failure, PortError, Ports};
 use stemma_extract::{ExtractError, Extractor, Job};
@@ -95,15 +96,16 @@ impl Scene {
             password: None,
         });
         let stop = CancellationToken::new();
-        let settings =
-            WorkerSettings { lanes: vec![(Lane::Cpu, 2)], grace: Duration::from_secs(10), holder: "worker".into() };
+        let presence = |name: &str| Presence::new(&env, name, name);
+        let (grace, working) = (Duration::from_secs(10), presence("worker"));
+        let settings = WorkerSettings { lanes: vec![(Lane::Cpu, 2)], grace, presence: working };
         let copy = || (env.clone(), ports.clone(), stop.clone());
         let (e, p, s) = copy();
-        let coordinator = env.spawn(stemma_coordinator::run(e, p, 10, no_observer(), s));
+        let coordinator = env.spawn(stemma_coordinator::run(e, p, 10, no_observer(), presence("coordinator"), s));
         let (e, p, s) = copy();
         let worker = env.spawn(stemma_worker::run(e, p, Arc::clone(&tools), settings, s));
         let (e, p, s) = copy();
-        let assembler = env.spawn(stemma_assembler::run(e, p, tools, "assembler".into(), s));
+        let assembler = env.spawn(stemma_assembler::run(e, p, tools, presence("assembler"), s));
 
         let job = self.submit(&env, &ports).await;
         let report = report(&env, &store, &job).await.unwrap();

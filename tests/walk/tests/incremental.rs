@@ -18,6 +18,7 @@ use stemma_engine::coordinate::Coordinator;
 use stemma_engine::flow::{Claim, Finish, Flow, JobEntry, Manifest};
 use stemma_engine::message::Ending;
 use stemma_engine::perform::Performer;
+use stemma_engine::presence::Presence;
 use stemma_engine::queue::{Lane, QueueName};
 use stemma_engine::replay::{Replay, Stop};
 use stemma_engine::stage::{Output, Registry, Stage, Task, Work};
@@ -233,14 +234,22 @@ fn run_versions(filings: &[&Filing]) -> Vec<BTreeSet<String>> {
         let (env, store) = (Env::simulated(3), Arc::new(MemoryBlobs::default()));
         let ports = Ports::embedded(Arc::<MemoryBlobs>::clone(&store));
         let stop = CancellationToken::new();
-        let coordinator = Coordinator::<Pages>::new(env.clone(), ports.clone(), 4, Arc::new(|_| ()));
+        let presence = Presence::new(&env, "walk", "all");
+        let coordinator =
+            Coordinator::<Pages>::new(env.clone(), ports.clone(), 4, Arc::new(|_| ()), Arc::clone(&presence));
         env.spawn(coordinator.run(stop.clone()));
         let registry =
             Registry::default().with::<ReadPage>().with::<SummarizeSection>().with::<Describe>().with::<Publish>();
-        let performer =
-            Arc::new(Performer::<Pages>::new(env.clone(), ports.clone(), registry, Arc::clone(&desk), "worker".into()));
+        let performer = Arc::new(Performer::<Pages>::new(
+            env.clone(),
+            ports.clone(),
+            registry,
+            Arc::clone(&desk),
+            Arc::clone(&presence),
+        ));
         let (queue, name) = (Arc::clone(&ports.queue), QueueName::Lane(Lane::Llm, Class::Bulk));
-        let consumer = Consumer { env: env.clone(), queue, name, concurrency: 4, grace: Duration::from_secs(1) };
+        let (world, grace) = (env.clone(), Duration::from_secs(1));
+        let consumer = Consumer { env: world, queue, name, concurrency: 4, grace, presence };
         env.spawn(consumer.run(performer, stop.clone()));
 
         let mut ran = Vec::new();

@@ -27,6 +27,7 @@ use crate::message::{Ending, News};
 use crate::perform::Undertaker;
 use crate::port::PortError;
 use crate::ports::Ports;
+use crate::presence::Presence;
 use crate::queue::{Message, QueueName, Rung};
 use crate::run::Progress;
 use crate::settings::SettingsCache;
@@ -83,6 +84,7 @@ pub struct Coordinator<W: Flow> {
     /// Runs open at once.
     open_documents: usize,
     observer: Observer,
+    presence: Arc<Presence>,
     settings: SettingsCache<W>,
     waits: Arc<Waits>,
     runs: StdMutex<HashMap<RunId, Arc<runs::Slot<W>>>>,
@@ -97,13 +99,20 @@ struct JobTable {
 }
 
 impl<W: Flow> Coordinator<W> {
-    /// A coordinator that opens at most `open_documents` runs at once.
-    pub fn new(env: Env, ports: Ports, open_documents: usize, observer: Observer) -> Arc<Self> {
+    /// A coordinator in the process of `presence` that opens at most `open_documents` runs at once.
+    pub fn new(
+        env: Env,
+        ports: Ports,
+        open_documents: usize,
+        observer: Observer,
+        presence: Arc<Presence>,
+    ) -> Arc<Self> {
         Arc::new(Self {
             env,
             ports,
             open_documents: open_documents.max(1),
             observer,
+            presence,
             settings: SettingsCache::default(),
             waits: Arc::default(),
             runs: StdMutex::default(),
@@ -120,6 +129,7 @@ impl<W: Flow> Coordinator<W> {
             name,
             concurrency,
             grace: GRACE,
+            presence: Arc::clone(&self.presence),
         };
         let news: Arc<dyn Handler> = Arc::<Self>::clone(&self);
         let mut parts = JoinSet::new();

@@ -25,6 +25,7 @@ use crate::ledger::MemoryLedger;
 use crate::limit::MemoryLimiter;
 use crate::perform::Performer;
 use crate::ports::Ports;
+use crate::presence::Presence;
 use crate::queue::{Lane, MemoryQueue, QueueName};
 use crate::settings;
 
@@ -321,10 +322,11 @@ impl Stage {
         self.entrances += 1;
         let stop = CancellationToken::new();
         let (env, ports, ends) = (self.env.clone(), self.ports.clone(), stop.clone());
+        let presence = Presence::new(&env, format!("member-{}", self.entrances), "rehearsal");
         let task = if coordinates {
             self.env.spawn(async move {
                 env.sleep(Duration::from_millis(after)).await;
-                Coordinator::<Rehearsal>::new(env, ports, 3, Arc::new(|_| ())).run(ends).await;
+                Coordinator::<Rehearsal>::new(env, ports, 3, Arc::new(|_| ()), presence).run(ends).await;
             })
         } else {
             let performer = Performer::new(
@@ -332,11 +334,11 @@ impl Stage {
                 ports.clone(),
                 work::registry(),
                 Arc::clone(&self.tools),
-                format!("worker-{}", self.entrances),
+                Arc::clone(&presence),
             );
             self.env.spawn(async move {
                 env.sleep(Duration::from_millis(after)).await;
-                consume(env, ports, Arc::new(performer), ends).await;
+                consume(env, ports, Arc::new(performer), presence, ends).await;
             })
         };
         Member { coordinates, task, stop }
@@ -368,12 +370,19 @@ impl Stage {
 }
 
 /// A worker: all lanes, both classes.
-async fn consume(env: Env, ports: Ports, performer: Arc<Performer<Rehearsal>>, stop: CancellationToken) {
+async fn consume(
+    env: Env,
+    ports: Ports,
+    performer: Arc<Performer<Rehearsal>>,
+    presence: Arc<Presence>,
+    stop: CancellationToken,
+) {
     let mut lanes = JoinSet::new();
     for lane in [Lane::Cpu, Lane::Llm, Lane::Publish] {
         for class in [Class::Bulk, Class::Interactive] {
             let (name, queue) = (QueueName::Lane(lane, class), Arc::clone(&ports.queue));
-            let consumer = Consumer { env: env.clone(), queue, name, concurrency: 3, grace: Duration::from_secs(10) };
+            let (env, presence) = (env.clone(), Arc::clone(&presence));
+            let consumer = Consumer { env, queue, name, concurrency: 3, grace: Duration::from_secs(10), presence };
             let performer = Arc::<Performer<Rehearsal>>::clone(&performer);
             lanes.spawn(consumer.run(performer, stop.clone()));
         }

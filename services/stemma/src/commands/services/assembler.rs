@@ -27,6 +27,6 @@ pub async fn run(args: AssemblerArgs, context: &Context) -> Result<Exit, Command
     let running = Running::start("assembler", args.service.listen, context).await?;
     let tools = embedded::tools(&running.config, None)?;
     let (env, ports, stop) = running.parts();
-    stemma_assembler::run(env, ports, Arc::new(tools), running.name.clone(), stop).await;
+    stemma_assembler::run(env, ports, Arc::new(tools), running.presence(), stop).await;
     Ok(running.end().await)
 }

@@ -25,6 +25,7 @@ pub async fn run(args: CoordinatorArgs, context: &Context) -> Result<Exit, Comma
     let running = Running::start("coordinator", args.service.listen, context).await?;
     let (env, ports, stop) = running.parts();
     let open_documents = running.config.local.open_documents;
-    stemma_coordinator::run(env, ports, open_documents, stemma_coordinator::no_observer(), stop).await;
+    let (observer, presence) = (stemma_coordinator::no_observer(), running.presence());
+    stemma_coordinator::run(env, ports, open_documents, observer, presence, stop).await;
     Ok(running.end().await)
 }

@@ -1,11 +1,15 @@
 //! A service in work: its configuration, its ports, its name, and how it stops.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use stemma_boot::servers::Servers;
 use stemma_boot::{identity, shutdown};
+use stemma_engine::presence::{self, Presence};
 use stemma_engine::{Env, PortError, Ports};
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::Config;
@@ -18,11 +22,13 @@ const LOOK_AGAIN: Duration = Duration::from_secs(2);
 pub struct Running {
     /// The configuration it works under.
     pub config: Config,
-    /// Names this process in leases, beats and connections.
-    pub name: String,
     env: Env,
     ports: Ports,
     stop: CancellationToken,
+    presence: Arc<Presence>,
+    /// Ends the beats, after everything was drained.
+    drained: CancellationToken,
+    beats: JoinHandle<()>,
 }
 
 impl Running {
@@ -41,7 +47,10 @@ impl Running {
         }
         let ports = connect(&config.servers, context, &name, &stop).await?;
         tracing::info!(service, process = name, store = %context.store, %listen, "started");
-        Ok(Self { config, name, env, ports, stop })
+        let (presence, drained) = (Presence::new(&env, name, service), CancellationToken::new());
+        let (ledger, beating) = (Arc::clone(&ports.ledger), Arc::clone(&presence));
+        let beats = env.spawn(presence::beat(env.clone(), ledger, beating, BTreeMap::new, drained.clone()));
+        Ok(Self { config, env, ports, stop, presence, drained, beats })
     }
 
     /// What a service's `run` takes.
@@ -49,9 +58,18 @@ impl Running {
         (self.env.clone(), self.ports.clone(), self.stop.clone())
     }
 
+    /// The process: named in leases, beats and connections.
+    pub fn presence(&self) -> Arc<Presence> {
+        Arc::clone(&self.presence)
+    }
+
     /// Ends after everything was drained.
     pub async fn end(self) -> Exit {
-        tracing::info!(process = self.name, "drained");
+        self.drained.cancel();
+        if let Err(error) = self.beats.await {
+            tracing::error!(%error, "the beats ended early");
+        }
+        tracing::info!(process = self.presence.process(), "drained");
         Exit::Done
     }
 }

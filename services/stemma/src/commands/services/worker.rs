@@ -52,7 +52,7 @@ pub async fn run(args: WorkerArgs, context: &Context) -> Result<Exit, CommandErr
     let settings = WorkerSettings {
         lanes,
         grace: Duration::from_secs(running.config.local.grace_seconds),
-        holder: running.name.clone(),
+        presence: running.presence(),
     };
     let (env, ports, stop) = running.parts();
     stemma_worker::run(env, ports, tools, settings, stop).await;

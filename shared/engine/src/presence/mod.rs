@@ -1,6 +1,8 @@
 //! What processes and jobs say about themselves on the ledger's boards, for `status`, `why` and scaling: never for
 //! logic. A process that says nothing for [`SILENT_AFTER`] is gone.
 
+mod record;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -9,6 +11,9 @@ use serde::{Deserialize, Serialize};
 use crate::env::Millis;
 use crate::key::{Class, JobId, RunId, TaskKey};
 use crate::queue::Lane;
+
+pub(crate) use record::{Close, Underway};
+pub use record::{Presence, beat};
 
 /// How often a process says that it lives.
 pub const BEAT_EVERY: Duration = Duration::from_secs(2);
@@ -22,7 +27,7 @@ pub const TASKS_NAMED: usize = 64;
 pub struct Beat {
     /// Its name, as in leases.
     pub process: String,
-    /// `coordinator`, `worker`, `assembler` or `query`.
+    /// `coordinator`, `worker`, `assembler` or `query`; `all` where they share a process.
     pub service: String,
     /// Version of the program.
     pub version: String,
