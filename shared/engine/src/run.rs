@@ -37,6 +37,8 @@ pub(crate) struct OpenRun<W: Flow> {
     known: HashMap<TaskKey, Entry>,
     /// Wanted in this or an earlier replay, so no longer news; when this coordinator last published it.
     asked: HashMap<TaskKey, Millis>,
+    /// What this coordinator had asked for when the ledger forgot the run: it is on its way, or in work.
+    under_way: HashMap<TaskKey, Millis>,
     /// What all runs of this coordinator wait, for the patience with overdue tasks.
     waits: Arc<Waits>,
     /// The flow has been replayed over everything that is known.
@@ -77,12 +79,21 @@ impl<W: Flow> OpenRun<W> {
             cursor: 0,
             known: HashMap::new(),
             asked: HashMap::new(),
+            under_way: HashMap::new(),
             waits,
             settled: false,
             existing: HashSet::new(),
             memo: Memo::default(),
             progress: Progress::default(),
         }
+    }
+
+    /// The same for a run of which an earlier memory was lost with the ledger: what was asked for a moment ago is not
+    /// asked for again, though the ledger no longer knows. If its messages were lost as well, it is overdue soon.
+    pub(crate) fn after(mut self, before: Self) -> Self {
+        self.under_way = before.under_way;
+        self.under_way.extend(before.asked);
+        self
     }
 
     /// Reads what is new, replays the flow, publishes what is wanted for the first time, and again what is overdue.
@@ -217,7 +228,9 @@ impl<W: Flow> OpenRun<W> {
         let tasks: Vec<Want> = wanted.iter().map(want).collect();
         let now = env.now_ms();
         let new = ask(env, || ports.ledger.want(&self.header.at.run, &tasks, now, now + PATIENCE_MS)).await?;
-        let new: HashSet<TaskKey> = new.into_iter().collect();
+        let lately = now.saturating_sub(PATIENCE_MS);
+        let under_way = |key: &TaskKey| self.under_way.get(key).is_some_and(|asked| *asked > lately);
+        let new: HashSet<TaskKey> = new.into_iter().filter(|key| !under_way(key)).collect();
         self.publish(env, ports, wanted.into_iter().filter(|wanted| new.contains(&wanted.key)).collect()).await
     }
 

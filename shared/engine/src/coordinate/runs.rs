@@ -96,17 +96,21 @@ impl<W: Flow> Coordinator<W> {
         // Taken out while it is replayed: if that fails or is cut off, what the run believes to have asked for may
         // never have been published, and it begins anew from the ledger.
         let mut held = state.open.take();
+        let mut lost = None;
         let (open, step) = loop {
             let mut open = match held.take() {
                 Some(open) => open,
                 None => match self.adopt(at).await? {
-                    Adopted::Run(open) => *open,
+                    Adopted::Run(open) => match lost.take() {
+                        Some(before) => open.after(before),
+                        None => *open,
+                    },
                     Adopted::Ended(ending) => return self.close(at, ending).await,
                     Adopted::NotOurs => return Ok(()), // it is woken again, perhaps by another
                 },
             };
             match open.replay(&self.env, &self.ports, wake).await? {
-                Step::Forgotten => {}
+                Step::Forgotten => lost = Some(open),
                 step => break (open, step),
             }
         };
