@@ -31,6 +31,7 @@ pub mod port;
 pub mod ports;
 pub mod presence;
 pub mod queue;
+pub mod redis_client;
 pub mod replay;
 mod run;
 pub mod secret;

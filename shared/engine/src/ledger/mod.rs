@@ -7,11 +7,13 @@
 #[cfg(feature = "testing")]
 pub mod conformance;
 mod memory;
+mod redis;
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
+pub use self::redis::RedisLedger;
 pub use memory::MemoryLedger;
 
 use crate::env::Millis;

@@ -7,9 +7,11 @@
 pub mod conformance;
 mod gcra;
 mod memory;
+mod redis;
 
 use async_trait::async_trait;
 
+pub use self::redis::RedisLimiter;
 pub use memory::MemoryLimiter;
 
 use crate::env::Millis;

@@ -1,0 +1,18 @@
+-- ARGV: task key, holder, now, until -> 'ended' | 'held', holder, until | 'granted', attempts, crashes, wanted
+local key, holder, now = ARGV[1], ARGV[2], tonumber(ARGV[3])
+begin()
+if redis.call('SISMEMBER', ENDED, key) == 1 then
+    return { 'ended' }
+end
+local task = read(key) or { attempts = 0, crashes = 0 }
+local held_until = tonumber(task.until_ms)
+if held_until and held_until > now and task.holder ~= holder then
+    return { 'held', task.holder, task.until_ms }
+end
+if held_until and held_until <= now then
+    task.crashes = task.crashes + 1
+end
+task.holder, task.until_ms, task.retry = holder, ARGV[4], nil
+write(key, task)
+keep(math.max(tonumber(ARGV[4]) - now, 0) + IDLE_MS)
+return { 'granted', task.attempts, task.crashes, task.lane and 1 or 0 }

@@ -1,0 +1,44 @@
+//! The scripts of the ledger, one for each operation that one command cannot do: so that every call is atomic. They
+//! are part of the binary, sent to a server that does not have them, and named by their digest afterwards.
+
+use redis::Script;
+
+/// All of them.
+pub(super) struct Scripts {
+    pub(super) outcomes: Script,
+    pub(super) record: Script,
+    pub(super) want: Script,
+    pub(super) overdue: Script,
+    pub(super) lease: Script,
+    pub(super) release: Script,
+    pub(super) watch: Script,
+    pub(super) schedule: Script,
+    pub(super) due: Script,
+    pub(super) post: Script,
+    pub(super) notices: Script,
+}
+
+/// A script about one run, behind what they have in common.
+macro_rules! of_run {
+    ($file:literal) => {
+        Script::new(concat!(include_str!("run.lua"), include_str!($file)))
+    };
+}
+
+impl Default for Scripts {
+    fn default() -> Self {
+        Self {
+            outcomes: of_run!("outcomes.lua"),
+            record: of_run!("record.lua"),
+            want: of_run!("want.lua"),
+            overdue: of_run!("overdue.lua"),
+            lease: of_run!("lease.lua"),
+            release: of_run!("release.lua"),
+            watch: of_run!("watch.lua"),
+            schedule: Script::new(include_str!("schedule.lua")),
+            due: Script::new(include_str!("due.lua")),
+            post: Script::new(include_str!("post.lua")),
+            notices: Script::new(include_str!("notices.lua")),
+        }
+    }
+}

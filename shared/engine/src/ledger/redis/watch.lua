@@ -1,0 +1,4 @@
+-- ARGV: job
+begin()
+redis.call('SADD', JOBS, ARGV[1])
+keep(WEEK_MS)

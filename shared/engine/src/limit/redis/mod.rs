@@ -1,0 +1,118 @@
+//! Limits in Redis, shared by all workers: requests and tokens of a bucket in one script, so both are charged or none.
+//!
+//! The clock is the server's. Workers' clocks differ, and with theirs the fastest would spend what is not earned yet,
+//! and leave the others to wait for its time to come. So `now_ms` of [`Limiter::acquire`] is not read, and a pause
+//! counts from the moment it is told, for as long as the caller's own clock says. Only tests give the time.
+//!
+//! What is lost with Redis is at most what a full burst holds: an empty bucket grants that, and then the rate. An
+//! idle bucket goes after an hour.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use redis::Script;
+
+use super::gcra::{Asked, tokens_ms};
+use super::{Cost, Limiter, Permit, Quota};
+use crate::env::{Env, Millis};
+use crate::port::PortError;
+use crate::redis_client::RedisClient;
+
+/// Limits shared by all processes. Cheap to clone.
+#[derive(Clone)]
+pub struct RedisLimiter {
+    redis: RedisClient,
+    clock: Clock,
+    scripts: Arc<Scripts>,
+}
+
+/// Whose time counts.
+#[derive(Clone)]
+enum Clock {
+    /// The server's; the caller's clock measures how long a pause is.
+    Server(Env),
+    #[cfg(feature = "testing")]
+    Caller,
+}
+
+struct Scripts {
+    acquire: Script,
+    settle: Script,
+    pause: Script,
+}
+
+impl Default for Scripts {
+    fn default() -> Self {
+        Self {
+            acquire: Script::new(include_str!("acquire.lua")),
+            settle: Script::new(include_str!("settle.lua")),
+            pause: Script::new(include_str!("pause.lua")),
+        }
+    }
+}
+
+impl RedisLimiter {
+    /// The limits behind `redis`. `env` is the world of whoever calls.
+    pub fn new(redis: RedisClient, env: Env) -> Self {
+        Self { redis, clock: Clock::Server(env), scripts: Arc::default() }
+    }
+
+    /// The same, but on the time that callers give: for tests, which own their clock.
+    #[cfg(feature = "testing")]
+    pub fn on_callers_time(redis: RedisClient) -> Self {
+        Self { redis, clock: Clock::Caller, scripts: Arc::default() }
+    }
+
+    fn key(&self, bucket: &str) -> String {
+        self.redis.key(bucket, "limit")
+    }
+
+    /// `at_ms`, if callers' times count.
+    fn given(&self, at_ms: Millis) -> String {
+        match &self.clock {
+            Clock::Server(_) => String::new(),
+            #[cfg(feature = "testing")]
+            Clock::Caller => at_ms.to_string(),
+        }
+    }
+
+    /// Milliseconds from now until `until_ms` on the caller's clock.
+    fn remaining_ms(&self, until_ms: Millis) -> Millis {
+        match &self.clock {
+            Clock::Server(env) => until_ms.saturating_sub(env.now_ms()),
+            #[cfg(feature = "testing")]
+            Clock::Caller => 0,
+        }
+    }
+}
+
+#[async_trait]
+impl Limiter for RedisLimiter {
+    async fn acquire(&self, bucket: &str, quota: Quota, cost: Cost, now_ms: Millis) -> Result<Permit, PortError> {
+        let asked = Asked::new(quota, cost);
+        if let Some(largest) = asked.too_large() {
+            return Ok(Permit::Never { largest });
+        }
+        let mut script = self.scripts.acquire.key(self.key(bucket));
+        script.arg(self.given(now_ms));
+        for span in [asked.requests, asked.tokens] {
+            script.arg(span.cost_ms).arg(span.ahead_ms);
+        }
+        match self.redis.invoke(("limiter", "acquire"), &script).await? {
+            0 => Ok(Permit::Granted),
+            after_ms => Ok(Permit::Wait { after_ms }),
+        }
+    }
+
+    async fn settle(&self, bucket: &str, quota: Quota, estimated: u32, used: u32) -> Result<(), PortError> {
+        let mut script = self.scripts.settle.key(self.key(bucket));
+        script.arg(tokens_ms(quota, f64::from(used) - f64::from(estimated)));
+        self.redis.invoke(("limiter", "settle"), &script).await
+    }
+
+    async fn pause(&self, bucket: &str, until_ms: Millis) -> Result<(), PortError> {
+        let mut script = self.scripts.pause.key(self.key(bucket));
+        script.arg(self.given(until_ms)).arg(self.remaining_ms(until_ms));
+        self.redis.invoke(("limiter", "pause"), &script).await
+    }
+}

@@ -1,0 +1,139 @@
+//! The ledger on a server that is well.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use stemma_engine::ledger::conformance::{Subject, conformance};
+use stemma_engine::ledger::{Board, Due, Entry, Lease, Ledger, Notice, RedisLedger, Want};
+use stemma_engine::queue::Lane;
+use stemma_engine::{JobId, RunId, TaskKey};
+
+use crate::server::Shared;
+
+const WEEK_MS: i64 = 604_800_000;
+
+pub fn key(n: u64) -> TaskKey {
+    TaskKey::identity("redis", 1).number(n).finish()
+}
+
+pub fn want(n: u64) -> Want {
+    Want { key: key(n), stage: "summarize".into(), lane: Lane::Llm }
+}
+
+pub fn done(n: u64) -> Entry {
+    Entry::Done(Bytes::from(format!("{{\"n\":{n}}}")))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn keeps_its_promises() {
+    if Shared::given().is_none() {
+        return;
+    }
+    let make = || async {
+        let server = Arc::new(Shared::given().unwrap());
+        let ledger = Arc::new(RedisLedger::new(server.redis.clone()));
+        let flush = move || {
+            let server = Arc::clone(&server);
+            Box::pin(async move { server.flush().await }) as _
+        };
+        Subject { ledger, flush: Box::new(flush) }
+    };
+    conformance(make).await;
+}
+
+/// A run of 12,000 tasks: everything comes back in parts, complete and in order.
+#[tokio::test]
+async fn reads_long_runs_in_parts() {
+    let Some(server) = Shared::given() else { return };
+    let (ledger, run) = (RedisLedger::new(server.redis.clone()), RunId("long".into()));
+    let wanted: Vec<Want> = (0..12_000).map(want).collect();
+    assert_eq!(ledger.want(&run, &wanted, 0, 10).await.unwrap().len(), 12_000);
+    assert_eq!(ledger.overdue(&run, 10).await.unwrap().len(), 12_000);
+    assert!(ledger.overdue(&run, 10).await.unwrap().is_empty());
+    assert_eq!(ledger.open_tasks(&run).await.unwrap().len(), 12_000);
+    let record = |n: u64| {
+        let (ledger, run) = (ledger.clone(), run.clone());
+        async move { ledger.record(&run, &key(n), done(n)).await.unwrap() }
+    };
+    for part in 0..24 {
+        futures::future::join_all((part * 500..(part + 1) * 500).map(record)).await;
+    }
+    let large = Entry::Done(Bytes::from(format!("\"{}\"", "x".repeat(60_000))));
+    for n in 0..50 {
+        ledger.record(&run, &key(20_000 + n), large.clone()).await.unwrap();
+    }
+    let outcomes = ledger.outcomes(&run, 0).await.unwrap();
+    assert_eq!((outcomes.entries.len(), outcomes.next), (12_050, 12_050));
+    assert_eq!(outcomes.entries[12_049], (key(20_049), large));
+    let mut numbers: Vec<_> = outcomes.entries[..12_000].iter().map(|(key, _)| *key).collect();
+    numbers.sort();
+    numbers.dedup();
+    assert_eq!(numbers.len(), 12_000);
+    let rest = ledger.outcomes(&run, 12_049).await.unwrap();
+    assert_eq!((rest.entries.len(), rest.next, rest.epoch), (1, 12_050, outcomes.epoch));
+    assert!(ledger.open_tasks(&run).await.unwrap().is_empty());
+    server.flush().await;
+}
+
+/// Nothing stays for ever, and a run of which there are only leases goes soon.
+#[tokio::test]
+async fn everything_goes_in_time() {
+    let Some(server) = Shared::given() else { return };
+    let ledger = RedisLedger::new(server.redis.clone());
+    let run = |name: &str| RunId(name.into());
+    ledger.outcomes(&run("looked-at"), 0).await.unwrap();
+    ledger.lease(&run("leased"), &key(1), "a", 0, 60_000).await.unwrap();
+    ledger.record(&run("recorded"), &key(1), done(1)).await.unwrap();
+    ledger.want(&run("wanted"), &[want(1)], 0, 60_000).await.unwrap();
+    ledger.lease(&run("wanted"), &key(1), "a", 0, 60_000).await.unwrap();
+    ledger.watch(&run("watched"), &JobId("job".into())).await.unwrap();
+    ledger.schedule(&Due::Job(JobId("job".into())), 0).await.unwrap();
+    let notice = Notice { name: "n".into(), body: Bytes::from_static(b"{}"), until_ms: 5_000 };
+    ledger.post(Board::Processes, notice, 0).await.unwrap();
+    let keys = server.keys().await;
+    assert_eq!(keys.len(), 5 * 5 + 1 + 2);
+    for (key, ms) in keys {
+        let soon = ["{looked-at}", "{leased}", "{processes}"].iter().any(|run| key.contains(run));
+        let (from, to) = if soon { (1, 660_000) } else { (WEEK_MS - 60_000, WEEK_MS) };
+        assert!((from..=to).contains(&ms), "{key} is kept for {ms} ms");
+    }
+    server.flush().await;
+}
+
+/// A server short of memory drops keys one by one. What is left of a run is not trusted (I-1).
+#[tokio::test]
+async fn a_run_that_lost_a_part_begins_anew() {
+    let Some(server) = Shared::given() else { return };
+    let (ledger, run) = (RedisLedger::new(server.redis.clone()), RunId("torn".into()));
+    for what in ["log", "ended", "open", "due", "jobs"] {
+        ledger.record(&run, &key(1), done(1)).await.unwrap();
+        ledger.want(&run, &[want(2)], 0, 60).await.unwrap();
+        let before = ledger.outcomes(&run, 0).await.unwrap();
+        server.remove(&[format!("{}:{{torn}}:{what}", server.prefix)]).await;
+        assert!(ledger.overdue(&run, 1_000).await.unwrap().is_empty());
+        assert_eq!(ledger.release(&run, &key(2), "a", None).await, Ok(0));
+        let lease = ledger.lease(&run, &key(1), "a", 0, 60).await.unwrap();
+        assert_eq!(lease, Lease::Granted { attempts: 0, crashes: 0, wanted: false }, "without {what}");
+        let after = ledger.outcomes(&run, before.next).await.unwrap();
+        assert!(after.epoch != before.epoch && after.entries.is_empty(), "without {what}");
+        assert_eq!(ledger.want(&run, &[want(2)], 0, 60).await.unwrap(), [key(2)], "without {what}");
+        ledger.forget(&run).await.unwrap();
+    }
+    assert!(server.keys().await.is_empty());
+}
+
+/// A board holds a thousand notices; those that would go first make room.
+#[tokio::test]
+async fn boards_are_bounded() {
+    let Some(server) = Shared::given() else { return };
+    let ledger = RedisLedger::new(server.redis.clone());
+    let post = |n: u64| {
+        let notice = Notice { name: format!("{n:04}"), body: Bytes::from_static(b"{}"), until_ms: 10_000 + n };
+        let ledger = ledger.clone();
+        async move { ledger.post(Board::Jobs, notice, 0).await.unwrap() }
+    };
+    futures::future::join_all((0..1_100).map(post)).await;
+    let notices = ledger.notices(Board::Jobs, 0).await.unwrap();
+    assert_eq!((notices.len(), notices[0].name.as_str()), (1_000, "0100"));
+    server.flush().await;
+}

@@ -1,0 +1,153 @@
+//! Servers to test on: the given one, and private ones that may be killed.
+
+use std::net::TcpListener;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use stemma_engine::redis_client::{RedisClient, RedisSettings};
+
+static COUNT: AtomicU32 = AtomicU32::new(0);
+
+/// A client of the given server, whose keys are its own.
+pub struct Shared {
+    pub redis: RedisClient,
+    pub prefix: String,
+    plain: redis::Client,
+}
+
+impl Shared {
+    /// `None`, with a word about it, when no server is given.
+    pub fn given() -> Option<Self> {
+        let Ok(url) = std::env::var("STEMMA_TEST_REDIS") else {
+            println!("skipped: no Redis (tests/run starts one)");
+            return None;
+        };
+        let prefix = format!("test-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::SeqCst));
+        let settings = RedisSettings { prefix: prefix.clone(), ..RedisSettings::new(url.as_str().into()) };
+        let plain = redis::Client::open(url).unwrap();
+        Some(Self { redis: RedisClient::open(&settings).unwrap(), prefix, plain })
+    }
+
+    /// Names of all its keys, and how many milliseconds each is kept (-1: for ever).
+    pub async fn keys(&self) -> Vec<(String, i64)> {
+        let mut connection = self.plain.get_multiplexed_async_connection().await.unwrap();
+        let mut keys = Vec::new();
+        let mut cursor = 0u64;
+        loop {
+            let mut scan = redis::cmd("SCAN");
+            scan.arg(cursor).arg("MATCH").arg(format!("{}:*", self.prefix)).arg("COUNT").arg(1_000);
+            let (next, found): (u64, Vec<String>) = scan.query_async(&mut connection).await.unwrap();
+            for key in found {
+                let ms: i64 = redis::cmd("PTTL").arg(&key).query_async(&mut connection).await.unwrap();
+                keys.push((key, ms));
+            }
+            cursor = next;
+            if cursor == 0 {
+                return keys;
+            }
+        }
+    }
+
+    /// Removes these keys.
+    pub async fn remove(&self, keys: &[String]) {
+        if !keys.is_empty() {
+            let mut connection = self.plain.get_multiplexed_async_connection().await.unwrap();
+            let removed: usize = redis::cmd("DEL").arg(keys).query_async(&mut connection).await.unwrap();
+            assert_eq!(removed, keys.len());
+        }
+    }
+
+    /// Loses everything that is its own: others use the server as well.
+    pub async fn flush(&self) {
+        let keys: Vec<String> = self.keys().await.into_iter().map(|(key, _)| key).collect();
+        self.remove(&keys).await;
+    }
+}
+
+/// A server of one test.
+pub struct Private {
+    port: u16,
+    more: Vec<String>,
+    folder: tempfile::TempDir,
+    child: Option<Child>,
+}
+
+impl Private {
+    /// A server started with these options more; `None`, with a word about it, when Redis is not installed.
+    pub fn start(more: &[&str]) -> Option<Self> {
+        if Command::new("redis-server").arg("--version").stdout(Stdio::null()).status().is_err() {
+            println!("skipped: redis-server is not installed (tests/run installs it)");
+            return None;
+        }
+        let more = more.iter().map(ToString::to_string).collect();
+        let mut server = Self { port: free_port(), more, folder: tempfile::tempdir().unwrap(), child: None };
+        server.restart();
+        Some(server)
+    }
+
+    /// Kills it with all it knows, and starts it again.
+    pub fn restart(&mut self) {
+        self.kill();
+        let mut command = Command::new("redis-server");
+        command.args(["--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--port"]);
+        command.arg(self.port.to_string()).arg("--dir").arg(self.folder.path()).args(&self.more);
+        self.child = Some(command.stdout(Stdio::null()).spawn().unwrap());
+        let begun = Instant::now();
+        while std::net::TcpStream::connect(("127.0.0.1", self.port)).is_err() {
+            assert!(begun.elapsed() < Duration::from_secs(20), "redis-server does not start");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    pub fn kill(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+    }
+
+    /// Makes it stop answering, or go on.
+    pub fn freeze(&self, frozen: bool) {
+        let pid = Pid::from_child(self.child.as_ref().unwrap());
+        kill_process(pid, if frozen { Signal::STOP } else { Signal::CONT }).unwrap();
+    }
+
+    /// Runs a command as `redis-cli` would, with these credentials (`:password@`, or nothing).
+    pub async fn run(&self, credentials: &str, words: &[&str]) {
+        let client = redis::Client::open(self.url(credentials)).unwrap();
+        let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+        let mut command = redis::cmd(words[0]);
+        command.arg(&words[1..]);
+        command.query_async::<()>(&mut connection).await.unwrap();
+    }
+
+    pub fn url(&self, credentials: &str) -> String {
+        format!("redis://{credentials}127.0.0.1:{}", self.port)
+    }
+
+    /// A client that waits half a second at most.
+    pub fn client(&self, credentials: &str) -> RedisClient {
+        let settings = RedisSettings::new(self.url(credentials).into());
+        RedisClient::open(&RedisSettings { timeout: Duration::from_millis(500), ..settings }).unwrap()
+    }
+}
+
+impl Drop for Private {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// A port below those of outgoing connections, so that nothing takes it while the server is away.
+fn free_port() -> u16 {
+    let from = 20_000 + (std::process::id() % 300) as u16 * 40;
+    let next = || from + (COUNT.fetch_add(1, Ordering::SeqCst) % 40) as u16;
+    std::iter::repeat_with(next).find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok()).unwrap()
+}
+
+#[test]
+fn ports_stay_below_those_of_outgoing_connections() {
+    assert!(free_port() < 32_768);
+}
