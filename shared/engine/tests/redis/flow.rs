@@ -16,6 +16,7 @@ use stemma_engine::key::{Class, Identity, JobId, RunHeader, RunId, RunRef};
 use stemma_engine::ledger::{Due, RedisLedger};
 use stemma_engine::message::Ending;
 use stemma_engine::perform::Performer;
+use stemma_engine::presence::Presence;
 use stemma_engine::queue::{Lane, QueueName};
 use stemma_engine::replay::{Replay, Stop};
 use stemma_engine::stage::{Output, Registry, Stage, Task, Work};
@@ -125,17 +126,20 @@ impl House {
         let ledger = Arc::new(RedisLedger::new(server.client("")));
         let ports = Ports { ledger, ..Ports::embedded(Arc::new(MemoryBlobs::default())) };
         let house = Self { env: Env::system(), ports, pages: Arc::default(), stop: CancellationToken::new() };
-        let coordinator = Coordinator::<Sum>::new(house.env.clone(), house.ports.clone(), 100, Arc::new(|_| ()));
+        let (env, presence) = (house.env.clone(), Presence::new(&house.env, "coordinator", "coordinator"));
+        let coordinator = Coordinator::<Sum>::new(env, house.ports.clone(), 100, Arc::new(|_| ()), presence);
         house.env.spawn(coordinator.run(house.stop.clone()));
         let registry = Registry::default().with::<Page>().with::<Total>();
         let tools = Arc::clone(&house.pages);
-        let performer = Performer::new(house.env.clone(), house.ports.clone(), registry, tools, "worker".into());
+        let (env, presence) = (house.env.clone(), Presence::new(&house.env, "worker", "worker"));
+        let performer = Performer::new(env, house.ports.clone(), registry, tools, Arc::clone(&presence));
         let consumer = Consumer {
             env: house.env.clone(),
             queue: Arc::clone(&house.ports.queue),
             name: QueueName::Lane(Lane::Cpu, Class::Bulk),
             concurrency: 4,
             grace: Duration::from_secs(1),
+            presence,
         };
         house.env.spawn(consumer.run(Arc::new(performer), house.stop.clone()));
         house
