@@ -1,0 +1,77 @@
+//! Whether two stores hold the same published trees, byte by byte.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result};
+use bytes::Bytes;
+use stemma_document::{Collection, layout};
+use stemma_engine::blobs::{Blobs, list_all};
+
+/// Documents asked for at a time.
+const PAGE: usize = 1_000;
+
+/// Every published tree of a collection by its key. A document has the same key in every store that it was ingested
+/// into from the same place.
+///
+/// # Errors
+/// When the store cannot be read.
+pub async fn trees(blobs: &dyn Blobs, collection: &Collection) -> Result<BTreeMap<String, Bytes>> {
+    let prefix = layout::documents_prefix(collection);
+    let mut trees = BTreeMap::new();
+    let mut after: Option<String> = None;
+    loop {
+        let documents = blobs.children(&prefix, after.as_deref(), PAGE).await?;
+        for document in &documents {
+            for key in list_all(blobs, &format!("{prefix}{document}trees/")).await? {
+                let bytes = blobs.get(&key).await?.with_context(|| format!("{key} was listed and is not there"))?;
+                trees.insert(key, bytes);
+            }
+        }
+        if documents.len() < PAGE {
+            return Ok(trees);
+        }
+        after = documents.last().cloned();
+    }
+}
+
+/// How `found` differs from `expected`: a line per tree that is missing, additional or different.
+pub fn differences(expected: &BTreeMap<String, Bytes>, found: &BTreeMap<String, Bytes>) -> Vec<String> {
+    let missing = expected.keys().filter(|key| !found.contains_key(*key)).map(|key| format!("{key} is missing"));
+    let more = found.keys().filter(|key| !expected.contains_key(*key)).map(|key| format!("{key} was not expected"));
+    let different = expected.iter().filter_map(|(key, bytes)| {
+        let other = found.get(key).filter(|other| *other != bytes)?;
+        let same = bytes.iter().zip(other.iter()).take_while(|(a, b)| a == b).count();
+        Some(format!("{key} differs from byte {same} of {} and {}", bytes.len(), other.len()))
+    });
+    missing.chain(more).chain(different).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use stemma_document::DocId;
+    use stemma_engine::blobs::MemoryBlobs;
+
+    use super::*;
+
+    async fn store(trees: &[(&str, u64, &'static str)]) -> BTreeMap<String, Bytes> {
+        let (blobs, collection) = (MemoryBlobs::default(), Collection::default());
+        for (uri, seq, tree) in trees {
+            let doc = DocId::of(&collection, uri);
+            blobs.put(&layout::tree_key(&collection, doc, *seq), Bytes::from(*tree)).await.unwrap();
+            blobs.put(&layout::version_key(&collection, doc, *seq), Bytes::from("claim")).await.unwrap();
+        }
+        super::trees(&blobs, &collection).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn trees_are_compared_by_document_and_version() {
+        let quiet = store(&[("file:///a", 1, "{1}"), ("file:///b", 1, "{2}")]).await;
+        assert_eq!(quiet.len(), 2);
+        assert_eq!(differences(&quiet, &store(&[("file:///b", 1, "{2}"), ("file:///a", 1, "{1}")]).await), [""; 0]);
+        let other = store(&[("file:///a", 1, "{3}"), ("file:///c", 2, "{2}")]).await;
+        let found = differences(&quiet, &other);
+        assert_eq!(found.len(), 3);
+        assert!(found[0].ends_with("is missing") && found[1].ends_with("was not expected"), "{found:?}");
+        assert!(found[2].ends_with("differs from byte 1 of 3 and 3"), "{found:?}");
+    }
+}

@@ -1,0 +1,27 @@
+//! Stemma's services as processes over real servers, with everything around them that can fail: for tests of the
+//! cluster, which drive the binary as its users do.
+//!
+//! - [`Servers`] are RabbitMQ, Redis and S3, started by `tests/services` or named in the environment.
+//! - A [`Proxy`] stands before one of them and cuts, delays, refuses or resets.
+//! - A [`Provider`] plays the models: an [`echo`] whose replies depend on the request alone. It remembers what was
+//!   asked, and [`asked`] judges that.
+//! - A [`Fleet`] is the processes: started, killed, asked to end, watched.
+//! - [`documents`] are filings to work on, and [`compare`] says whether two stores hold the same trees.
+//!
+//! Nothing here knows how Stemma works inside, beyond where a published tree lies.
+
+pub mod asked;
+pub mod compare;
+pub mod documents;
+pub mod echo;
+mod fleet;
+mod http;
+mod provider;
+mod proxy;
+mod servers;
+
+pub use fleet::{Fleet, Role, binary};
+pub use http::get;
+pub use provider::{Behavior, Provider};
+pub use proxy::{Proxy, Suffered, Trouble};
+pub use servers::{Server, Servers};

@@ -1,0 +1,385 @@
+//! A TCP proxy on loopback that fails on command: cuts connections, pauses, delays; and, where what passes is HTTP,
+//! refuses requests with 503, slows them, or resets in mid-body. What chance decides depends on the seed and on the
+//! order of requests.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::tcp::{ReadHalf, WriteHalf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Mutex as AsyncMutex, watch};
+use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::sleep;
+
+use crate::http::{Head, reply};
+
+/// What S3 says when it is overloaded.
+const SLOW_DOWN: &[u8] = b"<?xml version=\"1.0\"?><Error><Code>SlowDown</Code><Message>later</Message></Error>";
+/// A reply that is to be reset gets at most so many bytes through.
+const RESET_WITHIN: usize = 200;
+
+/// What the proxy does to what passes. Shares are of HTTP requests, from 0 to 1; they mean nothing to other protocols.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Trouble {
+    /// Nothing passes, and connections stay.
+    pub paused: bool,
+    /// Each piece of data in each direction arrives later by this.
+    pub delay: Duration,
+    /// Answered 503.
+    pub refused: f64,
+    /// Passed on after `slowness`.
+    pub slow: f64,
+    /// How much later.
+    pub slowness: Duration,
+    /// Reset in the middle of the request or of the reply.
+    pub reset: f64,
+}
+
+/// What was done to connections and requests so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Suffered {
+    /// Connections cut by [`Proxy::cut`].
+    pub cut: usize,
+    /// Requests answered 503.
+    pub refused: usize,
+    /// Requests slowed.
+    pub slowed: usize,
+    /// Requests reset.
+    pub reset: usize,
+}
+
+/// A running proxy; it ends, with its connections, with this value.
+pub struct Proxy {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    accepting: JoinHandle<()>,
+}
+
+struct Shared {
+    upstream: SocketAddr,
+    http: bool,
+    trouble: watch::Sender<Trouble>,
+    /// How often everything was cut.
+    cuts: watch::Sender<u64>,
+    dice: Mutex<SmallRng>,
+    open: AtomicUsize,
+    suffered: Mutex<Suffered>,
+}
+
+impl Proxy {
+    /// Starts one before a server of any protocol.
+    ///
+    /// # Errors
+    /// When no port can be had.
+    pub async fn tcp(upstream: SocketAddr) -> Result<Self> {
+        Self::start(upstream, false, 0).await
+    }
+
+    /// Starts one before an HTTP server.
+    ///
+    /// # Errors
+    /// As [`Proxy::tcp`].
+    pub async fn http(upstream: SocketAddr, seed: u64) -> Result<Self> {
+        Self::start(upstream, true, seed).await
+    }
+
+    async fn start(upstream: SocketAddr, http: bool, seed: u64) -> Result<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let address = listener.local_addr()?;
+        let shared = Arc::new(Shared {
+            upstream,
+            http,
+            trouble: watch::Sender::new(Trouble::default()),
+            cuts: watch::Sender::new(0),
+            dice: Mutex::new(SmallRng::seed_from_u64(seed)),
+            open: AtomicUsize::new(0),
+            suffered: Mutex::new(Suffered::default()),
+        });
+        let accepting = tokio::spawn(accept(listener, Arc::clone(&shared)));
+        Ok(Self { address, shared, accepting })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Makes this trouble from now on; the default makes none.
+    pub fn make(&self, trouble: Trouble) {
+        self.shared.trouble.send_replace(trouble);
+    }
+
+    /// Resets every connection, and says how many there were. New ones are welcome at once.
+    pub fn cut(&self) -> usize {
+        let open = self.shared.open.load(Ordering::SeqCst);
+        self.shared.cuts.send_modify(|cuts| *cuts += 1);
+        self.shared.note(|suffered| suffered.cut += open);
+        open
+    }
+
+    /// What was done so far.
+    pub fn suffered(&self) -> Suffered {
+        *self.shared.suffered.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.accepting.abort();
+    }
+}
+
+impl Shared {
+    fn note(&self, note: impl FnOnce(&mut Suffered)) {
+        note(&mut self.suffered.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    fn roll(&self) -> f64 {
+        self.dice.lock().unwrap_or_else(PoisonError::into_inner).random()
+    }
+
+    /// Waits as long as everything is paused, then as long as everything is delayed.
+    async fn hold(&self) {
+        let mut trouble = self.trouble.subscribe();
+        // The sender is in `self`, so there is always an answer.
+        if let Ok(trouble) = trouble.wait_for(|trouble| !trouble.paused).await.map(|trouble| *trouble) {
+            sleep(trouble.delay).await;
+        }
+    }
+}
+
+async fn accept(listener: TcpListener, shared: Arc<Shared>) {
+    let mut connections = JoinSet::new();
+    while let Ok((client, _)) = listener.accept().await {
+        connections.spawn(serve(client, Arc::clone(&shared)));
+        while connections.try_join_next().is_some() {}
+    }
+}
+
+/// Serves one connection; how it ends is the business of its two sides.
+async fn serve(mut client: TcpStream, shared: Arc<Shared>) -> Result<()> {
+    let mut cuts = shared.cuts.subscribe();
+    let mut server = TcpStream::connect(shared.upstream).await?;
+    client.set_nodelay(true)?;
+    server.set_nodelay(true)?;
+    shared.open.fetch_add(1, Ordering::SeqCst);
+    let ended = tokio::select! {
+        ended = pass(&mut client, &mut server, &shared) => ended,
+        _ = cuts.changed() => Err(anyhow::anyhow!("cut")),
+    };
+    shared.open.fetch_sub(1, Ordering::SeqCst);
+    if ended.is_err() {
+        client.set_zero_linger()?;
+        server.set_zero_linger()?;
+    }
+    ended
+}
+
+/// Passes both directions on until both have ended; an error resets the connection.
+async fn pass(client: &mut TcpStream, server: &mut TcpStream, shared: &Shared) -> Result<()> {
+    let (from_client, to_client) = client.split();
+    let (from_server, to_server) = server.split();
+    let to_client = AsyncMutex::new(to_client);
+    let reply_bytes = AtomicUsize::new(usize::MAX);
+    let there = async {
+        if shared.http {
+            requests(BufReader::new(from_client), to_server, &to_client, &reply_bytes, shared).await
+        } else {
+            copy(from_client, to_server, shared).await
+        }
+    };
+    tokio::try_join!(there, replies(from_server, &to_client, &reply_bytes, shared))?;
+    Ok(())
+}
+
+async fn copy(mut from: ReadHalf<'_>, mut to: WriteHalf<'_>, shared: &Shared) -> Result<()> {
+    let mut buffer = vec![0; 64 * 1024];
+    loop {
+        let count = from.read(&mut buffer).await?;
+        shared.hold().await;
+        if count == 0 {
+            return Ok(to.shutdown().await?);
+        }
+        to.write_all(&buffer[..count]).await?;
+    }
+}
+
+/// What comes back, until `left` bytes have: then it is reset.
+async fn replies(
+    mut from: ReadHalf<'_>,
+    to: &AsyncMutex<WriteHalf<'_>>,
+    left: &AtomicUsize,
+    shared: &Shared,
+) -> Result<()> {
+    let mut buffer = vec![0; 64 * 1024];
+    loop {
+        let count = from.read(&mut buffer).await?;
+        shared.hold().await;
+        let mut to = to.lock().await;
+        if count == 0 {
+            return Ok(to.shutdown().await?);
+        }
+        let left = left.load(Ordering::SeqCst);
+        if left < usize::MAX {
+            to.write_all(&buffer[..count.min(left)]).await?;
+            bail!("reset in the reply");
+        }
+        to.write_all(&buffer[..count]).await?;
+    }
+}
+
+/// Passes request after request on, each with its fate.
+async fn requests(
+    mut from: BufReader<ReadHalf<'_>>,
+    mut to: WriteHalf<'_>,
+    to_client: &AsyncMutex<WriteHalf<'_>>,
+    reply_bytes: &AtomicUsize,
+    shared: &Shared,
+) -> Result<()> {
+    while let Some(head) = Head::read(&mut from).await? {
+        shared.hold().await;
+        let trouble = *shared.trouble.borrow();
+        let Ok(length) = head.content_length() else {
+            // Where a body ends is not known: from here on everything is passed on as it comes.
+            to.write_all(&head.bytes).await?;
+            tokio::io::copy(&mut from, &mut to).await?;
+            break;
+        };
+        let length = length as u64;
+        if shared.roll() < trouble.refused {
+            shared.note(|suffered| suffered.refused += 1);
+            if head.header("expect").is_none() {
+                tokio::io::copy(&mut (&mut from).take(length), &mut tokio::io::sink()).await?;
+            }
+            let mut to_client = to_client.lock().await;
+            to_client.write_all(&reply(503, "connection: close\r\n", "application/xml", SLOW_DOWN)).await?;
+            to_client.shutdown().await?;
+            break;
+        }
+        if shared.roll() < trouble.slow {
+            shared.note(|suffered| suffered.slowed += 1);
+            sleep(trouble.slowness).await;
+        }
+        let mut passes = length;
+        let resets = shared.roll() < trouble.reset;
+        let in_reply = shared.roll() < 0.5 || length == 0;
+        if resets {
+            shared.note(|suffered| suffered.reset += 1);
+            if in_reply {
+                reply_bytes.store((shared.roll() * RESET_WITHIN as f64) as usize, Ordering::SeqCst);
+            } else {
+                passes = length / 2;
+            }
+        }
+        to.write_all(&head.bytes).await?;
+        tokio::io::copy(&mut (&mut from).take(passes), &mut to).await?;
+        if passes < length {
+            bail!("reset in the request");
+        }
+    }
+    Ok(to.shutdown().await?)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use tokio::time::timeout;
+
+    use super::*;
+    use crate::http::get;
+
+    /// A server that sends back what it gets.
+    async fn mirror() -> SocketAddr {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                tokio::spawn(async move {
+                    let (mut from, mut to) = stream.split();
+                    tokio::io::copy(&mut from, &mut to).await
+                });
+            }
+        });
+        address
+    }
+
+    /// An HTTP server that answers each request with 1,000 bytes.
+    async fn server() -> SocketAddr {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                tokio::spawn(async move {
+                    let mut stream = BufReader::new(stream);
+                    while let Ok(Some(_)) = Head::read(&mut stream).await {
+                        let bytes = reply(200, "", "text/plain", &[b'x'; 1000]);
+                        if stream.get_mut().write_all(&bytes).await.is_err() {
+                            break;
+                        }
+                    }
+                });
+            }
+        });
+        address
+    }
+
+    /// What comes back for a request that closes after its reply.
+    async fn ask(proxy: &Proxy) -> Result<(u16, Vec<u8>)> {
+        let mut stream = BufReader::new(TcpStream::connect(proxy.address()).await?);
+        stream.get_mut().write_all(b"GET / HTTP/1.1\r\n\r\n").await?;
+        let Some(head) = Head::read(&mut stream).await? else { bail!("nothing") };
+        Ok((head.word(1).parse()?, head.body(&mut stream).await?))
+    }
+
+    #[tokio::test]
+    async fn connections_pass_pause_and_are_cut() {
+        let proxy = Proxy::tcp(mirror().await).await.unwrap();
+        let mut stream = TcpStream::connect(proxy.address()).await.unwrap();
+        let mut buffer = [0; 5];
+        stream.write_all(b"hello").await.unwrap();
+        stream.read_exact(&mut buffer).await.unwrap();
+        assert_eq!(&buffer, b"hello");
+
+        proxy.make(Trouble { paused: true, ..Trouble::default() });
+        stream.write_all(b"again").await.unwrap();
+        assert!(timeout(Duration::from_millis(100), stream.read_exact(&mut buffer)).await.is_err());
+        proxy.make(Trouble { delay: Duration::from_millis(50), ..Trouble::default() });
+        let begun = Instant::now();
+        stream.read_exact(&mut buffer).await.unwrap();
+        assert!(&buffer == b"again" && begun.elapsed() >= Duration::from_millis(50));
+
+        assert_eq!(proxy.cut(), 1);
+        assert!(matches!(stream.read(&mut buffer).await, Ok(0) | Err(_)));
+        assert_eq!(proxy.suffered().cut, 1);
+        TcpStream::connect(proxy.address()).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn requests_are_refused_slowed_and_reset() {
+        let proxy = Proxy::http(server().await, 7).await.unwrap();
+        assert_eq!(ask(&proxy).await.unwrap(), (200, vec![b'x'; 1000]));
+
+        proxy.make(Trouble { refused: 1.0, ..Trouble::default() });
+        assert_eq!(ask(&proxy).await.unwrap(), (503, SLOW_DOWN.to_vec()));
+        let (status, _) = get(proxy.address(), "/", Duration::from_secs(5)).await.unwrap();
+        assert_eq!(status, 503);
+
+        proxy.make(Trouble { slow: 1.0, slowness: Duration::from_millis(80), ..Trouble::default() });
+        let begun = Instant::now();
+        assert_eq!(ask(&proxy).await.unwrap().0, 200);
+        assert!(begun.elapsed() >= Duration::from_millis(80));
+
+        proxy.make(Trouble { reset: 1.0, ..Trouble::default() });
+        assert!(ask(&proxy).await.is_err());
+        proxy.make(Trouble::default());
+        assert_eq!(ask(&proxy).await.unwrap().0, 200);
+        assert_eq!(proxy.suffered(), Suffered { cut: 0, refused: 2, slowed: 1, reset: 1 });
+    }
+}

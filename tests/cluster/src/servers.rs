@@ -1,0 +1,249 @@
+//! RabbitMQ, Redis and S3: started for one test by `tests/services`, or named in the environment and shared.
+
+use std::env;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Command as Blocking, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use aws_sdk_s3::Client;
+use aws_sdk_s3::config::{BehaviorVersion, Credentials, Region};
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::process::Command;
+use tokio::time::timeout;
+
+const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../services");
+const RABBITMQ: &str = "STEMMA_TEST_RABBITMQ";
+const REDIS: &str = "STEMMA_TEST_REDIS";
+const S3: &str = "STEMMA_TEST_S3";
+/// The region everything is in; Ceph has one, whatever it is called.
+const REGION: &str = "us-east-1";
+/// Longest wait for a server, or for what starts it.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// One of the three.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Server {
+    /// The queue.
+    RabbitMq,
+    /// The ledger and the limiter.
+    Redis,
+    /// The objects.
+    S3,
+}
+
+impl Server {
+    fn name(self) -> &'static str {
+        match self {
+            Self::RabbitMq => "rabbitmq",
+            Self::Redis => "redis",
+            Self::S3 => "s3",
+        }
+    }
+}
+
+/// Running servers. Those that were started for this value end with it.
+pub struct Servers {
+    rabbitmq: String,
+    redis: String,
+    endpoint: String,
+    access_key: String,
+    secret_key: String,
+    /// Where ours run; none where they were named.
+    folder: Option<TempDir>,
+}
+
+impl Servers {
+    /// The servers that `STEMMA_TEST_RABBITMQ`, `_REDIS` and `_S3` name. Where one is not named there is nothing to
+    /// test on: it says `skipped`, and `None`.
+    ///
+    /// # Errors
+    /// When a variable is not what `tests/services` would write.
+    pub fn named() -> Result<Option<Self>> {
+        let (Ok(rabbitmq), Ok(redis), Ok(s3)) = (env::var(RABBITMQ), env::var(REDIS), env::var(S3)) else {
+            println!("skipped: {RABBITMQ}, {REDIS} and {S3} name no servers (tests/services starts some)");
+            return Ok(None);
+        };
+        Self::new(&rabbitmq, &redis, &s3, None).map(Some)
+    }
+
+    /// Starts servers of one's own, which may be killed.
+    ///
+    /// # Errors
+    /// When they cannot be had: `tests/services` says why on stderr.
+    pub async fn start() -> Result<Self> {
+        // Below /tmp, because sockets with short names are made in it.
+        let folder = tempfile::Builder::new().prefix("stemma-servers.").tempdir_in("/tmp")?;
+        let run = folder.path().join("run");
+        let mut command = Command::new(SCRIPT);
+        command.arg("start").arg(&run).env_remove(RABBITMQ).env_remove(REDIS).env_remove(S3);
+        let output = command.stdin(Stdio::null()).stderr(Stdio::inherit()).output().await?;
+        if !output.status.success() {
+            stop(&run);
+        }
+        ensure!(output.status.success(), "tests/services could not start the servers");
+        let text = String::from_utf8_lossy(&output.stdout);
+        let value = |name: &str| {
+            let lines = text.lines().filter_map(|line| line.split_once('='));
+            let found = lines.filter(|(key, _)| *key == name).map(|(_, value)| value.trim_matches('\'')).next();
+            found.with_context(|| format!("tests/services did not say {name}"))
+        };
+        Self::new(value(RABBITMQ)?, value(REDIS)?, value(S3)?, Some(folder))
+    }
+
+    fn new(rabbitmq: &str, redis: &str, s3: &str, folder: Option<TempDir>) -> Result<Self> {
+        let mut words = s3.split_whitespace().map(str::to_string);
+        let (Some(endpoint), Some(access_key), Some(secret_key)) = (words.next(), words.next(), words.next()) else {
+            anyhow::bail!("{S3} is `http://HOST:PORT ACCESS SECRET`");
+        };
+        Ok(Self { rabbitmq: rabbitmq.into(), redis: redis.into(), endpoint, access_key, secret_key, folder })
+    }
+
+    /// Where a server listens.
+    ///
+    /// # Errors
+    /// When its URL has no numeric address.
+    pub fn address(&self, server: Server) -> Result<SocketAddr> {
+        let url = match server {
+            Server::RabbitMq => &self.rabbitmq,
+            Server::Redis => &self.redis,
+            Server::S3 => &self.endpoint,
+        };
+        let host = authority(url).with_context(|| format!("{} has no host", server.name()))?;
+        host.parse().with_context(|| format!("{} at `{host}` is no address and port", server.name()))
+    }
+
+    /// Settings for the services, as environment variables. `through` gives other addresses for some of the servers: of
+    /// proxies.
+    ///
+    /// # Errors
+    /// As [`Servers::address`].
+    pub fn settings(&self, through: &[(Server, SocketAddr)]) -> Result<Vec<(String, String)>> {
+        let url = |server, url: &str| -> Result<String> {
+            let proxy = through.iter().find(|(proxied, _)| *proxied == server);
+            let own = self.address(server)?.to_string();
+            Ok(proxy.map_or_else(|| url.to_string(), |(_, address)| url.replacen(&own, &address.to_string(), 1)))
+        };
+        let settings = [
+            ("BROKER__URL", url(Server::RabbitMq, &self.rabbitmq)?),
+            ("REDIS__URL", url(Server::Redis, &self.redis)?),
+            ("S3__ENDPOINT", url(Server::S3, &self.endpoint)?),
+            ("S3__ACCESS_KEY", self.access_key.clone()),
+            ("S3__SECRET_KEY", self.secret_key.clone()),
+            ("S3__PATH_STYLE", "true".into()),
+            ("S3__REGION", REGION.into()),
+        ];
+        Ok(settings.into_iter().map(|(name, value)| (format!("STEMMA_{name}"), value)).collect())
+    }
+
+    /// A client of the S3 server.
+    pub fn s3(&self) -> Client {
+        let credentials = Credentials::new(&self.access_key, &self.secret_key, None, None, "tests");
+        let config = aws_sdk_s3::Config::builder()
+            .behavior_version(BehaviorVersion::latest())
+            .endpoint_url(&self.endpoint)
+            .region(Region::from_static(REGION))
+            .credentials_provider(credentials)
+            .force_path_style(true);
+        Client::from_conf(config.build())
+    }
+
+    /// Makes a bucket; fine where it exists.
+    ///
+    /// # Errors
+    /// When the server would not.
+    pub async fn make_bucket(&self, name: &str) -> Result<()> {
+        let made = self.s3().create_bucket().bucket(name).send().await;
+        let owned = made.as_ref().err().and_then(|error| error.as_service_error());
+        if owned.is_some_and(|error| error.is_bucket_already_owned_by_you()) {
+            return Ok(());
+        }
+        made.with_context(|| format!("making bucket {name}")).map(drop)
+    }
+
+    /// `FLUSHALL`: Redis forgets everything.
+    ///
+    /// # Errors
+    /// When it does not answer.
+    pub async fn flush_redis(&self) -> Result<()> {
+        let address = self.address(Server::Redis)?;
+        let flush = async {
+            let mut stream = TcpStream::connect(address).await?;
+            stream.write_all(b"FLUSHALL\r\n").await?;
+            let mut answer = [0; 5];
+            stream.read_exact(&mut answer).await?;
+            ensure!(&answer == b"+OK\r\n", "redis answered {:?}", String::from_utf8_lossy(&answer));
+            Ok(())
+        };
+        timeout(PATIENCE, flush).await.context("redis does not answer")?
+    }
+
+    /// `kill -9` of a server of our own.
+    ///
+    /// # Errors
+    /// When it is not ours.
+    pub async fn kill(&self, server: Server) -> Result<()> {
+        self.command("kill", server).await
+    }
+
+    /// Starts a server of our own again, on the same port and data; returns when it answers.
+    ///
+    /// # Errors
+    /// When it is not ours, or does not come up.
+    pub async fn restart(&self, server: Server) -> Result<()> {
+        self.command("restart", server).await
+    }
+
+    async fn command(&self, command: &str, server: Server) -> Result<()> {
+        let folder = self.folder.as_ref().with_context(|| format!("{} is not ours to {command}", server.name()))?;
+        let mut process = Command::new(SCRIPT);
+        process.arg(command).arg(server.name()).arg(folder.path().join("run")).stdin(Stdio::null());
+        let status =
+            timeout(PATIENCE, process.status()).await.with_context(|| format!("{command} takes too long"))??;
+        ensure!(status.success(), "tests/services {command} {}: {status}", server.name());
+        Ok(())
+    }
+}
+
+impl Drop for Servers {
+    fn drop(&mut self) {
+        if let Some(folder) = &self.folder {
+            stop(&folder.path().join("run"));
+        }
+    }
+}
+
+/// Nobody is left to be told when it does not work.
+fn stop(run: &Path) {
+    let mut command = Blocking::new(SCRIPT);
+    if let Err(error) = command.arg("stop").arg(run).stdin(Stdio::null()).status() {
+        eprintln!("tests/services stop: {error}");
+    }
+}
+
+/// `host:port` of `scheme://user:password@host:port/path`.
+fn authority(url: &str) -> Option<&str> {
+    let rest = url.split_once("://")?.1;
+    let authority = rest.split(['/', '?']).next()?;
+    authority.rsplit('@').next()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_read_and_replaced_in_urls() {
+        let (rabbitmq, redis) = ("amqp://guest:guest@127.0.0.1:20000/%2f", "redis://127.0.0.1:20004/");
+        let servers = Servers::new(rabbitmq, redis, "http://127.0.0.1:20008 a s", None).unwrap();
+        assert_eq!(servers.address(Server::RabbitMq).unwrap(), ([127, 0, 0, 1], 20000).into());
+        let settings = servers.settings(&[(Server::RabbitMq, ([127, 0, 0, 1], 5).into())]).unwrap();
+        let of = |name: &str| settings.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str()).unwrap();
+        assert_eq!(of("STEMMA_BROKER__URL"), "amqp://guest:guest@127.0.0.1:5/%2f");
+        assert_eq!(of("STEMMA_S3__ENDPOINT"), "http://127.0.0.1:20008");
+        assert!(Servers::new("amqp://x", "redis://y", "http://z", None).is_err());
+    }
+}
