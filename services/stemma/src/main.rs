@@ -100,6 +100,7 @@ enum Command {
     Coordinator(commands::services::CoordinatorArgs),
     Worker(commands::services::WorkerArgs),
     Assembler(commands::services::AssemblerArgs),
+    Probe(commands::probe::ProbeArgs),
     /// Reads documents for a parent process.
     #[command(name = embedded::EXTRACT_CHILD, hide = true)]
     ExtractChild,
@@ -159,6 +160,7 @@ fn run(command: Command, context: &Context) -> Result<Exit, CommandError> {
             Command::Coordinator(args) => commands::services::coordinator(args, context).await,
             Command::Worker(args) => commands::services::worker(args, context).await,
             Command::Assembler(args) => commands::services::assembler(args, context).await,
+            Command::Probe(args) => commands::probe::run(args, context).await,
             Command::ExtractChild => Ok(Exit::Done),
         }
     })

@@ -12,6 +12,7 @@ pub mod import;
 pub mod ingest;
 pub mod items;
 pub mod ls;
+pub mod probe;
 mod reading;
 pub mod rm;
 pub mod search;
