@@ -8,6 +8,7 @@
 #[cfg(feature = "testing")]
 pub mod conformance;
 mod memory;
+mod rabbit;
 
 use std::fmt;
 use std::time::Duration;
@@ -17,6 +18,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 pub use memory::MemoryQueue;
+pub use rabbit::{Probe, RabbitQueue, RabbitSettings};
 
 use crate::key::{Class, RunId};
 use crate::port::PortError;
@@ -78,6 +80,14 @@ impl QueueName {
         Self::flow(&run.0)
     }
 
+    /// All queues there are.
+    pub fn all() -> impl Iterator<Item = QueueName> {
+        let classes = [Class::Bulk, Class::Interactive];
+        let lanes = [Lane::Cpu, Lane::Llm, Lane::Publish];
+        let tasks = lanes.into_iter().flat_map(move |lane| classes.map(|class| QueueName::Lane(lane, class)));
+        tasks.chain(Self::flows()).chain([QueueName::Dead, QueueName::Reindex])
+    }
+
     /// All flow queues.
     pub fn flows() -> impl Iterator<Item = QueueName> {
         (0..FLOW_QUEUES).map(QueueName::Flow)
@@ -108,6 +118,9 @@ pub enum Rung {
 }
 
 impl Rung {
+    /// All of them, the shortest first.
+    pub const ALL: [Rung; 3] = [Rung::Short, Rung::Medium, Rung::Long];
+
     /// The wait.
     pub fn delay(self) -> Duration {
         match self {

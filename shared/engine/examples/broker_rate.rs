@@ -1,0 +1,51 @@
+//! How many small messages a broker takes and gives per second, through the adapter.
+//!
+//! `STEMMA_TEST_RABBITMQ=amqp://… cargo run --release -p stemma-engine --example broker_rate -- [MESSAGES]`
+
+use std::time::{Duration, Instant};
+
+use stemma_engine::Env;
+use stemma_engine::key::Class;
+use stemma_engine::queue::{Lane, Message, Queue, QueueName, RabbitQueue, RabbitSettings};
+
+const BATCH: usize = 500;
+const PREFETCH: u16 = 100;
+const LANE: QueueName = QueueName::Lane(Lane::Cpu, Class::Bulk);
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let count: usize = std::env::args().nth(1).map_or(Ok(20_000), |count| count.parse())?;
+    let url = std::env::var("STEMMA_TEST_RABBITMQ").map_err(|_| "STEMMA_TEST_RABBITMQ names no server")?;
+    let settings = RabbitSettings { url: url.into(), prefix: "rate".into(), name: "broker_rate".into() };
+    let queue = RabbitQueue::connect(&settings, &Env::system()).await?;
+    let mut subscription = queue.subscribe(LANE, PREFETCH).await?;
+    while let Ok(left) = tokio::time::timeout(Duration::from_secs(2), subscription.next()).await {
+        left?.receipt.ack().await?; // of an earlier run
+    }
+    drop(subscription);
+
+    let begun = Instant::now();
+    for first in (0..count).step_by(BATCH) {
+        let batch = (first..count.min(first + BATCH)).map(|n| Message::new(format!("{{\"n\":{n}}}")));
+        queue.publish(LANE, batch.collect()).await?;
+    }
+    print("published and confirmed", count, begun.elapsed());
+
+    let mut subscription = queue.subscribe(LANE, PREFETCH).await?;
+    let begun = Instant::now();
+    for _ in 0..count {
+        subscription.next().await?.receipt.ack().await?;
+    }
+    print("consumed and acknowledged", count, begun.elapsed());
+    drop(subscription);
+    queue.close().await;
+    Ok(())
+}
+
+fn print(what: &str, count: usize, elapsed: Duration) {
+    println!(
+        "{count} messages {what} in {:.2} s: {:.0}/s",
+        elapsed.as_secs_f64(),
+        count as f64 / elapsed.as_secs_f64()
+    );
+}

@@ -1,0 +1,169 @@
+//! A broker shared by many processes: RabbitMQ 3.10 to 4.x.
+//!
+//! Two connections, one that publishes and one that consumes, so that a broker that holds back publishers does not
+//! hold back acknowledgements. Each is watched and rebuilt by its own supervisor ([`link`]); whoever needs it waits for
+//! it, but never without an end. `docs/adr/0011` says why.
+
+mod link;
+mod probe;
+mod publisher;
+mod subscription;
+mod topology;
+mod wire;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+pub use probe::Probe;
+
+use super::{Depth, MAX_MESSAGE_BYTES, Message, Queue, QueueName, Rung, Subscription};
+use crate::env::Env;
+use crate::port::PortError;
+use crate::secret::Secret;
+use link::{Door, Link};
+use publisher::Publisher;
+use subscription::RabbitSubscription;
+use topology::Topology;
+
+/// How long [`RabbitQueue::connect`] waits for a broker that is away or still starting.
+const CONNECT_PATIENCE: Duration = Duration::from_secs(30);
+
+/// The longest prefix, in bytes: names of queues are at most 255.
+const MAX_PREFIX_BYTES: usize = 100;
+
+/// Where the broker is, and how this process appears there.
+#[derive(Debug, Clone)]
+pub struct RabbitSettings {
+    /// `amqp://user:password@host:port/vhost` or `amqps://…`; `%2f` is the default vhost.
+    pub url: Secret,
+    /// Begins the name of every queue and exchange: `stemma`.
+    pub prefix: String,
+    /// What the broker's list of connections calls this process.
+    pub name: String,
+}
+
+/// The adapter. Cheap to share behind an [`Arc`]; [`RabbitQueue::close`] it before the process ends.
+pub struct RabbitQueue {
+    topology: Arc<Topology>,
+    door: Door,
+    publisher: Publisher,
+    consuming: Link,
+}
+
+impl RabbitQueue {
+    /// Connects, and declares every queue and exchange (again after every loss of the connection).
+    ///
+    /// # Errors
+    /// Lasting: a malformed URL or prefix, a refused login, a queue that someone declared differently. Passing: no
+    /// broker answered within 30 s.
+    pub async fn connect(settings: &RabbitSettings, env: &Env) -> Result<Self, PortError> {
+        let topology = Arc::new(Topology::new(checked_prefix(&settings.prefix)?));
+        let door = Door::new(settings)?;
+        let publishing = Link::open(&door, "publish", &topology, env);
+        let consuming = Link::open(&door, "consume", &topology, env);
+        publishing.live("connect", CONNECT_PATIENCE).await?;
+        consuming.live("connect", CONNECT_PATIENCE).await?;
+        Ok(Self { publisher: Publisher::new(publishing), topology, door, consuming })
+    }
+
+    /// Why the broker holds back publishers, while it does: back-pressure, no failure.
+    pub fn blocked(&self) -> Option<String> {
+        self.publisher.blocked()
+    }
+
+    /// Asks the broker what it is, and whether every queue and exchange is declared as this version expects it.
+    /// Policies of an operator cannot be seen this way.
+    ///
+    /// # Errors
+    /// Lasting where a queue is declared differently; it says which, and what to do.
+    pub async fn probe(&self) -> Result<Probe, PortError> {
+        let (product, version) = probe::identity(&self.door).await?;
+        let channel = self.consuming.ready("probe").await?.channel("probe").await?;
+        self.topology.declare(&channel).await?;
+        Ok(Probe { product, version, queues: self.topology.queues().count() })
+    }
+
+    /// Ends both connections in good order. Everything asked for later fails, and what subscriptions hold is handed
+    /// back.
+    pub async fn close(&self) {
+        self.publisher.close().await;
+        self.consuming.close().await;
+    }
+}
+
+#[async_trait]
+impl Queue for RabbitQueue {
+    async fn publish(&self, queue: QueueName, messages: Vec<Message>) -> Result<(), PortError> {
+        messages.iter().try_for_each(|message| checked_size("publish", message))?;
+        self.publisher.publish("publish", &self.topology.route(queue), messages).await
+    }
+
+    async fn publish_later(&self, queue: QueueName, message: Message, rung: Rung) -> Result<(), PortError> {
+        checked_size("publish_later", &message)?;
+        self.publisher.publish("publish_later", &self.topology.detour(queue, rung), vec![message]).await
+    }
+
+    async fn subscribe(&self, queue: QueueName, prefetch: u16) -> Result<Box<dyn Subscription>, PortError> {
+        let name = self.topology.queue(queue);
+        Ok(Box::new(RabbitSubscription::open(&self.consuming, name, prefetch).await?))
+    }
+
+    async fn announce(&self, topic: &str, event: Message) -> Result<(), PortError> {
+        checked_size("announce", &event)?;
+        self.publisher.publish("announce", &self.topology.event(topic)?, vec![event]).await
+    }
+
+    /// `unacked` stays 0: the protocol does not tell it. `delayed` counts the whole ladder, whichever queue its
+    /// messages are on their way to: rungs are shared.
+    async fn depth(&self, queue: QueueName) -> Result<Depth, PortError> {
+        let channel = self.consuming.ready("depth").await?.channel("depth").await?;
+        let ready = topology::waiting(&channel, &self.topology.queue(queue)).await?;
+        let mut delayed = 0;
+        for rung in Rung::ALL {
+            delayed += topology::waiting(&channel, &self.topology.rung(rung)).await?;
+        }
+        Ok(Depth { ready, unacked: 0, delayed })
+    }
+}
+
+fn checked_size(operation: &'static str, message: &Message) -> Result<(), PortError> {
+    if message.body.len() > MAX_MESSAGE_BYTES {
+        let text = format!("a message of {} bytes is over the limit of {MAX_MESSAGE_BYTES}", message.body.len());
+        return Err(PortError::lasting("queue", operation, text));
+    }
+    Ok(())
+}
+
+fn checked_prefix(prefix: &str) -> Result<&str, PortError> {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    if prefix.is_empty() || prefix.len() > MAX_PREFIX_BYTES || !prefix.bytes().all(plain) {
+        let text = format!("the prefix of queues must be 1 to {MAX_PREFIX_BYTES} letters, digits, '-', '_' or '.'");
+        return Err(PortError::lasting("queue", "connect", text));
+    }
+    Ok(prefix)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prefix_is_a_plain_name() {
+        assert_eq!(checked_prefix("stemma"), Ok("stemma"));
+        assert_eq!(checked_prefix("test-4.x_1"), Ok("test-4.x_1"));
+        for wrong in ["", "a b", "a/b", "ä", &"x".repeat(101)] {
+            assert!(checked_prefix(wrong).is_err_and(|error| !error.passing), "{wrong:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_malformed_url_is_refused_without_being_shown() {
+        let url = Secret::from("amqp://me:hunter2@[broken");
+        let settings = RabbitSettings { url, prefix: "stemma".into(), name: "test".into() };
+        assert!(!format!("{settings:?}").contains("hunter2"));
+        let refusal = RabbitQueue::connect(&settings, &Env::system()).await.err().expect("refused");
+        assert!(!refusal.passing && !refusal.message.contains("hunter2"), "{refusal}");
+    }
+}

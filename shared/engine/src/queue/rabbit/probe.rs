@@ -1,0 +1,87 @@
+//! What stands at the other end: product and version, as the broker says them before anyone has logged in.
+
+use futures::{AsyncReadExt, AsyncWriteExt};
+use lapin::runtime::default_runtime;
+use lapin::tcp::{AMQPUriTcpExt, OwnedTLSConfig};
+use lapin::types::parsing::parse_field_table;
+use lapin::types::{AMQPValue, FieldTable, ShortString};
+use tokio::time::timeout;
+
+use super::link::{Door, PATIENCE};
+use crate::port::PortError;
+
+/// What [`super::RabbitQueue::probe`] found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Probe {
+    /// `RabbitMQ`.
+    pub product: String,
+    /// For instance `3.10.8`.
+    pub version: String,
+    /// Queues that are declared as expected: all of them.
+    pub queues: usize,
+}
+
+/// The greeting of a client that speaks AMQP 0-9-1.
+const GREETING: &[u8; 8] = b"AMQP\0\0\x09\x01";
+/// Type, channel and length of a frame.
+const FRAME_HEADER_BYTES: usize = 7;
+/// Class, method and protocol version before the properties in `connection.start`.
+const START_BYTES: usize = 6;
+/// Class 10, method 10: `connection.start`.
+const START: [u8; 4] = [0, 10, 0, 10];
+/// The longest greeting a broker may send.
+const MAX_FRAME_BYTES: usize = 64 * 1024;
+
+/// Product and version of the broker. lapin reads them and keeps them to itself, so this opens a connection of its own,
+/// hears the broker's first frame and hangs up.
+pub(super) async fn identity(door: &Door) -> Result<(String, String), PortError> {
+    let away = |why: String| PortError::passing("queue", "probe", why);
+    let heard = timeout(PATIENCE, first_frame(door)).await;
+    let payload = heard.map_err(|_| away("the broker does not answer".into()))?.map_err(|e| away(e.to_string()))?;
+    let properties = properties(&payload).ok_or_else(|| away("the broker greets in an unknown way".into()))?;
+    Ok((text(&properties, "product"), text(&properties, "version")))
+}
+
+async fn first_frame(door: &Door) -> std::io::Result<Vec<u8>> {
+    let runtime = default_runtime().map_err(std::io::Error::other)?;
+    let tls = OwnedTLSConfig::default();
+    let mut stream = AMQPUriTcpExt::connect_with_config_async(&door.uri, tls.as_ref(), &runtime).await?;
+    stream.write_all(GREETING).await?;
+    let mut header = [0; FRAME_HEADER_BYTES];
+    stream.read_exact(&mut header).await?;
+    let length = u32::from_be_bytes([header[3], header[4], header[5], header[6]]) as usize;
+    let mut payload = vec![0; length.min(MAX_FRAME_BYTES)];
+    stream.read_exact(&mut payload).await?;
+    Ok(payload)
+}
+
+/// The server's properties in a `connection.start`.
+fn properties(payload: &[u8]) -> Option<FieldTable> {
+    let table = payload.strip_prefix(&START)?.get(START_BYTES - START.len()..)?;
+    parse_field_table(table).ok().map(|(_, table)| table)
+}
+
+fn text(properties: &FieldTable, name: &str) -> String {
+    match properties.inner().get(&ShortString::from(name)) {
+        Some(AMQPValue::LongString(text)) => String::from_utf8_lossy(text.as_bytes()).into_owned(),
+        _ => "unknown".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_greeting_is_read_and_anything_else_refused() {
+        let mut greeting = vec![0, 10, 0, 10, 0, 9];
+        let entry = [b"\x07product".as_slice(), b"S\0\0\0\x08RabbitMQ"].concat();
+        greeting.extend((entry.len() as u32).to_be_bytes());
+        greeting.extend(&entry);
+        let found = properties(&greeting).expect("a table");
+        assert_eq!((text(&found, "product").as_str(), text(&found, "version").as_str()), ("RabbitMQ", "unknown"));
+        assert_eq!(properties(&greeting[..12]), None);
+        assert_eq!(properties(b"HTTP/1.1 400 Bad Request"), None);
+        assert_eq!(properties(b""), None);
+    }
+}

@@ -1,0 +1,33 @@
+//! The promises that every broker makes, kept by a real one.
+
+use std::sync::{Arc, Mutex};
+
+use stemma_engine::queue::{Queue, RabbitQueue, conformance};
+
+use crate::broker::{connect, fresh_prefix, remove};
+use crate::on_the_server;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn keeps_the_promises_of_the_port() {
+    on_the_server(async |url| {
+        let opened: Mutex<Option<(String, Arc<RabbitQueue>)>> = Mutex::new(None);
+        let another = async || {
+            let prefix = fresh_prefix();
+            let queue = connect(&url, &prefix).await;
+            let before = opened.lock().unwrap().replace((prefix, Arc::clone(&queue)));
+            leave(&url, before).await;
+            queue as Arc<dyn Queue>
+        };
+        conformance::conformance(&another).await;
+        let last = opened.lock().unwrap().take();
+        leave(&url, last).await;
+    })
+    .await;
+}
+
+async fn leave(url: &str, opened: Option<(String, Arc<RabbitQueue>)>) {
+    if let Some((prefix, queue)) = opened {
+        queue.close().await;
+        remove(url, &prefix).await;
+    }
+}
