@@ -30,6 +30,7 @@ fn version(path: &str, seq: u64) -> DocumentVersion {
         name: path.rsplit('/').next().unwrap().into(),
         path: path.into(),
         source: Digest::of(path.as_bytes()),
+        origin: Default::default(),
         size_bytes: 1_000,
         settings: Digest::of(b"settings").to_string(),
         stated: Default::default(),

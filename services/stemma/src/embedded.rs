@@ -9,7 +9,7 @@ use stemma_engine::presence::Presence;
 use stemma_engine::queue::Lane;
 use stemma_engine::{Env, Ports};
 use stemma_extract::{Pool, PoolSettings};
-use stemma_pipeline::originals::LocalFiles;
+use stemma_pipeline::originals::Anywhere;
 use stemma_pipeline::{Password, Tools};
 use stemma_worker::WorkerSettings;
 use tokio::task::JoinHandle;
@@ -74,7 +74,11 @@ impl Embedded {
 /// When this program cannot find itself to start extraction children.
 pub fn tools(config: &Config, password: Option<String>) -> Result<Tools, CommandError> {
     let pool = pool(&config.local).map_err(|error| CommandError::new("system.start", error.to_string()))?;
-    Ok(Tools { originals: Arc::new(LocalFiles), extractor: Arc::new(pool), password: password.map(Password) })
+    Ok(Tools {
+        originals: Arc::new(Anywhere::new(config.servers.s3.settings())),
+        extractor: Arc::new(pool),
+        password: password.map(Password),
+    })
 }
 
 /// The lanes a worker can serve under this configuration, and how many tasks of each at once.

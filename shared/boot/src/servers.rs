@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use stemma_engine::blobs::Blobs;
+use stemma_engine::blobs::{Blobs, S3Blobs};
+use stemma_engine::s3::{self, Access, S3Settings};
 use stemma_engine::{PortError, Ports, Secret};
 
 use crate::location::Location;
@@ -59,6 +60,26 @@ pub struct S3 {
     pub plain_checksums: bool,
 }
 
+impl S3 {
+    /// What the engine needs to know of it.
+    pub fn settings(&self) -> S3Settings {
+        let given = |text: &String| (!text.is_empty()).then(|| text.clone());
+        let access = if self.access_key.is_empty() && self.secret_key.is_empty() {
+            Access::Chain
+        } else {
+            Access::Key { id: self.access_key.clone(), secret: self.secret_key.clone() }
+        };
+        S3Settings {
+            endpoint: given(&self.endpoint),
+            region: given(&self.region),
+            access,
+            force_path_style: self.path_style,
+            checksums_when_required: self.plain_checksums,
+            ..S3Settings::default()
+        }
+    }
+}
+
 impl Default for Broker {
     fn default() -> Self {
         Self { url: Secret::default(), prefix: "stemma".into() }
@@ -82,7 +103,8 @@ impl Servers {
     /// # Errors
     /// [`PortError`] when the settings make no client.
     pub async fn bucket(&self, bucket: &str, prefix: &str) -> Result<Arc<dyn Blobs>, PortError> {
-        Err(PortError::lasting("blobs", "connect", format!("{bucket}{prefix}")))
+        let s3 = s3::S3::connect(&self.s3.settings()).await?;
+        Ok(Arc::new(S3Blobs::new(s3, bucket, prefix)?))
     }
 
     /// The ports of a cluster whose store is at `location`. `name` names this process to the broker.

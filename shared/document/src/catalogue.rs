@@ -19,8 +19,11 @@ pub struct DocumentVersion {
     pub name: String,
     /// Folder path below the place it was ingested from and the name, `/`-separated; unique enough to show, not an id.
     pub path: String,
-    /// Digest of the bytes.
+    /// Identifies the bytes, in the way that `origin` says.
     pub source: Digest,
+    /// How they are identified.
+    #[serde(skip_serializing_if = "Origin::is_content", default)]
+    pub origin: Origin,
     /// Size of the bytes.
     pub size_bytes: u64,
     /// Digest of the settings the run works under.
@@ -28,6 +31,30 @@ pub struct DocumentVersion {
     /// Facts a sidecar states about it, by their stable names; see [`FilingFacts`].
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub stated: BTreeMap<String, String>,
+}
+
+/// How the bytes of a version are identified.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Origin {
+    /// By their digest.
+    #[default]
+    Content,
+    /// By what an object store says of them ([`Digest::of_object`]): no one reads a million objects to submit them.
+    Object {
+        /// The ETag, without quotes.
+        etag: String,
+        /// Where to find them after the object was replaced, in buckets that keep versions. No part of the identity:
+        /// listings do not say it and notifications do.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        version: Option<String>,
+    },
+}
+
+impl Origin {
+    fn is_content(&self) -> bool {
+        *self == Self::Content
+    }
 }
 
 /// A published tree with what a reader needs to show it; the content of `trees/{seq}.json`.

@@ -162,6 +162,14 @@ impl Digest {
     pub fn of(bytes: &[u8]) -> Self {
         Self(*blake3::hash(bytes).as_bytes())
     }
+
+    /// What stands for the digest of an object that was not read: of its ETag (without quotes) and size in bytes, set
+    /// apart from the digests of bytes.
+    pub fn of_object(etag: &str, size_bytes: u64) -> Self {
+        let mut hasher = blake3::Hasher::new_derive_key("stemma 2026 etag and size of an object");
+        hasher.update(etag.as_bytes()).update(&[0]).update(&size_bytes.to_le_bytes());
+        Self(*hasher.finalize().as_bytes())
+    }
 }
 
 /// A section's place in its tree: pre-order, from 0, written with at least four digits (`"0007"`).
@@ -226,6 +234,8 @@ mod tests {
     fn ids_round_trip_through_their_printed_form() {
         let digest = Digest::of(b"x");
         assert_eq!(digest.to_string().parse::<Digest>().unwrap(), digest);
+        let object = Digest::of_object("e", 1);
+        assert!(object == Digest::of_object("e", 1) && object != Digest::of_object("e", 2) && object != digest);
         assert_eq!("0007".parse::<SectionId>().unwrap(), SectionId(7));
         assert_eq!(SectionId(12345).to_string(), "12345");
         assert!("7".parse::<SectionId>().is_err());

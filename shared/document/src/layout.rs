@@ -2,7 +2,7 @@
 //!
 //! Numbers in keys are padded, so that byte order is numeric order and "the last key" is "the newest".
 
-use crate::{Collection, DocId};
+use crate::{Collection, Digest, DocId, ParseIdError};
 
 /// Prefix of a collection: `c/{collection}/`.
 pub fn collection_prefix(collection: &Collection) -> String {
@@ -22,6 +22,24 @@ pub fn catalogue_prefix(collection: &Collection) -> String {
 /// Scope of a document: `c/{collection}/d/{doc}`; its artifacts lie under `{scope}/a/`.
 pub fn document_scope(collection: &Collection, doc: DocId) -> String {
     format!("c/{collection}/d/{doc}")
+}
+
+/// The collection in a key or scope below `c/{collection}/`.
+///
+/// # Errors
+/// [`ParseIdError`] when there is none.
+pub fn collection_of(key: &str) -> Result<Collection, ParseIdError> {
+    key.strip_prefix("c/").and_then(|rest| rest.split('/').next()).unwrap_or_default().parse()
+}
+
+/// Prefix of the originals that submissions put into the store.
+pub fn originals_prefix(collection: &Collection) -> String {
+    format!("c/{collection}/originals/")
+}
+
+/// The original with this digest.
+pub fn original_key(collection: &Collection, digest: Digest) -> String {
+    format!("{}{digest}", originals_prefix(collection))
 }
 
 /// Prefix of a document's claimed versions.
@@ -70,6 +88,8 @@ mod tests {
         assert!(version_key(&collection, doc, 9) < version_key(&collection, doc, 10));
         assert_eq!(seq_of(&tree_key(&collection, doc, 42)), Some(42));
         assert_eq!(seq_of("c/x/d/y/trees/"), None);
+        assert_eq!(collection_of(&document_scope(&collection, doc)).unwrap(), collection);
+        assert!(collection_of("jobs/x").is_err());
         assert!(change_key(&collection, 59_999, u64::MAX) < change_key(&collection, 60_000, 0));
     }
 }

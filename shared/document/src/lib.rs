@@ -32,7 +32,7 @@ mod source;
 pub mod text;
 mod tree;
 
-pub use catalogue::{CatalogueEntry, Change, ChangeKind, DocumentVersion, PublishedTree, TreeObject};
+pub use catalogue::{CatalogueEntry, Change, ChangeKind, DocumentVersion, Origin, PublishedTree, TreeObject};
 pub use facts::{Fact, FactSource, FilingFacts, Ticker};
 pub use geometry::{Pt, Rect};
 pub use ids::{Collection, Digest, DocId, ParseIdError, SectionId};

@@ -34,6 +34,7 @@ pub mod queue;
 pub mod redis_client;
 pub mod replay;
 mod run;
+pub mod s3;
 pub mod secret;
 pub mod settings;
 #[cfg(feature = "testing")]

@@ -11,7 +11,7 @@ use crate::env::Env;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{port}.{operation}: {message}")]
 pub struct PortError {
-    /// `queue`, `ledger`, `blobs` or `limiter`.
+    /// `queue`, `ledger`, `blobs`, `limiter`, or `bucket` for documents in object storage.
     pub port: &'static str,
     /// The operation, e.g. `put`.
     pub operation: &'static str,

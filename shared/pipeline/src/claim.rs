@@ -3,28 +3,33 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use stemma_document::{Collection, Digest, DocId, DocumentVersion, layout};
+use stemma_document::{Collection, Digest, DocId, DocumentVersion, Origin, layout};
 use stemma_engine::blobs::{Put, list_all};
 use stemma_engine::coordinate::run_failure_key;
 use stemma_engine::flow::{Claim, Flow, JobEntry, Manifest};
 use stemma_engine::message::Ending;
 use stemma_engine::port::ask;
+use stemma_engine::s3::Entry;
 use stemma_engine::{Env, PortError, Ports, RunHeader, RunId, RunRef};
 
 use crate::Filings;
+use crate::originals::object_uri;
 use crate::stages::{Published, published};
 
 /// A document as submitted: what [`JobEntry::input`] holds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Submission {
-    /// Canonical place of the bytes, e.g. `file:///archive/a.pdf`.
+    /// Canonical place of the bytes, e.g. `file:///archive/a.pdf` or `s3://filings/a%20b.pdf`.
     pub uri: String,
     /// File name, for display.
     pub name: String,
     /// Folder path below the place it was submitted from, and the name.
     pub path: String,
-    /// Digest of the bytes.
+    /// Identifies the bytes, in the way that `origin` says: another one is another version.
     pub source: Digest,
+    /// How they are identified: files by content, objects by their ETag.
+    #[serde(skip_serializing_if = "is_content", default)]
+    pub origin: Origin,
     /// Size of the bytes.
     pub size_bytes: u64,
     /// Facts a sidecar states about it, by their names in [`crate::stated::NAMES`].
@@ -32,6 +37,28 @@ pub struct Submission {
     pub stated: BTreeMap<String, String>,
     /// Whether a version that failed before is tried again, as a new version.
     pub retry_failed: bool,
+}
+
+fn is_content(origin: &Origin) -> bool {
+    *origin == Origin::Content
+}
+
+impl Submission {
+    /// An object of a bucket, found below the prefix `below`.
+    pub fn of_object(bucket: &str, below: &str, entry: &Entry) -> Self {
+        let path = entry.key.strip_prefix(below).unwrap_or(&entry.key).trim_start_matches('/');
+        let path = if path.is_empty() { entry.key.as_str() } else { path };
+        Self {
+            uri: object_uri(bucket, &entry.key),
+            name: entry.key.rsplit('/').next().unwrap_or_default().into(),
+            path: path.into(),
+            source: Digest::of_object(&entry.etag, entry.size_bytes),
+            origin: Origin::Object { etag: entry.etag.clone(), version: entry.version.clone() },
+            size_bytes: entry.size_bytes,
+            stated: BTreeMap::new(),
+            retry_failed: false,
+        }
+    }
 }
 
 /// The name of a run.
@@ -131,10 +158,11 @@ fn header(
     seq: u64,
     submission: Submission,
 ) -> Result<RunHeader, PortError> {
-    let Submission { uri, name, path, source, size_bytes, stated, .. } = submission;
+    let Submission { uri, name, path, source, origin, size_bytes, stated, .. } = submission;
     let wrong = |error: &dyn std::fmt::Display| PortError::lasting("blobs", "claim", format!("{path}: {error}"));
     let settings = job.settings.clone();
-    let version = DocumentVersion { doc, seq, uri, name, path: path.clone(), source, size_bytes, settings, stated };
+    let version =
+        DocumentVersion { doc, seq, uri, name, path: path.clone(), source, origin, size_bytes, settings, stated };
     Ok(RunHeader {
         at: RunRef {
             run: run_id(doc, seq),
@@ -161,6 +189,7 @@ mod tests {
             name: "a.md".into(),
             path: "a.md".into(),
             source: Digest::of(text.as_bytes()),
+            origin: Origin::Content,
             size_bytes: text.len() as u64,
             stated: BTreeMap::new(),
             retry_failed: false,
@@ -194,6 +223,30 @@ mod tests {
         let anew = claimed(&env, &ports, "text").await;
         assert_ne!(anew.at.run, older.at.run);
         assert_eq!(claimed(&env, &ports, "text").await, anew);
+    }
+
+    #[tokio::test]
+    async fn an_object_is_the_same_until_its_etag_or_size_is_another() {
+        let (env, ports) = (Env::simulated(1), Ports::memory());
+        let seen =
+            Entry { key: "in/2022/a b.pdf".into(), size_bytes: 5, etag: "e".into(), modified_ms: 0, version: None };
+        let versioned = Entry { modified_ms: 9, version: Some("v2".into()), ..seen.clone() };
+        let changed = Entry { etag: "f".into(), ..seen.clone() };
+        let submission = Submission::of_object("filings", "in/", &seen);
+        assert_eq!(
+            (submission.uri.as_str(), submission.path.as_str()),
+            ("s3://filings/in/2022/a%20b.pdf", "2022/a b.pdf")
+        );
+        assert_eq!(submission.name, "a b.pdf");
+        let mut runs = Vec::new();
+        for entry in [&seen, &versioned, &changed] {
+            let input = serde_json::to_value(Submission::of_object("filings", "in/", entry)).unwrap();
+            match claim(&env, &ports, &job(), &JobEntry { weight: 1, input }).await.unwrap() {
+                Claim::Run(header) => runs.push(header.at.run),
+                Claim::Ended(ending) => panic!("{ending:?}"),
+            }
+        }
+        assert!(runs[0] == runs[1] && runs[1] != runs[2], "{runs:?}");
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 use stemma_document::{DocumentVersion, Fact, FactSource, FilingFacts, Ticker};
 
-use crate::originals::path_of;
+use crate::originals::{object_of, path_of};
 
 /// The facts a sidecar may state, by their stable names.
 pub const NAMES: [&str; 12] = [
@@ -78,7 +78,8 @@ pub(crate) fn apply(facts: &mut FilingFacts, version: &DocumentVersion) {
 /// CIK and accession number of a path `…/CIK/ACCESSION/…` or `…/CIK/ACCESSION.txt`; a name `ACCESSION.pdf` alone gives the
 /// accession number. The first ten digits of an accession number are its filer's agent, and never taken for a CIK.
 fn path_facts(uri: &str) -> (Option<String>, Option<String>) {
-    let Some(path) = path_of(uri) else { return (None, None) };
+    let path = path_of(uri).or_else(|| object_of(uri).map(|(_, key)| key.into()));
+    let Some(path) = path else { return (None, None) };
     let names: Vec<String> = path.components().map(|part| part.as_os_str().to_string_lossy().into_owned()).collect();
     let last = names.len().saturating_sub(1);
     let accession = |at: usize| {
@@ -112,7 +113,8 @@ mod tests {
             ("file:///a/filings/0000320193-22-000108.pdf", " 0000320193-22-000108"),
             ("file:///a/filings/000032019322000108.pdf", " "),
             ("file:///a/2022/AAPL_320193.pdf", " "),
-            ("s3://bucket/320193/0000320193-22-000108.txt", " "),
+            ("s3://bucket/320193/0000320193-22-000108.txt", "320193 0000320193-22-000108"),
+            ("https://host/320193/0000320193-22-000108.txt", " "),
         ] {
             assert_eq!(of(uri), expected, "{uri}");
         }

@@ -210,6 +210,7 @@ pub(crate) mod tests {
             name,
             path: path.into(),
             source: Digest::of(b""),
+            origin: Default::default(),
             size_bytes: 0,
             settings: String::new(),
             stated: Default::default(),

@@ -156,6 +156,7 @@ pub fn published(tree: SectionTree) -> PublishedTree {
         name: "a.pdf".into(),
         path: "a.pdf".into(),
         source: stemma_document::Digest::of(b""),
+        origin: Default::default(),
         size_bytes: 1,
         settings: "s".into(),
         stated: std::collections::BTreeMap::new(),

@@ -10,7 +10,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use stemma_coordinator::{Order, no_observer, submit};
-use stemma_document::{Collection, Digest};
+use stemma_document::{Collection, Digest, DocumentVersion};
 use stemma_engine::blobs::MemoryBlobs;
 use stemma_engine::fault::{Chances, Fault, Faults, Plan};
 use stemma_engine::jobs::Counts;
@@ -34,7 +34,7 @@ struct Document(Vec<u8>);
 
 #[async_trait]
 impl Originals for Document {
-    async fn read(&self, _uri: &str, _max_bytes: u64) -> Result<Bytes, Failure> {
+    async fn read(&self, _version: &DocumentVersion, _max_bytes: u64) -> Result<Bytes, Failure> {
         Ok(self.0.clone().into())
     }
 }
@@ -127,6 +127,7 @@ impl Scene {
             name: "release.pdf".into(),
             path: "release.pdf".into(),
             source: Digest::of(&self.pdf),
+            origin: Default::default(),
             size_bytes: self.pdf.len() as u64,
             retry_failed: false,
         };

@@ -77,6 +77,7 @@ fn read(file: &Path, context: &Context) -> Result<PublishedTree, CommandError> {
         path: name.replace('/', "_"),
         name,
         source: Digest::of(&json),
+        origin: Default::default(),
         size_bytes: size,
         settings: "imported".into(),
         stated: Default::default(),

@@ -392,6 +392,7 @@ mod tests {
             name: "x.pdf".into(),
             path: "x.pdf".into(),
             source: digest,
+            origin: Default::default(),
             size_bytes: 1,
             settings: digest.to_string(),
             stated: Default::default(),

@@ -7,6 +7,7 @@
 pub mod conformance;
 mod folder;
 mod memory;
+mod s3;
 
 use std::ops::Range;
 
@@ -15,6 +16,7 @@ use bytes::Bytes;
 
 pub use folder::FolderBlobs;
 pub use memory::MemoryBlobs;
+pub use s3::S3Blobs;
 
 use crate::port::PortError;
 

@@ -13,13 +13,13 @@ use stemma_extract::{ExtractError, Job, PackError, Packed};
 use stemma_llm::tokens::Counter;
 
 use crate::settings::Settings;
-use crate::{Filings, flow::version};
+use crate::{Filings, flow::version, originals};
 
-/// Reads a document. Key: the bytes, the name's ending (it settles what plain text is) and the limits. Where the bytes
-/// are stands in the run's header.
+/// Reads a document. Key: what identifies the bytes, the name's ending (it settles what plain text is) and the limits.
+/// Where the bytes are stands in the run's header.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Paginate {
-    /// Digest of the bytes.
+    /// Identifies the bytes; see [`Origin`](stemma_document::Origin). Bytes that it does not identify are not read.
     pub source: Digest,
     /// Ending of the file name, lower case, without the dot.
     pub ending: String,
@@ -63,11 +63,7 @@ impl Stage for Paginate {
     async fn run(&self, task: &Task<'_, Filings>) -> Result<Output<Text>, Failure> {
         let limits = &task.settings.limits;
         let version = version(&task.header().await?)?;
-        let bytes = task.tools.originals.read(&version.uri, limits.max_bytes).await?;
-        if Digest::of(&bytes) != self.source {
-            return Err(Failure::permanent("input.changed", "the file changed after it was submitted")
-                .with_next("ingest it again"));
-        }
+        let bytes = originals::read(task, &version).await?;
         let password = task.tools.password.as_ref().map(|password| password.0.clone());
         let job = Job::new(version.name, bytes.into(), password, limits.clone());
         let packed = Bytes::from(task.tools.extractor.extract(job).await.map_err(failure)?);

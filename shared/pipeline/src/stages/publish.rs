@@ -55,7 +55,8 @@ impl Stage for Publish {
         let invalid = |error: serde_json::Error| Failure::permanent("publish.tree_invalid", error.to_string());
         let json = task.blob(&self.outline, "tree").await?;
         let mut tree: SectionTree = serde_json::from_slice(&json).map_err(invalid)?;
-        let collection = collection(&task.run.scope)?;
+        let collection = layout::collection_of(&task.run.scope)
+            .map_err(|error| Failure::permanent("publish.scope", error.to_string()))?;
         let version = flow::version(&task.header().await?)?;
         stated::apply(&mut tree.facts, &version);
         let published = PublishedTree { version, text_artifact: self.text.to_string(), tree };
@@ -92,12 +93,6 @@ pub(crate) async fn published(
     let key = identity.finish();
     let outcome = ask(env, || artifact::outcome(ports.blobs.as_ref(), scope, &key)).await?;
     Ok(outcome.and_then(|outcome| serde_json::from_slice(&outcome).ok()))
-}
-
-/// The collection in a document scope `c/{collection}/d/{doc}`.
-fn collection(scope: &str) -> Result<Collection, Failure> {
-    let name = scope.split('/').nth(1).unwrap_or_default();
-    name.parse().map_err(|error: stemma_document::ParseIdError| Failure::permanent("publish.scope", error.to_string()))
 }
 
 /// Writes a change record, after what it speaks of.

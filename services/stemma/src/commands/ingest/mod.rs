@@ -11,7 +11,7 @@ use std::time::Instant;
 use clap::Args;
 use stemma_boot::shutdown;
 use stemma_coordinator::Order;
-use stemma_document::Digest;
+use stemma_document::{Digest, Origin};
 use stemma_engine::blobs::Blobs;
 use stemma_engine::coordinate::Event;
 use stemma_engine::{Class, Env};
@@ -260,7 +260,10 @@ fn read_file(found: &Found, max_bytes: u64) -> Result<Submission, Failed> {
     let uri = uri_of(&found.file);
     let (path, stated, retry_failed) = (found.path.clone(), BTreeMap::new(), false);
     match digest(&found.file, max_bytes) {
-        Ok((source, size_bytes)) => Ok(Submission { uri, name, path, source, size_bytes, stated, retry_failed }),
+        Ok((source, size_bytes)) => {
+            let origin = Origin::Content;
+            Ok(Submission { uri, name, path, source, origin, size_bytes, stated, retry_failed })
+        }
         Err(error) if error.kind() == std::io::ErrorKind::FileTooLarge => Err(Failed {
             path,
             code: "limits.bytes".into(),

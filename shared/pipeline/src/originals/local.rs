@@ -1,4 +1,4 @@
-//! Where the bytes of documents come from.
+//! Files of this machine, named by `file://` URIs.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -8,27 +8,20 @@ use async_trait::async_trait;
 use bytes::Bytes;
 #[cfg(unix)]
 use rustix::fs::OFlags;
+use stemma_document::DocumentVersion;
 use stemma_engine::Failure;
 
-/// A place that holds documents.
-#[async_trait]
-pub trait Originals: Send + Sync {
-    /// Reads the bytes at `uri`, at most `max_bytes`.
-    ///
-    /// # Errors
-    /// Permanent `input.*` failures when the document is gone, too large or of a kind that is not read; transient ones
-    /// when the place is away.
-    async fn read(&self, uri: &str, max_bytes: u64) -> Result<Bytes, Failure>;
-}
+use super::{Originals, decoded, encoded};
 
 /// Files of this machine, named by `file://` URIs.
 pub struct LocalFiles;
 
 #[async_trait]
 impl Originals for LocalFiles {
-    async fn read(&self, uri: &str, max_bytes: u64) -> Result<Bytes, Failure> {
-        let path = path_of(uri).ok_or_else(|| {
-            Failure::permanent("input.unreachable", format!("{uri} is no local file")).with_next("submit a local path")
+    async fn read(&self, version: &DocumentVersion, max_bytes: u64) -> Result<Bytes, Failure> {
+        let path = path_of(&version.uri).ok_or_else(|| {
+            let message = format!("{} is no local file", version.uri);
+            Failure::permanent("input.unreachable", message).with_next("submit a local path")
         })?;
         let read = tokio::task::spawn_blocking(move || read_file(&path, max_bytes)).await;
         read.unwrap_or_else(|error| Err(Failure::transient("input.unreadable", error.to_string())))
@@ -37,29 +30,12 @@ impl Originals for LocalFiles {
 
 /// The URI of an absolute path: bytes outside the unreserved set are percent-encoded (RFC 3986 §2.1, RFC 8089).
 pub fn uri_of(path: &Path) -> String {
-    let mut uri = String::from("file://");
-    for byte in path.as_os_str().as_encoded_bytes() {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => uri.push(char::from(*byte)),
-            _ => uri.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    uri
+    format!("file://{}", encoded(path.as_os_str().as_encoded_bytes()))
 }
 
 /// The path in a `file://` URI.
 pub fn path_of(uri: &str) -> Option<PathBuf> {
-    let mut rest = uri.strip_prefix("file://")?.bytes();
-    let mut bytes = Vec::new();
-    while let Some(byte) = rest.next() {
-        if byte == b'%' {
-            let (high, low) = (char::from(rest.next()?).to_digit(16)?, char::from(rest.next()?).to_digit(16)?);
-            bytes.push(u8::try_from(high * 16 + low).ok()?);
-        } else {
-            bytes.push(byte);
-        }
-    }
-    path_from_bytes(bytes)
+    path_from_bytes(decoded(uri.strip_prefix("file://")?)?)
 }
 
 #[cfg(unix)]
@@ -100,8 +76,7 @@ fn read_file(path: &Path, max_bytes: u64) -> Result<Bytes, Failure> {
         return Err(Failure::permanent("input.not_a_file", "not a regular file"));
     }
     if metadata.len() > max_bytes {
-        let message = format!("the file has {} bytes, over the limit of {max_bytes}", metadata.len());
-        return Err(Failure::permanent("limits.bytes", message).with_next("raise limits.max_bytes"));
+        return Err(super::too_large("file", metadata.len(), max_bytes));
     }
     let mut bytes = Vec::with_capacity(usize::try_from(metadata.len()).unwrap_or(0));
     open_regular(path).map_err(gone)?.take(max_bytes + 1).read_to_end(&mut bytes).map_err(gone)?;

@@ -1,0 +1,245 @@
+//! S3: the connection that the store ([`crate::blobs::S3Blobs`]) and documents in other buckets ([`Buckets`]) share.
+//!
+//! Every call is asked once and bounded in time: who calls a port asks again ([`crate::port::ask`]). What it refuses to
+//! do: multipart uploads, `If-Match`, or reading an environment variable while a key is configured.
+
+mod buckets;
+mod failure;
+
+use std::time::Duration;
+
+use aws_config::default_provider::credentials::DefaultCredentialsChain;
+use aws_config::default_provider::region::DefaultRegionChain;
+use aws_sdk_s3::config::retry::RetryConfig;
+use aws_sdk_s3::config::timeout::TimeoutConfig;
+use aws_sdk_s3::config::{
+    BehaviorVersion, Builder, Credentials, IdentityCache, ProvideCredentials, Region, RequestChecksumCalculation,
+    ResponseChecksumValidation, SharedCredentialsProvider, StalledStreamProtectionConfig,
+};
+use aws_sdk_s3::error::{ProvideErrorMetadata, SdkError};
+use aws_sdk_s3::primitives::ByteStream;
+use aws_sdk_s3::{Client, Config};
+use bytes::{Bytes, BytesMut};
+
+pub use buckets::{Buckets, Entry, Fetched, Wanted};
+pub(crate) use failure::{At, Trouble};
+
+use crate::port::PortError;
+use crate::secret::Secret;
+
+/// How long a connection may take to be made.
+const CONNECT: Duration = Duration::from_secs(3);
+/// How long finding the first credentials may take: metadata services answer in seconds or not at all.
+const FIRST_CREDENTIALS: Duration = Duration::from_secs(30);
+/// What a call may take longer for each MiB it carries: slower than 8 Mbit/s counts as away.
+const PER_MIB: Duration = Duration::from_secs(1);
+/// The region that servers which know none expect.
+const DEFAULT_REGION: &str = "us-east-1";
+
+/// How to reach an S3 server.
+#[derive(Clone)]
+pub struct S3Settings {
+    /// `http://…` or `https://…`; `None` is AWS's own for the region.
+    pub endpoint: Option<String>,
+    /// The region; `None` is what the standard AWS places say if the key comes from there, else `us-east-1`.
+    pub region: Option<String>,
+    /// Who we are.
+    pub access: Access,
+    /// `http://server/bucket/key` instead of `http://bucket.server/key`: what most servers but AWS need.
+    pub force_path_style: bool,
+    /// Checksums only where S3 demands them: servers older than 2025 refuse or ignore the newer ones.
+    pub checksums_when_required: bool,
+    /// How long one call may take; one second longer for each MiB it carries.
+    pub call_timeout: Duration,
+}
+
+impl Default for S3Settings {
+    /// AWS, with the standard credential chain.
+    fn default() -> Self {
+        Self {
+            endpoint: None,
+            region: None,
+            access: Access::Chain,
+            force_path_style: false,
+            checksums_when_required: false,
+            call_timeout: Duration::from_secs(15),
+        }
+    }
+}
+
+/// Who we are to an S3 server.
+#[derive(Clone)]
+pub enum Access {
+    /// The standard AWS credential chain: environment, profile, the web identity of a Kubernetes service account,
+    /// container and machine roles. The one library that may read environment variables (I-7, ADR 0010).
+    Chain,
+    /// A configured key.
+    Key {
+        /// Access key id.
+        id: Secret,
+        /// Secret access key.
+        secret: Secret,
+    },
+}
+
+/// A connection to an S3 server. Cheap to clone; clones share the connection pool.
+#[derive(Clone)]
+pub struct S3 {
+    pub(crate) client: Client,
+    call_timeout: Duration,
+}
+
+impl S3 {
+    /// Prepares the connection. The server is first asked by the first call; credentials of the chain are looked for
+    /// here, so that a process without any says so when it starts.
+    ///
+    /// # Errors
+    /// A lasting [`PortError`] for an endpoint that is none and for missing credentials.
+    pub async fn connect(settings: &S3Settings) -> Result<Self, PortError> {
+        if let Some(endpoint) = &settings.endpoint {
+            check_endpoint(endpoint)?;
+        }
+        let config = config(settings).await?;
+        Ok(Self { client: Client::from_conf(config), call_timeout: settings.call_timeout })
+    }
+
+    /// Creates a bucket; fine when it is ours already.
+    ///
+    /// # Errors
+    /// [`PortError`] naming the bucket.
+    pub async fn create_bucket(&self, bucket: &str) -> Result<(), PortError> {
+        check_bucket(bucket)?;
+        match self.call(0, self.client.create_bucket().bucket(bucket).send()).await {
+            Ok(_) => Ok(()),
+            Err(trouble) if trouble.code() == "BucketAlreadyOwnedByYou" => Ok(()),
+            Err(trouble) => Err(trouble.at(&At { port: "blobs", operation: "create", bucket, key: "" })),
+        }
+    }
+
+    /// Sends one request that carries `bytes`, bounded in time.
+    pub(crate) async fn call<T, E, F>(&self, bytes: u64, sent: F) -> Result<T, Trouble>
+    where
+        E: ProvideErrorMetadata + std::error::Error + 'static,
+        F: Future<Output = Result<T, SdkError<E>>>,
+    {
+        match tokio::time::timeout(self.time_for(bytes), sent).await {
+            Ok(answer) => answer.map_err(|error| Trouble::of(&error)),
+            Err(_) => Err(self.too_slow(bytes)),
+        }
+    }
+
+    /// Reads a body of `length` bytes, bounded in time. A body of another length is an error.
+    pub(crate) async fn body(&self, mut stream: ByteStream, length: u64) -> Result<Bytes, Trouble> {
+        let read = async {
+            let mut bytes = BytesMut::with_capacity(usize::try_from(length).unwrap_or(0));
+            while let Some(chunk) = stream.next().await {
+                bytes.extend_from_slice(&chunk.map_err(|error| Trouble::unanswered(&error))?);
+                if bytes.len() as u64 > length {
+                    break;
+                }
+            }
+            match bytes.len() as u64 {
+                read if read == length => Ok(bytes.freeze()),
+                read => Err(Trouble::Unanswered(format!("{read} bytes of a body of {length}"))),
+            }
+        };
+        tokio::time::timeout(self.time_for(length), read).await.unwrap_or_else(|_| Err(self.too_slow(length)))
+    }
+
+    fn time_for(&self, bytes: u64) -> Duration {
+        self.call_timeout + PER_MIB * u32::try_from(bytes >> 20).unwrap_or(u32::MAX)
+    }
+
+    fn too_slow(&self, bytes: u64) -> Trouble {
+        Trouble::Unanswered(format!("no answer within {} s", self.time_for(bytes).as_secs_f32()))
+    }
+}
+
+async fn config(settings: &S3Settings) -> Result<Config, PortError> {
+    let (credentials, region) = match &settings.access {
+        Access::Key { id, secret } => {
+            let key = Credentials::new(id.reveal(), secret.reveal(), None, None, "configuration");
+            (SharedCredentialsProvider::new(key), settings.region.clone().map(Region::new))
+        }
+        Access::Chain => chain(settings.region.clone().map(Region::new)).await?,
+    };
+    let timeouts = TimeoutConfig::builder().connect_timeout(CONNECT).build();
+    let mut config = Builder::new()
+        .behavior_version(BehaviorVersion::latest())
+        .region(region.unwrap_or(Region::from_static(DEFAULT_REGION)))
+        .credentials_provider(credentials)
+        .identity_cache(IdentityCache::lazy().load_timeout(settings.call_timeout).build())
+        .retry_config(RetryConfig::disabled())
+        .timeout_config(timeouts)
+        .stalled_stream_protection(StalledStreamProtectionConfig::disabled())
+        .force_path_style(settings.force_path_style);
+    if settings.checksums_when_required {
+        config = config
+            .request_checksum_calculation(RequestChecksumCalculation::WhenRequired)
+            .response_checksum_validation(ResponseChecksumValidation::WhenRequired);
+    }
+    config.set_endpoint_url(settings.endpoint.clone());
+    Ok(config.build())
+}
+
+/// What the standard AWS chain finds: refreshed by itself before it expires.
+async fn chain(region: Option<Region>) -> Result<(SharedCredentialsProvider, Option<Region>), PortError> {
+    let region = match region {
+        Some(region) => Some(region),
+        None => DefaultRegionChain::builder().build().region().await,
+    };
+    let chain = DefaultCredentialsChain::builder().region(region.clone()).build().await;
+    let missing = |message: String| {
+        let next = "configure a key, or give this process a role (AWS_WEB_IDENTITY_TOKEN_FILE, a profile, …)";
+        PortError::lasting("blobs", "connect", format!("no S3 credentials: {message}; {next}"))
+    };
+    match tokio::time::timeout(FIRST_CREDENTIALS, chain.provide_credentials()).await {
+        Ok(Ok(_)) => Ok((SharedCredentialsProvider::new(chain), region)),
+        Ok(Err(error)) => Err(missing(failure::told(&error))),
+        Err(_) => Err(missing(format!("nothing found within {} s", FIRST_CREDENTIALS.as_secs()))),
+    }
+}
+
+/// The length an answer states.
+pub(crate) fn length(stated: Option<i64>) -> Result<u64, Trouble> {
+    let length = stated.and_then(|length| u64::try_from(length).ok());
+    length.ok_or_else(|| Trouble::Unanswered("an answer without a length".into()))
+}
+
+/// Refuses endpoints that are none. One with a password in it would be shown in messages.
+fn check_endpoint(endpoint: &str) -> Result<(), PortError> {
+    let host = endpoint.strip_prefix("http://").or_else(|| endpoint.strip_prefix("https://"));
+    match host {
+        Some(host) if !host.is_empty() && !host.contains('@') => Ok(()),
+        _ => Err(PortError::lasting("blobs", "connect", "the S3 endpoint is no `http(s)://HOST[:PORT]`")),
+    }
+}
+
+/// Refuses bucket names that are none (S3 user guide, "General purpose bucket naming rules"; older buckets may have
+/// capitals and `_`), so that no name becomes another host or path.
+pub(crate) fn check_bucket(bucket: &str) -> Result<(), PortError> {
+    let legal = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'_');
+    if (3..=255).contains(&bucket.len()) && bucket.bytes().all(legal) && bucket.as_bytes()[0].is_ascii_alphanumeric() {
+        Ok(())
+    } else {
+        let shown: String = bucket.chars().take(80).collect();
+        Err(PortError::lasting("blobs", "bucket", format!("`{}` is not a bucket name", shown.escape_debug())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_would_become_another_place_are_refused() {
+        for bad in ["", "ab", "a/b", "../x", "a b c", "-abc", "a\nb", "bucket?x", "b@host"] {
+            assert!(check_bucket(bad).is_err(), "{bad:?}");
+        }
+        for bad in ["", "localhost:9000", "ftp://x", "http://", "http://key:secret@host"] {
+            let error = check_endpoint(bad).unwrap_err();
+            assert!(!error.passing && !error.to_string().contains("secret"), "{error}");
+        }
+        assert!(check_bucket("filings-2026.archive").is_ok() && check_endpoint("http://127.0.0.1:9000").is_ok());
+    }
+}
