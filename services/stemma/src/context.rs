@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use stemma_boot::config::{ConfigError, Loaded, load};
 use stemma_boot::location::Location;
-use stemma_boot::servers::Servers;
+use stemma_boot::servers::{Cluster, Servers};
 use stemma_boot::store::{Store, StoreError, WritableStore};
 use stemma_document::Collection;
-use stemma_engine::{Env, PortError, Ports};
+use stemma_engine::{Env, PortError};
 
 use crate::config::Config;
 use crate::output::Output;
@@ -59,17 +59,17 @@ impl Context {
         Ok(self.config()?.config.servers)
     }
 
-    /// The ports of the cluster; `None` where no broker is configured, and everything runs in one process. `name` names
+    /// The cluster; `None` where no broker is configured, and everything runs in one process. `name` names
     /// this process to the servers.
     ///
     /// # Errors
     /// [`CommandError`] when a server is away or refuses.
-    pub async fn cluster(&self, name: &str) -> Result<Option<Ports>, CommandError> {
+    pub async fn cluster(&self, env: &Env, name: &str) -> Result<Option<Cluster>, CommandError> {
         let servers = self.servers()?;
         if !servers.is_cluster() {
             return Ok(None);
         }
-        Ok(Some(servers.connect(&self.store, name).await?))
+        Ok(Some(servers.connect(&self.store, name, env).await?))
     }
 }
 

@@ -4,8 +4,12 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use stemma_engine::blobs::{Blobs, S3Blobs};
+use stemma_engine::ledger::RedisLedger;
+use stemma_engine::limit::RedisLimiter;
+use stemma_engine::queue::{Probe, Queue, RabbitQueue, RabbitSettings};
+use stemma_engine::redis_client::{RedisClient, RedisSettings};
 use stemma_engine::s3::{self, Access, S3Settings};
-use stemma_engine::{PortError, Ports, Secret};
+use stemma_engine::{Env, PortError, Ports, Secret};
 
 use crate::location::Location;
 
@@ -107,11 +111,11 @@ impl Servers {
         Ok(Arc::new(S3Blobs::new(s3, bucket, prefix)?))
     }
 
-    /// The ports of a cluster whose store is at `location`. `name` names this process to the broker.
+    /// The cluster whose store is at `location`. `name` names this process to the broker.
     ///
     /// # Errors
     /// [`PortError`]: passing when a server is away, lasting when it refuses, or something is not configured.
-    pub async fn connect(&self, location: &Location, name: &str) -> Result<Ports, PortError> {
+    pub async fn connect(&self, location: &Location, name: &str, env: &Env) -> Result<Cluster, PortError> {
         let missing = |what: &str| PortError::lasting("cluster", "connect", what.to_string());
         let Location::Bucket { bucket, prefix } = location else {
             return Err(missing("a cluster needs a store that all its processes reach: --store s3://bucket/prefix"));
@@ -119,7 +123,50 @@ impl Servers {
         if self.broker.url.is_empty() || self.redis.url.is_empty() {
             return Err(missing("a cluster needs a broker and a Redis: set broker.url and redis.url"));
         }
-        let _ = name;
-        Ok(Ports::embedded(self.bucket(bucket, prefix).await?))
+        let blobs = self.bucket(bucket, prefix).await?;
+        let redis = RedisSettings { prefix: self.redis.prefix.clone(), ..RedisSettings::new(self.redis.url.clone()) };
+        let redis = RedisClient::open(&redis)?;
+        redis.ping().await?;
+        let (url, prefix) = (self.broker.url.clone(), self.broker.prefix.clone());
+        let broker = RabbitQueue::connect(&RabbitSettings { url, prefix, name: name.into() }, env).await?;
+        let broker = Arc::new(broker);
+        let ports = Ports {
+            queue: Arc::clone(&broker) as Arc<dyn Queue>,
+            ledger: Arc::new(RedisLedger::new(redis.clone())),
+            blobs,
+            limiter: Arc::new(RedisLimiter::new(redis.clone(), env.clone())),
+        };
+        Ok(Cluster { ports, broker, redis })
+    }
+}
+
+/// A cluster that this process is part of.
+pub struct Cluster {
+    /// The ports.
+    pub ports: Ports,
+    broker: Arc<RabbitQueue>,
+    redis: RedisClient,
+}
+
+impl Cluster {
+    /// Whether the servers answer, one by one, each under its name: for readiness.
+    pub async fn answers(&self) -> [(&'static str, Result<(), PortError>); 3] {
+        let objects = async { self.ports.blobs.list("", None, 1).await.map(|_| ()) };
+        let broker = async { self.broker.probe().await.map(|_| ()) };
+        let (broker, redis, objects) = tokio::join!(broker, self.redis.ping(), objects);
+        [("broker", broker), ("redis", redis), ("s3", objects)]
+    }
+
+    /// What the broker is, and whether its queues are as this version expects them.
+    ///
+    /// # Errors
+    /// [`PortError`] when it is away, or a queue was declared differently.
+    pub async fn broker(&self) -> Result<Probe, PortError> {
+        self.broker.probe().await
+    }
+
+    /// Ends the connections in good order: what this process still holds is handed back at once.
+    pub async fn close(self) {
+        self.broker.close().await;
     }
 }

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use stemma_boot::servers::Servers;
+use stemma_boot::servers::{Cluster, Servers};
 use stemma_boot::{identity, shutdown};
 use stemma_engine::presence::{self, Presence};
 use stemma_engine::{Env, PortError, Ports};
@@ -23,7 +23,7 @@ pub struct Running {
     /// The configuration it works under.
     pub config: Config,
     env: Env,
-    ports: Ports,
+    cluster: Cluster,
     stop: CancellationToken,
     presence: Arc<Presence>,
     /// Ends the beats, after everything was drained.
@@ -45,17 +45,17 @@ impl Running {
             return Err(CommandError::new("cluster.not_configured", "no broker is configured")
                 .with_next("set broker.url and redis.url, or use `stemma ingest`, which needs neither"));
         }
-        let ports = connect(&config.servers, context, &name, &stop).await?;
+        let cluster = connect(&config.servers, context, &name, &env, &stop).await?;
         tracing::info!(service, process = name, store = %context.store, %listen, "started");
         let (presence, drained) = (Presence::new(&env, name, service), CancellationToken::new());
-        let (ledger, beating) = (Arc::clone(&ports.ledger), Arc::clone(&presence));
+        let (ledger, beating) = (Arc::clone(&cluster.ports.ledger), Arc::clone(&presence));
         let beats = env.spawn(presence::beat(env.clone(), ledger, beating, BTreeMap::new, drained.clone()));
-        Ok(Self { config, env, ports, stop, presence, drained, beats })
+        Ok(Self { config, env, cluster, stop, presence, drained, beats })
     }
 
     /// What a service's `run` takes.
     pub fn parts(&self) -> (Env, Ports, CancellationToken) {
-        (self.env.clone(), self.ports.clone(), self.stop.clone())
+        (self.env.clone(), self.cluster.ports.clone(), self.stop.clone())
     }
 
     /// The process: named in leases, beats and connections.
@@ -69,6 +69,7 @@ impl Running {
         if let Err(error) = self.beats.await {
             tracing::error!(%error, "the beats ended early");
         }
+        self.cluster.close().await;
         tracing::info!(process = self.presence.process(), "drained");
         Exit::Done
     }
@@ -78,10 +79,11 @@ async fn connect(
     servers: &Servers,
     context: &Context,
     name: &str,
+    env: &Env,
     stop: &CancellationToken,
-) -> Result<Ports, PortError> {
+) -> Result<Cluster, PortError> {
     loop {
-        match servers.connect(&context.store, name).await {
+        match servers.connect(&context.store, name, env).await {
             Err(error) if error.passing && !stop.is_cancelled() => {
                 tracing::warn!(%error, "a server is away; looking again");
                 tokio::select! {
