@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use stemma_boot::servers::Servers;
+use stemma_boot::telemetry;
 use stemma_pipeline::Settings;
 
 /// The configuration of Stemma. `settings` change results and are frozen with each job; the others change where and how
@@ -14,6 +15,8 @@ pub struct Config {
     pub settings: Settings,
     /// What changes speed only.
     pub local: Local,
+    /// Logs and traces.
+    pub telemetry: telemetry::Settings,
     /// Broker, Redis and object storage.
     #[serde(flatten)]
     pub servers: Servers,

@@ -14,7 +14,7 @@ use std::process::ExitCode;
 
 use clap::{ArgAction, Parser, Subcommand};
 use stemma_boot::location::Location;
-use stemma_boot::logging;
+use stemma_boot::telemetry::{self, Telemetry};
 use stemma_document::Collection;
 
 use crate::context::{CommandError, Context, Exit};
@@ -125,20 +125,21 @@ fn main() -> ExitCode {
         return extract_child();
     }
     let cli = Cli::parse();
-    logging::start(["error", "info", "debug"][usize::from(cli.global.verbose.min(2))], false);
+    let level = ["error", "info", "debug"][usize::from(cli.global.verbose.min(2))];
     let context = cli.global.context();
-    match run(cli.command, &context) {
+    match run(cli.command, level, &context) {
         Ok(exit) => ExitCode::from(exit.code()),
         Err(error) => report(&context.output, &error),
     }
 }
 
-fn run(command: Command, context: &Context) -> Result<Exit, CommandError> {
+fn run(command: Command, level: &str, context: &Context) -> Result<Exit, CommandError> {
     // File access and structure work run on blocking threads; more of them than this only hold memory.
     let runtime = tokio::runtime::Builder::new_multi_thread().max_blocking_threads(32).enable_all().build();
     let runtime = runtime.map_err(|error| CommandError::new("system.runtime", error.to_string()))?;
     runtime.block_on(async {
-        match command {
+        let telemetry = start_telemetry(&command, level, context);
+        let ended = match command {
             Command::Ingest(args) => commands::ingest::run(args, context).await,
             Command::Status(args) => commands::status::run(args, context).await,
             Command::Ls(args) => commands::ls::run(args, context).await,
@@ -162,8 +163,23 @@ fn run(command: Command, context: &Context) -> Result<Exit, CommandError> {
             Command::Assembler(args) => commands::services::assembler(args, context).await,
             Command::Probe(args) => commands::probe::run(args, context).await,
             Command::ExtractChild => Ok(Exit::Done),
-        }
+        };
+        telemetry.end().await;
+        ended
     })
+}
+
+/// Commands log what is asked for; services log what they do, and tell a collector where one is configured.
+fn start_telemetry(command: &Command, level: &str, context: &Context) -> Telemetry {
+    let service = match command {
+        Command::Coordinator(_) => "coordinator",
+        Command::Worker(_) => "worker",
+        Command::Assembler(_) => "assembler",
+        _ => return telemetry::start(level, &telemetry::Settings::default(), "command"),
+    };
+    // A configuration that cannot be read is the command's to complain of.
+    let settings = context.config().map(|loaded| loaded.config.telemetry).unwrap_or_default();
+    telemetry::start(if level == "error" { "info" } else { level }, &settings, service)
 }
 
 fn extract_child() -> ExitCode {

@@ -4,9 +4,10 @@
 //! not know, or share a store between two writers.
 
 pub mod config;
+pub mod health;
 pub mod identity;
 pub mod location;
-pub mod logging;
 pub mod servers;
 pub mod shutdown;
 pub mod store;
+pub mod telemetry;

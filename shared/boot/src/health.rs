@@ -1,0 +1,245 @@
+//! What a service says of itself over HTTP: `/livez` (it runs), `/readyz` (it can work), `/metrics`.
+//!
+//! Alive never depends on a server: restarting a process does not mend a broker. Ready means that every port answered
+//! lately and that the process is not draining. None of the three needs a key, and none says anything of documents.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use axum::{Json, Router};
+use serde::Serialize;
+use stemma_engine::blobs::Blobs;
+use stemma_engine::env::Millis;
+use stemma_engine::ledger::Board;
+use stemma_engine::presence::Presence;
+use stemma_engine::queue::QueueName;
+use stemma_engine::{Env, PortError, Ports};
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::telemetry::Metrics;
+
+/// How often ports are asked.
+const ASK_EVERY: Duration = Duration::from_secs(5);
+/// How long a port may take to answer.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// How long an answer is believed.
+const BELIEVED: Duration = Duration::from_secs(15);
+
+type Answer = Pin<Box<dyn Future<Output = Result<(), PortError>> + Send>>;
+/// Asks a port something cheap.
+pub type Check = Arc<dyn Fn() -> Answer + Send + Sync>;
+
+/// Whether a process can work. Cheap to clone.
+#[derive(Clone)]
+pub struct Health(Arc<Inner>);
+
+struct Inner {
+    env: Env,
+    checks: Vec<(&'static str, Check)>,
+    /// When each last answered.
+    answered: Mutex<BTreeMap<&'static str, Millis>>,
+    presence: Arc<Presence>,
+}
+
+/// The body of `/readyz`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Readiness {
+    /// Whether it can work.
+    pub ready: bool,
+    /// Whether it takes nothing new.
+    pub draining: bool,
+    /// What did not answer lately.
+    pub away: Vec<&'static str>,
+}
+
+impl Health {
+    /// Ready while these answer and the process of `presence` is not draining.
+    pub fn new(env: &Env, presence: &Arc<Presence>, checks: Vec<(&'static str, Check)>) -> Self {
+        let (answered, presence) = (Mutex::default(), Arc::clone(presence));
+        Self(Arc::new(Inner { env: env.clone(), checks, answered, presence }))
+    }
+
+    /// Ready while queue, ledger and blobs answer.
+    pub fn of(env: &Env, presence: &Arc<Presence>, ports: &Ports) -> Self {
+        let (queue, ledger, world) = (Arc::clone(&ports.queue), Arc::clone(&ports.ledger), env.clone());
+        let queue: Check = Arc::new(move || {
+            let queue = Arc::clone(&queue);
+            Box::pin(async move { queue.depth(QueueName::Dead).await.map(drop) })
+        });
+        let ledger: Check = Arc::new(move || {
+            let (ledger, now) = (Arc::clone(&ledger), world.now_ms());
+            Box::pin(async move { ledger.notices(Board::Processes, now).await.map(drop) })
+        });
+        Self::new(env, presence, vec![("queue", queue), ("ledger", ledger), ("blobs", blobs_check(&ports.blobs))])
+    }
+
+    /// Ready while blobs answer: for a process that only reads.
+    pub fn of_blobs(env: &Env, presence: &Arc<Presence>, blobs: &Arc<dyn Blobs>) -> Self {
+        Self::new(env, presence, vec![("blobs", blobs_check(blobs))])
+    }
+
+    /// Whether it can work, and what is in the way.
+    pub fn readiness(&self) -> Readiness {
+        let since = self.0.env.now_ms().saturating_sub(BELIEVED.as_millis() as Millis);
+        let answered = self.0.answered.lock().unwrap_or_else(PoisonError::into_inner);
+        let names = self.0.checks.iter().map(|(name, _)| *name);
+        let away: Vec<_> = names.filter(|name| answered.get(name).is_none_or(|at| *at < since)).collect();
+        let draining = self.0.presence.is_draining();
+        Readiness { ready: away.is_empty() && !draining, draining, away }
+    }
+
+    /// Asks every port once.
+    pub async fn ask(&self) {
+        for (name, check) in &self.0.checks {
+            match tokio::time::timeout(PATIENCE, check()).await {
+                Ok(Ok(())) => {
+                    let now = self.0.env.now_ms();
+                    self.0.answered.lock().unwrap_or_else(PoisonError::into_inner).insert(name, now);
+                }
+                Ok(Err(error)) => tracing::debug!(port = name, %error, "a port is away"),
+                Err(_) => tracing::debug!(port = name, "a port does not answer"),
+            }
+        }
+    }
+}
+
+fn blobs_check(blobs: &Arc<dyn Blobs>) -> Check {
+    let blobs = Arc::clone(blobs);
+    Arc::new(move || {
+        let blobs = Arc::clone(&blobs);
+        Box::pin(async move { blobs.size("layout").await.map(drop) })
+    })
+}
+
+/// A server in work.
+pub struct Serving {
+    /// Where it listens.
+    pub address: SocketAddr,
+    task: JoinHandle<io::Result<()>>,
+}
+
+impl Serving {
+    /// Waits for its end.
+    ///
+    /// # Errors
+    /// What the listener said.
+    pub async fn ended(self) -> io::Result<()> {
+        self.task.await.map_err(io::Error::other)?
+    }
+}
+
+/// Serves `/livez`, `/readyz`, `/metrics` and `extra` on `listen` until `stop`, and asks the ports meanwhile. `stop`
+/// should come after everything was drained: a process that drains is still asked how it is.
+///
+/// # Errors
+/// When the address cannot be listened on.
+pub async fn serve(
+    listen: SocketAddr,
+    health: Health,
+    metrics: Option<Metrics>,
+    extra: Router,
+    stop: CancellationToken,
+) -> io::Result<Serving> {
+    let listener = TcpListener::bind(listen).await?;
+    let address = listener.local_addr()?;
+    let asking = health.0.env.clone().spawn(keep_asking(health.clone(), metrics.clone()));
+    let router = router(health, metrics).merge(extra);
+    let task = tokio::spawn(async move {
+        let ended = axum::serve(listener, router).with_graceful_shutdown(stop.cancelled_owned()).await;
+        asking.abort();
+        ended
+    });
+    Ok(Serving { address, task })
+}
+
+async fn keep_asking(health: Health, metrics: Option<Metrics>) {
+    loop {
+        health.ask().await;
+        if let Some(metrics) = &metrics {
+            metrics.tidy();
+        }
+        health.0.env.sleep(ASK_EVERY).await;
+    }
+}
+
+fn router(health: Health, metrics: Option<Metrics>) -> Router {
+    Router::new()
+        .route("/livez", get(|| async { "alive\n" }))
+        .route("/readyz", get(readyz).with_state(health))
+        .route("/metrics", get(render).with_state(metrics))
+}
+
+async fn readyz(State(health): State<Health>) -> Response {
+    let readiness = health.readiness();
+    let status = if readiness.ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    (status, Json(readiness)).into_response()
+}
+
+async fn render(State(metrics): State<Option<Metrics>>) -> Response {
+    let text = metrics.map(|metrics| metrics.render()).unwrap_or_default();
+    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpStream;
+
+    use super::*;
+
+    async fn get(address: SocketAddr, path: &str) -> String {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        stream.write_all(format!("GET {path} HTTP/1.0\r\n\r\n").as_bytes()).await.unwrap();
+        let mut reply = String::new();
+        stream.read_to_string(&mut reply).await.unwrap();
+        reply
+    }
+
+    #[tokio::test]
+    async fn a_service_is_ready_while_its_ports_answer_and_alive_in_any_case() {
+        let (env, up) = (Env::system(), Arc::new(AtomicBool::new(true)));
+        let seen = Arc::clone(&up);
+        let check: Check = Arc::new(move || {
+            let up = seen.load(Ordering::Relaxed);
+            Box::pin(async move { if up { Ok(()) } else { Err(PortError::passing("queue", "depth", "away")) } })
+        });
+        let health = Health::new(&env, &Presence::new(&env, "w", "worker"), vec![("queue", check)]);
+        assert_eq!(health.readiness().away, ["queue"], "not before it answered");
+        let stop = CancellationToken::new();
+        let listen = "127.0.0.1:0".parse().unwrap();
+        let serving = serve(listen, health.clone(), None, Router::new(), stop.clone()).await.unwrap();
+        health.ask().await;
+        assert!(get(serving.address, "/readyz").await.starts_with("HTTP/1.0 200"));
+        up.store(false, Ordering::Relaxed);
+        health.0.answered.lock().unwrap().insert("queue", env.now_ms() - 16_000);
+        let reply = get(serving.address, "/readyz").await;
+        assert!(reply.starts_with("HTTP/1.0 503") && reply.contains(r#""away":["queue"]"#), "{reply}");
+        assert!(get(serving.address, "/livez").await.starts_with("HTTP/1.0 200"));
+        stop.cancel();
+        serving.ended().await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_service_that_drains_is_not_ready() {
+        let (env, ports) = (Env::system(), Ports::memory());
+        let presence = Presence::new(&env, "w", "worker");
+        let health = Health::of(&env, &presence, &ports);
+        health.ask().await;
+        assert_eq!(health.readiness(), Readiness { ready: true, draining: false, away: vec![] });
+        presence.drain();
+        assert_eq!(health.readiness(), Readiness { ready: false, draining: true, away: vec![] });
+    }
+}

@@ -1,0 +1,314 @@
+//! Traces that follow a document across hops: the engine names parents and ids in fields of its spans, because no span
+//! stays open while a message travels; here they become spans of one trace.
+//!
+//! A field `traceparent` (W3C) names a span's parent; a field `span_id` (16 hexadecimal digits) gives a span the id that
+//! others were told. Only spans of our own crates are exported, and of their fields nothing else is known here.
+
+use std::time::Duration;
+
+use opentelemetry::trace::{SpanContext, SpanId, TraceContextExt, TraceFlags, TraceId, TraceState, TracerProvider};
+use opentelemetry::{Context, KeyValue};
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::error::OTelSdkResult;
+use opentelemetry_sdk::trace::{Sampler, SdkTracerProvider, Span, SpanData, SpanExporter, SpanProcessor};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Metadata, Subscriber};
+use tracing_subscriber::Layer;
+use tracing_subscriber::filter::filter_fn;
+use tracing_subscriber::layer::Context as At;
+use tracing_subscriber::registry::LookupSpan;
+
+/// How long a collector may take to answer.
+pub(super) const PATIENCE: Duration = Duration::from_secs(5);
+/// How long what is left may take at the end.
+const LAST_PATIENCE: Duration = Duration::from_secs(3);
+/// How long spans are collected before they are sent.
+const LINGER: Duration = Duration::from_secs(1);
+/// Spans that wait to be sent; more are dropped and counted.
+const WAITING: usize = 4_096;
+/// Spans sent at once.
+const BATCH: usize = 512;
+
+const PARENT: &str = "traceparent";
+const ID: &str = "span_id";
+
+/// Spans on their way to a collector.
+pub struct Traces {
+    provider: SdkTracerProvider,
+    ending: CancellationToken,
+    sending: JoinHandle<()>,
+}
+
+impl Traces {
+    /// Exports spans of the process `service` through `exporter`, beside everything else.
+    pub fn start(mut exporter: impl SpanExporter + 'static, service: &str) -> Self {
+        let resource = Resource::builder_empty()
+            .with_attributes([
+                KeyValue::new("service.name", format!("stemma-{service}")),
+                KeyValue::new("service.version", env!("CARGO_PKG_VERSION")),
+            ])
+            .build();
+        exporter.set_resource(&resource);
+        let (spans, waiting) = mpsc::channel(WAITING);
+        let provider = SdkTracerProvider::builder()
+            .with_sampler(Sampler::AlwaysOn)
+            .with_resource(resource)
+            .with_span_processor(HandOver { spans })
+            .build();
+        let ending = CancellationToken::new();
+        let sending = tokio::spawn(send(exporter, waiting, ending.clone()));
+        Self { provider, ending, sending }
+    }
+
+    /// The layer that makes spans of ours.
+    pub fn layer<S>(&self) -> impl Layer<S> + Send + Sync + use<S>
+    where
+        S: Subscriber + for<'a> LookupSpan<'a> + Send + Sync,
+    {
+        let layer = tracing_opentelemetry::layer()
+            .with_tracer(self.provider.tracer("stemma"))
+            .with_location(false)
+            .with_threads(false)
+            .with_level(false)
+            .with_target(false)
+            .with_tracked_inactivity(false);
+        let ours = |metadata: &Metadata<'_>| metadata.is_span() && metadata.target().starts_with("stemma");
+        Adopting(layer).with_filter(filter_fn(ours))
+    }
+
+    /// Sends what is left.
+    pub async fn end(self) {
+        self.ending.cancel();
+        if tokio::time::timeout(LAST_PATIENCE, self.sending).await.is_err() {
+            tracing::debug!("the collector did not take the last spans in time");
+        }
+    }
+}
+
+/// Takes finished spans; never waits.
+#[derive(Debug)]
+struct HandOver {
+    spans: mpsc::Sender<SpanData>,
+}
+
+impl SpanProcessor for HandOver {
+    fn on_start(&self, _: &mut Span, _: &Context) {}
+
+    fn on_end(&self, span: SpanData) {
+        if self.spans.try_send(named(span)).is_err() {
+            dropped(1);
+        }
+    }
+
+    fn force_flush(&self) -> OTelSdkResult {
+        Ok(())
+    }
+
+    fn shutdown_with_timeout(&self, _: Duration) -> OTelSdkResult {
+        Ok(())
+    }
+}
+
+fn dropped(spans: u64) {
+    metrics::counter!("stemma_spans_dropped_total").increment(spans);
+}
+
+/// The span under the id that its fields give it, and without the fields that served the trace only.
+fn named(mut span: SpanData) -> SpanData {
+    let id = span.attributes.iter().find(|attribute| attribute.key.as_str() == ID);
+    if let Some(id) = id.and_then(|attribute| SpanId::from_hex(&attribute.value.as_str()).ok()) {
+        let context = &span.span_context;
+        let state = context.trace_state().clone();
+        span.span_context = SpanContext::new(context.trace_id(), id, context.trace_flags(), false, state);
+    }
+    span.attributes.retain(|attribute| !matches!(attribute.key.as_str(), ID | PARENT));
+    span
+}
+
+/// Sends batches until the end; what a collector does not take is dropped.
+async fn send(exporter: impl SpanExporter, mut waiting: mpsc::Receiver<SpanData>, ending: CancellationToken) {
+    let mut heard = true;
+    loop {
+        let mut batch = Vec::new();
+        tokio::select! {
+            biased;
+            () = ending.cancelled() => break,
+            count = waiting.recv_many(&mut batch, BATCH) => if count == 0 { break },
+        }
+        if batch.len() < BATCH {
+            tokio::select! {
+                biased;
+                () = ending.cancelled() => {}
+                () = tokio::time::sleep(LINGER) => {}
+            }
+            take(&mut waiting, &mut batch);
+        }
+        let sent = export(&exporter, batch).await;
+        if heard && !sent {
+            tracing::warn!("the collector does not take traces; they are dropped until it does");
+        }
+        heard = sent;
+    }
+    loop {
+        let mut batch = Vec::new();
+        take(&mut waiting, &mut batch);
+        if batch.is_empty() || !export(&exporter, batch).await {
+            return;
+        }
+    }
+}
+
+fn take(waiting: &mut mpsc::Receiver<SpanData>, batch: &mut Vec<SpanData>) {
+    while batch.len() < BATCH
+        && let Ok(span) = waiting.try_recv()
+    {
+        batch.push(span);
+    }
+}
+
+async fn export(exporter: &impl SpanExporter, batch: Vec<SpanData>) -> bool {
+    let count = batch.len() as u64;
+    let sent = matches!(tokio::time::timeout(PATIENCE, exporter.export(batch)).await, Ok(Ok(())));
+    if !sent {
+        dropped(count);
+    }
+    sent
+}
+
+/// Starts spans under the parent that they name, wherever that one was.
+struct Adopting<L>(L);
+
+impl<S, L> Layer<S> for Adopting<L>
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    L: Layer<S>,
+{
+    fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, at: At<'_, S>) {
+        let mut parent = Parent(None);
+        attributes.record(&mut parent);
+        let _under = parent.0.map(|parent| Context::new().with_remote_span_context(parent).attach());
+        self.0.on_new_span(attributes, id, at);
+    }
+
+    fn on_record(&self, id: &Id, values: &Record<'_>, at: At<'_, S>) {
+        self.0.on_record(id, values, at);
+    }
+
+    fn on_enter(&self, id: &Id, at: At<'_, S>) {
+        self.0.on_enter(id, at);
+    }
+
+    fn on_exit(&self, id: &Id, at: At<'_, S>) {
+        self.0.on_exit(id, at);
+    }
+
+    fn on_close(&self, id: Id, at: At<'_, S>) {
+        self.0.on_close(id, at);
+    }
+}
+
+/// The parent that a span names.
+struct Parent(Option<SpanContext>);
+
+impl Visit for Parent {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        if field.name() == PARENT {
+            self.0 = parse(value);
+        }
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
+        if field.name() == PARENT {
+            self.0 = parse(&format!("{value:?}"));
+        }
+    }
+}
+
+/// `00-{trace id}-{span id}-{flags}` (W3C Trace Context, version 0).
+fn parse(traceparent: &str) -> Option<SpanContext> {
+    let mut parts = traceparent.split('-').skip(1);
+    let (trace, span, flags) = (parts.next()?, parts.next()?, parts.next()?);
+    let (trace, span) = (TraceId::from_hex(trace).ok()?, SpanId::from_hex(span).ok()?);
+    let flags = TraceFlags::new(u8::from_str_radix(flags, 16).ok()?);
+    let context = SpanContext::new(trace, span, flags, true, TraceState::default());
+    context.is_valid().then_some(context)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use opentelemetry_sdk::error::OTelSdkError;
+    use tracing_subscriber::layer::SubscriberExt;
+
+    use super::*;
+
+    /// Keeps what is exported, or never answers.
+    #[derive(Debug, Clone, Default)]
+    struct Kept {
+        spans: Arc<Mutex<Vec<SpanData>>>,
+        dead: bool,
+    }
+
+    impl SpanExporter for Kept {
+        async fn export(&self, batch: Vec<SpanData>) -> OTelSdkResult {
+            if self.dead {
+                tokio::time::sleep(Duration::from_secs(60)).await;
+                return Err(OTelSdkError::InternalFailure("dead".into()));
+            }
+            self.spans.lock().unwrap().extend(batch);
+            Ok(())
+        }
+    }
+
+    const WAVE: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+
+    #[tokio::test]
+    async fn spans_stand_under_the_parent_they_name_with_the_id_they_name() {
+        let kept = Kept::default();
+        let traces = Traces::start(kept.clone(), "worker");
+        let subscriber = tracing_subscriber::registry().with(traces.layer());
+        tracing::subscriber::with_default(subscriber, || {
+            let task = tracing::info_span!(target: "stemma_engine", "task", traceparent = WAVE, outcome = tracing::field::Empty);
+            task.in_scope(|| tracing::info_span!(target: "stemma_llm", "call").in_scope(|| ()));
+            task.record("outcome", "done");
+            tracing::info_span!(target: "stemma_engine", "wave", traceparent = %WAVE, span_id = "00f067aa0ba902b7")
+                .in_scope(|| ());
+            tracing::info_span!(target: "other", "noise").in_scope(|| ());
+        });
+        traces.end().await;
+        let spans = kept.spans.lock().unwrap().clone();
+        let span = |name: &str| spans.iter().find(|span| span.name == name).unwrap();
+        let trace = TraceId::from_hex("0af7651916cd43dd8448eb211c80319c").unwrap();
+        assert!(spans.iter().all(|span| span.span_context.trace_id() == trace), "{spans:?}");
+        assert_eq!((spans.len(), span("task").parent_span_id.to_string().as_str()), (3, "b7ad6b7169203331"));
+        assert_eq!(span("call").parent_span_id, span("task").span_context.span_id());
+        assert_eq!(span("wave").span_context.span_id().to_string(), "00f067aa0ba902b7");
+        assert_eq!(span("task").attributes, [KeyValue::new("outcome", "done")]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_dead_collector_holds_up_nothing() {
+        let traces = Traces::start(Kept { dead: true, ..Kept::default() }, "worker");
+        let began = std::time::Instant::now();
+        tracing::subscriber::with_default(tracing_subscriber::registry().with(traces.layer()), || {
+            (0..3 * WAITING).for_each(|_| drop(tracing::info_span!(target: "stemma_engine", "task").entered()));
+        });
+        assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+        let ended = tokio::time::Instant::now();
+        traces.end().await;
+        assert!(ended.elapsed() <= LAST_PATIENCE, "{:?}", ended.elapsed());
+    }
+
+    #[test]
+    fn what_is_no_trace_context_is_no_parent() {
+        assert!(parse(WAVE).is_some_and(|parent| parent.is_remote()));
+        for wrong in ["", "00", "00-0-0-0", "00-00000000000000000000000000000000-b7ad6b7169203331-01", "é-é-é-é"] {
+            assert!(parse(wrong).is_none(), "{wrong}");
+        }
+    }
+}
