@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use stemma_document::Collection;
 use stemma_engine::coordinate::{Coordinator, Observer};
-use stemma_engine::flow::{JobEntry, Manifest};
+use stemma_engine::flow::{JobEntry, Manifest, Terms};
+use stemma_engine::jobs::{Begun, Submitting};
 use stemma_engine::presence::Presence;
 use stemma_engine::{Class, Env, JobId, PortError, Ports, jobs, settings};
 use stemma_pipeline::{Filings, Settings, Submission};
@@ -27,7 +28,7 @@ pub async fn run(
     Coordinator::<Filings>::new(env, ports, open_documents, observer, presence).run(stop).await;
 }
 
-/// What is submitted, and how.
+/// What a job is submitted under.
 pub struct Order<'a> {
     /// The tenant.
     pub collection: &'a Collection,
@@ -35,30 +36,54 @@ pub struct Order<'a> {
     pub settings: &'a Settings,
     /// Who waits.
     pub class: Class,
-    /// The documents.
-    pub documents: &'a [Submission],
+    /// Its label, its name, and how many failures end it. One name is one job, however often it is submitted.
+    pub terms: Terms,
 }
 
-/// Submits documents as a job.
+/// Begins to submit a job: push an [`entry`] for each document, then finish.
+///
+/// # Errors
+/// [`PortError`] when a port is away, or the name is none.
+pub async fn begin(env: &Env, ports: &Ports, order: Order<'_>) -> Result<Begun, PortError> {
+    let blobs = ports.blobs.as_ref();
+    let settings = settings::freeze::<Filings>(env, blobs, order.settings).await?;
+    let fresh = job_id(env);
+    let collection = order.collection.to_string();
+    let job = match &order.terms.name {
+        Some(name) => jobs::named(env, blobs, &collection, name, Some(&fresh)).await?.unwrap_or(fresh),
+        None => fresh,
+    };
+    let (class, terms, submitted_ms) = (order.class, order.terms, env.now_ms());
+    let draft = Manifest { job, collection, settings, class, entries: 0, submitted_ms, terms };
+    Submitting::begin(env, ports, draft).await
+}
+
+/// Submits documents that are at hand as a job.
 ///
 /// # Errors
 /// [`PortError`] when a port is away.
-pub async fn submit(env: &Env, ports: &Ports, order: Order<'_>) -> Result<Manifest, PortError> {
-    let settings = settings::freeze::<Filings>(env, ports.blobs.as_ref(), order.settings).await?;
-    let entries = order.documents.iter().map(entry).collect::<Result<Vec<_>, _>>()?;
-    let manifest = Manifest {
-        job: job_id(env),
-        collection: order.collection.to_string(),
-        settings,
-        class: order.class,
-        entries: entries.len() as u64,
-        submitted_ms: env.now_ms(),
-    };
-    jobs::submit(env, ports, &manifest, &entries).await?;
-    Ok(manifest)
+pub async fn submit(
+    env: &Env,
+    ports: &Ports,
+    order: Order<'_>,
+    documents: &[Submission],
+) -> Result<Manifest, PortError> {
+    match begin(env, ports, order).await? {
+        Begun::Known(manifest) => Ok(manifest),
+        Begun::New(mut submitting) => {
+            for document in documents {
+                submitting.push(env, ports.blobs.as_ref(), entry(document)?).await?;
+            }
+            submitting.finish(env, ports).await
+        }
+    }
 }
 
-fn entry(submission: &Submission) -> Result<JobEntry, PortError> {
+/// What a job asks for with a document.
+///
+/// # Errors
+/// A lasting [`PortError`] when it cannot be written.
+pub fn entry(submission: &Submission) -> Result<JobEntry, PortError> {
     let weight = submission.size_bytes / BYTES_PER_TOKEN + 1;
     let input = serde_json::to_value(submission)
         .map_err(|error| PortError::lasting("blobs", "put", format!("{}: {error}", submission.path)))?;

@@ -200,6 +200,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         class: Class::Bulk,
         entries: 1,
         submitted_ms: env.now_ms(),
+        terms: Default::default(),
     };
     jobs::submit(&env, &ports, &manifest, &[JobEntry { weight: 1, input: serde_json::Value::Null }]).await?;
     while jobs::report(ports.blobs.as_ref(), &manifest.job).await?.is_none() {

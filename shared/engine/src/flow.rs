@@ -21,7 +21,7 @@ pub struct JobEntry {
 }
 
 /// What a job asks for, and under which settings. Written once.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
     /// The job's name.
     pub job: crate::key::JobId,
@@ -35,6 +35,59 @@ pub struct Manifest {
     pub entries: u64,
     /// When it was submitted.
     pub submitted_ms: crate::env::Millis,
+    /// What else was agreed.
+    #[serde(flatten)]
+    pub terms: Terms,
+}
+
+/// What a job was submitted with beside its entries.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Terms {
+    /// What was submitted, for people.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub label: String,
+    /// The name it was given, if any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// How many failures end it; any number where there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_failed: Option<MaxFailed>,
+    /// The attempt to submit it that counts: its entries lie under this.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub attempt: String,
+}
+
+/// How many failures are too many.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MaxFailed {
+    /// More than this many entries.
+    Count(u64),
+    /// More than this share (0–1) of all entries.
+    Share(f64),
+}
+
+impl std::str::FromStr for MaxFailed {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("`{text}` is neither a number nor a share such as 2%");
+        match text.strip_suffix('%').map(|percent| percent.trim().parse::<f64>()) {
+            Some(Ok(percent)) if (0.0..=100.0).contains(&percent) => Ok(Self::Share(percent / 100.0)),
+            Some(_) => Err(wrong()),
+            None => text.parse().map(Self::Count).map_err(|_| wrong()),
+        }
+    }
+}
+
+impl MaxFailed {
+    /// Whether `failed` of `total` are too many.
+    pub fn exceeded(self, failed: u64, total: u64) -> bool {
+        match self {
+            Self::Count(most) => failed > most,
+            Self::Share(share) => failed as f64 > share * total as f64,
+        }
+    }
 }
 
 /// How a flow came to its end.
@@ -77,4 +130,25 @@ pub trait Flow: Work {
     /// # Errors
     /// [`PortError`] when a port is away.
     async fn ending(env: &Env, ports: &Ports, run: &RunHeader) -> Result<Option<Ending>, PortError>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_may_be_limited_by_number_or_share() {
+        let limit = |text: &str| text.parse::<MaxFailed>().unwrap();
+        assert!(!limit("3").exceeded(3, 10) && limit("3").exceeded(4, 10));
+        assert!(!limit("2%").exceeded(2, 100) && limit("2%").exceeded(3, 100));
+        for wrong in ["some", "-1", "-1%", "200%", "NaN%"] {
+            assert!(wrong.parse::<MaxFailed>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn manifests_of_before_are_read() {
+        let json = r#"{"job":"j","collection":"c","settings":"s","class":"bulk","entries":1,"submitted_ms":5}"#;
+        assert_eq!(serde_json::from_str::<Manifest>(json).unwrap().terms, Terms::default());
+    }
 }

@@ -16,6 +16,7 @@ pub mod artifact;
 pub mod blobs;
 pub mod consume;
 pub mod coordinate;
+pub mod dead_letter;
 pub mod env;
 pub mod failure;
 #[cfg(feature = "testing")]
@@ -41,6 +42,7 @@ pub mod settings;
 pub mod simulation;
 pub mod stage;
 mod waits;
+pub mod why;
 
 pub use env::Env;
 pub use failure::{Failure, FailureKind, FailureRecord};

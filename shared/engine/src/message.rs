@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use crate::env::Millis;
 use crate::failure::FailureRecord;
 use crate::key::{Class, JobId, RunId, RunRef, TaskKey};
 use crate::port::PortError;
@@ -46,6 +47,34 @@ pub enum Ending {
     Unchanged,
     /// Without a result.
     Failed(FailureRecord),
+    /// Before its end: no job waited for it any more.
+    Cancelled,
+}
+
+/// The code under which a cancelled run keeps its record, where a failed one keeps its failure.
+const CANCELLED: &str = "engine.cancelled";
+
+impl Ending {
+    /// The ending that the record of a run's failure stands for.
+    pub fn of_record(record: FailureRecord) -> Self {
+        if record.code == CANCELLED { Self::Cancelled } else { Self::Failed(record) }
+    }
+
+    /// The record that is kept of an ending without a result.
+    pub(crate) fn record(&self, at_ms: Millis) -> Option<FailureRecord> {
+        match self {
+            Self::Failed(record) => Some(record.clone()),
+            Self::Cancelled => Some(FailureRecord {
+                code: CANCELLED.into(),
+                message: "the job that asked for it was cancelled".into(),
+                next: Some("submit it again: what was made is kept".into()),
+                stage: "submit".into(),
+                attempts: 1,
+                at_ms,
+            }),
+            Self::Done | Self::DoneWithGaps(_) | Self::Unchanged => None,
+        }
+    }
 }
 
 /// News for a coordinator.
@@ -66,6 +95,16 @@ pub enum News {
         run: RunId,
         /// How.
         ending: Ending,
+        /// Tasks it had outcomes of, where that is known.
+        #[serde(default)]
+        tasks: u64,
+    },
+    /// A job that waited for a run was cancelled: does anyone still?
+    Abandoned {
+        /// The job.
+        job: JobId,
+        /// The run.
+        run: RunRef,
     },
 }
 

@@ -14,6 +14,7 @@ use futures::FutureExt;
 use crate::artifact;
 use crate::consume::{Disposition, Handler};
 use crate::coordinate::run_failure_key;
+use crate::dead_letter;
 use crate::env::{Env, Millis};
 use crate::failure::{Consequence, Failure, FailureKind, FailureRecord, consequence};
 use crate::key::{RunId, RunRef, TaskKey, failure_key};
@@ -117,7 +118,8 @@ impl<W: Work> Performer<W> {
             return Ok(Disposition::Ack);
         }
         if crashes >= MAX_CRASHES {
-            return self.failed(task, poison(&task.stage), attempts, &underway).await;
+            underway.close(Close::Failed, self.env.now_ms());
+            return Ok(Disposition::Dead);
         }
         let context = Task {
             run: &task.run,
@@ -338,8 +340,8 @@ pub struct Undertaker {
 impl Handler for Undertaker {
     async fn handle(&self, message: &Message) -> Disposition {
         let buried = match serde_json::from_slice::<TaskMessage>(&message.body) {
-            Ok(task) => self.bury(&task, message.attempts).await,
-            Err(_) => self.keep_unreadable(message).await,
+            Ok(task) => self.bury(&task, message).await,
+            Err(_) => dead_letter::bury(&self.env, self.ports.blobs.as_ref(), message, "it cannot be read").await,
         };
         match buried {
             Ok(()) => Disposition::Ack,
@@ -352,18 +354,14 @@ impl Handler for Undertaker {
 }
 
 impl Undertaker {
-    async fn bury(&self, task: &TaskMessage, attempts: u32) -> Result<(), PortError> {
+    async fn bury(&self, task: &TaskMessage, message: &Message) -> Result<(), PortError> {
         let (env, blobs) = (&self.env, self.ports.blobs.as_ref());
         if let Some(outcome) = ask(env, || artifact::outcome(blobs, &task.run.scope, &task.key)).await? {
             return conclude(env, &self.ports, &task.run, &task.key, Entry::Done(outcome)).await;
         }
-        let record = FailureRecord::of(poison(&task.stage), &task.stage, attempts, env.now_ms());
+        let poison = poison(&task.stage);
+        dead_letter::bury(env, blobs, message, &poison.message).await?;
+        let record = FailureRecord::of(poison, &task.stage, message.attempts, env.now_ms());
         record_failure(env, &self.ports, &task.run, &task.key, record).await
-    }
-
-    /// A message that cannot even be read is kept for a person to look at.
-    async fn keep_unreadable(&self, message: &Message) -> Result<(), PortError> {
-        let key = format!("dead/{}", blake3::hash(&message.body).to_hex());
-        ask(&self.env, || self.ports.blobs.put(&key, message.body.clone())).await.map(|_| ())
     }
 }

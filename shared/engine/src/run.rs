@@ -92,16 +92,24 @@ impl<W: Flow> OpenRun<W> {
     /// asked for again, though the ledger no longer knows. If its messages were lost as well, it is overdue soon.
     pub(crate) fn after(mut self, before: Self) -> Self {
         self.under_way = before.under_way;
-        self.under_way.extend(before.asked);
+        let known = before.known;
+        self.under_way.extend(before.asked.into_iter().filter(|(key, _)| !known.contains_key(key)));
         self
     }
 
-    /// Reads what is new, replays the flow, publishes what is wanted for the first time, and again what is overdue.
-    pub(crate) async fn replay(&mut self, env: &Env, ports: &Ports, overdue: bool) -> Result<Step, PortError> {
+    /// Reads what is new, replays the flow, publishes what is wanted for the first time, and again what is overdue. A
+    /// run that is `held` asks for nothing, and ends where it needs nothing more.
+    pub(crate) async fn replay(
+        &mut self,
+        env: &Env,
+        ports: &Ports,
+        overdue: bool,
+        held: bool,
+    ) -> Result<Step, PortError> {
         if !self.catch_up(env, ports).await? {
             return Ok(Step::Forgotten);
         }
-        let mut overdue = if overdue { self.overdue(env, ports).await? } else { BTreeSet::new() };
+        let mut overdue = if overdue && !held { self.overdue(env, ports).await? } else { BTreeSet::new() };
         if self.settled && overdue.is_empty() {
             return Ok(Step::Waiting); // woken for nothing: the flow would say what it said before
         }
@@ -112,6 +120,10 @@ impl<W: Flow> OpenRun<W> {
             match replayed.result {
                 Ok(finish) => return Ok(Step::Finished(finish)),
                 Err(Stop::Failed(record)) => return Ok(Step::Failed(record)),
+                Err(Stop::Wanting) if held => {
+                    self.settled = false; // what is wanted now is asked for when it goes on
+                    return Ok(Step::Waiting);
+                }
                 Err(Stop::Wanting) => {}
             }
             let now = env.now_ms();

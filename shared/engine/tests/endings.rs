@@ -104,7 +104,7 @@ impl Flow for Probe {
 
     async fn ending(_: &Env, ports: &Ports, run: &RunHeader) -> Result<Option<Ending>, PortError> {
         let json = ports.blobs.get(&run_failure_key(&run.at.run)).await?;
-        Ok(json.and_then(|json| serde_json::from_slice(&json).ok()).map(Ending::Failed))
+        Ok(json.and_then(|json| serde_json::from_slice(&json).ok()).map(Ending::of_record))
     }
 }
 
@@ -156,6 +156,7 @@ impl House {
             class: Class::Bulk,
             entries: documents.len() as u64,
             submitted_ms: 0,
+            terms: Default::default(),
         };
         let entry = |document: &String| JobEntry { weight: 1, input: document.clone().into() };
         let entries: Vec<_> = documents.iter().map(entry).collect();

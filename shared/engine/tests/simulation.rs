@@ -34,6 +34,19 @@ fn whatever_happens_every_schedule_ends_with_the_same_bytes() {
 }
 
 #[test]
+fn jobs_that_are_paused_or_cancelled_end_and_the_others_lose_nothing() {
+    let (first, schedules) = (number("STEMMA_FIRST").unwrap_or(1), number("STEMMA_SCHEDULES").unwrap_or(600));
+    let cut_short = AtomicU64::new(0);
+    in_parallel(first..first + schedules, |seed| {
+        let ended = simulation::check_controlled(seed).unwrap_or_else(|violated| panic!("{violated}"));
+        cut_short.fetch_add(u64::from(ended.counts[0].cancelled > 0), Ordering::Relaxed);
+    });
+    let cut_short = cut_short.into_inner();
+    println!("{cut_short} of {schedules} schedules were cut short");
+    assert!(cut_short > schedules / 4, "only {cut_short} of {schedules} schedules were cut short");
+}
+
+#[test]
 fn any_one_port_call_may_fail() {
     let quiet = Script { small: true, ..Script::quiet() };
     let expected = simulation::play(&quiet).unwrap();

@@ -87,6 +87,8 @@ pub(crate) async fn claim(env: &Env, ports: &Ports, job: &Manifest, entry: &JobE
         if let Some(newest) = versions.newest.filter(|newest| !versions.removed && same(newest, &submission, job)) {
             match ending(env, ports, &newest).await? {
                 None => return Ok(Claim::Run(newest)),
+                // Its run is over; a new version goes on from what it made.
+                Some(Ending::Cancelled) => {}
                 Some(Ending::Failed(_)) if submission.retry_failed && newest.opened_by != job.job => {}
                 Some(ended @ Ending::Failed(_)) => return Ok(Claim::Ended(ended)),
                 Some(ended) if newest.opened_by == job.job => return Ok(Claim::Ended(ended)),
@@ -112,7 +114,7 @@ pub(crate) async fn ending(env: &Env, ports: &Ports, run: &RunHeader) -> Result<
     let key = run_failure_key(&run.at.run);
     let Some(json) = ask(env, || ports.blobs.get(&key)).await? else { return Ok(None) };
     serde_json::from_slice(&json)
-        .map(|record| Some(Ending::Failed(record)))
+        .map(|record| Some(Ending::of_record(record)))
         .map_err(|error| PortError::lasting("blobs", "get", format!("{key} cannot be read: {error}")))
 }
 
@@ -179,6 +181,7 @@ fn header(
 
 #[cfg(test)]
 mod tests {
+    use stemma_engine::flow::Terms;
     use stemma_engine::{Class, JobId};
 
     use super::*;
@@ -200,7 +203,7 @@ mod tests {
     fn job() -> Manifest {
         let collection = Collection::default().to_string();
         let (job, settings) = (JobId("job".into()), "s".into());
-        Manifest { job, collection, settings, class: Class::Bulk, entries: 1, submitted_ms: 0 }
+        Manifest { job, collection, settings, class: Class::Bulk, entries: 1, submitted_ms: 0, terms: Terms::default() }
     }
 
     async fn claimed(env: &Env, ports: &Ports, text: &str) -> RunHeader {

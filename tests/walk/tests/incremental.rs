@@ -279,6 +279,7 @@ async fn submit(env: &Env, ports: &Ports, number: usize, filing: &Filing) -> Job
         class: Class::Bulk,
         entries: 1,
         submitted_ms: env.now_ms(),
+        terms: Default::default(),
     };
     jobs::submit(env, ports, &manifest, &[JobEntry { weight: 1, input }]).await.unwrap();
     job

@@ -20,6 +20,8 @@ use crate::run::PATIENCE_MS;
 const CLAIMS_AT_ONCE: usize = 16;
 /// Runs asked after at once.
 const LOOKS_AT_ONCE: usize = 16;
+/// An admission that takes longer says meanwhile how far its jobs are.
+const LONG_ADMISSION_MS: Millis = 1_000;
 /// A job that no news came of for so long was taken over by another coordinator: every job is woken each minute.
 const HEARD_MS: Millis = 10 * PATIENCE_MS;
 
@@ -49,7 +51,7 @@ impl<W: Flow> Coordinator<W> {
                 open.heard_ms = self.env.now_ms();
                 let waiting: Vec<RunHeader> = open.open.values().map(|(_, header)| header.clone()).collect();
                 for (run, ending) in self.look_for_endings(job, waiting).await? {
-                    self.note_ending(&mut table, job, &run, &ending);
+                    self.note_ending(&mut table, job, &run, &ending, 0);
                 }
             }
         }
@@ -80,32 +82,44 @@ impl<W: Flow> Coordinator<W> {
         ask(&self.env, || ledger.schedule(&due, look)).await
     }
 
-    pub(super) async fn run_ended(&self, job: &JobId, run: &RunId, ending: &Ending) -> Result<(), PortError> {
+    pub(super) async fn run_ended(
+        &self,
+        job: &JobId,
+        run: &RunId,
+        ending: &Ending,
+        tasks: u64,
+    ) -> Result<(), PortError> {
         let mut table = self.jobs.lock().await;
         let Some(open) = table.open.get_mut(job) else {
             drop(table);
             return self.look_after(job).await;
         };
         open.heard_ms = self.env.now_ms();
-        self.note_ending(&mut table, job, run, ending);
+        self.note_ending(&mut table, job, run, ending, tasks);
         self.admit(&mut table).await
     }
 
-    fn note_ending(&self, table: &mut JobTable, job: &JobId, run: &RunId, ending: &Ending) {
+    fn note_ending(&self, table: &mut JobTable, job: &JobId, run: &RunId, ending: &Ending, tasks: u64) {
         let Some(open) = table.open.get_mut(job) else { return };
         let input = open.open.get(run).map(|(_, header)| header.input.clone()).unwrap_or_default();
-        for _ in 0..open.run_ended(run, ending) {
+        for _ in 0..open.run_ended(run, ending, tasks) {
             let (input, ending) = (Box::new(input.clone()), ending.clone());
             (self.observer)(Event::Ended { job: job.clone(), run: Some(run.clone()), input, ending });
         }
     }
 
     /// Opens runs while there is room, fairly between collections; closes jobs that have nothing left.
-    async fn admit(&self, table: &mut JobTable) -> Result<(), PortError> {
+    pub(super) async fn admit(&self, table: &mut JobTable) -> Result<(), PortError> {
         let heard_since = self.env.now_ms().saturating_sub(HEARD_MS);
         table.open.retain(|_, job| job.heard_ms >= heard_since);
         table.open.values_mut().for_each(OpenJob::recover);
+        let mut posted_ms = self.env.now_ms();
         loop {
+            self.close_cancelled(table).await?;
+            if self.env.now_ms() > posted_ms + LONG_ADMISSION_MS {
+                posted_ms = self.env.now_ms();
+                self.post(table).await.ok(); // said again at the next look
+            }
             let (batch, mut stopped) = self.next_entries(table).await;
             let claims = batch.iter().map(|taken| W::claim(&self.env, &self.ports, &taken.manifest, &taken.entry));
             let claims = join_all(claims).await;
@@ -154,8 +168,9 @@ impl<W: Flow> Coordinator<W> {
     async fn next_entry(&self, table: &mut JobTable) -> Result<Option<Taken>, PortError> {
         let mut first: BTreeMap<String, (Class, JobId, u64)> = BTreeMap::new();
         for (id, job) in &mut table.open {
-            let class = job.manifest.class;
-            if first.get(&job.manifest.collection).is_some_and(|(best, ..)| *best >= class) {
+            let standing = self.standing(id).await?;
+            let class = standing.class.unwrap_or(job.manifest.class);
+            if !standing.is_running() || first.get(&job.manifest.collection).is_some_and(|(best, ..)| *best >= class) {
                 continue;
             }
             if let Some(weight) = job.peek(&self.env, self.ports.blobs.as_ref()).await? {
@@ -198,7 +213,7 @@ impl<W: Flow> Coordinator<W> {
 
     fn entry_ended(&self, table: &mut JobTable, taken: &Taken, ending: Ending) {
         let Some(open) = table.open.get_mut(&taken.manifest.job) else { return };
-        open.entry_ended(taken.number, format!("entry {}", taken.number), ending.clone());
+        open.entry_ended(taken.number, &format!("entry {}", taken.number), &ending);
         let (job, input) = (taken.manifest.job.clone(), Box::new(taken.entry.input.clone()));
         (self.observer)(Event::Ended { job, run: None, input, ending });
     }

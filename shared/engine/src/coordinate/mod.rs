@@ -5,6 +5,7 @@
 //! hands is then taken up again from the ledger and the blobs.
 
 mod admit;
+mod attend;
 mod runs;
 mod sweep;
 
@@ -27,7 +28,7 @@ use crate::message::{Ending, News};
 use crate::perform::Undertaker;
 use crate::port::PortError;
 use crate::ports::Ports;
-use crate::presence::Presence;
+use crate::presence::{JobProgress, Presence};
 use crate::queue::{Message, QueueName, Rung};
 use crate::run::Progress;
 use crate::settings::SettingsCache;
@@ -89,6 +90,7 @@ pub struct Coordinator<W: Flow> {
     waits: Arc<Waits>,
     runs: StdMutex<HashMap<RunId, Arc<runs::Slot<W>>>>,
     ended: StdMutex<runs::Recent>,
+    standings: StdMutex<attend::Standings>,
     jobs: Mutex<JobTable>,
 }
 
@@ -96,6 +98,8 @@ pub struct Coordinator<W: Flow> {
 struct JobTable {
     open: BTreeMap<JobId, OpenJob>,
     fairness: Fairness,
+    /// What was said last about each job.
+    said: BTreeMap<JobId, JobProgress>,
 }
 
 impl<W: Flow> Coordinator<W> {
@@ -117,6 +121,7 @@ impl<W: Flow> Coordinator<W> {
             waits: Arc::default(),
             runs: StdMutex::default(),
             ended: StdMutex::default(),
+            standings: StdMutex::default(),
             jobs: Mutex::default(),
         })
     }
@@ -139,6 +144,7 @@ impl<W: Flow> Coordinator<W> {
         let undertaker = Arc::new(Undertaker { env: self.env.clone(), ports: self.ports.clone() });
         parts.spawn(consumer(QueueName::Dead, 1).run(undertaker, stop.clone()));
         parts.spawn(Arc::clone(&self).sweep(stop.clone()));
+        parts.spawn(Arc::clone(&self).attend(stop.clone()));
         parts.spawn(Arc::clone(&self).scan(stop));
         while let Some(part) = parts.join_next().await {
             if let Err(error) = part {
@@ -152,7 +158,8 @@ impl<W: Flow> Coordinator<W> {
             News::Completed(run) => self.replay(&run, false).await,
             News::Wake(run) => self.replay(&run, true).await,
             News::Job(job) => self.look_after(&job).await,
-            News::Ended { job, run, ending } => self.run_ended(&job, &run, &ending).await,
+            News::Ended { job, run, ending, tasks } => self.run_ended(&job, &run, &ending, tasks).await,
+            News::Abandoned { job, run } => self.abandoned(job, &run).await,
         }
     }
 }

@@ -1,22 +1,23 @@
 //! Open runs: one replay at a time each, and what happens when they end.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, Mutex as StdMutex, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::Mutex;
 
+use super::attend::Demand;
 use super::{Coordinator, Event};
 use crate::env::Millis;
 use crate::failure::FailureRecord;
 use crate::flow::Flow;
-use crate::key::{RunHeader, RunId, RunRef};
+use crate::key::{JobId, RunHeader, RunId, RunRef};
 use crate::ledger::Due;
 use crate::message::{Ending, News, encode};
 use crate::port::{PortError, ask};
 use crate::queue::QueueName;
-use crate::run::{OpenRun, PATIENCE_MS, Step};
+use crate::run::{OpenRun, PATIENCE_MS, Progress, Step};
 
 /// The longest time completions are collected before the next replay of their run because replays are slow.
 const COALESCE_MS: Millis = 250;
@@ -37,6 +38,8 @@ pub(super) struct Slot<W: Flow> {
     touched_ms: AtomicU64,
     /// When it was last replayed; 0 before.
     replayed_ms: AtomicU64,
+    /// The job that opened it, and how far it is.
+    progress: StdMutex<Option<(JobId, Progress)>>,
     state: Mutex<SlotState<W>>,
 }
 
@@ -105,11 +108,16 @@ impl<W: Flow> Coordinator<W> {
                         Some(before) => open.after(before),
                         None => *open,
                     },
-                    Adopted::Ended(ending) => return self.close(at, ending).await,
+                    Adopted::Ended(ending) => return self.close(at, ending, 0).await,
                     Adopted::NotOurs => return Ok(()), // it is woken again, perhaps by another
                 },
             };
-            match open.replay(&self.env, &self.ports, wake).await? {
+            let demand = self.demand(&open.header).await?;
+            if demand == Demand::Abandoned {
+                let tasks = open.progress.present as u64;
+                return self.close(at, Ending::Cancelled, tasks).await;
+            }
+            match open.replay(&self.env, &self.ports, wake, demand == Demand::Held).await? {
                 Step::Forgotten => lost = Some(open),
                 step => break (open, step),
             }
@@ -120,6 +128,8 @@ impl<W: Flow> Coordinator<W> {
         let large = ((tasks / TASKS_PER_MS) as Millis).min(LONGEST_COALESCE_MS);
         state.not_before_ms = now + (10 * now.saturating_sub(began)).min(COALESCE_MS).max(large);
         slot.replayed_ms.store(now, Ordering::Relaxed);
+        *slot.progress.lock().unwrap_or_else(PoisonError::into_inner) =
+            Some((open.header.opened_by.clone(), open.progress));
         (self.observer)(Event::Replayed { run: at.run.clone(), progress: open.progress });
         let ending = match step {
             Step::Waiting | Step::Forgotten => {
@@ -131,7 +141,7 @@ impl<W: Flow> Coordinator<W> {
             Step::Finished(finish) => Ending::DoneWithGaps(finish.gaps),
             Step::Failed(record) => Ending::Failed(record.clipped()),
         };
-        self.close(at, ending).await
+        self.close(at, ending, open.progress.present as u64).await
     }
 
     /// Takes up a run that this coordinator does not hold.
@@ -157,14 +167,14 @@ impl<W: Flow> Coordinator<W> {
 
     /// Tells the jobs that wait for a run how it ended, and forgets it. Done again when it was cut off: a run that
     /// ended is closed whenever it is woken.
-    async fn close(&self, at: &RunRef, ending: Ending) -> Result<(), PortError> {
+    async fn close(&self, at: &RunRef, ending: Ending, tasks: u64) -> Result<(), PortError> {
         let (env, ledger) = (&self.env, &self.ports.ledger);
-        if let Ending::Failed(record) = &ending {
-            self.keep_failure(&at.run, record).await?;
+        if let Some(record) = ending.record(env.now_ms()) {
+            self.keep_failure(&at.run, &record).await?;
         }
         for job in ask(env, || ledger.watchers(&at.run)).await? {
             let queue = QueueName::flow(&job.0);
-            let news = encode(&News::Ended { job, run: at.run.clone(), ending: ending.clone() })?;
+            let news = encode(&News::Ended { job, run: at.run.clone(), ending: ending.clone(), tasks })?;
             ask(env, || self.ports.queue.publish(queue, vec![news.clone()])).await?;
         }
         let due = Due::Run(at.clone());
@@ -184,8 +194,9 @@ impl<W: Flow> Coordinator<W> {
         let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
         let new = || {
             let state = SlotState { open: None, covered: 0, not_before_ms: 0 };
+            let progress = StdMutex::default();
             let (tickets, touched_ms, replayed_ms) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
-            Arc::new(Slot { tickets, touched_ms, replayed_ms, state: Mutex::new(state) })
+            Arc::new(Slot { tickets, touched_ms, replayed_ms, progress, state: Mutex::new(state) })
         };
         let slot = runs.entry(run.clone()).or_insert_with(new);
         slot.touched_ms.store(self.env.now_ms(), Ordering::Relaxed);
@@ -197,6 +208,22 @@ impl<W: Flow> Coordinator<W> {
         let runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
         let held_since = self.env.now_ms().saturating_sub(HELD_MS);
         runs.get(run).is_some_and(|slot| slot.replayed_ms.load(Ordering::Relaxed) > held_since)
+    }
+
+    /// How far the runs are that this coordinator looks after, by the job that opened them.
+    pub(super) fn tasks_by_job(&self) -> BTreeMap<JobId, Progress> {
+        let mut sums: BTreeMap<JobId, Progress> = BTreeMap::new();
+        let held_since = self.env.now_ms().saturating_sub(HELD_MS);
+        let runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+        for slot in runs.values().filter(|slot| slot.replayed_ms.load(Ordering::Relaxed) > held_since) {
+            if let Some((job, progress)) = &*slot.progress.lock().unwrap_or_else(PoisonError::into_inner) {
+                let sum = sums.entry(job.clone()).or_default();
+                sum.present += progress.present;
+                sum.missing += progress.missing;
+                sum.reused += progress.reused;
+            }
+        }
+        sums
     }
 
     /// Lets go of runs that no news came of for long: they passed to another coordinator, or were never ours.

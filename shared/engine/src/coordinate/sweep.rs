@@ -108,7 +108,7 @@ impl<W: Flow> Coordinator<W> {
     }
 
     /// Waits; false when it is time to stop.
-    async fn pause(&self, duration: Duration, stop: &CancellationToken) -> bool {
+    pub(super) async fn pause(&self, duration: Duration, stop: &CancellationToken) -> bool {
         tokio::select! {
             biased;
             () = stop.cancelled() => false,

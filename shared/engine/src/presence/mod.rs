@@ -117,7 +117,8 @@ pub struct ModelBeat {
     pub last_error: Option<String>,
 }
 
-/// A job in the hands of a coordinator.
+/// A job as one coordinator sees it: the one that looks after the job knows its entries, each knows the tasks of the
+/// runs that it looks after. [`JobProgress::merged`] puts them together.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobProgress {
     /// The job.
@@ -126,7 +127,7 @@ pub struct JobProgress {
     pub coordinator: String,
     /// When this was said.
     pub at_ms: Millis,
-    /// Entries altogether.
+    /// Entries altogether; 0 where another coordinator looks after the job.
     pub entries: u64,
     /// Entries that ended, by state.
     pub counts: crate::jobs::Counts,
@@ -138,4 +139,51 @@ pub struct JobProgress {
     pub tasks_missing: u64,
     /// The first open runs, oldest first.
     pub runs: Vec<RunId>,
+}
+
+impl JobProgress {
+    /// What several coordinators say of jobs, one progress per job, in order of their ids. Where two say that they look
+    /// after a job (one has just taken it over), the one that knows more endings counts.
+    pub fn merged(said: impl IntoIterator<Item = JobProgress>) -> Vec<JobProgress> {
+        let mut jobs: BTreeMap<JobId, JobProgress> = BTreeMap::new();
+        for said in said {
+            match jobs.remove(&said.job) {
+                None => jobs.insert(said.job.clone(), said),
+                Some(other) => jobs.insert(said.job.clone(), said.joined(other)),
+            };
+        }
+        jobs.into_values().collect()
+    }
+
+    fn joined(self, other: JobProgress) -> JobProgress {
+        let (tasks_present, tasks_missing) =
+            (self.tasks_present + other.tasks_present, self.tasks_missing + other.tasks_missing);
+        let rank = |said: &JobProgress| (said.entries > 0, said.counts.ended(), said.at_ms);
+        let (first, _) = if rank(&self) >= rank(&other) { (self, other) } else { (other, self) };
+        JobProgress { tasks_present, tasks_missing, ..first }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tasks_of_a_job_are_added_up_its_entries_are_not() {
+        let said = |coordinator: &str, entries, done, tasks| JobProgress {
+            job: JobId("j".into()),
+            coordinator: coordinator.into(),
+            at_ms: 0,
+            entries,
+            counts: crate::jobs::Counts { done, ..Default::default() },
+            open: 1,
+            tasks_present: tasks,
+            tasks_missing: 1,
+            runs: Vec::new(),
+        };
+        let merged = JobProgress::merged([said("a", 0, 0, 5), said("b", 10, 4, 7), said("c", 10, 3, 0)]);
+        let [job] = merged.as_slice() else { panic!("{merged:?}") };
+        let seen = (job.coordinator.as_str(), job.entries, job.counts.done, job.tasks_present, job.tasks_missing);
+        assert_eq!(seen, ("b", 10, 4, 12, 3));
+    }
 }

@@ -19,7 +19,7 @@ use crate::coordinate::Coordinator;
 use crate::env::{Env, Millis};
 use crate::fault::{Chances, Faults, Plan};
 use crate::flow::{JobEntry, Manifest};
-use crate::jobs::{self, Counts};
+use crate::jobs::{self, CancelReason, Counts, PauseReason};
 use crate::key::{Class, JobId};
 use crate::ledger::MemoryLedger;
 use crate::limit::MemoryLimiter;
@@ -64,6 +64,19 @@ pub enum Blow {
     Drain(usize),
     /// The ledger forgets everything.
     Flush,
+    /// Something is said about a job, by its place in the program.
+    Say(usize, Word),
+}
+
+/// What is said about a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Word {
+    /// It is cancelled.
+    Cancel,
+    /// It is paused.
+    Pause,
+    /// It goes on.
+    Resume,
 }
 
 /// How a schedule ended.
@@ -144,6 +157,46 @@ pub fn expected() -> Result<&'static Ended, String> {
     static EXPECTED: OnceLock<Result<Ended, String>> = OnceLock::new();
     EXPECTED.get_or_init(|| play(&Script::quiet())).as_ref().map_err(Clone::clone)
 }
+
+/// The schedule of a seed in which jobs are paused and resumed, and some cancelled; an error says what it violated.
+///
+/// # Errors
+/// What was violated.
+pub fn check_controlled(seed: u64) -> Result<Ended, String> {
+    let mut script = Script::of_seed(seed);
+    let mut rng = SmallRng::seed_from_u64(!seed);
+    let mut say = |from: Millis, job, word| {
+        let at = from + rng.random_range(0..60_000);
+        script.blows.push((at, Blow::Say(job, word)));
+        at
+    };
+    let paused = say(0, 0, Word::Pause);
+    say(paused, 0, Word::Resume);
+    let cancels = seed % 3;
+    if cancels > 0 {
+        say(0, 0, Word::Cancel);
+    }
+    script.blows.sort_by_key(|(at, _)| *at);
+    let violated = |what: String| format!("{what}
+{script:?}
+replay: STEMMA_SEED={seed}");
+    let ended = play(&script).map_err(violated)?;
+    let mut expected = expected()?.clone();
+    if cancels > 0 {
+        // What only the cancelled job asked for may be missing; nothing else may, and nothing may differ.
+        expected.objects.retain(|key, _| ended.objects.contains_key(key) || WANTED_ELSEWHERE.iter().any(|at| key.starts_with(at)));
+        let (counts, all) = (&ended.counts[0], expected.counts[0].ended());
+        if counts.ended() != all {
+            return Err(violated(format!("{counts:?} of {all} entries")));
+        }
+        expected.counts[0] = counts.clone();
+    }
+    compare(&ended, &expected).map_err(violated)?;
+    Ok(ended)
+}
+
+/// Scopes of the documents that jobs ask for beside the first.
+const WANTED_ELSEWHERE: [&str; 3] = ["c/x/d/3/", "c/y/d/0/", "c/y/d/4/"];
 
 /// Says what differs between two ends.
 ///
@@ -236,7 +289,10 @@ impl Stage {
         let manifests = self.submit(script.small).await;
         for (at, blow) in &script.blows {
             self.wait_until(*at).await;
-            self.strike(*blow);
+            match blow {
+                Blow::Say(job, word) => self.say(&manifests[*job].job, *word).await?,
+                blow => self.strike(*blow),
+            }
         }
         let rest = self.env.clone();
         let faults = self.faults.clone();
@@ -292,17 +348,29 @@ impl Stage {
                     None => self.env.sleep(Duration::from_secs(1)).await,
                 }
             };
-            let Counts { done, done_with_gaps, unchanged, failed } = report.counts;
+            let Counts { done, done_with_gaps, unchanged, failed, cancelled } = report.counts;
             counts.push(match manifest.class {
                 Class::Interactive => report.counts,
-                Class::Bulk => Counts { done: done + done_with_gaps + unchanged, failed, ..Counts::default() },
+                Class::Bulk => Counts { done: done + done_with_gaps + unchanged, failed, cancelled, ..Counts::default() },
             });
         }
         Ok(counts)
     }
 
+    /// Said past all faults: who asks for it asks until it is heard.
+    async fn say(&self, job: &JobId, word: Word) -> Result<(), String> {
+        let ports = Ports { blobs: Arc::<MemoryBlobs>::clone(&self.store), ..self.ports.clone() };
+        let said = match word {
+            Word::Cancel => jobs::cancel(&self.env, &ports, job, CancelReason::Person).await,
+            Word::Pause => jobs::pause(&self.env, &ports, job, PauseReason::Person).await,
+            Word::Resume => jobs::resume(&self.env, &ports, job).await,
+        };
+        said.map_err(|error| error.to_string())
+    }
+
     fn strike(&mut self, blow: Blow) {
         match blow {
+            Blow::Say(..) => {}
             Blow::Flush => self.ledger.flush(),
             Blow::Crash(who, after) => {
                 self.cast[who].task.abort();
@@ -347,7 +415,9 @@ impl Stage {
     /// What must hold of every schedule, whatever went wrong.
     fn judge(&self, script: &Script) -> Result<(), String> {
         let book = self.tools.book();
-        if let Some(needless) = book.needless.first() {
+        // What a cancelled run had under way may be done again by the next run of the same document.
+        let cancelled = script.blows.iter().any(|(_, blow)| matches!(blow, Blow::Say(_, Word::Cancel)));
+        if let Some(needless) = book.needless.first().filter(|_| !cancelled) {
             return Err(format!("begun although its artifact existed: {needless}"));
         }
         let blows = script.blows.iter().filter(|(_, blow)| !matches!(blow, Blow::Drain(_))).count();
@@ -406,6 +476,7 @@ fn program(small: bool) -> Vec<(Manifest, Vec<JobEntry>)> {
             class,
             entries: entries.len() as u64,
             submitted_ms: 0,
+            terms: Default::default(),
         };
         (manifest, entries)
     };

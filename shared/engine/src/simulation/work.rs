@@ -305,33 +305,39 @@ impl Flow for Rehearsal {
         let invalid = |error: serde_json::Error| PortError::lasting("blobs", "claim", error.to_string());
         let document = Document::deserialize(&entry.input).map_err(invalid)?;
         let scope = format!("c/{}/d/{}", job.collection, document.name);
-        let at = RunRef {
-            run: RunId(format!("{}-{}", job.collection, document.name)),
-            header: format!("{scope}/versions/000000000001"),
-            scope,
-        };
-        let header = RunHeader {
-            at: at.clone(),
-            settings: job.settings.clone(),
-            flow_revision: Self::REVISION,
-            class: job.class,
-            opened_by: job.job.clone(),
-            input: entry.input.clone(),
-        };
-        let json = serde_json::to_vec(&header).map_err(invalid)?;
-        if ask(env, || ports.blobs.put(&at.header, json.clone().into())).await? == Put::Created {
-            return Ok(Claim::Run(header));
+        for seq in 1.. {
+            let at = RunRef {
+                run: RunId(format!("{}-{}-{seq}", job.collection, document.name)),
+                header: format!("{scope}/versions/{seq:012}"),
+                scope: scope.clone(),
+            };
+            let header = RunHeader {
+                at: at.clone(),
+                settings: job.settings.clone(),
+                flow_revision: Self::REVISION,
+                class: job.class,
+                opened_by: job.job.clone(),
+                input: entry.input.clone(),
+            };
+            let json = serde_json::to_vec(&header).map_err(invalid)?;
+            if ask(env, || ports.blobs.put(&at.header, json.clone().into())).await? == Put::Created {
+                return Ok(Claim::Run(header));
+            }
+            let first = ask(env, || ports.blobs.get(&at.header)).await?.unwrap_or_default();
+            let first: RunHeader = serde_json::from_slice(&first).map_err(invalid)?;
+            match Self::ending(env, ports, &first).await? {
+                Some(Ending::Cancelled) => {}
+                Some(_) if first.opened_by != job.job => return Ok(Claim::Ended(Ending::Unchanged)),
+                _ => return Ok(Claim::Run(first)),
+            }
         }
-        let first = ask(env, || ports.blobs.get(&at.header)).await?.unwrap_or_default();
-        let first: RunHeader = serde_json::from_slice(&first).map_err(invalid)?;
-        let over = first.opened_by != job.job && Self::ending(env, ports, &first).await?.is_some();
-        Ok(if over { Claim::Ended(Ending::Unchanged) } else { Claim::Run(first) })
+        Err(PortError::lasting("blobs", "claim", "no version is left"))
     }
 
     async fn ending(env: &Env, ports: &Ports, run: &RunHeader) -> Result<Option<Ending>, PortError> {
         let failure = run_failure_key(&run.at.run);
         if let Some(json) = ask(env, || ports.blobs.get(&failure)).await? {
-            return Ok(serde_json::from_slice(&json).ok().map(Ending::Failed));
+            return Ok(serde_json::from_slice(&json).ok().map(Ending::of_record));
         }
         let tree = tree_key(&run.at.scope);
         let Some(json) = ask(env, || ports.blobs.get(&tree)).await? else { return Ok(None) };

@@ -1,0 +1,112 @@
+//! What a diagnosis reads, and how it is gathered: a bounded number of questions to the ports, whatever the size of the
+//! archive.
+
+use std::collections::BTreeMap;
+
+use crate::blobs::Blobs;
+use crate::dead_letter::{self, DeadLetter};
+use crate::env::Millis;
+use crate::flow::Manifest;
+use crate::jobs::{self, Report, Standing};
+use crate::key::{Class, JobId, RunHeader, RunId};
+use crate::ledger::{Board, OpenTask};
+use crate::message::Ending;
+use crate::port::PortError;
+use crate::ports::Ports;
+use crate::presence::{Beat, JobProgress};
+use crate::queue::{Depth, Lane, QueueName};
+
+/// Everything a diagnosis rests on, as it was at one moment.
+#[derive(Debug, Clone, Default)]
+pub struct Facts {
+    /// The moment.
+    pub now_ms: Millis,
+    /// The job that waits; `None` where none is known to.
+    pub job: Option<JobFacts>,
+    /// The run in question.
+    pub run: Option<RunFacts>,
+    /// Processes that live.
+    pub processes: Vec<Beat>,
+    /// Jobs in work.
+    pub jobs: Vec<JobProgress>,
+    /// How full the lanes are.
+    pub depths: BTreeMap<(Lane, Class), Depth>,
+}
+
+/// What is known of a job.
+#[derive(Debug, Clone)]
+pub struct JobFacts {
+    /// The job.
+    pub job: JobId,
+    /// When it was submitted.
+    pub submitted_ms: Millis,
+    /// What was said about it.
+    pub standing: Standing,
+    /// How it ended, if it has.
+    pub report: Option<Report>,
+}
+
+/// What is known of a run.
+#[derive(Debug, Clone)]
+pub struct RunFacts {
+    /// The run.
+    pub run: RunId,
+    /// Who waits for it.
+    pub class: Class,
+    /// How it ended, if it has.
+    pub ending: Option<Ending>,
+    /// Its tasks that have no outcome.
+    pub tasks: Vec<OpenTask>,
+    /// Its tasks that have one.
+    pub present: u64,
+    /// Its dead letters.
+    pub dead: Vec<DeadLetter>,
+}
+
+/// Gathers what is common to all questions: boards and lanes.
+///
+/// # Errors
+/// [`PortError`] when a port is away.
+pub async fn surroundings(ports: &Ports, now_ms: Millis) -> Result<Facts, PortError> {
+    let processes = ports.ledger.notices(Board::Processes, now_ms).await?;
+    let processes = processes.iter().filter_map(|notice| serde_json::from_slice(&notice.body).ok()).collect();
+    let said = ports.ledger.notices(Board::Jobs, now_ms).await?;
+    let jobs = JobProgress::merged(said.iter().filter_map(|notice| serde_json::from_slice(&notice.body).ok()));
+    let mut depths = BTreeMap::new();
+    for lane in Lane::ALL {
+        for class in [Class::Bulk, Class::Interactive] {
+            depths.insert((lane, class), ports.queue.depth(QueueName::Lane(lane, class)).await?);
+        }
+    }
+    Ok(Facts { now_ms, processes, jobs, depths, ..Facts::default() })
+}
+
+/// What is known of a job.
+///
+/// # Errors
+/// [`PortError`] when the store is away.
+pub async fn of_job(blobs: &dyn Blobs, manifest: &Manifest) -> Result<JobFacts, PortError> {
+    Ok(JobFacts {
+        job: manifest.job.clone(),
+        submitted_ms: manifest.submitted_ms,
+        standing: jobs::standing(blobs, &manifest.job).await?,
+        report: jobs::report(blobs, &manifest.job).await?,
+    })
+}
+
+/// What is known of a run that ended as `ending` says.
+///
+/// # Errors
+/// [`PortError`] when a port is away.
+pub async fn of_run(ports: &Ports, header: &RunHeader, ending: Option<Ending>) -> Result<RunFacts, PortError> {
+    let run = &header.at.run;
+    let tasks = ports.ledger.open_tasks(run).await?;
+    // Nothing that no one wants any more is asked for its outcomes: that would begin a memory of the run.
+    let present = if tasks.is_empty() { 0 } else { ports.ledger.outcomes(run, 0).await?.entries.len() as u64 };
+    let dead = dead_letter::list(ports.blobs.as_ref(), DEAD_LETTERS_READ).await?;
+    let dead = dead.into_iter().filter(|letter| letter.run.as_ref().is_some_and(|at| at.run == *run)).collect();
+    Ok(RunFacts { run: run.clone(), class: header.class, ending, tasks, present, dead })
+}
+
+/// Dead letters looked through for those of a run.
+const DEAD_LETTERS_READ: usize = 200;
