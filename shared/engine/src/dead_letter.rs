@@ -76,7 +76,8 @@ pub async fn bury(env: &Env, blobs: &dyn Blobs, message: &Message, reason: &str)
         begins: String::from_utf8_lossy(shown).into_owned(),
     };
     let json = serde_json::to_vec(&letter).map_err(|error| PortError::lasting("blobs", "put", error.to_string()))?;
-    ask(env, || blobs.put(&key_of(&letter.id), json.clone().into())).await.map(|_| ())
+    let key = key_of(&letter.id);
+    ask(env, || blobs.put(&key, json.clone().into())).await.map(|_| ())
 }
 
 /// The dead letters of a store, latest first; of more than `most` only so many.
@@ -109,10 +110,12 @@ pub async fn count(blobs: &dyn Blobs) -> Result<u64, PortError> {
 pub async fn replay(env: &Env, ports: &Ports, letter: &DeadLetter) -> Result<Replayed, PortError> {
     let blobs = ports.blobs.as_ref();
     let remove = async |key: String| ask(env, || blobs.delete(&key)).await;
+    let over = match letter.run.as_ref().map(|at| run_failure_key(&at.run)) {
+        Some(key) => ask(env, || blobs.size(&key)).await?.is_some(),
+        None => false,
+    };
     let replayed = match (&letter.run, &letter.key) {
-        (Some(at), _) if ask(env, || blobs.size(&run_failure_key(&at.run))).await?.is_some() => {
-            Replayed::RunOver(at.clone())
-        }
+        (Some(at), _) if over => Replayed::RunOver(at.clone()),
         (Some(at), Some(key)) => {
             remove(failure_key(&at.run, key)).await?;
             ask(env, || ports.ledger.forget(&at.run)).await?;

@@ -45,6 +45,9 @@ pub enum Lane {
 }
 
 impl Lane {
+    /// All lanes, in the order a document meets them.
+    pub const ALL: [Lane; 3] = [Lane::Cpu, Lane::Llm, Lane::Publish];
+
     /// Its stable name.
     pub fn name(self) -> &'static str {
         match self {
