@@ -131,7 +131,12 @@ async fn view(blobs: &dyn Blobs, reader: &Reader, manifest: Manifest, writing: b
         return Ok(JobView { job, state: "finished", total, counts: report.counts, submitted_ms, ended_ms });
     }
     let mut counts = Counts::default();
-    for entry in jobs::entries(blobs, &manifest).await? {
+    let chunks = manifest.entries.div_ceil(500);
+    let mut entries = Vec::new();
+    for chunk in 0..chunks {
+        entries.extend(jobs::entries(blobs, &manifest, chunk).await?);
+    }
+    for entry in entries {
         let Ok(submission) = serde_json::from_value::<Submission>(entry.input) else { continue };
         let doc = DocId::of(&manifest.collection.parse().unwrap_or_default(), &submission.uri);
         let listed = reader.catalogue().get(doc).filter(|listed| listed.version().source == submission.source);
@@ -165,7 +170,7 @@ fn show(view: &StatusView, context: &Context) {
     table.row(heads.map(String::from));
     let now = Env::system().now_ms();
     for job in &view.jobs {
-        let Counts { done, done_with_gaps, unchanged, failed } = job.counts;
+        let Counts { done, done_with_gaps, unchanged, failed, .. } = job.counts;
         table.row([
             job.job.to_string(),
             job.state.into(),

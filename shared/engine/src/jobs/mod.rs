@@ -25,7 +25,9 @@ use crate::key::JobId;
 use crate::message::Ending;
 use crate::port::{PortError, ask};
 
-pub use control::{CancelReason, Cancelled, Paused, PauseReason, Standing, cancel, pause, prioritize, resume, standing};
+pub use control::{
+    CancelReason, Cancelled, PauseReason, Paused, Standing, cancel, pause, prioritize, resume, standing,
+};
 pub(crate) use open::OpenJob;
 pub use submit::{Begun, Submitting, named, submit};
 

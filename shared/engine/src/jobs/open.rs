@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::tally::{Tally, cursor_prefix, last};
-use super::{CHUNK, Cancelled, CancelReason, Close, Counts, Report, chunk_key, get_json, manifest, put_json, report};
+use super::{CHUNK, CancelReason, Cancelled, Close, Counts, Report, chunk_key, get_json, manifest, put_json, report};
 use crate::blobs::Blobs;
 use crate::env::{Env, Millis};
 use crate::failure::FailureRecord;

@@ -177,14 +177,20 @@ pub fn check_controlled(seed: u64) -> Result<Ended, String> {
         say(0, 0, Word::Cancel);
     }
     script.blows.sort_by_key(|(at, _)| *at);
-    let violated = |what: String| format!("{what}
+    let violated = |what: String| {
+        format!(
+            "{what}
 {script:?}
-replay: STEMMA_SEED={seed}");
+replay: STEMMA_SEED={seed}"
+        )
+    };
     let ended = play(&script).map_err(violated)?;
     let mut expected = expected()?.clone();
     if cancels > 0 {
         // What only the cancelled job asked for may be missing; nothing else may, and nothing may differ.
-        expected.objects.retain(|key, _| ended.objects.contains_key(key) || WANTED_ELSEWHERE.iter().any(|at| key.starts_with(at)));
+        expected
+            .objects
+            .retain(|key, _| ended.objects.contains_key(key) || WANTED_ELSEWHERE.iter().any(|at| key.starts_with(at)));
         let (counts, all) = (&ended.counts[0], expected.counts[0].ended());
         if counts.ended() != all {
             return Err(violated(format!("{counts:?} of {all} entries")));
@@ -351,7 +357,9 @@ impl Stage {
             let Counts { done, done_with_gaps, unchanged, failed, cancelled } = report.counts;
             counts.push(match manifest.class {
                 Class::Interactive => report.counts,
-                Class::Bulk => Counts { done: done + done_with_gaps + unchanged, failed, cancelled, ..Counts::default() },
+                Class::Bulk => {
+                    Counts { done: done + done_with_gaps + unchanged, failed, cancelled, ..Counts::default() }
+                }
             });
         }
         Ok(counts)

@@ -83,8 +83,8 @@ fn over(run: &RunFacts) -> Option<Found> {
         Ending::Failed(record) => {
             let says = format!("{} failed: {}: {}", record.stage, record.code, record.message);
             match run.dead.first() {
-                Some(letter) => dead(&letter.id, says).since(letter.at_ms),
-                None if record.code == "engine.poison" => dead("", says).since(record.at_ms),
+                Some(letter) => dead(&letter.id, &says).since(letter.at_ms),
+                None if record.code == "engine.poison" => dead("", &says).since(record.at_ms),
                 None => {
                     let found = Found::new(Cause::Failed, says, nothing).since(record.at_ms);
                     Found { remedy: record.next.clone(), ..found }
@@ -94,8 +94,9 @@ fn over(run: &RunFacts) -> Option<Found> {
     })
 }
 
-fn dead(id: &str, says: String) -> Found {
-    let replay = if id.is_empty() { "stemma dead-letters list".into() } else { format!("stemma dead-letters replay {id}") };
+fn dead(id: &str, says: &str) -> Found {
+    let replay =
+        if id.is_empty() { "stemma dead-letters list".into() } else { format!("stemma dead-letters replay {id}") };
     Found::new(Cause::DeadLetter, format!("a task of it is a dead letter: {says}"), "nothing, until it is replayed")
         .by("whoever reads the workers' logs")
         .do_this(format!("look for crashes in the workers' logs, then: {replay}"))
@@ -106,17 +107,21 @@ fn closed(job: &JobFacts) -> Option<Found> {
     let (failed, cancelled) = (report.counts.failed, report.counts.cancelled);
     let nothing = "nothing: it is over";
     let found = match report.close {
-        Close::Finished if failed > 0 => Found::new(Cause::Done, format!("it has ended; {failed} documents failed"), nothing)
-            .do_this(format!("stemma failures {} --by reason", job.job)),
+        Close::Finished if failed > 0 => {
+            Found::new(Cause::Done, format!("it has ended; {failed} documents failed"), nothing)
+                .do_this(format!("stemma failures {} --by reason", job.job))
+        }
         Close::Finished => Found::new(Cause::Done, "it has ended", nothing),
         Close::Cancelled => {
             Found::new(Cause::Cancelled, format!("it was cancelled; {cancelled} documents were not done"), nothing)
                 .do_this("submit again: what was made is kept")
         }
-        Close::TooManyFailed => {
-            Found::new(Cause::Failed, format!("it was stopped: {failed} documents failed, more than it allows"), nothing)
-                .do_this(format!("stemma failures {} --by reason", job.job))
-        }
+        Close::TooManyFailed => Found::new(
+            Cause::Failed,
+            format!("it was stopped: {failed} documents failed, more than it allows"),
+            nothing,
+        )
+        .do_this(format!("stemma failures {} --by reason", job.job)),
     };
     Some(found.since(report.ended_ms))
 }
@@ -154,7 +159,8 @@ fn said(job: &JobFacts) -> Option<Found> {
 }
 
 fn no_coordinator(facts: &Facts) -> Option<Found> {
-    let alive = facts.processes.iter().any(|beat| beat.service == "coordinator" && !beat.draining);
+    let coordinates = |beat: &&Beat| matches!(beat.service.as_str(), "coordinator" | "all") && !beat.draining;
+    let alive = facts.processes.iter().any(|beat| coordinates(&beat));
     (!alive).then(|| {
         Found::new(Cause::NoWorker, "no coordinator is alive", "it goes on when one is started")
             .by("whoever runs the services")
@@ -173,7 +179,11 @@ fn waiting(facts: &Facts, job: &JobFacts) -> Found {
     };
     if progress.open > 0 {
         let (open, ended) = (progress.open, progress.counts.ended());
-        return Found::new(Cause::Long, format!("{open} documents are in work, {ended} of {} ended", progress.entries), "it goes on");
+        return Found::new(
+            Cause::Long,
+            format!("{open} documents are in work, {ended} of {} ended", progress.entries),
+            "it goes on",
+        );
     }
     let others: u64 = facts.jobs.iter().filter(|other| other.job != job.job).map(|other| other.open).sum();
     let busiest = facts.jobs.iter().filter(|other| other.job != job.job).max_by_key(|other| other.open);
@@ -192,7 +202,7 @@ fn open(facts: &Facts, run: &RunFacts) -> Found {
     }
     if run.tasks.is_empty() {
         if let Some(letter) = run.dead.first() {
-            return dead(&letter.id, letter.reason.clone()).since(letter.at_ms);
+            return dead(&letter.id, &letter.reason).since(letter.at_ms);
         }
         let admitted = facts.jobs.iter().any(|job| job.runs.contains(&run.run));
         let (cause, says) = match admitted {
@@ -284,7 +294,8 @@ fn slow(facts: &Facts, task: &OpenTask, since_ms: Millis) -> Option<Found> {
     }
     let name = models().max_by_key(|(_, model)| model.p50_ms).map(|(name, _)| name.clone()).unwrap_or_default();
     let says = format!("{name} answers slowly: half of its calls take {:.1} s or more", typical as f64 / 1e3);
-    let says = if typical < SLOW_TYPICAL_MS { format!("{name} has not answered {old} of {all} calls in time") } else { says };
+    let says =
+        if typical < SLOW_TYPICAL_MS { format!("{name} has not answered {old} of {all} calls in time") } else { says };
     let found = Found::new(Cause::ProviderSlow, says, "the call ends, or its deadline does").by(name).since(since_ms);
     Some(found.do_this("look at the provider's status; stemma status shows its p95"))
 }
@@ -299,7 +310,8 @@ fn provider(facts: &Facts, beats: &[&Beat], held_back: bool) -> Option<Found> {
         let found = Found::new(Cause::BreakerOpen, says, "one call is tried then").by(name.as_str()).at(until);
         return Some(found.do_this("see whether the provider can be reached from the workers: stemma doctor"));
     }
-    let waits = |model: &ModelBeat| held_back || (model.waiting > 0 && model.calling == 0) || model.waiting > model.calling;
+    let waits =
+        |model: &ModelBeat| held_back || (model.waiting > 0 && model.calling == 0) || model.waiting > model.calling;
     let paused = |model: &ModelBeat| model.paused_until_ms.filter(|until| *until > facts.now_ms);
     models.iter().find_map(|(name, model)| {
         let (requests, tokens) = used(facts, name);
@@ -309,7 +321,10 @@ fn provider(facts: &Facts, beats: &[&Beat], held_back: bool) -> Option<Found> {
         }
         let says = match paused(model) {
             Some(_) => format!("{name} asked everyone to wait"),
-            None => format!("rate limit of {name}: {requests} of {} requests, {tokens} of {} tokens in the last minute", model.requests_limit, model.tokens_limit),
+            None => format!(
+                "rate limit of {name}: {requests} of {} requests, {tokens} of {} tokens in the last minute",
+                model.requests_limit, model.tokens_limit
+            ),
         };
         let found = Found::new(Cause::RateLimit, says, "its share comes").by(name.as_str());
         let found = Found { next_ms: paused(model), ..found };
@@ -344,14 +359,19 @@ fn in_line(facts: &Facts, run: &RunFacts, task: &OpenTask) -> Found {
     let serving = lanes(facts, run, task);
     if serving.is_empty() {
         let service = if task.lane == Lane::Publish { "assembler" } else { "worker" };
-        return Found::new(Cause::NoWorker, format!("no {service} takes the lane {lane}"), "it goes on when one is started")
-            .by("whoever runs the services")
-            .since(task.published_ms)
-            .do_this(format!("start one: stemma {service}"));
+        return Found::new(
+            Cause::NoWorker,
+            format!("no {service} takes the lane {lane}"),
+            "it goes on when one is started",
+        )
+        .by("whoever runs the services")
+        .since(task.published_ms)
+        .do_this(format!("start one: stemma {service}"));
     }
-    let sums = serving.iter().filter_map(|beat| lane_of(beat, run, task)).fold((0u32, 0u32), |(busy, slots), lane| {
-        (busy + u32::from(lane.busy), slots + u32::from(lane.slots))
-    });
+    let sums = serving
+        .iter()
+        .filter_map(|beat| lane_of(beat, run, task))
+        .fold((0u32, 0u32), |(busy, slots), lane| (busy + u32::from(lane.busy), slots + u32::from(lane.slots)));
     let depth = facts.depths.get(&(task.lane, run.class)).copied().unwrap_or_default();
     if sums.0 >= sums.1 {
         return behind(facts, run, task, &serving, depth.ready).since(task.published_ms);
@@ -424,7 +444,7 @@ fn in_order(facts: &Facts, cause: Cause) -> Vec<String> {
     if matches!(cause, Cause::Done | Cause::Failed | Cause::Cancelled) {
         return fine;
     }
-    let workers = facts.processes.iter().filter(|beat| beat.service == "worker").count();
+    let workers = facts.processes.iter().filter(|beat| matches!(beat.service.as_str(), "worker" | "all")).count();
     if workers > 0 && !matches!(cause, Cause::NoWorker | Cause::SilentWorker) {
         fine.push(format!("{workers} workers alive"));
     }

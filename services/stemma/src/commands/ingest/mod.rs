@@ -14,6 +14,7 @@ use stemma_coordinator::Order;
 use stemma_document::{Digest, Origin};
 use stemma_engine::blobs::Blobs;
 use stemma_engine::coordinate::Event;
+use stemma_engine::flow::{MaxFailed, Terms};
 use stemma_engine::{Class, Env};
 use stemma_pipeline::Submission;
 use stemma_pipeline::originals::{path_of, uri_of};
@@ -69,35 +70,6 @@ pub struct IngestArgs {
     pub show_trees: bool,
 }
 
-/// How many failures are too many.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum MaxFailed {
-    /// More than this many documents.
-    Count(u64),
-    /// More than this share (0–1) of all documents.
-    Share(f64),
-}
-
-impl std::str::FromStr for MaxFailed {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = |_| format!("`{text}` is neither a number nor a share such as 2%");
-        match text.strip_suffix('%') {
-            Some(percent) => Ok(Self::Share(percent.trim().parse::<f64>().map_err(|_| wrong(()))? / 100.0)),
-            None => text.parse().map(Self::Count).map_err(|_| wrong(())),
-        }
-    }
-}
-
-impl MaxFailed {
-    fn exceeded(self, failed: u64, total: u64) -> bool {
-        match self {
-            Self::Count(most) => failed > most,
-            Self::Share(share) => failed as f64 > share * total as f64,
-        }
-    }
-}
-
 /// Ingests, and answers with what became of each document.
 ///
 /// # Errors
@@ -124,10 +96,10 @@ pub async fn run(args: IngestArgs, context: &Context) -> Result<Exit, CommandErr
     let observer = Arc::new(move |event| drop(sender.send(event)));
     let services = Embedded::start(&env, &store.ports, &config, args.password.clone(), observer)?;
     let class = if batch.submissions.len() == 1 { Class::Interactive } else { Class::Bulk };
-    let order =
-        Order { collection: &context.collection, settings: &config.settings, class, documents: &batch.submissions };
+    let terms = Terms { label: label(&args.paths), ..Terms::default() };
+    let order = Order { collection: &context.collection, settings: &config.settings, class, terms };
     let began = Instant::now();
-    let manifest = stemma_coordinator::submit(&env, &store.ports, order).await?;
+    let manifest = stemma_coordinator::submit(&env, &store.ports, order, &batch.submissions).await?;
     let progress = Progress::new(context, manifest.entries);
     let keep = args.show_trees || !context.output.is_text();
     let mut tally = Tally::new(&batch.unreadable, keep);
@@ -337,15 +309,13 @@ fn discover_error(error: &DiscoverError) -> CommandError {
         .with_next("check the path; `stemma ingest --help` has examples")
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn failures_may_be_limited_by_number_or_share() {
-        let limit = |text: &str| text.parse::<MaxFailed>().unwrap();
-        assert!(!limit("3").exceeded(3, 10) && limit("3").exceeded(4, 10));
-        assert!(!limit("2%").exceeded(2, 100) && limit("2%").exceeded(3, 100));
-        assert!("some".parse::<MaxFailed>().is_err() && "-1".parse::<MaxFailed>().is_err());
+/// What was submitted, for people: the first path, and how many more.
+pub fn label(paths: &[PathBuf]) -> String {
+    const LONGEST: usize = 100;
+    let first = paths.first().map(|path| path.display().to_string()).unwrap_or_default();
+    let first: String = first.chars().take(LONGEST).collect();
+    match paths.len() {
+        0 | 1 => first,
+        more => format!("{first} and {} more", more - 1),
     }
 }

@@ -94,6 +94,7 @@ impl Tally {
                 self.unchanged += 1;
                 return;
             }
+            Ending::Cancelled => return,
             Ending::Failed(record) => {
                 let path = input.get("path").and_then(|path| path.as_str()).unwrap_or("?");
                 self.failures.push(Failed::of(path.into(), record));
