@@ -153,6 +153,7 @@ impl House {
             class: Class::Bulk,
             entries: DOCUMENTS,
             submitted_ms: 0,
+            terms: stemma_engine::flow::Terms::default(),
         };
         let entries: Vec<_> = (0..DOCUMENTS).map(|n| JobEntry { weight: 1, input: n.into() }).collect();
         jobs::submit(&self.env, &self.ports, &manifest, &entries).await.unwrap();
