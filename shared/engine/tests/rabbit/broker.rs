@@ -1,5 +1,7 @@
 //! Queues of their own for every test, removed when it is over.
 
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -42,17 +44,70 @@ pub async fn remove(url: &str, prefix: &str) {
     connection.close(200, "OK".into()).await.expect("closed");
 }
 
-/// The servers that `tests/services` started in a folder.
+const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/services");
+
+/// A broker that `tests/services` starts, in a folder that lives as long as it does.
 pub struct Services {
-    pub folder: String,
+    folder: tempfile::TempDir,
 }
 
 impl Services {
-    /// Runs a command of `tests/services`.
-    pub async fn run(&self, command: &[&str]) {
-        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/services");
-        let done = tokio::process::Command::new(script).args(command).kill_on_drop(true).output().await;
-        let output = done.expect("tests/services runs");
-        assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+    pub fn can_be_had() -> bool {
+        Path::new("/usr/lib/rabbitmq/bin/rabbitmq-server").exists()
     }
+
+    pub async fn start() -> Self {
+        let services = Self { folder: tempfile::tempdir().expect("a folder") };
+        services.run("start", &[]).await;
+        services
+    }
+
+    pub async fn url(&self) -> String {
+        let env = tokio::fs::read_to_string(self.servers().join("env")).await.expect("its environment");
+        let line = env.lines().find_map(|line| line.strip_prefix("STEMMA_TEST_RABBITMQ=")).expect("a URL");
+        line.trim_matches('\'').to_string()
+    }
+
+    pub async fn kill(&self) {
+        self.run("kill", &["rabbitmq"]).await;
+    }
+
+    pub async fn restart(&self) {
+        self.run("restart", &["rabbitmq"]).await;
+    }
+
+    /// The broker counts this much memory as all there is.
+    pub async fn set_memory(&self, limit: &str) {
+        let mut command = tokio::process::Command::from(self.command("rabbitmqctl", &[]));
+        command.args(["set_vm_memory_high_watermark", "absolute", limit]);
+        check("rabbitmqctl", command.output().await);
+    }
+
+    async fn run(&self, name: &str, servers: &[&str]) {
+        check(name, tokio::process::Command::from(self.command(name, servers)).output().await);
+    }
+
+    /// `tests/services NAME [SERVER] DIR`, with nothing but the broker to start.
+    fn command(&self, name: &str, servers: &[&str]) -> Command {
+        let mut command = Command::new(SCRIPT);
+        command.arg(name).args(servers).arg(self.servers()).env_remove("STEMMA_TEST_RABBITMQ");
+        command.env("STEMMA_TEST_REDIS", "none").env("STEMMA_TEST_S3", "none");
+        command
+    }
+
+    fn servers(&self) -> PathBuf {
+        self.folder.path().join("servers")
+    }
+}
+
+impl Drop for Services {
+    fn drop(&mut self) {
+        let stopped = self.command("stop", &[]).status();
+        assert!(stopped.is_ok_and(|status| status.success()) || std::thread::panicking(), "the broker stops");
+    }
+}
+
+fn check(name: &str, output: std::io::Result<Output>) {
+    let output = output.expect("tests/services runs");
+    assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use lapin::uri::AMQPUri;
@@ -24,6 +24,7 @@ pub const LANE: QueueName = QueueName::Lane(Lane::Llm, Class::Bulk);
 pub struct CutProxy {
     pub url: String,
     cuts: watch::Sender<u32>,
+    stalls: watch::Sender<u32>,
     accepting: tokio::task::JoinHandle<()>,
 }
 
@@ -34,20 +35,25 @@ impl CutProxy {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         uri.authority.host = "127.0.0.1".into();
         uri.authority.port = listener.local_addr().expect("an address").port();
-        let (cuts, cut) = watch::channel(0);
+        let ((cuts, cut), (stalls, stall)) = (watch::channel(0), watch::channel(0));
         let accepting = tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
-                tokio::spawn(forward(client, server.clone(), cut.clone()));
+                tokio::spawn(forward(client, server.clone(), cut.clone(), stall.clone()));
             }
         });
         let login = &uri.authority.userinfo;
         let place = format!("{}:{}/%2f", uri.authority.host, uri.authority.port);
-        Self { url: format!("amqp://{}:{}@{place}", login.username, login.password), cuts, accepting }
+        Self { url: format!("amqp://{}:{}@{place}", login.username, login.password), cuts, stalls, accepting }
     }
 
     /// Cuts every connection that is open now.
     pub fn cut(&self) {
         self.cuts.send_modify(|cuts| *cuts += 1);
+    }
+
+    /// Passes nothing on over the connections that are open now, without closing them.
+    pub fn stall(&self) {
+        self.stalls.send_modify(|stalls| *stalls += 1);
     }
 
     /// Cuts every connection, and lets none in any more: what a machine looks like that has died.
@@ -63,12 +69,22 @@ impl Drop for CutProxy {
     }
 }
 
-async fn forward(mut client: TcpStream, server: (String, u16), mut cut: watch::Receiver<u32>) {
+async fn forward(
+    mut client: TcpStream,
+    server: (String, u16),
+    mut cut: watch::Receiver<u32>,
+    mut stall: watch::Receiver<u32>,
+) {
     cut.mark_unchanged();
+    stall.mark_unchanged();
     let Ok(mut server) = TcpStream::connect(server).await else { return };
-    tokio::select! {
-        _ = tokio::io::copy_bidirectional(&mut client, &mut server) => {}
-        _ = cut.changed() => {}
+    let stalled = tokio::select! {
+        _ = tokio::io::copy_bidirectional(&mut client, &mut server) => false,
+        _ = cut.changed() => false,
+        _ = stall.changed() => true,
+    };
+    if stalled {
+        let _ = cut.changed().await;
     }
 }
 
@@ -162,6 +178,29 @@ async fn cut_connections_lose_nothing() {
             BATCHES * BATCH
         );
         assert!(cuts >= 10 && failures >= 1, "{cuts} cuts, {failures} failures: nothing was tested");
+        queue.close().await;
+        remove(&url, &prefix).await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_connection_that_falls_silent_is_replaced() {
+    on_the_server(async |url| {
+        let (prefix, proxy) = (fresh_prefix(), CutProxy::before(&url).await);
+        let queue = connect(&proxy.url, &prefix).await;
+        let seen = Arc::new(Seen::default());
+        let (stop, consuming) = consume(&queue, &seen);
+        publish_stubbornly(&queue, 0, 10).await;
+        seen.until(10).await;
+        proxy.stall();
+        let begun = Instant::now();
+        assert!(publish_stubbornly(&queue, 10, 20).await >= 1, "the first call found out");
+        assert!(begun.elapsed() < Duration::from_secs(25), "published after {:?}", begun.elapsed());
+        seen.until(20).await; // nobody asks anything of an idle consumer: heartbeats find out
+        assert!(begun.elapsed() < Duration::from_secs(60), "consumed after {:?}", begun.elapsed());
+        stop.cancel();
+        consuming.await.expect("the consumer ends");
         queue.close().await;
         remove(&url, &prefix).await;
     })

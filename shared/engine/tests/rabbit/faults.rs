@@ -5,29 +5,33 @@ use std::time::Duration;
 
 use stemma_engine::queue::{Message, Queue};
 
-use crate::broker::{connect, fresh_prefix, remove};
+use crate::broker::connect;
 use crate::cuts::{LANE, Seen, consume, publish_stubbornly};
-use crate::on_our_own_server;
+use crate::on_a_server_of_its_own;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_killed_server_loses_nothing_that_was_confirmed() {
-    on_our_own_server(async |url, services| {
+    on_a_server_of_its_own(async |url, services| {
         const BATCHES: usize = 40;
-        let prefix = fresh_prefix();
-        let queue = connect(&url, &prefix).await;
+        let queue = connect(&url, "stemma").await;
         let seen = Arc::new(Seen::default());
         let (stop, consuming) = consume(&queue, &seen);
-        let mut failures = 0;
-        for batch in 0..BATCHES {
-            let publishing = publish_stubbornly(&queue, batch * 50, (batch + 1) * 50);
-            let killing = async {
-                if batch % 20 == 10 {
-                    services.run(&["kill", "rabbitmq", &services.folder]).await;
-                    services.run(&["restart", "rabbitmq", &services.folder]).await;
-                }
-            };
-            failures += tokio::join!(publishing, killing).0;
-        }
+        let publishing = async {
+            let mut failures = 0;
+            for batch in 0..BATCHES {
+                failures += publish_stubbornly(&queue, batch * 50, (batch + 1) * 50).await;
+                tokio::time::sleep(Duration::from_millis(100)).await; // the kills come in the midst of it
+            }
+            failures
+        };
+        let killing = async {
+            for handled in [300, 1000] {
+                seen.until(handled).await;
+                services.kill().await;
+                services.restart().await;
+            }
+        };
+        let (failures, ()) = tokio::join!(publishing, killing);
         seen.until(BATCHES * 50).await;
         stop.cancel();
         consuming.await.expect("the consumer ends");
@@ -38,23 +42,17 @@ async fn a_killed_server_loses_nothing_that_was_confirmed() {
         );
         assert!(failures >= 1, "no call was under way when the server was killed");
         queue.close().await;
-        remove(&url, &prefix).await;
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_without_memory_holds_back_publishers_and_no_one_else() {
-    on_our_own_server(async |url, services| {
-        let prefix = fresh_prefix();
-        let queue = connect(&url, &prefix).await;
+    on_a_server_of_its_own(async |url, services| {
+        let queue = connect(&url, "stemma").await;
         publish_stubbornly(&queue, 0, 3).await;
         let mut subscription = queue.subscribe(LANE, 1).await.unwrap();
-        let watermark = async |value: &str| {
-            let set = ["set_vm_memory_high_watermark", "absolute", value];
-            services.run(&[&["rabbitmqctl", &services.folder], &set[..]].concat()).await;
-        };
-        watermark("1MB").await;
+        services.set_memory("1MB").await;
         let publishing = {
             let queue = Arc::clone(&queue);
             tokio::spawn(async move { queue.publish(LANE, vec![Message::new("3")]).await })
@@ -70,7 +68,7 @@ async fn a_server_without_memory_holds_back_publishers_and_no_one_else() {
         let patience = tokio::time::timeout(Duration::from_secs(60), queue.publish(LANE, vec![Message::new("4")]));
         let refusal = patience.await.expect("bounded").expect_err("the server still has no memory");
         assert!(refusal.passing && refusal.message.contains("holds back publishers"), "{refusal}");
-        watermark("1GB").await;
+        services.set_memory("1GB").await;
         publish_stubbornly(&queue, 5, 6).await;
         assert_eq!(queue.blocked(), None);
         let mut bodies = std::collections::BTreeSet::new();
@@ -80,7 +78,6 @@ async fn a_server_without_memory_holds_back_publishers_and_no_one_else() {
             delivery.receipt.ack().await.unwrap();
         }
         queue.close().await;
-        remove(&url, &prefix).await;
     })
     .await;
 }

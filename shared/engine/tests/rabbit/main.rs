@@ -1,6 +1,5 @@
 //! The queue on RabbitMQ, against the server that `STEMMA_TEST_RABBITMQ` names (an `amqp://` URL of its administrator).
-//! Without it these tests are skipped, and say so. Those that kill the server need one that `tests/services` started,
-//! and its folder in `STEMMA_TEST_SERVICES_DIR`.
+//! Without it these tests are skipped, and say so. Those that kill a server start one of their own for it.
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "tests, and what only they use")]
 
 mod broker;
@@ -11,13 +10,8 @@ mod refusals;
 
 use std::time::Duration;
 
-use tokio::sync::RwLock;
-
 /// A test that takes longer than this hangs.
 const BOUND: Duration = Duration::from_secs(240);
-
-/// Tests share the server; those that hurt it have it to themselves.
-static SERVER: RwLock<()> = RwLock::const_new(());
 
 /// Runs a test against the server, if there is one.
 async fn on_the_server(test: impl AsyncFnOnce(String)) {
@@ -25,17 +19,16 @@ async fn on_the_server(test: impl AsyncFnOnce(String)) {
         println!("skipped: STEMMA_TEST_RABBITMQ names no server");
         return;
     };
-    let _together = SERVER.read().await;
     tokio::time::timeout(BOUND, test(url)).await.expect("the test ends in time");
 }
 
-/// Runs a test that may do to the server what it likes, if there is one of ours.
-async fn on_our_own_server(test: impl AsyncFnOnce(String, broker::Services)) {
-    let (Ok(url), Ok(folder)) = (std::env::var("STEMMA_TEST_RABBITMQ"), std::env::var("STEMMA_TEST_SERVICES_DIR"))
-    else {
-        println!("skipped: STEMMA_TEST_SERVICES_DIR names no folder of a server that tests/services started");
+/// Runs a test that may do to the server what it likes: it gets a fresh one.
+async fn on_a_server_of_its_own(test: impl AsyncFnOnce(String, &broker::Services)) {
+    if std::env::var_os("STEMMA_TEST_RABBITMQ").is_none() || !broker::Services::can_be_had() {
+        println!("skipped: STEMMA_TEST_RABBITMQ names no server, or there is no rabbitmq-server to start another");
         return;
-    };
-    let _alone = SERVER.write().await;
-    tokio::time::timeout(BOUND, test(url, broker::Services { folder })).await.expect("the test ends in time");
+    }
+    let services = broker::Services::start().await;
+    let bounded = tokio::time::timeout(BOUND, test(services.url().await, &services));
+    bounded.await.expect("the test ends in time");
 }
