@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
+use aws_sdk_s3::Client;
 use bytes::Bytes;
 use stemma_document::{Collection, layout};
 use stemma_engine::blobs::{Blobs, list_all};
@@ -32,6 +33,32 @@ pub async fn trees(blobs: &dyn Blobs, collection: &Collection) -> Result<BTreeMa
         }
         after = documents.last().cloned();
     }
+}
+
+/// The same of a store in a bucket, below `prefix`; read with a client that is not Stemma's own.
+///
+/// # Errors
+/// When the bucket cannot be read.
+pub async fn bucket_trees(
+    s3: &Client,
+    bucket: &str,
+    prefix: &str,
+    collection: &Collection,
+) -> Result<BTreeMap<String, Bytes>> {
+    let root = format!("{prefix}/");
+    let documents = format!("{root}{}", layout::documents_prefix(collection));
+    let mut pages = s3.list_objects_v2().bucket(bucket).prefix(documents).into_paginator().send();
+    let mut trees = BTreeMap::new();
+    while let Some(page) = pages.next().await {
+        let page = page.context("listing the bucket")?;
+        for key in page.contents().iter().filter_map(|object| object.key()).filter(|key| key.contains("/trees/")) {
+            let object =
+                s3.get_object().bucket(bucket).key(key).send().await.with_context(|| format!("getting {key}"))?;
+            let bytes = object.body.collect().await?.into_bytes();
+            trees.insert(key.strip_prefix(&root).unwrap_or(key).to_string(), bytes);
+        }
+    }
+    Ok(trees)
 }
 
 /// How `found` differs from `expected`: a line per tree that is missing, additional or different.

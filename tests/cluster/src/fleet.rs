@@ -119,9 +119,18 @@ impl Fleet {
     /// # Errors
     /// When it does not end within `limit`; it is killed then.
     pub async fn run(&self, arguments: &[&str], limit: Duration) -> Result<Output> {
-        let mut command = tokio::process::Command::from(self.command("cli", arguments));
-        let output = command.kill_on_drop(true).stdout(Stdio::piped()).stderr(Stdio::piped()).output();
+        let output = self.launch("cli", arguments)?.wait_with_output();
         Ok(timeout(limit, output).await.with_context(|| format!("stemma {} takes too long", arguments.join(" ")))??)
+    }
+
+    /// Starts a command of the binary, under a name that the provider knows it by; it is killed when dropped.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub fn launch(&self, name: &str, arguments: &[&str]) -> Result<tokio::process::Child> {
+        let mut command = tokio::process::Command::from(self.command(name, arguments));
+        command.kill_on_drop(true).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.spawn().with_context(|| format!("starting {}", self.binary.display()))
     }
 
     /// Waits until a process says that it is ready.

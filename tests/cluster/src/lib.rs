@@ -6,11 +6,13 @@
 //! - A [`Provider`] plays the models: an [`echo`] whose replies depend on the request alone. It remembers what was
 //!   asked, and [`asked`] judges that.
 //! - A [`Fleet`] is the processes: started, killed, asked to end, watched.
+//! - [`chaos`] puts all that together: a run in peace, a run under faults, and what they differ in.
 //! - [`documents`] are filings to work on, and [`compare`] says whether two stores hold the same trees.
 //!
 //! Nothing here knows how Stemma works inside, beyond where a published tree lies.
 
 pub mod asked;
+pub mod chaos;
 pub mod compare;
 pub mod documents;
 pub mod echo;

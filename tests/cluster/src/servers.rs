@@ -189,6 +189,14 @@ impl Servers {
         self.command("kill", server).await
     }
 
+    /// `kill -9` of a server of our own whose disk is gone with it; not of S3, which is the truth.
+    ///
+    /// # Errors
+    /// When it is not ours.
+    pub async fn lose(&self, server: Server) -> Result<()> {
+        self.command("lose", server).await
+    }
+
     /// Starts a server of our own again, on the same port and data; returns when it answers.
     ///
     /// # Errors

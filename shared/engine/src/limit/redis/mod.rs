@@ -68,6 +68,7 @@ impl RedisLimiter {
     }
 
     /// `at_ms`, if callers' times count.
+    #[cfg_attr(not(feature = "testing"), expect(unused_variables, reason = "only tests give the time"))]
     fn given(&self, at_ms: Millis) -> String {
         match &self.clock {
             Clock::Server(_) => String::new(),

@@ -1,0 +1,77 @@
+//! What a run on the cluster and a run in one process have in common.
+
+use std::collections::{BTreeMap, HashMap};
+use std::process::Output;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use tokio::task::JoinHandle;
+use tokio::time::sleep;
+
+use super::Scenario;
+use crate::Provider;
+
+/// Longest time without an end, or without enough requests in flight.
+pub(super) const LIMIT: Duration = Duration::from_secs(600);
+/// Between two looks.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// Slowest and fastest the provider is made.
+const LATENCY: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(8));
+
+/// A run that nothing disturbed.
+pub(super) struct Peace {
+    /// How often each request was made.
+    pub(super) needed: HashMap<blake3::Hash, usize>,
+    /// Requests in all.
+    pub(super) tasks: usize,
+    pub(super) took: Duration,
+    pub(super) trees: BTreeMap<String, Bytes>,
+}
+
+/// Settings of both runs: every step that can be asked of a model is, and `calls` of them at once.
+pub(super) fn settings(calls: usize) -> Vec<(String, String)> {
+    let calls = calls.to_string();
+    let settings = [
+        ("STEMMA_STRUCTURE", "llm"),
+        ("STEMMA_MODEL__NAME", "echo"),
+        ("STEMMA_MODEL__API_KEY", "none"),
+        ("STEMMA_MODEL__CONCURRENCY", &calls),
+        ("STEMMA_LOCAL__CONCURRENCY", "2"),
+    ];
+    settings.into_iter().map(|(name, value)| (name.to_string(), value.to_string())).collect()
+}
+
+/// Waits until so many requests are in flight; whether it was not in vain.
+pub(super) async fn until_busy<T>(provider: &Provider, in_flight: usize, job: &JoinHandle<T>) -> bool {
+    let begun = Instant::now();
+    while provider.in_flight() < in_flight {
+        if job.is_finished() || begun.elapsed() > LIMIT {
+            return false;
+        }
+        sleep(LOOK_EVERY).await;
+    }
+    true
+}
+
+/// The latency at which the work that is left lasts until the last fault: `done` faults took `elapsed`, `answered`
+/// different requests have been made, and `slots` can be in flight.
+pub(super) fn calmer(
+    scenario: &Scenario,
+    peace: &Peace,
+    done: usize,
+    elapsed: Duration,
+    answered: usize,
+    slots: usize,
+) -> Duration {
+    let spacing = if done == 0 { scenario.pace + 1.0 } else { elapsed.as_secs_f64() / done as f64 };
+    let (faults, work) = (scenario.demand.faults.saturating_sub(done), peace.needed.len().saturating_sub(answered));
+    let latency = spacing * (faults + 2) as f64 * slots as f64 / work.max(1) as f64;
+    Duration::from_secs_f64(latency.clamp(LATENCY.0.as_secs_f64(), LATENCY.1.as_secs_f64()))
+}
+
+/// How a command ended, with its last words.
+pub(super) fn end(output: &Output) -> String {
+    let words = String::from_utf8_lossy(&output.stderr);
+    let lines: Vec<_> = words.lines().collect();
+    format!("{}\n{}", output.status, lines[lines.len().saturating_sub(10)..].join("\n"))
+}
