@@ -2,7 +2,8 @@
 //! seconds and 200 MB). Every task does nothing; the coordinator has a thread of its own, whose processor time counts.
 //!
 //! `cargo run --release -p stemma-engine --example coordinator_cost [milliseconds a task takes]`: 64 tasks run at once,
-//! so 300 makes a run of a minute, in which completions trickle in.
+//! so 300 makes a run of a minute, in which completions trickle in. With STEMMA_TEST_REDIS set to a URL, the ledger is
+//! there; the coordinator has a connection of its own.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,10 +15,12 @@ use stemma_engine::coordinate::{Coordinator, Event};
 use stemma_engine::failure::Failure;
 use stemma_engine::flow::{Claim, Finish, Flow, JobEntry, Manifest};
 use stemma_engine::key::{Class, Identity, JobId, RunHeader, RunId, RunRef};
+use stemma_engine::ledger::RedisLedger;
 use stemma_engine::message::Ending;
 use stemma_engine::perform::Performer;
 use stemma_engine::presence::Presence;
 use stemma_engine::queue::{Lane, QueueName};
+use stemma_engine::redis_client::{RedisClient, RedisSettings};
 use stemma_engine::replay::{Replay, Stop};
 use stemma_engine::stage::{Output, Registry, Stage, Task, Work};
 use stemma_engine::{Env, PortError, Ports, jobs, settings};
@@ -158,6 +161,13 @@ fn peak_mb() -> f64 {
     line.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok()).unwrap_or(0.0) / 1024.0
 }
 
+/// The ports with a connection of this thread to the ledger in Redis, if one is named.
+fn connect(ports: Ports) -> Result<Ports, PortError> {
+    let Ok(url) = std::env::var("STEMMA_TEST_REDIS") else { return Ok(ports) };
+    let settings = RedisSettings { prefix: format!("cost-{}", std::process::id()), ..RedisSettings::new(url.into()) };
+    Ok(Ports { ledger: Arc::new(RedisLedger::new(RedisClient::open(&settings)?)), ..ports })
+}
+
 /// Runs the coordinator on a thread of its own; returns its processor seconds and the number of replays.
 fn coordinate(ports: Ports, stop: CancellationToken) -> std::io::Result<(f64, u64)> {
     let replays = Arc::new(std::sync::atomic::AtomicU64::new(0));
@@ -170,7 +180,11 @@ fn coordinate(ports: Ports, stop: CancellationToken) -> std::io::Result<(f64, u6
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let env = Env::system();
     let presence = Presence::new(&env, "coordinator", "coordinator");
-    runtime.block_on(Coordinator::<Cost>::new(env, ports, 10, Arc::new(observer), presence).run(stop));
+    runtime.block_on(async {
+        let ports = connect(ports).map_err(std::io::Error::other)?;
+        Coordinator::<Cost>::new(env, ports, 10, Arc::new(observer), presence).run(stop).await;
+        Ok::<_, std::io::Error>(())
+    })?;
     Ok((thread_seconds(), replays.load(std::sync::atomic::Ordering::Relaxed)))
 }
 
@@ -182,6 +196,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let latency = Duration::from_millis(latency);
     let (theirs, ends) = (ports.clone(), stop.clone());
     let coordinator = std::thread::spawn(move || coordinate(theirs, ends));
+    let ports = connect(ports)?;
     let registry = Registry::default().with::<Look>().with::<Publish>();
     let presence = Presence::new(&env, "worker", "worker");
     let tools = Arc::new(latency);
