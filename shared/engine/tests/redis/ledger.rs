@@ -63,14 +63,18 @@ async fn reads_long_runs_in_parts() {
         ledger.record(&run, &key(20_000 + n), large.clone()).await.unwrap();
     }
     let outcomes = ledger.outcomes(&run, 0).await.unwrap();
-    assert_eq!((outcomes.entries.len(), outcomes.next), (12_050, 12_050));
+    assert_eq!(outcomes.entries.len(), 12_050);
     assert_eq!(outcomes.entries[12_049], (key(20_049), large));
     let mut numbers: Vec<_> = outcomes.entries[..12_000].iter().map(|(key, _)| *key).collect();
     numbers.sort();
     numbers.dedup();
     assert_eq!(numbers.len(), 12_000);
-    let rest = ledger.outcomes(&run, 12_049).await.unwrap();
-    assert_eq!((rest.entries.len(), rest.next, rest.epoch), (1, 12_050, outcomes.epoch));
+    let nothing = ledger.outcomes(&run, outcomes.next).await.unwrap();
+    assert!(nothing.entries.is_empty() && nothing.next == outcomes.next);
+    ledger.record(&run, &key(30_000), done(0)).await.unwrap();
+    let rest = ledger.outcomes(&run, outcomes.next).await.unwrap();
+    assert_eq!((rest.entries, rest.epoch), (vec![(key(30_000), done(0))], outcomes.epoch));
+    assert!(ledger.outcomes(&run, rest.next).await.unwrap().entries.is_empty());
     assert!(ledger.open_tasks(&run).await.unwrap().is_empty());
     server.flush().await;
 }
@@ -120,6 +124,29 @@ async fn a_run_that_lost_a_part_begins_anew() {
         ledger.forget(&run).await.unwrap();
     }
     assert!(server.keys().await.is_empty());
+}
+
+/// A replica that took over had not heard of the last outcome, and heard of another since: what a reader has seen is
+/// not in the log, so it must not read on as if nothing had happened.
+#[tokio::test]
+async fn a_run_that_lost_its_end_begins_anew() {
+    let Some(server) = Shared::given() else { return };
+    let (ledger, run) = (RedisLedger::new(server.redis.clone()), RunId("torn".into()));
+    for others in [0, 1, 2] {
+        ledger.record(&run, &key(1), done(1)).await.unwrap();
+        ledger.record(&run, &key(2), done(2)).await.unwrap();
+        let before = ledger.outcomes(&run, 0).await.unwrap();
+        let name = |what: &str| format!("{}:{{torn}}:{what}", server.prefix);
+        server.run(&["RPOP", &name("log")]).await;
+        server.run(&["SREM", &name("ended"), &key(2).to_string()]).await;
+        for n in 0..others {
+            ledger.record(&run, &key(10 + n), done(n)).await.unwrap();
+        }
+        let after = ledger.outcomes(&run, before.next).await.unwrap();
+        assert!(after.epoch != before.epoch && after.entries.is_empty(), "with {others} since");
+        assert_eq!(ledger.outcomes(&run, after.next).await.unwrap().epoch, after.epoch);
+        ledger.forget(&run).await.unwrap();
+    }
 }
 
 /// A board holds a thousand notices; those that would go first make room.

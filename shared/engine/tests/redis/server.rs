@@ -59,6 +59,12 @@ impl Shared {
         }
     }
 
+    /// Runs a command as `redis-cli` would.
+    pub async fn run(&self, words: &[&str]) {
+        let mut connection = self.plain.get_multiplexed_async_connection().await.unwrap();
+        redis::cmd(words[0]).arg(&words[1..]).query_async::<()>(&mut connection).await.unwrap();
+    }
+
     /// Loses everything that is its own: others use the server as well.
     pub async fn flush(&self) {
         let keys: Vec<String> = self.keys().await.into_iter().map(|(key, _)| key).collect();

@@ -48,6 +48,37 @@ impl Task {
     }
 }
 
+/// A place in the log: how many entries are before it, and the first eight digits of the key of the last of them, by
+/// which it is known again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Cursor {
+    pub(super) position: u64,
+    mark: u32,
+}
+
+impl Cursor {
+    /// The cursor as callers hold it.
+    pub(super) fn of(number: u64) -> Self {
+        Self { position: number & u64::from(u32::MAX), mark: (number >> 32) as u32 }
+    }
+
+    pub(super) fn number(self) -> u64 {
+        u64::from(self.mark) << 32 | self.position
+    }
+
+    /// The digits that the entry at this place begins with.
+    pub(super) fn mark(self) -> String {
+        format!("{:08x}", self.mark)
+    }
+
+    /// The place behind `entries`, of which the first is at `position` + 1.
+    pub(super) fn behind(position: u64, entries: &[(TaskKey, Entry)]) -> Option<Self> {
+        let (key, _) = entries.last()?;
+        let mark = u32::from_str_radix(&key.short(), 16).ok()?;
+        Some(Self { position: position + entries.len() as u64, mark })
+    }
+}
+
 /// What became of a task, as it stands in the log behind its key.
 pub(super) fn entry(entry: &Entry) -> Result<Vec<u8>, String> {
     match entry {
@@ -100,6 +131,15 @@ pub(super) fn number<T: FromStr>(digits: &str) -> Result<T, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_cursor_knows_the_entry_it_stands_on() {
+        let key = TaskKey::identity("form", 1).finish();
+        let cursor = Cursor::behind(7, &[(key, Entry::Done(Bytes::new()))]).unwrap();
+        assert_eq!((cursor.position, cursor.mark()), (8, key.short()));
+        assert_eq!(Cursor::of(cursor.number()), cursor);
+        assert_eq!((Cursor::of(0).position, Cursor::behind(7, &[])), (0, None));
+    }
 
     #[test]
     fn what_cannot_be_read_is_an_error() {

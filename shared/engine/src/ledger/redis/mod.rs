@@ -20,6 +20,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use redis::{Script, ScriptInvocation};
 
+use self::form::Cursor;
 use self::scripts::Scripts;
 use super::{Board, Due, Entry, Lease, Ledger, Notice, OpenTask, Outcomes, Retry, Want};
 use crate::env::Millis;
@@ -79,23 +80,24 @@ impl RedisLedger {
     /// Reads on after `since` until the end of the log; `None` when it is another log by then.
     async fn read(&self, run: &RunId, since: u64) -> Result<Option<Outcomes>, PortError> {
         let mut outcomes = Outcomes::default();
-        let mut cursor = since;
+        let mut cursor = Cursor::of(since);
         loop {
             let mut script = self.on(run, &self.scripts.outcomes);
-            script.arg(cursor).arg(PAGE_ENTRIES).arg(PAGE_BYTES);
-            let page: (String, u64, Vec<Vec<u8>>) = self.redis.invoke(at("outcomes"), &script).await?;
-            let (epoch, length, lines) = page;
+            script.arg(cursor.position).arg(cursor.mark()).arg(PAGE_ENTRIES).arg(PAGE_BYTES);
+            let page: (String, u64, u64, Vec<Vec<u8>>) = self.redis.invoke(at("outcomes"), &script).await?;
+            let (epoch, length, from, lines) = page;
             let epoch = form::number(&epoch).map_err(unreadable("outcomes"))?;
-            if cursor != since && epoch != outcomes.epoch {
+            if !outcomes.entries.is_empty() && epoch != outcomes.epoch {
                 return Ok(None);
             }
             outcomes.epoch = epoch;
-            let from = cursor.min(length);
-            cursor = from + lines.len() as u64;
             let entries = lines.into_iter().map(form::logged).collect::<Result<Vec<_>, _>>();
-            outcomes.entries.extend(entries.map_err(unreadable("outcomes"))?);
-            if cursor >= length {
-                return Ok(Some(Outcomes { next: cursor, ..outcomes }));
+            let entries = entries.map_err(unreadable("outcomes"))?;
+            let here = if from == cursor.position { cursor } else { Cursor::of(0) };
+            cursor = Cursor::behind(from, &entries).unwrap_or(here);
+            outcomes.entries.extend(entries);
+            if cursor.position >= length {
+                return Ok(Some(Outcomes { next: cursor.number(), ..outcomes }));
             }
         }
     }

@@ -1,8 +1,10 @@
--- ARGV: cursor, most entries, about how many bytes -> epoch, length of the log, entries after the cursor
-local since, most, bytes = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
+-- ARGV: position, how the entry there begins, most entries, about how many bytes
+-- -> epoch, length of the log, position (0 in a new log), entries after it
+local since, mark, most, bytes = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 begin()
-if since >= redis.call('LLEN', LOG) then
-    begin_anew() -- the end of the log is lost, as after a failover: the cursor saw more than there is
+local there = since > 0 and redis.call('LINDEX', LOG, since)
+if since > 0 and not (there and string.sub(there, 1, #mark) == mark) then
+    begin_anew() -- the end of the log was lost, as in a failover, or the cursor is of an earlier memory
     since = 0
 end
 local length = redis.call('LLEN', LOG) - 1
@@ -14,4 +16,4 @@ while at <= length and #entries < most and bytes > 0 do
     end
     at = at + 16
 end
-return { redis.call('LINDEX', LOG, 0), length, entries }
+return { redis.call('LINDEX', LOG, 0), length, since, entries }
