@@ -17,6 +17,7 @@ mod read;
 mod reader;
 mod refusal;
 mod search;
+pub mod server;
 mod status;
 #[cfg(test)]
 mod tests;

@@ -4,13 +4,14 @@ use serde::Serialize;
 use stemma_document::{
     Body, Extent, PageSpan, Provenance, PublishedTree, ReferenceTarget, Section, SectionTree, Witness, text,
 };
+use stemma_extract::PackError;
 use stemma_search::catalogue::Listed;
 use stemma_search::locator::{Fragment, Locator, section_locator, show_pages};
 use stemma_search::newest_claim;
 
 use crate::documents::PageView;
 use crate::items::{self, ItemView};
-use crate::reader::{no_text, no_tree};
+use crate::reader::{aside, no_text, no_tree};
 use crate::refusal::quoted;
 use crate::tree::section_of;
 use crate::{DocumentView, Reader, Refusal, SectionView};
@@ -185,13 +186,19 @@ impl Reader {
             return Err(Refusal::new("locator.no_page", message, next).about(label));
         }
         let packed = self.packed(published).await?.ok_or_else(|| no_text(listed))?;
-        let mut pages = Vec::new();
-        for span in spans {
-            let read = packed.pages(*span);
-            let read =
-                read.map_err(|error| Refusal::new("store.damaged", error.to_string(), "stemma ingest the file again"))?;
-            pages.extend(span.pages().zip(&read).map(|(number, page)| PageView::of(number, page, label)));
-        }
+        let (wanted, named) = (spans.to_vec(), label.clone());
+        let read = aside(move || {
+            let mut pages = Vec::new();
+            for span in wanted {
+                let read = packed.pages(span)?;
+                pages.extend(span.pages().zip(&read).map(|(number, page)| PageView::of(number, page, &named)));
+            }
+            Ok(pages)
+        });
+        let damaged = |error: PackError| {
+            Refusal::new("store.damaged", error.to_string(), "stemma ingest the file again").about(label)
+        };
+        let pages: Vec<PageView> = read.await?.map_err(damaged)?;
         let tokens = pages.iter().map(|page| page.tokens).sum();
         Ok(TextView { pages, ..empty(listed, format!("{label}#p={}", show_pages(spans)), tokens) })
     }

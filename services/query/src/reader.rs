@@ -29,7 +29,12 @@ impl Reader {
     /// [`Refusal`] when the store cannot be read.
     pub async fn open(blobs: Arc<dyn Blobs>, collection: Collection) -> Result<Self, Refusal> {
         let catalogue = Catalogue::load(blobs.as_ref(), &collection).await?;
-        Ok(Self { blobs, collection, catalogue })
+        Ok(Self::over(blobs, collection, catalogue))
+    }
+
+    /// A reader of a catalogue that was read elsewhere.
+    pub fn over(blobs: Arc<dyn Blobs>, collection: Collection, catalogue: Catalogue) -> Self {
+        Self { blobs, collection, catalogue }
     }
 
     /// The documents of the collection.
@@ -72,7 +77,7 @@ impl Reader {
         let Some(entry) = listed.entry() else { return Ok(None) };
         let key = layout::tree_key(&self.collection, entry.version.doc, entry.version.seq);
         let Some(bytes) = self.blobs.get(&key).await? else { return Ok(None) };
-        match serde_json::from_slice::<TreeObject>(&bytes) {
+        match aside(move || serde_json::from_slice::<TreeObject>(&bytes)).await? {
             Ok(TreeObject::Published(published)) => Ok(Some(*published)),
             Ok(TreeObject::Removed) => Ok(None),
             Err(error) => Err(PortError::lasting("blobs", "get", format!("{key}: {error}"))),
@@ -92,14 +97,16 @@ impl Reader {
     /// The whole text of a tree; `None` when the store does not have it.
     pub(crate) async fn body(&self, published: &PublishedTree) -> Result<Option<Body>, PortError> {
         let Some(packed) = self.packed(published).await? else { return Ok(None) };
-        let unpacked = tokio::task::spawn_blocking(move || packed.source()).await;
-        let failed = |error: String| PortError::lasting("blobs", "get", format!("{}: {error}", published.version.name));
-        match unpacked {
-            Ok(Ok(source)) => Ok(Some(source.body)),
-            Ok(Err(error)) => Err(failed(error.to_string())),
-            Err(error) => Err(failed(error.to_string())),
+        match aside(move || packed.source()).await? {
+            Ok(source) => Ok(Some(source.body)),
+            Err(error) => Err(PortError::lasting("blobs", "get", format!("{}: {error}", published.version.name))),
         }
     }
+}
+
+/// Work that keeps a core busy, off the threads that serve IO.
+pub(crate) async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, PortError> {
+    tokio::task::spawn_blocking(work).await.map_err(|error| PortError::lasting("query", "compute", error.to_string()))
 }
 
 /// A document that is listed and has no tree: its state says why.

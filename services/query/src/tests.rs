@@ -97,6 +97,16 @@ async fn publish(blobs: &dyn Blobs, path: &str, body: Body, facts: FilingFacts) 
     change(blobs, ChangeKind::Published(Box::new(entry)), version.doc.as_bytes()[0]).await;
 }
 
+/// Publishes a one-page filing with a change record of now.
+pub(crate) async fn publish_now(blobs: &dyn Blobs, path: &str, at_ms: u64) {
+    publish(blobs, path, pages(&ANNUAL[..2]), FilingFacts::default()).await;
+    let tree = layout::tree_key(&Collection::default(), version(path, 1).doc, 1);
+    let published: TreeObject = serde_json::from_slice(&blobs.get(&tree).await.unwrap().unwrap()).unwrap();
+    let TreeObject::Published(published) = published else { panic!("just published") };
+    let kind = ChangeKind::Published(Box::new(CatalogueEntry::of(&published)));
+    put(blobs, &layout::change_key(&Collection::default(), at_ms, at_ms), &Change { at_ms, kind }).await;
+}
+
 async fn change(blobs: &dyn Blobs, kind: ChangeKind, random: u8) {
     let change = Change { at_ms: 1_700_000_000_000, kind };
     put(blobs, &layout::change_key(&Collection::default(), change.at_ms, u64::from(random)), &change).await;
@@ -127,7 +137,7 @@ fn fact(value: &str) -> Option<Fact> {
     Some(Fact::text(value, PageNo::new(1)))
 }
 
-async fn store() -> Arc<MemoryBlobs> {
+pub(crate) async fn store() -> Arc<MemoryBlobs> {
     let blobs = Arc::new(MemoryBlobs::default());
     let acme = |year: &str| FilingFacts {
         issuer: fact("ACME INC"),

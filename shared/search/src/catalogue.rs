@@ -4,12 +4,14 @@
 //! reads one object and a short tail. Documents without a tree come from their claims and the records of failed runs.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use stemma_document::{CatalogueEntry, ChangeKind, Collection, DocId, DocumentVersion};
 use stemma_engine::blobs::Blobs;
 use stemma_engine::{FailureRecord, PortError};
 
+use crate::changes::Mark;
 use crate::{changes, labels, open, snapshot};
 
 /// Change records read one by one before a new snapshot is worth writing.
@@ -51,7 +53,7 @@ impl State {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Record {
     /// It has a tree.
-    Published(Box<CatalogueEntry>),
+    Published(Arc<CatalogueEntry>),
     /// It was claimed and has no tree.
     Claimed(Box<DocumentVersion>),
 }
@@ -92,7 +94,7 @@ impl Listed {
     }
 
     /// A document with a tree, not yet labelled.
-    pub(crate) fn published(entry: Box<CatalogueEntry>, failure: Option<Box<FailureRecord>>) -> Self {
+    pub(crate) fn published(entry: Arc<CatalogueEntry>, failure: Option<Box<FailureRecord>>) -> Self {
         let state = if entry.gaps.is_empty() { State::Done } else { State::DoneWithGaps };
         Self { record: Record::Published(entry), state, failure, label: String::new() }
     }
@@ -113,18 +115,9 @@ impl Catalogue {
     /// # Errors
     /// [`PortError`] when the store could not say. A record that cannot be read is left out and logged.
     pub async fn load(blobs: &dyn Blobs, collection: &Collection) -> Result<Self, PortError> {
-        let (mut current, mut mark) = snapshot::latest(blobs, collection).await?;
-        let tail = changes::since(blobs, collection, &mark).await?;
-        let read = tail.len();
-        for (name, kind) in tail {
-            mark.add(name);
-            current.apply(kind);
-        }
-        if read > LONG_TAIL.max(current.latest.len() / 10) {
-            snapshot::write(blobs, collection, &current, &mark).await;
-        }
+        let (current, _) = Current::load(blobs, collection).await?;
         let open = open::find(blobs, collection, &current).await?;
-        Ok(Self::of(current, open))
+        Ok(Self::of(&current, &open))
     }
 
     /// A catalogue of these published documents: for readers that have their own source of entries.
@@ -133,16 +126,19 @@ impl Catalogue {
         for entry in entries {
             current.apply(ChangeKind::Published(Box::new(entry)));
         }
-        Self::of(current, open::Open::default())
+        Self::of(&current, &open::Open::default())
     }
 
-    fn of(current: Current, mut open: open::Open) -> Self {
-        let published = current.latest.into_iter().filter_map(|(doc, latest)| {
-            let failure = open.failures.remove(&doc).map(Box::new);
-            latest.entry.map(|entry| Listed::published(entry, failure))
+    /// The catalogue of what is current; entries are shared, not copied.
+    pub(crate) fn of(current: &Current, open: &open::Open) -> Self {
+        let published = current.latest.iter().filter_map(|(doc, latest)| {
+            let failure = open.failures.get(doc).cloned().map(Box::new);
+            latest.entry.clone().map(|entry| Listed::published(entry, failure))
         });
+        let superseded =
+            |listed: &&Listed| current.latest.get(&listed.doc()).is_some_and(|latest| latest.entry.is_some());
         let mut documents: Vec<Listed> = published.collect();
-        documents.append(&mut open.documents);
+        documents.extend(open.documents.iter().filter(|listed| !superseded(listed)).cloned());
         documents.sort_by(|a, b| (&a.version().path, a.doc()).cmp(&(&b.version().path, b.doc())));
         labels::assign(&mut documents);
         let positions = documents.iter().enumerate().map(|(at, listed)| (listed.doc(), at)).collect();
@@ -161,26 +157,43 @@ impl Catalogue {
 }
 
 /// What change records come to: the latest state of each document.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Current {
     pub(crate) latest: HashMap<DocId, Latest>,
     /// Change records this is the sum of.
     pub(crate) changes: u64,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Latest {
     pub(crate) seq: u64,
     /// `None`: a tombstone.
-    pub(crate) entry: Option<Box<CatalogueEntry>>,
+    pub(crate) entry: Option<Arc<CatalogueEntry>>,
 }
 
 impl Current {
+    /// Sums up the newest snapshot and the records after it.
+    pub(crate) async fn load(blobs: &dyn Blobs, collection: &Collection) -> Result<(Self, Mark), PortError> {
+        let (mut current, mut mark) = snapshot::latest(blobs, collection).await?;
+        let tail = changes::since(blobs, collection, &mark, 0).await?;
+        let read = tail.len();
+        for (name, kind) in tail {
+            mark.add(name);
+            kind.into_iter().for_each(|kind| current.apply(kind));
+        }
+        if read > LONG_TAIL.max(current.latest.len() / 10) {
+            snapshot::write(blobs, collection, &current, &mark).await;
+        }
+        Ok((current, mark))
+    }
+
     /// Takes over a change; the highest version number wins, in whatever order records arrive.
     pub(crate) fn apply(&mut self, kind: ChangeKind) {
         self.changes += 1;
         let (doc, latest) = match kind {
-            ChangeKind::Published(entry) => (entry.version.doc, Latest { seq: entry.version.seq, entry: Some(entry) }),
+            ChangeKind::Published(entry) => {
+                (entry.version.doc, Latest { seq: entry.version.seq, entry: Some(Arc::from(entry)) })
+            }
             ChangeKind::Removed { doc, seq } => (doc, Latest { seq, entry: None }),
         };
         match self.latest.get(&doc) {

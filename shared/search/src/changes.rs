@@ -41,16 +41,18 @@ fn minute(name: &str) -> Option<u64> {
     name.split('/').next()?.parse().ok()
 }
 
-/// The records that `mark` does not cover, with their names. What cannot be read is logged and left out.
+/// The records of minute `from` and later that `mark` does not cover, with their names. What cannot be read is logged and
+/// `None`.
 pub(crate) async fn since(
     blobs: &dyn Blobs,
     collection: &Collection,
     mark: &Mark,
-) -> Result<Vec<(String, ChangeKind)>, PortError> {
+    from: u64,
+) -> Result<Vec<(String, Option<ChangeKind>)>, PortError> {
     let prefix = layout::changes_prefix(collection);
     let mut names = Vec::new();
     // "{minute}" sorts right before "{minute}/".
-    for folder in children(blobs, &prefix, Some(format!("{:010}", mark.floor))).await? {
+    for folder in children(blobs, &prefix, Some(format!("{:010}", mark.floor.max(from)))).await? {
         let keys = keys(blobs, &format!("{prefix}{folder}")).await?;
         let names_in_folder = keys.into_iter().filter_map(|key| Some(key.strip_prefix(&prefix)?.to_owned()));
         names.extend(names_in_folder.filter(|name| !mark.seen.contains(name)));
@@ -59,13 +61,13 @@ pub(crate) async fn since(
     stream::iter(read).buffered(READS_AT_ONCE).try_filter_map(|found| async { Ok(found) }).try_collect().await
 }
 
-async fn read(blobs: &dyn Blobs, key: String, name: String) -> Result<Option<(String, ChangeKind)>, PortError> {
+async fn read(blobs: &dyn Blobs, key: String, name: String) -> Result<Option<(String, Option<ChangeKind>)>, PortError> {
     let Some(bytes) = blobs.get(&key).await? else { return Ok(None) };
     match serde_json::from_slice::<Change>(&bytes) {
-        Ok(change) => Ok(Some((name, change.kind))),
+        Ok(change) => Ok(Some((name, Some(change.kind)))),
         Err(error) => {
             tracing::warn!(key, %error, "change record cannot be read; its document may be missing from listings");
-            Ok(None)
+            Ok(Some((name, None)))
         }
     }
 }

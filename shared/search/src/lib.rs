@@ -1,6 +1,7 @@
 //! Catalogue and search over published trees.
 //!
 //! - [`catalogue`]: what a collection holds now, from its change records and their snapshots.
+//! - [`follow`]: the same, kept up to date for as long as a server runs.
 //! - [`locator`]: the one way a document, section, Item or page is named; what is printed can be pasted back.
 //! - [`axes`]: the virtual folders (`/@company/3M/@form/10-K`) and the real ones.
 //! - [`items`]: which sections are the Items of a filing.
@@ -18,6 +19,7 @@
 pub mod axes;
 pub mod catalogue;
 mod changes;
+pub mod follow;
 pub mod items;
 mod labels;
 pub mod lexical;

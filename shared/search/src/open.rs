@@ -14,7 +14,7 @@ use crate::changes::children;
 const READS_AT_ONCE: usize = 16;
 
 /// What listings show beside published trees.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Open {
     /// Documents without a tree.
     pub(crate) documents: Vec<Listed>,

@@ -9,7 +9,7 @@ use std::io::Read;
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use stemma_document::{ChangeKind, Collection, Digest, layout};
+use stemma_document::{CatalogueEntry, ChangeKind, Collection, Digest, layout};
 use stemma_engine::PortError;
 use stemma_engine::blobs::{Blobs, list_all};
 
@@ -66,7 +66,7 @@ fn pack(current: &Current, mark: &Mark) -> std::io::Result<Vec<u8>> {
     docs.sort_by_key(|(doc, _)| **doc);
     for (doc, latest) in docs {
         match &latest.entry {
-            Some(entry) => write_line(&mut encoder, &ChangeKind::Published(entry.clone()))?,
+            Some(entry) => write_line(&mut encoder, &ChangeKind::Published(Box::new(CatalogueEntry::clone(entry))))?,
             None => write_line(&mut encoder, &ChangeKind::Removed { doc: *doc, seq: latest.seq })?,
         }
     }

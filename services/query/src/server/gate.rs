@@ -1,0 +1,80 @@
+//! What every request passes: its key, a place among a bounded number, a time limit; and what every answer passes: a
+//! name in the log where something went wrong.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::extract::{Request, State};
+use axum::http::header;
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use futures::FutureExt;
+use stemma_engine::Env;
+use tokio::sync::Semaphore;
+
+use super::keys::Keys;
+use super::problem::Problem;
+
+/// Decides which requests are answered.
+pub(super) struct Gate {
+    env: Env,
+    keys: Keys,
+    places: Semaphore,
+    limit: Duration,
+    /// The largest request body in bytes.
+    pub(super) max_body_bytes: usize,
+}
+
+impl Gate {
+    pub(super) fn new(env: Env, keys: Keys, concurrency: usize, limit: Duration, max_body_bytes: usize) -> Arc<Self> {
+        Arc::new(Self { env, keys, places: Semaphore::new(concurrency.max(1)), limit, max_body_bytes })
+    }
+
+    async fn answer(&self, mut request: Request, next: Next) -> Result<Response, Problem> {
+        let key = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+        let key = key.and_then(|value| value.strip_prefix("Bearer ")).map(str::trim);
+        let Some(reach) = self.keys.reach(key) else {
+            return Err(Problem::new(401, "key.unknown", "a key is needed, and this is none of them")
+                .next("send `Authorization: Bearer KEY`"));
+        };
+        let Ok(_place) = self.places.try_acquire() else {
+            return Err(Problem::new(503, "server.busy", "too many requests are being answered").next("ask again"));
+        };
+        request.extensions_mut().insert(reach);
+        let answer = AssertUnwindSafe(next.run(request)).catch_unwind();
+        match tokio::time::timeout(self.limit, answer).await {
+            Ok(Ok(response)) => Ok(response),
+            Ok(Err(_)) => Err(Problem::new(500, "server.panic", "the server made a mistake; its log says where")),
+            Err(_) => {
+                let detail = format!("the answer takes longer than {} s", self.limit.as_secs());
+                Err(Problem::new(503, "request.timeout", detail).next("ask for less: fewer documents, pages or hits"))
+            }
+        }
+    }
+
+    /// 32 hexadecimal digits: the caller's trace where it sent one, else random.
+    fn trace_id(&self, request: &Request) -> String {
+        let sent = request.headers().get("traceparent").and_then(|value| value.to_str().ok());
+        let trace = sent.and_then(|value| value.split('-').nth(1));
+        let is_id = |trace: &&str| trace.len() == 32 && trace.bytes().all(|b| b.is_ascii_hexdigit());
+        let random = || format!("{:016x}{:016x}", self.env.random(), self.env.random());
+        trace.filter(is_id).map_or_else(random, str::to_ascii_lowercase)
+    }
+}
+
+/// Lets a request through, and names what went wrong.
+pub(super) async fn pass(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> Response {
+    let (began, trace_id) = (Instant::now(), gate.trace_id(&request));
+    let mut response = gate.answer(request, next).await.unwrap_or_else(Problem::into_response);
+    if let Some(problem) = response.extensions_mut().remove::<Problem>() {
+        if problem.is_ours() {
+            tracing::warn!(trace_id, code = problem.code, "a request was not answered");
+        }
+        response = problem.named(trace_id).into_response();
+    }
+    let class = ["1xx", "2xx", "3xx", "4xx", "5xx"][usize::from(response.status().as_u16() / 100).clamp(1, 5) - 1];
+    metrics::counter!("stemma_http_requests_total", "status" => class).increment(1);
+    metrics::histogram!("stemma_http_seconds").record(began.elapsed().as_secs_f64());
+    response
+}

@@ -1,0 +1,124 @@
+//! The read side over HTTP (`/v1`): thin handlers over [`Reader`](crate::Reader).
+//!
+//! A request is answered from a snapshot of the catalogue that is kept up to date beside it. Before a handler runs, a
+//! request has shown its key (where keys are configured), has a place among a bounded number, and a time limit. What a
+//! request gets wrong is a 4xx that says what to do; a store that is away is a 503.
+
+mod archive;
+mod cursor;
+mod gate;
+mod keys;
+mod parameters;
+mod problem;
+mod routes;
+#[cfg(test)]
+mod tests;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use stemma_boot::health::{self, Health, Serving};
+use stemma_boot::telemetry::Metrics;
+use stemma_document::Collection;
+use stemma_engine::Env;
+use stemma_engine::blobs::Blobs;
+use tokio_util::sync::CancellationToken;
+
+use archive::Archive;
+use gate::Gate;
+pub use keys::KeySettings;
+use keys::Keys;
+
+/// The configuration `query`: local, changes no answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct QuerySettings {
+    /// Keys that may read; none: anyone may, from this machine.
+    pub keys: Vec<KeySettings>,
+    /// Requests answered at once; more are told to come back.
+    pub concurrency: usize,
+    /// How long an answer may take, in seconds.
+    pub timeout_seconds: u64,
+    /// The largest request body in bytes.
+    pub max_body_bytes: usize,
+    /// Documents read at once by one search.
+    pub search_threads: usize,
+}
+
+impl Default for QuerySettings {
+    fn default() -> Self {
+        let (concurrency, timeout_seconds) = (64, 30);
+        Self { keys: Vec::new(), concurrency, timeout_seconds, max_body_bytes: 64 << 10, search_threads: 2 }
+    }
+}
+
+/// What a server answers, to whom and where.
+#[derive(Debug, Clone)]
+pub struct ServerSettings {
+    /// Where it listens; port 0 takes a free one.
+    pub listen: SocketAddr,
+    /// The collections it answers from; the first is meant where a request names none.
+    pub collections: Vec<Collection>,
+    /// The configuration.
+    pub query: QuerySettings,
+    /// Whether anyone may read although others than this machine can connect.
+    pub allow_anonymous: bool,
+}
+
+/// Why a server does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// Others could connect, and no one is asked for a key.
+    #[error("{listen} can be reached from other machines, and no keys are configured")]
+    Anonymous {
+        /// The address.
+        listen: SocketAddr,
+    },
+    /// A key that is none.
+    #[error("the key `{name}` of query.keys has no BLAKE3 digest of 64 hexadecimal digits")]
+    Key {
+        /// Its name.
+        name: String,
+    },
+    /// No collection to answer from.
+    #[error("no collection to answer from")]
+    NoCollection,
+    /// The address cannot be listened on.
+    #[error("{listen}: {error}")]
+    Listen {
+        /// The address.
+        listen: SocketAddr,
+        /// What the system said.
+        error: std::io::Error,
+    },
+}
+
+/// Serves `/v1`, `/livez`, `/readyz` and `/metrics` until `stop`. Reads from `blobs` alone.
+///
+/// # Errors
+/// [`ServeError`] before anything is served.
+pub async fn serve(
+    env: Env,
+    blobs: Arc<dyn Blobs>,
+    settings: ServerSettings,
+    health: Health,
+    metrics: Option<Metrics>,
+    stop: CancellationToken,
+) -> Result<Serving, ServeError> {
+    let ServerSettings { listen, collections, query, allow_anonymous } = settings;
+    let keys = Keys::of(&query.keys)?;
+    if keys.is_empty() && !listen.ip().is_loopback() && !allow_anonymous {
+        return Err(ServeError::Anonymous { listen });
+    }
+    if collections.is_empty() {
+        return Err(ServeError::NoCollection);
+    }
+    let archive = Archive::follow(&env, &blobs, collections, &stop);
+    let limit = Duration::from_secs(query.timeout_seconds.max(1));
+    let gate = Gate::new(env, keys, query.concurrency, limit, query.max_body_bytes);
+    let router = routes::router(archive, gate, query.search_threads.max(1));
+    let serving = health::serve(listen, health, metrics, router, stop).await;
+    serving.map_err(|error| ServeError::Listen { listen, error })
+}

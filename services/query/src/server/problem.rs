@@ -1,0 +1,123 @@
+//! What is wrong with a request, as `application/problem+json` (RFC 9457).
+
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+
+use crate::Refusal;
+
+/// An answer that is none: status, stable code, one sentence, what to do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(super) struct Problem {
+    /// `https://…/errors/{code}`, relative.
+    #[serde(rename = "type")]
+    kind: String,
+    /// The status in words.
+    title: &'static str,
+    /// The status.
+    status: u16,
+    /// One sentence.
+    detail: String,
+    /// Stable code.
+    pub(super) code: &'static str,
+    /// What to do: a request, a command or a sentence.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
+    /// Names the request in the server's log.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    trace_id: String,
+    /// What to choose from, at most five.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    candidates: Vec<String>,
+    /// Which parts of the request are wrong.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    errors: Vec<Wrong>,
+}
+
+/// A part of a request that is wrong.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+struct Wrong {
+    /// JSON pointer into the body, or the name of a parameter.
+    pointer: String,
+    /// What is wrong with it.
+    detail: String,
+}
+
+impl Problem {
+    /// A problem of this status.
+    pub(super) fn new(status: u16, code: &'static str, detail: impl Into<String>) -> Self {
+        let title = StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason()).unwrap_or("Error");
+        Self {
+            kind: format!("/errors/{code}"),
+            title,
+            status,
+            detail: detail.into(),
+            code,
+            next: None,
+            trace_id: String::new(),
+            candidates: Vec::new(),
+            errors: Vec::new(),
+        }
+    }
+
+    /// A parameter, or part of the body, that has the wrong form.
+    pub(super) fn parameter(status: u16, pointer: &str, detail: impl Into<String>) -> Self {
+        let detail = detail.into();
+        let wrong = Wrong { pointer: pointer.into(), detail: detail.clone() };
+        Self { errors: vec![wrong], ..Self::new(status, "request.invalid", detail) }
+    }
+
+    /// The same with a next step.
+    #[must_use]
+    pub(super) fn next(self, next: impl Into<String>) -> Self {
+        Self { next: Some(next.into()), ..self }
+    }
+
+    /// The same under the name of its request.
+    #[must_use]
+    pub(super) fn named(self, trace_id: String) -> Self {
+        Self { trace_id, ..self }
+    }
+
+    /// Whether the server, not the request, is at fault.
+    pub(super) fn is_ours(&self) -> bool {
+        self.status >= 500
+    }
+}
+
+impl From<Refusal> for Problem {
+    fn from(refusal: Refusal) -> Self {
+        let status = match refusal.code {
+            "locator.no_page" => 404,
+            "store.unreadable" => 503,
+            "store.damaged" => 500,
+            _ if refusal.is_not_found() => 404,
+            _ => 422,
+        };
+        // What a store says of itself (keys, addresses) is for the log.
+        let detail = if status >= 500 { "the store cannot be read".to_string() } else { refusal.message };
+        let problem = Self::new(status, refusal.code, detail);
+        Self { next: refusal.next, candidates: refusal.candidates, ..problem }
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let body = serde_json::to_vec(&self).unwrap_or_default();
+        let problem = self.clone();
+        let mut response = (status, [(header::CONTENT_TYPE, "application/problem+json")], body).into_response();
+        let headers = response.headers_mut();
+        match status {
+            StatusCode::SERVICE_UNAVAILABLE => {
+                headers.insert(header::RETRY_AFTER, HeaderValue::from_static("2"));
+            }
+            StatusCode::UNAUTHORIZED => {
+                headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+            }
+            _ => {}
+        }
+        response.extensions_mut().insert(problem); // the gate writes it again, with the name of the request
+        response
+    }
+}
