@@ -49,6 +49,8 @@ pub enum Origin {
         #[serde(skip_serializing_if = "Option::is_none", default)]
         version: Option<String>,
     },
+    /// There are none: whoever keeps the document says that it was removed.
+    Removed,
 }
 
 impl Origin {

@@ -44,6 +44,20 @@ fn is_content(origin: &Origin) -> bool {
 }
 
 impl Submission {
+    /// The word that a document at `uri` was removed: its next version is a tombstone.
+    pub fn removed(uri: String, path: String) -> Self {
+        Self {
+            name: path.rsplit('/').next().unwrap_or_default().into(),
+            uri,
+            path,
+            source: Digest::of(b""),
+            origin: Origin::Removed,
+            size_bytes: 0,
+            stated: BTreeMap::new(),
+            retry_failed: false,
+        }
+    }
+
     /// An object of a bucket, found below the prefix `below`.
     pub fn of_object(bucket: &str, below: &str, entry: &Entry) -> Self {
         let path = entry.key.strip_prefix(below).unwrap_or(&entry.key).trim_start_matches('/');
@@ -95,6 +109,9 @@ pub(crate) async fn claim(env: &Env, ports: &Ports, job: &Manifest, entry: &JobE
                 Some(_) => return Ok(Claim::Ended(Ending::Unchanged)),
             }
         }
+        if submission.origin == Origin::Removed && (versions.next == 1 || versions.removed) {
+            return Ok(Claim::Ended(Ending::Unchanged)); // nothing is there to be removed
+        }
         let header = header(job, &collection, doc, versions.next, submission.clone())?;
         let json = serde_json::to_vec(&header).map_err(|error| wrong(&error))?;
         if ask(env, || ports.blobs.put(&header.at.header, json.clone().into())).await? == Put::Created {
@@ -108,7 +125,7 @@ pub(crate) async fn claim(env: &Env, ports: &Ports, job: &Manifest, entry: &JobE
 pub(crate) async fn ending(env: &Env, ports: &Ports, run: &RunHeader) -> Result<Option<Ending>, PortError> {
     let version: DocumentVersion = serde_json::from_value(run.input.clone())
         .map_err(|error| PortError::lasting("blobs", "get", format!("run header {}: {error}", run.at.header)))?;
-    if let Some(Published { gaps }) = published(env, ports, &run.at.scope, version.doc, version.seq).await? {
+    if let Some(Published { gaps }) = published(env, ports, &run.at.scope, &version).await? {
         return Ok(Some(if gaps == 0 { Ending::Done } else { Ending::DoneWithGaps(gaps) }));
     }
     let key = run_failure_key(&run.at.run);
@@ -116,6 +133,18 @@ pub(crate) async fn ending(env: &Env, ports: &Ports, run: &RunHeader) -> Result<
     serde_json::from_slice(&json)
         .map(|record| Some(Ending::of_record(record)))
         .map_err(|error| PortError::lasting("blobs", "get", format!("{key} cannot be read: {error}")))
+}
+
+/// Whether a run of the document at `uri` is open: its newest claim has neither a tree nor a failure.
+///
+/// # Errors
+/// [`PortError`] when a port is away.
+pub async fn in_work(env: &Env, ports: &Ports, collection: &Collection, uri: &str) -> Result<bool, PortError> {
+    let versions = versions(env, ports, collection, DocId::of(collection, uri)).await?;
+    match versions.newest.filter(|_| !versions.removed) {
+        Some(newest) => Ok(ending(env, ports, &newest).await?.is_none()),
+        None => Ok(false),
+    }
 }
 
 /// The next free version number of a document: above all claims, trees and tombstones.
@@ -148,6 +177,7 @@ fn same(newest: &RunHeader, submission: &Submission, job: &Manifest) -> bool {
     let Ok(version) = serde_json::from_value::<DocumentVersion>(newest.input.clone()) else { return false };
     let described = version.stated == submission.stated;
     version.source == submission.source
+        && (version.origin == Origin::Removed) == (submission.origin == Origin::Removed)
         && described
         && newest.settings == job.settings
         && newest.flow_revision == Filings::REVISION

@@ -1,7 +1,7 @@
 //! The walk of a document on one screen.
 
 use async_trait::async_trait;
-use stemma_document::DocumentVersion;
+use stemma_document::{DocumentVersion, Origin};
 use stemma_engine::flow::{Claim, Finish, Flow, JobEntry, Manifest};
 use stemma_engine::message::Ending;
 use stemma_engine::replay::{Replay, Stop};
@@ -10,7 +10,7 @@ use stemma_engine::{Env, Failure, FailureRecord, PortError, Ports, RunHeader};
 
 use crate::Filings;
 use crate::claim;
-use crate::stages::{Outline, Paginate, Publish, REVISIONS};
+use crate::stages::{Outline, Paginate, Publish, REVISIONS, Withdraw};
 
 /// Raised when the flow itself changes. Neither it nor the revision of a stage ever falls.
 pub(crate) const FLOW: u32 = 1;
@@ -22,6 +22,10 @@ impl Flow for Filings {
 
     fn flow(replay: &mut Replay<'_, Self>, run: &RunHeader) -> Result<Finish, Stop> {
         let version = version(run).map_err(|failure| Stop::Failed(FailureRecord::of(failure, "submit", 1, 0)))?;
+        if version.origin == Origin::Removed {
+            replay.one(&Withdraw { doc: version.doc, seq: version.seq })?;
+            return Ok(Finish { gaps: 0 });
+        }
 
         let paginate = Paginate::of(&version);
         let text = replay.one(&paginate)?;

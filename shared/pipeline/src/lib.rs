@@ -9,6 +9,7 @@
 //! or let a stage touch the world except through its task.
 
 mod claim;
+mod event;
 mod flow;
 pub mod items;
 mod months;
@@ -24,7 +25,7 @@ use std::sync::Arc;
 use stemma_engine::stage::{Registry, Work};
 use stemma_extract::Extractor;
 
-pub use claim::{Submission, run_id};
+pub use claim::{Submission, in_work, run_id};
 pub use settings::{Settings, StructureMode};
 
 use crate::originals::Originals;
@@ -57,5 +58,5 @@ pub fn registry() -> Registry<Filings> {
 
 /// The stages of the assembler: the only ones that write trees and change records.
 pub fn assembler_registry() -> Registry<Filings> {
-    Registry::default().with::<stages::Publish>()
+    Registry::default().with::<stages::Publish>().with::<stages::Withdraw>()
 }

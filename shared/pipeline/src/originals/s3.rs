@@ -39,7 +39,7 @@ impl Originals for Objects {
                 .with_next("submit `s3://BUCKET/KEY`")
         })?;
         let (etag, of_version) = match &version.origin {
-            Origin::Content => (None, None),
+            Origin::Content | Origin::Removed => (None, None),
             Origin::Object { etag, version } => (Some(etag.as_str()), version.as_deref()),
         };
         let wanted = Wanted { bucket: &bucket, key: &key, version: of_version, etag, max_bytes };

@@ -3,7 +3,8 @@
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use stemma_document::{
-    CatalogueEntry, Change, ChangeKind, Collection, Digest, DocId, PublishedTree, SectionTree, TreeObject, layout,
+    CatalogueEntry, Change, ChangeKind, Collection, Digest, DocId, DocumentVersion, Origin, PublishedTree, SectionTree,
+    TreeObject, layout,
 };
 use stemma_engine::artifact;
 use stemma_engine::blobs::Put;
@@ -12,8 +13,9 @@ use stemma_engine::queue::Lane;
 use stemma_engine::stage::{Output, Stage, Task};
 use stemma_engine::{Env, Failure, Identity, PortError, Ports, TaskKey};
 
+use super::Withdraw;
 use crate::settings::Settings;
-use crate::{Filings, claim, flow, stated};
+use crate::{Filings, claim, event, flow, stated};
 
 /// Writes a tree and its change record. Key: the document and its version, which settle the tree; so whether a version
 /// was published can be told from its claim alone.
@@ -73,11 +75,11 @@ impl Stage for Publish {
     }
 }
 
-fn identify(identity: &mut Identity, doc: DocId, seq: u64) {
+pub(super) fn identify(identity: &mut Identity, doc: DocId, seq: u64) {
     identity.bytes(doc.as_bytes()).number(seq);
 }
 
-/// What was published of a version; `None` while its tree or its change record may be missing.
+/// What was published of a version; `None` while its tree (or tombstone) or its change record may be missing.
 ///
 /// # Errors
 /// [`PortError`] when a port is away.
@@ -85,22 +87,42 @@ pub(crate) async fn published(
     env: &Env,
     ports: &Ports,
     scope: &str,
-    doc: DocId,
-    seq: u64,
+    version: &DocumentVersion,
 ) -> Result<Option<Published>, PortError> {
-    let mut identity = TaskKey::identity(Publish::NAME, Publish::REVISION);
-    identify(&mut identity, doc, seq);
+    let (name, revision) = match version.origin {
+        Origin::Removed => (Withdraw::NAME, Withdraw::REVISION),
+        _ => (Publish::NAME, Publish::REVISION),
+    };
+    let mut identity = TaskKey::identity(name, revision);
+    identify(&mut identity, version.doc, version.seq);
     let key = identity.finish();
     let outcome = ask(env, || artifact::outcome(ports.blobs.as_ref(), scope, &key)).await?;
     Ok(outcome.and_then(|outcome| serde_json::from_slice(&outcome).ok()))
 }
 
-/// Writes a change record, after what it speaks of.
+/// Writes a tombstone in the place of a tree, and its change record.
+pub(super) async fn withdraw(
+    env: &Env,
+    ports: &Ports,
+    collection: &Collection,
+    doc: DocId,
+    seq: u64,
+) -> Result<(), PortError> {
+    let json = serde_json::to_vec(&TreeObject::Removed)
+        .map_err(|error| PortError::lasting("blobs", "put", error.to_string()))?;
+    let key = layout::tree_key(collection, doc, seq);
+    ask(env, || ports.blobs.put(&key, json.clone().into())).await?;
+    record(env, ports, collection, ChangeKind::Removed { doc, seq }).await
+}
+
+/// Writes a change record, after what it speaks of, and tells whoever listens.
 async fn record(env: &Env, ports: &Ports, collection: &Collection, kind: ChangeKind) -> Result<(), PortError> {
     let change = Change { at_ms: env.now_ms(), kind };
     let json = serde_json::to_vec(&change).map_err(|error| PortError::lasting("blobs", "put", error.to_string()))?;
     let key = layout::change_key(collection, change.at_ms, env.random());
-    ask(env, || ports.blobs.put(&key, json.clone().into())).await.map(|_| ())
+    ask(env, || ports.blobs.put(&key, json.clone().into())).await?;
+    event::announce(ports, collection, &change).await;
+    Ok(())
 }
 
 /// Removes a document: a tombstone above its newest version, and a change record. What it left is garbage afterwards.

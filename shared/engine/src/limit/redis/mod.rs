@@ -70,10 +70,10 @@ impl RedisLimiter {
     /// `at_ms`, if callers' times count.
     #[cfg_attr(not(feature = "testing"), expect(unused_variables, reason = "only tests give the time"))]
     fn given(&self, at_ms: Millis) -> String {
-        match &self.clock {
-            Clock::Server(_) => String::new(),
+        match (&self.clock, at_ms) {
+            (Clock::Server(_), _) => String::new(),
             #[cfg(feature = "testing")]
-            Clock::Caller => at_ms.to_string(),
+            (Clock::Caller, at_ms) => at_ms.to_string(),
         }
     }
 
