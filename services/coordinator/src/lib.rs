@@ -1,16 +1,23 @@
 //! The coordinator: takes submissions, opens runs, replays their flows, publishes what they want, and looks after what
-//! is overdue. Any number of them may run side by side.
+//! is overdue. Any number of them may run side by side. Beside jobs, [`reindex`] takes messages that name documents.
+
+pub mod reindex;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use stemma_document::Collection;
+use stemma_engine::consume::Consumer;
 use stemma_engine::coordinate::{Coordinator, Observer};
 use stemma_engine::flow::{JobEntry, Manifest, Terms};
 use stemma_engine::jobs::{Begun, Submitting};
 use stemma_engine::presence::Presence;
+use stemma_engine::queue::QueueName;
 use stemma_engine::{Class, Env, JobId, PortError, Ports, jobs, settings};
 use stemma_pipeline::{Filings, Settings, Submission};
 use tokio_util::sync::CancellationToken;
+
+use crate::reindex::Reindex;
 
 /// Bytes of a document that count as one token when fairness between collections is weighed: PDFs are mostly not text.
 const BYTES_PER_TOKEN: u64 = 16;
@@ -26,6 +33,18 @@ pub async fn run(
     stop: CancellationToken,
 ) {
     Coordinator::<Filings>::new(env, ports, open_documents, observer, presence).run(stop).await;
+}
+
+/// How long reindex messages in work may go on after a stop: each is a look and a submission.
+const REINDEX_GRACE: Duration = Duration::from_secs(5);
+/// Reindex messages handled at once.
+const REINDEX_AT_ONCE: u16 = 4;
+
+/// Takes messages from the reindex queue until `stop`.
+pub async fn take_reindex(reindex: Reindex, presence: Arc<Presence>, stop: CancellationToken) {
+    let (env, queue) = (reindex.env.clone(), Arc::clone(&reindex.ports.queue));
+    let (name, concurrency, grace) = (QueueName::Reindex, REINDEX_AT_ONCE, REINDEX_GRACE);
+    Consumer { env, queue, name, concurrency, grace, presence }.run(Arc::new(reindex), stop).await;
 }
 
 /// What a job is submitted under.

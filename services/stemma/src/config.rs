@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use stemma_boot::servers::Servers;
 use stemma_boot::telemetry;
+use stemma_coordinator::reindex::Source;
+use stemma_document::Collection;
 use stemma_pipeline::Settings;
 
 /// The configuration of Stemma. `settings` change results and are frozen with each job; the others change where and how
@@ -17,9 +19,38 @@ pub struct Config {
     pub local: Local,
     /// Logs and traces.
     pub telemetry: telemetry::Settings,
+    /// What messages and notifications may have indexed again: prefixes in buckets, each with its collection.
+    pub sources: Vec<SourceRule>,
     /// Broker, Redis and object storage.
     #[serde(flatten)]
     pub servers: Servers,
+}
+
+/// A prefix in a bucket whose documents belong to a collection.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SourceRule {
+    /// The collection.
+    pub collection: Collection,
+    /// `s3://bucket/prefix`; keys begin with the prefix as it is written.
+    pub location: String,
+}
+
+impl SourceRule {
+    /// For the coordinator.
+    ///
+    /// # Errors
+    /// What is wrong with the location.
+    pub fn source(&self) -> Result<Source, String> {
+        let place = self.location.strip_prefix("s3://").map(|place| place.split_once('/').unwrap_or((place, "")));
+        match place {
+            Some((bucket, prefix)) if !bucket.is_empty() => {
+                let (bucket, prefix) = (bucket.into(), prefix.into());
+                Ok(Source { collection: self.collection.clone(), bucket, prefix })
+            }
+            _ => Err(format!("sources: `{}` is no s3://bucket/prefix", self.location)),
+        }
+    }
 }
 
 /// Speed and memory of this machine.

@@ -9,10 +9,7 @@ use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
 
 use stemma_document::Digest;
-use stemma_pipeline::originals::{open_regular, uri_of};
-
-/// Endings of files that are taken from folders.
-const ENDINGS: [&str; 5] = ["pdf", "md", "markdown", "txt", "text"];
+use stemma_pipeline::originals::{is_document, open_regular, uri_of};
 
 /// A file to ingest.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -166,7 +163,7 @@ fn take_file(root: &Path, file: &Path, found: &mut BTreeMap<PathBuf, Found>, dis
     if file.file_name().is_some_and(|name| name == crate::sidecar::NAME) {
         return;
     }
-    if !ENDINGS.contains(&ending.as_str()) {
+    if !is_document(&file.to_string_lossy()) {
         *discovery.other.entry(ending).or_default() += 1;
         return;
     }

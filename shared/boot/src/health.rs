@@ -8,7 +8,7 @@ use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use axum::extract::State;
@@ -70,18 +70,25 @@ impl Health {
         Self(Arc::new(Inner { env: env.clone(), checks, answered, presence }))
     }
 
-    /// Ready while queue, ledger and blobs answer.
-    pub fn of(env: &Env, presence: &Arc<Presence>, ports: &Ports) -> Self {
-        let (queue, ledger, world) = (Arc::clone(&ports.queue), Arc::clone(&ports.ledger), env.clone());
-        let queue: Check = Arc::new(move || {
-            let queue = Arc::clone(&queue);
-            Box::pin(async move { queue.depth(QueueName::Dead).await.map(drop) })
-        });
-        let ledger: Check = Arc::new(move || {
-            let (ledger, now) = (Arc::clone(&ledger), world.now_ms());
-            Box::pin(async move { ledger.notices(Board::Processes, now).await.map(drop) })
-        });
-        Self::new(env, presence, vec![("queue", queue), ("ledger", ledger), ("blobs", blobs_check(&ports.blobs))])
+    /// Ready while queue, ledger and blobs answer. A process that still waits for them at its start lives, and is not
+    /// ready: it says so from the beginning, and the ports come when they are there.
+    pub fn of(env: &Env, presence: &Arc<Presence>, ports: &Arc<OnceLock<Ports>>) -> Self {
+        let check = |name: &'static str, ask: fn(Env, Ports) -> Answer| {
+            let (env, ports) = (env.clone(), Arc::clone(ports));
+            let check: Check = Arc::new(move || match ports.get() {
+                Some(ports) => ask(env.clone(), ports.clone()),
+                None => Box::pin(async move { Err(PortError::passing(name, "connect", "not connected yet")) }),
+            });
+            (name, check)
+        };
+        let checks = vec![
+            check("queue", |_, ports| Box::pin(async move { ports.queue.depth(QueueName::Dead).await.map(drop) })),
+            check("ledger", |env, ports| {
+                Box::pin(async move { ports.ledger.notices(Board::Processes, env.now_ms()).await.map(drop) })
+            }),
+            check("blobs", |_, ports| Box::pin(async move { ports.blobs.size("layout").await.map(drop) })),
+        ];
+        Self::new(env, presence, checks)
     }
 
     /// Ready while blobs answer: for a process that only reads.
@@ -234,9 +241,12 @@ mod tests {
 
     #[tokio::test]
     async fn a_service_that_drains_is_not_ready() {
-        let (env, ports) = (Env::system(), Ports::memory());
+        let (env, ports) = (Env::system(), Arc::new(OnceLock::new()));
         let presence = Presence::new(&env, "w", "worker");
         let health = Health::of(&env, &presence, &ports);
+        health.ask().await;
+        assert_eq!(health.readiness().away, ["queue", "ledger", "blobs"], "not connected yet");
+        drop(ports.set(Ports::memory()));
         health.ask().await;
         assert_eq!(health.readiness(), Readiness { ready: true, draining: false, away: vec![] });
         presence.drain();

@@ -46,8 +46,15 @@ fn event<'a>(collection: &'a Collection, change: &'a Change) -> Event<'a> {
             path: Some(&entry.version.path),
             gaps: Some(entry.gaps.len()),
         },
-        ChangeKind::Removed { doc, seq } => {
-            Event { event: "document.removed", collection, doc: *doc, seq: *seq, at_ms, uri: None, path: None, gaps: None }
-        }
+        ChangeKind::Removed { doc, seq } => Event {
+            event: "document.removed",
+            collection,
+            doc: *doc,
+            seq: *seq,
+            at_ms,
+            uri: None,
+            path: None,
+            gaps: None,
+        },
     }
 }

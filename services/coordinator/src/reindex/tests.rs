@@ -37,8 +37,11 @@ struct Scene {
 impl Scene {
     fn new() -> Self {
         let bucket = Bucket::default();
-        let source =
-            |prefix: &str, name: &str| Source { collection: name.parse().unwrap(), bucket: "filings".into(), prefix: prefix.into() };
+        let source = |prefix: &str, name: &str| Source {
+            collection: name.parse().unwrap(),
+            bucket: "filings".into(),
+            prefix: prefix.into(),
+        };
         let reindex = Reindex {
             env: Env::simulated(1),
             ports: Ports::memory(),
@@ -66,8 +69,9 @@ impl Scene {
         let mut claims = Vec::new();
         for id in jobs::list(ports.blobs.as_ref(), None, 100).await.unwrap() {
             let manifest = jobs::manifest(ports.blobs.as_ref(), &id).await.unwrap().unwrap();
-            for entry in jobs::entries(ports.blobs.as_ref(), &manifest).await.unwrap() {
-                claims.push((manifest.collection.clone(), Filings::claim(env, ports, &manifest, &entry).await.unwrap()));
+            for entry in jobs::entries(ports.blobs.as_ref(), &manifest, 0).await.unwrap() {
+                claims
+                    .push((manifest.collection.clone(), Filings::claim(env, ports, &manifest, &entry).await.unwrap()));
             }
         }
         claims

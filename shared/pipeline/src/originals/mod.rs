@@ -30,6 +30,16 @@ pub trait Originals: Send + Sync {
     async fn read(&self, version: &DocumentVersion, max_bytes: u64) -> Result<Bytes, Failure>;
 }
 
+/// Endings of documents in folders and buckets.
+const ENDINGS: [&str; 5] = ["pdf", "md", "markdown", "txt", "text"];
+
+/// Whether a path or key is called like a document; what is named one by one may be called anything.
+pub fn is_document(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let ending = name.rsplit_once('.').filter(|(stem, _)| !stem.is_empty()).map(|(_, ending)| ending.to_lowercase());
+    ending.is_some_and(|ending| ENDINGS.contains(&ending.as_str()))
+}
+
 /// Files of this machine and objects in buckets, by the scheme of the URI. What may be submitted from where is decided
 /// at submission: a network never names paths.
 pub struct Anywhere {

@@ -1,5 +1,9 @@
 //! `stemma coordinator`.
 
+use stemma_coordinator::reindex::Reindex;
+use stemma_coordinator::take_reindex;
+use stemma_engine::s3::{Buckets, S3};
+
 use super::ServiceArgs;
 use super::running::Running;
 use crate::context::{CommandError, Context, Exit};
@@ -24,8 +28,19 @@ pub struct CoordinatorArgs {
 pub async fn run(args: CoordinatorArgs, context: &Context) -> Result<Exit, CommandError> {
     let running = Running::start("coordinator", args.service.listen, context).await?;
     let (env, ports, stop) = running.parts();
+    let taking = take_reindex(reindex(&running).await?, running.presence(), stop.clone());
     let open_documents = running.config.local.open_documents;
     let (observer, presence) = (stemma_coordinator::no_observer(), running.presence());
-    stemma_coordinator::run(env, ports, open_documents, observer, presence, stop).await;
+    tokio::join!(stemma_coordinator::run(env, ports, open_documents, observer, presence, stop), taking);
     Ok(running.end().await)
+}
+
+/// What takes messages that name documents.
+async fn reindex(running: &Running) -> Result<Reindex, CommandError> {
+    let (env, ports, _) = running.parts();
+    let config = &running.config;
+    let sources = config.sources.iter().map(|rule| rule.source()).collect::<Result<Vec<_>, _>>();
+    let sources = sources.map_err(|wrong| CommandError::new("config.invalid", wrong))?;
+    let objects = Box::new(Buckets::new(S3::connect(&config.servers.s3.settings()).await?));
+    Ok(Reindex { env, ports, objects, sources, settings: config.settings.clone() })
 }

@@ -2,10 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use axum::Router;
+use stemma_boot::health::{self, Health, Serving};
 use stemma_boot::servers::{Cluster, Servers};
+use stemma_boot::telemetry::Metrics;
 use stemma_boot::{identity, shutdown};
 use stemma_engine::presence::{self, Presence};
 use stemma_engine::{Env, PortError, Ports};
@@ -29,6 +32,7 @@ pub struct Running {
     /// Ends the beats, after everything was drained.
     drained: CancellationToken,
     beats: JoinHandle<()>,
+    serving: Serving,
 }
 
 impl Running {
@@ -45,12 +49,20 @@ impl Running {
             return Err(CommandError::new("cluster.not_configured", "no broker is configured")
                 .with_next("set broker.url and redis.url, or use `stemma ingest`, which needs neither"));
         }
+        let (presence, drained) = (Presence::new(&env, name.clone(), service), CancellationToken::new());
+        let connected = Arc::new(OnceLock::new());
+        let health = Health::of(&env, &presence, &connected);
+        let serving = health::serve(listen, health, Metrics::install(), Router::new(), drained.clone()).await;
+        let serving = serving.map_err(|error| {
+            CommandError::new("listen.refused", format!("{listen}: {error}")).with_next("choose another --listen")
+        })?;
+        tracing::info!(service, process = name, store = %context.store, listen = %serving.address, "starting");
         let cluster = connect(&config.servers, context, &name, &env, &stop).await?;
-        tracing::info!(service, process = name, store = %context.store, %listen, "started");
-        let (presence, drained) = (Presence::new(&env, name, service), CancellationToken::new());
+        drop(connected.set(cluster.ports.clone())); // this is the only place that sets it
+        tracing::info!(service, process = name, "started");
         let (ledger, beating) = (Arc::clone(&cluster.ports.ledger), Arc::clone(&presence));
         let beats = env.spawn(presence::beat(env.clone(), ledger, beating, BTreeMap::new, drained.clone()));
-        Ok(Self { config, env, cluster, stop, presence, drained, beats })
+        Ok(Self { config, env, cluster, stop, presence, drained, beats, serving })
     }
 
     /// What a service's `run` takes.
@@ -70,6 +82,9 @@ impl Running {
             tracing::error!(%error, "the beats ended early");
         }
         self.cluster.close().await;
+        if let Err(error) = self.serving.ended().await {
+            tracing::error!(%error, "health was not served to the end");
+        }
         tracing::info!(process = self.presence.process(), "drained");
         Exit::Done
     }

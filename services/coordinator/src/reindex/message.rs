@@ -1,0 +1,240 @@
+//! What may stand on the reindex queue: our own message, and notifications of object storage.
+//!
+//! ```json
+//! { "source": "s3://filings/2024/a.pdf", "collection": "default", "action": "index", "class": "interactive" }
+//! ```
+//! `action` is `index` (also when left out) or `remove`; `collection` may be left out where the bucket's list settles
+//! it; `class` is `bulk` (also when left out) or `interactive`; `retry_failed` tries a version again that failed.
+//! Notifications are read as S3 writes them (`Records`, event structure 2.x), as MinIO wraps them, and as EventBridge
+//! delivers them (`detail-type`).
+
+use serde::Deserialize;
+use stemma_engine::Class;
+
+/// One object to look at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Request {
+    /// The bucket.
+    pub bucket: String,
+    /// The key, decoded.
+    pub key: String,
+    /// The collection, where the message names one.
+    pub collection: Option<String>,
+    /// Who waits.
+    pub class: Class,
+    /// Whether a version that failed is tried again.
+    pub retry_failed: bool,
+    /// Whether the sender says that it is gone.
+    pub removed: bool,
+}
+
+/// Why a message says nothing.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("not a reindex message: {0}")]
+pub struct Unreadable(String);
+
+/// A message as it may come: exactly one of these shapes.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Shape {
+    Notification {
+        #[serde(rename = "Records")]
+        records: Vec<Record>,
+    },
+    /// What S3 sends when a notification is set up.
+    Test {
+        #[serde(rename = "Event")]
+        event: String,
+    },
+    Bridge {
+        #[serde(rename = "detail-type")]
+        kind: String,
+        detail: Place,
+    },
+    Own(Own),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Own {
+    source: String,
+    #[serde(default)]
+    collection: Option<String>,
+    #[serde(default)]
+    action: Action,
+    #[serde(default)]
+    class: Class,
+    #[serde(default)]
+    retry_failed: bool,
+}
+
+#[derive(Deserialize, Default, PartialEq)]
+#[serde(rename_all = "snake_case")]
+enum Action {
+    #[default]
+    Index,
+    Remove,
+}
+
+#[derive(Deserialize)]
+struct Record {
+    #[serde(rename = "eventName")]
+    event: String,
+    s3: Place,
+}
+
+#[derive(Deserialize)]
+struct Place {
+    bucket: Named,
+    object: Object,
+}
+
+#[derive(Deserialize)]
+struct Named {
+    name: String,
+}
+
+#[derive(Deserialize)]
+struct Object {
+    key: String,
+}
+
+/// Reads a message; none for what asks for nothing (a test event, an event that is neither creation nor removal).
+///
+/// # Errors
+/// [`Unreadable`] when it has none of the known shapes.
+pub fn read(body: &[u8]) -> Result<Vec<Request>, Unreadable> {
+    let unreadable = |error: &dyn std::fmt::Display| Unreadable(error.to_string());
+    match serde_json::from_slice(body).map_err(|error| unreadable(&error))? {
+        Shape::Notification { records } => {
+            records.into_iter().filter_map(|record| notified(record).transpose()).collect()
+        }
+        Shape::Test { event } if event.ends_with(":TestEvent") => Ok(Vec::new()),
+        Shape::Test { event } => Err(unreadable(&format!("event `{event}` without records"))),
+        Shape::Bridge { kind, detail } => {
+            // Keys come undecoded here, unlike in notifications.
+            let removed = match kind.as_str() {
+                "Object Created" => false,
+                "Object Deleted" => true,
+                _ => return Ok(Vec::new()),
+            };
+            Ok(vec![request(detail.bucket.name, detail.object.key, removed)])
+        }
+        Shape::Own(own) => own_request(own).map(|request| vec![request]),
+    }
+}
+
+/// `ObjectCreated:*` and `ObjectRemoved:*`, with or without `s3:` in front; others ask for nothing.
+fn notified(record: Record) -> Result<Option<Request>, Unreadable> {
+    let event = record.event.strip_prefix("s3:").unwrap_or(&record.event);
+    let removed = match event.split(':').next() {
+        Some("ObjectCreated") => false,
+        Some("ObjectRemoved" | "LifecycleExpiration") => true,
+        _ => return Ok(None),
+    };
+    let key = decoded(&record.s3.object.key).ok_or_else(|| Unreadable("an object key that is not encoded".into()))?;
+    Ok(Some(request(record.s3.bucket.name, key, removed)))
+}
+
+fn request(bucket: String, key: String, removed: bool) -> Request {
+    Request { bucket, key, collection: None, class: Class::Bulk, retry_failed: false, removed }
+}
+
+fn own_request(own: Own) -> Result<Request, Unreadable> {
+    let place = own.source.strip_prefix("s3://").and_then(|place| place.split_once('/'));
+    match place {
+        Some((bucket, key)) if !bucket.is_empty() && !key.is_empty() => Ok(Request {
+            bucket: bucket.into(),
+            key: key.into(),
+            collection: own.collection,
+            class: own.class,
+            retry_failed: own.retry_failed,
+            removed: own.action == Action::Remove,
+        }),
+        // Paths and other URLs would let whoever may send messages choose what this machine reads.
+        _ => Err(Unreadable(format!("source `{}` is no s3://bucket/key", own.source.escape_debug()))),
+    }
+}
+
+/// A key as notifications write it (form encoding: `+` is a space), decoded once.
+fn decoded(key: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(key.len());
+    let mut rest = key.bytes();
+    while let Some(byte) = rest.next() {
+        match byte {
+            b'+' => bytes.push(b' '),
+            b'%' => {
+                let (high, low) = (char::from(rest.next()?).to_digit(16)?, char::from(rest.next()?).to_digit(16)?);
+                bytes.push(u8::try_from(high * 16 + low).ok()?);
+            }
+            plain => bytes.push(plain),
+        }
+    }
+    String::from_utf8(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn places(body: &str) -> Vec<(String, bool)> {
+        let requests = read(body.as_bytes()).unwrap();
+        requests.into_iter().map(|request| (format!("{}/{}", request.bucket, request.key), request.removed)).collect()
+    }
+
+    #[test]
+    fn our_own_message() {
+        let body = r#"{"source":"s3://filings/2024/a b%20c.pdf","class":"interactive","collection":"x"}"#;
+        let request = read(body.as_bytes()).unwrap().remove(0);
+        assert_eq!((request.bucket.as_str(), request.key.as_str()), ("filings", "2024/a b%20c.pdf"), "taken as it is");
+        assert_eq!((request.class, request.collection.as_deref()), (Class::Interactive, Some("x")));
+        assert_eq!(places(r#"{"source":"s3://f/a.md","action":"remove"}"#), [("f/a.md".into(), true)]);
+    }
+
+    #[test]
+    fn notifications_of_s3_with_keys_decoded_once() {
+        let record = |event: &str, key: &str| {
+            format!(
+                r#"{{"eventVersion":"2.1","eventName":"{event}","s3":{{"bucket":{{"name":"filings"}},
+                    "object":{{"key":"{key}","size":3,"eTag":"e","versionId":"v","sequencer":"0"}}}}}}"#
+            )
+        };
+        let body = format!(
+            r#"{{"Records":[{},{},{}]}}"#,
+            record("ObjectCreated:Put", "2024/Q1+a%2Bb%2520.pdf"),
+            record("ObjectRemoved:DeleteMarkerCreated", "gone.pdf"),
+            record("ObjectTagging:Put", "tagged.pdf")
+        );
+        assert_eq!(places(&body), [("filings/2024/Q1 a+b%20.pdf".into(), false), ("filings/gone.pdf".into(), true)]);
+        assert_eq!(places(r#"{"Service":"Amazon S3","Event":"s3:TestEvent","Bucket":"filings"}"#), []);
+    }
+
+    #[test]
+    fn notifications_of_minio() {
+        let body = r#"{"EventName":"s3:ObjectCreated:Put","Key":"filings/a.pdf","Records":[{"eventName":"s3:ObjectCreated:Put",
+            "s3":{"bucket":{"name":"filings"},"object":{"key":"a%C3%A4.pdf","eTag":"x"}}}]}"#;
+        assert_eq!(places(body), [("filings/aä.pdf".into(), false)]);
+    }
+
+    #[test]
+    fn events_of_eventbridge() {
+        let body = r#"{"detail-type":"Object Deleted","source":"aws.s3","detail":{"bucket":{"name":"filings"},"object":{"key":"a+b.pdf"}}}"#;
+        assert_eq!(places(body), [("filings/a+b.pdf".into(), true)]);
+    }
+
+    #[test]
+    fn what_is_none_of_these_is_refused() {
+        for wrong in [
+            "",
+            "[]",
+            "{}",
+            r#"{"source":"/etc/passwd"}"#,
+            r#"{"source":"https://example.com/a.pdf"}"#,
+            r#"{"source":"s3://bucket"}"#,
+            r#"{"source":"s3://b/k","colection":"x"}"#,
+            r#"{"Records":[{"eventName":"ObjectCreated:Put","s3":{"bucket":{"name":"b"},"object":{"key":"%zz"}}}]}"#,
+        ] {
+            assert!(read(wrong.as_bytes()).is_err(), "{wrong}");
+        }
+    }
+}
