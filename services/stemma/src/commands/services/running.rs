@@ -1,6 +1,5 @@
 //! A service in work: its configuration, its ports, its name, and how it stops.
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,6 +8,7 @@ use stemma_boot::servers::{Cluster, Servers};
 use stemma_boot::{identity, shutdown};
 use stemma_engine::presence::{self, Presence};
 use stemma_engine::{Env, PortError, Ports};
+use stemma_pipeline::Gate;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -22,6 +22,8 @@ const LOOK_AGAIN: Duration = Duration::from_secs(2);
 pub struct Running {
     /// The configuration it works under.
     pub config: Config,
+    /// The way to the model, for a worker where one is configured.
+    pub model: Option<Arc<Gate>>,
     env: Env,
     cluster: Cluster,
     stop: CancellationToken,
@@ -46,11 +48,16 @@ impl Running {
                 .with_next("set broker.url and redis.url, or use `stemma ingest`, which needs neither"));
         }
         let cluster = connect(&config.servers, context, &name, &env, &stop).await?;
+        // Only workers ask models.
+        let asks = service == "worker";
         tracing::info!(service, process = name, store = %context.store, %listen, "started");
+        let model = if asks { config.model.gate(&env, &cluster.ports, &name)? } else { None };
+        let asked = model.clone();
+        let models = move || asked.iter().map(|gate| (gate.bucket().to_string(), gate.beat())).collect();
         let (presence, drained) = (Presence::new(&env, name, service), CancellationToken::new());
         let (ledger, beating) = (Arc::clone(&cluster.ports.ledger), Arc::clone(&presence));
-        let beats = env.spawn(presence::beat(env.clone(), ledger, beating, BTreeMap::new, drained.clone()));
-        Ok(Self { config, env, cluster, stop, presence, drained, beats })
+        let beats = env.spawn(presence::beat(env.clone(), ledger, beating, models, drained.clone()));
+        Ok(Self { config, model, env, cluster, stop, presence, drained, beats })
     }
 
     /// What a service's `run` takes.
