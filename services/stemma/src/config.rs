@@ -1,11 +1,19 @@
 //! Everything that can be configured, with its default: named once, here and in the types it is made of.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 use stemma_boot::servers::Servers;
 use stemma_boot::telemetry;
 use stemma_coordinator::reindex::Source;
 use stemma_document::Collection;
-use stemma_pipeline::Settings;
+use stemma_engine::{Env, Ports, Secret};
+use stemma_llm::gate::{Gate, GateSettings};
+use stemma_llm::openai::{Endpoint, OpenAi};
+use stemma_pipeline::{ModelSettings, Settings, StructureMode};
+
+use crate::context::CommandError;
 
 /// The configuration of Stemma. `settings` change results and are frozen with each job; the others change where and how
 /// fast it is done.
@@ -15,6 +23,8 @@ pub struct Config {
     /// What changes results.
     #[serde(flatten)]
     pub settings: Settings,
+    /// The model, where one is asked.
+    pub model: Model,
     /// What changes speed only.
     pub local: Local,
     /// Logs and traces.
@@ -24,6 +34,108 @@ pub struct Config {
     /// Broker, Redis and object storage.
     #[serde(flatten)]
     pub servers: Servers,
+}
+
+impl Config {
+    /// The settings as they are frozen with a job. Those of jobs that ask no model are the same whichever is configured.
+    ///
+    /// # Errors
+    /// [`CommandError`] when they ask for a model that is not configured.
+    pub fn frozen(&self) -> Result<Settings, CommandError> {
+        let asked = self.settings.structure == StructureMode::Llm;
+        if asked && self.model.asked.name.is_empty() {
+            return Err(no_model("model.name"));
+        }
+        let model = asked.then(|| self.model.asked.clone());
+        Ok(Settings { model, ..self.settings.clone() })
+    }
+}
+
+/// A language model: which one and how it is asked changes results; where it is and how fast it may be asked does not.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Model {
+    /// What changes results.
+    #[serde(flatten)]
+    pub asked: ModelSettings,
+    /// Its provider, e.g. `https://api.openai.com/v1`; empty: no model.
+    pub base_url: String,
+    /// The key for it; best given as `STEMMA_MODEL__API_KEY`.
+    pub api_key: Secret,
+    /// Requests per minute of all workers together; 0: unknown.
+    pub requests_per_minute: u32,
+    /// Tokens per minute of all workers together; 0: unknown.
+    pub tokens_per_minute: u32,
+    /// Questions a worker has under way at once.
+    pub concurrency: u16,
+    /// How long one call may take, in seconds.
+    pub timeout_seconds: u64,
+    /// Workers that share the limits, for the time in which the shared limits are away.
+    pub expected_workers: u32,
+    /// How long the provider may be away before bulk work fails, in seconds.
+    pub patience_seconds: u64,
+    /// The same for interactive work.
+    pub interactive_patience_seconds: u64,
+}
+
+impl Default for Model {
+    fn default() -> Self {
+        Self {
+            asked: ModelSettings::default(),
+            base_url: String::new(),
+            api_key: Secret::default(),
+            requests_per_minute: 0,
+            tokens_per_minute: 0,
+            concurrency: 8,
+            timeout_seconds: 120,
+            expected_workers: 1,
+            patience_seconds: 3_600,
+            interactive_patience_seconds: 120,
+        }
+    }
+}
+
+impl Model {
+    /// Whether there is one to ask.
+    pub fn is_configured(&self) -> bool {
+        !(self.asked.name.is_empty() || self.base_url.is_empty())
+    }
+
+    /// The way to the model for this process, which the provider sees as `process`; `None` where none is configured.
+    ///
+    /// # Errors
+    /// [`CommandError`] naming the setting that is wrong.
+    pub fn gate(&self, env: &Env, ports: &Ports, process: &str) -> Result<Option<Arc<Gate>>, CommandError> {
+        if !self.is_configured() {
+            return Ok(None);
+        }
+        let client = OpenAi::new(Endpoint {
+            base_url: self.base_url.clone(),
+            api_key: self.api_key.clone(),
+            timeout: Duration::from_secs(self.timeout_seconds),
+            process: process.into(),
+        });
+        let client = client.map_err(|error| {
+            CommandError::new("config.model", format!("model.base_url: {error}")).with_next("correct model.base_url")
+        })?;
+        let settings = GateSettings {
+            requests_per_minute: self.requests_per_minute,
+            tokens_per_minute: self.tokens_per_minute,
+            expected_workers: self.expected_workers,
+            patience: Duration::from_secs(self.patience_seconds),
+            interactive_patience: Duration::from_secs(self.interactive_patience_seconds),
+            ..GateSettings::unlimited(&self.asked.name, client.host())
+        };
+        let limiter = Arc::clone(&ports.limiter);
+        Ok(Some(Arc::new(Gate::new(env.clone(), limiter, Arc::new(client), settings))))
+    }
+}
+
+/// What is missing where a model is asked for.
+pub fn no_model(setting: &str) -> CommandError {
+    let message = format!("structure = \"llm\" needs a model, and {setting} is not set");
+    CommandError::new("config.no_model", message)
+        .with_next("set model.name and model.base_url (see `stemma config model`), or structure = \"auto\"")
 }
 
 /// A prefix in a bucket whose documents belong to a collection.
@@ -109,8 +221,12 @@ pub fn unit(key: &str) -> &'static str {
         ("_words", "words"),
         ("nodes_per_page", "sections per page"),
         ("accuracy", "share 0–1"),
+        ("model.concurrency", "calls"),
+        ("_per_minute", "per minute"),
+        ("_workers", "workers"),
         ("concurrency", "documents"),
         ("documents", "documents"),
     ];
-    units.into_iter().find(|(ending, _)| name.ends_with(ending)).map_or("", |(_, unit)| unit)
+    let ends = |ending: &str| if ending.contains('.') { key.ends_with(ending) } else { name.ends_with(ending) };
+    units.into_iter().find(|(ending, _)| ends(ending)).map_or("", |(_, unit)| unit)
 }

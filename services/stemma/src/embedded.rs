@@ -31,7 +31,7 @@ impl Embedded {
     /// Starts coordinator, worker and assembler.
     ///
     /// # Errors
-    /// When this program cannot find itself to start extraction children.
+    /// When this program cannot find itself to start extraction children, or the model's URL is none.
     pub fn start(
         env: &Env,
         ports: &Ports,
@@ -40,8 +40,9 @@ impl Embedded {
         observer: Observer,
     ) -> Result<Self, CommandError> {
         let stop = CancellationToken::new();
-        let tools = Arc::new(tools(config, password)?);
         let presence = Presence::new(env, format!("pid-{}", std::process::id()), "all");
+        let model = config.model.gate(env, ports, presence.process())?;
+        let tools = Arc::new(tools(config, password)?.with_model(model));
         let worker = WorkerSettings {
             lanes: lanes(config),
             grace: Duration::from_secs(config.local.grace_seconds),
@@ -68,22 +69,20 @@ impl Embedded {
     }
 }
 
-/// What stages use to touch the world.
+/// What stages use to touch the world, but for a model.
 ///
 /// # Errors
 /// When this program cannot find itself to start extraction children.
 pub fn tools(config: &Config, password: Option<String>) -> Result<Tools, CommandError> {
     let pool = pool(&config.local).map_err(|error| CommandError::new("system.start", error.to_string()))?;
-    Ok(Tools {
-        originals: Arc::new(Anywhere::new(config.servers.s3.settings())),
-        extractor: Arc::new(pool),
-        password: password.map(Password),
-    })
+    let originals = Arc::new(Anywhere::new(config.servers.s3.settings()));
+    Ok(Tools::new(originals, Arc::new(pool)).with_password(password.map(Password)))
 }
 
 /// The lanes a worker can serve under this configuration, and how many tasks of each at once.
 pub fn lanes(config: &Config) -> Vec<(Lane, u16)> {
-    vec![(Lane::Cpu, config.local.concurrency())]
+    let asking = config.model.is_configured().then(|| (Lane::Llm, config.model.concurrency.max(1)));
+    [(Lane::Cpu, config.local.concurrency())].into_iter().chain(asking).collect()
 }
 
 /// The children that read documents.

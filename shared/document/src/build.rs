@@ -47,6 +47,7 @@ impl SectionTree {
                 accuracy: (outline.accuracy() * 1000.0).round() / 1000.0,
                 model: "offline".into(),
                 revisions: BTreeMap::new(),
+                answers: None,
             },
         }
     }

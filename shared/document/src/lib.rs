@@ -44,5 +44,6 @@ pub use source::{
     TextLines, Word,
 };
 pub use tree::{
-    Gap, Method, Provenance, Reference, ReferenceTarget, Section, SectionKind, SectionSpan, SectionTree, Summary,
+    Gap, Method, ModelAnswers, Provenance, Reference, ReferenceTarget, Section, SectionKind, SectionSpan, SectionTree,
+    Summary,
 };

@@ -163,6 +163,19 @@ impl VerifiedOutline {
         Ok(Self { extent, entries, rejected })
     }
 
+    /// The same entries in the same places, with what a second look at each says (`index` counts from 0). A second look
+    /// drops nothing: an entry that it would reject keeps its verdict.
+    #[must_use]
+    pub fn reviewed(mut self, review: impl Fn(usize, Verdict) -> Verdict) -> Self {
+        for (index, entry) in self.entries.iter_mut().enumerate() {
+            let verdict = review(index, entry.verdict);
+            if verdict != Verdict::Rejected {
+                entry.verdict = verdict;
+            }
+        }
+        self
+    }
+
     /// Pages or lines of the document.
     pub fn extent(&self) -> Extent {
         self.extent
@@ -212,6 +225,16 @@ mod tests {
         let titles: Vec<_> = outline.entries().iter().map(|e| e.located.entry.title.as_str()).collect();
         assert_eq!(titles, ["a", "b"]);
         assert!((outline.accuracy() - 2.0 / 3.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn a_second_look_changes_verdicts_and_drops_nothing() {
+        let found = Verdict::Found { starts_page: true };
+        let outline = VerifiedOutline::new(Extent::Lines(9), vec![(located("a", 2), found), (located("b", 5), found)]);
+        let doubted = Verdict::Unconfirmed { starts_page: false };
+        let reviewed = outline.unwrap().reviewed(|index, _| [doubted, Verdict::Rejected][index]);
+        let verdicts: Vec<_> = reviewed.entries().iter().map(|entry| entry.verdict).collect();
+        assert_eq!((verdicts, reviewed.accuracy()), (vec![doubted, found], 0.5));
     }
 
     #[test]

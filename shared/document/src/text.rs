@@ -43,6 +43,15 @@ pub fn full_lines<'a>(section: &Section, body: &'a Body) -> Vec<LineAt<'a>> {
     flowing(section, slice(body, start(section), end(section)))
 }
 
+/// The section's own text, or with its descendants' where `full`, from a `body` whose pages begin with page `first` of the
+/// document and hold all of that text: for readers of parts of a document.
+pub fn text_in_part(section: &Section, body: &Body, first: PageNo, full: bool) -> String {
+    let child = section.children.first().filter(|_| !full);
+    let end = child.map_or_else(|| end(section), |child| Some(start(child)));
+    let moved = |(page, line): Cursor| (page.saturating_sub(first.index()), line);
+    join(&flowing(section, slice(body, moved(start(section)), end.map(moved))))
+}
+
 /// All lines of a body in reading order, running heads and feet too.
 pub fn all_lines(body: &Body) -> Vec<LineAt<'_>> {
     slice(body, (0, 0), None)

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Extent, FilingFacts, FilingItem, PageSpan, Position, SectionId, Witness};
+use crate::{Extent, FilingFacts, FilingItem, PageNo, PageSpan, Position, SectionId, Witness};
 
 /// The sections of one version of one document. It holds only what input and settings determine.
 ///
@@ -148,6 +148,27 @@ pub struct Provenance {
     pub model: String,
     /// Stage name → revision of everything that took part.
     pub revisions: BTreeMap<String, u32>,
+    /// What the model answered, where one was asked.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub answers: Option<ModelAnswers>,
+}
+
+/// What a model answered about a document. Only answers that count are in it: what they cost in the end, with all tries,
+/// stands in the call log.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ModelAnswers {
+    /// Answers; one that serves two places counts once.
+    pub calls: u32,
+    /// Tokens of their prompts.
+    pub prompt_tokens: u64,
+    /// Tokens of the answers.
+    pub output_tokens: u64,
+    /// The first pages it takes for a printed table of contents, 1-based.
+    pub contents_pages: Vec<PageNo>,
+    /// Titles it was asked to look for.
+    pub titles_asked: u32,
+    /// Those of them that it found where they were located.
+    pub titles_confirmed: u32,
 }
 
 /// A mention of another place of the document.

@@ -41,6 +41,8 @@ pub struct Artifact {
     pub outcome: Bytes,
     /// The object.
     object: Bytes,
+    /// Objects written beside it.
+    records: Vec<(String, Bytes)>,
 }
 
 impl Artifact {
@@ -73,14 +75,27 @@ impl Artifact {
         for (_, bytes) in blobs {
             object.extend_from_slice(bytes);
         }
-        Ok(Self { outcome: Bytes::copy_from_slice(outcome), object: object.into() })
+        Ok(Self { outcome: Bytes::copy_from_slice(outcome), object: object.into(), records: Vec::new() })
     }
 
-    /// Stores it unless there is one; returns the outcome that counts: ours, or the winner's (I-2).
+    /// The same with objects to be written beside it.
+    #[must_use]
+    pub fn with_records(self, records: Vec<(String, Bytes)>) -> Self {
+        Self { records, ..self }
+    }
+
+    /// Stores it unless there is one, and its records at the same time: neither waits for the other. Returns the outcome that counts: ours, or the winner's (I-2).
     ///
     /// # Errors
     /// [`PortError`] when the store could not.
     pub async fn store(&self, blobs: &dyn Blobs, scope: &str, key: &TaskKey) -> Result<Bytes, PortError> {
+        let records = self.records.iter().map(|(name, bytes)| blobs.put(name, bytes.clone()));
+        let (outcome, records) =
+            tokio::join!(self.store_object(blobs, scope, key), futures::future::try_join_all(records));
+        records.and(outcome)
+    }
+
+    async fn store_object(&self, blobs: &dyn Blobs, scope: &str, key: &TaskKey) -> Result<Bytes, PortError> {
         let name = artifact_key(scope, key);
         for _ in 0..2 {
             if blobs.put(&name, self.object.clone()).await? == Put::Created {
@@ -206,6 +221,17 @@ mod tests {
             assert_eq!(outcome(&blobs, "s", &key()).await.unwrap(), None);
             assert_eq!(artifact().store(&blobs, "s", &key()).await.unwrap().as_ref(), br#"{"n":1}"#);
         }
+    }
+
+    #[tokio::test]
+    async fn records_are_written_with_it_once() {
+        let blobs = MemoryBlobs::default();
+        let recorded = artifact().with_records(vec![("calls/one".into(), Bytes::from_static(b"1"))]);
+        for _ in 0..2 {
+            recorded.store(&blobs, "s", &key()).await.unwrap();
+        }
+        assert_eq!(blobs.get("calls/one").await.unwrap().unwrap().as_ref(), b"1");
+        assert_eq!(blobs.snapshot().len(), 2);
     }
 
     #[tokio::test]

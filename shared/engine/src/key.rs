@@ -165,7 +165,12 @@ pub fn artifact_key(scope: &str, key: &TaskKey) -> String {
 
 /// Blob key of a recorded failure of a run's task.
 pub fn failure_key(run: &RunId, key: &TaskKey) -> String {
-    format!("runs/{run}/failed/{key}.json")
+    format!("{}{key}.json", failures_prefix(run))
+}
+
+/// Prefix of the recorded failures of a run's tasks.
+pub fn failures_prefix(run: &RunId) -> String {
+    format!("runs/{run}/failed/")
 }
 
 #[cfg(test)]

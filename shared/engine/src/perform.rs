@@ -124,6 +124,8 @@ impl<W: Work> Performer<W> {
         let context = Task {
             run: &task.run,
             key: task.key,
+            class: task.class,
+            attempt: attempts,
             settings: settings.as_ref(),
             tools: self.tools.as_ref(),
             ports: &self.ports,

@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use crate::artifact;
 use crate::env::Env;
 use crate::failure::Failure;
-use crate::key::{Identity, RunHeader, RunRef, TaskKey};
+use crate::key::{Class, Identity, RunHeader, RunRef, TaskKey};
 use crate::port::{PortError, ask};
 use crate::ports::Ports;
 use crate::queue::Lane;
@@ -70,11 +70,28 @@ pub struct Output<O> {
     pub outcome: O,
     /// Named blobs beside it.
     pub blobs: Vec<(&'static str, Bytes)>,
+    /// Objects of their own under blob keys of their own, written create-only at the same time: what the work cost, never
+    /// what another stage reads.
+    pub records: Vec<(String, Bytes)>,
+}
+
+impl<O> Output<O> {
+    /// An outcome with blobs beside it.
+    pub fn new(outcome: O, blobs: Vec<(&'static str, Bytes)>) -> Self {
+        Self { outcome, blobs, records: Vec::new() }
+    }
+
+    /// The same with one more record.
+    #[must_use]
+    pub fn with_record(mut self, key: String, bytes: Bytes) -> Self {
+        self.records.push((key, bytes));
+        self
+    }
 }
 
 impl<O> From<O> for Output<O> {
     fn from(outcome: O) -> Self {
-        Self { outcome, blobs: Vec::new() }
+        Self::new(outcome, Vec::new())
     }
 }
 
@@ -84,6 +101,10 @@ pub struct Task<'a, W: Work> {
     pub run: &'a RunRef,
     /// Its key.
     pub key: TaskKey,
+    /// Who waits for it.
+    pub class: Class,
+    /// Which attempt this is, from 1.
+    pub attempt: u32,
     /// The settings of the run.
     pub settings: &'a W::Settings,
     /// The tools of this worker.
@@ -196,6 +217,6 @@ impl<W: Work, S: Stage<Work = W>> AnyStage<W> for Typed<S> {
         let stage: S = serde_json::from_str(payload.get()).map_err(invalid)?;
         let output = stage.run(task).await?;
         let outcome = serde_json::to_vec(&output.outcome).map_err(invalid)?;
-        artifact::Artifact::new(&outcome, &output.blobs)
+        Ok(artifact::Artifact::new(&outcome, &output.blobs)?.with_records(output.records))
     }
 }

@@ -32,7 +32,7 @@ mod wire;
 pub use detect::{extract, format_of};
 pub use error::ExtractError;
 pub use limits::Limits;
-pub use pack::{Head, PackError, Packed, pack};
+pub use pack::{Head, PAGES_PER_CHUNK, PackError, Packed, pack};
 pub use pool::{Extractor, InProcess, Pool, PoolSettings, read_job};
 pub use sandbox::{Confinement, serve};
 pub use wire::Job;

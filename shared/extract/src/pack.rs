@@ -13,7 +13,8 @@ use stemma_document::{Body, Defect, Extent, Format, Heading, Link, OutlineItem, 
 
 /// Changes with the layout of the bytes or of what is in them.
 const VERSION: u8 = 2;
-const PAGES_PER_CHUNK: usize = 64;
+/// Pages that are packed, and unpacked, together.
+pub const PAGES_PER_CHUNK: usize = 64;
 const LINES_PER_CHUNK: usize = 4_096;
 /// Largest frame that is unpacked, in bytes; a pack that declares or holds more is refused.
 const MAX_FRAME_BYTES: u32 = 1 << 30;

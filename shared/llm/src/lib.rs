@@ -1,6 +1,10 @@
 //! What stands between Stemma and language models.
 //!
-//! Counting tokens: everything that cuts, packs or budgets text needs the same count on every machine, without a
+//! [`request`] is a question and its answer, whoever gives it; [`openai`] a client; [`gate`] the one way to a client:
+//! breaker, shared limits, live numbers; [`reply`] reads what a model wrote; [`calls`] is the record of every reply that
+//! came. A gate is asked once per attempt of a task: retries are the engine's.
+//!
+//! [`tokens`] counts: everything that cuts, packs or budgets text needs the same count on every machine, without a
 //! network and without a model, so the count is always in the o200k vocabulary, whichever model answers. For models
 //! with another vocabulary it is an estimate; what a provider charged is in its reply.
 //!
@@ -8,6 +12,14 @@
 //! assert_eq!(stemma_llm::tokens::count("Item 7. Management's Discussion"), 7);
 //! ```
 //!
-//! What it refuses to do: know what a document is, read environment variables (I-7), or fetch a vocabulary at run time.
+//! What it refuses to do: know what a document is, read environment variables (I-7), fetch a vocabulary at run time, or
+//! follow a provider to another URL.
 
+mod breaker;
+pub mod calls;
+pub mod gate;
+mod meter;
+pub mod openai;
+pub mod reply;
+pub mod request;
 pub mod tokens;

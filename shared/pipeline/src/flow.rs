@@ -1,16 +1,17 @@
 //! The walk of a document on one screen.
 
 use async_trait::async_trait;
-use stemma_document::{DocumentVersion, Origin};
+use stemma_document::{Digest, DocumentVersion, Origin};
 use stemma_engine::flow::{Claim, Finish, Flow, JobEntry, Manifest};
 use stemma_engine::message::Ending;
 use stemma_engine::replay::{Replay, Stop};
 use stemma_engine::stage::Stage;
-use stemma_engine::{Env, Failure, FailureRecord, PortError, Ports, RunHeader};
+use stemma_engine::{Env, Failure, FailureRecord, PortError, Ports, RunHeader, TaskKey};
 
 use crate::Filings;
-use crate::claim;
-use crate::stages::{Outline, Paginate, Publish, REVISIONS, Withdraw};
+use crate::settings::StructureMode;
+use crate::stages::{MODEL_REVISIONS, Outline, Paginate, Publish, REVISIONS, Withdraw};
+use crate::{claim, model};
 
 /// Raised when the flow itself changes. Neither it nor the revision of a stage ever falls.
 pub(crate) const FLOW: u32 = 1;
@@ -18,7 +19,7 @@ pub(crate) const FLOW: u32 = 1;
 #[async_trait]
 impl Flow for Filings {
     /// Rises with the flow and with each of its stages, so that the next ingest makes anew what older ones published.
-    const REVISION: u32 = FLOW + sum(&REVISIONS);
+    const REVISION: u32 = FLOW + sum(&REVISIONS) + raised(&MODEL_REVISIONS);
 
     fn flow(replay: &mut Replay<'_, Self>, run: &RunHeader) -> Result<Finish, Stop> {
         let version = version(run).map_err(|failure| Stop::Failed(FailureRecord::of(failure, "submit", 1, 0)))?;
@@ -30,12 +31,13 @@ impl Flow for Filings {
         let paginate = Paginate::of(&version);
         let text = replay.one(&paginate)?;
 
-        let outline = Outline { text: text.digest, artifact: paginate.key(replay.settings()) };
-        let tree = replay.one(&outline)?;
+        let source = paginate.key(replay.settings());
+        let (tree, outline) = match replay.settings().structure {
+            StructureMode::Auto | StructureMode::Layout => by_rules(replay, text.digest, source)?,
+            StructureMode::Llm => model::tree(replay, text.digest, source)?,
+        };
 
-        let (doc, seq) = (version.doc, version.seq);
-        let publish =
-            Publish { doc, seq, tree: tree.digest, outline: outline.key(replay.settings()), text: outline.artifact };
+        let publish = Publish { doc: version.doc, seq: version.seq, tree, outline, text: source };
         let published = replay.one(&publish)?;
         Ok(Finish { gaps: published.gaps })
     }
@@ -49,10 +51,25 @@ impl Flow for Filings {
     }
 }
 
+/// The tree of a text under `source`, found by rules: its digest, and the artifact whose blob `tree` holds it.
+fn by_rules(replay: &mut Replay<'_, Filings>, text: Digest, source: TaskKey) -> Result<(Digest, TaskKey), Stop> {
+    let outline = Outline { text, artifact: source };
+    let tree = replay.one(&outline)?;
+    Ok((tree.digest, outline.key(replay.settings())))
+}
+
 const fn sum(stages: &[(&str, u32)]) -> u32 {
     match stages {
         [] => 0,
         [(_, revision), rest @ ..] => *revision + sum(rest),
+    }
+}
+
+/// By how much stages rose above their first revision: one that is new raises nothing, for nothing was published under it.
+const fn raised(stages: &[(&str, u32)]) -> u32 {
+    match stages {
+        [] => 0,
+        [(_, revision), rest @ ..] => *revision - 1 + raised(rest),
     }
 }
 

@@ -1,7 +1,7 @@
 //! The walk of a document: from a claimed version to a published tree.
 //!
 //! `flow` is the walk on one screen; each file in [`stages`] is one step; [`structure`] finds the sections without a
-//! model; [`sections`] finishes them; [`items`] maps the Items of a form onto them. [`Filings`] ties them to the engine.
+//! model; [`sections`] finishes them; [`model`] asks one; [`items`] maps the Items of a form onto them. [`Filings`] ties them to the engine.
 //!
 //! To add a stage: one file in `stages/`, one line in `stages/mod.rs`, one line in [`registry`].
 //!
@@ -12,6 +12,7 @@ mod claim;
 mod event;
 mod flow;
 pub mod items;
+pub mod model;
 mod months;
 pub mod originals;
 pub mod sections;
@@ -26,8 +27,10 @@ use stemma_engine::stage::{Registry, Work};
 use stemma_extract::Extractor;
 
 pub use claim::{Submission, in_work, run_id};
-pub use settings::{Settings, StructureMode};
+pub use settings::{ModelSettings, OnModelFailure, Settings, StructureMode};
+pub use stemma_llm::gate::Gate;
 
+use crate::model::Texts;
 use crate::originals::Originals;
 
 /// The work Stemma does: turning filings into section trees.
@@ -46,6 +49,29 @@ pub struct Tools {
     pub extractor: Arc<dyn Extractor>,
     /// Tried on encrypted documents that the empty password does not open; never stored.
     pub password: Option<Password>,
+    /// The way to the model, where one is configured.
+    pub model: Option<Arc<Gate>>,
+    /// Text at hand for the questions to a model.
+    pub texts: Texts,
+}
+
+impl Tools {
+    /// Tools without a password and without a model.
+    pub fn new(originals: Arc<dyn Originals>, extractor: Arc<dyn Extractor>) -> Self {
+        Self { originals, extractor, password: None, model: None, texts: Texts::default() }
+    }
+
+    /// The same with a password.
+    #[must_use]
+    pub fn with_password(self, password: Option<Password>) -> Self {
+        Self { password, ..self }
+    }
+
+    /// The same with a way to a model.
+    #[must_use]
+    pub fn with_model(self, model: Option<Arc<Gate>>) -> Self {
+        Self { model, ..self }
+    }
 }
 
 /// A password: without `Debug` and `Serialize`, so that it cannot reach a log or a store by accident.
@@ -53,7 +79,15 @@ pub struct Password(pub String);
 
 /// The stages of the worker.
 pub fn registry() -> Registry<Filings> {
-    Registry::default().with::<stages::Paginate>().with::<stages::Outline>()
+    Registry::default()
+        .with::<stages::Paginate>()
+        .with::<stages::Outline>()
+        .with::<stages::DetectToc>()
+        .with::<stages::DraftOutline>()
+        .with::<stages::DraftPart>()
+        .with::<stages::VerifyTitle>()
+        .with::<stages::Summarize>()
+        .with::<stages::Assemble>()
 }
 
 /// The stages of the assembler: the only ones that write trees and change records.

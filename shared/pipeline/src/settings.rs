@@ -18,6 +18,9 @@ pub struct Settings {
     pub outline: StructureSettings,
     /// How sections are finished.
     pub sections: SectionSettings,
+    /// The model that is asked; `None` where none is, so that these settings are those of a program without models.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<ModelSettings>,
 }
 
 /// Who decides about structure.
@@ -29,4 +32,48 @@ pub enum StructureMode {
     Auto,
     /// Rules decide everything.
     Layout,
+    /// Every step per page and per section is a question to a model.
+    Llm,
+}
+
+/// Which model is asked, and how: everything about it that changes its answers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ModelSettings {
+    /// The model, as its provider names it.
+    pub name: String,
+    /// Tokens of a prompt at most; what would need more is refused with the section named.
+    pub max_prompt_tokens: u32,
+    /// Tokens of a summary at most.
+    pub max_output_tokens: u32,
+    /// Tokens of a verdict at most.
+    pub max_verdict_tokens: u32,
+    /// What becomes of a document when the model does not answer.
+    pub on_failure: OnModelFailure,
+}
+
+impl Default for ModelSettings {
+    fn default() -> Self {
+        Self {
+            name: String::new(),
+            max_prompt_tokens: 110_000,
+            max_output_tokens: 400,
+            max_verdict_tokens: 64,
+            on_failure: OnModelFailure::default(),
+        }
+    }
+}
+
+/// What becomes of a document when a question was not answered after all attempts. The structure is then what rules find,
+/// in any case but the first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnModelFailure {
+    /// It fails.
+    Fail,
+    /// A section without an answer has no summary, and a gap says so.
+    #[default]
+    Gap,
+    /// A section without an answer has the summary that rules make, and a gap says so.
+    Offline,
 }

@@ -17,7 +17,7 @@ pub const OURS: &[(&str, &[&str])] = &[
     ("stemma-worker", &["stemma-boot", "stemma-engine", "stemma-pipeline"]),
     ("stemma-assembler", &["stemma-boot", "stemma-engine", "stemma-pipeline"]),
     ("stemma-query", &["stemma-boot", "stemma-document", "stemma-engine", "stemma-extract", "stemma-search"]),
-    // The one binary joins the services, and speaks about documents, packs and settings on its own account.
+    // The one binary joins the services, and speaks about documents, packs, models and settings on its own account.
     (
         "stemma",
         &[
@@ -27,6 +27,7 @@ pub const OURS: &[(&str, &[&str])] = &[
             "stemma-document",
             "stemma-engine",
             "stemma-extract",
+            "stemma-llm",
             "stemma-pipeline",
             "stemma-query",
             "stemma-search",

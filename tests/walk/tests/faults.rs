@@ -91,11 +91,7 @@ impl Scene {
         let mut ports = faults.wrap(&Ports::embedded(Arc::<MemoryBlobs>::clone(&store)));
         ports.queue = mail(ports.queue);
         let reading = Arc::new(Reading { asked: AtomicU32::new(0), packed: Arc::clone(&self.packed) });
-        let tools = Arc::new(Tools {
-            originals: Arc::new(Document(self.pdf.clone())),
-            extractor: Arc::<Reading>::clone(&reading),
-            password: None,
-        });
+        let tools = Arc::new(Tools::new(Arc::new(Document(self.pdf.clone())), Arc::<Reading>::clone(&reading)));
         let stop = CancellationToken::new();
         let presence = |name: &str| Presence::new(&env, name, name);
         let (grace, working) = (Duration::from_secs(10), presence("worker"));

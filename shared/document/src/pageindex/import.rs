@@ -337,6 +337,7 @@ fn provenance(value: &Value) -> Provenance {
         accuracy: accuracy.unwrap_or(0.0) as f32,
         model: model.map_or_else(|| "imported".into(), |model| cut(&model, 100)),
         revisions: BTreeMap::new(),
+        answers: None,
     }
 }
 

@@ -141,7 +141,7 @@ impl Stage for Split {
         // The fifth part repeats the first: one task, wanted by two groups.
         let parts: Vec<u64> = (0..self.parts).map(|n| mix(self.content + u64::from(n % 4))).collect();
         let text = parts.iter().flat_map(|part| part.to_le_bytes()).collect::<Vec<u8>>();
-        Ok(Output { outcome: parts, blobs: vec![("text", text.into())] })
+        Ok(Output::new(parts, vec![("text", text.into())]))
     }
 }
 

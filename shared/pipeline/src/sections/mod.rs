@@ -53,16 +53,22 @@ impl Default for SectionSettings {
 /// `labels` are the printed page labels, page `n` at index `n - 1`; they resolve mentions like "page 12". In a text, a
 /// preface of blank lines is dropped.
 pub fn finish(
-    mut tree: SectionTree,
+    tree: SectionTree,
     source: &Source,
     settings: &SectionSettings,
     labels: &[Option<PageLabel>],
 ) -> SectionTree {
-    text::drop_blank_preface(&mut tree, source);
-    text::count_tokens(&mut tree.sections, source);
+    let mut tree = measured(tree, source);
     summarize::summarize(&mut tree.sections, source, settings);
     tree.facts = facts::facts(source);
     tree.description = Some(describe::describe(&tree, source, settings));
     tree.references = references::references(&tree, source, labels, settings.max_references as usize);
+    tree
+}
+
+/// The first half of [`finish`]: which sections there are, and how much text they have.
+pub(crate) fn measured(mut tree: SectionTree, source: &Source) -> SectionTree {
+    text::drop_blank_preface(&mut tree, source);
+    text::count_tokens(&mut tree.sections, source);
     tree
 }

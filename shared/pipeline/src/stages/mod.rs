@@ -1,19 +1,41 @@
 //! The steps of the walk, one file each.
 
+mod assemble;
+mod detect_toc;
+mod draft_outline;
+mod draft_part;
 mod outline;
 mod paginate;
 mod publish;
+mod summarize;
+mod verify_title;
 mod withdraw;
 
 use stemma_engine::stage::Stage;
 
+pub use assemble::Assemble;
+pub use detect_toc::DetectToc;
+pub use draft_outline::{DraftOutline, Drafted};
+pub use draft_part::DraftPart;
 pub use outline::Outline;
 pub use paginate::{Paginate, read};
 pub use publish::{Publish, publish_imported, remove};
 pub(crate) use publish::{Published, published};
+pub use summarize::Summarize;
+pub use verify_title::VerifyTitle;
 pub use withdraw::Withdraw;
 
-/// The stages of the flow with their revisions, in order: what a tree records of how it was made, and what makes a document
+/// The stages of the flow without a model with their revisions, in order: what a tree records of how it was made, and what makes a document
 /// published under lower ones be indexed again.
 pub(crate) const REVISIONS: [(&str, u32); 3] =
     [(Paginate::NAME, Paginate::REVISION), (Outline::NAME, Outline::REVISION), (Publish::NAME, Publish::REVISION)];
+
+/// The stages that the flow has in the place of [`Outline`] where it asks a model.
+pub(crate) const MODEL_REVISIONS: [(&str, u32); 6] = [
+    (DraftOutline::NAME, DraftOutline::REVISION),
+    (DraftPart::NAME, DraftPart::REVISION),
+    (DetectToc::NAME, DetectToc::REVISION),
+    (VerifyTitle::NAME, VerifyTitle::REVISION),
+    (Summarize::NAME, Summarize::REVISION),
+    (Assemble::NAME, Assemble::REVISION),
+];

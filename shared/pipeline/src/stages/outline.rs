@@ -35,6 +35,18 @@ pub struct Tree {
     pub accuracy: f32,
 }
 
+impl Tree {
+    /// The outcome of a tree whose blob is `json`.
+    pub(super) fn of(tree: &SectionTree, json: &[u8]) -> Self {
+        Self {
+            digest: Digest::of(json),
+            sections: u32::try_from(tree.walk().count()).unwrap_or(u32::MAX),
+            method: tree.provenance.method,
+            accuracy: tree.provenance.accuracy,
+        }
+    }
+}
+
 #[async_trait]
 impl Stage for Outline {
     type Work = Filings;
@@ -56,13 +68,7 @@ impl Stage for Outline {
         let tree = tree.map_err(|panic| Failure::transient("structure.crashed", panic))??;
         let json =
             serde_json::to_vec(&tree).map_err(|error| Failure::permanent("structure.json", error.to_string()))?;
-        let outcome = Tree {
-            digest: Digest::of(&json),
-            sections: u32::try_from(tree.walk().count()).unwrap_or(u32::MAX),
-            method: tree.provenance.method,
-            accuracy: tree.provenance.accuracy,
-        };
-        Ok(Output { outcome, blobs: vec![("tree", json.into())] })
+        Ok(Output::new(Tree::of(&tree, &json), vec![("tree", json.into())]))
     }
 }
 
@@ -81,7 +87,7 @@ fn outline(packed: Bytes, settings: &Settings) -> Result<SectionTree, Failure> {
 }
 
 /// What could not be read is a gap of the tree (I-10).
-fn defects(source: &Source) -> impl Iterator<Item = Gap> {
+pub(super) fn defects(source: &Source) -> impl Iterator<Item = Gap> {
     source.defects.iter().map(|Defect { code, page, detail }| Gap {
         code: code.clone(),
         pages: page.map(|page| PageSpan::between(page, page)),

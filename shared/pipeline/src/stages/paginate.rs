@@ -71,7 +71,7 @@ impl Stage for Paginate {
         let head = Packed::open(packed.clone()).map_err(damaged)?;
         let defects = u32::try_from(head.head().defects.len()).unwrap_or(u32::MAX);
         let outcome = Text { digest: Digest::of(&packed), extent: head.extent(), defects };
-        Ok(Output { outcome, blobs: vec![("source", packed)] })
+        Ok(Output::new(outcome, vec![("source", packed)]))
     }
 }
 

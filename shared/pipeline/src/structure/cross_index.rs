@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 
+use serde::{Deserialize, Serialize};
 use stemma_document::{Line, Page, PageNo, PageSpan, Position, Pt};
 
 use super::forms::Form;
@@ -14,7 +15,7 @@ use super::lines::{Row, Sheet};
 use super::titles;
 
 /// One Item of a cross-reference index and where the report answers it.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct IndexRow {
     /// PART (1–4) the index lists it under, where it says so.
     pub part: Option<u8>,
@@ -35,7 +36,7 @@ pub struct IndexRow {
 }
 
 /// What an index says of an Item that has no pages in the document.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum IndexNote {
     /// `Not applicable`, `None`, `[Reserved]`.
     NotApplicable,

@@ -78,7 +78,7 @@ impl Default for StructureSettings {
 }
 
 /// What deterministic structure makes of a source.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Draft {
     /// The sections, each looked at where it stands.
     pub outline: VerifiedOutline,

@@ -24,6 +24,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::progress::Progress;
 use self::summary::{Failed, Summary, Tally};
+use crate::config::no_model;
 use crate::context::{CommandError, Context, Exit};
 use crate::discover::{DiscoverError, Discovery, Found, digest, discover};
 use crate::embedded::Embedded;
@@ -78,6 +79,10 @@ pub async fn run(args: IngestArgs, context: &Context) -> Result<Exit, CommandErr
     let stop = shutdown::listen();
     let mut config = context.config()?.config;
     config.local.concurrency = args.jobs.unwrap_or(config.local.concurrency);
+    let settings = config.frozen()?;
+    if settings.model.is_some() && !config.model.is_configured() {
+        return Err(no_model("model.base_url"));
+    }
     let discovery = discover(&args.paths, context.store.folder()).map_err(|error| discover_error(&error))?;
     if discovery.files.is_empty() {
         return Err(CommandError::new("input.nothing", "no .pdf, .md or .txt file was found")
@@ -97,7 +102,7 @@ pub async fn run(args: IngestArgs, context: &Context) -> Result<Exit, CommandErr
     let services = Embedded::start(&env, &store.ports, &config, args.password.clone(), observer)?;
     let class = if batch.submissions.len() == 1 { Class::Interactive } else { Class::Bulk };
     let terms = Terms { label: label(&args.paths), ..Terms::default() };
-    let order = Order { collection: &context.collection, settings: &config.settings, class, terms };
+    let order = Order { collection: &context.collection, settings: &settings, class, terms };
     let began = Instant::now();
     let manifest = stemma_coordinator::submit(&env, &store.ports, order, &batch.submissions).await?;
     let progress = Progress::new(context, manifest.entries);

@@ -42,5 +42,5 @@ async fn reindex(running: &Running) -> Result<Reindex, CommandError> {
     let sources = config.sources.iter().map(|rule| rule.source()).collect::<Result<Vec<_>, _>>();
     let sources = sources.map_err(|wrong| CommandError::new("config.invalid", wrong))?;
     let objects = Box::new(Buckets::new(S3::connect(&config.servers.s3.settings()).await?));
-    Ok(Reindex { env, ports, objects, sources, settings: config.settings.clone() })
+    Ok(Reindex { env, ports, objects, sources, settings: config.frozen()? })
 }

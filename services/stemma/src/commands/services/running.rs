@@ -1,6 +1,5 @@
 //! A service in work: its configuration, its ports, its name, and how it stops.
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -12,6 +11,7 @@ use stemma_boot::telemetry::Metrics;
 use stemma_boot::{identity, shutdown};
 use stemma_engine::presence::{self, Presence};
 use stemma_engine::{Env, PortError, Ports};
+use stemma_pipeline::Gate;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -25,6 +25,8 @@ const LOOK_AGAIN: Duration = Duration::from_secs(2);
 pub struct Running {
     /// The configuration it works under.
     pub config: Config,
+    /// The way to the model, for a worker where one is configured.
+    pub model: Option<Arc<Gate>>,
     env: Env,
     cluster: Cluster,
     stop: CancellationToken,
@@ -60,9 +62,13 @@ impl Running {
         let cluster = connect(&config.servers, context, &name, &env, &stop).await?;
         drop(connected.set(cluster.ports.clone())); // this is the only place that sets it
         tracing::info!(service, process = name, "started");
+        // Only workers ask models.
+        let model = if service == "worker" { config.model.gate(&env, &cluster.ports, &name)? } else { None };
+        let asked = model.clone();
+        let models = move || asked.iter().map(|gate| (gate.bucket().to_string(), gate.beat())).collect();
         let (ledger, beating) = (Arc::clone(&cluster.ports.ledger), Arc::clone(&presence));
-        let beats = env.spawn(presence::beat(env.clone(), ledger, beating, BTreeMap::new, drained.clone()));
-        Ok(Self { config, env, cluster, stop, presence, drained, beats, serving })
+        let beats = env.spawn(presence::beat(env.clone(), ledger, beating, models, drained.clone()));
+        Ok(Self { config, model, env, cluster, stop, presence, drained, beats, serving })
     }
 
     /// What a service's `run` takes.

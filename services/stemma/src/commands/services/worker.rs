@@ -47,19 +47,23 @@ enum WorkerLane {
 /// [`CommandError`] when the cluster is not configured, or a server refuses.
 pub async fn run(args: WorkerArgs, context: &Context) -> Result<Exit, CommandError> {
     let running = Running::start("worker", args.service.listen, context).await?;
-    let tools = Arc::new(embedded::tools(&running.config, None)?);
-    let lanes = lanes(&args, &running);
+    let (env, ports, stop) = running.parts();
+    let tools = Arc::new(embedded::tools(&running.config, None)?.with_model(running.model.clone()));
+    let lanes = lanes(&args, &running)?;
     let settings = WorkerSettings {
         lanes,
         grace: Duration::from_secs(running.config.local.grace_seconds),
         presence: running.presence(),
     };
-    let (env, ports, stop) = running.parts();
     stemma_worker::run(env, ports, tools, settings, stop).await;
     Ok(running.end().await)
 }
 
-fn lanes(args: &WorkerArgs, running: &Running) -> Vec<(Lane, u16)> {
+fn lanes(args: &WorkerArgs, running: &Running) -> Result<Vec<(Lane, u16)>, CommandError> {
+    if args.lanes.contains(&WorkerLane::Llm) && !running.config.model.is_configured() {
+        return Err(CommandError::new("config.no_model", "a worker of lane llm needs a model, and none is configured")
+            .with_next("set model.name and model.base_url (see `stemma config model`)"));
+    }
     let every = embedded::lanes(&running.config);
     let asked = |lane: Lane| match lane {
         Lane::Cpu => args.lanes.contains(&WorkerLane::Cpu),
@@ -67,5 +71,5 @@ fn lanes(args: &WorkerArgs, running: &Running) -> Vec<(Lane, u16)> {
         Lane::Publish => false,
     };
     let lanes = every.into_iter().filter(|(lane, _)| args.lanes.is_empty() || asked(*lane));
-    lanes.map(|(lane, concurrency)| (lane, args.concurrency.unwrap_or(concurrency))).collect()
+    Ok(lanes.map(|(lane, concurrency)| (lane, args.concurrency.unwrap_or(concurrency))).collect())
 }

@@ -1,0 +1,173 @@
+//! `structure = "llm"`: every step asked of a provider on this machine.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+use stemma_filings::{Kind, Spec, generate};
+
+use crate::support::{Answer, Lab, objects, trees};
+
+const KEY: &str = "sk-not-to-be-seen-1234567890";
+
+/// A provider that answers every question as its schema asks. The first calls get what `first` says.
+struct Provider {
+    url: String,
+    heard: Arc<Mutex<Vec<Heard>>>,
+}
+
+/// A call.
+struct Heard {
+    authorization: String,
+    process: String,
+    stage: String,
+}
+
+impl Provider {
+    fn start(first: &'static [&'static str]) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/v1", listener.local_addr().unwrap());
+        let heard: Arc<Mutex<Vec<Heard>>> = Arc::default();
+        let book = Arc::clone(&heard);
+        // It lives as long as this process: nothing else will be listening here.
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let book = Arc::clone(&book);
+                std::thread::spawn(move || serve(stream.unwrap(), first, &book));
+            }
+        });
+        Self { url, heard }
+    }
+
+    fn ingest(&self, lab: &Lab, store: &str) -> Answer {
+        let command = lab.stemma(store, ["--json", "ingest", "filings"]).env("STEMMA_STRUCTURE", "llm");
+        let command = command.env("STEMMA_MODEL__NAME", "echo").env("STEMMA_MODEL__BASE_URL", &self.url);
+        command.env("STEMMA_MODEL__API_KEY", KEY).run()
+    }
+
+    fn calls(&self) -> usize {
+        self.heard.lock().unwrap().len()
+    }
+}
+
+/// Answers the calls of one connection until it ends.
+fn serve(stream: TcpStream, first: &[&str], book: &Mutex<Vec<Heard>>) {
+    let mut reader = BufReader::new(stream.try_clone().unwrap());
+    let mut stream = stream;
+    while let Some((head, body)) = read_call(&mut reader) {
+        let body: Value = serde_json::from_slice(&body).unwrap();
+        let format = &body["response_format"]["json_schema"];
+        let header = |name: &str| {
+            let line = head.iter().find(|line| line.to_lowercase().starts_with(name));
+            line.and_then(|line| line.split_once(':')).map(|(_, value)| value.trim().to_string()).unwrap_or_default()
+        };
+        let number = {
+            let mut heard = book.lock().unwrap();
+            let stage = format["name"].as_str().unwrap().to_string();
+            heard.push(Heard { authorization: header("authorization"), process: header("x-stemma-process"), stage });
+            heard.len() - 1
+        };
+        let (status, reply) = match first.get(number) {
+            Some(status) => (*status, json!({ "error": { "message": "not now" } })),
+            None => ("200 OK", completion(&format["schema"])),
+        };
+        let reply = reply.to_string();
+        let head = format!("HTTP/1.1 {status}\r\nretry-after: 0\r\ncontent-length: {}\r\n\r\n", reply.len());
+        if stream.write_all(format!("{head}{reply}").as_bytes()).is_err() {
+            return;
+        }
+    }
+}
+
+fn read_call(reader: &mut BufReader<TcpStream>) -> Option<(Vec<String>, Vec<u8>)> {
+    let mut head = Vec::new();
+    loop {
+        let mut line = String::new();
+        if reader.read_line(&mut line).ok()? == 0 {
+            return None;
+        }
+        if line == "\r\n" {
+            break;
+        }
+        head.push(line.trim_end().to_string());
+    }
+    let length =
+        head.iter().find_map(|line| line.to_lowercase().strip_prefix("content-length:")?.trim().parse().ok())?;
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).ok()?;
+    Some((head, body))
+}
+
+fn completion(schema: &Value) -> Value {
+    let fill = |(name, property): (&String, &Value)| {
+        let value = if property["type"] == "boolean" { json!(true) } else { json!("It says what it says.") };
+        (name.clone(), value)
+    };
+    let answer: serde_json::Map<String, Value> = schema["properties"].as_object().unwrap().iter().map(fill).collect();
+    json!({
+        "choices": [{ "message": { "content": Value::Object(answer).to_string() }, "finish_reason": "stop" }],
+        "usage": { "prompt_tokens": 100, "completion_tokens": 10 },
+    })
+}
+
+fn lab() -> Lab {
+    let lab = Lab::new();
+    lab.put("a.pdf", generate(&Spec { pages: 8, ..Spec::of(Kind::TenQ, 3) }).pdf);
+    lab.put("b.md", "# One\n\ntext\n\n## Two\n\nmore text\n".repeat(40));
+    lab
+}
+
+#[test]
+fn every_step_is_asked_once_and_the_key_is_seen_by_no_one_else() {
+    let (lab, provider) = (lab(), Provider::start(&["503 Away"]));
+    let answer = provider.ingest(&lab, "store");
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let trees = trees(&lab.path("store"));
+    let provenance = &trees["a.pdf"].tree.provenance;
+    assert_eq!(provenance.model, "echo");
+    let told = trees["a.pdf"].tree.walk().filter_map(|(_, section)| section.summary.as_ref());
+    assert!(told.filter(|summary| summary.by == "echo").count() > 3);
+    {
+        let heard = provider.heard.lock().unwrap();
+        assert!(
+            heard.iter().all(|call| call.authorization == format!("Bearer {KEY}") && call.process.starts_with("pid-"))
+        );
+        for stage in ["detect_toc", "verify_title", "summarize"] {
+            assert!(heard.iter().any(|call| call.stage == stage), "{stage}");
+        }
+    }
+    let asked = provider.calls();
+    let objects = objects(&lab.path("store"));
+    let records = objects.keys().filter(|key| key.contains("/calls/")).count();
+    assert_eq!(records, asked - 1, "one record per reply; the first call had none");
+    for (key, bytes) in &objects {
+        assert!(!bytes.windows(KEY.len()).any(|window| window == KEY.as_bytes()), "{key} holds the key");
+    }
+    assert!(!answer.out.contains(KEY) && !answer.err.contains(KEY));
+
+    // Again: unchanged, and nothing is asked.
+    let again = provider.ingest(&lab, "store");
+    assert_eq!(again.json()["counts"]["unchanged"], 2);
+    assert_eq!(provider.calls(), asked);
+}
+
+#[test]
+fn a_model_that_is_asked_for_and_not_configured_is_an_error_before_anything_is_done() {
+    let lab = lab();
+    for (name, missing) in [("", "model.name"), ("echo", "model.base_url")] {
+        let command = lab.stemma("store", ["ingest", "filings"]).env("STEMMA_STRUCTURE", "llm");
+        let answer = command.env("STEMMA_MODEL__NAME", name).run();
+        assert_eq!(answer.code, Some(2), "{answer:?}");
+        assert!(answer.err.contains(missing), "{answer:?}");
+    }
+    assert!(!lab.path("store").exists());
+}
+
+#[test]
+fn the_key_is_not_shown() {
+    let lab = lab();
+    let answer = lab.stemma("store", ["config", "model"]).env("STEMMA_MODEL__API_KEY", KEY).run();
+    assert!(answer.out.contains("model.api_key") && !answer.out.contains(KEY), "{answer:?}");
+    assert!(answer.out.contains("***"), "{answer:?}");
+}

@@ -1,0 +1,219 @@
+//! What a model is asked, what it answers, and how it may fail to.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use stemma_engine::Failure;
+
+use crate::tokens;
+
+/// Tokens that a chat costs beside its texts: roles and separators.
+const ENVELOPE_TOKENS: u32 = 16;
+
+/// A client for one provider.
+#[async_trait]
+pub trait Llm: Send + Sync {
+    /// Asks once: no retry, no limits; those are the [`Gate`](crate::gate::Gate)'s.
+    ///
+    /// # Errors
+    /// [`LlmError`] of the kind that says what to do about it.
+    async fn complete(&self, request: &Request) -> Result<Reply, LlmError>;
+}
+
+/// One question. Temperature is always 0.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Request {
+    /// The model, as its provider names it.
+    pub model: String,
+    /// What does not change between questions of a kind: providers keep it at hand.
+    pub system: String,
+    /// What this question is about.
+    pub user: String,
+    /// The shape of the answer.
+    pub schema: Schema,
+    /// Tokens of the answer at most.
+    pub max_output_tokens: u32,
+}
+
+/// The shape of an answer: an object of flat properties, all required, nothing else allowed.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Schema {
+    /// Its name: that of the stage that asks.
+    pub name: &'static str,
+    /// A JSON schema.
+    pub json: Value,
+}
+
+impl Schema {
+    /// A strict object schema of `properties`: a JSON object of property schemas.
+    pub fn strict(name: &'static str, properties: &Value) -> Self {
+        let required: Vec<&String> = properties.as_object().map(|all| all.keys().collect()).unwrap_or_default();
+        let json = serde_json::json!({
+            "type": "object", "properties": properties, "required": required, "additionalProperties": false,
+        });
+        Self { name, json }
+    }
+}
+
+impl Request {
+    /// Digest of everything the answer depends on: 32 hexadecimal digits. The same question has the same digest in every
+    /// process.
+    pub fn digest(&self) -> String {
+        // A struct of texts and JSON can always be written as JSON; its fields come in the order declared.
+        let json = serde_json::to_vec(self).unwrap_or_default();
+        blake3::hash(&json).to_hex().as_str()[..32].to_string()
+    }
+
+    /// Tokens of the prompt (o200k: an estimate for models with another vocabulary).
+    pub fn prompt_tokens(&self) -> u32 {
+        let parts = [&self.system, &self.user, &self.schema.json.to_string()];
+        parts.into_iter().map(|part| tokens::count(part)).fold(ENVELOPE_TOKENS, u32::saturating_add)
+    }
+}
+
+/// A complete reply.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reply {
+    /// What the model wrote.
+    pub text: String,
+    /// What it cost.
+    pub usage: Usage,
+}
+
+/// Tokens of a call, as the provider counts them; estimated where it does not say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Usage {
+    /// Tokens of the prompt.
+    pub prompt_tokens: u32,
+    /// Those of them that the provider had at hand.
+    #[serde(default)]
+    pub cached_tokens: u32,
+    /// Tokens of the reply.
+    pub output_tokens: u32,
+}
+
+impl Usage {
+    /// Prompt and reply together.
+    pub fn total(&self) -> u32 {
+        self.prompt_tokens.saturating_add(self.output_tokens)
+    }
+}
+
+/// Why there is no reply. Messages are cut and scrubbed: no key, no text of the question.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LlmError {
+    /// Asked too fast (429, 529).
+    #[error("the provider asks for a pause")]
+    Throttled {
+        /// How long, where it says so.
+        after: Option<Duration>,
+    },
+    /// No connection, or one that broke.
+    #[error("the provider cannot be reached: {0}")]
+    Unreachable(String),
+    /// No complete reply in time.
+    #[error("the provider did not answer within {} s", .0.as_secs())]
+    TimedOut(Duration),
+    /// The provider failed (5xx).
+    #[error("the provider failed with status {status}{}", colon(.message))]
+    Server {
+        /// The HTTP status.
+        status: u16,
+        /// What it said.
+        message: String,
+    },
+    /// Nothing is wrong with the question, but the provider will not answer anyone: key, quota, model or URL.
+    #[error("the provider does not serve us: status {status}{}", colon(.message))]
+    Configuration {
+        /// The HTTP status.
+        status: u16,
+        /// What it said.
+        message: String,
+    },
+    /// The provider does not take this question.
+    #[error("the provider refused the request: status {status}{}", colon(.message))]
+    Refused {
+        /// The HTTP status; 200 where the reply itself is a refusal.
+        status: u16,
+        /// What it said.
+        message: String,
+    },
+    /// A reply came and is no answer: no JSON, no text, cut off, too large.
+    #[error("the reply cannot be used: {message}")]
+    Unreadable {
+        /// Why.
+        message: String,
+        /// What it cost, where it says so.
+        usage: Usage,
+    },
+}
+
+fn colon(message: &str) -> String {
+    if message.is_empty() { String::new() } else { format!(": {message}") }
+}
+
+/// How long work waits while the provider does not serve us: someone has to mend a key, a quota or a name.
+const UNTIL_MENDED: Duration = Duration::from_secs(300);
+/// How long work waits where the provider asks for a pause and does not say how long.
+pub(crate) const PAUSE: Duration = Duration::from_secs(5);
+
+impl LlmError {
+    /// A stable code.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Throttled { .. } => "model.throttled",
+            Self::Unreachable(_) => "model.unreachable",
+            Self::TimedOut(_) => "model.timeout",
+            Self::Server { .. } => "model.server_error",
+            Self::Configuration { .. } => "model.configuration",
+            Self::Refused { .. } => "model.refused",
+            Self::Unreadable { .. } => "model.reply_unreadable",
+        }
+    }
+
+    /// Whether it speaks against the provider itself: what the breaker counts (rule 11).
+    pub fn is_outage(&self) -> bool {
+        matches!(self, Self::Unreachable(_) | Self::TimedOut(_) | Self::Server { .. })
+    }
+
+    /// What becomes of the task that asked.
+    pub fn failure(&self) -> Failure {
+        let (code, message) = (self.code(), self.to_string());
+        match self {
+            Self::Throttled { after } => Failure::throttled(code, message, after.unwrap_or(PAUSE)),
+            Self::Unreachable(_) | Self::TimedOut(_) | Self::Server { .. } | Self::Unreadable { .. } => {
+                Failure::transient(code, message)
+            }
+            Self::Configuration { .. } => Failure::throttled(code, message, UNTIL_MENDED)
+                .with_next("check model.base_url, model.api_key, model.name and the provider's quota"),
+            Self::Refused { .. } => Failure::permanent(code, message),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_digest_covers_every_part() {
+        let request = Request {
+            model: "m".into(),
+            system: "s".into(),
+            user: "u".into(),
+            schema: Schema::strict("a", &serde_json::json!({ "yes": { "type": "boolean" } })),
+            max_output_tokens: 9,
+        };
+        let others = [
+            Request { model: "n".into(), ..request.clone() },
+            Request { system: "su".into(), user: String::new(), ..request.clone() },
+            Request { max_output_tokens: 10, ..request.clone() },
+            Request { schema: Schema::strict("b", &serde_json::json!({})), ..request.clone() },
+        ];
+        assert_eq!(request.digest(), request.clone().digest());
+        assert!(others.iter().all(|other| other.digest() != request.digest()));
+        assert_eq!(request.schema.json["required"], serde_json::json!(["yes"]));
+    }
+}

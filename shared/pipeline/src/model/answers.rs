@@ -1,0 +1,172 @@
+//! What the model answered about a document: told alike by the flow, from its ledger, and by the stage that makes the tree,
+//! from the artifacts themselves.
+
+use std::collections::BTreeMap;
+
+use futures::{StreamExt, TryStreamExt, stream};
+use serde::{Deserialize, Serialize};
+use stemma_document::{Digest, ModelAnswers, PageNo};
+use stemma_engine::blobs::list_all;
+use stemma_engine::key::failures_prefix;
+use stemma_engine::port::ask;
+use stemma_engine::stage::{Stage, Task};
+use stemma_engine::{Failure, FailureRecord, TaskKey, artifact};
+
+use super::Spent;
+use super::plan::Plan;
+use crate::Filings;
+
+/// Artifacts that are read at once.
+const AT_ONCE: usize = 32;
+
+/// An answer, or the code of the failure that came instead.
+pub(crate) type Answer<T> = Result<T, String>;
+
+/// Whether a page is a table of contents.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Contents {
+    /// The verdict.
+    pub is_contents: bool,
+    /// What it cost.
+    pub spent: Spent,
+}
+
+/// Whether a title stands where it was located.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Looked {
+    /// Whether it stands there as a title.
+    pub stands: bool,
+    /// Whether nothing of another section stands above it on its page.
+    pub starts_page: bool,
+    /// What it cost.
+    pub spent: Spent,
+}
+
+/// A summary, which lies in the blob `summary` beside this.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Told {
+    /// Digest of title and summary: what the summary of the section above reads.
+    pub digest: Digest,
+    /// What it cost.
+    pub spent: Spent,
+}
+
+/// All answers about a document.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub(crate) struct Answers {
+    /// Per first page; `None`: not asked.
+    pub(crate) pages: Vec<Option<Answer<Contents>>>,
+    /// Per entry of the outline.
+    pub(crate) titles: Vec<Option<Answer<Looked>>>,
+    /// Per section, with the task that made it.
+    pub(crate) summaries: Vec<Option<(TaskKey, Answer<Told>)>>,
+}
+
+impl Answers {
+    /// Digest of all that a tree made from them holds.
+    pub(crate) fn digest(&self) -> Digest {
+        // Plain data can always be written as JSON.
+        Digest::of(&serde_json::to_vec(self).unwrap_or_default())
+    }
+
+    /// The numbers for the tree; `spent` is what each task cost, counted once.
+    pub(crate) fn summed(&self, spent: &BTreeMap<TaskKey, Spent>) -> ModelAnswers {
+        let sum = |part: fn(&Spent) -> u32| spent.values().map(|spent| u64::from(part(spent))).sum();
+        let contents = |(index, answer): (usize, &Option<Answer<Contents>>)| {
+            matches!(answer, Some(Ok(Contents { is_contents: true, .. }))).then(|| PageNo::from_index(index))
+        };
+        let titles = || self.titles.iter().flatten().filter_map(|answer| answer.as_ref().ok());
+        let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        ModelAnswers {
+            calls: count(spent.len()),
+            prompt_tokens: sum(|spent| spent.prompt_tokens),
+            output_tokens: sum(|spent| spent.output_tokens),
+            contents_pages: self.pages.iter().enumerate().filter_map(contents).collect(),
+            titles_asked: count(self.titles.iter().flatten().count()),
+            titles_confirmed: count(titles().filter(|looked| looked.stands).count()),
+        }
+    }
+}
+
+/// Reads all answers of a run from its artifacts, and what each task cost. What failed in this run counts as failed, as it
+/// does for the flow, though another run may have an artifact by now.
+pub(crate) async fn gather(
+    task: &Task<'_, Filings>,
+    plan: &Plan,
+) -> Result<(Answers, BTreeMap<TaskKey, Spent>), Failure> {
+    let mut reading = Reading { task, failed: failed(task).await?, spent: BTreeMap::new() };
+    let mut answers = Answers {
+        pages: vec![None; plan.pages.len()],
+        titles: vec![None; plan.titles()],
+        summaries: vec![None; plan.sections()],
+    };
+    for (index, _, answer) in reading.all(plan.ask_pages(), |contents: &Contents| contents.spent).await? {
+        answers.pages[index] = Some(answer);
+    }
+    for (index, _, answer) in reading.all(plan.ask_titles(), |looked: &Looked| looked.spent).await? {
+        answers.titles[index] = Some(answer);
+    }
+    for wave in 0..plan.waves() {
+        let asked = plan.ask_summaries(wave, &answers.summaries);
+        for (index, key, answer) in reading.all(asked, |told: &Told| told.spent).await? {
+            answers.summaries[index] = Some((key, answer));
+        }
+    }
+    Ok((answers, reading.spent))
+}
+
+struct Reading<'a> {
+    task: &'a Task<'a, Filings>,
+    /// Codes of the failures of this run.
+    failed: BTreeMap<TaskKey, String>,
+    spent: BTreeMap<TaskKey, Spent>,
+}
+
+impl Reading<'_> {
+    async fn all<S: Stage<Work = Filings>>(
+        &mut self,
+        asked: Vec<(usize, S)>,
+        spent: fn(&S::Outcome) -> Spent,
+    ) -> Result<Vec<(usize, TaskKey, Answer<S::Outcome>)>, Failure> {
+        let (task, failed) = (self.task, &self.failed);
+        let one = |(index, stage): (usize, S)| async move {
+            let key = stage.key(task.settings);
+            let answer = match failed.get(&key) {
+                Some(code) => Err(code.clone()),
+                None => Ok(outcome::<S>(task, &key).await?),
+            };
+            Ok::<_, Failure>((index, key, answer))
+        };
+        let all: Vec<_> = stream::iter(asked).map(one).buffered(AT_ONCE).try_collect().await?;
+        for (_, key, answer) in &all {
+            if let Ok(outcome) = answer {
+                self.spent.insert(*key, spent(outcome));
+            }
+        }
+        Ok(all)
+    }
+}
+
+/// The failures of this run, by task.
+async fn failed(task: &Task<'_, Filings>) -> Result<BTreeMap<TaskKey, String>, Failure> {
+    let blobs = task.ports.blobs.as_ref();
+    let (prefix, mut failed) = (failures_prefix(&task.run.run), BTreeMap::new());
+    for name in ask(task.env, || list_all(blobs, &prefix)).await? {
+        let key = name.rsplit('/').next().and_then(|name| name.strip_suffix(".json")?.parse::<TaskKey>().ok());
+        let (Some(key), Some(json)) = (key, ask(task.env, || blobs.get(&name)).await?) else { continue };
+        let record = serde_json::from_slice(&json).map(|record: FailureRecord| record.code);
+        failed.insert(key, record.unwrap_or_else(|_| "engine.failure_unreadable".into()));
+    }
+    Ok(failed)
+}
+
+/// The outcome of a task that has not failed.
+async fn outcome<S: Stage<Work = Filings>>(task: &Task<'_, Filings>, key: &TaskKey) -> Result<S::Outcome, Failure> {
+    let blobs = task.ports.blobs.as_ref();
+    let found = ask(task.env, || artifact::outcome(blobs, &task.run.scope, key)).await?;
+    // It had an outcome when the flow asked for this, so it was torn since.
+    let found =
+        found.ok_or_else(|| Failure::transient("model.answer_missing", format!("{} {key} has gone", S::NAME)))?;
+    serde_json::from_slice(&found)
+        .map_err(|error| Failure::permanent("engine.outcome_unreadable", format!("{} {key}: {error}", S::NAME)))
+}

@@ -1,0 +1,210 @@
+//! Assemble: draft and answers become the finished tree.
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::{StreamExt, TryStreamExt, stream};
+use serde::{Deserialize, Serialize};
+use stemma_document::{Digest, Gap, PageSpan, Section, SectionTree, Summary, Verdict};
+use stemma_engine::queue::Lane;
+use stemma_engine::stage::{Output, Stage, Task};
+use stemma_engine::{Failure, Identity, TaskKey};
+use stemma_extract::Packed;
+
+use super::outline::{Tree, defects};
+use super::{DraftOutline, Drafted, MODEL_REVISIONS, Outline, REVISIONS};
+use crate::model::{Answers, DraftBlob, Part, Plan, Spent, gather};
+use crate::settings::{ModelSettings, OnModelFailure, Settings};
+use crate::{Filings, items, sections};
+
+/// Summaries that are read at once.
+const AT_ONCE: usize = 32;
+/// Sections without a summary that are named one by one.
+const NAMED: usize = 20;
+
+/// Makes the tree. Key: the text, the settings, and all answers.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Assemble {
+    /// Digest of the text.
+    pub text: Digest,
+    /// The artifact whose blob `source` holds it.
+    pub source: TaskKey,
+    /// The artifact of [`DraftOutline`].
+    pub draft: TaskKey,
+    /// Digest of all answers.
+    pub answers: Digest,
+}
+
+#[async_trait]
+impl Stage for Assemble {
+    type Work = Filings;
+    type Outcome = Tree;
+
+    const NAME: &'static str = "assemble";
+    const REVISION: u32 = 1;
+    const LANE: Lane = Lane::Cpu;
+
+    fn identity(&self, settings: &Settings, identity: &mut Identity) {
+        let settings = (&settings.outline, &settings.sections, &settings.model);
+        identity.bytes(self.text.as_bytes()).bytes(self.answers.as_bytes());
+        identity.text(&serde_json::to_string(&settings).unwrap_or_default());
+    }
+
+    async fn run(&self, task: &Task<'_, Filings>) -> Result<Output<Tree>, Failure> {
+        let plan = self.plan(task).await?;
+        let (answers, spent) = gather(task, &plan).await?;
+        if answers.digest() != self.answers {
+            let message = "answers are not those that the flow read; someone changed them meanwhile";
+            return Err(Failure::transient("model.answers_changed", message));
+        }
+        let summaries = summaries(task, &answers).await?;
+        let packed = task.blob(&self.source, "source").await?;
+        let draft = task.tools.texts.draft(task, &self.draft).await?;
+        let settings = task.settings.clone();
+        let tree = task.env.compute(move || assemble(packed, &draft, &answers, &spent, summaries, &settings)).await;
+        let tree = tree.map_err(|panic| Failure::transient("structure.crashed", panic))??;
+        let json = serde_json::to_vec(&tree).map_err(|error| json_error(&error))?;
+        Ok(Output::new(Tree::of(&tree, &json), vec![("tree", json.into())]))
+    }
+}
+
+impl Assemble {
+    /// The plan as the flow had it.
+    async fn plan(&self, task: &Task<'_, Filings>) -> Result<Plan, Failure> {
+        let blobs = task.ports.blobs.as_ref();
+        let outcome = stemma_engine::port::ask(task.env, || {
+            stemma_engine::artifact::outcome(blobs, &task.run.scope, &self.draft)
+        });
+        let missing =
+            || Failure::permanent("engine.blob_missing", format!("{} {} has gone", DraftOutline::NAME, self.draft));
+        let drafted: Drafted =
+            serde_json::from_slice(&outcome.await?.ok_or_else(missing)?).map_err(|error| json_error(&error))?;
+        let parts: Vec<Part> =
+            serde_json::from_slice(&task.blob(&self.draft, "plan").await?).map_err(|error| json_error(&error))?;
+        Ok(Plan::of(self.draft, self.source, drafted.pages, parts))
+    }
+}
+
+fn json_error(error: &serde_json::Error) -> Failure {
+    Failure::permanent("structure.json", error.to_string())
+}
+
+/// The texts of all summaries, by the index of the section.
+async fn summaries(task: &Task<'_, Filings>, answers: &Answers) -> Result<BTreeMap<usize, String>, Failure> {
+    let told = answers.summaries.iter().enumerate().filter_map(|(index, told)| {
+        let (key, answer) = told.as_ref()?;
+        answer.is_ok().then_some((index, *key))
+    });
+    let read = |(index, key): (usize, TaskKey)| async move {
+        let text = task.blob(&key, "summary").await?;
+        Ok::<_, Failure>((index, String::from_utf8_lossy(&text).into_owned()))
+    };
+    stream::iter(told.collect::<Vec<_>>()).map(read).buffered(AT_ONCE).try_collect().await
+}
+
+/// The finished tree: pure (I-12).
+fn assemble(
+    packed: Bytes,
+    blob: &DraftBlob,
+    answers: &Answers,
+    spent: &BTreeMap<TaskKey, Spent>,
+    mut summaries: BTreeMap<usize, String>,
+    settings: &Settings,
+) -> Result<SectionTree, Failure> {
+    let unreadable = |error: &dyn std::fmt::Display| Failure::permanent("structure.source", error.to_string());
+    let source = Packed::open(packed).and_then(Packed::source).map_err(|error| unreadable(&error))?;
+    let Some(model) = &settings.model else { return Err(unreadable(&"the settings name no model")) };
+    let draft = &blob.draft;
+    let outline = draft.outline.clone().reviewed(|index, verdict| reviewed(answers, index, verdict));
+    let mut gaps = draft.gaps.clone();
+    gaps.extend(defects(&source));
+    let tree = SectionTree::build(&outline, draft.method, gaps);
+    let mut tree = sections::finish(tree, &source, &settings.sections, &draft.labels);
+    items::attach(&mut tree, &source, &draft.cross_index);
+    let mut without = Vec::new();
+    tell(&mut tree.sections, model, answers, &mut summaries, &mut without);
+    tree.gaps.extend(unanswered(answers));
+    tree.gaps.extend(unsummarized(&without));
+    tree.provenance.model.clone_from(&model.name);
+    tree.provenance.answers = Some(answers.summed(spent));
+    let stages = REVISIONS.into_iter().filter(|(name, _)| *name != Outline::NAME).chain(MODEL_REVISIONS);
+    tree.provenance.revisions = stages.map(|(name, revision)| (name.to_string(), revision)).collect();
+    Ok(tree)
+}
+
+/// What an entry is after the model looked at it; without an answer it stays what rules say.
+fn reviewed(answers: &Answers, index: usize, verdict: Verdict) -> Verdict {
+    match (answers.titles.get(index), verdict) {
+        (Some(Some(Ok(looked))), Verdict::Found { .. }) | (Some(Some(Ok(looked))), Verdict::Unconfirmed { .. })
+            if looked.stands =>
+        {
+            Verdict::Found { starts_page: looked.starts_page }
+        }
+        (Some(Some(Ok(_))), Verdict::Found { starts_page }) => Verdict::Unconfirmed { starts_page },
+        _ => verdict,
+    }
+}
+
+/// A section without a summary from the model: its structure number, pages, and why.
+struct Without {
+    structure: String,
+    pages: Option<PageSpan>,
+    code: String,
+    offline: bool,
+}
+
+/// Puts the model's summaries in the place of those that rules made, in pre-order.
+fn tell(
+    sections: &mut [Section],
+    model: &ModelSettings,
+    answers: &Answers,
+    summaries: &mut BTreeMap<usize, String>,
+    without: &mut Vec<Without>,
+) {
+    for section in sections {
+        let index = section.id.0 as usize;
+        match (summaries.remove(&index), answers.summaries.get(index)) {
+            (Some(text), _) => section.summary = Some(Summary { text, by: model.name.clone() }),
+            (None, Some(Some((_, Err(code))))) => {
+                let offline = model.on_failure == OnModelFailure::Offline;
+                section.summary = section.summary.take().filter(|_| offline);
+                let (structure, pages) = (section.structure.clone(), section.span.pages());
+                without.push(Without { structure, pages, code: code.clone(), offline });
+            }
+            // Small: it is its own summary.
+            _ => {}
+        }
+        tell(&mut section.children, model, answers, summaries, without);
+    }
+}
+
+/// Questions about pages and titles that were not answered: rules decided alone.
+fn unanswered(answers: &Answers) -> Vec<Gap> {
+    let pages: Vec<&str> =
+        answers.pages.iter().flatten().filter_map(|answer| Some(answer.as_ref().err()?.as_str())).collect();
+    let titles: Vec<&str> =
+        answers.titles.iter().flatten().filter_map(|answer| Some(answer.as_ref().err()?.as_str())).collect();
+    let gap = |code: &str, what: &str, failed: &[&str]| {
+        let first = failed.first()?;
+        let detail = format!("{} {what} were decided by rules alone: the model did not answer ({first})", failed.len());
+        Some(Gap { code: code.into(), pages: None, detail })
+    };
+    let contents = gap("model.toc_failed", "pages at the front", &pages);
+    contents.into_iter().chain(gap("model.verify_failed", "titles", &titles)).collect()
+}
+
+fn unsummarized(without: &[Without]) -> Vec<Gap> {
+    const CODE: &str = "model.summary_failed";
+    let gap = |one: &Without| {
+        let instead = if one.offline { "has a summary made by rules" } else { "has no summary" };
+        let detail = format!("section {} {instead}: the model did not answer ({})", one.structure, one.code);
+        Gap { code: CODE.into(), pages: one.pages, detail }
+    };
+    let mut gaps: Vec<Gap> = without.iter().take(NAMED).map(gap).collect();
+    if without.len() > NAMED {
+        let detail = format!("{} more sections were not answered about", without.len() - NAMED);
+        gaps.push(Gap { code: CODE.into(), pages: None, detail });
+    }
+    gaps
+}

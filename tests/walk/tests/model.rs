@@ -1,0 +1,346 @@
+//! The real walk with every step asked of a model: what is asked again when a page changes, or one is inserted at the front;
+//! that the same questions make the same bytes; and what becomes of a document whose questions are not answered.
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "tests and what they stand on")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use serde_json::{Value, json};
+use stemma_coordinator::{Order, no_observer, submit};
+use stemma_document::{Collection, Digest, DocumentVersion, Origin, PublishedTree, Section, SectionSpan, TreeObject};
+use stemma_engine::blobs::MemoryBlobs;
+use stemma_engine::flow::Terms;
+use stemma_engine::jobs::Counts;
+use stemma_engine::presence::Presence;
+use stemma_engine::queue::Lane;
+use stemma_engine::{Class, Env, Failure, Ports};
+use stemma_extract::{ExtractError, Extractor, Job};
+use stemma_filings::{Filing, Kind, Spec, generate};
+use stemma_llm::calls::CallRecord;
+use stemma_llm::gate::{Gate, GateSettings};
+use stemma_llm::request::{Llm, LlmError, Reply, Request, Usage};
+use stemma_llm::tokens;
+use stemma_pipeline::originals::Originals;
+use stemma_pipeline::{ModelSettings, OnModelFailure, Settings, StructureMode, Submission, Tools};
+use stemma_walk::{differences, report, results, simulate};
+use stemma_worker::WorkerSettings;
+use tokio_util::sync::CancellationToken;
+
+/// Answers as the schema asks, as a pure function of the request: yes, the lowest number, a sentence of its own.
+#[derive(Default)]
+struct Echo {
+    /// The stage and digest of everything that was asked.
+    asked: Mutex<Vec<(&'static str, String)>>,
+    /// Stages whose questions are refused.
+    refuses: BTreeSet<&'static str>,
+    /// Replies that are no JSON, to begin with.
+    garbled: Mutex<u32>,
+}
+
+#[async_trait]
+impl Llm for Echo {
+    async fn complete(&self, request: &Request) -> Result<Reply, LlmError> {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        let name = request.schema.name;
+        self.asked.lock().unwrap().push((name, request.digest()));
+        if self.refuses.contains(name) {
+            return Err(LlmError::Refused { status: 400, message: String::new() });
+        }
+        let usage = |text: &str| Usage {
+            prompt_tokens: request.prompt_tokens(),
+            cached_tokens: 0,
+            output_tokens: tokens::count(text),
+        };
+        let garbled = std::mem::take(&mut *self.garbled.lock().unwrap());
+        if garbled > 0 {
+            *self.garbled.lock().unwrap() = garbled - 1;
+            return Ok(Reply { text: "Certainly!".into(), usage: usage("Certainly!") });
+        }
+        let mut answer = serde_json::Map::new();
+        for (name, property) in request.schema.json["properties"].as_object().unwrap() {
+            let value = match property["type"].as_str().unwrap() {
+                "boolean" => json!(true),
+                "string" => json!(format!("Says {}.", &request.digest()[..12])),
+                other => panic!("{other}"),
+            };
+            answer.insert(name.clone(), value);
+        }
+        let text = Value::Object(answer).to_string();
+        Ok(Reply { usage: usage(&text), text })
+    }
+}
+
+/// The one document, as it is now.
+struct Document(Vec<u8>);
+
+#[async_trait]
+impl Originals for Document {
+    async fn read(&self, _version: &DocumentVersion, _max_bytes: u64) -> Result<Bytes, Failure> {
+        Ok(self.0.clone().into())
+    }
+}
+
+struct Reading;
+
+#[async_trait]
+impl Extractor for Reading {
+    async fn extract(&self, job: Job) -> Result<Vec<u8>, ExtractError> {
+        stemma_pipeline::stages::read(job)
+    }
+}
+
+/// What one run came to.
+struct Ran {
+    counts: Counts,
+    /// Every question, in the order of their digests.
+    asked: Vec<(&'static str, String)>,
+    tree: PublishedTree,
+    results: BTreeMap<String, Bytes>,
+    records: Vec<CallRecord>,
+}
+
+impl Ran {
+    fn by_stage(&self) -> BTreeMap<&'static str, usize> {
+        let mut counts = BTreeMap::new();
+        self.asked.iter().for_each(|(stage, _)| *counts.entry(*stage).or_default() += 1);
+        counts
+    }
+
+    fn sections(&self) -> Vec<&Section> {
+        self.tree.tree.walk().map(|(_, section)| section).collect()
+    }
+}
+
+fn settings(structure: StructureMode, on_failure: OnModelFailure) -> Settings {
+    let model = ModelSettings { name: "echo".into(), on_failure, ..ModelSettings::default() };
+    let model = (structure == StructureMode::Llm).then_some(model);
+    Settings { structure, model, ..Settings::default() }
+}
+
+/// Runs one version in a world of its own over `store`.
+async fn run(seed: u64, store: &Arc<MemoryBlobs>, pdf: &[u8], echo: Echo, settings: &Settings) -> Ran {
+    let env = Env::simulated(seed);
+    let ports = Ports::embedded(Arc::<MemoryBlobs>::clone(store));
+    let echo = Arc::new(echo);
+    let gate = Gate::new(
+        env.clone(),
+        Arc::clone(&ports.limiter),
+        Arc::<Echo>::clone(&echo),
+        GateSettings { requests_per_minute: 6_000, ..GateSettings::unlimited("echo", "here") },
+    );
+    let tools = Tools::new(Arc::new(Document(pdf.to_vec())), Arc::new(Reading)).with_model(Some(Arc::new(gate)));
+    let tools = Arc::new(tools);
+    let stop = CancellationToken::new();
+    let lanes = vec![(Lane::Cpu, 2), (Lane::Llm, 3 + seed as u16)];
+    let presence = |name: &str| Presence::new(&env, name, name);
+    let worker = WorkerSettings { lanes, grace: Duration::from_secs(10), presence: presence("worker") };
+    let copy = || (env.clone(), ports.clone(), stop.clone());
+    let (e, p, s) = copy();
+    let coordinator = env.spawn(stemma_coordinator::run(e, p, 10, no_observer(), presence("coordinator"), s));
+    let (e, p, s) = copy();
+    let worker = env.spawn(stemma_worker::run(e, p, Arc::clone(&tools), worker, s));
+    let (e, p, s) = copy();
+    let assembler = env.spawn(stemma_assembler::run(e, p, tools, presence("assembler"), s));
+
+    let submission = Submission {
+        stated: BTreeMap::new(),
+        origin: Origin::default(),
+        uri: "memory:a.pdf".into(),
+        name: "a.pdf".into(),
+        path: "a.pdf".into(),
+        source: Digest::of(pdf),
+        size_bytes: pdf.len() as u64,
+        retry_failed: false,
+    };
+    let (collection, documents) = (Collection::default(), std::slice::from_ref(&submission));
+    let order = Order { collection: &collection, settings, class: Class::Bulk, terms: Terms::default() };
+    let job = submit(&env, &ports, order, documents).await.unwrap().job;
+    let report = report(&env, store, &job).await.unwrap();
+    stop.cancel();
+    for service in [coordinator, worker, assembler] {
+        tokio::time::timeout(Duration::from_secs(600), service).await.expect("drains").unwrap();
+    }
+    let mut asked = echo.asked.lock().unwrap().clone();
+    asked.sort();
+    let objects = store.snapshot();
+    let newest = objects.iter().filter(|(key, _)| key.contains("/trees/")).next_back().expect("a tree").1;
+    let TreeObject::Published(tree) = serde_json::from_slice(newest).unwrap() else { panic!("removed") };
+    let records = objects.iter().filter(|(key, _)| key.starts_with("c/default/calls/"));
+    let records = records.map(|(_, json)| serde_json::from_slice(json).unwrap()).collect();
+    Ran { counts: report.counts, asked, tree: *tree, results: results(store), records }
+}
+
+/// Versions of one document, one after the other over the same store.
+fn versions(filings: &[&Filing]) -> Vec<Ran> {
+    simulate(async {
+        let store = Arc::new(MemoryBlobs::default());
+        let mut ran = Vec::new();
+        // Another seed, another name for the job.
+        for (seed, filing) in (1..).zip(filings) {
+            let settings = settings(StructureMode::Llm, OnModelFailure::Gap);
+            ran.push(run(seed, &store, &filing.pdf, Echo::default(), &settings).await);
+        }
+        ran
+    })
+    .unwrap()
+}
+
+fn alone(seed: u64, filing: &Filing, echo: Echo, settings: &Settings) -> Ran {
+    simulate(async { run(seed, &Arc::default(), &filing.pdf, echo, settings).await }).unwrap()
+}
+
+/// Pages on which a section's own text lies, 1-based: from its start to the next section's.
+fn own_pages(sections: &[&Section], at: usize, pages: u32) -> std::ops::RangeInclusive<u32> {
+    let start = |section: &Section| match section.span {
+        SectionSpan::Pages { from, .. } => (from.page.get(), from.line),
+        SectionSpan::Lines { .. } => panic!("no pages"),
+    };
+    let first = start(sections[at]).0;
+    let last = match sections.get(at + 1).map(|next| start(next)) {
+        Some((page, 0)) => (page - 1).max(first),
+        Some((page, _)) => page,
+        None => pages,
+    };
+    first..=last
+}
+
+/// How many sections' summaries read a page: those whose own text is on it, those above them, and those above a small
+/// part that is on it.
+fn summaries_that_read(ran: &Ran, page: u32, pages: u32) -> (usize, usize) {
+    let sections = ran.sections();
+    let on_page: Vec<usize> =
+        (0..sections.len()).filter(|at| own_pages(&sections, *at, pages).contains(&page)).collect();
+    let asked = |section: &&&Section| section.tokens >= 200;
+    let above = |at: &usize| ran.tree.tree.path_to(sections[*at].id).into_iter().map(|section| section.id);
+    let readers: BTreeSet<_> = on_page.iter().flat_map(above).collect();
+    let readers = sections.iter().filter(|section| readers.contains(&section.id)).filter(asked).count();
+    let titles = on_page.iter().filter(|at| own_pages(&sections, **at, pages).start() == &page).count();
+    (readers, titles)
+}
+
+fn spec() -> Spec {
+    Spec { pages: 16, ..Spec::of(Kind::TenK, 11) }
+}
+
+#[test]
+fn a_changed_page_asks_only_what_reads_it() {
+    let before = generate(&spec());
+    let pages = before.truth.pages;
+    for page in [7, 12] {
+        let after = generate(&spec().with_page_changed(page));
+        let ran = versions(&[&before, &after]);
+        println!("first: {:?}; page {page} changed, asked again: {:?}", ran[0].by_stage(), ran[1].by_stage());
+        let again = ran[1].by_stage();
+        let (summaries, titles) = summaries_that_read(&ran[1], page, pages);
+        assert_eq!(ran[0].sections().len(), ran[1].sections().len());
+        assert_eq!(again.get("detect_toc"), Some(&1), "the page itself");
+        assert!(again.get("verify_title").copied().unwrap_or(0) <= titles, "titles on the page: {titles}");
+        let asked = again.get("summarize").copied().unwrap_or(0);
+        assert!((1..=summaries).contains(&asked), "{asked} summaries asked, {summaries} read the page");
+        assert!(asked < ran[0].by_stage()["summarize"] / 2, "{again:?}");
+        assert_eq!(rewritten(&ran), asked, "what is asked again is what says something else");
+        nothing_twice(&ran);
+    }
+}
+
+#[test]
+fn a_page_inserted_at_the_front_asks_only_what_reads_it_though_all_pages_moved() {
+    let (before, after) = (generate(&spec()), generate(&spec().with_page_inserted_at_front()));
+    let ran = versions(&[&before, &after]);
+    println!("first: {:?}; a page at the front, asked again: {:?}", ran[0].by_stage(), ran[1].by_stage());
+    let again = ran[1].by_stage();
+    let (summaries, titles) = summaries_that_read(&ran[1], 1, after.truth.pages);
+    assert_eq!(again.get("detect_toc"), Some(&1));
+    assert!(again.get("verify_title").copied().unwrap_or(0) <= titles, "{again:?}");
+    assert!(again.get("summarize").copied().unwrap_or(0) <= summaries, "{again:?}, {summaries}");
+    nothing_twice(&ran);
+}
+
+/// Sections that say something else than before; whatever is above one of them does too, for it reads it.
+fn rewritten(ran: &[Ran]) -> usize {
+    let (before, after) = (ran[0].sections(), ran[1].sections());
+    let said = |section: &Section| section.summary.clone();
+    let changed: Vec<&Section> =
+        before.iter().zip(&after).filter(|(a, b)| said(a) != said(b) && b.tokens >= 200).map(|(_, b)| *b).collect();
+    let ids: BTreeSet<_> = changed.iter().map(|section| section.id).collect();
+    for section in &changed {
+        let path = ran[1].tree.tree.path_to(section.id);
+        println!("  rewritten: {}", path.iter().map(|section| section.title.as_str()).collect::<Vec<_>>().join(" > "));
+        assert!(path.iter().all(|above| ids.contains(&above.id)), "{} is above and says the same", section.title);
+    }
+    changed.len()
+}
+
+/// No question whose answer was there is asked again, in no version.
+fn nothing_twice(ran: &[Ran]) {
+    let all: Vec<&String> = ran.iter().flat_map(|ran| &ran.asked).map(|(_, digest)| digest).collect();
+    let once: BTreeSet<_> = all.iter().collect();
+    assert_eq!(once.len(), all.len(), "something was asked twice");
+}
+
+#[test]
+fn the_same_document_again_asks_nothing_and_every_reply_is_on_record() {
+    let filing = generate(&spec());
+    let ran = versions(&[&filing, &filing]);
+    assert_eq!((ran[1].asked.len(), ran[1].counts.unchanged), (0, 1));
+    let recorded: BTreeSet<&String> = ran[0].records.iter().map(|record| &record.request).collect();
+    assert_eq!(recorded, ran[0].asked.iter().map(|(_, digest)| digest).collect());
+    assert!(ran[0].records.iter().all(|record| record.useful && record.attempt == 1 && record.took_ms == 300));
+    let answers = ran[0].tree.tree.provenance.answers.clone().unwrap();
+    let prompts: u64 = ran[0].records.iter().map(|record| u64::from(record.usage.prompt_tokens)).sum();
+    assert_eq!((answers.calls as usize, answers.prompt_tokens), (ran[0].asked.len(), prompts));
+    assert_eq!(ran[0].tree.tree.provenance.model, "echo");
+}
+
+#[test]
+fn whoever_asks_in_whatever_order_makes_the_same_bytes() {
+    let filing = generate(&spec());
+    let settings = settings(StructureMode::Llm, OnModelFailure::Gap);
+    let wanted = alone(1, &filing, Echo::default(), &settings);
+    for seed in 2..5 {
+        let found = alone(seed, &filing, Echo::default(), &settings);
+        assert_eq!(differences(&found.results, &wanted.results), Vec::<String>::new());
+    }
+    let garbled = alone(9, &filing, Echo { garbled: Mutex::new(3), ..Echo::default() }, &settings);
+    assert_eq!(differences(&garbled.results, &wanted.results), Vec::<String>::new());
+    assert_eq!(garbled.records.iter().filter(|record| !record.useful).count(), 3);
+    assert_eq!(garbled.records.len(), wanted.records.len() + 3);
+}
+
+#[test]
+fn the_model_confirms_titles_and_writes_summaries() {
+    let filing = generate(&spec());
+    let ran = alone(1, &filing, Echo::default(), &settings(StructureMode::Llm, OnModelFailure::Gap));
+    let by_rules = alone(1, &filing, Echo::default(), &settings(StructureMode::Layout, OnModelFailure::Gap));
+    assert_eq!(by_rules.asked.len(), 0);
+    let titles = |ran: &Ran| ran.sections().iter().map(|section| section.title.clone()).collect::<Vec<_>>();
+    assert_eq!(titles(&ran), titles(&by_rules), "the structure is that of rules");
+    for section in ran.sections() {
+        let by = section.summary.as_ref().map(|summary| summary.by.as_str());
+        assert_eq!(by == Some("echo"), section.tokens >= 200, "{}: {by:?}", section.title);
+    }
+    let answers = ran.tree.tree.provenance.answers.clone().unwrap();
+    assert!(answers.titles_asked > 10 && answers.titles_asked == answers.titles_confirmed, "{answers:?}");
+    assert_eq!(ran.tree.tree.provenance.accuracy, 1.0);
+    assert_eq!(ran.counts.done, 1, "{:?}", ran.tree.tree.gaps);
+}
+
+#[test]
+fn what_is_not_answered_becomes_a_gap() {
+    let filing = generate(&spec());
+    let deaf = || Echo { refuses: BTreeSet::from(["summarize", "verify_title"]), ..Echo::default() };
+    let codes = |ran: &Ran| ran.tree.tree.gaps.iter().map(|gap| gap.code.clone()).collect::<BTreeSet<_>>();
+    let gap = alone(1, &filing, deaf(), &settings(StructureMode::Llm, OnModelFailure::Gap));
+    assert_eq!(gap.counts.done_with_gaps, 1);
+    assert!(codes(&gap).is_superset(&BTreeSet::from(["model.summary_failed".into(), "model.verify_failed".into()])));
+    let long =
+        |ran: &Ran| ran.sections().into_iter().filter(|section| section.tokens >= 200).cloned().collect::<Vec<_>>();
+    assert!(long(&gap).iter().all(|section| section.summary.is_none()));
+    assert!(gap.sections().iter().filter(|section| section.verified).count() > 10, "rules decide alone");
+    let offline = alone(1, &filing, deaf(), &settings(StructureMode::Llm, OnModelFailure::Offline));
+    assert!(long(&offline).iter().all(|section| section.summary.as_ref().is_some_and(|said| said.by == "offline")));
+    assert!(codes(&offline).contains("model.summary_failed"));
+}
