@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use stemma_document::{Gap, layout};
+use stemma_document::{DocId, Gap, layout};
 use stemma_search::catalogue::{Listed, State};
 use stemma_search::locator::Locator;
 use stemma_search::newest_claim;
@@ -88,6 +88,16 @@ impl Reader {
         let gaps = self.tree_of(listed).await?.map(|published| published.tree.gaps).unwrap_or_default();
         let (cause, next) = explain(listed, artifacts, &gaps, newer_version);
         Ok(WhyView { document: DocumentView::of(listed), cause, artifacts, gaps, newer_version, next })
+    }
+
+    /// The newest version that was claimed of the document a locator names, or else its newest tree's.
+    ///
+    /// # Errors
+    /// [`Refusal`] when it names nothing, or two things.
+    pub async fn newest(&self, locator: &str) -> Result<(DocId, u64), Refusal> {
+        let listed = self.catalogue.resolve(&Locator::parse(locator).document)?;
+        let claimed = newest_claim(self.blobs.as_ref(), &self.collection, listed.doc()).await?;
+        Ok((listed.doc(), claimed.map_or(listed.version().seq, |claimed| claimed.seq)))
     }
 
     /// Documents in `scope` whose newest run failed.

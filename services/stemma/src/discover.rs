@@ -79,11 +79,11 @@ pub fn discover(arguments: &[PathBuf], skip: Option<&Path>) -> Result<Discovery,
     Ok(discovery)
 }
 
-/// Digest and size of a file, read once from start to end.
+/// The bytes of a file, read once from start to end.
 ///
 /// # Errors
 /// What the file system said; `FileTooLarge` for more than `max_bytes`, of which no more are read.
-pub fn digest(file: &Path, max_bytes: u64) -> io::Result<(Digest, u64)> {
+pub fn read(file: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
     let file = open_regular(file)?;
     let size = file.metadata()?.len();
     let mut bytes = Vec::new();
@@ -91,7 +91,16 @@ pub fn digest(file: &Path, max_bytes: u64) -> io::Result<(Digest, u64)> {
         file.take(max_bytes.saturating_add(1)).read_to_end(&mut bytes)?;
     }
     let size = size.max(bytes.len() as u64);
-    if size > max_bytes { Err(io::ErrorKind::FileTooLarge.into()) } else { Ok((Digest::of(&bytes), size)) }
+    if size > max_bytes { Err(io::ErrorKind::FileTooLarge.into()) } else { Ok(bytes) }
+}
+
+/// Digest and size of a file.
+///
+/// # Errors
+/// As [`read`].
+pub fn digest(file: &Path, max_bytes: u64) -> io::Result<(Digest, u64)> {
+    let bytes = read(file, max_bytes)?;
+    Ok((Digest::of(&bytes), bytes.len() as u64))
 }
 
 fn expand(arguments: &[PathBuf]) -> Result<Vec<PathBuf>, DiscoverError> {

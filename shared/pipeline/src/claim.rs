@@ -75,9 +75,24 @@ impl Submission {
     }
 }
 
+impl Submission {
+    /// What to submit to have the document of a run again; `None` where the run is of no document.
+    pub fn again(run: &RunHeader) -> Option<Self> {
+        let version: DocumentVersion = serde_json::from_value(run.input.clone()).ok()?;
+        let DocumentVersion { uri, name, path, source, origin, size_bytes, stated, .. } = version;
+        Some(Self { uri, name, path, source, origin, size_bytes, stated, retry_failed: true })
+    }
+}
+
 /// The name of a run.
 pub fn run_id(doc: DocId, seq: u64) -> RunId {
     RunId(format!("{doc}-{seq}"))
+}
+
+/// Where the header of a run lies that [`run_id`] named; `None` for another name.
+pub fn header_key(collection: &str, run: &RunId) -> Option<String> {
+    let (doc, seq) = run.0.rsplit_once('-')?;
+    Some(layout::version_key(&collection.parse().ok()?, doc.parse().ok()?, seq.parse().ok()?))
 }
 
 /// What is known of a document's versions.

@@ -26,7 +26,7 @@ use std::sync::Arc;
 use stemma_engine::stage::{Registry, Work};
 use stemma_extract::Extractor;
 
-pub use claim::{Submission, in_work, run_id};
+pub use claim::{Submission, header_key, in_work, run_id};
 pub use settings::{ModelSettings, OnModelFailure, Settings, StructureMode};
 pub use stemma_llm::gate::Gate;
 

@@ -1,8 +1,11 @@
 //! `stemma failures`: what failed, and why.
 
-use stemma_query::FailuresView;
+use serde::Serialize;
+use stemma_engine::flow::Manifest;
+use stemma_engine::{FailureRecord, JobId, jobs};
+use stemma_query::{FailuresView, Reader};
 
-use crate::commands::reading::open;
+use crate::commands::jobs::Desk;
 use crate::context::{CommandError, Context, Exit};
 use crate::output::{Form, Output, clean};
 use crate::table::{Align, Table, counted};
@@ -13,10 +16,11 @@ use crate::table::{Align, Table, counted};
 Examples:
   stemma failures                one by one
   stemma failures --by reason    grouped, with an example and what to do
-  stemma failures 8-K/2022       only in a folder")]
+  stemma failures 8-K/2022       only in a folder
+  stemma failures j-1a1fba36…    of a job, from its report")]
 pub struct FailuresArgs {
-    /// A document, folder or axis path.
-    #[arg(value_name = "SCOPE", default_value = "/")]
+    /// A document, folder or axis path, or a job by id or name.
+    #[arg(value_name = "SCOPE|JOB", default_value = "/")]
     scope: String,
     /// Group them.
     #[arg(long, value_enum)]
@@ -32,8 +36,12 @@ enum By {
 
 /// Runs the command.
 pub async fn run(args: FailuresArgs, context: &Context) -> Result<Exit, CommandError> {
-    let view = open(context).await?.failures(&args.scope)?;
     let output = &context.output;
+    let desk = Desk::open(context, "failures").await?;
+    if let Some(manifest) = desk.find(&args.scope).await? {
+        return of_job(&desk, &manifest, args.by, output).await;
+    }
+    let view = Reader::open(desk.blobs_arc(), context.collection.clone()).await?.failures(&args.scope)?;
     match (output.form, args.by) {
         (Form::Json, _) => output.json(&view),
         (Form::JsonLines, Some(_)) => output.json(&view.reasons),
@@ -45,6 +53,96 @@ pub async fn run(args: FailuresArgs, context: &Context) -> Result<Exit, CommandE
         output.note("no failures");
     }
     Ok(if view.total == 0 { Exit::Nothing } else { Exit::Done })
+}
+
+/// Failures of a job, as its report or its last cursor has them.
+#[derive(Debug, Serialize)]
+struct JobFailures {
+    job: JobId,
+    /// Whether the job has ended: otherwise the counts may be behind.
+    complete: bool,
+    total: u64,
+    /// Documents by code, most frequent first.
+    reasons: Vec<Reason>,
+    /// One by one; a thousand of them.
+    failures: Vec<Failed>,
+}
+
+#[derive(Debug, Serialize)]
+struct Reason {
+    code: String,
+    documents: u64,
+    message: Option<String>,
+    next: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct Failed {
+    /// The run, or the number of the entry where there was none.
+    run: String,
+    #[serde(flatten)]
+    failure: FailureRecord,
+}
+
+async fn of_job(desk: &Desk, manifest: &Manifest, by: Option<By>, output: &Output) -> Result<Exit, CommandError> {
+    let (blobs, job) = (desk.blobs(), manifest.job.clone());
+    let (complete, counted, failures) = match jobs::report(blobs, &job).await? {
+        Some(report) => (true, report.reasons, report.failures),
+        None => {
+            let saved = jobs::saved(blobs, &job).await?;
+            (false, saved.reasons, saved.failures)
+        }
+    };
+    let example = |code: &str| failures.iter().map(|(_, record)| record).find(|record| record.code == code);
+    let mut reasons: Vec<Reason> = counted
+        .into_iter()
+        .map(|(code, documents)| Reason {
+            message: example(&code).map(|record| record.message.clone()),
+            next: example(&code).and_then(|record| record.next.clone()),
+            code,
+            documents,
+        })
+        .collect();
+    reasons.sort_by(|a, b| b.documents.cmp(&a.documents).then(a.code.cmp(&b.code)));
+    let total = reasons.iter().map(|reason| reason.documents).sum();
+    let failures = failures.into_iter().map(|(run, failure)| Failed { run, failure }).collect();
+    let view = JobFailures { job, complete, total, reasons, failures };
+    match (output.form, by) {
+        (Form::Json, _) => output.json(&view),
+        (Form::JsonLines, Some(_)) => output.json(&view.reasons),
+        (Form::JsonLines, None) => output.json(&view.failures),
+        (Form::Text, _) => show_job(&view, by, output),
+    }
+    if total == 0 {
+        output.note("no failures");
+    }
+    Ok(if total == 0 { Exit::Nothing } else { Exit::Done })
+}
+
+fn show_job(view: &JobFailures, by: Option<By>, output: &Output) {
+    for reason in &view.reasons {
+        let documents = counted(usize::try_from(reason.documents).unwrap_or(usize::MAX), "document");
+        output.line(&format!("{}  {documents}", output.bold(&clean(&reason.code))));
+        if let Some(message) = &reason.message {
+            output.line(&format!("  e.g. {}", clean(message)));
+        }
+        if let Some(next) = &reason.next {
+            output.line(&format!("  next {}", clean(next)));
+        }
+    }
+    if by.is_none() {
+        for failed in &view.failures {
+            output.line(&format!(
+                "{}  {}  {}",
+                failed.run,
+                clean(&failed.failure.code),
+                clean(&failed.failure.message)
+            ));
+        }
+    }
+    if !view.complete {
+        output.note("the job has not ended: counts are as of its last cursor");
+    }
 }
 
 fn show(view: &FailuresView, output: &Output) {

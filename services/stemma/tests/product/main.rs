@@ -8,6 +8,7 @@ mod crash;
 mod hostile;
 mod incremental;
 mod items;
+mod jobs;
 mod model;
 mod support;
 mod threads;

@@ -15,6 +15,8 @@ mod open;
 mod submit;
 mod tally;
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::blobs::Blobs;
@@ -92,7 +94,7 @@ pub struct Report {
     pub counts: Counts,
     /// Failed entries by code; complete up to 256 codes.
     #[serde(default)]
-    pub reasons: std::collections::BTreeMap<String, u64>,
+    pub reasons: BTreeMap<String, u64>,
     /// Run (or entry number, where there was none) and failure; a thousand of them.
     pub failures: Vec<(String, FailureRecord)>,
     /// Tasks that its runs had outcomes of when they ended; those of runs that ended elsewhere, and were not waited
@@ -139,12 +141,24 @@ pub async fn entries(blobs: &dyn Blobs, manifest: &Manifest, chunk: u64) -> Resu
     Ok(get_json(blobs, &chunk_key(manifest, chunk)).await?.unwrap_or_default())
 }
 
-/// What had ended of a job when its coordinator last saved it: behind by up to some hundred entries.
+/// What had ended of a job when its coordinator last saved it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Saved {
+    /// Endings.
+    pub counts: Counts,
+    /// Failed entries by code.
+    pub reasons: BTreeMap<String, u64>,
+    /// Run (or entry number) and failure; a thousand of them.
+    pub failures: Vec<(String, FailureRecord)>,
+}
+
+/// What had ended of an open job when its coordinator last saved it: behind by up to some hundred entries.
 ///
 /// # Errors
 /// [`PortError`] when the store could not say.
-pub async fn saved_counts(blobs: &dyn Blobs, job: &JobId) -> Result<Counts, PortError> {
-    Ok(tally::last(blobs, job).await?.counts)
+pub async fn saved(blobs: &dyn Blobs, job: &JobId) -> Result<Saved, PortError> {
+    let tally = tally::last(blobs, job).await?;
+    Ok(Saved { counts: tally.counts, reasons: tally.reasons, failures: tally.failures })
 }
 
 /// Ids of all jobs after `after`, at most `limit`, oldest first.

@@ -15,7 +15,8 @@ use stemma_document::{Digest, Origin};
 use stemma_engine::blobs::Blobs;
 use stemma_engine::coordinate::Event;
 use stemma_engine::flow::{MaxFailed, Terms};
-use stemma_engine::{Class, Env};
+use stemma_engine::jobs::Close;
+use stemma_engine::{Class, Env, JobId};
 use stemma_pipeline::Submission;
 use stemma_pipeline::originals::{path_of, uri_of};
 use stemma_query::Reader;
@@ -109,7 +110,8 @@ pub async fn run(args: IngestArgs, context: &Context) -> Result<Exit, CommandErr
     let keep = args.show_trees || !context.output.is_text();
     let mut tally = Tally::new(&batch.unreadable, keep);
     let blobs = store.ports.blobs.as_ref();
-    let how = follow(events, &stop, &mut tally, &progress, blobs, context, args.max_failed).await;
+    let followed = Followed { job: &manifest.job, max_failed: args.max_failed };
+    let how = follow(events, &stop, &mut tally, &progress, blobs, context, &followed).await;
     services.stop().await;
     progress.clear();
     let summary = Summary { job: manifest.job, batch: &batch, tally, how, seconds: began.elapsed().as_secs_f64() };
@@ -123,6 +125,13 @@ enum How {
     Finished,
     Interrupted,
     TooManyFailed,
+    Cancelled,
+}
+
+/// What is followed: the coordinator may take up what an interrupted job left as well.
+struct Followed<'a> {
+    job: &'a JobId,
+    max_failed: Option<MaxFailed>,
 }
 
 /// What is submitted, and what was learned on the way.
@@ -166,7 +175,7 @@ fn still_there(uri: &str) -> bool {
 type Facts = BTreeMap<String, String>;
 
 /// What sidecars state about the files that were found.
-fn sidecars(discovery: &Discovery) -> Result<HashMap<PathBuf, Facts>, CommandError> {
+pub fn sidecars(discovery: &Discovery) -> Result<HashMap<PathBuf, Facts>, CommandError> {
     let mut folders: BTreeMap<&Path, sidecar::Stated> = BTreeMap::new();
     let mut stated = HashMap::new();
     for found in &discovery.files {
@@ -283,7 +292,7 @@ async fn follow(
     progress: &Progress<'_>,
     blobs: &dyn Blobs,
     context: &Context,
-    max_failed: Option<MaxFailed>,
+    followed: &Followed<'_>,
 ) -> How {
     let mut tick = tokio::time::interval(progress::EVERY);
     loop {
@@ -297,19 +306,23 @@ async fn follow(
             }
         };
         match event {
-            None | Some(Event::JobEnded(_)) => return How::Finished,
-            Some(Event::Ended { input, ending, .. }) => {
+            None => return How::Finished,
+            Some(Event::JobEnded(report)) if report.job == *followed.job => {
+                return if report.close == Close::Finished { How::Finished } else { How::Cancelled };
+            }
+            Some(Event::Ended { job, input, ending, .. }) if job == *followed.job => {
                 tally.ended(blobs, &context.collection, &input, ending).await;
-                if max_failed.is_some_and(|most| most.exceeded(tally.failed(), progress.total)) {
+                if followed.max_failed.is_some_and(|most| most.exceeded(tally.failed(), progress.total)) {
                     return How::TooManyFailed;
                 }
             }
-            Some(Event::Opened { .. } | Event::Replayed { .. }) => {}
+            Some(_) => {}
         }
     }
 }
 
-fn discover_error(error: &DiscoverError) -> CommandError {
+/// A path or pattern that names nothing.
+pub fn discover_error(error: &DiscoverError) -> CommandError {
     CommandError::new("input.not_found", error.to_string())
         .with_next("check the path; `stemma ingest --help` has examples")
 }

@@ -163,7 +163,7 @@ impl Summary<'_> {
     pub fn exit(&self) -> Exit {
         match self.how {
             How::Interrupted => Exit::Interrupted,
-            How::TooManyFailed => Exit::Stopped,
+            How::TooManyFailed | How::Cancelled => Exit::Stopped,
             How::Finished if self.tally.failed() > 0 => Exit::SomeFailed,
             How::Finished => Exit::Done,
         }
@@ -225,6 +225,7 @@ impl Summary<'_> {
             How::Finished if self.tally.made() == 0 => {}
             How::Finished => note("try: stemma ls · stemma tree NAME · stemma search \"…\""),
             How::Interrupted => note("everything that ended is kept. Go on with the same command."),
+            How::Cancelled => note("the job was cancelled; what was made is kept. Go on with the same command."),
             How::TooManyFailed => {
                 note("stopped: too many documents failed. See `stemma failures`; go on with the same command.");
             }

@@ -1,0 +1,51 @@
+//! `stemma cancel`: a job ends before its time.
+
+use stemma_engine::jobs::{self, CancelReason};
+
+use super::Desk;
+use crate::context::{CommandError, Context, Exit};
+
+/// Cancel a job.
+///
+/// Nothing more of it is begun within five seconds. What is under way is finished and kept, what other jobs wait for
+/// goes on, and submitting the same documents again goes on from what was made.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  stemma cancel j-1a1fba360ee4aa2
+  stemma cancel nightly-2026-11-21 --dry-run")]
+pub struct CancelArgs {
+    /// A job, by id or name.
+    pub job: String,
+    /// Show what would be cancelled, and cancel nothing.
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+/// Cancels.
+///
+/// # Errors
+/// [`CommandError`] when there is no such job, or a server is away.
+pub async fn run(args: CancelArgs, context: &Context) -> Result<Exit, CommandError> {
+    let desk = Desk::open(context, "cancel").await?;
+    let manifest = desk.job(&args.job).await?;
+    let job = &manifest.job;
+    let ended = jobs::report(desk.blobs(), job).await?.is_some();
+    if !ended && !args.dry_run {
+        jobs::cancel(&desk.env, &desk.ports, job, CancelReason::Person).await?;
+    }
+    let state = match (ended, args.dry_run) {
+        (true, _) => "has ended before",
+        (_, true) => "would be cancelled",
+        _ => "is cancelled; what is under way is finished and kept",
+    };
+    if context.output.is_text() {
+        context.output.line(&format!("{job} {state}"));
+    } else {
+        let cancelled = !ended && !args.dry_run;
+        context.output.json(
+            &serde_json::json!({ "job": job, "cancelled": cancelled, "ended_before": ended, "dry_run": args.dry_run }),
+        );
+    }
+    Ok(if ended { Exit::Nothing } else { Exit::Done })
+}

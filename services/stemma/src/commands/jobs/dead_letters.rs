@@ -1,0 +1,130 @@
+//! `stemma dead-letters`: messages that no one could handle.
+
+use stemma_engine::dead_letter::{self, DeadLetter, Replayed};
+
+use super::Desk;
+use crate::context::{CommandError, Context, Exit};
+use crate::output::clean;
+use crate::table::{Align, Table};
+
+/// Letters looked at.
+const MOST: usize = 10_000;
+
+/// List messages that no one could handle, look at one, or replay them.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+A task becomes a dead letter when whoever takes it up goes away without a word, again and again: look
+into the workers' logs first. Replaying a letter removes it and asks for its task again; where its run
+is over, run the document again with `stemma retry`.
+
+Examples:
+  stemma dead-letters list
+  stemma dead-letters replay 9f86d081884c7d65
+  stemma dead-letters replay --all --yes")]
+pub struct DeadLettersArgs {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum What {
+    /// List them, latest first.
+    List,
+    /// Show one.
+    Show {
+        /// Its id.
+        id: String,
+    },
+    /// Ask for their tasks again.
+    Replay {
+        /// Its id.
+        #[arg(required_unless_present = "all")]
+        id: Option<String>,
+        /// All of them.
+        #[arg(long, conflicts_with = "id")]
+        all: bool,
+    },
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// [`CommandError`] when there is no such letter, nobody agreed, or a server is away.
+pub async fn run(args: DeadLettersArgs, context: &Context) -> Result<Exit, CommandError> {
+    let desk = Desk::open(context, "dead-letters").await?;
+    let letters = dead_letter::list(desk.blobs(), MOST).await?;
+    let one = |id: &str| {
+        let found = letters.iter().find(|letter| letter.id == id).cloned();
+        found.ok_or_else(|| {
+            CommandError::new("dead_letter.unknown", format!("there is no dead letter `{id}`"))
+                .with_next("see them with `stemma dead-letters list`")
+        })
+    };
+    match args.what {
+        What::List => Ok(list(&letters, context)),
+        What::Show { id } => {
+            show(&one(&id)?, context);
+            Ok(Exit::Done)
+        }
+        What::Replay { id: Some(id), .. } => replay(&desk, vec![one(&id)?], context).await,
+        What::Replay { .. } if !context.yes && letters.len() > 1 => {
+            let message = format!("{} dead letters would be replayed", letters.len());
+            Err(CommandError::new("dead_letter.not_confirmed", message).with_next("say so with --yes"))
+        }
+        What::Replay { .. } => replay(&desk, letters, context).await,
+    }
+}
+
+fn list(letters: &[DeadLetter], context: &Context) -> Exit {
+    let output = &context.output;
+    if !output.is_text() {
+        output.json(&letters);
+    } else if letters.is_empty() {
+        output.note("no dead letters");
+    } else {
+        let mut table = Table::new(&[(Align::Left, 0), (Align::Left, 0), (Align::Left, 40), (Align::Left, 60)]);
+        table.row(["id", "stage", "run", "reason"].map(String::from));
+        for letter in letters {
+            let run = letter.run.as_ref().map(|at| at.run.to_string()).unwrap_or_default();
+            table.row([letter.id.clone(), letter.stage.clone().unwrap_or_default(), run, letter.reason.clone()]);
+        }
+        table.lines().iter().for_each(|line| output.line(line));
+    }
+    if letters.is_empty() { Exit::Nothing } else { Exit::Done }
+}
+
+fn show(letter: &DeadLetter, context: &Context) {
+    let output = &context.output;
+    if !output.is_text() {
+        output.json(letter);
+        return;
+    }
+    output.line(&format!("{}  {}", output.bold(&letter.id), clean(&letter.reason)));
+    if let Some(at) = &letter.run {
+        output.line(&format!("run       {}", at.run));
+    }
+    if let (Some(stage), Some(key)) = (&letter.stage, &letter.key) {
+        output.line(&format!("task      {} {key}, {} failed attempts", clean(stage), letter.attempts));
+    }
+    output.line(&format!("begins    {}", clean(&letter.begins)));
+}
+
+async fn replay(desk: &Desk, letters: Vec<DeadLetter>, context: &Context) -> Result<Exit, CommandError> {
+    let output = &context.output;
+    let mut results = Vec::new();
+    for letter in letters {
+        let (result, says) = match dead_letter::replay(&desk.env, &desk.ports, &letter).await? {
+            Replayed::Again(at) => ("again", format!("asked for again in run {}", at.run)),
+            Replayed::RunOver(at) => ("run_over", format!("run {} is over: use `stemma retry`", at.run)),
+            Replayed::Removed => ("removed", "removed: it is no task".into()),
+        };
+        if output.is_text() {
+            output.line(&format!("{}  {says}", letter.id));
+        }
+        results.push(serde_json::json!({ "id": letter.id, "result": result, "run": letter.run.map(|at| at.run) }));
+    }
+    if !output.is_text() {
+        output.json(&results);
+    }
+    Ok(if results.is_empty() { Exit::Nothing } else { Exit::Done })
+}

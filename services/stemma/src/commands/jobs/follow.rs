@@ -1,0 +1,179 @@
+//! Following a job to its end.
+
+use std::io::IsTerminal;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use stemma_engine::flow::Manifest;
+use tokio_util::sync::CancellationToken;
+
+use super::Desk;
+use super::eta::{Eta, duration};
+use super::look::{JobView, look, said};
+use crate::context::{CommandError, Context, Exit};
+use crate::output::Form;
+
+/// How often a job is looked at.
+const EVERY: Duration = Duration::from_millis(500);
+/// How often a line is written where there is no terminal, if something changed.
+const LINES_APART: f64 = 15.0;
+/// Looks that may fail one after the other before following is given up.
+const PATIENCE: u32 = 60;
+
+/// How a view is shown while it changes.
+pub struct Shown<'a> {
+    context: &'a Context,
+    bar: Option<ProgressBar>,
+    eta: Eta,
+    /// The most that was done: what is shown never goes back.
+    most: f64,
+    /// Whether the flows learned of more to do since.
+    more: bool,
+    began: std::time::Instant,
+    last_line: Option<(f64, String)>,
+    /// Whether every change is an event on standard output.
+    events: bool,
+}
+
+impl<'a> Shown<'a> {
+    /// A view of a job. With `events`, each change is a JSON object on standard output where that form is asked for.
+    pub fn new(context: &'a Context, total: u64, events: bool) -> Self {
+        let terminal = std::io::stderr().is_terminal() && context.output.quiet == 0 && context.output.is_text();
+        let bar = terminal.then(|| {
+            let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr_with_hz(5));
+            let style = ProgressStyle::with_template("  documents {bar:24} {msg}");
+            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+            bar
+        });
+        let events = events && context.output.form == Form::JsonLines;
+        let (eta, most, more, began) = (Eta::default(), 0.0, false, std::time::Instant::now());
+        Self { context, bar, eta, most, more, began, last_line: None, events }
+    }
+
+    fn show(&mut self, view: &JobView) {
+        let seconds = self.began.elapsed().as_secs_f64();
+        self.more |= view.done() < self.most;
+        self.most = self.most.max(view.done());
+        self.eta.note(seconds, self.most);
+        let line = self.line(view);
+        if self.events {
+            if self.last_line.as_ref().is_none_or(|(_, last)| *last != line) {
+                self.context.output.json(view);
+                self.last_line = Some((seconds, line));
+            }
+        } else if let Some(bar) = &self.bar {
+            bar.set_position(self.most as u64);
+            bar.set_message(line);
+        } else if self.last_line.as_ref().is_none_or(|(at, last)| seconds - at >= LINES_APART && *last != line) {
+            self.context.output.note(&format!("documents {line}"));
+            self.last_line = Some((seconds, line));
+        }
+    }
+
+    fn line(&self, view: &JobView) -> String {
+        let counts = &view.counts;
+        let about = if self.more { "~" } else { "" };
+        let eta = self.eta.seconds(view.total as f64).or(view.eta_seconds).map(duration);
+        let eta = eta.map(|eta| format!("   eta {about}{eta}")).unwrap_or_default();
+        let state = if view.state == "running" { String::new() } else { format!("   {}", view.state) };
+        let tasks = view.tasks_present + view.tasks_missing;
+        let tasks = if tasks == 0 { String::new() } else { format!("   tasks {}/{about}{tasks}", view.tasks_present) };
+        format!(
+            "{}/{}   {} with gaps, {} failed   {} open{tasks}{eta}{state}",
+            counts.ended(),
+            view.total,
+            counts.done_with_gaps,
+            counts.failed,
+            view.open
+        )
+    }
+
+    fn clear(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// Follows a job until it has ended, or `stop`: then it goes on without being watched. Returns the last view.
+///
+/// # Errors
+/// [`CommandError`] when the store or the ledger stay away.
+pub async fn follow(
+    desk: &Desk,
+    manifest: &Manifest,
+    mut shown: Shown<'_>,
+    stop: &CancellationToken,
+) -> Result<JobView, CommandError> {
+    let mut failed = 0;
+    loop {
+        let live = said(desk).await;
+        let looked = match live {
+            Ok(live) => look(desk, manifest, &live).await,
+            Err(error) => Err(error),
+        };
+        match looked {
+            Ok(view) => {
+                failed = 0;
+                shown.show(&view);
+                if view.has_ended() || stop.is_cancelled() {
+                    shown.clear();
+                    return Ok(view);
+                }
+            }
+            Err(error) if failed < PATIENCE && !stop.is_cancelled() => {
+                failed += 1;
+                tracing::warn!(%error, "cannot see how far the job is; looking again");
+            }
+            Err(error) => return Err(error.into()),
+        }
+        tokio::select! {
+            () = stop.cancelled() => {}
+            () = desk.env.sleep(EVERY) => {}
+        }
+    }
+}
+
+/// The exit code that a job's end stands for; one that has not ended was left to itself.
+pub fn exit(view: &JobView) -> Exit {
+    match view.state {
+        "cancelled" | "stopped" => Exit::Stopped,
+        _ if !view.has_ended() => Exit::Interrupted,
+        _ if view.counts.failed > 0 => Exit::SomeFailed,
+        _ => Exit::Done,
+    }
+}
+
+/// Says how a job ended, and what to do next.
+///
+/// `goes_on` says whether a job that has not ended goes on without this process.
+pub fn conclude(context: &Context, view: &JobView, goes_on: bool) {
+    let output = &context.output;
+    if !output.is_text() {
+        output.json(view);
+        return;
+    }
+    let counts = &view.counts;
+    let seconds = view.ended_ms.map(|ended| duration(ended.saturating_sub(view.submitted_ms) as f64 / 1e3));
+    let took = seconds.map(|took| format!(" in {took}")).unwrap_or_default();
+    let mut parts = vec![format!("{} done", counts.done)];
+    for (number, what) in [
+        (counts.done_with_gaps, "with gaps"),
+        (counts.unchanged, "unchanged"),
+        (counts.failed, "failed"),
+        (counts.cancelled, "cancelled"),
+    ] {
+        if number > 0 {
+            parts.push(format!("{number} {what}"));
+        }
+    }
+    output.line(&format!("{} {} {}/{}{took}: {}", view.job, view.state, counts.ended(), view.total, parts.join(", ")));
+    if counts.failed > 0 {
+        output.note(&format!("what failed and why: stemma failures {} --by reason", view.job));
+    }
+    if !view.has_ended() && !goes_on {
+        output.note("everything that ended is kept; go on with the same command");
+    } else if !view.has_ended() {
+        output.note(&format!("the job goes on; look with: stemma watch {0}; end it with: stemma cancel {0}", view.job));
+    }
+}

@@ -1,0 +1,88 @@
+//! `stemma job`: pause a job, let it go on, or say who waits for it.
+
+use stemma_engine::jobs::PauseReason;
+use stemma_engine::{Class, jobs};
+
+use super::Desk;
+use crate::context::{CommandError, Context, Exit};
+
+/// Pause a job, let it go on, or change who waits for it.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  stemma job pause nightly-2026-11-21
+  stemma job resume nightly-2026-11-21
+  stemma job priority j-1a1fba360ee4aa2 interactive")]
+pub struct JobArgs {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum What {
+    /// Begin nothing more of it; what is under way is finished.
+    Pause {
+        /// A job, by id or name.
+        job: String,
+    },
+    /// Let it go on.
+    Resume {
+        /// A job, by id or name.
+        job: String,
+    },
+    /// Say whose documents are opened first: those of interactive jobs.
+    Priority {
+        /// A job, by id or name.
+        job: String,
+        /// Who waits.
+        class: Priority,
+    },
+}
+
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum Priority {
+    /// A person.
+    Interactive,
+    /// No one in particular.
+    Bulk,
+}
+
+/// Says it.
+///
+/// # Errors
+/// [`CommandError`] when there is no such job, it has ended, or a server is away.
+pub async fn run(args: JobArgs, context: &Context) -> Result<Exit, CommandError> {
+    let desk = Desk::open(context, "job").await?;
+    let (What::Pause { job } | What::Resume { job } | What::Priority { job, .. }) = &args.what;
+    let manifest = desk.job(job).await?;
+    let (job, env, ports) = (&manifest.job, &desk.env, &desk.ports);
+    if jobs::report(desk.blobs(), job).await?.is_some() {
+        return Err(
+            CommandError::new("job.ended", format!("{job} has ended")).with_next(format!("stemma status {job}"))
+        );
+    }
+    let state = match args.what {
+        What::Pause { .. } => {
+            jobs::pause(env, ports, job, PauseReason::Person).await?;
+            "is paused; what is under way is finished"
+        }
+        What::Resume { .. } => {
+            jobs::resume(env, ports, job).await?;
+            "goes on"
+        }
+        What::Priority { class, .. } => {
+            let class = match class {
+                Priority::Interactive => Class::Interactive,
+                Priority::Bulk => Class::Bulk,
+            };
+            jobs::prioritize(env, ports, job, class).await?;
+            "has another priority: for documents that are not opened yet"
+        }
+    };
+    if context.output.is_text() {
+        context.output.line(&format!("{job} {state}"));
+    } else {
+        context.output.json(&serde_json::json!({ "job": job, "standing": jobs::standing(desk.blobs(), job).await? }));
+    }
+    Ok(Exit::Done)
+}

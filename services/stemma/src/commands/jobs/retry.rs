@@ -1,0 +1,172 @@
+//! `stemma retry`: documents that failed, or were cancelled, become a job again.
+
+use std::io::{BufRead, IsTerminal};
+use std::str::FromStr;
+
+use futures::stream::{self, StreamExt, TryStreamExt};
+use serde::Serialize;
+use stemma_coordinator::Order;
+use stemma_engine::flow::Terms;
+use stemma_engine::{Class, RunHeader};
+use stemma_pipeline::Submission;
+use stemma_query::{FailureRow, Reader};
+
+use super::Desk;
+use super::shop::Shop;
+use crate::context::{CommandError, Context, Exit};
+use crate::output::clean;
+
+/// Headers read at once.
+const READS_AT_ONCE: usize = 16;
+/// Documents listed for people.
+const SHOWN: usize = 20;
+
+/// Run documents again that failed.
+///
+/// They become new versions under the settings in force now; what was made of them before is not made again.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  stemma retry --where code=input.unreadable --dry-run
+  stemma retry j-1a1fba360ee4aa2 --where stage=outline --wait
+  stemma retry --where doc=BROKEN_8K --yes")]
+pub struct RetryArgs {
+    /// Only documents whose last run this job opened.
+    pub job: Option<String>,
+    /// Only documents that failed so: `code=…`, `stage=…` or `doc=…`; `*` at the end of a code stands for anything.
+    #[arg(long = "where", value_name = "WHAT=VALUE")]
+    pub filters: Vec<Filter>,
+    /// Show what would be run again, and run nothing.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Stay until the job has ended.
+    #[arg(long)]
+    pub wait: bool,
+}
+
+/// What a failed document must be like.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Filter {
+    /// The code of its failure, or how it begins.
+    Code(String),
+    /// The stage that failed.
+    Stage(String),
+    /// The document.
+    Doc(String),
+}
+
+impl FromStr for Filter {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once('=') {
+            Some(("code", value)) => Ok(Self::Code(value.into())),
+            Some(("stage", value)) => Ok(Self::Stage(value.into())),
+            Some(("doc", value)) => Ok(Self::Doc(value.into())),
+            _ => Err(format!("`{text}` is none of code=…, stage=…, doc=…")),
+        }
+    }
+}
+
+impl Filter {
+    fn holds(&self, row: &FailureRow) -> bool {
+        match self {
+            Self::Code(code) => match code.strip_suffix('*') {
+                Some(beginning) => row.failure.code.starts_with(beginning),
+                None => row.failure.code == *code,
+            },
+            Self::Stage(stage) => row.failure.stage == *stage,
+            Self::Doc(doc) => [&row.doc_id, &row.locator, &row.path].contains(&doc),
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct RetryView<'a> {
+    dry_run: bool,
+    documents: usize,
+    retried: Vec<&'a str>,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// [`CommandError`] when there is no such job, nobody agreed, or a server is away.
+pub async fn run(args: RetryArgs, context: &Context) -> Result<Exit, CommandError> {
+    let chosen = {
+        let desk = Desk::open(context, "retry").await?;
+        choose(&desk, &args, context).await?
+    };
+    let output = &context.output;
+    if chosen.is_empty() {
+        output.note("no document failed so");
+        return Ok(Exit::Nothing);
+    }
+    if args.dry_run {
+        let retried: Vec<&str> = chosen.iter().map(|(label, _)| label.as_str()).collect();
+        if output.is_text() {
+            output.line(&format!("{} documents would be run again", chosen.len()));
+            retried.iter().take(SHOWN).for_each(|label| output.line(&format!("  {}", clean(label))));
+        } else {
+            output.json(&RetryView { dry_run: true, documents: chosen.len(), retried });
+        }
+        return Ok(Exit::Done);
+    }
+    if !agreed(context, chosen.len())? {
+        return Ok(Exit::Nothing);
+    }
+    let config = context.config()?.config;
+    let shop = Shop::open(context, &config, "retry").await?;
+    let documents: Vec<Submission> = chosen.into_iter().map(|(_, submission)| submission).collect();
+    let terms = Terms { label: format!("{} documents again", documents.len()), ..Terms::default() };
+    let settings = config.frozen()?;
+    let order = Order { collection: &context.collection, settings: &settings, class: Class::Bulk, terms };
+    match stemma_coordinator::submit(&shop.desk.env, &shop.desk.ports, order, &documents).await {
+        Ok(manifest) => shop.see_to(context, &manifest, args.wait).await,
+        Err(error) => {
+            shop.close().await;
+            Err(error.into())
+        }
+    }
+}
+
+/// The documents that match, with what to submit of them.
+async fn choose(desk: &Desk, args: &RetryArgs, context: &Context) -> Result<Vec<(String, Submission)>, CommandError> {
+    let job = match &args.job {
+        Some(job) => Some(desk.job(job).await?.job),
+        None => None,
+    };
+    let reader = Reader::open(desk.blobs_arc(), context.collection.clone()).await?;
+    let rows = reader.failures("/")?.failures;
+    let rows = rows.into_iter().filter(|row| args.filters.iter().all(|filter| filter.holds(row)));
+    let (reader, job) = (&reader, &job);
+    let read = |row: FailureRow| async move {
+        let (doc, seq) = reader.newest(&row.doc_id).await?;
+        let key = stemma_pipeline::header_key(context.collection.as_str(), &stemma_pipeline::run_id(doc, seq));
+        let json = match key {
+            Some(key) => desk.blobs().get(&key).await?,
+            None => None,
+        };
+        let header: Option<RunHeader> = json.and_then(|json| serde_json::from_slice(&json).ok());
+        let header = header.filter(|header| job.as_ref().is_none_or(|job| header.opened_by == *job));
+        Ok::<_, CommandError>(header.and_then(|header| Some((row.locator, Submission::again(&header)?))))
+    };
+    let chosen: Vec<Option<_>> = stream::iter(rows).map(read).buffered(READS_AT_ONCE).try_collect().await?;
+    Ok(chosen.into_iter().flatten().collect())
+}
+
+/// Asks before documents are run again; without a terminal `--yes` is needed.
+fn agreed(context: &Context, documents: usize) -> Result<bool, CommandError> {
+    if context.yes {
+        return Ok(true);
+    }
+    if !std::io::stdin().is_terminal() {
+        return Err(CommandError::new("retry.not_confirmed", format!("{documents} documents would be run again"))
+            .with_next("say so with --yes, or look with --dry-run"));
+    }
+    context.output.error(&format!("run {documents} documents again? [y/N]"));
+    let mut answer = String::new();
+    let read = std::io::stdin().lock().read_line(&mut answer);
+    read.map_err(|error| CommandError::new("retry.not_confirmed", error.to_string()))?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}

@@ -1,0 +1,351 @@
+//! `stemma status`: jobs, lanes, workers and limits, as they are now.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use stemma_boot::store::Holder;
+use stemma_engine::blobs::Blobs;
+use stemma_engine::jobs::{self, Counts};
+use stemma_engine::presence::{Beat, JobProgress};
+use stemma_engine::queue::{Depth, Lane};
+use stemma_engine::{Class, JobId, dead_letter, why};
+
+use super::Desk;
+use super::eta::duration;
+use super::look::{JobView, look};
+use crate::context::{CommandError, Context, Exit};
+use crate::output::{Output, clean};
+use crate::table::{Align, Table};
+
+/// Show jobs: how far they are, and what works on them.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+A job is what one `stemma submit` or `stemma ingest` asked for. Without a cluster the answer comes from
+the store alone: a job that is neither finished nor being worked on was interrupted, and the same ingest
+goes on with it.
+
+Examples:
+  stemma status
+  stemma status j-1a1fba360ee4aa2 --json")]
+pub struct StatusArgs {
+    /// A job, by id or name; without one the latest jobs are shown.
+    pub job: Option<String>,
+    /// Jobs shown at most.
+    #[arg(short = 'n', long, default_value_t = 10, value_name = "N")]
+    pub limit: usize,
+}
+
+/// Jobs, and what works on them.
+#[derive(Debug, Serialize)]
+struct StatusView {
+    /// Whether services were asked; otherwise everything is from the store alone.
+    live: bool,
+    /// Who is writing to a folder store now.
+    writer: Option<Holder>,
+    /// Latest first.
+    jobs: Vec<JobView>,
+    /// Living processes.
+    processes: Vec<Process>,
+    /// Lanes that anyone serves or anything waits on.
+    lanes: Vec<LaneView>,
+    /// What living processes have done, by stage.
+    stages: BTreeMap<String, StageView>,
+    /// The models they ask.
+    models: BTreeMap<String, ModelView>,
+    /// Messages no one could handle.
+    dead_letters: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct Process {
+    process: String,
+    service: String,
+    version: String,
+    since_ms: u64,
+    draining: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct LaneView {
+    lane: &'static str,
+    class: Class,
+    ready: u64,
+    unacked: u64,
+    delayed: u64,
+    /// Processes that take from it.
+    workers: usize,
+    /// Tasks they work on, of those they could.
+    busy: u64,
+    slots: u64,
+    /// Milliseconds since the oldest task in work was begun, of those that beats name.
+    oldest_ms: Option<u64>,
+}
+
+#[derive(Debug, Default, Serialize)]
+struct StageView {
+    done: u64,
+    failed: u64,
+    retried: u64,
+    per_second: f64,
+    p50_ms: u64,
+    p95_ms: u64,
+}
+
+#[derive(Debug, Default, Serialize)]
+struct ModelView {
+    requests_last_minute: u64,
+    requests_limit: u32,
+    tokens_last_minute: u64,
+    tokens_limit: u32,
+    waiting: u32,
+    calling: u32,
+    p95_ms: u64,
+    breaker_open_until_ms: Option<u64>,
+    paused_until_ms: Option<u64>,
+    last_error: Option<String>,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// [`CommandError`] when there is no store or no such job, or a server is away.
+pub async fn run(args: StatusArgs, context: &Context) -> Result<Exit, CommandError> {
+    let desk = Desk::open(context, "status").await?;
+    let facts = match desk.live {
+        true => why::surroundings(&desk.ports, desk.env.now_ms()).await?,
+        false => why::Facts::default(),
+    };
+    let jobs = match &args.job {
+        Some(job) => vec![look(&desk, &desk.job(job).await?, &facts.jobs).await?],
+        None => latest(&desk, &facts.jobs, args.limit).await?,
+    };
+    let now = desk.env.now_ms();
+    let view = StatusView {
+        live: desk.live,
+        writer: desk.writer.clone(),
+        jobs,
+        lanes: lanes(&facts.processes, &facts.depths, now),
+        stages: stages(&facts.processes),
+        models: models(&facts.processes),
+        processes: facts.processes.into_iter().map(process).collect(),
+        dead_letters: dead_letter::count(desk.blobs()).await?,
+    };
+    if context.output.is_text() {
+        show(&view, &context.output, now);
+    } else {
+        context.output.json(&view);
+    }
+    Ok(if view.jobs.is_empty() { Exit::Nothing } else { Exit::Done })
+}
+
+/// The latest jobs of the collection. Ids sort by time of submission.
+async fn latest(desk: &Desk, live: &[JobProgress], limit: usize) -> Result<Vec<JobView>, CommandError> {
+    let mut views = Vec::new();
+    for job in newest_first(desk.blobs()).await? {
+        if views.len() == limit {
+            break;
+        }
+        if let Some(manifest) = desk.find(&job.0).await? {
+            views.push(look(desk, &manifest, live).await?);
+        }
+    }
+    Ok(views)
+}
+
+async fn newest_first(blobs: &dyn Blobs) -> Result<Vec<JobId>, CommandError> {
+    const PAGE: usize = 10_000;
+    let mut all: Vec<JobId> = Vec::new();
+    loop {
+        let page = jobs::list(blobs, all.last(), PAGE).await?;
+        let last = page.len() < PAGE;
+        all.extend(page);
+        if last {
+            all.reverse();
+            return Ok(all);
+        }
+    }
+}
+
+fn process(beat: Beat) -> Process {
+    let Beat { process, service, version, since_ms, draining, .. } = beat;
+    Process { process, service, version, since_ms, draining }
+}
+
+fn lanes(beats: &[Beat], depths: &BTreeMap<(Lane, Class), Depth>, now: u64) -> Vec<LaneView> {
+    let view = |((lane, class), depth): (&(Lane, Class), &Depth)| {
+        let serving = beats.iter().filter_map(|beat| {
+            let here = beat.lanes.iter().find(|here| here.lane == *lane && here.class == *class)?;
+            Some((beat, here))
+        });
+        let sum = serving
+            .clone()
+            .fold((0, 0), |(busy, slots), (_, here)| (busy + u64::from(here.busy), slots + u64::from(here.slots)));
+        // A beat does not say on which lane a task is: only of processes with one lane it is known.
+        let single = serving.clone().filter(|(beat, _)| beat.lanes.iter().all(|other| other.lane == *lane));
+        let oldest = single.flat_map(|(beat, _)| &beat.tasks).map(|task| task.since_ms).min();
+        LaneView {
+            lane: lane.name(),
+            class: *class,
+            ready: depth.ready,
+            unacked: depth.unacked,
+            delayed: depth.delayed,
+            workers: serving.count(),
+            busy: sum.0,
+            slots: sum.1,
+            oldest_ms: oldest.map(|since| now.saturating_sub(since)),
+        }
+    };
+    let lanes = depths.iter().map(view);
+    lanes.filter(|lane| lane.workers > 0 || lane.ready + lane.unacked + lane.delayed > 0).collect()
+}
+
+fn stages(beats: &[Beat]) -> BTreeMap<String, StageView> {
+    let mut sums: BTreeMap<String, StageView> = BTreeMap::new();
+    for (name, stage) in beats.iter().flat_map(|beat| &beat.stages) {
+        let sum = sums.entry(name.clone()).or_default();
+        sum.done += stage.done;
+        sum.failed += stage.failed;
+        sum.retried += stage.retried;
+        sum.per_second += stage.last_minute as f64 / 60.0;
+        (sum.p50_ms, sum.p95_ms) = (sum.p50_ms.max(stage.p50_ms), sum.p95_ms.max(stage.p95_ms));
+    }
+    sums
+}
+
+fn models(beats: &[Beat]) -> BTreeMap<String, ModelView> {
+    let mut sums: BTreeMap<String, ModelView> = BTreeMap::new();
+    for (name, model) in beats.iter().flat_map(|beat| &beat.models) {
+        let sum = sums.entry(name.clone()).or_default();
+        sum.requests_last_minute += model.requests_last_minute;
+        sum.tokens_last_minute += model.tokens_last_minute;
+        (sum.waiting, sum.calling) = (sum.waiting + model.waiting, sum.calling + model.calling);
+        (sum.requests_limit, sum.tokens_limit) = (model.requests_limit, model.tokens_limit);
+        sum.p95_ms = sum.p95_ms.max(model.p95_ms);
+        sum.breaker_open_until_ms = sum.breaker_open_until_ms.max(model.breaker_open_until_ms);
+        sum.paused_until_ms = sum.paused_until_ms.max(model.paused_until_ms);
+        sum.last_error = model.last_error.clone().or(sum.last_error.take());
+    }
+    sums
+}
+
+fn show(view: &StatusView, output: &Output, now: u64) {
+    if let Some(writer) = &view.writer {
+        output.line(&format!("writer     process {} (stemma {})", writer.pid, clean(&writer.command)));
+    }
+    if view.jobs.is_empty() {
+        output.note("no jobs; start one with: stemma ingest FOLDER");
+    } else {
+        show_jobs(view, output, now);
+    }
+    if view.live {
+        show_lanes(view, output);
+        show_rates(view, output);
+    } else {
+        output.note("from the store alone: no cluster is configured");
+    }
+    if view.dead_letters > 0 {
+        output.note(&format!("{} dead letters: stemma dead-letters list", view.dead_letters));
+    }
+    if view.jobs.iter().any(|job| job.state == "interrupted") {
+        output.note("an interrupted job goes on when the same ingest is run again");
+    }
+    if view.live && !view.processes.iter().any(|process| process.service == "coordinator") {
+        output.note("no coordinator is alive: nothing goes on until one is started");
+    }
+    if let Some(failed) = view.jobs.iter().find(|job| job.counts.failed > 0) {
+        output.note(&format!("what failed and why: stemma failures {} --by reason", failed.job));
+    }
+}
+
+fn show_jobs(view: &StatusView, output: &Output, now: u64) {
+    let mut table = Table::new(&[
+        (Align::Left, 0),
+        (Align::Left, 0),
+        (Align::Right, 0),
+        (Align::Left, 0),
+        (Align::Right, 0),
+        (Align::Right, 0),
+        (Align::Left, 0),
+        (Align::Left, 40),
+    ]);
+    let heads = ["job", "state", "documents", "done/gaps/unchanged/failed", "rate", "eta", "submitted", "what"];
+    table.row(heads.map(String::from));
+    for job in &view.jobs {
+        let Counts { done, done_with_gaps, unchanged, failed, .. } = job.counts;
+        let rate = job.documents_per_second.filter(|_| !job.has_ended()).map(|rate| format!("{rate:.1}/s"));
+        table.row([
+            job.name.clone().unwrap_or_else(|| job.job.to_string()),
+            job.state.into(),
+            format!("{}/{}", job.counts.ended(), job.total),
+            format!("{done}/{done_with_gaps}/{unchanged}/{failed}"),
+            rate.unwrap_or_default(),
+            job.eta_seconds.map(duration).unwrap_or_default(),
+            ago(now.saturating_sub(job.submitted_ms)),
+            job.label.clone(),
+        ]);
+    }
+    table.lines().iter().for_each(|line| output.line(line));
+}
+
+fn show_lanes(view: &StatusView, output: &Output) {
+    let mut table = Table::new(&[
+        (Align::Left, 0),
+        (Align::Right, 0),
+        (Align::Right, 0),
+        (Align::Right, 0),
+        (Align::Right, 0),
+        (Align::Right, 0),
+    ]);
+    table.row(["lane", "waiting", "later", "workers", "busy", "oldest"].map(String::from));
+    for lane in &view.lanes {
+        let class = if lane.class == Class::Interactive { " (interactive)" } else { "" };
+        table.row([
+            format!("{}{class}", lane.lane),
+            lane.ready.to_string(),
+            lane.delayed.to_string(),
+            lane.workers.to_string(),
+            format!("{}/{}", lane.busy, lane.slots),
+            lane.oldest_ms.map(|millis| duration(millis as f64 / 1e3)).unwrap_or_default(),
+        ]);
+    }
+    output.line("");
+    table.lines().iter().for_each(|line| output.line(line));
+}
+
+fn show_rates(view: &StatusView, output: &Output) {
+    for (name, stage) in view.stages.iter().filter(|(_, stage)| stage.done + stage.failed + stage.retried > 0) {
+        output.line(&format!(
+            "stage {}  {:.1}/s   {} done, {} failed, {} retried   p50 {} ms, p95 {} ms",
+            clean(name),
+            stage.per_second,
+            stage.done,
+            stage.failed,
+            stage.retried,
+            stage.p50_ms,
+            stage.p95_ms
+        ));
+    }
+    for (name, model) in &view.models {
+        let limit = |used: u64, limit: u32| if limit == 0 { used.to_string() } else { format!("{used}/{limit}") };
+        let breaker = if model.breaker_open_until_ms.is_some() { "open" } else { "closed" };
+        output.line(&format!(
+            "model {}  {} requests, {} tokens in the last minute   {} calls, {} waiting   breaker {breaker}",
+            clean(name),
+            limit(model.requests_last_minute, model.requests_limit),
+            limit(model.tokens_last_minute, model.tokens_limit),
+            model.calling,
+            model.waiting
+        ));
+    }
+}
+
+/// `40 s ago`, `3 h ago`.
+fn ago(millis: u64) -> String {
+    let seconds = millis / 1000;
+    match seconds {
+        0..=119 => format!("{seconds} s ago"),
+        120..=7199 => format!("{} min ago", seconds / 60),
+        7200..=172_799 => format!("{} h ago", seconds / 3600),
+        _ => format!("{} days ago", seconds / 86_400),
+    }
+}

@@ -1,0 +1,257 @@
+//! `stemma submit`: documents become a job of the cluster.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use bytes::Bytes;
+use futures::stream::{self, StreamExt};
+use stemma_coordinator::{Order, entry};
+use stemma_document::{Collection, Origin};
+use stemma_engine::flow::{Manifest, MaxFailed, Terms};
+use stemma_engine::jobs::{Begun, Submitting};
+use stemma_engine::s3::{Buckets, S3};
+use stemma_engine::{Class, Env, Ports};
+use stemma_pipeline::Submission;
+use stemma_pipeline::originals::is_document;
+use stemma_pipeline::originals::{store, uri_of};
+
+use super::shop::Shop;
+use crate::commands::ingest::{discover_error, label, sidecars};
+use crate::config::Config;
+use crate::context::{CommandError, Context, Exit};
+use crate::discover::{Found, discover, read};
+use crate::output::clean;
+
+/// Files read and stored at once.
+const FILES_AT_ONCE: usize = 4;
+/// Documents between two words on how far the submission is.
+const SAY_EVERY: u64 = 10_000;
+
+/// Submit files, folders or a bucket's objects as a job.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Local files are put into the store first, so that workers anywhere can read them; objects stay where
+they are. With --job NAME the same command can be repeated: it is one job, however often it is sent.
+Without a cluster the work is done in this process.
+
+Exit codes with --wait: 0 done, 3 some documents failed, 4 stopped or cancelled, 130 interrupted: the
+job goes on.
+
+Examples:
+  stemma submit filings/ --wait
+  stemma submit s3://filings/2026/ --job nightly-2026-11-21 --max-failed 2%
+  find /archive -name '*.pdf' | stemma submit -")]
+pub struct SubmitArgs {
+    /// Files, folders, patterns, or `s3://BUCKET/PREFIX`; `-` reads a list of paths from standard input.
+    #[arg(required = true, value_name = "PATH|s3://…|-")]
+    pub sources: Vec<PathBuf>,
+    /// Stay until the job has ended.
+    #[arg(long)]
+    pub wait: bool,
+    /// Give the job a name of letters, digits, `-`, `_` and `.`: one name is one job.
+    #[arg(long, value_name = "NAME", value_parser = job_name)]
+    pub job: Option<String>,
+    /// Stop the job when more documents than this have failed: a number, or a share such as `2%`.
+    #[arg(long, value_name = "N|P%")]
+    pub max_failed: Option<MaxFailed>,
+    /// Someone waits: go before bulk work.
+    #[arg(long)]
+    pub interactive: bool,
+    /// Try documents again that failed before.
+    #[arg(long)]
+    pub rerun_failed: bool,
+}
+
+fn job_name(text: &str) -> Result<String, String> {
+    let legal = |b: u8| b.is_ascii_alphanumeric() || b"-_.".contains(&b);
+    let sound = (1..=100).contains(&text.len()) && text.bytes().all(legal) && !text.starts_with('.');
+    if sound { Ok(text.into()) } else { Err("a name is of letters, digits, `-`, `_` and `.`, at most 100".into()) }
+}
+
+/// Submits, and stays where it is asked to.
+///
+/// # Errors
+/// [`CommandError`] when nothing can be submitted, or a server is away.
+pub async fn run(args: SubmitArgs, context: &Context) -> Result<Exit, CommandError> {
+    let config = context.config()?.config;
+    let shop = Shop::open(context, &config, "submit").await?;
+    let terms =
+        Terms { label: label(&args.sources), name: args.job.clone(), max_failed: args.max_failed, ..Terms::default() };
+    let class = if args.interactive { Class::Interactive } else { Class::Bulk };
+    let settings = config.frozen()?;
+    let order = Order { collection: &context.collection, settings: &settings, class, terms };
+    let desk = &shop.desk;
+    let submitted = match stemma_coordinator::begin(&desk.env, &desk.ports, order).await {
+        Err(error) => Err(error.into()),
+        Ok(Begun::Known(manifest)) => {
+            context.output.note(&format!("submitted before, as {}", manifest.job));
+            Ok((manifest, 0))
+        }
+        Ok(Begun::New(submitting)) => push_all(submitting, &args, &config, context, &shop).await,
+    };
+    match submitted {
+        Ok((manifest, unread)) => {
+            let exit = shop.see_to(context, &manifest, args.wait).await?;
+            Ok(if unread > 0 && exit == Exit::Done { Exit::SomeFailed } else { exit })
+        }
+        Err(error) => {
+            shop.close().await;
+            Err(error)
+        }
+    }
+}
+
+/// Pushes everything that is found; returns the manifest, and how many files could not be read.
+async fn push_all(
+    submitting: Submitting,
+    args: &SubmitArgs,
+    config: &Config,
+    context: &Context,
+    shop: &Shop,
+) -> Result<(Manifest, u64), CommandError> {
+    let (objects, paths): (Vec<_>, Vec<_>) =
+        args.sources.iter().partition(|source| source.to_str().is_some_and(|text| text.starts_with("s3://")));
+    let mut push = Push {
+        env: &shop.desk.env,
+        ports: &shop.desk.ports,
+        collection: &context.collection,
+        upload: shop.is_cluster(),
+        max_bytes: config.settings.limits.max_bytes,
+        retry_failed: args.rerun_failed,
+        submitting,
+        unread: 0,
+        context,
+        shop,
+    };
+    for source in objects {
+        push.objects(&source.to_string_lossy(), config).await?;
+    }
+    if !paths.is_empty() {
+        let paths: Vec<PathBuf> = paths.into_iter().cloned().collect();
+        push.files(&paths).await?;
+    }
+    if push.submitting.entries() == 0 {
+        return Err(CommandError::new("input.nothing", "no .pdf, .md or .txt file was found")
+            .with_next("name files, a folder that holds some, or s3://BUCKET/PREFIX"));
+    }
+    let manifest = push.submitting.finish(push.env, push.ports).await?;
+    Ok((manifest, push.unread))
+}
+
+/// A submission while it is filled.
+struct Push<'a> {
+    env: &'a Env,
+    ports: &'a Ports,
+    collection: &'a Collection,
+    /// Whether workers run elsewhere, and need the bytes in the store.
+    upload: bool,
+    max_bytes: u64,
+    retry_failed: bool,
+    submitting: Submitting,
+    unread: u64,
+    context: &'a Context,
+    shop: &'a Shop,
+}
+
+impl Push<'_> {
+    async fn push(&mut self, submission: Submission) -> Result<(), CommandError> {
+        let submission = Submission { retry_failed: self.retry_failed, ..submission };
+        self.submitting.push(self.env, self.ports.blobs.as_ref(), entry(&submission)?).await?;
+        if self.submitting.entries().is_multiple_of(SAY_EVERY) {
+            self.context.output.note(&format!("{} documents so far", self.submitting.entries()));
+        }
+        if self.shop.is_stopped() {
+            return Err(CommandError::new("submit.interrupted", "interrupted: no job was submitted")
+                .with_next("the same command again; what was stored is not stored again"));
+        }
+        Ok(())
+    }
+
+    async fn objects(&mut self, source: &str, config: &Config) -> Result<(), CommandError> {
+        let rest = source.trim_start_matches("s3://");
+        let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
+        let buckets = Buckets::new(S3::connect(&config.servers.s3.settings()).await?);
+        let below = prefix.rsplit_once('/').map_or("", |(folder, _)| folder);
+        let env = self.env.clone();
+        let mut found = Box::pin(buckets.list(&env, bucket, prefix, None));
+        while let Some(object) = found.next().await {
+            let object = object?;
+            if object.key == prefix || is_document(&object.key) {
+                self.push(Submission::of_object(bucket, below, &object)).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn files(&mut self, paths: &[PathBuf]) -> Result<(), CommandError> {
+        let skip = self.context.store.folder();
+        let discovery = discover(paths, skip).map_err(|error| discover_error(&error))?;
+        for (path, why) in &discovery.refused {
+            self.context.output.note(&format!("left out {}: {why}", clean(&path.display().to_string())));
+        }
+        let mut stated = sidecars(&discovery)?;
+        let (env, ports, collection) = (self.env.clone(), self.ports.clone(), self.collection.clone());
+        let (max_bytes, upload) = (self.max_bytes, self.upload);
+        let files =
+            stream::iter(discovery.files).map(|found| {
+                let facts = stated.remove(&found.file).unwrap_or_default();
+                let (env, ports, collection) = (env.clone(), ports.clone(), collection.clone());
+                async move {
+                    (found.path.clone(), submission(&env, &ports, &collection, found, facts, max_bytes, upload).await)
+                }
+            });
+        let mut files = Box::pin(files.buffered(FILES_AT_ONCE));
+        while let Some((path, file)) = files.next().await {
+            match file? {
+                Ok(submission) => self.push(submission).await?,
+                Err(error) => {
+                    self.unread += 1;
+                    self.context.output.error(&format!("cannot be read: {}: {error}", clean(&path)));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Reads a file once: for its digest, and to put it into the store where workers run elsewhere. A file that cannot be
+/// read is the inner error.
+async fn submission(
+    env: &Env,
+    ports: &Ports,
+    collection: &Collection,
+    found: Found,
+    stated: BTreeMap<String, String>,
+    max_bytes: u64,
+    upload: bool,
+) -> Result<std::io::Result<Submission>, CommandError> {
+    let Found { file, path } = found;
+    let uri = uri_of(&file);
+    let bytes = tokio::task::spawn_blocking(move || read(&file, max_bytes)).await;
+    let bytes = match bytes.map_err(|error| CommandError::new("input.unreadable", error.to_string()))? {
+        Ok(bytes) => Bytes::from(bytes),
+        Err(error) => return Ok(Err(error)),
+    };
+    let (source, size_bytes) = (stemma_document::Digest::of(&bytes), bytes.len() as u64);
+    if upload {
+        store(env, ports.blobs.as_ref(), collection, source, bytes).await?;
+    }
+    let name = path.rsplit('/').next().unwrap_or(&path).to_string();
+    let (origin, retry_failed) = (Origin::Content, false);
+    Ok(Ok(Submission { uri, name, path, source, origin, size_bytes, stated, retry_failed }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_jobs_are_keys() {
+        for name in ["nightly-2026-11-21", "a", "X_1.2"] {
+            assert!(job_name(name).is_ok(), "{name}");
+        }
+        for name in ["", "a/b", "..", ".hidden", "ä", "a b", &"x".repeat(101)] {
+            assert!(job_name(name).is_err(), "{name}");
+        }
+    }
+}

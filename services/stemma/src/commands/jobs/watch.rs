@@ -1,0 +1,34 @@
+//! `stemma watch`: a job, live.
+
+use stemma_boot::shutdown;
+
+use super::Desk;
+use super::follow::{Shown, conclude, exit, follow};
+use crate::context::{CommandError, Context, Exit};
+
+/// Watch a job until it has ended.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+On a terminal the view is redrawn; elsewhere a line is written now and then, and with --jsonl an object
+for every change. An interrupt ends the watching, not the job.
+
+Examples:
+  stemma watch j-1a1fba360ee4aa2
+  stemma watch nightly-2026-11-21 --jsonl")]
+pub struct WatchArgs {
+    /// A job, by id or name.
+    pub job: String,
+}
+
+/// Watches.
+///
+/// # Errors
+/// [`CommandError`] when there is no such job, or the servers stay away.
+pub async fn run(args: WatchArgs, context: &Context) -> Result<Exit, CommandError> {
+    let stop = shutdown::listen();
+    let desk = Desk::open(context, "watch").await?;
+    let manifest = desk.job(&args.job).await?;
+    let view = follow(&desk, &manifest, Shown::new(context, manifest.entries, true), &stop).await?;
+    conclude(context, &view, desk.live);
+    Ok(exit(&view))
+}
