@@ -12,6 +12,7 @@ use stemma_engine::{Env, Ports, Secret};
 use stemma_llm::gate::{Gate, GateSettings};
 use stemma_llm::openai::{Endpoint, OpenAi};
 use stemma_pipeline::{ModelSettings, Settings, StructureMode};
+use stemma_query::server::QuerySettings;
 
 use crate::context::CommandError;
 
@@ -29,6 +30,8 @@ pub struct Config {
     pub local: Local,
     /// Logs and traces.
     pub telemetry: telemetry::Settings,
+    /// The query server.
+    pub query: QuerySettings,
     /// What messages and notifications may have indexed again: prefixes in buckets, each with its collection.
     pub sources: Vec<SourceRule>,
     /// Broker, Redis and object storage.

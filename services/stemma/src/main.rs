@@ -106,6 +106,7 @@ enum Command {
     Coordinator(commands::services::CoordinatorArgs),
     Worker(commands::services::WorkerArgs),
     Assembler(commands::services::AssemblerArgs),
+    Query(commands::services::QueryArgs),
     Probe(commands::probe::ProbeArgs),
     /// Reads documents for a parent process.
     #[command(name = embedded::EXTRACT_CHILD, hide = true)]
@@ -173,6 +174,7 @@ fn run(command: Command, level: &str, context: &Context) -> Result<Exit, Command
             Command::Coordinator(args) => commands::services::coordinator(args, context).await,
             Command::Worker(args) => commands::services::worker(args, context).await,
             Command::Assembler(args) => commands::services::assembler(args, context).await,
+            Command::Query(args) => commands::services::query(args, context).await,
             Command::Probe(args) => commands::probe::run(args, context).await,
             Command::ExtractChild => Ok(Exit::Done),
         };
@@ -187,6 +189,7 @@ fn start_telemetry(command: &Command, level: &str, context: &Context) -> Telemet
         Command::Coordinator(_) => "coordinator",
         Command::Worker(_) => "worker",
         Command::Assembler(_) => "assembler",
+        Command::Query(_) => "query",
         _ => return telemetry::start(level, &telemetry::Settings::default(), "command"),
     };
     // A configuration that cannot be read is the command's to complain of.

@@ -2,13 +2,15 @@
 
 mod assembler;
 mod coordinator;
+mod query;
 mod running;
 mod worker;
 
 pub use assembler::AssemblerArgs;
 pub use coordinator::CoordinatorArgs;
+pub use query::QueryArgs;
 pub use worker::WorkerArgs;
-pub use {assembler::run as assembler, coordinator::run as coordinator, worker::run as worker};
+pub use {assembler::run as assembler, coordinator::run as coordinator, query::run as query, worker::run as worker};
 
 use std::net::SocketAddr;
 

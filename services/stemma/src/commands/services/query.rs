@@ -1,0 +1,76 @@
+//! `stemma query`.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use stemma_boot::health::Health;
+use stemma_boot::telemetry::Metrics;
+use stemma_boot::{identity, shutdown};
+use stemma_document::Collection;
+use stemma_engine::Env;
+use stemma_engine::presence::Presence;
+use stemma_query::server::{ServeError, ServerSettings, serve};
+
+use super::ServiceArgs;
+use crate::context::{CommandError, Context, Exit};
+
+/// Run a query server: documents, trees, pages and search over HTTP.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Reads published trees and nothing else: neither broker nor Redis, and no right to write. Any number may run, over a
+folder as well as a bucket. What was published is visible within two seconds.
+
+Where other machines can connect, readers need a key: query.keys holds their digests (see `stemma config query`).
+
+Examples:
+  stemma query
+  stemma query --store s3://filings/stemma --listen 0.0.0.0:8080
+  curl 127.0.0.1:8080/v1/documents")]
+pub struct QueryArgs {
+    #[command(flatten)]
+    service: ServiceArgs,
+    /// Further collections to answer from; the first is that of --collection.
+    #[arg(long, value_delimiter = ',', value_name = "NAME,…")]
+    also: Vec<Collection>,
+    /// Let anyone read who can connect.
+    #[arg(long)]
+    allow_anonymous: bool,
+}
+
+/// Answers until it is asked to stop.
+///
+/// # Errors
+/// [`CommandError`] when the store or the address cannot be had.
+pub async fn run(args: QueryArgs, context: &Context) -> Result<Exit, CommandError> {
+    let stop = shutdown::listen();
+    let config = context.config()?.config;
+    let store = context.reader().await?;
+    let env = Env::system();
+    let presence = Presence::new(&env, identity::process_name("query", &env), "query");
+    let health = Health::of_blobs(&env, &presence, &store.blobs);
+    let settings = settings(args, context, config.query);
+    let listen = settings.listen;
+    let serving = serve(env, Arc::clone(&store.blobs), settings, health, Metrics::install(), stop.clone()).await;
+    let serving = serving.map_err(|error| refused(listen, &error))?;
+    tracing::info!(store = %context.store, listen = %serving.address, "started");
+    stop.cancelled().await;
+    presence.drain();
+    serving.ended().await.map_err(|error| CommandError::new("listen.ended", format!("{listen}: {error}")))?;
+    tracing::info!("drained");
+    Ok(Exit::Done)
+}
+
+fn settings(args: QueryArgs, context: &Context, query: stemma_query::server::QuerySettings) -> ServerSettings {
+    let mut collections = vec![context.collection.clone()];
+    collections.extend(args.also.into_iter().filter(|other| *other != context.collection));
+    ServerSettings { listen: args.service.listen, collections, query, allow_anonymous: args.allow_anonymous }
+}
+
+fn refused(listen: SocketAddr, error: &ServeError) -> CommandError {
+    let next = match error {
+        ServeError::Anonymous { .. } => "set query.keys, listen on 127.0.0.1, or say --allow-anonymous",
+        ServeError::Key { .. } => "correct query.keys: the digest of a key is made by `b3sum`",
+        _ => "choose another --listen",
+    };
+    CommandError::new("listen.refused", format!("{listen}: {error}")).with_next(next)
+}
