@@ -5,6 +5,7 @@ use std::fs::{self, File};
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
@@ -90,7 +91,7 @@ impl Fleet {
     pub fn spawn(&mut self, role: Role, arguments: &[&str]) -> Result<String> {
         self.started += 1;
         let name = format!("{}-{}", role.command(), self.started);
-        let listen = free_address(self.started)?;
+        let listen = free_address()?;
         let log = File::create(self.log_path(&name))?;
         let mut command = self.command(&name, &[role.command()]);
         command.args(["--listen", &listen.to_string()]).args(arguments);
@@ -291,12 +292,15 @@ pub fn binary() -> Result<PathBuf> {
     Ok(profile.join("stemma"))
 }
 
-/// A port that nobody listens on, below those of outgoing connections and apart from those of `tests/services`.
-fn free_address(number: usize) -> Result<SocketAddr> {
+/// A port that nobody listens on, below those of outgoing connections and apart from those of `tests/services`. None is
+/// given twice: whoever gets it needs a while until it listens.
+fn free_address() -> Result<SocketAddr> {
     const FIRST: usize = 10_000;
     const COUNT: usize = 10_000;
-    let begin = std::process::id() as usize * 131 + number * 7;
-    let mut tried = (0..COUNT).map(|n| SocketAddr::from(([127, 0, 0, 1], (FIRST + (begin + n) % COUNT) as u16)));
+    static GIVEN: AtomicUsize = AtomicUsize::new(0);
+    let begin = std::process::id() as usize * 131;
+    let next = || (FIRST + (begin + GIVEN.fetch_add(1, Ordering::Relaxed)) % COUNT) as u16;
+    let mut tried = (0..COUNT).map(|_| SocketAddr::from(([127, 0, 0, 1], next())));
     tried.find(|address| TcpListener::bind(address).is_ok()).context("no free port")
 }
 

@@ -68,7 +68,6 @@ impl RedisLimiter {
     }
 
     /// `at_ms`, if callers' times count.
-    #[cfg_attr(not(feature = "testing"), expect(unused_variables, reason = "only tests give the time"))]
     fn given(&self, at_ms: Millis) -> String {
         match (&self.clock, at_ms) {
             (Clock::Server(_), _) => String::new(),
