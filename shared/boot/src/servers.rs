@@ -149,20 +149,20 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Whether the servers answer, one by one, each under its name: for readiness.
-    pub async fn answers(&self) -> [(&'static str, Result<(), PortError>); 3] {
-        let objects = async { self.ports.blobs.list("", None, 1).await.map(|_| ()) };
-        let broker = async { self.broker.probe().await.map(|_| ()) };
-        let (broker, redis, objects) = tokio::join!(broker, self.redis.ping(), objects);
-        [("broker", broker), ("redis", redis), ("s3", objects)]
-    }
-
     /// What the broker is, and whether its queues are as this version expects them.
     ///
     /// # Errors
     /// [`PortError`] when it is away, or a queue was declared differently.
     pub async fn broker(&self) -> Result<Probe, PortError> {
         self.broker.probe().await
+    }
+
+    /// Whether Redis answers.
+    ///
+    /// # Errors
+    /// [`PortError`] when it does not.
+    pub async fn redis(&self) -> Result<(), PortError> {
+        self.redis.ping().await
     }
 
     /// Ends the connections in good order: what this process still holds is handed back at once.

@@ -38,7 +38,8 @@ pub async fn run(_args: DoctorArgs, context: &Context) -> Result<Exit, CommandEr
     let mut checks = vec![Check::ok(format!("version {}", env!("CARGO_PKG_VERSION"))), configuration(context)];
     checks.push(store(context).await);
     checks.push(reading(context).await);
-    checks.push(Check::ok("no model configured: structure and summaries are made by rules, nothing is paid"));
+    checks.extend(cluster(context).await);
+    checks.push(model(context));
     let failed = checks.iter().any(|check| check.result == "failed");
     if context.output.is_text() {
         for check in &checks {
@@ -103,6 +104,39 @@ async fn probe(context: &Context) -> Result<(), CommandError> {
     } else {
         Err(CommandError::new("store.not_create_only", "the store lets an object be overwritten")
             .with_next("use a local file system that supports hard links"))
+    }
+}
+
+/// Asks the broker and Redis, where they are configured.
+async fn cluster(context: &Context) -> Vec<Check> {
+    let env = Env::system();
+    let cluster = match context.cluster(&env, "doctor").await {
+        Ok(Some(cluster)) => cluster,
+        Ok(None) => return vec![Check::ok("no broker configured: everything is done in one process")],
+        Err(error) => return vec![Check::failed(error)],
+    };
+    let broker = match cluster.broker().await {
+        Ok(found) => {
+            let (product, version, queues) = (found.product, found.version, found.queues);
+            Check::ok(format!("broker: {product} {version}, {queues} queues as expected"))
+        }
+        Err(error) => Check::failed(error.into()),
+    };
+    let redis = match cluster.redis().await {
+        Ok(()) => Check::ok("redis: answers"),
+        Err(error) => Check::failed(error.into()),
+    };
+    cluster.close().await;
+    vec![broker, redis]
+}
+
+fn model(context: &Context) -> Check {
+    match context.config() {
+        Ok(loaded) if loaded.config.model.is_configured() => {
+            let model = loaded.config.model;
+            Check::ok(format!("model {} at {}: configured, and not asked by doctor", model.asked.name, model.base_url))
+        }
+        _ => Check::ok("no model configured: structure and summaries are made by rules, nothing is paid"),
     }
 }
 

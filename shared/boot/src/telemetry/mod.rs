@@ -35,7 +35,8 @@ pub struct Telemetry(Option<Traces>);
 /// `stemma_engine=debug`), and traces where a collector is named. `service` names the process to the collector. Call it
 /// inside a runtime, once: a second start in one process (tests) keeps the first logger.
 pub fn start(level: &str, settings: &Settings, service: &str) -> Telemetry {
-    let directives = std::env::var("STEMMA_LOG").unwrap_or_else(|_| level.to_string());
+    // What lapin sees of a lost connection the broker's adapter reports itself, and more plainly.
+    let directives = std::env::var("STEMMA_LOG").unwrap_or_else(|_| format!("{level},lapin=off"));
     let filter = EnvFilter::try_new(&directives).unwrap_or_else(|_| EnvFilter::new("warn"));
     let (traces, complaint) = match exporter(&settings.otlp_endpoint) {
         None => (None, None),

@@ -25,6 +25,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::progress::Progress;
 use self::summary::{Failed, Summary, Tally};
+use crate::commands::jobs::submit::{self, SubmitArgs};
 use crate::config::no_model;
 use crate::context::{CommandError, Context, Exit};
 use crate::discover::{DiscoverError, Discovery, Found, digest, discover};
@@ -77,6 +78,9 @@ pub struct IngestArgs {
 /// # Errors
 /// [`CommandError`] when nothing can be ingested: no such path, a store that is written to, a wrong setting.
 pub async fn run(args: IngestArgs, context: &Context) -> Result<Exit, CommandError> {
+    if context.servers()?.is_cluster() {
+        return on_cluster(args, context).await;
+    }
     let stop = shutdown::listen();
     let mut config = context.config()?.config;
     config.local.concurrency = args.jobs.unwrap_or(config.local.concurrency);
@@ -117,6 +121,24 @@ pub async fn run(args: IngestArgs, context: &Context) -> Result<Exit, CommandErr
     let summary = Summary { job: manifest.job, batch: &batch, tally, how, seconds: began.elapsed().as_secs_f64() };
     summary.show(context).await?;
     Ok(summary.exit())
+}
+
+/// Where there is a cluster, its workers do the work: the same as `stemma submit --wait`.
+async fn on_cluster(args: IngestArgs, context: &Context) -> Result<Exit, CommandError> {
+    let only_here = [
+        ("--dry-run", args.dry_run),
+        ("--password", args.password.is_some()),
+        ("--jobs", args.jobs.is_some()),
+        ("--show-trees", args.show_trees),
+    ];
+    if let Some((option, _)) = only_here.into_iter().find(|(_, given)| *given) {
+        return Err(CommandError::new("usage.cluster", format!("{option} is for a store that this process works on"))
+            .with_next("leave it out, or unset broker.url"));
+    }
+    let IngestArgs { paths: sources, max_failed, rerun_failed, .. } = args;
+    let interactive = matches!(sources.as_slice(), [one] if one.is_file());
+    let submit = SubmitArgs { sources, wait: true, job: None, max_failed, interactive, rerun_failed };
+    submit::run(submit, context).await
 }
 
 /// Why following a job ended.
