@@ -11,6 +11,7 @@
 mod claim;
 mod event;
 mod flow;
+pub mod garbage;
 pub mod items;
 pub mod model;
 mod months;

@@ -7,6 +7,7 @@ pub mod doctor;
 pub mod eval;
 pub mod export;
 pub mod failures;
+pub mod gc;
 pub mod grep;
 pub mod import;
 pub mod ingest;

@@ -160,6 +160,7 @@ fn nothing_there_is_said_so() {
     assert_eq!(ask(&lab, "dead-letters list").code, Some(1));
     assert_eq!(ask(&lab, "dead-letters replay --all").code, Some(1));
     assert_eq!(ask(&lab, "retry --yes").code, Some(1));
+    assert_eq!(ask(&lab, "gc --dry-run").code, Some(1));
     assert_eq!(lab.stemma("store", ["submit", "filings", "--job", "a/b"]).run().code, Some(2));
     let events = lab.stemma("store", ["--jsonl", "submit", "filings/guide.md", "--wait"]).run();
     let view: Value = serde_json::from_str(events.out.lines().last().unwrap()).unwrap();
