@@ -11,6 +11,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::env::Env;
+use crate::measure::InFlight;
 use crate::port::{PortError, ask};
 use crate::presence::Presence;
 use crate::queue::{Delivery, Message, Queue, QueueName, Rung, Subscription};
@@ -137,7 +138,8 @@ impl Consumer {
     }
 
     async fn answer(&self, handler: Arc<dyn Handler>, delivery: Delivery, cut: CancellationToken) {
-        let Delivery { message, receipt, .. } = delivery;
+        let Delivery { message, receipt, redeliveries } = delivery;
+        let _in_flight = InFlight::begin(self.name, redeliveries);
         let _busy = self.presence.occupy(self.name);
         let handled = tokio::select! {
             biased;

@@ -26,6 +26,7 @@ pub mod jobs;
 pub mod key;
 pub mod ledger;
 pub mod limit;
+mod measure;
 pub mod message;
 pub mod perform;
 pub mod port;
@@ -41,6 +42,7 @@ pub mod settings;
 #[cfg(feature = "testing")]
 pub mod simulation;
 pub mod stage;
+mod trace;
 mod waits;
 pub mod why;
 

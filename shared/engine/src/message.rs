@@ -24,8 +24,24 @@ pub struct TaskMessage {
     pub settings: String,
     /// Who waits.
     pub class: Class,
+    /// When it was published; 0 by programs that did not say.
+    #[serde(default)]
+    pub published_ms: Millis,
     /// The stage struct.
     pub payload: Box<RawValue>,
+}
+
+impl Ending {
+    /// Its stable word.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Ending::Done => "done",
+            Ending::DoneWithGaps(_) => "done_with_gaps",
+            Ending::Unchanged => "unchanged",
+            Ending::Failed(_) => "failed",
+            Ending::Cancelled => "cancelled",
+        }
+    }
 }
 
 impl TaskMessage {

@@ -10,6 +10,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::FutureExt;
+use tracing::{Instrument, Span, field};
 
 use crate::artifact;
 use crate::consume::{Disposition, Handler};
@@ -19,6 +20,7 @@ use crate::env::{Env, Millis};
 use crate::failure::{Consequence, Failure, FailureKind, FailureRecord, consequence};
 use crate::key::{RunId, RunRef, TaskKey, failure_key};
 use crate::ledger::{Entry, Lease, Retry};
+use crate::measure::{self, Outcome};
 use crate::message::{News, TaskMessage, encode};
 use crate::port::{PortError, ask};
 use crate::ports::Ports;
@@ -26,6 +28,7 @@ use crate::presence::{Close, Presence, Underway};
 use crate::queue::{Message, QueueName, Rung};
 use crate::settings::SettingsCache;
 use crate::stage::{AnyStage, Registry, Task, Work};
+use crate::trace::Trace;
 
 /// How long a lease lasts without being renewed.
 const LEASE: Duration = Duration::from_secs(30);
@@ -67,6 +70,9 @@ impl Drop for Working {
     }
 }
 
+/// How a delivery ended, and what becomes of the message.
+type Answer = (Outcome, Disposition);
+
 /// What an attempt came to.
 enum Attempt {
     Outcome(Bytes),
@@ -88,7 +94,32 @@ impl<W: Work> Performer<W> {
         }
     }
 
-    async fn perform(&self, message: &Message, task: &TaskMessage) -> Result<Disposition, PortError> {
+    /// Performs under a span of its own, below the wave that published the task.
+    async fn traced(&self, message: &Message, task: &TaskMessage) -> Answer {
+        let wave = message.trace.clone().unwrap_or_else(|| {
+            let trace = Trace::of(&task.run.run);
+            trace.below(&trace.root)
+        });
+        let span = tracing::info_span!(
+            "task",
+            traceparent = wave,
+            run = %task.run.run,
+            stage = task.stage,
+            attempt = field::Empty,
+            outcome = field::Empty,
+            code = field::Empty,
+        );
+        let performed = self.perform(message, task).instrument(span.clone()).await;
+        let (outcome, disposition) = performed.unwrap_or_else(|error| {
+            let _under = span.enter();
+            tracing::warn!(run = %task.run.run, stage = task.stage, %error, "a port is away; the task comes again");
+            (Outcome::PortAway, Disposition::Later { rung: Rung::Short, attempts: message.attempts })
+        });
+        span.record("outcome", outcome.name());
+        (outcome, disposition)
+    }
+
+    async fn perform(&self, message: &Message, task: &TaskMessage) -> Result<Answer, PortError> {
         let uncounted = Disposition::Later { rung: Rung::Short, attempts: message.attempts };
         let Some(stage) = self.registry.get(&task.stage, task.revision) else {
             tracing::info!(
@@ -96,30 +127,36 @@ impl<W: Work> Performer<W> {
                 revision = task.revision,
                 "not a stage of this worker; leaving it to others"
             );
-            return Ok(uncounted);
+            return Ok((Outcome::Elsewhere, uncounted));
         };
+        if message.attempts == 0 && task.published_ms > 0 {
+            measure::waited(&task.stage, task.class, self.env.now_ms().saturating_sub(task.published_ms));
+        }
         let blobs = self.ports.blobs.as_ref();
-        let Some(settings) = self.settings.load(&self.env, blobs, &task.settings).await? else { return Ok(uncounted) };
+        let Some(settings) = self.settings.load(&self.env, blobs, &task.settings).await? else {
+            return Ok((Outcome::Elsewhere, uncounted));
+        };
         // A duplicate of what is running right here is done with: what becomes of the task is in those hands.
-        let Some(_working) = self.running.begin(task) else { return Ok(Disposition::Ack) };
+        let Some(_working) = self.running.begin(task) else { return Ok((Outcome::Duplicate, Disposition::Ack)) };
         let (attempts, crashes) = match self.lease(task).await? {
             Lease::Granted { wanted: false, .. } if self.failed_before(task).await? => return self.ended(task).await,
             Lease::Granted { attempts, crashes, .. } => (attempts.max(message.attempts) + 1, crashes),
             Lease::Held { until_ms, .. } => {
                 let rung = Rung::at_least(until_ms.saturating_sub(self.env.now_ms())).min(Rung::Medium);
-                return Ok(Disposition::Later { rung, attempts: message.attempts });
+                return Ok((Outcome::Held, Disposition::Later { rung, attempts: message.attempts }));
             }
             Lease::Ended => return self.ended(task).await,
         };
+        Span::current().record("attempt", attempts);
         let underway = self.presence.begin(task, self.env.now_ms());
         // Looked for under the lease: whoever held it before has stored what it made, or never will.
         if let Some(outcome) = ask(&self.env, || artifact::outcome(blobs, &task.run.scope, &task.key)).await? {
             self.conclude(task, Entry::Done(outcome)).await?;
-            return Ok(Disposition::Ack);
+            return Ok((Outcome::Reused, Disposition::Ack));
         }
         if crashes >= MAX_CRASHES {
-            underway.close(Close::Failed, self.env.now_ms());
-            return Ok(Disposition::Dead);
+            self.close(&underway, Close::Failed);
+            return Ok((Outcome::Poison, Disposition::Dead));
         }
         let context = Task {
             run: &task.run,
@@ -135,11 +172,16 @@ impl<W: Work> Performer<W> {
         match self.attempt(stage, task, &context).await? {
             Attempt::Outcome(outcome) => {
                 self.conclude(task, Entry::Done(outcome)).await?;
-                underway.close(Close::Done, self.env.now_ms());
-                Ok(Disposition::Ack)
+                self.close(&underway, Close::Done);
+                Ok((Outcome::Done, Disposition::Ack))
             }
             Attempt::Failed(failure) => self.failed(task, failure, attempts, &underway).await,
         }
+    }
+
+    /// Counts how an attempt ended, and how long it took.
+    fn close(&self, underway: &Underway, how: Close) {
+        measure::attempt(underway.stage(), underway.close(how, self.env.now_ms()));
     }
 
     /// Whether a failure of the task, or of its whole run, is kept that the ledger does not know of (any more).
@@ -154,9 +196,9 @@ impl<W: Work> Performer<W> {
     }
 
     /// Nothing is left to do but to say so: the first word of it may have been lost.
-    async fn ended(&self, task: &TaskMessage) -> Result<Disposition, PortError> {
+    async fn ended(&self, task: &TaskMessage) -> Result<Answer, PortError> {
         tell(&self.env, &self.ports, &task.run).await?;
-        Ok(Disposition::Ack)
+        Ok((Outcome::Ended, Disposition::Ack))
     }
 
     /// Runs the stage under its deadline and stores what it made.
@@ -194,23 +236,26 @@ impl<W: Work> Performer<W> {
         failure: Failure,
         attempts: u32,
         underway: &Underway,
-    ) -> Result<Disposition, PortError> {
+    ) -> Result<Answer, PortError> {
+        measure::failure(&task.stage, &failure.code);
+        Span::current().record("code", &failure.code);
         match consequence(failure.kind, attempts) {
             Consequence::Again { rung, counted } => {
                 tracing::info!(run = %task.run.run, stage = task.stage, attempts, code = failure.code, "failed, to be tried again");
                 let next_ms = self.env.now_ms() + rung.delay().as_millis() as Millis;
                 let retry = Retry { code: failure.code, next_ms, counted };
                 self.release(task, Some(&retry)).await?;
-                underway.close(Close::Retried, self.env.now_ms());
-                Ok(Disposition::Later { rung, attempts: attempts - u32::from(!counted) })
+                self.close(underway, Close::Retried);
+                let outcome = if counted { Outcome::Retried } else { Outcome::Throttled };
+                Ok((outcome, Disposition::Later { rung, attempts: attempts - u32::from(!counted) }))
             }
             Consequence::Final => {
                 tracing::warn!(run = %task.run.run, stage = task.stage, attempts, code = failure.code, "failed for good");
                 let record = FailureRecord::of(failure, &task.stage, attempts, self.env.now_ms());
                 record_failure(&self.env, &self.ports, &task.run, &task.key, record).await?;
                 self.leased().remove(&task.name());
-                underway.close(Close::Failed, self.env.now_ms());
-                Ok(Disposition::Ack)
+                self.close(underway, Close::Failed);
+                Ok((Outcome::Failed, Disposition::Ack))
             }
         }
     }
@@ -274,18 +319,17 @@ impl<W: Work> Handler for Performer<W> {
                 return Disposition::Dead;
             }
         };
-        match self.perform(message, &task).await {
-            Ok(disposition) => disposition,
-            Err(error) => {
-                tracing::warn!(run = %task.run.run, stage = task.stage, %error, "a port is away; the task comes again");
-                Disposition::Later { rung: Rung::Short, attempts: message.attempts }
-            }
-        }
+        let (outcome, disposition) = self.traced(message, &task).await;
+        let ours = self.registry.get(&task.stage, task.revision).map(|_| task.stage.as_str());
+        measure::task(ours, outcome);
+        disposition
     }
 
     /// Gives up the lease, uncounted, so that whoever gets the message next can begin at once.
     async fn hand_back(&self, message: &Message) {
         let Ok(task) = serde_json::from_slice::<TaskMessage>(&message.body) else { return };
+        let ours = self.registry.get(&task.stage, task.revision).map(|_| task.stage.as_str());
+        measure::task(ours, Outcome::CutOff);
         if !self.leased().contains(&task.name()) {
             return;
         }
@@ -341,6 +385,7 @@ pub struct Undertaker {
 #[async_trait]
 impl Handler for Undertaker {
     async fn handle(&self, message: &Message) -> Disposition {
+        measure::dead_letter();
         let buried = match serde_json::from_slice::<TaskMessage>(&message.body) {
             Ok(task) => self.bury(&task, message).await,
             Err(_) => dead_letter::bury(&self.env, self.ports.blobs.as_ref(), message, "it cannot be read").await,

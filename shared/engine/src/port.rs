@@ -6,6 +6,7 @@ use std::time::Duration;
 use backon::{ExponentialBuilder, Retryable};
 
 use crate::env::Env;
+use crate::measure;
 
 /// A port did not do what it was asked. The operation may have taken effect all the same.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -53,7 +54,8 @@ where
     F: FnMut() -> Asked,
     Asked: Future<Output = Result<T, PortError>>,
 {
-    operation.retry(policy(env)).when(|error: &PortError| error.passing).await
+    let counted = operation.retry(policy(env)).when(|error: &PortError| error.passing);
+    counted.notify(|error, _| measure::port_error(error)).await.inspect_err(measure::port_error)
 }
 
 #[cfg(test)]

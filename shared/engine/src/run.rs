@@ -5,6 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use futures::stream::{self, StreamExt, TryStreamExt};
+use tracing::Instrument;
 
 use crate::artifact;
 use crate::blobs::list_all;
@@ -13,12 +14,14 @@ use crate::failure::{Failure, FailureRecord};
 use crate::flow::{Finish, Flow};
 use crate::key::{RunHeader, TaskKey};
 use crate::ledger::{Due, Entry, Want};
+use crate::measure;
 use crate::message::{TaskMessage, encode};
 use crate::perform::record_failure;
 use crate::port::{PortError, ask};
 use crate::ports::Ports;
 use crate::queue::{Message, QueueName};
 use crate::replay::{Memo, Replay, Replayed, Stop, Wanted};
+use crate::trace::Trace;
 use crate::waits::Waits;
 
 /// The least wait before a wanted task may be published again.
@@ -134,7 +137,7 @@ impl<W: Flow> OpenRun<W> {
             let missing = missing.into_iter().chain(torn);
             let (again, new) = missing.partition(|wanted| overdue.remove(&wanted.key));
             self.publish_new(env, ports, new).await?;
-            self.publish(env, ports, again).await?;
+            self.publish(env, ports, again, true).await?;
             if !reused {
                 self.settled = true;
                 return Ok(Step::Waiting);
@@ -243,7 +246,7 @@ impl<W: Flow> OpenRun<W> {
         let lately = now.saturating_sub(PATIENCE_MS);
         let under_way = |key: &TaskKey| self.under_way.get(key).is_some_and(|asked| *asked > lately);
         let new: HashSet<TaskKey> = new.into_iter().filter(|key| !under_way(key)).collect();
-        self.publish(env, ports, wanted.into_iter().filter(|wanted| new.contains(&wanted.key)).collect()).await
+        self.publish(env, ports, wanted.into_iter().filter(|wanted| new.contains(&wanted.key)).collect(), false).await
     }
 
     /// What nobody answered for in time. With a backlog, everything takes longer and nothing is lost: the clock that
@@ -258,13 +261,38 @@ impl<W: Flow> OpenRun<W> {
         Ok(keys.into_iter().collect())
     }
 
-    async fn publish(&self, env: &Env, ports: &Ports, wanted: Vec<Wanted>) -> Result<(), PortError> {
+    /// Publishes a wave under a span of its own, whose id travels with the tasks.
+    async fn publish(&self, env: &Env, ports: &Ports, wanted: Vec<Wanted>, again: bool) -> Result<(), PortError> {
+        let Some(first) = wanted.first() else { return Ok(()) };
+        let trace = Trace::of(&self.header.at.run);
+        let wave = trace.wave(&first.key, env.now_ms());
+        let span = tracing::info_span!(
+            "wave",
+            traceparent = trace.below(&trace.root),
+            span_id = wave,
+            run = %self.header.at.run,
+            job = %self.header.opened_by,
+            tasks = wanted.len(),
+            again,
+        );
+        let below = Some(trace.below(&wave));
+        self.publish_wave(env, ports, wanted, again, &below).instrument(span).await
+    }
+
+    async fn publish_wave(
+        &self,
+        env: &Env,
+        ports: &Ports,
+        wanted: Vec<Wanted>,
+        again: bool,
+        trace: &Option<String>,
+    ) -> Result<(), PortError> {
         let mut by_queue: Vec<(QueueName, Vec<_>)> = Vec::new();
         for wanted in wanted {
             let queue = QueueName::Lane(wanted.lane, self.header.class);
             let (key, stage) = (wanted.key, wanted.stage);
-            let message = match self.message(wanted) {
-                Ok(message) => message,
+            let message = match self.message(wanted, env.now_ms()) {
+                Ok(message) => Message { trace: trace.clone(), ..message },
                 Err(error) => {
                     self.refuse(env, ports, &key, stage, error).await?;
                     continue;
@@ -279,6 +307,7 @@ impl<W: Flow> OpenRun<W> {
             for batch in messages.chunks(PUBLISH_AT_ONCE) {
                 ask(env, || ports.queue.publish(queue, batch.to_vec())).await?;
             }
+            measure::published(queue, messages.len(), again);
         }
         Ok(())
     }
@@ -297,7 +326,7 @@ impl<W: Flow> OpenRun<W> {
         record_failure(env, ports, &self.header.at, key, record).await
     }
 
-    fn message(&self, wanted: Wanted) -> Result<Message, PortError> {
+    fn message(&self, wanted: Wanted, published_ms: Millis) -> Result<Message, PortError> {
         let payload = serde_json::value::RawValue::from_string(wanted.payload)
             .map_err(|error| PortError::lasting("queue", "encode", error.to_string()))?;
         encode(&TaskMessage {
@@ -307,6 +336,7 @@ impl<W: Flow> OpenRun<W> {
             revision: wanted.revision,
             settings: self.header.settings.clone(),
             class: self.header.class,
+            published_ms,
             payload,
         })
     }

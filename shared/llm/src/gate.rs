@@ -9,8 +9,10 @@ use stemma_engine::env::Millis;
 use stemma_engine::limit::{Cost, Limiter, MemoryLimiter, Permit, Quota};
 use stemma_engine::presence::ModelBeat;
 use stemma_engine::{Class, Env, Failure, PortError};
+use tracing::{Instrument, field};
 
 use crate::breaker::{Breaker, Passage};
+use crate::measure;
 use crate::meter::Meter;
 use crate::request::{Llm, LlmError, PAUSE, Reply, Request};
 
@@ -91,16 +93,24 @@ impl Gate {
     pub async fn ask(&self, request: &Request, class: Class) -> Result<Answered, Refusal> {
         let passage = self.pass_breaker(class)?;
         let estimated = request.prompt_tokens().saturating_add(request.max_output_tokens);
-        self.pass_limits(Cost { class, tokens: estimated }).await?;
+        let asked_ms = self.env.now_ms();
+        let passed = self.pass_limits(Cost { class, tokens: estimated }).await;
+        measure::waited(&self.settings.bucket, self.env.now_ms().saturating_sub(asked_ms));
+        passed?;
         let began_ms = self.env.now_ms();
         let calling = self.calling();
-        let result = self.llm.complete(request).await;
+        let span = tracing::info_span!("call", bucket = self.settings.bucket, outcome = field::Empty);
+        let result = self.llm.complete(request).instrument(span.clone()).await;
         drop(calling);
         let now_ms = self.env.now_ms();
         let took_ms = now_ms.saturating_sub(began_ms);
+        let outcome = result.as_ref().map_or_else(LlmError::code, |_| "answered");
+        span.record("outcome", outcome);
+        measure::call(&self.settings.bucket, outcome, took_ms);
         match result {
             Ok(reply) => {
                 self.breaker().answered();
+                measure::tokens(&self.settings.bucket, reply.usage);
                 self.meter().replied(now_ms, took_ms, reply.usage);
                 self.settle(estimated, reply.usage.total());
                 Ok(Answered { reply, took_ms })
@@ -245,9 +255,9 @@ impl Gate {
         let away_ms = {
             let mut breaker = self.breaker();
             if error.is_outage() {
-                breaker.failed(passage, now_ms)
+                breaker.failed(passage, now_ms);
             } else {
-                breaker.answered()
+                breaker.answered();
             }
             breaker.away_ms(now_ms)
         };

@@ -18,6 +18,7 @@
 mod breaker;
 pub mod calls;
 pub mod gate;
+mod measure;
 mod meter;
 pub mod openai;
 pub mod reply;

@@ -61,7 +61,7 @@ impl Archive {
             let kept = self.refresh(env, blobs, collection, &mut follower, &mut glances).await;
             match &kept {
                 Err(error) if heard => {
-                    tracing::warn!(%collection, %error, "the catalogue cannot be read; answering from what is known")
+                    tracing::warn!(%collection, %error, "the catalogue cannot be read; answering from what is known");
                 }
                 Ok(()) if !heard => tracing::info!(%collection, "the catalogue can be read again"),
                 _ => {}

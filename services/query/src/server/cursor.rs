@@ -58,7 +58,7 @@ mod tests {
         assert_eq!(Cursor::parse(&text, "form=10-K").unwrap(), cursor);
         assert!(Cursor::parse(&text, "form=8-K").is_err());
         for wrong in ["", "0", "zz", "é", "00", &text[2..], &text.to_uppercase()[..10]] {
-            assert_eq!(Cursor::parse(wrong, "form=10-K").unwrap_err().code, "cursor.invalid", "{wrong}");
+            assert_eq!(Cursor::parse(wrong, "form=10-K").unwrap_err().code(), "cursor.invalid", "{wrong}");
         }
     }
 }

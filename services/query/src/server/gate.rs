@@ -69,7 +69,7 @@ pub(super) async fn pass(State(gate): State<Arc<Gate>>, request: Request, next: 
     let mut response = gate.answer(request, next).await.unwrap_or_else(Problem::into_response);
     if let Some(problem) = response.extensions_mut().remove::<Problem>() {
         if problem.is_ours() {
-            tracing::warn!(trace_id, code = problem.code, "a request was not answered");
+            tracing::warn!(trace_id, code = problem.code(), "a request was not answered");
         }
         response = problem.named(trace_id).into_response();
     }

@@ -8,7 +8,12 @@ use crate::Refusal;
 
 /// An answer that is none: status, stable code, one sentence, what to do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(super) struct Problem {
+#[serde(transparent)]
+pub(super) struct Problem(Box<Body>);
+
+/// What is written of a problem.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+struct Body {
     /// `https://…/errors/{code}`, relative.
     #[serde(rename = "type")]
     kind: String,
@@ -19,7 +24,7 @@ pub(super) struct Problem {
     /// One sentence.
     detail: String,
     /// Stable code.
-    pub(super) code: &'static str,
+    code: &'static str,
     /// What to do: a request, a command or a sentence.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<String>,
@@ -47,7 +52,7 @@ impl Problem {
     /// A problem of this status.
     pub(super) fn new(status: u16, code: &'static str, detail: impl Into<String>) -> Self {
         let title = StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason()).unwrap_or("Error");
-        Self {
+        Self(Box::new(Body {
             kind: format!("/errors/{code}"),
             title,
             status,
@@ -57,31 +62,40 @@ impl Problem {
             trace_id: String::new(),
             candidates: Vec::new(),
             errors: Vec::new(),
-        }
+        }))
     }
 
     /// A parameter, or part of the body, that has the wrong form.
     pub(super) fn parameter(status: u16, pointer: &str, detail: impl Into<String>) -> Self {
         let detail = detail.into();
         let wrong = Wrong { pointer: pointer.into(), detail: detail.clone() };
-        Self { errors: vec![wrong], ..Self::new(status, "request.invalid", detail) }
+        let mut problem = Self::new(status, "request.invalid", detail);
+        problem.0.errors.push(wrong);
+        problem
     }
 
     /// The same with a next step.
     #[must_use]
-    pub(super) fn next(self, next: impl Into<String>) -> Self {
-        Self { next: Some(next.into()), ..self }
+    pub(super) fn next(mut self, next: impl Into<String>) -> Self {
+        self.0.next = Some(next.into());
+        self
     }
 
     /// The same under the name of its request.
     #[must_use]
-    pub(super) fn named(self, trace_id: String) -> Self {
-        Self { trace_id, ..self }
+    pub(super) fn named(mut self, trace_id: String) -> Self {
+        self.0.trace_id = trace_id;
+        self
+    }
+
+    /// Its stable code.
+    pub(super) fn code(&self) -> &'static str {
+        self.0.code
     }
 
     /// Whether the server, not the request, is at fault.
     pub(super) fn is_ours(&self) -> bool {
-        self.status >= 500
+        self.0.status >= 500
     }
 }
 
@@ -96,16 +110,16 @@ impl From<Refusal> for Problem {
         };
         // What a store says of itself (keys, addresses) is for the log.
         let detail = if status >= 500 { "the store cannot be read".to_string() } else { refusal.message };
-        let problem = Self::new(status, refusal.code, detail);
-        Self { next: refusal.next, candidates: refusal.candidates, ..problem }
+        let mut problem = Self::new(status, refusal.code, detail);
+        (problem.0.next, problem.0.candidates) = (refusal.next, refusal.candidates);
+        problem
     }
 }
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let status = StatusCode::from_u16(self.0.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let body = serde_json::to_vec(&self).unwrap_or_default();
-        let problem = self.clone();
         let mut response = (status, [(header::CONTENT_TYPE, "application/problem+json")], body).into_response();
         let headers = response.headers_mut();
         match status {
@@ -117,7 +131,7 @@ impl IntoResponse for Problem {
             }
             _ => {}
         }
-        response.extensions_mut().insert(problem); // the gate writes it again, with the name of the request
+        response.extensions_mut().insert(self); // the gate writes it again, with the name of the request
         response
     }
 }

@@ -64,9 +64,9 @@ pub(super) fn router(archive: Arc<Archive>, gate: Arc<Gate>, search_threads: usi
 
 impl Site {
     /// The collection a request means, as far as its key reaches.
-    fn reader(&self, reach: &Reach, collection: Option<String>) -> Result<Arc<Reader>, Problem> {
+    fn reader(&self, reach: &Reach, collection: Option<&str>) -> Result<Arc<Reader>, Problem> {
         let all = self.archive.collections();
-        let meant = match &collection {
+        let meant = match collection {
             None => all.iter().find(|collection| reach.holds(collection)),
             Some(name) => all.iter().find(|collection| collection.as_str() == name && reach.holds(collection)),
         };
@@ -89,7 +89,7 @@ struct List {
 /// Documents in order of their paths, then ids; filtered by `scope`, and by axes such as `form` and `fiscal_year`.
 async fn documents(State(site): State<Site>, Extension(reach): Extension<Reach>, RawQuery(query): RawQuery) -> Answer {
     let mut parameters = Parameters::of(query.as_deref())?;
-    let reader = site.reader(&reach, parameters.text("collection"))?;
+    let reader = site.reader(&reach, parameters.text("collection").as_deref())?;
     let limit = parameters.number("limit")?.unwrap_or(LISTED);
     if limit == 0 || limit > MAX_LISTED {
         return Err(Problem::parameter(400, "limit", format!("limit is from 1 to {MAX_LISTED}")));
@@ -128,7 +128,7 @@ async fn document(
     RawQuery(query): RawQuery,
 ) -> Answer {
     let mut parameters = Parameters::of(query.as_deref())?;
-    let reader = site.reader(&reach, parameters.text("collection"))?;
+    let reader = site.reader(&reach, parameters.text("collection").as_deref())?;
     parameters.none_left()?;
     let stat = reader.stat(&find(&reader, &doc)?.label).await?;
     json(stat).await
@@ -143,7 +143,7 @@ async fn tree(
     headers: HeaderMap,
 ) -> Answer {
     let mut parameters = Parameters::of(query.as_deref())?;
-    let reader = site.reader(&reach, parameters.text("collection"))?;
+    let reader = site.reader(&reach, parameters.text("collection").as_deref())?;
     let (depth, summary) = (parameters.number("depth")?, parameters.flag("summary")?);
     let (node, format) = (parameters.text("node"), parameters.text("format"));
     parameters.none_left()?;
@@ -194,7 +194,7 @@ async fn pages(
     RawQuery(query): RawQuery,
 ) -> Answer {
     let mut parameters = Parameters::of(query.as_deref())?;
-    let reader = site.reader(&reach, parameters.text("collection"))?;
+    let reader = site.reader(&reach, parameters.text("collection").as_deref())?;
     let range = parameters.text("range").unwrap_or_default();
     parameters.none_left()?;
     let Some(spans) = parse_pages(&range) else {
@@ -228,7 +228,7 @@ async fn section(
     RawQuery(query): RawQuery,
 ) -> Answer {
     let mut parameters = Parameters::of(query.as_deref())?;
-    let reader = site.reader(&reach, parameters.text("collection"))?;
+    let reader = site.reader(&reach, parameters.text("collection").as_deref())?;
     let with_text = parameters.flag("text")?;
     parameters.none_left()?;
     let (listed, id) = (find(&reader, &doc)?, section_id(&id)?);
@@ -249,7 +249,7 @@ async fn items(
     RawQuery(query): RawQuery,
 ) -> Answer {
     let mut parameters = Parameters::of(query.as_deref())?;
-    let reader = site.reader(&reach, parameters.text("collection"))?;
+    let reader = site.reader(&reach, parameters.text("collection").as_deref())?;
     parameters.none_left()?;
     let listed = find(&reader, &doc)?;
     if listed.entry().is_none() {
@@ -292,7 +292,7 @@ async fn search(
     if limit == 0 || limit > MAX_LISTED {
         return Err(Problem::parameter(422, "/limit", format!("limit is from 1 to {MAX_LISTED}")));
     }
-    let reader = site.reader(&reach, question.collection)?;
+    let reader = site.reader(&reach, question.collection.as_deref())?;
     let Question { query, scopes, item, .. } = question;
     let options = SearchOptions { scopes, item, limit, max_documents: SEARCHED, threads: site.search_threads };
     json(reader.search(&query, &options).await?).await

@@ -2,7 +2,7 @@
 //! stays open while a message travels; here they become spans of one trace.
 //!
 //! A field `traceparent` (W3C) names a span's parent; a field `span_id` (16 hexadecimal digits) gives a span the id that
-//! others were told. Only spans of our own crates are exported, and of their fields nothing else is known here.
+//! others were told; `trace_id` and `span_id` together make it the root of that trace. Only spans of our own crates are exported, and of their fields nothing else is known here.
 
 use std::time::Duration;
 
@@ -35,6 +35,7 @@ const BATCH: usize = 512;
 
 const PARENT: &str = "traceparent";
 const ID: &str = "span_id";
+const TRACE: &str = "trace_id";
 
 /// Spans on their way to a collector.
 pub struct Traces {
@@ -119,13 +120,16 @@ fn dropped(spans: u64) {
 
 /// The span under the id that its fields give it, and without the fields that served the trace only.
 fn named(mut span: SpanData) -> SpanData {
-    let id = span.attributes.iter().find(|attribute| attribute.key.as_str() == ID);
-    if let Some(id) = id.and_then(|attribute| SpanId::from_hex(&attribute.value.as_str()).ok()) {
-        let context = &span.span_context;
-        let state = context.trace_state().clone();
-        span.span_context = SpanContext::new(context.trace_id(), id, context.trace_flags(), false, state);
-    }
-    span.attributes.retain(|attribute| !matches!(attribute.key.as_str(), ID | PARENT));
+    let value = |name: &str| {
+        let named = span.attributes.iter().find(|attribute| attribute.key.as_str() == name);
+        named.map(|attribute| attribute.value.as_str().into_owned())
+    };
+    let id = value(ID).and_then(|id| SpanId::from_hex(&id).ok());
+    let trace = value(TRACE).and_then(|id| TraceId::from_hex(&id).ok());
+    let context = &span.span_context;
+    let (trace, id) = (trace.unwrap_or(context.trace_id()), id.unwrap_or(context.span_id()));
+    span.span_context = SpanContext::new(trace, id, context.trace_flags(), false, context.trace_state().clone());
+    span.attributes.retain(|attribute| !matches!(attribute.key.as_str(), ID | PARENT | TRACE));
     span
 }
 

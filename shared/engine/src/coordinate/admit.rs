@@ -12,6 +12,7 @@ use crate::flow::{Claim, Flow, JobEntry, Manifest};
 use crate::jobs::OpenJob;
 use crate::key::{Class, JobId, RunHeader, RunId};
 use crate::ledger::Due;
+use crate::measure;
 use crate::message::Ending;
 use crate::port::{PortError, ask};
 use crate::run::PATIENCE_MS;
@@ -103,6 +104,7 @@ impl<W: Flow> Coordinator<W> {
         let Some(open) = table.open.get_mut(job) else { return };
         let input = open.open.get(run).map(|(_, header)| header.input.clone()).unwrap_or_default();
         for _ in 0..open.run_ended(run, ending, tasks) {
+            measure::document(ending);
             let (input, ending) = (Box::new(input.clone()), ending.clone());
             (self.observer)(Event::Ended { job: job.clone(), run: Some(run.clone()), input, ending });
         }
@@ -213,6 +215,7 @@ impl<W: Flow> Coordinator<W> {
 
     fn entry_ended(&self, table: &mut JobTable, taken: &Taken, ending: Ending) {
         let Some(open) = table.open.get_mut(&taken.manifest.job) else { return };
+        measure::document(&ending);
         open.entry_ended(taken.number, &format!("entry {}", taken.number), &ending);
         let (job, input) = (taken.manifest.job.clone(), Box::new(taken.entry.input.clone()));
         (self.observer)(Event::Ended { job, run: None, input, ending });
@@ -233,6 +236,7 @@ impl<W: Flow> Coordinator<W> {
             let due = Due::Job(job);
             ask(&self.env, || self.ports.ledger.unschedule(&due)).await?;
         }
+        measure::open(table.open.len(), self.open_runs(table));
         Ok(())
     }
 }

@@ -14,10 +14,12 @@ use crate::failure::FailureRecord;
 use crate::flow::Flow;
 use crate::key::{JobId, RunHeader, RunId, RunRef};
 use crate::ledger::Due;
+use crate::measure;
 use crate::message::{Ending, News, encode};
 use crate::port::{PortError, ask};
 use crate::queue::QueueName;
 use crate::run::{OpenRun, PATIENCE_MS, Progress, Step};
+use crate::trace::Trace;
 
 /// The longest time completions are collected before the next replay of their run because replays are slow.
 const COALESCE_MS: Millis = 250;
@@ -126,6 +128,7 @@ impl<W: Flow> Coordinator<W> {
         let now = self.env.now_ms();
         let tasks = open.progress.present + open.progress.missing;
         let large = ((tasks / TASKS_PER_MS) as Millis).min(LONGEST_COALESCE_MS);
+        measure::replay(now.saturating_sub(began));
         state.not_before_ms = now + (10 * now.saturating_sub(began)).min(COALESCE_MS).max(large);
         slot.replayed_ms.store(now, Ordering::Relaxed);
         *slot.progress.lock().unwrap_or_else(PoisonError::into_inner) =
@@ -181,6 +184,10 @@ impl<W: Flow> Coordinator<W> {
         ask(env, || ledger.unschedule(&due)).await?;
         ask(env, || ledger.forget(&at.run)).await?;
         self.remember_ended(&at.run);
+        let trace = Trace::of(&at.run);
+        // The root of the trace: everything else names it as its parent.
+        let root = tracing::info_span!("run", trace_id = trace.id, span_id = trace.root, run = %at.run, outcome = ending.name());
+        root.in_scope(|| tracing::debug!(run = %at.run, tasks, "a run ended"));
         Ok(())
     }
 

@@ -139,6 +139,11 @@ impl Presence {
 }
 
 impl Underway {
+    /// The stage.
+    pub(crate) fn stage(&self) -> &str {
+        &self.stage
+    }
+
     /// Counts how the attempt ended. Returns how long it took in milliseconds.
     pub(crate) fn close(&self, how: Close, now_ms: Millis) -> Millis {
         let spent_ms = now_ms.saturating_sub(self.since_ms);
@@ -247,6 +252,7 @@ mod tests {
             revision: 1,
             settings: String::new(),
             class: Class::Bulk,
+            published_ms: 0,
             payload: serde_json::value::RawValue::from_string("null".into()).unwrap(),
         }
     }

@@ -1,0 +1,166 @@
+//! What a run tells those who look: one trace with the right parents across every hop, and never a word of the document.
+#![expect(clippy::unwrap_used, reason = "tests and what they stand on")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use opentelemetry::trace::SpanId;
+use opentelemetry_sdk::error::OTelSdkResult;
+use opentelemetry_sdk::trace::{SpanData, SpanExporter};
+use stemma_boot::telemetry::Traces;
+use stemma_coordinator::{Order, no_observer, submit};
+use stemma_document::{Collection, Digest, DocumentVersion};
+use stemma_engine::blobs::MemoryBlobs;
+use stemma_engine::flow::Terms;
+use stemma_engine::presence::Presence;
+use stemma_engine::queue::Lane;
+use stemma_engine::{Class, Env, Failure, Ports};
+use stemma_extract::{ExtractError, Extractor, Job};
+use stemma_pipeline::originals::Originals;
+use stemma_pipeline::{Settings, Submission, Tools};
+use stemma_walk::{report, simulate};
+use stemma_worker::WorkerSettings;
+use tokio_util::sync::CancellationToken;
+use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::{EnvFilter, Layer, fmt};
+
+/// Stands in the document, in its title, and nowhere else.
+const CANARY: &str = "quagmire-canary-5150";
+
+struct Document(String);
+
+#[async_trait]
+impl Originals for Document {
+    async fn read(&self, _version: &DocumentVersion, _max_bytes: u64) -> Result<Bytes, Failure> {
+        Ok(self.0.clone().into())
+    }
+}
+
+/// Reads in this process.
+struct Reading;
+
+#[async_trait]
+impl Extractor for Reading {
+    async fn extract(&self, job: Job) -> Result<Vec<u8>, ExtractError> {
+        stemma_pipeline::stages::read(job)
+    }
+}
+
+/// Runs one document through coordinator, worker and assembler.
+async fn walk() {
+    let (env, store) = (Env::simulated(1), Arc::new(MemoryBlobs::default()));
+    let ports = Ports::embedded(Arc::<MemoryBlobs>::clone(&store));
+    let text = format!("# {CANARY}\n\nThe {CANARY} sings.\n\n## Part {CANARY}\n\nAnd again: {CANARY}.\n");
+    let tools = Tools::new(Arc::new(Document(text.clone())), Arc::new(Reading));
+    let (tools, stop) = (Arc::new(tools), CancellationToken::new());
+    let presence = |name: &str| Presence::new(&env, name, name);
+    let (grace, lanes) = (Duration::from_secs(10), vec![(Lane::Cpu, 2)]);
+    let settings = WorkerSettings { lanes, grace, presence: presence("worker") };
+    let copy = || (env.clone(), ports.clone(), stop.clone());
+    let (e, p, s) = copy();
+    let coordinator = env.spawn(stemma_coordinator::run(e, p, 10, no_observer(), presence("coordinator"), s));
+    let (e, p, s) = copy();
+    let worker = env.spawn(stemma_worker::run(e, p, Arc::clone(&tools), settings, s));
+    let (e, p, s) = copy();
+    let assembler = env.spawn(stemma_assembler::run(e, p, tools, presence("assembler"), s));
+    let submission = Submission {
+        stated: BTreeMap::new(),
+        uri: "memory:song.md".into(),
+        name: "song.md".into(),
+        path: "song.md".into(),
+        source: Digest::of(text.as_bytes()),
+        origin: Default::default(),
+        size_bytes: text.len() as u64,
+        retry_failed: false,
+    };
+    let (collection, settings) = (Collection::default(), Settings::default());
+    let order = Order { collection: &collection, settings: &settings, class: Class::Bulk, terms: Terms::default() };
+    let job = submit(&env, &ports, order, &[submission]).await.unwrap().job;
+    assert_eq!(report(&env, &store, &job).await.unwrap().counts.done, 1);
+    stop.cancel();
+    for service in [coordinator, worker, assembler] {
+        service.await.unwrap();
+    }
+}
+
+#[derive(Debug, Clone, Default)]
+struct Kept(Arc<Mutex<Vec<SpanData>>>);
+
+impl SpanExporter for Kept {
+    async fn export(&self, batch: Vec<SpanData>) -> OTelSdkResult {
+        self.0.lock().unwrap().extend(batch);
+        Ok(())
+    }
+}
+
+#[test]
+fn a_document_is_one_trace_across_all_hops() {
+    let kept = Kept::default();
+    simulate(async {
+        let traces = Traces::start(kept.clone(), "all");
+        let _default = tracing::subscriber::set_default(tracing_subscriber::registry().with(traces.layer()));
+        walk().await;
+        traces.end().await;
+    })
+    .unwrap();
+    let spans = kept.0.lock().unwrap().clone();
+    let named = |name: &str| spans.iter().filter(|span| span.name == name).cloned().collect::<Vec<_>>();
+    let value = |span: &SpanData, key: &str| {
+        let found = span.attributes.iter().find(|attribute| attribute.key.as_str() == key);
+        found.map(|attribute| attribute.value.as_str().into_owned()).unwrap_or_default()
+    };
+    let traces: BTreeSet<_> = spans.iter().map(|span| span.span_context.trace_id().to_string()).collect();
+    let (runs, waves, tasks) = (named("run"), named("wave"), named("task"));
+    assert_eq!((traces.len(), runs.len()), (1, 1), "{spans:?}");
+    assert_eq!(runs[0].parent_span_id, SpanId::INVALID);
+    let ids: BTreeSet<_> = waves.iter().map(|wave| wave.span_context.span_id().to_string()).collect();
+    assert!(waves.iter().all(|wave| wave.parent_span_id == runs[0].span_context.span_id()), "{waves:?}");
+    assert!(tasks.iter().all(|task| ids.contains(&task.parent_span_id.to_string())), "{tasks:?}");
+    let stages: BTreeMap<_, _> = tasks.iter().map(|task| (value(task, "stage"), value(task, "outcome"))).collect();
+    for stage in ["paginate", "outline", "publish"] {
+        assert_eq!(stages.get(stage).map(String::as_str), Some("done"), "{stages:?}");
+    }
+    assert!(tasks.iter().all(|task| value(task, "attempt") == "1"));
+    assert!(!format!("{spans:?}").contains(CANARY));
+}
+
+/// Collects what is logged.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+impl<'a> MakeWriter<'a> for Log {
+    type Writer = Self;
+    fn make_writer(&'a self) -> Self {
+        self.clone()
+    }
+}
+
+#[test]
+fn no_word_of_a_document_is_ever_logged() {
+    let log = Log::default();
+    let lines = fmt::layer().json().with_writer(log.clone()).with_filter(EnvFilter::new("trace"));
+    simulate(async {
+        let _default = tracing::subscriber::set_default(tracing_subscriber::registry().with(lines));
+        walk().await;
+    })
+    .unwrap();
+    let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    assert!(log.contains("a stage begins") && log.contains("a run ended"), "{log}");
+    assert!(!log.contains(CANARY), "{log}");
+}
