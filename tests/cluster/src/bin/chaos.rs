@@ -54,7 +54,7 @@ async fn run() -> Result<Report> {
 /// What has to be shown: at least 100 faults, each kind five times, with 50 tasks in flight, over 5,000 model tasks.
 fn long() -> Scenario {
     let demand = Demand { kinds: Fault::CLUSTER, faults: 100, each: 5, in_flight: 50, tasks: 5_000 };
-    Scenario { seed: 1, documents: 60, pages: 40, pace: 1.0, demand }
+    Scenario { seed: 1, documents: 60, pages: 28, pace: 1.0, demand }
 }
 
 /// Three minutes at most.

@@ -40,6 +40,7 @@ const TROUBLED: Duration = Duration::from_secs(2);
 pub async fn cluster(scenario: &Scenario) -> Result<Report> {
     let ground = Ground::make(scenario).await?;
     let peace = ground.peace().await?;
+    eprintln!("quiet run: {} model tasks, {} s", peace.tasks, peace.took.as_secs());
     ground.storm(scenario, &peace).await
 }
 

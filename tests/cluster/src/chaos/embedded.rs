@@ -31,6 +31,7 @@ const LATENCY: Duration = Duration::from_millis(50);
 pub async fn embedded(scenario: &Scenario) -> Result<Report> {
     let ground = Ground::make(scenario)?;
     let peace = ground.peace().await?;
+    eprintln!("quiet run: {} model tasks, {} s", peace.tasks, peace.took.as_secs());
     ground.storm(scenario, &peace).await
 }
 
