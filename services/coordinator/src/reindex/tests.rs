@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use stemma_engine::flow::{Claim, Flow};
 use stemma_engine::message::Ending;
@@ -53,6 +54,7 @@ impl Scene {
     }
 
     async fn say(&self, body: &str) -> Disposition {
+        self.reindex.env.sleep(Duration::from_millis(2)).await; // jobs are listed by the time of their submission
         self.reindex.handle(&Message::new(body.to_string())).await
     }
 
