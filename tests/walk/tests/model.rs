@@ -1,6 +1,6 @@
 //! The real walk with every step asked of a model: what is asked again when a page changes, or one is inserted at the front;
 //! that the same questions make the same bytes; and what becomes of a document whose questions are not answered.
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "tests and what they stand on")]
+#![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests and what they stand on")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -166,7 +166,7 @@ async fn run(seed: u64, store: &Arc<MemoryBlobs>, pdf: &[u8], echo: Echo, settin
     let mut asked = echo.asked.lock().unwrap().clone();
     asked.sort();
     let objects = store.snapshot();
-    let newest = objects.iter().filter(|(key, _)| key.contains("/trees/")).next_back().expect("a tree").1;
+    let newest = objects.iter().rfind(|(key, _)| key.contains("/trees/")).expect("a tree").1;
     let TreeObject::Published(tree) = serde_json::from_slice(newest).unwrap() else { panic!("removed") };
     let records = objects.iter().filter(|(key, _)| key.starts_with("c/default/calls/"));
     let records = records.map(|(_, json)| serde_json::from_slice(json).unwrap()).collect();

@@ -187,7 +187,7 @@ pub(crate) struct Reads(Vec<u8>);
 
 impl Reads {
     pub(crate) fn of(own: Digest, parts: usize) -> Self {
-        Self([&own.as_bytes()[..], &(parts as u64).to_le_bytes()].concat())
+        Self([own.as_bytes(), &(parts as u64).to_le_bytes()].concat())
     }
 
     pub(crate) fn part(&mut self, digest: Digest) {
