@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
+use futures::future::try_join_all;
 use tokio_util::sync::CancellationToken;
 
 use super::{Coordinator, JobTable};
@@ -21,7 +22,7 @@ use crate::run::{PATIENCE_MS, Progress};
 /// How often open jobs are attended to.
 const ATTEND_EVERY: Duration = Duration::from_secs(1);
 /// How long it is believed where a job stands.
-const STANDING_MS: Millis = 2_000;
+const STANDING_MS: Millis = 1_000;
 /// Standings remembered before old ones are forgotten.
 const STANDINGS_KEPT: usize = 1_000;
 /// How long after the last news of a job it is spoken for: every job is woken each minute.
@@ -46,7 +47,7 @@ pub(super) enum Demand {
 }
 
 impl<W: Flow> Coordinator<W> {
-    /// Where a job stands, as of at most two seconds ago.
+    /// Where a job stands, as of at most a second ago.
     pub(super) async fn standing(&self, job: &JobId) -> Result<Standing, PortError> {
         let now = self.env.now_ms();
         let known = self.standings.lock().unwrap_or_else(PoisonError::into_inner).0.get(job).copied();
@@ -114,12 +115,13 @@ impl<W: Flow> Coordinator<W> {
             let queue = QueueName::of_run(&run.run);
             news.entry(queue).or_default().push(encode(&News::Abandoned { job: job.clone(), run })?);
         }
-        for (queue, news) in news {
+        let tell = news.iter().map(|(queue, news)| async move {
             for batch in news.chunks(TOLD_AT_ONCE) {
-                ask(&self.env, || self.ports.queue.publish(queue, batch.to_vec())).await?;
+                ask(&self.env, || self.ports.queue.publish(*queue, batch.to_vec())).await?;
             }
-        }
-        Ok(())
+            Ok::<_, PortError>(())
+        });
+        try_join_all(tell).await.map(|_| ())
     }
 
     /// Looks every second at what was said about open jobs, and says how far they are.

@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use futures::future::{try_join, try_join_all};
+
 use crate::blobs::Blobs;
 use crate::dead_letter::{self, DeadLetter};
 use crate::env::Millis;
@@ -68,17 +70,16 @@ pub struct RunFacts {
 /// # Errors
 /// [`PortError`] when a port is away.
 pub async fn surroundings(ports: &Ports, now_ms: Millis) -> Result<Facts, PortError> {
-    let processes = ports.ledger.notices(Board::Processes, now_ms).await?;
+    let lanes = Lane::ALL.into_iter().flat_map(|lane| [(lane, Class::Bulk), (lane, Class::Interactive)]);
+    let depths = lanes.map(|(lane, class)| async move {
+        Ok::<_, PortError>(((lane, class), ports.queue.depth(QueueName::Lane(lane, class)).await?))
+    });
+    let ledger = &ports.ledger;
+    let boards = try_join(ledger.notices(Board::Processes, now_ms), ledger.notices(Board::Jobs, now_ms));
+    let ((processes, said), depths) = try_join(boards, try_join_all(depths)).await?;
     let processes = processes.iter().filter_map(|notice| serde_json::from_slice(&notice.body).ok()).collect();
-    let said = ports.ledger.notices(Board::Jobs, now_ms).await?;
     let jobs = JobProgress::merged(said.iter().filter_map(|notice| serde_json::from_slice(&notice.body).ok()));
-    let mut depths = BTreeMap::new();
-    for lane in Lane::ALL {
-        for class in [Class::Bulk, Class::Interactive] {
-            depths.insert((lane, class), ports.queue.depth(QueueName::Lane(lane, class)).await?);
-        }
-    }
-    Ok(Facts { now_ms, processes, jobs, depths, ..Facts::default() })
+    Ok(Facts { now_ms, processes, jobs, depths: depths.into_iter().collect(), ..Facts::default() })
 }
 
 /// What is known of a job.
@@ -100,10 +101,10 @@ pub async fn of_job(blobs: &dyn Blobs, manifest: &Manifest) -> Result<JobFacts, 
 /// [`PortError`] when a port is away.
 pub async fn of_run(ports: &Ports, header: &RunHeader, ending: Option<Ending>) -> Result<RunFacts, PortError> {
     let run = &header.at.run;
-    let tasks = ports.ledger.open_tasks(run).await?;
+    let dead = dead_letter::list(ports.blobs.as_ref(), DEAD_LETTERS_READ);
+    let (tasks, dead) = try_join(ports.ledger.open_tasks(run), dead).await?;
     // Nothing that no one wants any more is asked for its outcomes: that would begin a memory of the run.
     let present = if tasks.is_empty() { 0 } else { ports.ledger.outcomes(run, 0).await?.entries.len() as u64 };
-    let dead = dead_letter::list(ports.blobs.as_ref(), DEAD_LETTERS_READ).await?;
     let dead = dead.into_iter().filter(|letter| letter.run.as_ref().is_some_and(|at| at.run == *run)).collect();
     Ok(RunFacts { run: run.clone(), class: header.class, ending, tasks, present, dead })
 }

@@ -1,5 +1,6 @@
 //! `stemma why`: why a document or a job is in its state.
 
+use futures::future::try_join_all;
 use serde::Serialize;
 use stemma_engine::flow::{Flow, Manifest};
 use stemma_engine::why::{self, Cause, Diagnosis, Facts};
@@ -71,11 +72,9 @@ async fn of_job(desk: &Desk, manifest: &Manifest) -> Result<Answer, CommandError
     if found.1.cause == Cause::Long {
         // Of its oldest open documents, the one that is the hardest to get on with speaks for the job.
         let runs = facts.jobs.iter().find(|job| job.job == manifest.job).map(|job| job.runs.clone());
-        for run in runs.unwrap_or_default().into_iter().take(RUNS_LOOKED_AT) {
-            let Some(header) = header_of(desk, &manifest.collection, &run).await? else { continue };
-            let mut of_run = facts.clone();
-            of_run.run = Some(run_facts(desk, &header).await?);
-            let diagnosis = why::diagnose(&of_run);
+        let runs = runs.unwrap_or_default().into_iter().take(RUNS_LOOKED_AT);
+        let looks = runs.map(|run| of_open_run(desk, manifest, &facts, run));
+        for (run, diagnosis) in try_join_all(looks).await?.into_iter().flatten() {
             let over = matches!(diagnosis.cause, Cause::Done | Cause::Failed | Cause::Cancelled);
             if !over && (found.0.is_none() || diagnosis.cause < found.1.cause) {
                 found = (Some(run), diagnosis);
@@ -88,6 +87,17 @@ async fn of_job(desk: &Desk, manifest: &Manifest) -> Result<Answer, CommandError
         found.1 = without_services(desk);
     }
     Ok(Answer { document: None, job: Some(manifest.job.clone()), run: found.0, diagnosis: Some(found.1) })
+}
+
+async fn of_open_run(
+    desk: &Desk,
+    manifest: &Manifest,
+    facts: &Facts,
+    run: RunId,
+) -> Result<Option<(RunId, Diagnosis)>, CommandError> {
+    let Some(header) = header_of(desk, &manifest.collection, &run).await? else { return Ok(None) };
+    let facts = Facts { run: Some(run_facts(desk, &header).await?), ..facts.clone() };
+    Ok(Some((run, why::diagnose(&facts))))
 }
 
 async fn of_document(desk: &Desk, locator: &str, context: &Context) -> Result<Answer, CommandError> {
