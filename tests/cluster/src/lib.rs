@@ -5,6 +5,7 @@
 //! - A [`Proxy`] stands before one of them and cuts, delays, refuses or resets.
 //! - A [`Provider`] plays the models: an [`echo`] whose replies depend on the request alone. It remembers what was
 //!   asked, and [`asked`] judges that.
+//! - A [`Broker`] is a connection of someone else's to RabbitMQ: of who sends reindex messages and hears events.
 //! - A [`Fleet`] is the processes: started, killed, asked to end, watched.
 //! - [`chaos`] puts all that together: a run in peace, a run under faults, and what they differ in.
 //! - [`documents`] are filings to work on, and [`compare`] says whether two stores hold the same trees.
@@ -12,6 +13,7 @@
 //! Nothing here knows how Stemma works inside, beyond where a published tree lies.
 
 pub mod asked;
+mod broker;
 pub mod chaos;
 pub mod compare;
 pub mod documents;
@@ -22,6 +24,7 @@ mod provider;
 mod proxy;
 mod servers;
 
+pub use broker::{Broker, Events};
 pub use fleet::{Fleet, Role, binary};
 pub use http::get;
 pub use provider::{Behavior, Provider};
