@@ -8,6 +8,7 @@
 //! - A [`Broker`] is a connection of someone else's to RabbitMQ: of who sends reindex messages and hears events.
 //! - A [`Fleet`] is the processes: started, killed, asked to end, watched.
 //! - [`chaos`] puts all that together: a run in peace, a run under faults, and what they differ in.
+//! - [`measure`] puts it together for figures: limits, scale, rates.
 //! - [`documents`] are filings to work on, and [`compare`] says whether two stores hold the same trees.
 //!
 //! Nothing here knows how Stemma works inside, beyond where a published tree lies.
@@ -20,6 +21,7 @@ pub mod documents;
 pub mod echo;
 mod fleet;
 mod http;
+pub mod measure;
 mod provider;
 mod proxy;
 mod servers;

@@ -2,6 +2,7 @@
 //! refuses requests with 503, slows them, or resets in mid-body. What chance decides depends on the seed and on the
 //! order of requests.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -70,6 +71,8 @@ struct Shared {
     dice: Mutex<SmallRng>,
     open: AtomicUsize,
     suffered: Mutex<Suffered>,
+    /// HTTP requests by method.
+    methods: Mutex<BTreeMap<String, usize>>,
 }
 
 impl Proxy {
@@ -100,6 +103,7 @@ impl Proxy {
             dice: Mutex::new(SmallRng::seed_from_u64(seed)),
             open: AtomicUsize::new(0),
             suffered: Mutex::new(Suffered::default()),
+            methods: Mutex::default(),
         });
         let accepting = tokio::spawn(accept(listener, Arc::clone(&shared)));
         Ok(Self { address, shared, accepting })
@@ -123,6 +127,11 @@ impl Proxy {
         open
     }
 
+    /// How many HTTP requests came so far, by method.
+    pub fn requests(&self) -> BTreeMap<String, usize> {
+        self.shared.methods.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// What was done so far.
     pub fn suffered(&self) -> Suffered {
         *self.shared.suffered.lock().unwrap_or_else(PoisonError::into_inner)
@@ -138,6 +147,11 @@ impl Drop for Proxy {
 impl Shared {
     fn note(&self, note: impl FnOnce(&mut Suffered)) {
         note(&mut self.suffered.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    fn count(&self, method: &str) {
+        let mut methods = self.methods.lock().unwrap_or_else(PoisonError::into_inner);
+        *methods.entry(method.to_string()).or_default() += 1;
     }
 
     fn roll(&self) -> f64 {
@@ -245,6 +259,7 @@ async fn requests(
     while let Some(head) = Head::read(&mut from).await? {
         shared.hold().await;
         let trouble = *shared.trouble.borrow();
+        shared.count(head.word(0));
         let Ok(length) = head.content_length() else {
             // Where a body ends is not known: from here on everything is passed on as it comes.
             to.write_all(&head.bytes).await?;
@@ -381,5 +396,6 @@ mod tests {
         proxy.make(Trouble::default());
         assert_eq!(ask(&proxy).await.unwrap().0, 200);
         assert_eq!(proxy.suffered(), Suffered { cut: 0, refused: 2, slowed: 1, reset: 1 });
+        assert_eq!(proxy.requests(), BTreeMap::from([("GET".to_string(), 6)]));
     }
 }

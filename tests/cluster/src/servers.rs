@@ -70,6 +70,37 @@ impl Servers {
         Self::new(&rabbitmq, &redis, &s3, None).map(Some)
     }
 
+    /// The servers that the environment names, or some of one's own where it names none.
+    ///
+    /// # Errors
+    /// As [`Servers::named`] and [`Servers::start`].
+    pub async fn named_or_own() -> Result<Self> {
+        match (env::var(RABBITMQ), env::var(REDIS), env::var(S3)) {
+            (Ok(rabbitmq), Ok(redis), Ok(s3)) => Self::new(&rabbitmq, &redis, &s3, None),
+            _ => Self::start().await,
+        }
+    }
+
+    /// The processes of servers of one's own, by name; each leads a session.
+    ///
+    /// # Errors
+    /// When what `tests/services` wrote about them cannot be read.
+    pub fn processes(&self) -> Result<Vec<(String, u32)>> {
+        let Some(folder) = &self.folder else { return Ok(Vec::new()) };
+        let mut processes = Vec::new();
+        for entry in std::fs::read_dir(folder.path().join("run"))? {
+            let path = entry?.path();
+            let (Some(name), Some("pid")) = (path.file_stem(), path.extension().and_then(|end| end.to_str())) else {
+                continue;
+            };
+            let text = std::fs::read_to_string(&path)?;
+            let pid = text.split(' ').next().unwrap_or_default();
+            let pid = pid.parse().with_context(|| format!("{} holds no process id", path.display()))?;
+            processes.push((name.to_string_lossy().into_owned(), pid));
+        }
+        Ok(processes)
+    }
+
     /// Starts servers of one's own, which may be killed.
     ///
     /// # Errors

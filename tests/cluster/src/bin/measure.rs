@@ -1,0 +1,48 @@
+//! Measures the cluster on real servers: `measure limit | scale | rates | many [--documents N] [--seconds N]`.
+//!
+//! Prints a table of figures and their marks, and fails where one is missed.
+
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use stemma_cluster::measure::{Lab, Many, Table, limit, many, rates, scale};
+
+const USAGE: &str = "usage: measure limit | scale | rates | many [--documents N] [--seconds N]";
+
+fn main() -> ExitCode {
+    match tokio::runtime::Runtime::new().context("starting").and_then(|runtime| runtime.block_on(run())) {
+        Ok(table) => {
+            print!("{table}");
+            if table.is_met() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+        }
+        Err(error) => {
+            eprintln!("measure: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run() -> Result<Table> {
+    let mut words = std::env::args().skip(1);
+    let what = words.next().context(USAGE)?;
+    let mut size = Many::default();
+    while let Some(word) = words.next() {
+        let number = words.next().context(USAGE)?.parse().context(USAGE)?;
+        match word.as_str() {
+            "--documents" if what == "many" => size.documents = number,
+            "--seconds" if what == "many" => size.seconds = number,
+            _ => bail!(USAGE),
+        }
+    }
+    if !["limit", "scale", "rates", "many"].contains(&what.as_str()) {
+        bail!(USAGE);
+    }
+    let lab = Lab::open().await?;
+    println!("binary: {}", lab.binary());
+    match what.as_str() {
+        "limit" => limit(&lab).await,
+        "scale" => scale(&lab).await,
+        "rates" => rates(&lab).await,
+        _ => many(&lab, size).await,
+    }
+}

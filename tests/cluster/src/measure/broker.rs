@@ -1,0 +1,192 @@
+//! The broker seen by a client of its own: every message that is published, how full a queue is, and how fast the broker
+//! is when nothing else is done.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
+use lapin::options::{
+    BasicAckOptions, BasicConsumeOptions, BasicPublishOptions, BasicQosOptions, ConfirmSelectOptions, QueueBindOptions,
+    QueueDeclareOptions, QueueDeleteOptions,
+};
+use lapin::types::{AMQPValue, FieldTable, ShortString};
+use lapin::{BasicProperties, Channel, Connection, ConnectionProperties};
+use serde_json::Value;
+use tokio::task::JoinHandle;
+
+/// The queues of tasks, as messages to them are addressed.
+pub(super) const LANES: [&str; 3] = ["cpu.bulk", "llm.bulk", "publish.bulk"];
+/// How many queues take completions.
+const FLOWS: usize = 32;
+/// Messages of the bare rate that are not yet confirmed, and not yet acknowledged.
+const WINDOW: u16 = 64;
+/// Bytes of a message of the bare rate: about those of a task.
+const MESSAGE_BYTES: usize = 1_000;
+
+/// A copy of every message that is published below a prefix: counted, and thrown away.
+pub(super) struct Tap {
+    channel: Channel,
+    prefix: String,
+    seen: Arc<Mutex<Seen>>,
+    taking: JoinHandle<()>,
+    _connection: Connection,
+}
+
+/// What was published so far.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Seen {
+    /// Messages by the queue they are addressed to.
+    pub(super) messages: BTreeMap<String, usize>,
+    /// How often each task was published, and to which queue; those that came back from a delay are not counted.
+    tasks: HashMap<blake3::Hash, (usize, usize)>,
+    /// Messages that came back from a delay.
+    pub(super) delayed: usize,
+}
+
+impl Tap {
+    /// Listens from now on; the fleet's coordinator has made its exchange.
+    pub(super) async fn on(url: &str, prefix: &str) -> Result<Self> {
+        let connection = connect(url).await?;
+        let channel = connection.create_channel().await?;
+        let own = QueueDeclareOptions { exclusive: true, auto_delete: true, ..QueueDeclareOptions::default() };
+        let queue = channel.queue_declare(ShortString::default(), own, FieldTable::default()).await?.name().clone();
+        let flows = (0..FLOWS).map(|n| format!("flow.{n:02}"));
+        for key in LANES.into_iter().map(String::from).chain(flows) {
+            let (exchange, options) = (ShortString::from(prefix), QueueBindOptions::default());
+            channel.queue_bind(queue.clone(), exchange, key.into(), options, FieldTable::default()).await?;
+        }
+        let options = BasicConsumeOptions { no_ack: true, ..BasicConsumeOptions::default() };
+        let mut consumer = channel.basic_consume(queue, ShortString::default(), options, FieldTable::default()).await?;
+        let seen = Arc::new(Mutex::new(Seen::default()));
+        let shared = Arc::clone(&seen);
+        let taking = tokio::spawn(async move {
+            while let Some(Ok(delivery)) = consumer.next().await {
+                let headers = delivery.properties.headers().as_ref();
+                let delayed = headers.is_some_and(|headers| headers.contains_key("x-death"));
+                lock(&shared).note(delivery.routing_key.as_str(), &delivery.data, delayed);
+            }
+        });
+        Ok(Self { channel, prefix: prefix.into(), seen, taking, _connection: connection })
+    }
+
+    pub(super) fn seen(&self) -> Seen {
+        lock(&self.seen).clone()
+    }
+
+    /// Messages that wait on a queue.
+    pub(super) async fn depth(&self, queue: &str) -> Result<u32> {
+        let passive = QueueDeclareOptions { passive: true, ..QueueDeclareOptions::default() };
+        let name = format!("{}.{queue}", self.prefix);
+        Ok(self.channel.queue_declare(name.into(), passive, FieldTable::default()).await?.message_count())
+    }
+}
+
+impl Drop for Tap {
+    fn drop(&mut self) {
+        self.taking.abort();
+    }
+}
+
+fn lock(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
+    seen.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Seen {
+    fn note(&mut self, key: &str, body: &[u8], delayed: bool) {
+        *self.messages.entry(key.to_string()).or_default() += 1;
+        self.delayed += usize::from(delayed);
+        let Some(lane) = LANES.iter().position(|lane| *lane == key).filter(|_| !delayed) else { return };
+        let task: Value = serde_json::from_slice(body).unwrap_or_default();
+        let name = blake3::hash(format!("{} {}", task["run"]["run"], task["key"]).as_bytes());
+        self.tasks.entry(name).or_insert((0, lane)).0 += 1;
+    }
+
+    /// Different tasks that were published to the queues of a lane.
+    pub(super) fn tasks_of(&self, lane: &str) -> usize {
+        self.tasks.values().filter(|(_, at)| LANES[*at] == lane).count()
+    }
+
+    /// Different tasks that were published.
+    pub(super) fn tasks(&self) -> usize {
+        self.tasks.len()
+    }
+
+    /// Publications of tasks that had been published before.
+    pub(super) fn again(&self) -> usize {
+        self.tasks.values().map(|(times, _)| times - 1).sum()
+    }
+}
+
+/// Messages per second that are published with confirms to a durable queue of Stemma's kind, consumed and acknowledged,
+/// at the same time.
+pub(super) async fn bare_rate(url: &str, name: &str, over: Duration) -> Result<f64> {
+    let (publishing, consuming) = (connect(url).await?, connect(url).await?);
+    let channel = publishing.create_channel().await?;
+    channel.confirm_select(ConfirmSelectOptions::default()).await?;
+    let queue = ShortString::from(name);
+    let mut arguments = FieldTable::default();
+    arguments.insert("x-queue-type".into(), AMQPValue::LongString("quorum".into()));
+    channel.queue_declare(queue.clone(), QueueDeclareOptions::durable(), arguments).await?;
+    let consumed = tokio::spawn(consume(consuming, queue.clone(), over));
+    let begun = Instant::now();
+    let mut confirms = FuturesUnordered::new();
+    while begun.elapsed() < over {
+        while confirms.len() < usize::from(WINDOW) {
+            let (options, body) = (BasicPublishOptions::default(), vec![b'x'; MESSAGE_BYTES]);
+            let properties = BasicProperties::default().with_delivery_mode(2);
+            let sent = channel.basic_publish(ShortString::default(), queue.clone(), options, &body, properties).await?;
+            confirms.push(sent);
+        }
+        confirms.next().await.context("no confirm")??;
+    }
+    let messages = consumed.await??;
+    channel.queue_delete(queue, QueueDeleteOptions::default()).await?;
+    Ok(messages as f64 / over.as_secs_f64())
+}
+
+/// How many messages were consumed and acknowledged.
+async fn consume(connection: Connection, queue: ShortString, over: Duration) -> Result<usize> {
+    let channel = connection.create_channel().await?;
+    channel.basic_qos(WINDOW, BasicQosOptions::default()).await?;
+    let options = BasicConsumeOptions::default();
+    let mut consumer = channel.basic_consume(queue, ShortString::default(), options, FieldTable::default()).await?;
+    let mut messages = 0;
+    let take = async {
+        while let Some(delivery) = consumer.next().await {
+            delivery?.ack(BasicAckOptions::default()).await?;
+            messages += 1;
+        }
+        anyhow::Ok(())
+    };
+    match tokio::time::timeout(over, take).await {
+        Ok(ended) => ended?,
+        Err(_) => return Ok(messages),
+    }
+    anyhow::bail!("the broker ended the subscription")
+}
+
+async fn connect(url: &str) -> Result<Connection> {
+    Connection::connect(url, ConnectionProperties::default()).await.context("connecting to the broker")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_task_is_published_again_when_run_and_key_are_the_same() {
+        let mut seen = Seen::default();
+        let body = |run: &str, key: &str| format!(r#"{{"run":{{"run":"{run}"}},"key":"{key}"}}"#);
+        for (run, key) in [("r1", "a"), ("r1", "b"), ("r2", "a"), ("r1", "a")] {
+            seen.note("llm.bulk", body(run, key).as_bytes(), false);
+        }
+        seen.note("llm.bulk", body("r1", "b").as_bytes(), true);
+        seen.note("flow.07", b"{}", false);
+        assert_eq!((seen.tasks(), seen.again(), seen.delayed), (3, 1, 1));
+        assert_eq!((seen.tasks_of("llm.bulk"), seen.tasks_of("cpu.bulk")), (3, 0));
+        assert_eq!(seen.messages["llm.bulk"], 5);
+    }
+}

@@ -1,0 +1,125 @@
+//! One limit of requests for four workers: how much of it they use, what two deaths and a Redis that forgets do to it.
+//! All of it read from the provider's own log.
+
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use tokio::time::{sleep, sleep_until};
+
+use super::backlog::Backlog;
+use super::{Lab, Table, arrived};
+use crate::asked::{Ask, busiest};
+
+/// Requests per minute of all workers.
+const LIMIT: usize = 600;
+/// What a bucket grants at once: two seconds of it.
+const BURST: usize = LIMIT / 30;
+const WORKERS: usize = 4;
+const CALLS: usize = 8;
+const LATENCY: Duration = Duration::from_millis(50);
+/// Filings and their pages: more calls than three minutes can make.
+const FILINGS: (u64, u32) = (40, 40);
+const MINUTE: Duration = Duration::from_secs(60);
+/// After the first request: when the flow is steady, when two workers die, when Redis forgets, and the end.
+const STEADY: Duration = Duration::from_secs(10);
+const KILLED: Duration = Duration::from_secs(85);
+const FLUSHED: Duration = Duration::from_secs(115);
+const END: Duration = Duration::from_secs(180);
+/// In which the rate has to be back.
+const BACK_WITHIN: Duration = Duration::from_secs(10);
+/// Over which a rate is looked at.
+const LOOK: Duration = Duration::from_secs(5);
+
+/// Runs about four minutes.
+///
+/// # Errors
+/// When the ground gives way.
+pub async fn limit(lab: &Lab) -> Result<Table> {
+    let limit = LIMIT.to_string();
+    let own = [("STEMMA_MODEL__REQUESTS_PER_MINUTE", limit.as_str()), ("STEMMA_MODEL__EXPECTED_WORKERS", "4")];
+    let mut backlog = Backlog::make(lab, "limit", FILINGS, LATENCY, &own, &[]).await?;
+    let workers = backlog.work(WORKERS, CALLS).await?;
+    backlog.until_asked(1).await?;
+    let first = backlog.provider.asks()[0].arrived;
+    sleep_until((first + KILLED).into()).await;
+    let killed = Instant::now();
+    for worker in &workers[..WORKERS / 2] {
+        backlog.fleet.kill(worker)?;
+    }
+    sleep_until((first + FLUSHED).into()).await;
+    let flushed = Instant::now();
+    lab.servers.flush_redis().await?;
+    sleep_until((first + END).into()).await;
+    // A request under way when the last look is taken is none yet.
+    sleep(LATENCY).await;
+    let asks = backlog.provider.asks();
+    Ok(table(&asks, first, killed, flushed))
+}
+
+fn table(asks: &[Ask], first: Instant, killed: Instant, flushed: Instant) -> Table {
+    let mut table = Table::new(format!("limit: {WORKERS} workers under {LIMIT} requests/min, from the provider's log"));
+    table.note("requests", format!("{} in {} s", asks.len(), END.as_secs()));
+    let calm: Vec<_> = asks.iter().filter(|ask| ask.arrived < flushed).cloned().collect();
+    let most = busiest(&calm, MINUTE);
+    table.mark("busiest 60 s", most, "<= 630", most <= LIMIT * 105 / 100);
+    let used = share(asks, first + STEADY, killed);
+    table.mark("used while steady", percent(used), ">= 95 %", used >= 0.95);
+    let back = back_after(asks, killed);
+    let told = back.map_or_else(|| "never".into(), |back| format!("{:.1} s", back.as_secs_f64()));
+    table.mark("rate back after kill -9 of two", told, "<= 10 s", back.is_some_and(|back| back <= BACK_WITHIN));
+    table.note("used after that", percent(share(asks, killed + BACK_WITHIN, flushed)));
+    let forgotten = busiest(asks, MINUTE);
+    let allowed = LIMIT * 105 / 100 + BURST;
+    let mark = format!("<= 630 and a burst of {BURST}");
+    table.mark("busiest 60 s with FLUSHALL", forgotten, &mark, forgotten <= allowed);
+    table.note("used after FLUSHALL", percent(share(asks, flushed, first + END)));
+    table
+}
+
+/// Of what the limit allows in a time.
+fn share(asks: &[Ask], begin: Instant, end: Instant) -> f64 {
+    let bound = LIMIT as f64 * end.duration_since(begin).as_secs_f64() / MINUTE.as_secs_f64();
+    arrived(asks, begin, end) as f64 / bound
+}
+
+/// How long after `killed` the next five seconds have nearly what the limit allows.
+fn back_after(asks: &[Ask], killed: Instant) -> Option<Duration> {
+    let mut steps = (0..300).map(|tenths| Duration::from_millis(100 * tenths));
+    steps.find(|after| share(asks, killed + *after, killed + *after + LOOK) >= 0.95)
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1} %", 100.0 * share)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Requests at these milliseconds.
+    fn asks(first: Instant, times: impl Iterator<Item = u64>) -> Vec<Ask> {
+        let ask = |ms| Ask {
+            digest: blake3::hash(b""),
+            process: "worker".into(),
+            peer: ([127, 0, 0, 1], 1).into(),
+            arrived: first + Duration::from_millis(ms),
+            delivered: None,
+            status: 200,
+        };
+        times.map(ask).collect()
+    }
+
+    #[test]
+    fn a_steady_rate_meets_the_marks_and_a_gap_after_the_deaths_does_not() {
+        let first = Instant::now();
+        let (killed, flushed) = (first + KILLED, first + FLUSHED);
+        let steady = asks(first, (0..1_800).map(|n| 100 * n));
+        assert!(table(&steady, first, killed, flushed).is_met());
+        let gap = |ms: &u64| !(85_000..98_000).contains(ms);
+        let gone = asks(first, (0..1_800).map(|n| 100 * n).filter(gap));
+        assert!(back_after(&gone, killed).is_some_and(|back| back > BACK_WITHIN));
+        assert!(!table(&gone, first, killed, flushed).is_met());
+        let fast = asks(first, (0..1_800).map(|n| 95 * n));
+        assert!(!table(&fast, first, killed, flushed).is_met(), "631 in a minute");
+    }
+}

@@ -1,0 +1,118 @@
+//! Measurements of the cluster on real servers: shared limits, scale, rates, and a job of very many documents.
+//!
+//! Each gives a [`Table`] with its figures and the marks they are held to. Machines differ and do other things at the
+//! same time; so what can be is a ratio of two figures of one run, with the processor time of every process beside it.
+
+mod backlog;
+mod broker;
+mod limit;
+mod many;
+mod objects;
+mod processor;
+mod rates;
+mod scale;
+mod table;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+
+pub use limit::limit;
+pub use many::{Many, many};
+pub use rates::rates;
+pub use scale::scale;
+pub use table::Table;
+
+use crate::asked::Ask;
+use crate::{Fleet, Provider, Role, Server, Servers, binary};
+
+const BUCKET: &str = "measure";
+/// How long a process may take until it is ready, on a machine that does much else.
+const READY: Duration = Duration::from_secs(120);
+/// Longest time for a command, or for a job to get somewhere.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// Servers, and the binary that is measured on them.
+pub struct Lab {
+    servers: Servers,
+    binary: PathBuf,
+    /// Keeps what is measured apart from what was measured before on the same servers.
+    stamp: u64,
+}
+
+impl Lab {
+    /// Uses the servers that the environment names, or starts some; builds the binary unless `STEMMA_BIN` names it.
+    ///
+    /// # Errors
+    /// When servers or binary cannot be had.
+    pub async fn open() -> Result<Self> {
+        let binary = binary()?;
+        let servers = Servers::named_or_own().await?;
+        servers.make_bucket(BUCKET).await?;
+        let stamp = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH)?.as_secs();
+        Ok(Self { servers, binary, stamp })
+    }
+
+    /// What is measured, as it is printed.
+    pub fn binary(&self) -> String {
+        self.binary.display().to_string()
+    }
+
+    /// A name for queues, keys and objects that nothing had before.
+    fn name(&self, what: &str) -> String {
+        format!("{what}-{}", self.stamp)
+    }
+
+    /// A fleet without processes on a store, queues and keys of this name.
+    fn fleet(
+        &self,
+        name: &str,
+        own: &[(&str, &str)],
+        through: &[(Server, SocketAddr)],
+        provider: &Provider,
+    ) -> Result<Fleet> {
+        let mut settings = self.servers.settings(through)?;
+        let common = [
+            ("STEMMA_MODEL__NAME", "echo"),
+            ("STEMMA_MODEL__API_KEY", "none"),
+            ("STEMMA_LOCAL__CONCURRENCY", "2"),
+            ("STEMMA_LOG", "warn"),
+            ("STEMMA_BROKER__PREFIX", name),
+            ("STEMMA_REDIS__PREFIX", name),
+        ];
+        settings.extend(common.iter().chain(own).map(|(key, value)| ((*key).to_string(), (*value).to_string())));
+        let mut fleet = Fleet::new(self.binary.clone(), &format!("s3://{BUCKET}/{name}"), settings)?;
+        fleet.ask(provider.address());
+        Ok(fleet)
+    }
+
+    /// The URL of the broker, with its password.
+    fn broker(&self) -> Result<String> {
+        let settings = self.servers.settings(&[])?;
+        let url = settings.into_iter().find(|(name, _)| name == "STEMMA_BROKER__URL");
+        url.map(|(_, url)| url).context("servers without a broker")
+    }
+}
+
+/// Waits until all processes of a role are ready.
+async fn ready(fleet: &mut Fleet, role: Role) -> Result<()> {
+    for name in fleet.running(role) {
+        fleet.ready(&name, READY).await?;
+    }
+    Ok(())
+}
+
+/// Submits a folder; the job goes on by itself.
+async fn submit(fleet: &Fleet, folder: &std::path::Path) -> Result<()> {
+    let folder = folder.to_str().context("a folder that can be written down")?;
+    let output = fleet.run(&["submit", folder], PATIENCE).await?;
+    ensure!(output.status.success(), "submit: {}", String::from_utf8_lossy(&output.stderr));
+    Ok(())
+}
+
+/// Requests that arrived from `begin` to before `end`, but for those that were refused.
+fn arrived(asks: &[Ask], begin: Instant, end: Instant) -> usize {
+    asks.iter().filter(|ask| ask.status != 429 && ask.arrived >= begin && ask.arrived < end).count()
+}

@@ -1,0 +1,51 @@
+//! Object store and Redis from outside: how fast the one is when nothing else is done, how many commands the other had.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use aws_sdk_s3::primitives::ByteStream;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+
+use super::{BUCKET, Lab};
+use crate::Server;
+
+/// Objects written at a time.
+const AT_ONCE: usize = 16;
+/// Bytes of each: about those of an artifact.
+const OBJECT_BYTES: usize = 2_000;
+
+/// New objects per second, created as Stemma does: only where there is none.
+pub(super) async fn bare_rate(lab: &Lab, name: &str, over: Duration) -> Result<f64> {
+    let client = lab.servers.s3();
+    let begun = Instant::now();
+    let mut writers = JoinSet::new();
+    for writer in 0..AT_ONCE {
+        let (client, name) = (client.clone(), name.to_string());
+        writers.spawn(async move {
+            let mut written = 0;
+            while begun.elapsed() < over {
+                let (key, body) = (format!("{name}/{writer}/{written}"), ByteStream::from(vec![b'x'; OBJECT_BYTES]));
+                client.put_object().bucket(BUCKET).key(key).if_none_match("*").body(body).send().await?;
+                written += 1;
+            }
+            anyhow::Ok(written)
+        });
+    }
+    let mut written = 0;
+    while let Some(writer) = writers.join_next().await {
+        written += writer??;
+    }
+    Ok(f64::from(written) / begun.elapsed().as_secs_f64())
+}
+
+/// Commands that Redis has carried out since it started; what scripts call counts as well.
+pub(super) async fn redis_commands(lab: &Lab) -> Result<u64> {
+    let mut stream = TcpStream::connect(lab.servers.address(Server::Redis)?).await?;
+    stream.write_all(b"INFO stats\r\nQUIT\r\n").await?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await?;
+    let line = answer.lines().find_map(|line| line.strip_prefix("total_commands_processed:"));
+    line.context("redis does not count its commands")?.trim().parse().context("a number of commands")
+}

@@ -1,0 +1,57 @@
+//! One worker and eight: how many model calls a second each makes, and who used the processor meanwhile.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+
+use super::backlog::Backlog;
+use super::processor::{Processor, Used, kinds};
+use super::{Lab, Table};
+
+const CALLS: usize = 8;
+const MANY: usize = 8;
+const LATENCY: Duration = Duration::from_millis(300);
+/// Filings and their pages: calls enough for both runs.
+const FILINGS: (u64, u32) = (40, 40);
+/// Calls of each run.
+const COUNTED: usize = 2_000;
+/// The first of them, while the workers start.
+const SKIPPED: usize = 100;
+
+/// Runs about three minutes.
+///
+/// # Errors
+/// When the ground gives way.
+pub async fn scale(lab: &Lab) -> Result<Table> {
+    let mut table = Table::new(format!(
+        "scale: {CALLS} calls in flight per worker, {} ms each, {COUNTED} calls",
+        LATENCY.as_millis()
+    ));
+    let (one, used_by_one) = run(lab, 1).await?;
+    let (many, used_by_many) = run(lab, MANY).await?;
+    for (workers, rate) in [(1, one), (MANY, many)] {
+        let possible = (workers * CALLS) as f64 / LATENCY.as_secs_f64();
+        let share = 100.0 * rate / possible;
+        table.note(&format!("{workers} workers"), format!("{rate:.1} calls/s, {share:.0} % of {possible:.0}"));
+    }
+    used_by_one.note(&mut table, "1 worker");
+    used_by_many.note(&mut table, "8 workers");
+    let per_call = |used: &Used| 1_000.0 * used.total() / COUNTED as f64;
+    table.note("CPU per call", format!("{:.1} ms, {:.1} ms", per_call(&used_by_one), per_call(&used_by_many)));
+    table.mark("throughput", format!("x {:.2}", many / one), ">= x 7.5", many / one >= 7.5);
+    Ok(table)
+}
+
+/// Calls per second of so many workers, and the processor time meanwhile.
+async fn run(lab: &Lab, workers: usize) -> Result<(f64, Used)> {
+    let mut backlog = Backlog::make(lab, &format!("scale-{workers}"), FILINGS, LATENCY, &[], &[]).await?;
+    backlog.work(workers, CALLS).await?;
+    let kinds = [kinds(lab, &mut backlog.fleet)?, vec![("provider".into(), std::process::id())]].concat();
+    let before = Processor::now()?;
+    backlog.until_asked(COUNTED).await?;
+    let used = Used::between(&before, &Processor::now()?, &kinds);
+    let mut arrived: Vec<_> = backlog.provider.asks().iter().map(|ask| ask.arrived).collect();
+    arrived.sort_unstable();
+    let (first, last) = (arrived[SKIPPED], *arrived.get(COUNTED - 1).context("calls were counted")?);
+    Ok(((COUNTED - 1 - SKIPPED) as f64 / last.duration_since(first).as_secs_f64(), used))
+}
