@@ -116,6 +116,11 @@ impl Provider {
         self.shared.state().in_flight
     }
 
+    /// How many requests there were so far.
+    pub fn asked(&self) -> usize {
+        self.shared.state().asks.len()
+    }
+
     /// Every request so far, by arrival.
     pub fn asks(&self) -> Vec<Ask> {
         self.shared.state().asks.clone()
@@ -307,7 +312,7 @@ mod tests {
         assert_eq!(asks.iter().map(|ask| ask.process.as_str()).collect::<Vec<_>>(), ["worker-1", "worker-2"]);
         assert_eq!(asks[0].digest, asks[1].digest);
         assert!(asks.iter().all(|ask| ask.delivered.is_some_and(|at| at >= ask.arrived)));
-        assert_eq!(provider.in_flight(), 0);
+        assert_eq!((provider.in_flight(), provider.asked()), (0, 2));
     }
 
     #[tokio::test]

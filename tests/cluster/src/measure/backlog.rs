@@ -78,16 +78,12 @@ impl Backlog {
         Ok(names)
     }
 
-    /// Waits until so many calls were made, or no more come.
+    /// Waits until so many calls were made.
     pub(super) async fn until_asked(&self, calls: usize) -> Result<()> {
         let begun = Instant::now();
-        while self.provider.asks().len() < calls {
-            ensure!(
-                begun.elapsed() < PATIENCE,
-                "{}: {} of {calls} calls were made, and no more came",
-                self.name,
-                self.provider.asks().len()
-            );
+        while self.provider.asked() < calls {
+            let (name, asked) = (&self.name, self.provider.asked());
+            ensure!(begun.elapsed() < PATIENCE, "{name}: {asked} of {calls} calls were made in time");
             sleep(Duration::from_millis(100)).await;
         }
         Ok(())

@@ -42,6 +42,8 @@ pub(super) struct Seen {
     pub(super) messages: BTreeMap<String, usize>,
     /// How often each task was published, and to which queue; those that came back from a delay are not counted.
     tasks: HashMap<blake3::Hash, (usize, usize)>,
+    /// When each message to the first lane was seen.
+    times: Vec<Instant>,
     /// Messages that came back from a delay.
     pub(super) delayed: usize,
 }
@@ -98,10 +100,20 @@ impl Seen {
     fn note(&mut self, key: &str, body: &[u8], delayed: bool) {
         *self.messages.entry(key.to_string()).or_default() += 1;
         self.delayed += usize::from(delayed);
+        if key == LANES[0] {
+            self.times.push(Instant::now());
+        }
         let Some(lane) = LANES.iter().position(|lane| *lane == key).filter(|_| !delayed) else { return };
         let task: Value = serde_json::from_slice(body).unwrap_or_default();
         let name = blake3::hash(format!("{} {}", task["run"]["run"], task["key"]).as_bytes());
         self.tasks.entry(name).or_insert((0, lane)).0 += 1;
+    }
+
+    /// How long the oldest message of the first lane has waited, where `waiting` of them do: a queue gives the oldest
+    /// first.
+    pub(super) fn oldest(&self, waiting: u32) -> Duration {
+        let oldest = self.times.len().checked_sub(waiting as usize).and_then(|taken| self.times.get(taken));
+        oldest.map_or(Duration::ZERO, Instant::elapsed)
     }
 
     /// Different tasks that were published to the queues of a lane.
@@ -188,5 +200,11 @@ mod tests {
         assert_eq!((seen.tasks(), seen.again(), seen.delayed), (3, 1, 1));
         assert_eq!((seen.tasks_of("llm.bulk"), seen.tasks_of("cpu.bulk")), (3, 0));
         assert_eq!(seen.messages["llm.bulk"], 5);
+        assert_eq!(seen.oldest(1), Duration::ZERO, "nothing went to the first lane");
+        seen.note("cpu.bulk", body("r1", "c").as_bytes(), false);
+        std::thread::sleep(Duration::from_millis(20));
+        seen.note("cpu.bulk", body("r1", "d").as_bytes(), false);
+        assert!(seen.oldest(2) >= Duration::from_millis(20) && seen.oldest(1) < seen.oldest(2));
+        assert_eq!(seen.oldest(0), Duration::ZERO);
     }
 }
