@@ -270,25 +270,27 @@ fn in_hand(facts: &Facts, task: &OpenTask, beat: &Beat) -> Found {
     if let Some(provider) = provider(facts, &[beat], false) {
         return provider.since(since_ms);
     }
-    slow(facts, task, since_ms).unwrap_or(found)
+    slow(facts, task, Some(since_ms)).unwrap_or(found)
 }
 
 fn since(beat: &Beat, task: &OpenTask) -> Option<Millis> {
     beat.tasks.iter().find(|other| other.key == task.key).map(|other| other.since_ms)
 }
 
-/// Whether calls as a whole are slow: one that is, among others that are not, is a straggler.
-fn slow(facts: &Facts, task: &OpenTask, since_ms: Millis) -> Option<Found> {
+/// Whether calls as a whole are slow: one that is, among others that are not, is a straggler. A task that waits in line
+/// waits for all of them, whatever their stage.
+fn slow(facts: &Facts, task: &OpenTask, since_ms: Option<Millis>) -> Option<Found> {
     let models = || facts.processes.iter().flat_map(|beat| beat.models.iter());
     let typical = models().map(|(_, model)| model.p50_ms).max().unwrap_or(0);
     let p95 = models().map(|(_, model)| model.p95_ms).max().unwrap_or(0);
     let limit = SLOW_AFTER_MS.max(3 * p95);
     let ages = || {
         let tasks = facts.processes.iter().filter(|beat| !beat.models.is_empty()).flat_map(|beat| &beat.tasks);
-        tasks.filter(|other| other.stage == task.stage).map(|other| facts.now_ms.saturating_sub(other.since_ms))
+        let alike = tasks.filter(|other| since_ms.is_none() || other.stage == task.stage);
+        alike.map(|other| facts.now_ms.saturating_sub(other.since_ms))
     };
     let (all, old) = (ages().count(), ages().filter(|age| *age > limit).count());
-    let this_one = facts.now_ms.saturating_sub(since_ms) > limit;
+    let this_one = since_ms.is_none_or(|since_ms| facts.now_ms.saturating_sub(since_ms) > limit);
     if typical < SLOW_TYPICAL_MS && !(this_one && 2 * old > all) {
         return None;
     }
@@ -296,7 +298,8 @@ fn slow(facts: &Facts, task: &OpenTask, since_ms: Millis) -> Option<Found> {
     let says = format!("{name} answers slowly: half of its calls take {:.1} s or more", typical as f64 / 1e3);
     let says =
         if typical < SLOW_TYPICAL_MS { format!("{name} has not answered {old} of {all} calls in time") } else { says };
-    let found = Found::new(Cause::ProviderSlow, says, "the call ends, or its deadline does").by(name).since(since_ms);
+    let found = Found::new(Cause::ProviderSlow, says, "the call ends, or its deadline does").by(name);
+    let found = Found { since_ms, ..found };
     Some(found.do_this("look at the provider's status; stemma status shows its p95"))
 }
 
@@ -316,7 +319,9 @@ fn provider(facts: &Facts, beats: &[&Beat], held_back: bool) -> Option<Found> {
     models.iter().find_map(|(name, model)| {
         let (requests, tokens) = used(facts, name);
         let used_up = share(requests, model.requests_limit) >= 90 || share(tokens, model.tokens_limit) >= 90;
-        if !(paused(model).is_some() || (waits(model) && (used_up || model.waiting > 0))) {
+        // Where nothing is limited, who waits for a permit has it in a moment.
+        let limited = model.requests_limit > 0 || model.tokens_limit > 0;
+        if !(paused(model).is_some() || (waits(model) && limited && (used_up || model.waiting > 0))) {
             return None;
         }
         let says = match paused(model) {
@@ -388,7 +393,7 @@ fn in_line(facts: &Facts, run: &RunFacts, task: &OpenTask) -> Found {
 /// All slots are taken: by calls that wait for the provider, or by work.
 fn behind(facts: &Facts, run: &RunFacts, task: &OpenTask, serving: &[&Beat], ready: u64) -> Found {
     if task.lane == Lane::Llm
-        && let Some(found) = provider(facts, serving, false).or_else(|| slow(facts, task, facts.now_ms))
+        && let Some(found) = provider(facts, serving, false).or_else(|| slow(facts, task, None))
     {
         return found;
     }

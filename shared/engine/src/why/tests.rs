@@ -191,6 +191,11 @@ fn the_rate_limit() {
 
     let idle = with_models(facts(vec![held(1, "worker-1")]), |model| model.requests_last_minute = 300);
     check("the limit is reached and no one waits", &idle, Cause::Long);
+    let unlimited = with_models(facts(vec![held(1, "worker-1")]), |model| {
+        waiting(model);
+        (model.requests_limit, model.tokens_limit) = (0, 0);
+    });
+    check("nothing is limited, and some are between two calls", &unlimited, Cause::Long);
 }
 
 #[test]
@@ -265,6 +270,12 @@ fn a_slow_provider() {
     slow.processes[1].tasks = vec![in_work(1, "doc-1", 30_000)];
     slow.processes[2].tasks = (0..3).map(|n| in_work(50 + n, "doc-7", 25_000)).collect();
     check("no call comes back", &slow, Cause::ProviderSlow);
+    let mut behind = full(slow.clone(), "doc-7");
+    behind.run.as_mut().unwrap().tasks = vec![held(1, "worker-1"), OpenTask { stage: "other".into(), ..task(2) }];
+    for beat in &mut behind.processes {
+        beat.tasks.iter_mut().for_each(|task| task.since_ms = NOW - 30_000);
+    }
+    check("what waits in line waits for the same calls", &behind, Cause::ProviderSlow);
     let typical = with_models(facts(vec![held(1, "worker-1")]), |model| model.p50_ms = 45_000);
     check("all calls are slow", &typical, Cause::ProviderSlow);
     let mut one = slow.clone();

@@ -41,7 +41,7 @@ pub struct JobView {
     pub ended_ms: Option<u64>,
     /// Documents per second, over the whole job; `null` before the first ended.
     pub documents_per_second: Option<f64>,
-    /// Seconds to the end at that rate.
+    /// Seconds to the end, as fast as it went so far.
     pub eta_seconds: Option<f64>,
     /// Why it is paused.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -86,8 +86,9 @@ impl JobView {
     fn rated(mut self, until_ms: u64) -> Self {
         let (ended, seconds) = (self.counts.ended(), until_ms.saturating_sub(self.submitted_ms) as f64 / 1e3);
         if ended > 0 && seconds > 0.0 {
-            let rate = ended as f64 / seconds;
-            self.documents_per_second = Some(rate);
+            self.documents_per_second = Some(ended as f64 / seconds);
+            // By what was done, also of documents in work: of many that began together few have ended at first.
+            let rate = self.done() / seconds;
             self.eta_seconds = (!self.has_ended()).then(|| (self.total as f64 - self.done()).max(0.0) / rate);
         }
         self

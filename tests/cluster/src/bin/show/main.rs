@@ -1,0 +1,43 @@
+//! Shows on real servers what takes longer than a test may: `show stalls [NAME…] | healthy | sigterm | rolling | beside`.
+//!
+//! It uses the servers that `STEMMA_TEST_RABBITMQ`, `_REDIS` and `_S3` name, or starts its own, prints what it measured,
+//! and fails where that is not what it has to be.
+
+mod beside;
+mod ground;
+mod healthy;
+mod leave;
+mod stalls;
+
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+
+use ground::Ground;
+
+const USAGE: &str = "usage: show stalls [NAME…] | healthy | sigterm | rolling | beside";
+
+fn main() -> ExitCode {
+    match tokio::runtime::Runtime::new().context("starting").and_then(|runtime| runtime.block_on(run())) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("show: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run() -> Result<bool> {
+    let words: Vec<_> = std::env::args().skip(1).collect();
+    let Some((what, rest)) = words.split_first() else { bail!(USAGE) };
+    let ground = Ground::make().await?;
+    match what.as_str() {
+        "stalls" => stalls::show(&ground, rest).await,
+        "healthy" => healthy::show(&ground).await,
+        "sigterm" => leave::sigterm(&ground).await,
+        "rolling" => leave::rolling(&ground).await,
+        "beside" => beside::show(&ground).await,
+        _ => bail!(USAGE),
+    }
+}

@@ -1,0 +1,377 @@
+//! Injected stalls, at least one for each cause: what `why` says of each, asked once.
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use stemma_cluster::{Behavior, Broker, Provider, Role};
+use stemma_engine::jobs::{self, PauseReason};
+use stemma_engine::{JobId, RunId};
+use stemma_filings::markdown;
+use tokio::time::sleep;
+
+use crate::ground::{Ground, PATIENCE, Site};
+
+/// Of so many causes one may be wrong.
+const WRONG_IN: usize = 20;
+/// How long an answer may take.
+const ANSWER: Duration = Duration::from_secs(1);
+/// Leases that ran out before a task counts as poison.
+const CRASHES: u64 = 10;
+
+const COORDINATOR: (Role, &[&str]) = (Role::Coordinator, &[]);
+const WORKER: (Role, &[&str]) = (Role::Worker, &[]);
+const CPU_WORKER: (Role, &[&str]) = (Role::Worker, &["--lanes", "cpu"]);
+const ASSEMBLER: (Role, &[&str]) = (Role::Assembler, &[]);
+const ALL: &[(Role, &[&str])] = &[COORDINATOR, WORKER, ASSEMBLER];
+const ONE_CALL: (&str, &str) = ("MODEL__CONCURRENCY", "1");
+
+/// A stall.
+struct Stall {
+    name: &'static str,
+    cause: &'static str,
+    services: &'static [(Role, &'static [&'static str])],
+    settings: &'static [(&'static str, &'static str)],
+    behavior: Behavior,
+    documents: u64,
+    /// Requests that the provider has seen before the deed.
+    asked: usize,
+    deed: Deed,
+    /// Seconds from the deed to the question: processes speak every two, and are missed after ten.
+    settle: u64,
+}
+
+/// What is done once work is under way.
+#[derive(Clone, Copy, PartialEq)]
+enum Deed {
+    Nothing,
+    Command(&'static [&'static str]),
+    Budget,
+    /// The provider works from now on.
+    Heal,
+    /// `kill -STOP` of the first worker.
+    Stop,
+    /// `kill -9` of the first process of a role.
+    Kill(Role),
+    /// Another job; the question is about it.
+    Second,
+    /// The model lane loses its messages; then a worker for it comes.
+    Purge,
+    /// A task that takes down every worker; the question is about its document.
+    Poison,
+    /// The provider is gone from now on.
+    Gone,
+    /// One request gets no reply, and all others do.
+    Straggler,
+}
+
+fn latency(millis: u64) -> Behavior {
+    Behavior { latency: Duration::from_millis(millis), ..Behavior::default() }
+}
+
+fn stalls() -> Vec<Stall> {
+    let stall = |name, cause| Stall {
+        name,
+        cause,
+        services: ALL,
+        settings: &[],
+        behavior: latency(20_000),
+        documents: 2,
+        asked: 1,
+        deed: Deed::Nothing,
+        settle: 4,
+    };
+    let calm = Behavior::default();
+    let hanging = Behavior { hangs: 1.0, ..Behavior::default() };
+    vec![
+        Stall { services: &[COORDINATOR, ASSEMBLER], asked: 0, settle: 6, ..stall("no worker", "no_worker") },
+        Stall {
+            services: &[COORDINATOR, ASSEMBLER, CPU_WORKER],
+            asked: 0,
+            settle: 10,
+            ..stall("no worker for the model", "no_worker")
+        },
+        Stall { services: &[COORDINATOR, WORKER], behavior: calm, settle: 15, ..stall("no assembler", "no_worker") },
+        Stall { services: &[WORKER, ASSEMBLER], asked: 0, ..stall("no coordinator", "no_worker") },
+        Stall { deed: Deed::Kill(Role::Coordinator), settle: 13, ..stall("the coordinator was killed", "no_worker") },
+        Stall {
+            settings: &[ONE_CALL],
+            behavior: latency(4_000),
+            documents: 6,
+            deed: Deed::Second,
+            settle: 8,
+            ..stall("workers busy with another job", "workers_busy")
+        },
+        Stall {
+            settings: &[ONE_CALL],
+            behavior: latency(3_000),
+            documents: 6,
+            settle: 6,
+            ..stall("workers busy with the job itself", "workers_busy")
+        },
+        Stall {
+            settings: &[("MODEL__REQUESTS_PER_MINUTE", "6")],
+            behavior: latency(50),
+            settle: 12,
+            ..stall("the limit of requests", "rate_limit")
+        },
+        Stall {
+            settings: &[("MODEL__TOKENS_PER_MINUTE", "3000")],
+            behavior: latency(50),
+            settle: 12,
+            ..stall("the limit of tokens", "rate_limit")
+        },
+        Stall {
+            behavior: Behavior { requests_per_minute: Some(2), ..latency(50) },
+            asked: 3,
+            settle: 6,
+            ..stall("the provider's own limit", "rate_limit")
+        },
+        Stall { asked: 0, deed: Deed::Gone, settle: 12, ..stall("no provider", "breaker_open") },
+        Stall {
+            documents: 6,
+            asked: 4,
+            deed: Deed::Gone,
+            settle: 25,
+            ..stall("the provider went away", "breaker_open")
+        },
+        Stall { deed: Deed::Command(&["job", "pause"]), ..stall("paused by a person", "paused") },
+        Stall { deed: Deed::Budget, ..stall("the budget", "budget") },
+        Stall {
+            settings: &[ONE_CALL, ("MODEL__TIMEOUT_SECONDS", "2")],
+            behavior: hanging.clone(),
+            documents: 1,
+            deed: Deed::Heal,
+            settle: 5,
+            ..stall("one call timed out", "retry")
+        },
+        Stall {
+            settings: &[ONE_CALL, ("MODEL__TIMEOUT_SECONDS", "2")],
+            behavior: hanging.clone(),
+            documents: 1,
+            asked: 2,
+            deed: Deed::Heal,
+            settle: 5,
+            ..stall("two calls timed out", "retry")
+        },
+        // Nothing tells a process that is stopped from one that is dead: the lane has no worker.
+        Stall { deed: Deed::Stop, settle: 14, ..stall("the only worker was stopped", "no_worker") },
+        Stall { deed: Deed::Kill(Role::Worker), settle: 14, ..stall("the only worker was killed", "no_worker") },
+        Stall {
+            services: &[COORDINATOR, WORKER, WORKER, ASSEMBLER],
+            settings: &[ONE_CALL],
+            documents: 4,
+            asked: 2,
+            deed: Deed::Stop,
+            settle: 14,
+            ..stall("one of two workers was stopped", "silent_worker")
+        },
+        Stall {
+            services: &[COORDINATOR, WORKER, WORKER, ASSEMBLER],
+            settings: &[ONE_CALL],
+            documents: 4,
+            asked: 2,
+            deed: Deed::Kill(Role::Worker),
+            settle: 14,
+            ..stall("one of two workers was killed", "silent_worker")
+        },
+        Stall {
+            settings: &[("MODEL__CONCURRENCY", "4")],
+            behavior: latency(100),
+            documents: 1,
+            asked: 30,
+            deed: Deed::Straggler,
+            ..stall("all but one call is done", "sibling_stage")
+        },
+        Stall { behavior: latency(40_000), settle: 14, ..stall("a slow provider", "provider_slow") },
+        Stall { behavior: hanging, settle: 14, ..stall("a provider that hangs", "provider_slow") },
+        Stall {
+            services: &[COORDINATOR, ASSEMBLER],
+            documents: 1,
+            asked: 0,
+            deed: Deed::Poison,
+            settle: 12,
+            ..stall("poison", "dead_letter")
+        },
+        Stall { deed: Deed::Command(&["cancel"]), ..stall("cancelled", "cancelled") },
+        Stall {
+            settings: &[("MODEL__CONCURRENCY", "64")],
+            behavior: latency(2_000),
+            documents: 1,
+            settle: 6,
+            ..stall("simply long", "long")
+        },
+        Stall {
+            settings: &[("LOCAL__OPEN_DOCUMENTS", "1")],
+            documents: 1,
+            deed: Deed::Second,
+            settle: 6,
+            ..stall("as many documents open as may be", "queued")
+        },
+        Stall {
+            services: &[COORDINATOR, ASSEMBLER, CPU_WORKER],
+            asked: 0,
+            deed: Deed::Purge,
+            settle: 9,
+            ..stall("a lost message", "lost_message")
+        },
+    ]
+}
+
+/// Injects those whose names begin as one of `wanted` does, or all.
+pub async fn show(ground: &Ground, wanted: &[String]) -> Result<bool> {
+    let (mut asked, mut wrong, mut slow) = (0, 0, Vec::new());
+    for stall in stalls() {
+        if !(wanted.is_empty() || wanted.iter().any(|name| stall.name.starts_with(name.as_str()))) {
+            continue;
+        }
+        asked += 1;
+        match inject(ground, &stall).await {
+            Ok((answer, took)) => {
+                let told = answer["diagnosis"]["cause"].as_str().unwrap_or("nothing");
+                let right = told == stall.cause;
+                wrong += usize::from(!right);
+                slow.push(took);
+                let mark = if right { "ok" } else { "WRONG" };
+                println!("{mark:5} {:<32} {told} in {} ms", stall.name, took.as_millis());
+                println!("      {}", answer["diagnosis"]["says"].as_str().unwrap_or_default());
+                if !right {
+                    println!("      {} was right: {answer}", stall.cause);
+                }
+            }
+            Err(error) => {
+                wrong += 1;
+                println!("WRONG {:<32} {error:#}", stall.name);
+            }
+        }
+    }
+    slow.sort();
+    let (typical, most) = (slow.get(slow.len() / 2).copied().unwrap_or_default(), slow.last().copied());
+    let most = most.unwrap_or_default();
+    println!("{} of {asked} right; an answer took {typical:.1?} in the middle, {most:.1?} at most", asked - wrong);
+    Ok(wrong * WRONG_IN <= asked && most <= ANSWER)
+}
+
+/// Makes a stall, and asks why.
+async fn inject(ground: &Ground, stall: &Stall) -> Result<(Value, Duration)> {
+    let mut provider = Some(Provider::start(stall.behavior.clone()).await?);
+    let mut site = ground.site(provider.as_ref().context("a provider")?, stall.settings)?;
+    site.start(stall.services).await?;
+    let (first, second) = (folder(stall.documents, 1)?, folder(1, 100)?);
+    let job = site.submit(first.path(), &[]).await?;
+    until(|| provider.as_ref().is_some_and(|provider| provider.asks().len() >= stall.asked)).await?;
+    let subject = match stall.deed {
+        Deed::Second => site.submit(second.path(), &[]).await?,
+        Deed::Poison => {
+            poison(&mut site, &job).await?;
+            "00000.md".into()
+        }
+        deed => {
+            act(deed, &mut site, &job, &mut provider).await?;
+            job
+        }
+    };
+    sleep(Duration::from_secs(stall.settle)).await;
+    site.ask(&["why", &subject, "--json"]).await
+}
+
+fn folder(documents: u64, seed: u64) -> Result<tempfile::TempDir> {
+    let folder = tempfile::tempdir()?;
+    (0..documents).try_for_each(|n| write(folder.path(), n, seed + n))?;
+    Ok(folder)
+}
+
+fn write(folder: &Path, n: u64, seed: u64) -> Result<()> {
+    Ok(fs::write(folder.join(format!("{n:05}.md")), markdown(seed, 30).0)?)
+}
+
+async fn until(done: impl Fn() -> bool) -> Result<()> {
+    let begun = Instant::now();
+    while !done() {
+        anyhow::ensure!(begun.elapsed() < PATIENCE, "what was waited for does not come");
+        sleep(Duration::from_millis(20)).await;
+    }
+    Ok(())
+}
+
+async fn act(deed: Deed, site: &mut Site, job: &str, provider: &mut Option<Provider>) -> Result<()> {
+    match deed {
+        Deed::Nothing | Deed::Second | Deed::Poison => {}
+        Deed::Command(words) => {
+            let mut command = words.to_vec();
+            command.extend([job, "--json"]);
+            site.ask(&command).await?;
+        }
+        Deed::Budget => {
+            let (env, ports) = site.ports().await?;
+            jobs::pause(&env, &ports, &JobId(job.into()), PauseReason::Budget).await?;
+        }
+        Deed::Heal => provider.as_ref().context("a provider")?.behave(latency(60_000)),
+        Deed::Gone => *provider = None,
+        Deed::Stop => {
+            let worker = site.fleet.running(Role::Worker).remove(0);
+            let pid = i32::try_from(site.fleet.pid(&worker)?)?;
+            kill_process(Pid::from_raw(pid).context("a process id")?, Signal::STOP)?;
+        }
+        Deed::Kill(role) => {
+            let first = site.fleet.running(role).remove(0);
+            site.fleet.kill(&first)?;
+        }
+        Deed::Purge => {
+            sleep(Duration::from_secs(8)).await;
+            let (url, prefix) = site.broker();
+            let purged = Broker::connect(url, prefix).await?.purge("llm.bulk").await?;
+            anyhow::ensure!(purged > 0, "no message to lose");
+            site.start(&[(Role::Worker, &["--lanes", "llm"])]).await?;
+        }
+        Deed::Straggler => straggler(provider.as_ref().context("a provider")?).await?,
+    }
+    Ok(())
+}
+
+/// Lets the next request hang, and waits until nothing else is asked any more.
+async fn straggler(provider: &Provider) -> Result<()> {
+    let asked = provider.asks().len();
+    provider.behave(Behavior { hangs: 1.0, ..Behavior::default() });
+    until(|| provider.asks().len() > asked).await?;
+    provider.behave(latency(100));
+    let begun = Instant::now();
+    let (mut still, mut before) = (0, 0);
+    while still < 20 {
+        anyhow::ensure!(begun.elapsed() < PATIENCE, "the rest does not end: {} under way", provider.in_flight());
+        let asks = provider.asks().len();
+        still = if asks == before { still + 1 } else { 0 };
+        before = asks;
+        sleep(Duration::from_millis(50)).await;
+    }
+    Ok(())
+}
+
+/// Lets the leases of a run's tasks run out as if one worker after another had died of them, then starts a worker.
+async fn poison(site: &mut Site, job: &str) -> Result<()> {
+    let (env, ports) = site.ports().await?;
+    let run = run(site, job).await?;
+    let now = env.now_ms();
+    for crash in 0..=CRASHES {
+        for task in ports.ledger.open_tasks(&run).await? {
+            let (holder, now) = (format!("ghost-{crash}"), now + 10 * crash);
+            ports.ledger.lease(&run, &task.key, &holder, now, now + 1).await?;
+        }
+    }
+    site.start(&[WORKER]).await.map(drop)
+}
+
+/// The run that a job waits for.
+async fn run(site: &Site, job: &str) -> Result<RunId> {
+    let begun = Instant::now();
+    while begun.elapsed() < PATIENCE {
+        let (answer, _) = site.ask(&["why", job, "--json"]).await?;
+        if let Some(run) = answer["run"].as_str() {
+            return Ok(RunId(run.into()));
+        }
+    }
+    anyhow::bail!("no run of {job} is opened")
+}
