@@ -35,11 +35,16 @@ impl Check {
 
 /// Runs the command.
 pub async fn run(_args: DoctorArgs, context: &Context) -> Result<Exit, CommandError> {
-    let mut checks = vec![Check::ok(format!("version {}", env!("CARGO_PKG_VERSION"))), configuration(context)];
-    checks.push(store(context).await);
-    checks.push(reading(context).await);
-    checks.extend(cluster(context).await);
-    checks.push(model(context));
+    let configuration = configuration(context);
+    let configured = configuration.result != "failed";
+    let mut checks = vec![Check::ok(format!("version {}", env!("CARGO_PKG_VERSION"))), configuration];
+    // Under settings that are wrong everything else would fail for the same reason.
+    if configured {
+        checks.push(store(context).await);
+        checks.push(reading(context).await);
+        checks.extend(cluster(context).await);
+        checks.push(model(context));
+    }
     let failed = checks.iter().any(|check| check.result == "failed");
     if context.output.is_text() {
         for check in &checks {
