@@ -35,6 +35,10 @@ fn whatever_happens_every_schedule_ends_with_the_same_bytes() {
 
 #[test]
 fn jobs_that_are_paused_or_cancelled_end_and_the_others_lose_nothing() {
+    if let Some(seed) = number("STEMMA_SEED") {
+        simulation::check_controlled(seed).unwrap_or_else(|violated| panic!("{violated}"));
+        return;
+    }
     let (first, schedules) = (number("STEMMA_FIRST").unwrap_or(1), number("STEMMA_SCHEDULES").unwrap_or(600));
     let cut_short = AtomicU64::new(0);
     in_parallel(first..first + schedules, |seed| {

@@ -151,7 +151,11 @@ fn said_ms(name: &str) -> Millis {
 }
 
 async fn say(env: &Env, ports: &Ports, job: &JobId, kind: &str, word: &Word) -> Result<(), PortError> {
-    let key = format!("{}{:013}-{:08x}-{kind}.json", control_prefix(job), env.now_ms(), env.random() & 0xffff_ffff);
+    let prefix = control_prefix(job);
+    let before = ask(env, || crate::blobs::list_all(ports.blobs.as_ref(), &prefix)).await?;
+    // The last word counts: one of the same millisecond, or of a faster clock, must not stand behind this one.
+    let at_ms = env.now_ms().max(before.last().map_or(0, |name| said_ms(name) + 1));
+    let key = format!("{prefix}{at_ms:013}-{:08x}-{kind}.json", env.random() & 0xffff_ffff);
     put_json(env, ports.blobs.as_ref(), &key, word).await?;
     tell(env, ports, job).await;
     Ok(())
