@@ -2,7 +2,9 @@
 
 use std::collections::VecDeque;
 
-/// What is kept: the later half of the time counts, at least this many seconds of it.
+/// The share of the time that counts, the latest: how a job starts says little of how it goes on.
+const COUNTS: f64 = 0.9;
+/// Seconds that count at least.
 const SECONDS: f64 = 20.0;
 /// Samples kept at most; older ones are thinned.
 const SAMPLES: usize = 512;
@@ -24,22 +26,13 @@ impl Eta {
         self.0.push_back((seconds, done));
     }
 
-    /// Seconds until `total` is done: the median of the rates between the samples of the later half of the time, so
-    /// that neither a burst nor a pause counts for much.
+    /// Seconds until `total` is done, at the mean rate of the time that counts: medians of shorter spells were tried, and
+    /// are off by half where work comes in bursts.
     pub fn seconds(&self, total: f64) -> Option<f64> {
         let (first, last) = (self.0.front()?, self.0.back()?);
-        let since = (last.0 - ((last.0 - first.0) / 2.0).max(SECONDS)).max(first.0);
-        let recent: Vec<&(f64, f64)> = self.0.iter().filter(|(at, _)| *at >= since).collect();
-        // Rates over a third of the window each: shorter ones are all noise.
-        let span = (last.0 - since) / 3.0;
-        let mut rates: Vec<f64> = Vec::new();
-        for (n, from) in recent.iter().enumerate() {
-            if let Some(to) = recent[n..].iter().find(|to| to.0 - from.0 >= span && to.0 > from.0) {
-                rates.push((to.1 - from.1) / (to.0 - from.0));
-            }
-        }
-        rates.sort_by(f64::total_cmp);
-        let rate = *rates.get(rates.len() / 2)?;
+        let since = (last.0 - ((last.0 - first.0) * COUNTS).max(SECONDS)).max(first.0);
+        let from = self.0.iter().find(|(at, _)| *at >= since)?;
+        let rate = (last.1 - from.1) / (last.0 - from.0).max(f64::EPSILON);
         (rate > 0.0).then(|| (total - last.1).max(0.0) / rate)
     }
 }
