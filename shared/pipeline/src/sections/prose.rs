@@ -6,6 +6,7 @@ use stemma_document::Line;
 
 use super::text::LineAt;
 use super::words::is_cjk;
+use crate::months::MONTHS;
 
 /// Bytes of a section that are read; a summary of 60 words needs no more.
 const MAX_BYTES: usize = 200_000;
@@ -189,46 +190,18 @@ fn name(text: &str) -> &str {
     }
     let letters = label.chars().filter(|c| c.is_alphabetic()).count();
     let last = label.rsplit(' ').next().unwrap_or_default().to_lowercase();
-    let goes_on = GO_ON.contains(&last.as_str()) || !is_balanced(label);
+    let goes_on = goes_on(&last) || !is_balanced(label);
     if letters < 3 || goes_on || label.split_whitespace().count() > 12 { "" } else { label }
 }
 
-/// Words no name ends with: the rest of it stands in the next line, or is a date.
-const GO_ON: [&str; 34] = [
-    "a",
-    "an",
-    "and",
-    "as",
-    "at",
-    "by",
-    "for",
-    "from",
-    "in",
-    "of",
-    "on",
-    "or",
-    "per",
-    "than",
-    "the",
-    "to",
-    "with",
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
-    "note",
-    "item",
-    "page",
-    "part",
-    "section",
+/// Whether no name ends with this word: the rest of it stands in the next line, or is a date.
+fn goes_on(word: &str) -> bool {
+    GO_ON.contains(&word) || MONTHS.contains(&word)
+}
+
+const GO_ON: [&str; 22] = [
+    "a", "an", "and", "as", "at", "by", "for", "from", "in", "of", "on", "or", "per", "than", "the", "to", "with",
+    "note", "item", "page", "part", "section",
 ];
 
 fn is_figure(word: &str) -> bool {
@@ -246,18 +219,6 @@ fn has_cells(line: &Line) -> bool {
 /// Whether the line heads columns with periods: `Years ended December 31`, `(in millions)`.
 fn is_date_line(text: &str) -> bool {
     let heads = [
-        "january",
-        "february",
-        "march",
-        "april",
-        "may",
-        "june",
-        "july",
-        "august",
-        "september",
-        "october",
-        "november",
-        "december",
         "as",
         "at",
         "of",
@@ -294,7 +255,8 @@ fn is_date_line(text: &str) -> bool {
     ];
     text.split(|c: char| !c.is_alphabetic())
         .filter(|word| !word.is_empty())
-        .all(|word| heads.contains(&word.to_lowercase().as_str()))
+        .map(str::to_lowercase)
+        .all(|word| heads.contains(&word.as_str()) || MONTHS.contains(&word.as_str()))
 }
 
 /// Bold or capital lines and Markdown headings do not run on into sentences.
@@ -315,7 +277,7 @@ fn is_column_head(line: &LineAt<'_>, text: &str) -> bool {
         line.words.windows(2).filter(|pair| pair[1].x0.points() - pair[0].x1.points() > gap).count()
     };
     let words: Vec<&str> = text.split_whitespace().filter(|word| word.len() > 2).collect();
-    let repeats = words.iter().enumerate().any(|(at, word)| words[..at].contains(word) && !GO_ON.contains(word));
+    let repeats = words.iter().enumerate().any(|(at, word)| words[..at].contains(word) && !goes_on(word));
     line.layout.is_some_and(|line| wide(line) >= 2) || repeats
 }
 
