@@ -283,12 +283,14 @@ pub fn binary() -> Result<PathBuf> {
     let profile = profile.context("name the binary in STEMMA_BIN: this program does not lie in a target folder")?;
     let target = profile.parent().context("a target folder")?;
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.args(["build", "--locked", "--quiet", "--package", "stemma", "--bin", "stemma", "--target-dir"]).arg(target);
+    // With the features of the tests: with others, half of the dependencies would be compiled again.
+    cargo.args(["build", "--locked", "--quiet", "--workspace", "--all-features", "--bin", "stemma", "--target-dir"]);
+    cargo.arg(target);
     if profile.ends_with("release") {
         cargo.arg("--release");
     }
     let status = cargo.current_dir(env!("CARGO_MANIFEST_DIR")).status()?;
-    ensure!(status.success(), "cargo build --package stemma: {status}");
+    ensure!(status.success(), "cargo build --bin stemma: {status}");
     Ok(profile.join("stemma"))
 }
 
