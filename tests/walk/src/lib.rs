@@ -16,11 +16,35 @@ use std::future::Future;
 use std::io;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use bytes::Bytes;
 use serde_json::Value;
+use stemma_document::DocumentVersion;
 use stemma_engine::blobs::MemoryBlobs;
 use stemma_engine::jobs::{self, Report};
-use stemma_engine::{Env, JobId};
+use stemma_engine::{Env, Failure, JobId};
+use stemma_extract::{ExtractError, Extractor, Job};
+use stemma_pipeline::originals::Originals;
+
+/// The one document there is, as it is now.
+pub struct Document(pub Bytes);
+
+#[async_trait]
+impl Originals for Document {
+    async fn read(&self, _version: &DocumentVersion, _max_bytes: u64) -> Result<Bytes, Failure> {
+        Ok(self.0.clone())
+    }
+}
+
+/// Reads documents in this process.
+pub struct Reading;
+
+#[async_trait]
+impl Extractor for Reading {
+    async fn extract(&self, job: Job) -> Result<Vec<u8>, ExtractError> {
+        stemma_pipeline::stages::read(job)
+    }
+}
 
 /// Virtual time within which a job must end.
 const LIMIT: Duration = Duration::from_secs(3600);

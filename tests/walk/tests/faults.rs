@@ -10,35 +10,24 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use stemma_coordinator::{Order, no_observer, submit};
-use stemma_document::{Collection, Digest, DocumentVersion};
+use stemma_document::{Collection, Digest};
 use stemma_engine::blobs::MemoryBlobs;
 use stemma_engine::fault::{Chances, Fault, Faults, Plan};
 use stemma_engine::flow::Terms;
 use stemma_engine::jobs::Counts;
 use stemma_engine::presence::Presence;
 use stemma_engine::queue::{Depth, Lane, Message, Queue, QueueName, Rung, Subscription};
-use stemma_engine::{Class, Env, Failure, PortError, Ports};
+use stemma_engine::{Class, Env, PortError, Ports};
 use stemma_extract::{ExtractError, Extractor, Job};
 use stemma_filings::{Contents, Kind, Spec, generate};
-use stemma_pipeline::originals::Originals;
 use stemma_pipeline::{Settings, Submission, Tools};
-use stemma_walk::{differences, report, results, simulate};
+use stemma_walk::{Document, differences, report, results, simulate};
 use stemma_worker::WorkerSettings;
 use tokio_util::sync::CancellationToken;
 
 /// Calls that fail in turn: the first ones all, of the others a sample.
 const ALL_OF_THE_FIRST: u64 = 100;
 const SAMPLED: u64 = 50;
-
-/// The one document.
-struct Document(Vec<u8>);
-
-#[async_trait]
-impl Originals for Document {
-    async fn read(&self, _version: &DocumentVersion, _max_bytes: u64) -> Result<Bytes, Failure> {
-        Ok(self.0.clone().into())
-    }
-}
 
 /// Reads in this process, and counts how often it is asked. What it read is kept: reading is pure, and slow.
 struct Reading {
@@ -91,7 +80,7 @@ impl Scene {
         let mut ports = faults.wrap(&Ports::embedded(Arc::<MemoryBlobs>::clone(&store)));
         ports.queue = mail(ports.queue);
         let reading = Arc::new(Reading { asked: AtomicU32::new(0), packed: Arc::clone(&self.packed) });
-        let tools = Arc::new(Tools::new(Arc::new(Document(self.pdf.clone())), Arc::<Reading>::clone(&reading)));
+        let tools = Arc::new(Tools::new(Arc::new(Document(self.pdf.clone().into())), Arc::<Reading>::clone(&reading)));
         let stop = CancellationToken::new();
         let presence = |name: &str| Presence::new(&env, name, name);
         let (grace, working) = (Duration::from_secs(10), presence("worker"));

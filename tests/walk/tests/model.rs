@@ -10,22 +10,20 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use serde_json::{Value, json};
 use stemma_coordinator::{Order, no_observer, submit};
-use stemma_document::{Collection, Digest, DocumentVersion, Origin, PublishedTree, Section, SectionSpan, TreeObject};
+use stemma_document::{Collection, Digest, Origin, PublishedTree, Section, SectionSpan, TreeObject};
 use stemma_engine::blobs::MemoryBlobs;
 use stemma_engine::flow::Terms;
 use stemma_engine::jobs::Counts;
 use stemma_engine::presence::Presence;
 use stemma_engine::queue::Lane;
-use stemma_engine::{Class, Env, Failure, Ports};
-use stemma_extract::{ExtractError, Extractor, Job};
+use stemma_engine::{Class, Env, Ports};
 use stemma_filings::{Filing, Kind, Spec, generate};
 use stemma_llm::calls::CallRecord;
 use stemma_llm::gate::{Gate, GateSettings};
 use stemma_llm::request::{Llm, LlmError, Reply, Request, Usage};
 use stemma_llm::tokens;
-use stemma_pipeline::originals::Originals;
 use stemma_pipeline::{ModelSettings, OnModelFailure, Settings, StructureMode, Submission, Tools};
-use stemma_walk::{differences, report, results, simulate};
+use stemma_walk::{Document, Reading, differences, report, results, simulate};
 use stemma_worker::WorkerSettings;
 use tokio_util::sync::CancellationToken;
 
@@ -73,25 +71,6 @@ impl Llm for Echo {
     }
 }
 
-/// The one document, as it is now.
-struct Document(Vec<u8>);
-
-#[async_trait]
-impl Originals for Document {
-    async fn read(&self, _version: &DocumentVersion, _max_bytes: u64) -> Result<Bytes, Failure> {
-        Ok(self.0.clone().into())
-    }
-}
-
-struct Reading;
-
-#[async_trait]
-impl Extractor for Reading {
-    async fn extract(&self, job: Job) -> Result<Vec<u8>, ExtractError> {
-        stemma_pipeline::stages::read(job)
-    }
-}
-
 /// What one run came to.
 struct Ran {
     counts: Counts,
@@ -131,7 +110,7 @@ async fn run(seed: u64, store: &Arc<MemoryBlobs>, pdf: &[u8], echo: Echo, settin
         Arc::<Echo>::clone(&echo),
         GateSettings { requests_per_minute: 6_000, ..GateSettings::unlimited("echo", "here") },
     );
-    let tools = Tools::new(Arc::new(Document(pdf.to_vec())), Arc::new(Reading)).with_model(Some(Arc::new(gate)));
+    let tools = Tools::new(Arc::new(Document(pdf.to_vec().into())), Arc::new(Reading)).with_model(Some(Arc::new(gate)));
     let tools = Arc::new(tools);
     let stop = CancellationToken::new();
     let lanes = vec![(Lane::Cpu, 2), (Lane::Llm, 3 + seed as u16)];

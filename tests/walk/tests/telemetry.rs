@@ -6,23 +6,19 @@ use std::io::Write;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use async_trait::async_trait;
-use bytes::Bytes;
 use opentelemetry::trace::SpanId;
 use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::trace::{SpanData, SpanExporter};
 use stemma_boot::telemetry::Traces;
 use stemma_coordinator::{Order, no_observer, submit};
-use stemma_document::{Collection, Digest, DocumentVersion};
+use stemma_document::{Collection, Digest};
 use stemma_engine::blobs::MemoryBlobs;
 use stemma_engine::flow::Terms;
 use stemma_engine::presence::Presence;
 use stemma_engine::queue::Lane;
-use stemma_engine::{Class, Env, Failure, Ports};
-use stemma_extract::{ExtractError, Extractor, Job};
-use stemma_pipeline::originals::Originals;
+use stemma_engine::{Class, Env, Ports};
 use stemma_pipeline::{Settings, Submission, Tools};
-use stemma_walk::{report, simulate};
+use stemma_walk::{Document, Reading, report, simulate};
 use stemma_worker::WorkerSettings;
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::fmt::MakeWriter;
@@ -32,31 +28,12 @@ use tracing_subscriber::{EnvFilter, Layer, fmt};
 /// Stands in the document, in its title, and nowhere else.
 const CANARY: &str = "quagmire-canary-5150";
 
-struct Document(String);
-
-#[async_trait]
-impl Originals for Document {
-    async fn read(&self, _version: &DocumentVersion, _max_bytes: u64) -> Result<Bytes, Failure> {
-        Ok(self.0.clone().into())
-    }
-}
-
-/// Reads in this process.
-struct Reading;
-
-#[async_trait]
-impl Extractor for Reading {
-    async fn extract(&self, job: Job) -> Result<Vec<u8>, ExtractError> {
-        stemma_pipeline::stages::read(job)
-    }
-}
-
 /// Runs one document through coordinator, worker and assembler.
 async fn walk() {
     let (env, store) = (Env::simulated(1), Arc::new(MemoryBlobs::default()));
     let ports = Ports::embedded(Arc::<MemoryBlobs>::clone(&store));
     let text = format!("# {CANARY}\n\nThe {CANARY} sings.\n\n## Part {CANARY}\n\nAnd again: {CANARY}.\n");
-    let tools = Tools::new(Arc::new(Document(text.clone())), Arc::new(Reading));
+    let tools = Tools::new(Arc::new(Document(text.clone().into())), Arc::new(Reading));
     let (tools, stop) = (Arc::new(tools), CancellationToken::new());
     let presence = |name: &str| Presence::new(&env, name, name);
     let (grace, lanes) = (Duration::from_secs(10), vec![(Lane::Cpu, 2)]);
