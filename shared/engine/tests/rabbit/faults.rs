@@ -1,9 +1,11 @@
 //! A server that is killed, and one that runs out of memory.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use stemma_engine::queue::{Message, Queue};
+use tokio_util::sync::CancellationToken;
 
 use crate::broker::connect;
 use crate::cuts::{LANE, Seen, consume, publish_stubbornly};
@@ -12,34 +14,41 @@ use crate::on_a_server_of_its_own;
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_killed_server_loses_nothing_that_was_confirmed() {
     on_a_server_of_its_own(async |url, services| {
-        const BATCHES: usize = 40;
+        const BATCH: usize = 50;
         let queue = connect(&url, "stemma").await;
         let seen = Arc::new(Seen::default());
         let (stop, consuming) = consume(&queue, &seen);
+        let (failures, killed) = (AtomicU32::new(0), CancellationToken::new());
+        // Without a pause, so that a call is under way whenever the server is killed.
         let publishing = async {
-            let mut failures = 0;
-            for batch in 0..BATCHES {
-                failures += publish_stubbornly(&queue, batch * 50, (batch + 1) * 50).await;
-                tokio::time::sleep(Duration::from_millis(100)).await; // the kills come in the midst of it
+            let mut published = 0;
+            while !killed.is_cancelled() {
+                let failed = publish_stubbornly(&queue, published, published + BATCH).await;
+                failures.fetch_add(failed, Ordering::Relaxed);
+                published += BATCH;
+                seen.until(published.saturating_sub(10 * BATCH)).await;
             }
-            failures
+            published
         };
         let killing = async {
-            for handled in [300, 1000] {
-                seen.until(handled).await;
+            let mut kills = 0;
+            // Two at least; more where each fell between two calls.
+            while kills < 2 || (kills < 5 && failures.load(Ordering::Relaxed) == 0) {
+                seen.until(seen.different() + 300).await;
                 services.kill().await;
                 services.restart().await;
+                kills += 1;
             }
+            seen.until(seen.different() + 300).await;
+            killed.cancel();
+            kills
         };
-        let (failures, ()) = tokio::join!(publishing, killing);
-        seen.until(BATCHES * 50).await;
+        let (published, kills) = tokio::join!(publishing, killing);
+        seen.until(published).await;
         stop.cancel();
         consuming.await.expect("the consumer ends");
-        println!(
-            "2 kills, {failures} failed calls, {} of {} handled twice",
-            seen.total() as usize - BATCHES * 50,
-            BATCHES * 50
-        );
+        let (failures, twice) = (failures.into_inner(), seen.total() as usize - published);
+        println!("{kills} kills, {failures} failed calls, {twice} of {published} handled twice");
         assert!(failures >= 1, "no call was under way when the server was killed");
         queue.close().await;
     })
