@@ -98,7 +98,7 @@ pub(crate) async fn gather(
     let mut answers = Answers {
         pages: vec![None; plan.pages.len()],
         titles: vec![None; plan.titles()],
-        summaries: vec![None; plan.sections()],
+        summaries: vec![None; plan.summaries.sections()],
     };
     for (index, _, answer) in reading.all(plan.ask_pages(), |contents: &Contents| contents.spent).await? {
         answers.pages[index] = Some(answer);
@@ -106,8 +106,8 @@ pub(crate) async fn gather(
     for (index, _, answer) in reading.all(plan.ask_titles(), |looked: &Looked| looked.spent).await? {
         answers.titles[index] = Some(answer);
     }
-    for wave in 0..plan.waves() {
-        let asked = plan.ask_summaries(wave, &answers.summaries);
+    for wave in 0..plan.summaries.waves() {
+        let asked = plan.summaries.ask(wave, &answers.summaries);
         for (index, key, answer) in reading.all(asked, |told: &Told| told.spent).await? {
             answers.summaries[index] = Some((key, answer));
         }

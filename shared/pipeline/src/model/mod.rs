@@ -4,6 +4,7 @@
 
 mod answers;
 mod plan;
+mod summaries;
 mod texts;
 mod walk;
 
@@ -23,8 +24,10 @@ use stemma_llm::request::{Request, Schema, Usage};
 
 pub(crate) use answers::{Answers, gather};
 pub use answers::{Contents, Looked, Told};
-pub(crate) use plan::{DraftBlob, PARTS, Plan, Reads, digest_of, plan};
-pub use plan::{Part, Planned};
+pub use plan::Part;
+pub(crate) use plan::{DraftBlob, Plan, plan};
+pub use summaries::Planned;
+pub(crate) use summaries::{PARTS, Reads};
 pub use texts::Texts;
 pub(crate) use texts::{entry_text, page_text};
 pub(crate) use walk::tree;
@@ -210,6 +213,11 @@ fn broken_record(error: &serde_json::Error) -> Failure {
 async fn put(task: &Task<'_, Filings>, key: &str, bytes: Bytes) -> Result<(), Failure> {
     stemma_engine::port::ask(task.env, || task.ports.blobs.put(key, bytes.clone())).await?;
     Ok(())
+}
+
+/// Digest of something that has a title and a text.
+pub(crate) fn digest_of(title: &str, text: &str) -> Digest {
+    Digest::of(format!("{}:{title}{text}", title.len()).as_bytes())
 }
 
 /// Text as data: between two marks made from the text itself, so that nothing in it can close them.

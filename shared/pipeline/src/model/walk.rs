@@ -10,7 +10,7 @@ use stemma_engine::replay::{Replay, Stop};
 use stemma_engine::stage::Stage;
 use stemma_engine::{Failure, FailureRecord, TaskKey};
 
-use super::answers::{Answer, Answers, Contents, Looked, Told};
+use super::answers::{Answer, Answers, Contents, Looked};
 use super::plan::Plan;
 use crate::Filings;
 use crate::settings::OnModelFailure;
@@ -22,7 +22,7 @@ pub(crate) fn tree(replay: &mut Replay<'_, Filings>, text: Digest, source: TaskK
     let Some(model) = &settings.model else { return Err(no_model()) };
 
     let plan = plan(replay, text, source)?;
-    let (pages, titles, summaries) = (pages(replay, &plan), titles(replay, &plan), summaries(replay, &plan));
+    let (pages, titles, summaries) = (pages(replay, &plan), titles(replay, &plan), plan.summaries.ask_all(replay));
     let answers = Answers { pages: pages?, titles: titles?, summaries: summaries?.to_vec() };
     if model.on_failure == OnModelFailure::Fail {
         answered(&answers)?;
@@ -80,34 +80,6 @@ fn wave<S: Stage<Work = Filings, Outcome: Clone>>(
             Ok(answers)
         },
     )
-}
-
-/// What each section says, by its index.
-type Summaries = Arc<Vec<Option<(TaskKey, Answer<Told>)>>>;
-
-fn summaries(replay: &mut Replay<'_, Filings>, plan: &Plan) -> Result<Summaries, Stop> {
-    let mut told: Summaries = Arc::new(vec![None; plan.sections()]);
-    for wave in 0..plan.waves() {
-        let below = Arc::clone(&told);
-        told = replay.sub(
-            "summaries",
-            |identity| {
-                plan.identify(identity);
-                identity.number(wave as u64);
-            },
-            |replay| {
-                let asked = plan.ask_summaries(wave, &below);
-                let keys: Vec<_> = asked.iter().map(|(index, stage)| (*index, stage.key(replay.settings()))).collect();
-                let answers = replay.all(asked.into_iter().map(|(_, stage)| stage))?;
-                let mut told = below.to_vec();
-                for ((index, key), answer) in keys.into_iter().zip(answers) {
-                    told[index] = Some((key, answer.map_err(|record| record.code)));
-                }
-                Ok(Arc::new(told))
-            },
-        )?;
-    }
-    Ok(told)
 }
 
 /// Stops at the first question without an answer.

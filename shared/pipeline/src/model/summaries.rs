@@ -1,0 +1,206 @@
+//! The summaries of a document: which sections are asked about, in which order, each by the digest of exactly what its
+//! question will hold. The flow reads it; no text is in it.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use stemma_document::{Digest, SectionTree, Source, text};
+use stemma_engine::replay::{Replay, Stop};
+use stemma_engine::stage::Stage;
+use stemma_engine::{Identity, TaskKey};
+
+use super::answers::{Answer, Told};
+use super::digest_of;
+use crate::Filings;
+use crate::settings::Settings;
+use crate::stages::Summarize;
+
+/// Parts of a section whose summaries its own summary is made from; of more it is only said how many there are.
+pub(crate) const PARTS: usize = 60;
+
+/// A section to be summarized.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Planned {
+    /// 1 for top sections.
+    pub depth: u16,
+    /// Whether it is so short that it is its own summary.
+    pub small: bool,
+    /// Digest of its title and its own text; of its whole text where it is small.
+    pub text: Digest,
+}
+
+/// The summaries there are to be of a tree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Summaries {
+    /// The artifact that holds the tree.
+    draft: TaskKey,
+    /// The artifact that holds the text.
+    source: TaskKey,
+    sections: Vec<Planned>,
+    /// Per section, the indices of its sub-sections.
+    children: Vec<Vec<usize>>,
+    /// Per section, how many levels are below it.
+    heights: Vec<usize>,
+}
+
+/// What each section says, by its index, with the task that made it; `None`: not asked.
+pub(crate) type Said = Vec<Option<(TaskKey, Answer<Told>)>>;
+
+/// What is to be asked about the sections of a measured tree, in pre-order.
+pub(crate) fn planned(source: &Source, tree: &SectionTree, settings: &Settings) -> Vec<Planned> {
+    let limit = settings.sections.summary_tokens_verbatim;
+    tree.walk()
+        .map(|(depth, section)| {
+            let small = section.tokens < limit;
+            let text =
+                if small { text::full_text(section, &source.body) } else { text::own_text(section, &source.body) };
+            let depth = u16::try_from(depth).unwrap_or(u16::MAX);
+            Planned { depth, small, text: digest_of(&section.title, &text) }
+        })
+        .collect()
+}
+
+impl Summaries {
+    /// The summaries of the tree in `draft`, of the text in `source`.
+    pub(crate) fn of(draft: TaskKey, source: TaskKey, sections: Vec<Planned>) -> Self {
+        let (children, heights) = family(&sections);
+        Self { draft, source, sections, children, heights }
+    }
+
+    /// Number of sections.
+    pub(crate) fn sections(&self) -> usize {
+        self.sections.len()
+    }
+
+    /// Asks about all of them, leaves first.
+    pub(crate) fn ask_all(&self, replay: &mut Replay<'_, Filings>) -> Result<Arc<Said>, Stop> {
+        let mut said: Arc<Said> = Arc::new(vec![None; self.sections()]);
+        for wave in 0..self.waves() {
+            let below = Arc::clone(&said);
+            let identity = |identity: &mut Identity| {
+                identity.text(&self.draft.to_string()).number(wave as u64);
+            };
+            said = replay.sub("summaries", identity, |replay| {
+                let asked = self.ask(wave, &below);
+                let keys: Vec<_> = asked.iter().map(|(index, stage)| (*index, stage.key(replay.settings()))).collect();
+                let answers = replay.all(asked.into_iter().map(|(_, stage)| stage))?;
+                let mut said = below.to_vec();
+                for ((index, key), answer) in keys.into_iter().zip(answers) {
+                    said[index] = Some((key, answer.map_err(|record| record.code)));
+                }
+                Ok(Arc::new(said))
+            })?;
+        }
+        Ok(said)
+    }
+
+    /// The waves of summaries there are, leaves first.
+    pub(crate) fn waves(&self) -> usize {
+        self.heights.iter().max().map_or(0, |height| height + 1)
+    }
+
+    /// The summaries of one wave, with the indices of their sections; what is below them is told in `said`.
+    pub(crate) fn ask(&self, wave: usize, said: &[Option<(TaskKey, Answer<Told>)>]) -> Vec<(usize, Summarize)> {
+        let asked =
+            (0..self.sections.len()).filter(|index| self.heights[*index] == wave && !self.sections[*index].small);
+        asked.map(|index| (index, self.summarize(index, said))).collect()
+    }
+
+    fn summarize(&self, index: usize, said: &[Option<(TaskKey, Answer<Told>)>]) -> Summarize {
+        let all = &self.children[index];
+        let children = &all[..all.len().min(PARTS)];
+        let mut reads = Reads::of(self.sections[index].text, all.len());
+        let mut keys = Vec::with_capacity(children.len());
+        for child in children {
+            let answer = said[*child].as_ref().and_then(|(key, answer)| Some((*key, answer.as_ref().ok()?.digest)));
+            reads.part(answer.map_or(self.sections[*child].text, |(_, digest)| digest));
+            keys.push(answer.map(|(key, _)| key));
+        }
+        let section = u32::try_from(index).unwrap_or(u32::MAX);
+        Summarize { reads: reads.finish(), draft: self.draft, source: self.source, section, children: keys }
+    }
+}
+
+/// Digest of what a summary is made from: the section's own text, how many parts it has, and of each part its summary,
+/// or its text where it is small, or its title alone where it has no summary.
+pub(crate) struct Reads(Vec<u8>);
+
+impl Reads {
+    pub(crate) fn of(own: Digest, parts: usize) -> Self {
+        Self([own.as_bytes(), &(parts as u64).to_le_bytes()].concat())
+    }
+
+    pub(crate) fn part(&mut self, digest: Digest) {
+        self.0.extend_from_slice(digest.as_bytes());
+    }
+
+    pub(crate) fn finish(self) -> Digest {
+        Digest::of(&self.0)
+    }
+}
+
+/// Children and heights of sections in pre-order.
+fn family(sections: &[Planned]) -> (Vec<Vec<usize>>, Vec<usize>) {
+    let mut children: Vec<Vec<usize>> = vec![Vec::new(); sections.len()];
+    let mut path: Vec<usize> = Vec::new();
+    for (index, section) in sections.iter().enumerate() {
+        path.truncate(usize::from(section.depth.saturating_sub(1)));
+        if let Some(parent) = path.last() {
+            children[*parent].push(index);
+        }
+        path.push(index);
+    }
+    let mut heights = vec![0; sections.len()];
+    for index in (0..sections.len()).rev() {
+        // A small section is asked about nothing, and neither is what is in it.
+        let asked = children[index].iter().filter(|child| !sections[**child].small);
+        heights[index] = asked.map(|child| heights[*child] + 1).max().unwrap_or(0);
+    }
+    (children, heights)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn planned(depths: &[(u16, bool)]) -> Summaries {
+        let section = |(index, (depth, small)): (usize, &(u16, bool))| Planned {
+            depth: *depth,
+            small: *small,
+            text: Digest::of(&[u8::try_from(index).unwrap()]),
+        };
+        let sections = depths.iter().enumerate().map(section).collect();
+        let key = TaskKey::identity("draft", 1).finish();
+        Summaries::of(key, key, sections)
+    }
+
+    #[test]
+    fn leaves_come_first_and_small_sections_are_not_asked_about() {
+        let plan = planned(&[(1, false), (2, false), (3, false), (3, true), (2, true), (1, false)]);
+        let wave = |wave| plan.ask(wave, &vec![None; 6]).into_iter().map(|(index, _)| index).collect::<Vec<_>>();
+        assert_eq!((plan.waves(), wave(0), wave(1), wave(2)), (3, vec![2, 5], vec![1], vec![0]));
+    }
+
+    #[test]
+    fn a_summary_reads_its_parts_summaries_and_not_their_texts() {
+        let plan = planned(&[(1, false), (2, false)]);
+        let told = |text: &str| {
+            let told = Told { digest: Digest::of(text.as_bytes()), spent: super::super::Spent::default() };
+            vec![None, Some((plan.draft, Ok(told)))]
+        };
+        let reads = |told: &[_]| plan.ask(1, told).remove(0).1.reads;
+        assert_eq!(reads(&told("a")), reads(&told("a")));
+        assert_ne!(reads(&told("a")), reads(&told("b")));
+    }
+
+    #[test]
+    fn what_is_wanted_of_a_section_with_very_many_parts_fits_in_a_message() {
+        let mut depths = vec![(1, false)];
+        depths.extend(vec![(2, false); 200]);
+        let plan = planned(&depths);
+        let told = Told { digest: Digest::of(b"x"), spent: super::super::Spent::default() };
+        let told = vec![Some((plan.draft, Ok(told))); 201];
+        let payload = serde_json::to_vec(&plan.ask(1, &told).remove(0).1).unwrap();
+        assert!(payload.len() < 3_000, "{}", payload.len());
+    }
+}
