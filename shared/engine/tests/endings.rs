@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests and what they stand on")]
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use stemma_engine::blobs::MemoryBlobs;
 use stemma_engine::consume::Consumer;
 use stemma_engine::coordinate::{Coordinator, run_failure_key};
+use stemma_engine::dead_letter::{self, Replayed};
 use stemma_engine::failure::{Failure, FailureRecord};
 use stemma_engine::fault::{Fault, Faults, Plan};
 use stemma_engine::flow::{Claim, Finish, Flow, JobEntry, Manifest};
@@ -39,6 +40,7 @@ struct Counter {
     runs: AtomicU32,
     /// Of the first run of each task, when it began: the rest are duplicates.
     seen: Mutex<BTreeMap<String, u32>>,
+    mended: AtomicBool,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -66,6 +68,13 @@ impl Stage for Behave {
             "panics" => panic!("a worm in page 3"),
             "never ends" => std::future::pending().await,
             "fails at length" => Err(Failure::permanent("probe.long", "\"\u{7}".repeat(9_000))),
+            "kills until mended" if !task.tools.mended.load(Ordering::SeqCst) => std::future::pending().await,
+            "lasts until mended" => {
+                while !task.tools.mended.load(Ordering::SeqCst) {
+                    task.env.sleep(Duration::from_secs(1)).await;
+                }
+                Ok(1.into())
+            }
             how if how.starts_with("slow") => {
                 task.env.sleep(Duration::from_secs(10)).await;
                 Ok(1.into())
@@ -82,8 +91,16 @@ impl Flow for Probe {
     fn flow(replay: &mut Replay<'_, Self>, run: &RunHeader) -> Result<Finish, Stop> {
         let how = run.input.as_str().unwrap_or_default().to_string();
         assert!(how != "flow panics", "a worm in the flow");
-        let ballast = if how == "too large" { "x".repeat(5_000) } else { String::new() };
-        replay.one(&Behave { how, ballast })?;
+        let behave = |how: &str| Behave { how: how.into(), ballast: String::new() };
+        match how.as_str() {
+            "too large" => replay.one(&Behave { how, ballast: "x".repeat(5_000) })?,
+            "does without" => {
+                let gaps = replay.all([behave("kills until mended")])?.iter().filter(|told| told.is_err()).count();
+                replay.one(&behave("lasts until mended"))?;
+                return Ok(Finish { gaps: gaps as u32 });
+            }
+            how => replay.one(&behave(how))?,
+        };
         Ok(Finish { gaps: 0 })
     }
 
@@ -240,6 +257,37 @@ async fn a_task_that_takes_its_workers_down_is_poison() {
     assert_eq!(report.failures[0].1.code, "engine.poison");
     let runs = house.counter.runs.load(Ordering::SeqCst);
     assert!((5..=10).contains(&runs), "{runs} workers went down with it");
+}
+
+/// A run that does without a poisonous task takes it up again when its dead letter is replayed.
+#[tokio::test(start_paused = true)]
+async fn a_dead_letter_that_is_replayed_is_asked_for_again() {
+    let (house, _) = House::new(Plan::default());
+    let blobs = Arc::clone(&house.ports.blobs);
+    let (_coordinator, seen) = (house.coordinator(), |how: &str| house.counter.seen.lock().unwrap().get(how).copied());
+    let job = house.submit(&["does without".into()]).await;
+    for life in 0.. {
+        assert!(life < 200, "it is no dead letter");
+        let worker = house.worker(&format!("worker-{life}"), 4);
+        house.env.sleep(Duration::from_secs(90)).await;
+        worker.abort();
+        if dead_letter::count(blobs.as_ref()).await.unwrap() > 0 {
+            break;
+        }
+    }
+    let before = seen("kills until mended");
+    let _worker = house.worker("worker", 4);
+    while seen("lasts until mended").is_none() {
+        house.env.sleep(Duration::from_secs(1)).await;
+    }
+    let letter = dead_letter::list(blobs.as_ref(), 10).await.unwrap().remove(0);
+    house.counter.mended.store(true, Ordering::SeqCst);
+    let replayed = dead_letter::replay(&house.env, &house.ports, &letter).await.unwrap();
+    assert_eq!((replayed, letter.stage.as_deref()), (Replayed::Again(letter.run.clone().unwrap()), Some("behave")));
+    let report = house.report(&job, Duration::from_secs(600)).await;
+    assert_eq!((report.counts.done, report.counts.done_with_gaps), (1, 0), "{report:?}");
+    assert_eq!(seen("kills until mended"), before.map(|runs| runs + 1));
+    assert_eq!(dead_letter::count(blobs.as_ref()).await.unwrap(), 0);
 }
 
 #[tokio::test(start_paused = true)]
