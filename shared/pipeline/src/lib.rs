@@ -31,7 +31,7 @@ pub use claim::{Submission, header_key, in_work, run_id};
 pub use settings::{ModelSettings, OnModelFailure, Settings, StructureMode};
 pub use stemma_llm::gate::Gate;
 
-use crate::model::Texts;
+use crate::model::{Packs, Texts};
 use crate::originals::Originals;
 
 /// The work Stemma does: turning filings into section trees.
@@ -54,12 +54,14 @@ pub struct Tools {
     pub model: Option<Arc<Gate>>,
     /// Text at hand for the questions to a model.
     pub texts: Texts,
+    /// Sections that travel to a model together.
+    pub packs: Packs,
 }
 
 impl Tools {
     /// Tools without a password and without a model.
     pub fn new(originals: Arc<dyn Originals>, extractor: Arc<dyn Extractor>) -> Self {
-        Self { originals, extractor, password: None, model: None, texts: Texts::default() }
+        Self { originals, extractor, password: None, model: None, texts: Texts::default(), packs: Packs::default() }
     }
 
     /// The same with a password.

@@ -139,7 +139,13 @@ impl Echo {
     }
 
     /// The fewest items that are allowed, and up to three more.
+    ///
+    /// Of numbered sections there is one item each, which depends on the text of that section alone.
     fn array(&mut self, schema: &Value, root: &Value, depth: usize) -> Value {
+        if schema["items"]["properties"].get("section").is_some() {
+            let sections = sections(&self.lines).into_iter();
+            return sections.map(|(number, lines)| of_section(number, lines, &schema["items"], root, depth)).collect();
+        }
         let fewest = schema["minItems"].as_u64().unwrap_or(0);
         let most = schema["maxItems"].as_u64().unwrap_or(u64::MAX).clamp(fewest, fewest + 3);
         let count = fewest + self.below(most - fewest + 1);
@@ -162,6 +168,23 @@ impl Echo {
         };
         least.saturating_add(self.below(most.abs_diff(least).saturating_add(1).max(1)) as i64)
     }
+}
+
+/// The lines of each `Section n:` of a prompt, its marks included.
+fn sections(lines: &[String]) -> Vec<(u64, &[String])> {
+    let number = |line: &String| line.strip_prefix("Section ")?.strip_suffix(':')?.parse().ok();
+    let marked = |at: &usize| lines.get(at + 1).is_some_and(|line| line.starts_with('[') && line.ends_with(']'));
+    let starts = (0..lines.len()).filter_map(|at| Some((at, number(&lines[at])?))).filter(|(at, _)| marked(at));
+    let starts: Vec<(usize, u64)> = starts.collect();
+    let ends = starts.iter().skip(1).map(|(at, _)| *at).chain([lines.len()]);
+    starts.iter().zip(ends).map(|((start, number), end)| (*number, &lines[start + 1..end])).collect()
+}
+
+fn of_section(number: u64, lines: &[String], schema: &Value, root: &Value, depth: usize) -> Value {
+    let mut echo = Echo::of(&json!(lines), &lines[1..lines.len() - 1].join("\n"));
+    let mut item = echo.object(schema, root, depth);
+    item["section"] = number.into();
+    item
 }
 
 #[cfg(test)]
@@ -221,5 +244,25 @@ mod tests {
         assert_eq!(answer(&plain).unwrap()["choices"][0]["message"]["content"], "hi you");
         assert!(answer(&json!({"messages": []})).is_err());
         assert!(answer(&json!({"messages": [{"role": "user"}], "stream": true})).is_err());
+    }
+
+    #[test]
+    fn what_it_says_of_a_section_does_not_depend_on_the_others() {
+        let block = |number: u32, text: &str| format!("Section {number}:\n[ab12]\n{text}\n[/ab12]");
+        let items = json!({ "type": "object", "properties": { "section": {}, "summary": { "type": "string" } } });
+        let told = |prompt: String| {
+            let schema =
+                json!({ "type": "object", "properties": { "summaries": { "type": "array", "items": items } } });
+            let reply = answer(&json!({
+                "messages": [{ "role": "user", "content": prompt }],
+                "response_format": { "type": "json_schema", "json_schema": { "name": "s", "schema": schema } },
+            }));
+            let content = reply.unwrap()["choices"][0]["message"]["content"].as_str().unwrap().to_string();
+            serde_json::from_str::<Value>(&content).unwrap()["summaries"].clone()
+        };
+        let both = told(format!("{}\n\n{}", block(1, "one\ntwo"), block(2, "three\nfour")));
+        let alone = told(block(1, "three\nfour"));
+        assert_eq!((both.as_array().unwrap().len(), &both[1]["section"]), (2, &json!(2)));
+        assert_eq!(both[1]["summary"], alone[0]["summary"]);
     }
 }

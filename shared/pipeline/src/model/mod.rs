@@ -3,11 +3,14 @@
 //! What a model says has no authority: answers are typed, bounded, and choose only among what their question held.
 
 mod answers;
+mod log;
+mod pack;
 mod plan;
 mod summaries;
 mod texts;
 mod walk;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -17,21 +20,23 @@ use serde_json::Value;
 use stemma_document::Digest;
 use stemma_engine::stage::Task;
 use stemma_engine::{Failure, Identity};
-use stemma_llm::calls::CallRecord;
 use stemma_llm::gate::Gate;
 use stemma_llm::reply::parse;
 use stemma_llm::request::{Request, Schema, Usage};
 
 pub(crate) use answers::{Answers, gather};
 pub use answers::{Contents, Looked, Told};
+pub use pack::Packs;
+pub(crate) use pack::{Written, shown};
 pub use plan::Part;
 pub(crate) use plan::{DraftBlob, Plan, plan};
 pub use summaries::Planned;
-pub(crate) use summaries::{PARTS, Reads};
+pub(crate) use summaries::Reads;
 pub use texts::Texts;
 pub(crate) use texts::{entry_text, page_text};
 pub(crate) use walk::tree;
 
+use self::log::Log;
 use crate::Filings;
 use crate::settings::{ModelSettings, Settings};
 
@@ -80,13 +85,7 @@ impl Question {
         user: String,
     ) -> Result<Asked<T>, Failure> {
         let (model, gate) = self.way(task)?;
-        let request = Request {
-            model: model.name.clone(),
-            system: self.instructions.into(),
-            user,
-            schema: Schema::strict(self.stage, &(self.properties)()),
-            max_output_tokens: (self.max_tokens)(model),
-        };
+        let request = self.request(model, user, 1);
         let tokens = request.prompt_tokens();
         if tokens > model.max_prompt_tokens {
             let message =
@@ -94,32 +93,46 @@ impl Question {
             return Err(Failure::permanent("model.prompt_too_large", message)
                 .with_next("raise model.max_prompt_tokens, if the model can read as much"));
         }
-        let log = Log { task, stage: self.stage, request: &request };
+        let log = Log::of(task, self.stage);
         let answered = match gate.ask(&request, task.class).await {
             Ok(answered) => answered,
             Err(refusal) => {
                 if let Some(replied) = refusal.replied {
-                    log.useless(replied.usage, replied.took_ms).await?;
+                    log.write(&request, replied.usage, replied.took_ms, false).await?;
                 }
                 return Err(refusal.failure);
             }
         };
         let usage = answered.reply.usage;
         match parse(&answered.reply.text) {
-            Ok(value) => Ok(Asked { value, spent: usage.into(), record: log.record(usage, answered.took_ms, true)? }),
+            Ok(value) => {
+                let record = log.record(&request, usage, answered.took_ms, true)?;
+                Ok(Asked { value, spent: usage.into(), record })
+            }
             Err(error) => {
-                log.useless(usage, answered.took_ms).await?;
+                log.write(&request, usage, answered.took_ms, false).await?;
                 Err(unreadable(self.stage, &error))
             }
         }
     }
 
+    /// The request for `answers` answers at once about `user`.
+    fn request(&self, model: &ModelSettings, user: String, answers: u32) -> Request {
+        Request {
+            model: model.name.clone(),
+            system: self.instructions.into(),
+            user,
+            schema: Schema::strict(self.stage, &(self.properties)()),
+            max_output_tokens: (self.max_tokens)(model).saturating_mul(answers),
+        }
+    }
+
     /// The model of the run and the way to it; a worker without it leaves the task to others (rule 5).
-    fn way<'a>(&self, task: &Task<'a, Filings>) -> Result<(&'a ModelSettings, &'a Gate), Failure> {
+    fn way<'a>(&self, task: &Task<'a, Filings>) -> Result<(&'a ModelSettings, &'a Arc<Gate>), Failure> {
         let Some(model) = &task.settings.model else {
             return Err(Failure::permanent("model.none", format!("{} has no model in its settings", self.stage)));
         };
-        match task.tools.model.as_deref() {
+        match &task.tools.model {
             Some(gate) if gate.model() == model.name => Ok((model, gate)),
             _ => Err(Failure::throttled(
                 "model.elsewhere",
@@ -152,7 +165,7 @@ impl<T> Asked<T> {
     /// What a further look at the answer makes of it; one that does not stand up to it is no answer.
     pub(crate) async fn checked<U>(
         self,
-        stage: &str,
+        stage: &'static str,
         task: &Task<'_, Filings>,
         check: impl FnOnce(T) -> Result<U, String>,
     ) -> Result<Asked<U>, Failure> {
@@ -160,59 +173,11 @@ impl<T> Asked<T> {
         match check(value) {
             Ok(value) => Ok(Asked { value, spent, record }),
             Err(why) => {
-                let mut call: CallRecord = serde_json::from_slice(&record.1).map_err(|error| broken_record(&error))?;
-                call.useful = false;
-                put(task, &record.0, encoded(&call)?).await?;
+                Log::of(task, stage).correct(record).await?;
                 Err(unreadable(stage, &why))
             }
         }
     }
-}
-
-/// Writes the call log for one request.
-struct Log<'a> {
-    task: &'a Task<'a, Filings>,
-    stage: &'a str,
-    request: &'a Request,
-}
-
-impl Log<'_> {
-    fn record(&self, usage: Usage, took_ms: u64, useful: bool) -> Result<(String, Bytes), Failure> {
-        let Self { task, stage, request } = *self;
-        let record = CallRecord {
-            at_ms: task.env.now_ms(),
-            run: task.run.run.clone(),
-            task: task.key,
-            stage: stage.into(),
-            attempt: task.attempt,
-            request: request.digest(),
-            model: request.model.clone(),
-            usage,
-            took_ms,
-            useful,
-        };
-        // `c/{collection}/d/{doc}`: the log is the tenant's.
-        let collection = task.run.scope.split("/d/").next().unwrap_or(&task.run.scope);
-        Ok((record.key(collection, task.env.random()), encoded(&record)?))
-    }
-
-    async fn useless(&self, usage: Usage, took_ms: u64) -> Result<(), Failure> {
-        let (key, bytes) = self.record(usage, took_ms, false)?;
-        put(self.task, &key, bytes).await
-    }
-}
-
-fn encoded(record: &CallRecord) -> Result<Bytes, Failure> {
-    serde_json::to_vec(record).map(Bytes::from).map_err(|error| broken_record(&error))
-}
-
-fn broken_record(error: &serde_json::Error) -> Failure {
-    Failure::permanent("model.call_record", error.to_string())
-}
-
-async fn put(task: &Task<'_, Filings>, key: &str, bytes: Bytes) -> Result<(), Failure> {
-    stemma_engine::port::ask(task.env, || task.ports.blobs.put(key, bytes.clone())).await?;
-    Ok(())
 }
 
 /// Digest of something that has a title and a text.

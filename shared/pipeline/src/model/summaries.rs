@@ -15,7 +15,8 @@ use crate::Filings;
 use crate::settings::Settings;
 use crate::stages::Summarize;
 
-/// Parts of a section whose summaries its own summary is made from; of more it is only said how many there are.
+/// Parts of a section whose summaries its own summary is made from; of more it reads the titles alone. A message has no room
+/// for the names of more artifacts.
 pub(crate) const PARTS: usize = 60;
 
 /// A section to be summarized.
@@ -107,17 +108,21 @@ impl Summaries {
     }
 
     fn summarize(&self, index: usize, said: &[Option<(TaskKey, Answer<Told>)>]) -> Summarize {
-        let all = &self.children[index];
-        let children = &all[..all.len().min(PARTS)];
-        let mut reads = Reads::of(self.sections[index].text, all.len());
-        let mut keys = Vec::with_capacity(children.len());
-        for child in children {
+        let children = &self.children[index];
+        let mut reads = Reads::of(self.sections[index].text, children.len());
+        let mut parts = Vec::new();
+        for (at, child) in children.iter().enumerate() {
             let answer = said[*child].as_ref().and_then(|(key, answer)| Some((*key, answer.as_ref().ok()?.digest)));
-            reads.part(answer.map_or(self.sections[*child].text, |(_, digest)| digest));
-            keys.push(answer.map(|(key, _)| key));
+            match answer.filter(|_| parts.len() < PARTS) {
+                Some((key, digest)) => {
+                    reads.part(digest);
+                    parts.push((u32::try_from(at).unwrap_or(u32::MAX), key));
+                }
+                None => reads.part(self.sections[*child].text),
+            }
         }
         let section = u32::try_from(index).unwrap_or(u32::MAX);
-        Summarize { reads: reads.finish(), draft: self.draft, source: self.source, section, children: keys }
+        Summarize { reads: reads.finish(), draft: self.draft, source: self.source, section, parts }
     }
 }
 

@@ -7,13 +7,17 @@ use stemma_document::{Digest, Section, SectionId};
 use stemma_engine::queue::Lane;
 use stemma_engine::stage::{Output, Stage, Task};
 use stemma_engine::{Failure, Identity, TaskKey};
+use stemma_llm::tokens;
 
 use crate::Filings;
-use crate::model::{PARTS, Question, Reads, Told, data_only, digest_of, fenced, same_text};
+use crate::model::{Question, Reads, Spent, Told, Written, data_only, digest_of, same_text, shown};
+use crate::sections::squash;
 use crate::settings::Settings;
 
 /// The longest summary in characters: what is longer is no summary.
 const MAX_CHARS: usize = 2_000;
+/// Bytes that the section above is shown of a summary: about twenty-five words, or fifty ideographs.
+const LEAD_BYTES: usize = 150;
 
 /// Asks about one section. Key: its title and own text, and of each of its parts the summary (the text, where a part is so
 /// short that it is its own summary).
@@ -27,29 +31,31 @@ pub struct Summarize {
     pub source: TaskKey,
     /// Index of the section.
     pub section: u32,
-    /// The artifacts of the first parts' summaries; `None`: the part is its own summary, or has none.
-    pub children: Vec<Option<TaskKey>>,
+    /// The artifacts of its parts' summaries, by the index of the part among its siblings. Of parts that are not here the
+    /// text is read where they are small, else the title alone.
+    pub parts: Vec<(u32, TaskKey)>,
 }
 
-const QUESTION: Question = Question {
+/// Asked about one section, or about several at once.
+static QUESTION: Question = Question {
     stage: Summarize::NAME,
     instructions: data_only!(
-        "You are shown a section of a document: its title, its own text, and what its parts say. Summarize it in at most \
-         sixty words, in the language of the section, for someone who decides whether the answer to a question stands in \
-         it. Name what it is about, the periods, amounts and names that matter most, and what it says about them. Take \
-         nothing from elsewhere, and do not begin with `This section`."
+        "Summarize each section you are shown in at most fifty words, in its own language, for someone who decides whether \
+         the answer to a question stands in it: what it is about, and the periods, amounts and names that matter most. A \
+         line that begins with `-` names a part of the section and what that says. Take nothing from elsewhere."
     ),
     properties,
     max_tokens: |model| model.max_output_tokens,
 };
 
 fn properties() -> Value {
-    json!({ "summary": { "type": "string" } })
-}
-
-#[derive(Deserialize)]
-struct Written {
-    summary: String,
+    let one = json!({
+        "type": "object",
+        "properties": { "section": { "type": "integer" }, "summary": { "type": "string" } },
+        "required": ["section", "summary"],
+        "additionalProperties": false,
+    });
+    json!({ "summaries": { "type": "array", "items": one } })
 }
 
 #[async_trait]
@@ -58,7 +64,7 @@ impl Stage for Summarize {
     type Outcome = Told;
 
     const NAME: &'static str = "summarize";
-    const REVISION: u32 = 1;
+    const REVISION: u32 = 2;
     const LANE: Lane = Lane::Llm;
 
     fn identity(&self, settings: &Settings, identity: &mut Identity) {
@@ -67,54 +73,88 @@ impl Stage for Summarize {
     }
 
     async fn run(&self, task: &Task<'_, Filings>) -> Result<Output<Told>, Failure> {
+        let announced = task.tools.packs.announce(task);
         let blob = task.tools.texts.draft(task, &self.draft).await?;
         let missing = || Failure::permanent("model.no_section", format!("the draft has no section {}", self.section));
         let section = blob.tree.section(SectionId(self.section)).ok_or_else(missing)?;
-        let user = self.read(task, section).await?;
         let named = |failure: Failure| Failure {
             message: format!("section {}: {}", section.structure, failure.message),
             ..failure
         };
-        let asked = QUESTION.ask::<Written>(task, user).await.map_err(named)?;
-        let asked = asked.checked(Self::NAME, task, |written| cleaned(&written.summary)).await?;
-        let digest = digest_of(&section.title, &asked.value);
-        let (key, record) = asked.record;
-        let blobs = vec![("summary", asked.value.into())];
-        Ok(Output::new(Told { digest, spent: asked.spent }, blobs).with_record(key, record))
+        let block = self.read(task, section).await?;
+        let packed = task.tools.packs.ask(task, announced, &QUESTION, self.section, block.clone()).await;
+        match packed.map_err(named)?.and_then(|summary| cleaned(&summary).ok()) {
+            Some(summary) => Ok(told(&section.title, &block, summary)),
+            None => self.alone(task, section, &block).await.map_err(named),
+        }
     }
 }
 
+/// A summary of `block`. What it cost is told by the two alone: the usage of a call is that of all who shared it.
+fn told(title: &str, block: &str, summary: String) -> Output<Told> {
+    let spent = Spent { prompt_tokens: tokens::count(block), output_tokens: tokens::count(&summary) };
+    Output::new(Told { digest: digest_of(title, lead(&summary)), spent }, vec![("summary", summary.into())])
+}
+
 impl Summarize {
+    /// Asks about this section and no other.
+    async fn alone(&self, task: &Task<'_, Filings>, section: &Section, block: &str) -> Result<Output<Told>, Failure> {
+        let asked = QUESTION.ask::<Written>(task, shown(std::iter::once(block))).await?;
+        let check = |written: Written| match written.of(1) {
+            Some(summary) => cleaned(summary),
+            None => Err("it holds no summary of the section".into()),
+        };
+        let asked = asked.checked(Self::NAME, task, check).await?;
+        let (key, record) = asked.record;
+        Ok(told(&section.title, block, asked.value).with_record(key, record))
+    }
+
     /// What the model is shown, checked against what the key says.
     async fn read(&self, task: &Task<'_, Filings>, section: &Section) -> Result<String, Failure> {
         let texts = &task.tools.texts;
         let own = texts.section(task, &self.source, section, false).await?;
         let mut reads = Reads::of(digest_of(&section.title, &own), section.children.len());
-        let mut shown = format!("{}\n\n{own}", section.title);
+        let mut block = titled(&section.title, &own);
         let limit = task.settings.sections.summary_tokens_verbatim;
-        for (at, child) in section.children.iter().take(PARTS).enumerate() {
-            let (digest, says) = match self.children.get(at).copied().flatten() {
-                Some(key) => {
-                    let summary = task.blob(&key, "summary").await?;
-                    let summary = String::from_utf8_lossy(&summary).into_owned();
-                    (digest_of(&child.title, &summary), summary)
-                }
-                None => {
-                    let small = child.tokens < limit;
-                    let text = texts.section(task, &self.source, child, small).await?;
-                    // Of a part without a summary only the title is shown: its text may be long.
-                    (digest_of(&child.title, &text), if small { text } else { String::new() })
-                }
-            };
-            reads.part(digest);
-            shown.push_str(&format!("\n\nPart {}: {}\n{says}", at + 1, child.title));
-        }
-        if section.children.len() > PARTS {
-            shown.push_str(&format!("\n\nand {} more parts", section.children.len() - PARTS));
+        let mut summaries = self.parts.iter();
+        let mut next = summaries.next();
+        for (at, child) in section.children.iter().enumerate() {
+            if let Some((_, key)) = next.filter(|(part, _)| *part as usize == at) {
+                let summary = task.blob(key, "summary").await?;
+                let summary = String::from_utf8_lossy(&summary).into_owned();
+                reads.part(digest_of(&child.title, lead(&summary)));
+                block.push_str(&format!("\n- {}: {}", child.title, lead(&summary)));
+                next = summaries.next();
+                continue;
+            }
+            let small = child.tokens < limit;
+            let text = texts.section(task, &self.source, child, small).await?;
+            reads.part(digest_of(&child.title, &text));
+            // Of a long part without a summary only the title is shown.
+            let shown = if small { titled(&child.title, &text) } else { format!("- {}", child.title) };
+            block.push_str(&format!("\n{shown}"));
         }
         same_text(Self::NAME, reads.finish(), self.reads)?;
-        Ok(fenced("Section", &shown))
+        Ok(block)
     }
+}
+
+/// A text under its title; most begin with it.
+fn titled(title: &str, text: &str) -> String {
+    let begins = squash(&text.chars().take(2 * title.chars().count()).collect::<String>());
+    if begins.starts_with(&squash(title)) { text.into() } else { format!("{title}\n{text}") }
+}
+
+/// What the section above is shown of a summary: its first sentence, cut where that is long.
+fn lead(summary: &str) -> &str {
+    let end =
+        summary.match_indices(". ").map(|(at, _)| at + 1).chain(summary.find('。').map(|at| at + '。'.len_utf8()));
+    let sentence = &summary[..end.min().unwrap_or(summary.len())];
+    if sentence.len() <= LEAD_BYTES {
+        return sentence;
+    }
+    let cut = sentence.floor_char_boundary(LEAD_BYTES);
+    sentence[..cut].rfind(' ').map_or(&sentence[..cut], |space| &sentence[..space])
 }
 
 /// The summary on one line, without control characters; nothing, and what is too long to be one, is none.
@@ -137,5 +177,20 @@ mod tests {
     fn what_is_no_summary_is_refused() {
         assert_eq!(cleaned(" a\n\u{7}b\tc ").unwrap(), "a b c");
         assert!(cleaned(" \n").is_err() && cleaned(&"x".repeat(2_001)).is_err());
+    }
+
+    #[test]
+    fn of_a_summary_the_section_above_is_shown_the_first_sentence() {
+        assert_eq!(lead("Sales rose. Costs fell."), "Sales rose.");
+        assert_eq!(lead("营业收入增长。成本下降。"), "营业收入增长。");
+        assert_eq!(lead(&"word ".repeat(99)).len(), 149);
+        assert!(lead(&"营".repeat(99)).len() <= LEAD_BYTES);
+        assert_eq!(lead("no end"), "no end");
+    }
+
+    #[test]
+    fn a_title_that_the_text_begins_with_is_not_repeated() {
+        assert_eq!(titled("Risk Factors", "RISK\nFACTORS\nWe may fail."), "RISK\nFACTORS\nWe may fail.");
+        assert_eq!(titled("Preface", "Once upon a time"), "Preface\nOnce upon a time");
     }
 }

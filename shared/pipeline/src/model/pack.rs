@@ -1,0 +1,291 @@
+//! Packs: sections of one document travel to their model together (architecture §4 rule 9).
+//!
+//! A pack is transport and nothing else: each section keeps its key, its answer and its failure. Sections of one run
+//! that are asked about at the same time share calls of at most [`SEATS`] sections and [`TOKENS`] tokens; whoever is left
+//! without a sound answer asks again alone. A pack is under way by itself, so that a task that is cut off holds up no
+//! other.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde::Deserialize;
+use stemma_engine::stage::Task;
+use stemma_engine::{Class, Env, Failure, RunId};
+use stemma_llm::gate::{Gate, Refusal};
+use stemma_llm::reply::parse;
+use stemma_llm::tokens;
+use tokio::sync::oneshot;
+
+use super::log::Log;
+use super::{Question, fenced};
+use crate::Filings;
+use crate::settings::ModelSettings;
+
+/// Sections in one call at most.
+const SEATS: usize = 8;
+/// Tokens of their blocks at most; a section that has more travels alone.
+const TOKENS: u32 = 8_000;
+/// Tokens from which on a pack is full: hardly a section is so small that it would still find room.
+const FULL: u32 = 7_600;
+/// How long a pack waits for others, counted from the last that came.
+const LINGER: Duration = Duration::from_millis(30);
+/// How many times as long it waits for those that were announced.
+const PATIENCE: u32 = 50;
+
+/// Sections that may travel together: those of one run for which someone waits alike. Nothing of one document is ever
+/// shown beside another.
+type Kind = (RunId, Class);
+
+/// The packs that are being filled. One per worker.
+#[derive(Clone, Default)]
+pub struct Packs(Arc<Mutex<HashMap<Kind, Filling>>>);
+
+/// The packs of one kind.
+#[derive(Default)]
+struct Filling {
+    /// Tasks that were announced and have not come yet.
+    announced: usize,
+    packs: Vec<Vec<Seat>>,
+    /// How many came, ever.
+    came: u64,
+    /// Whether someone waits for the packs to fill.
+    attended: bool,
+}
+
+/// A section in a pack.
+struct Seat {
+    /// Its place in the document.
+    place: u32,
+    block: String,
+    tokens: u32,
+    told: oneshot::Sender<Reply>,
+}
+
+/// What a section in a pack is told.
+enum Reply {
+    Summary(String),
+    /// Nothing sound: it asks again alone.
+    Nothing,
+    Failed(Failure),
+}
+
+/// Answers to a pack, and to one section alone.
+#[derive(Deserialize)]
+pub(crate) struct Written {
+    summaries: Vec<Line>,
+}
+
+#[derive(Deserialize)]
+struct Line {
+    section: u32,
+    summary: String,
+}
+
+impl Written {
+    /// What was written about section `number` (from 1); nothing, where that is not one thing.
+    pub(crate) fn of(&self, number: usize) -> Option<&str> {
+        let mut lines = self.summaries.iter().filter(|line| line.section as usize == number);
+        let line = lines.next()?;
+        lines.all(|other| other.summary == line.summary).then_some(line.summary.as_str())
+    }
+}
+
+/// What one call is made with; it borrows nothing of a task.
+#[derive(Clone)]
+struct Way {
+    env: Env,
+    gate: Arc<Gate>,
+    model: ModelSettings,
+    question: &'static Question,
+    class: Class,
+    log: Log,
+}
+
+/// A task that will come; it has gone when this is dropped.
+pub(crate) struct Announced {
+    packs: Packs,
+    kind: Kind,
+}
+
+impl Drop for Announced {
+    fn drop(&mut self) {
+        let mut all = self.packs.all();
+        if let Some(filling) = all.get_mut(&self.kind) {
+            filling.announced -= 1;
+            if filling.announced == 0 && !filling.attended {
+                all.remove(&self.kind);
+            }
+        }
+    }
+}
+
+/// What stands before a model for `blocks`.
+pub(crate) fn shown<'a>(blocks: impl Iterator<Item = &'a str>) -> String {
+    let fenced: Vec<_> = blocks.enumerate().map(|(at, text)| fenced(&format!("Section {}", at + 1), text)).collect();
+    fenced.join("\n\n")
+}
+
+impl Packs {
+    /// Says that a task will ask soon: packs wait for it a little.
+    pub(crate) fn announce(&self, task: &Task<'_, Filings>) -> Announced {
+        let kind = (task.run.run.clone(), task.class);
+        self.all().entry(kind.clone()).or_default().announced += 1;
+        Announced { packs: self.clone(), kind }
+    }
+
+    /// Asks `question` about `block`, the section at `place`, together with others; `None` where it is to be asked alone:
+    /// it is too large, or there was no sound answer.
+    ///
+    /// # Errors
+    /// What the call of its pack came to.
+    pub(crate) async fn ask(
+        &self,
+        task: &Task<'_, Filings>,
+        announced: Announced,
+        question: &'static Question,
+        place: u32,
+        block: String,
+    ) -> Result<Option<String>, Failure> {
+        let tokens = tokens::count(&block);
+        if tokens > TOKENS {
+            return Ok(None);
+        }
+        let (model, gate) = question.way(task)?;
+        let (env, gate, log) = (task.env.clone(), Arc::clone(gate), Log::of(task, question.stage));
+        let way = Way { env, gate, model: model.clone(), question, class: task.class, log };
+        let (told, answer) = oneshot::channel();
+        self.seat(&announced.kind, Seat { place, block, tokens, told }, &way);
+        drop(announced);
+        match answer.await {
+            Ok(Reply::Summary(summary)) => Ok(Some(summary)),
+            Ok(Reply::Nothing) => Ok(None),
+            Ok(Reply::Failed(failure)) => Err(failure),
+            Err(_) => Err(Failure::transient("engine.panic", "the call of a pack ended without a word")),
+        }
+    }
+
+    /// Puts a section into the fullest pack that has room for it.
+    fn seat(&self, kind: &Kind, seat: Seat, way: &Way) {
+        let mut all = self.all();
+        let Some(filling) = all.get_mut(kind) else { return };
+        filling.came += 1;
+        let room = |pack: &&mut Vec<Seat>| pack.len() < SEATS && weight(pack) + seat.tokens <= TOKENS;
+        match filling.packs.iter_mut().filter(room).max_by_key(|pack| weight(pack)) {
+            Some(pack) => pack.push(seat),
+            None => filling.packs.push(vec![seat]),
+        }
+        let full = |pack: &mut Vec<Seat>| pack.len() == SEATS || weight(pack) >= FULL;
+        for pack in filling.packs.extract_if(.., full) {
+            way.env.spawn(way.clone().carry(pack));
+        }
+        if !filling.packs.is_empty() && !filling.attended {
+            filling.attended = true;
+            way.env.spawn(self.clone().attend(kind.clone(), way.clone()));
+        }
+    }
+
+    /// Sends the packs of a kind on their way when no one comes any more.
+    async fn attend(self, kind: Kind, way: Way) {
+        let mut came = 0;
+        for _ in 0..PATIENCE {
+            way.env.sleep(LINGER).await;
+            let all = self.all();
+            let Some(filling) = all.get(&kind) else { return };
+            if filling.announced == 0 && filling.came == came {
+                break;
+            }
+            came = filling.came;
+        }
+        let packs = {
+            let mut all = self.all();
+            let Some(filling) = all.get_mut(&kind) else { return };
+            filling.attended = false;
+            let packs = std::mem::take(&mut filling.packs);
+            if filling.announced == 0 {
+                all.remove(&kind);
+            }
+            packs
+        };
+        for pack in packs {
+            way.env.spawn(way.clone().carry(pack));
+        }
+    }
+
+    fn all(&self) -> MutexGuard<'_, HashMap<Kind, Filling>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn weight(pack: &[Seat]) -> u32 {
+    pack.iter().map(|seat| seat.tokens).sum()
+}
+
+impl Way {
+    /// Asks about a pack, and about its halves where the pack as a whole gets no answer.
+    async fn carry(self, pack: Vec<Seat>) {
+        let mut packs = vec![pack];
+        while let Some(mut pack) = packs.pop() {
+            // In the order of the document, whoever came first; those that were cut off no one waits for.
+            pack.retain(|seat| !seat.told.is_closed());
+            pack.sort_by_key(|seat| seat.place);
+            match self.call(&pack).await {
+                Ok(replies) => pack.into_iter().zip(replies).for_each(tell),
+                Err(Refused::These) => {
+                    let other = pack.split_off(pack.len() / 2);
+                    packs.extend([other, pack]);
+                }
+                Err(Refused::All(failure)) => {
+                    pack.into_iter().for_each(|seat| tell((seat, Reply::Failed(failure.clone()))));
+                }
+            }
+        }
+    }
+
+    /// One call: what each section of the pack is told.
+    async fn call(&self, pack: &[Seat]) -> Result<Vec<Reply>, Refused> {
+        if pack.len() < 2 {
+            return Ok(pack.iter().map(|_| Reply::Nothing).collect());
+        }
+        let user = shown(pack.iter().map(|seat| seat.block.as_str()));
+        let request = self.question.request(&self.model, user, u32::try_from(pack.len()).unwrap_or(u32::MAX));
+        let answered = match self.gate.ask(&request, self.class).await {
+            Ok(answered) => answered,
+            Err(Refusal { failure, replied: None }) => return Err(refused(failure)),
+            Err(Refusal { replied: Some(replied), .. }) => {
+                self.log.write(&request, replied.usage, replied.took_ms, false).await.map_err(Refused::All)?;
+                return Err(Refused::These);
+            }
+        };
+        let written = parse::<Written>(&answered.reply.text);
+        let (usage, took_ms) = (answered.reply.usage, answered.took_ms);
+        self.log.write(&request, usage, took_ms, written.is_ok()).await.map_err(Refused::All)?;
+        let Ok(written) = written else { return Err(Refused::These) };
+        let summaries: Vec<_> = (1..=pack.len()).map(|number| written.of(number)).collect();
+        if summaries.iter().all(Option::is_none) {
+            return Err(Refused::These);
+        }
+        let reply = |summary: Option<&str>| summary.map_or(Reply::Nothing, |summary| Reply::Summary(summary.into()));
+        Ok(summaries.into_iter().map(reply).collect())
+    }
+}
+
+/// Why a pack has no answer.
+enum Refused {
+    /// Something about these sections together, or about one of them.
+    These,
+    /// Something that holds for all calls.
+    All(Failure),
+}
+
+fn refused(failure: Failure) -> Refused {
+    match failure.code.as_str() {
+        "model.refused" | "model.request_too_large" | "model.reply_unreadable" => Refused::These,
+        _ => Refused::All(failure),
+    }
+}
+
+/// A task that was cut off hears nothing any more.
+fn tell((seat, reply): (Seat, Reply)) {
+    drop(seat.told.send(reply));
+}
