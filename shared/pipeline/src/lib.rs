@@ -16,6 +16,7 @@ pub mod items;
 pub mod model;
 mod months;
 pub mod originals;
+pub mod prompts;
 pub mod sections;
 mod settings;
 pub mod stages;

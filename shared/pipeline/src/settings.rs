@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use stemma_extract::Limits;
 
+use crate::prompts::Instructions;
 use crate::sections::SectionSettings;
 use crate::structure::StructureSettings;
 
@@ -18,6 +19,10 @@ pub struct Settings {
     pub outline: StructureSettings,
     /// How sections are finished.
     pub sections: SectionSettings,
+    /// What each stage that asks a model tells it to do, by the name of the stage: frozen whole where a model is asked, so
+    /// that every worker asks alike, whatever its own version says.
+    #[serde(skip_serializing_if = "Instructions::is_empty")]
+    pub instructions: Instructions,
     /// The model that is asked; `None` where none is, so that these settings are those of a program without models.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<ModelSettings>,

@@ -14,13 +14,13 @@ use stemma_engine::stage::Task;
 use stemma_engine::{Class, Env, Failure, RunId};
 use stemma_llm::gate::{Gate, Refusal};
 use stemma_llm::reply::parse;
+use stemma_llm::request::Request;
 use stemma_llm::tokens;
 use tokio::sync::oneshot;
 
 use super::log::Log;
 use super::{Question, fenced};
 use crate::Filings;
-use crate::settings::ModelSettings;
 
 /// Sections in one call at most.
 const SEATS: usize = 8;
@@ -96,8 +96,8 @@ impl Written {
 struct Way {
     env: Env,
     gate: Arc<Gate>,
-    model: ModelSettings,
-    question: &'static Question,
+    /// The question, about nothing yet.
+    question: Request,
     class: Class,
     log: Log,
 }
@@ -143,7 +143,7 @@ impl Packs {
         &self,
         task: &Task<'_, Filings>,
         announced: Announced,
-        question: &'static Question,
+        question: &Question,
         place: u32,
         block: String,
     ) -> Result<Option<String>, Failure> {
@@ -153,7 +153,8 @@ impl Packs {
         }
         let (model, gate) = question.way(task)?;
         let (env, gate, log) = (task.env.clone(), Arc::clone(gate), Log::of(task, question.stage));
-        let way = Way { env, gate, model: model.clone(), question, class: task.class, log };
+        let question = question.request(task.settings, model, String::new());
+        let way = Way { env, gate, question, class: task.class, log };
         let (told, answer) = oneshot::channel();
         self.seat(&announced.kind, Seat { place, block, tokens, told }, &way);
         drop(announced);
@@ -248,7 +249,9 @@ impl Way {
             return Ok(pack.iter().map(|_| Reply::Nothing).collect());
         }
         let user = shown(pack.iter().map(|seat| seat.block.as_str()));
-        let request = self.question.request(&self.model, user, u32::try_from(pack.len()).unwrap_or(u32::MAX));
+        let answers = u32::try_from(pack.len()).unwrap_or(u32::MAX);
+        let max_output_tokens = self.question.max_output_tokens.saturating_mul(answers);
+        let request = Request { user, max_output_tokens, ..self.question.clone() };
         let answered = match self.gate.ask(&request, self.class).await {
             Ok(answered) => answered,
             Err(Refusal { failure, replied: None }) => return Err(refused(failure)),

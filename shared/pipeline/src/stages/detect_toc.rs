@@ -9,7 +9,7 @@ use stemma_engine::stage::{Output, Stage, Task};
 use stemma_engine::{Failure, Identity, TaskKey};
 
 use crate::Filings;
-use crate::model::{Contents, Question, data_only, fenced, same_text};
+use crate::model::{Contents, Question, fenced, same_text};
 use crate::settings::Settings;
 
 /// Asks about one page. Key: its text. Where the page is, and that it is one of the first, is no part of it.
@@ -23,14 +23,12 @@ pub struct DetectToc {
     pub page: PageNo,
 }
 
-const QUESTION: Question = Question {
+pub(super) static QUESTION: Question = Question {
     stage: DetectToc::NAME,
-    instructions: data_only!(
-        "You are shown one page of a document. Decide whether it is a printed table of contents of that document, or a \
+    instructions: "You are shown one page of a document. Decide whether it is a printed table of contents of that document, or a \
          part of one: a list of the document's own sections in their order, mostly with page numbers.\n\
          Lists of figures, tables, charts, abbreviations or notation are none. Neither are indexes in alphabetical order, \
-         tables that tell where the items of a form are answered, and running text that mentions sections."
-    ),
+         tables that tell where the items of a form are answered, and running text that mentions sections.",
     properties,
     max_tokens: |model| model.max_verdict_tokens,
 };

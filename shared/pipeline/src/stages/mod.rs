@@ -13,6 +13,8 @@ mod withdraw;
 
 use stemma_engine::stage::Stage;
 
+use crate::model::Question;
+
 pub use assemble::Assemble;
 pub use detect_toc::DetectToc;
 pub use draft_outline::{DraftOutline, Drafted};
@@ -39,3 +41,6 @@ pub(crate) const MODEL_REVISIONS: [(&str, u32); 6] = [
     (Summarize::NAME, Summarize::REVISION),
     (Assemble::NAME, Assemble::REVISION),
 ];
+
+/// The questions that are asked of a model, in the order of the walk.
+pub(crate) static QUESTIONS: [&Question; 3] = [&detect_toc::QUESTION, &verify_title::QUESTION, &summarize::QUESTION];

@@ -10,7 +10,7 @@ use stemma_engine::{Failure, Identity, TaskKey};
 use stemma_llm::tokens;
 
 use crate::Filings;
-use crate::model::{Question, Reads, Spent, Told, Written, data_only, digest_of, same_text, shown};
+use crate::model::{Question, Reads, Spent, Told, Written, digest_of, same_text, shown};
 use crate::sections::squash;
 use crate::settings::Settings;
 
@@ -37,13 +37,11 @@ pub struct Summarize {
 }
 
 /// Asked about one section, or about several at once.
-static QUESTION: Question = Question {
+pub(super) static QUESTION: Question = Question {
     stage: Summarize::NAME,
-    instructions: data_only!(
-        "Summarize each section you are shown in at most fifty words, in its own language, for someone who decides whether \
+    instructions: "Summarize each section you are shown in at most fifty words, in its own language, for someone who decides whether \
          the answer to a question stands in it: what it is about, and the periods, amounts and names that matter most. A \
-         line that begins with `-` names a part of the section and what that says. Take nothing from elsewhere."
-    ),
+         line that begins with `-` names a part of the section and what that says. Take nothing from elsewhere.",
     properties,
     max_tokens: |model| model.max_output_tokens,
 };

@@ -9,7 +9,7 @@ use stemma_engine::stage::{Output, Stage, Task};
 use stemma_engine::{Failure, Identity, TaskKey};
 
 use crate::Filings;
-use crate::model::{Looked, Question, data_only, digest_of, fenced, same_text};
+use crate::model::{Looked, Question, digest_of, fenced, same_text};
 use crate::settings::Settings;
 
 /// Asks about one entry of the outline. Key: its title, and the text of the page (or the lines) where it was located.
@@ -25,16 +25,14 @@ pub struct VerifyTitle {
     pub entry: u32,
 }
 
-const QUESTION: Question = Question {
+pub(super) static QUESTION: Question = Question {
     stage: VerifyTitle::NAME,
-    instructions: data_only!(
-        "You are shown a title and one page of a document. Decide two things.\n\
+    instructions: "You are shown a title and one page of a document. Decide two things.\n\
          stands: whether the title stands on the page as the heading of a section. Differences in white space, case, \
          hyphens, ligatures and the number before it do not matter. A mention in running text, in a table of contents or \
          in a list of sections is no heading.\n\
          starts_page: whether that section starts the page: nothing of another section stands above its heading. Where \
-         the title does not stand on the page, answer false."
-    ),
+         the title does not stand on the page, answer false.",
     properties,
     max_tokens: |model| model.max_verdict_tokens,
 };

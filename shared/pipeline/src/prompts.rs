@@ -1,0 +1,110 @@
+//! What the questions of each stage tell a model to do: built in, or a run's own.
+//!
+//! Instructions are part of the settings a run is frozen with, and of the key of every answer: who changes those of one
+//! stage has the answers of that stage made again, and what reads them, and nothing else.
+
+use std::collections::BTreeMap;
+
+use stemma_document::Digest;
+use stemma_llm::tokens;
+
+use crate::model::DATA_ONLY;
+use crate::stages::QUESTIONS;
+
+/// Instructions by the name of the stage.
+pub type Instructions = BTreeMap<String, String>;
+
+/// Tokens of the instructions of one stage at most (o200k): they are paid for with every call.
+pub const MAX_TOKENS: u32 = 2_000;
+
+/// What stands behind the instructions of every stage, and is no one's to change: that the text is data.
+pub const ALWAYS: &str = DATA_ONLY;
+
+/// Why instructions are not taken.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PromptError {
+    /// No stage of this name asks a model.
+    #[error("no stage `{0}` asks a model")]
+    Unknown(String),
+    /// They are paid for with every call.
+    #[error("the instructions of {stage} have {tokens} tokens, more than {MAX_TOKENS}")]
+    TooLong {
+        /// The stage.
+        stage: String,
+        /// Their tokens.
+        tokens: u32,
+    },
+    /// A model that is told nothing does anything.
+    #[error("the instructions of {0} are empty")]
+    Empty(String),
+}
+
+/// The instructions that are built in, by stage, in the order of the walk.
+pub fn built_in() -> impl Iterator<Item = (&'static str, &'static str)> {
+    QUESTIONS.iter().map(|question| (question.stage, question.instructions))
+}
+
+/// The instructions of all stages: `own` where there are some, else those built in.
+///
+/// # Errors
+/// [`PromptError`] naming the stage.
+pub fn instructions(own: &Instructions) -> Result<Instructions, PromptError> {
+    let mut all: Instructions = built_in().map(|(stage, text)| (stage.into(), text.into())).collect();
+    for (stage, text) in own {
+        let text = normal(text);
+        let Some(built_in) = all.get_mut(stage) else { return Err(PromptError::Unknown(stage.clone())) };
+        match tokens::count(&text) {
+            0 => return Err(PromptError::Empty(stage.clone())),
+            tokens if tokens > MAX_TOKENS => return Err(PromptError::TooLong { stage: stage.clone(), tokens }),
+            _ => *built_in = text,
+        }
+    }
+    Ok(all)
+}
+
+/// Digest of instructions: what is shown of their version.
+pub fn digest(text: &str) -> Digest {
+    Digest::of(text.as_bytes())
+}
+
+/// How an editor ends lines and files makes no other instructions.
+fn normal(text: &str) -> String {
+    text.trim_start_matches('\u{feff}').replace("\r\n", "\n").trim().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn own(stage: &str, text: &str) -> Instructions {
+        BTreeMap::from([(stage.to_string(), text.to_string())])
+    }
+
+    #[test]
+    fn what_is_written_back_unchanged_changes_nothing() {
+        let as_built = instructions(&BTreeMap::new()).unwrap();
+        for (stage, text) in built_in() {
+            let edited = format!("\u{feff}{}\r\n", text.replace('\n', "\r\n"));
+            assert_eq!(instructions(&own(stage, &edited)).unwrap(), as_built, "{stage}");
+        }
+        let changed = instructions(&own("summarize", "In verse.")).unwrap();
+        assert_eq!(changed.iter().filter(|(stage, text)| as_built[*stage] != **text).count(), 1);
+    }
+
+    #[test]
+    fn what_no_stage_can_use_is_refused() {
+        let refused = |stage: &str, text: &str| instructions(&own(stage, text)).unwrap_err().to_string();
+        assert_eq!(refused("summarise", "x"), "no stage `summarise` asks a model");
+        assert_eq!(refused("summarize", " \r\n"), "the instructions of summarize are empty");
+        let long = refused("summarize", &"word ".repeat(3_000));
+        assert!(long.starts_with("the instructions of summarize have 3"), "{long}");
+    }
+
+    #[test]
+    fn built_in_instructions_are_short() {
+        for (stage, text) in built_in() {
+            assert!(tokens::count(text) < 200, "{stage}: {}", tokens::count(text));
+            assert_eq!(normal(text), text, "{stage}");
+        }
+    }
+}
