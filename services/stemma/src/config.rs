@@ -1,5 +1,6 @@
 //! Everything that can be configured, with its default: named once, here and in the types it is made of.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,10 +12,12 @@ use stemma_document::Collection;
 use stemma_engine::{Env, Ports, Secret};
 use stemma_llm::gate::{Gate, GateSettings};
 use stemma_llm::openai::{Endpoint, OpenAi};
+use stemma_pipeline::prompts::Instructions;
 use stemma_pipeline::{ModelSettings, Settings, StructureMode};
 use stemma_query::server::QuerySettings;
 
 use crate::context::CommandError;
+use crate::prompts;
 
 /// The configuration of Stemma. `settings` change results and are frozen with each job; the others change where and how
 /// fast it is done.
@@ -26,6 +29,8 @@ pub struct Config {
     pub settings: Settings,
     /// The model, where one is asked.
     pub model: Model,
+    /// A folder of instructions of one's own for the questions to a model, `<stage>.md` each; empty: those built in.
+    pub prompts: PathBuf,
     /// What changes speed only.
     pub local: Local,
     /// Logs and traces.
@@ -43,14 +48,15 @@ impl Config {
     /// The settings as they are frozen with a job. Those of jobs that ask no model are the same whichever is configured.
     ///
     /// # Errors
-    /// [`CommandError`] when they ask for a model that is not configured.
+    /// [`CommandError`] when they ask for a model that is not configured, or instructions cannot be taken.
     pub fn frozen(&self) -> Result<Settings, CommandError> {
         let asked = self.settings.structure == StructureMode::Llm;
         if asked && self.model.asked.name.is_empty() {
             return Err(no_model("model.name"));
         }
         let model = asked.then(|| self.model.asked.clone());
-        Ok(Settings { model, ..self.settings.clone() })
+        let instructions = if asked { prompts::in_force(&self.prompts)? } else { Instructions::default() };
+        Ok(Settings { model, instructions, ..self.settings.clone() })
     }
 }
 

@@ -6,6 +6,7 @@ mod context;
 mod discover;
 mod embedded;
 mod output;
+mod prompts;
 mod sidecar;
 mod table;
 
@@ -102,6 +103,7 @@ enum Command {
     Rm(commands::rm::RmArgs),
     Gc(commands::gc::GcArgs),
     Config(commands::config::ConfigArgs),
+    Prompts(commands::prompts::PromptsArgs),
     Doctor(commands::doctor::DoctorArgs),
     Completions(commands::completions::CompletionsArgs),
     Coordinator(commands::services::CoordinatorArgs),
@@ -171,6 +173,7 @@ fn run(command: Command, level: &str, context: &Context) -> Result<Exit, Command
             Command::Rm(args) => commands::rm::run(args, context).await,
             Command::Gc(args) => commands::gc::run(args, context).await,
             Command::Config(args) => commands::config::run(&args, context),
+            Command::Prompts(args) => commands::prompts::run(args, context),
             Command::Doctor(args) => commands::doctor::run(args, context).await,
             Command::Completions(args) => Ok(commands::completions::run::<Cli>(&args)),
             Command::Coordinator(args) => commands::services::coordinator(args, context).await,

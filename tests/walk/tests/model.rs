@@ -292,6 +292,22 @@ fn nothing_twice(ran: &[Ran]) {
 }
 
 #[test]
+fn a_changed_prompt_asks_its_stage_again_and_no_other() {
+    let filing = generate(&spec());
+    let ran = simulate(async {
+        let store = Arc::new(MemoryBlobs::default());
+        let mut settings = settings(StructureMode::Llm, OnModelFailure::Gap);
+        let before = run(1, &store, &filing.pdf, Echo::default(), &settings).await;
+        settings.instructions.insert("summarize".into(), "Summarize it in verse.".into());
+        let after = run(2, &store, &filing.pdf, Echo::default(), &settings).await;
+        [before, after]
+    })
+    .unwrap();
+    println!("first: {:?}; summary prompt changed, asked again: {:?}", ran[0].by_stage(), ran[1].by_stage());
+    assert_eq!(ran[1].by_stage(), BTreeMap::from([("summarize", ran[0].by_stage()["summarize"])]));
+}
+
+#[test]
 fn the_same_document_again_asks_nothing_and_every_reply_is_on_record() {
     let filing = generate(&spec());
     let ran = versions(&[&filing, &filing]);

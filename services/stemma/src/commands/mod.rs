@@ -15,6 +15,7 @@ pub mod items;
 pub mod jobs;
 pub mod ls;
 pub mod probe;
+pub mod prompts;
 mod reading;
 pub mod rm;
 pub mod search;

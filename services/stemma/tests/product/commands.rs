@@ -56,7 +56,7 @@ fn json_answers_have_these_shapes() {
     for (name, truth) in TRUTHS {
         std::fs::write(lab.path(name), truth).unwrap();
     }
-    let questions: [&[&str]; 21] = [
+    let questions: [&[&str]; 22] = [
         &["status"],
         &["ls"],
         &["ls", "-R"],
@@ -77,6 +77,7 @@ fn json_answers_have_these_shapes() {
         &["eval", "metadata", "metadata.json"],
         &["export", "--out", "out"],
         &["import", "tree.json"],
+        &["prompts"],
         &["rm", "guide"],
     ];
     for question in questions {

@@ -10,6 +10,7 @@ mod incremental;
 mod items;
 mod jobs;
 mod model;
+mod prompts;
 mod support;
 mod threads;
 mod walk;

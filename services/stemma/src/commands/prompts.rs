@@ -1,0 +1,121 @@
+//! `stemma prompts`: what a model is told to do, stage by stage.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+use stemma_llm::tokens;
+use stemma_pipeline::prompts::{ALWAYS, built_in, digest};
+
+use crate::context::{CommandError, Context, Exit};
+use crate::output::clean;
+use crate::prompts::{file_name, in_force, unknown};
+use crate::table::counted;
+
+/// Show what each stage tells a model to do, or write it to a folder to be changed there.
+#[derive(Debug, clap::Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "\
+A folder named by the setting `prompts` overrides what is built in, one file <stage>.md for each stage
+that is to be asked otherwise. What is asked is frozen with each job; a changed prompt asks its stage
+again, and what reads its answers, and nothing else.
+
+Examples:
+  stemma prompts summarize
+  stemma prompts export prompts/
+  STEMMA_PROMPTS=prompts stemma ingest filings/"
+)]
+pub struct PromptsArgs {
+    /// Only this stage.
+    stage: Option<String>,
+    #[command(subcommand)]
+    action: Option<Action>,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    /// Write the prompts in force to a folder, one file per stage; files that are there are kept.
+    Export {
+        /// The folder.
+        folder: PathBuf,
+    },
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// [`CommandError`] when prompts cannot be taken, no stage has this name, or the folder cannot be written.
+pub fn run(args: PromptsArgs, context: &Context) -> Result<Exit, CommandError> {
+    let config = context.config()?.config;
+    let all = in_force(&config.prompts)?;
+    if let Some(Action::Export { folder }) = args.action {
+        return export(&all.into_iter().collect::<Vec<_>>(), &folder, context);
+    }
+    let stages: Vec<_> =
+        built_in().filter(|(stage, _)| args.stage.as_deref().is_none_or(|one| one == *stage)).collect();
+    if stages.is_empty() {
+        let (name, known) = (args.stage.unwrap_or_default(), built_in().map(|(stage, _)| stage.to_string()).collect());
+        return Err(unknown("prompts.no_stage", format!("no stage `{name}` asks a model"), &name, known));
+    }
+    let prompts: Vec<_> = stages
+        .into_iter()
+        .map(|(stage, built_in)| {
+            let text = all.get(stage).map_or(built_in, String::as_str);
+            (stage, text, text != built_in)
+        })
+        .collect();
+    if context.output.is_text() {
+        for (stage, text, overridden) in &prompts {
+            show(stage, text, *overridden, &config.prompts, context);
+        }
+        context.output.note(&format!("Behind each of them: {ALWAYS}"));
+    } else {
+        let prompt = |(stage, text, overridden): &(&str, &str, bool)| {
+            json!({
+                "stage": stage, "text": text, "digest": digest(text), "tokens": tokens::count(text), "overridden": overridden,
+            })
+        };
+        let prompts: Vec<_> = prompts.iter().map(prompt).collect();
+        context.output.json(&json!({ "prompts": prompts, "always": ALWAYS }));
+    }
+    Ok(Exit::Done)
+}
+
+fn show(stage: &str, text: &str, overridden: bool, folder: &Path, context: &Context) {
+    let from = if overridden { folder.join(file_name(stage)).display().to_string() } else { "built in".into() };
+    let digest: String = digest(text).to_string().chars().take(12).collect();
+    let about = format!("{} tokens  {digest}  {from}", tokens::count(text));
+    context.output.line(&format!("{}  {}", context.output.bold(stage), context.output.dim(&clean(&about))));
+    text.lines().for_each(|line| context.output.line(&format!("  {}", clean(line))));
+    context.output.line("");
+}
+
+fn export(prompts: &[(String, String)], folder: &Path, context: &Context) -> Result<Exit, CommandError> {
+    let failed = |error: std::io::Error| {
+        CommandError::new("prompts.write", format!("{}: {error}", folder.display()))
+            .with_next("check that the folder can be written")
+    };
+    fs::create_dir_all(folder).map_err(failed)?;
+    let (mut written, mut kept) = (Vec::new(), Vec::new());
+    for (stage, text) in prompts {
+        let name = file_name(stage);
+        match fs::File::create_new(folder.join(&name)) {
+            Ok(mut file) => {
+                std::io::Write::write_all(&mut file, format!("{text}\n").as_bytes()).map_err(failed)?;
+                written.push(name);
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => kept.push(name),
+            Err(error) => return Err(failed(error)),
+        }
+    }
+    let place = clean(&folder.display().to_string());
+    if context.output.is_text() {
+        let left = if kept.is_empty() { String::new() } else { format!(", {} kept as they are", kept.len()) };
+        context.output.line(&format!("wrote {} to {place}{left}", counted(written.len(), "file")));
+        context.output.note(&format!("Edit them, and set prompts = \"{place}\""));
+    } else {
+        context.output.json(&json!({ "out": place, "written": written, "kept": kept }));
+    }
+    Ok(Exit::Done)
+}
