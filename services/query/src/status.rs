@@ -143,7 +143,7 @@ fn explain(listed: &Listed, artifacts: usize, gaps: &[Gap], newer: Option<u64>) 
     let label = quoted(&listed.label);
     match listed.state {
         State::Queued => ("claimed, and nothing was made of it yet".into(), ingest()),
-        State::Running | State::Failed => {
+        State::Running | State::Failed | State::Cancelled => {
             (format!("its run has not ended: {artifacts} results are kept, its tree is not published"), ingest())
         }
         _ if newer.is_some() => ("its tree is published; a newer version is claimed and has none yet".into(), ingest()),

@@ -84,6 +84,14 @@ pub struct FailureRecord {
 }
 
 impl FailureRecord {
+    /// The code under which a cancelled run keeps its record, where a failed one keeps its failure.
+    pub(crate) const CANCELLED: &str = "engine.cancelled";
+
+    /// Whether the run was cancelled, and did not fail.
+    pub fn is_cancelled(&self) -> bool {
+        self.code == Self::CANCELLED
+    }
+
     /// The record of `failure`, cut to what fits in a message.
     pub fn of(failure: Failure, stage: &str, attempts: u32, at_ms: Millis) -> Self {
         let Failure { code, message, next, .. } = failure;

@@ -67,13 +67,10 @@ pub enum Ending {
     Cancelled,
 }
 
-/// The code under which a cancelled run keeps its record, where a failed one keeps its failure.
-const CANCELLED: &str = "engine.cancelled";
-
 impl Ending {
     /// The ending that the record of a run's failure stands for.
     pub fn of_record(record: FailureRecord) -> Self {
-        if record.code == CANCELLED { Self::Cancelled } else { Self::Failed(record) }
+        if record.is_cancelled() { Self::Cancelled } else { Self::Failed(record) }
     }
 
     /// The record that is kept of an ending without a result.
@@ -81,7 +78,7 @@ impl Ending {
         match self {
             Self::Failed(record) => Some(record.clone()),
             Self::Cancelled => Some(FailureRecord {
-                code: CANCELLED.into(),
+                code: FailureRecord::CANCELLED.into(),
                 message: "the job that asked for it was cancelled".into(),
                 next: Some("submit it again: what was made is kept".into()),
                 stage: "submit".into(),

@@ -31,11 +31,14 @@ pub enum State {
     DoneWithGaps,
     /// Its last run ended without a tree, and it has none from before.
     Failed,
+    /// The job that asked for it was cancelled before it had a tree.
+    Cancelled,
 }
 
 impl State {
     /// All states, in the order work passes through them.
-    pub const ALL: [State; 5] = [State::Queued, State::Running, State::Done, State::DoneWithGaps, State::Failed];
+    pub const ALL: [State; 6] =
+        [State::Queued, State::Running, State::Done, State::DoneWithGaps, State::Failed, State::Cancelled];
 
     /// The stable word for it.
     pub fn as_str(self) -> &'static str {
@@ -45,6 +48,7 @@ impl State {
             State::Done => "done",
             State::DoneWithGaps => "done_with_gaps",
             State::Failed => "failed",
+            State::Cancelled => "cancelled",
         }
     }
 }

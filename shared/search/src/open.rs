@@ -1,4 +1,4 @@
-//! Documents without a tree: claimed, being worked on, or failed.
+//! Documents without a tree: claimed, being worked on, failed or cancelled.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -80,8 +80,8 @@ async fn claimed(
         _ => None,
     };
     let artifacts = format!("{}/a/", layout::document_scope(collection, doc));
-    let state = if failure.is_some() {
-        State::Failed
+    let state = if let Some(record) = &failure {
+        if record.is_cancelled() { State::Cancelled } else { State::Failed }
     } else if blobs.children(&artifacts, None, 1).await?.is_empty() {
         State::Queued
     } else {
