@@ -27,6 +27,9 @@ use stemma_walk::{Document, Reading, differences, report, results, simulate};
 use stemma_worker::WorkerSettings;
 use tokio_util::sync::CancellationToken;
 
+/// Tokens of a prompt about several sections at most: 8,000 of their own, and what stands around them.
+const PROMPT: u32 = 8_600;
+
 /// Answers as the schema asks, as a pure function of the request: yes, the lowest number, a sentence of its own. What it
 /// says of a section depends on its block alone.
 #[derive(Default)]
@@ -40,6 +43,8 @@ struct Echo {
     refuses: BTreeSet<&'static str>,
     /// Replies that are no JSON, to begin with.
     garbled: Mutex<u32>,
+    /// Sections it answers of each call at most; no reply to a call about more is JSON, where it is 0.
+    patience: Option<usize>,
 }
 
 #[async_trait]
@@ -63,6 +68,13 @@ impl Llm for Echo {
             return Ok(Reply { text: "Certainly!".into(), usage: usage("Certainly!") });
         }
         if name == "summarize" {
+            assert!(request.prompt_tokens() <= PROMPT || blocks.len() == 1, "{} tokens", request.prompt_tokens());
+            let sound = match self.patience {
+                Some(0) if blocks.len() > 1 => return Ok(Reply { text: "Certainly!".into(), usage: usage("") }),
+                None | Some(0) => blocks.len(),
+                Some(sound) => sound,
+            };
+            let blocks = &blocks[..sound.min(blocks.len())];
             assert!((1..=8).contains(&blocks.len()), "{} sections in one call", blocks.len());
             let one = |(at, block): (usize, &Digest)| json!({ "section": at + 1, "summary": format!("Says {block}.") });
             let text = json!({ "summaries": blocks.iter().enumerate().map(one).collect::<Vec<_>>() }).to_string();
@@ -334,6 +346,36 @@ fn sections_travel_together_and_each_has_its_own_answer() {
     let told: BTreeSet<_> =
         ran.sections().iter().filter_map(|section| section.summary.as_ref()).map(|s| &s.text).collect();
     assert!(told.len() >= sections, "no two sections were told the same");
+}
+
+#[test]
+fn sections_that_are_not_answered_together_are_asked_alone_and_the_tree_is_the_same() {
+    let filing = generate(&spec());
+    let settings = settings(StructureMode::Llm, OnModelFailure::Gap);
+    let wanted = alone(1, &filing, Echo::default(), &settings);
+    for patience in [0, 1, 3] {
+        let found = alone(1, &filing, Echo { patience: Some(patience), ..Echo::default() }, &settings);
+        assert!(found.calls.len() > wanted.calls.len(), "{patience}");
+        assert_eq!(differences(&found.results, &wanted.results), Vec::<String>::new(), "{patience}");
+        assert_eq!(found.asked, wanted.asked, "{patience}: nothing was answered twice");
+    }
+}
+
+#[test]
+fn a_section_too_long_for_a_prompt_is_summarized_in_stretches() {
+    let filing = generate(&Spec { pages: 40, ..Spec::of(Kind::TenK, 11) });
+    let mut settings = settings(StructureMode::Llm, OnModelFailure::Gap);
+    let whole = alone(1, &filing, Echo::default(), &settings);
+    settings.model.as_mut().unwrap().max_prompt_tokens = 2_400;
+    let ran = alone(1, &filing, Echo::default(), &settings);
+    let longest = whole.sections().iter().map(|section| section.own_tokens).max().unwrap();
+    println!("longest {longest}; whole {:?}, in stretches {:?}", whole.by_stage(), ran.by_stage());
+    assert!(longest > 1_500 && ran.by_stage()["summarize"] > whole.by_stage()["summarize"]);
+    assert_eq!(ran.counts.done, 1, "{:?}", ran.tree.tree.gaps);
+    let long = |section: &&&Section| section.tokens >= 200;
+    assert!(ran.sections().iter().filter(long).all(|section| section.summary.as_ref().unwrap().by == "echo"));
+    let most = ran.records.iter().filter(|record| record.stage == "summarize").map(|record| record.usage.prompt_tokens);
+    assert!(most.max().unwrap() <= 2_400);
 }
 
 #[test]

@@ -45,7 +45,7 @@ pub struct Looked {
 /// A summary, which lies in the blob `summary` beside this.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Told {
-    /// Digest of title and summary: what the summary of the section above reads.
+    /// Digest of title and summary, as far as what is above reads that.
     pub digest: Digest,
     /// What it cost.
     pub spent: Spent,
@@ -98,7 +98,7 @@ pub(crate) async fn gather(
     let mut answers = Answers {
         pages: vec![None; plan.pages.len()],
         titles: vec![None; plan.titles()],
-        summaries: vec![None; plan.summaries.sections()],
+        summaries: vec![None; plan.summaries.len()],
     };
     for (index, _, answer) in reading.all(plan.ask_pages(), |contents: &Contents| contents.spent).await? {
         answers.pages[index] = Some(answer);

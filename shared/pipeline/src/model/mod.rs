@@ -3,6 +3,7 @@
 //! What a model says has no authority: answers are typed, bounded, and choose only among what their question held.
 
 mod answers;
+mod block;
 mod log;
 mod pack;
 mod plan;
@@ -26,12 +27,13 @@ use stemma_llm::request::{Request, Schema, Usage};
 
 pub(crate) use answers::{Answers, gather};
 pub use answers::{Contents, Looked, Told};
+pub(crate) use block::{digest_of, lead, parts, summary, titled};
 pub use pack::Packs;
 pub(crate) use pack::{Written, shown};
 pub use plan::Part;
 pub(crate) use plan::{DraftBlob, Plan, plan};
 pub use summaries::Planned;
-pub(crate) use summaries::Reads;
+pub(crate) use summaries::{Reads, own_stretches};
 pub use texts::Texts;
 pub(crate) use texts::{entry_text, page_text};
 pub(crate) use walk::tree;
@@ -187,11 +189,6 @@ impl<T> Asked<T> {
             }
         }
     }
-}
-
-/// Digest of something that has a title and a text.
-pub(crate) fn digest_of(title: &str, text: &str) -> Digest {
-    Digest::of(format!("{}:{title}{text}", title.len()).as_bytes())
 }
 
 /// Text as data: between two marks made from the text itself, so that nothing in it can close them.

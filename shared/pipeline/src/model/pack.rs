@@ -19,6 +19,7 @@ use stemma_llm::tokens;
 use tokio::sync::oneshot;
 
 use super::log::Log;
+use super::summaries::AROUND_TOKENS;
 use super::{Question, fenced};
 use crate::Filings;
 
@@ -99,6 +100,8 @@ struct Way {
     /// The question, about nothing yet.
     question: Request,
     class: Class,
+    /// Tokens that its pack may have.
+    room: u32,
     log: Log,
 }
 
@@ -147,14 +150,14 @@ impl Packs {
         place: u32,
         block: String,
     ) -> Result<Option<String>, Failure> {
-        let tokens = tokens::count(&block);
-        if tokens > TOKENS {
+        let (model, gate) = question.way(task)?;
+        let (tokens, room) = (tokens::count(&block), TOKENS.min(model.max_prompt_tokens.saturating_sub(AROUND_TOKENS)));
+        if tokens > room {
             return Ok(None);
         }
-        let (model, gate) = question.way(task)?;
         let (env, gate, log) = (task.env.clone(), Arc::clone(gate), Log::of(task, question.stage));
         let question = question.request(task.settings, model, String::new());
-        let way = Way { env, gate, question, class: task.class, log };
+        let way = Way { env, gate, question, class: task.class, room, log };
         let (told, answer) = oneshot::channel();
         self.seat(&announced.kind, Seat { place, block, tokens, told }, &way);
         drop(announced);
@@ -171,12 +174,12 @@ impl Packs {
         let mut all = self.all();
         let Some(filling) = all.get_mut(kind) else { return };
         filling.came += 1;
-        let room = |pack: &&mut Vec<Seat>| pack.len() < SEATS && weight(pack) + seat.tokens <= TOKENS;
+        let room = |pack: &&mut Vec<Seat>| pack.len() < SEATS && weight(pack) + seat.tokens <= way.room;
         match filling.packs.iter_mut().filter(room).max_by_key(|pack| weight(pack)) {
             Some(pack) => pack.push(seat),
             None => filling.packs.push(vec![seat]),
         }
-        let full = |pack: &mut Vec<Seat>| pack.len() == SEATS || weight(pack) >= FULL;
+        let full = |pack: &mut Vec<Seat>| pack.len() == SEATS || weight(pack) >= FULL.min(way.room);
         for pack in filling.packs.extract_if(.., full) {
             way.env.spawn(way.clone().carry(pack));
         }
@@ -291,4 +294,135 @@ fn refused(failure: Failure) -> Refused {
 /// A task that was cut off hears nothing any more.
 fn tell((seat, reply): (Seat, Reply)) {
     drop(seat.told.send(reply));
+}
+
+#[cfg(test)]
+mod tests {
+    use async_trait::async_trait;
+    use bytes::Bytes;
+    use stemma_document::DocumentVersion;
+    use stemma_engine::{Ports, RunRef, TaskKey};
+    use stemma_extract::{ExtractError, Extractor, Job};
+    use stemma_llm::gate::GateSettings;
+    use stemma_llm::request::{Llm, LlmError, Reply as LlmReply, Usage};
+
+    use super::*;
+    use crate::Tools;
+    use crate::originals::Originals;
+    use crate::settings::{ModelSettings, Settings};
+
+    /// Says of each section how many it saw beside it, after a second.
+    #[derive(Default)]
+    struct Counting(Mutex<Vec<usize>>);
+
+    #[async_trait]
+    impl Llm for Counting {
+        async fn complete(&self, request: &Request) -> Result<LlmReply, LlmError> {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            let sections = request.user.matches("Section ").count();
+            self.0.lock().unwrap().push(sections);
+            let one = |number| serde_json::json!({ "section": number, "summary": format!("one of {sections}") });
+            let text = serde_json::json!({ "summaries": (1..=sections).map(one).collect::<Vec<_>>() }).to_string();
+            Ok(LlmReply { text, usage: Usage::default() })
+        }
+    }
+
+    struct Nothing;
+
+    #[async_trait]
+    impl Originals for Nothing {
+        async fn read(&self, _: &DocumentVersion, _: u64) -> Result<Bytes, Failure> {
+            Ok(Bytes::new())
+        }
+    }
+
+    #[async_trait]
+    impl Extractor for Nothing {
+        async fn extract(&self, _: Job) -> Result<Vec<u8>, ExtractError> {
+            Ok(Vec::new())
+        }
+    }
+
+    static QUESTION: Question = Question {
+        stage: "summarize",
+        instructions: "Summarize.",
+        properties: || serde_json::json!({}),
+        max_tokens: |model| model.max_output_tokens,
+    };
+
+    /// A worker and what its model saw.
+    struct World {
+        env: Env,
+        ports: Ports,
+        tools: Tools,
+        settings: Settings,
+        seen: Arc<Counting>,
+    }
+
+    impl World {
+        fn new() -> Self {
+            let (env, ports, seen) = (Env::simulated(1), Ports::memory(), Arc::new(Counting::default()));
+            let settings = GateSettings::unlimited("m", "h");
+            let gate = Gate::new(env.clone(), Arc::clone(&ports.limiter), Arc::<Counting>::clone(&seen), settings);
+            let tools = Tools::new(Arc::new(Nothing), Arc::new(Nothing)).with_model(Some(Arc::new(gate)));
+            let model = Some(ModelSettings { name: "m".into(), ..ModelSettings::default() });
+            Self { env, ports, tools, settings: Settings { model, ..Settings::default() }, seen }
+        }
+
+        /// A section of about `tokens` in the document `run`.
+        async fn section(&self, run: &str, class: Class, place: u32, tokens: usize) -> Option<String> {
+            let run = RunRef { run: RunId(run.into()), header: String::new(), scope: "c/a/d/b".into() };
+            let key = TaskKey::identity("t", place).finish();
+            let Self { env, ports, tools, settings, .. } = self;
+            let task = Task { run: &run, key, class, attempt: 1, settings, tools, ports, env };
+            let announced = tools.packs.announce(&task);
+            env.sleep(Duration::from_millis(u64::from(place))).await;
+            tools.packs.ask(&task, announced, &QUESTION, place, "word ".repeat(tokens)).await.unwrap()
+        }
+
+        fn seen(&self) -> Vec<usize> {
+            let mut seen = self.seen.0.lock().unwrap().clone();
+            seen.sort_unstable();
+            seen
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn packs_are_of_one_document_and_class_and_of_eight_sections_at_most() {
+        let world = World::new();
+        let all = (0..20).map(|place| world.section("a", Class::Bulk, place, 10));
+        let (a, b, c) = tokio::join!(
+            futures::future::join_all(all),
+            world.section("b", Class::Bulk, 0, 10),
+            world.section("a", Class::Interactive, 0, 10),
+        );
+        assert!(a.iter().all(Option::is_some) && b.is_none() && c.is_none(), "alone in their kind");
+        assert_eq!(world.seen(), [4, 8, 8]);
+        assert!(world.tools.packs.all().is_empty(), "nothing is left behind");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn packs_have_eight_thousand_tokens_at_most_and_what_is_larger_goes_alone() {
+        let world = World::new();
+        let sizes = [5_000, 9_000, 4_000, 2_500, 3_500];
+        let all = (0..).zip(sizes).map(|(place, size)| world.section("a", Class::Bulk, place, size));
+        let told = futures::future::join_all(all).await;
+        assert_eq!(told.iter().map(Option::is_some).collect::<Vec<_>>(), [true, false, true, true, true]);
+        assert_eq!(world.seen(), [2, 2]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_is_cut_off_holds_up_no_other() {
+        let world = World::new();
+        let cut = |after| tokio::time::timeout(Duration::from_millis(after), world.section("a", Class::Bulk, 0, 10));
+        let (first, early, late, last) = tokio::join!(
+            world.section("a", Class::Bulk, 1, 10),
+            cut(10),
+            cut(500),
+            world.section("a", Class::Bulk, 2, 10),
+        );
+        assert!(early.is_err() && late.is_err());
+        assert_eq!((first.as_deref(), last.as_deref()), (Some("one of 3"), Some("one of 3")));
+        assert!(world.tools.packs.all().is_empty());
+    }
 }

@@ -4,30 +4,37 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use stemma_document::{Digest, SectionTree, Source, text};
+use stemma_document::{Digest, Section, SectionTree, Source, text};
 use stemma_engine::replay::{Replay, Stop};
 use stemma_engine::stage::Stage;
 use stemma_engine::{Identity, TaskKey};
+use stemma_llm::tokens;
 
 use super::answers::{Answer, Told};
-use super::digest_of;
+use super::block::{digest_of, stretches};
 use crate::Filings;
 use crate::settings::Settings;
 use crate::stages::Summarize;
 
 /// Parts of a section whose summaries its own summary is made from; of more it reads the titles alone. A message has no room
 /// for the names of more artifacts.
-pub(crate) const PARTS: usize = 60;
+const PARTS: usize = 60;
+/// Tokens of a prompt that are kept for what stands around a text: instructions, marks, the titles of parts.
+pub(crate) const AROUND_TOKENS: u32 = 1_000;
 
 /// A section to be summarized.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Planned {
     /// 1 for top sections.
     pub depth: u16,
     /// Whether it is so short that it is its own summary.
     pub small: bool,
-    /// Digest of its title and its own text; of its whole text where it is small.
+    /// Digest of its title and its own text; of its whole text where it is small; of its title alone where its own text is
+    /// asked about in stretches.
     pub text: Digest,
+    /// Digests of its title and each stretch of its own text, where that is too long for one prompt.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub stretches: Vec<Digest>,
 }
 
 /// The summaries there are to be of a tree.
@@ -42,40 +49,69 @@ pub(crate) struct Summaries {
     children: Vec<Vec<usize>>,
     /// Per section, how many levels are below it.
     heights: Vec<usize>,
+    /// The stretches of all sections that have some, in order, with the index of their section and their number in it.
+    stretches: Vec<(usize, usize)>,
 }
 
-/// What each section says, by its index, with the task that made it; `None`: not asked.
-pub(crate) type Said = Vec<Option<(TaskKey, Answer<Told>)>>;
+/// What each section says, by its index, and behind them what each stretch says, with the task that made it; `None`: not
+/// asked.
+pub(crate) type Said = Vec<Saying>;
+
+/// What one of them says, or the code of the failure.
+pub(crate) type Saying = Option<(TaskKey, Answer<Told>)>;
 
 /// What is to be asked about the sections of a measured tree, in pre-order.
 pub(crate) fn planned(source: &Source, tree: &SectionTree, settings: &Settings) -> Vec<Planned> {
     let limit = settings.sections.summary_tokens_verbatim;
-    tree.walk()
-        .map(|(depth, section)| {
-            let small = section.tokens < limit;
-            let text =
-                if small { text::full_text(section, &source.body) } else { text::own_text(section, &source.body) };
-            let depth = u16::try_from(depth).unwrap_or(u16::MAX);
-            Planned { depth, small, text: digest_of(&section.title, &text) }
-        })
-        .collect()
+    let plan = |(depth, section): (usize, &Section)| {
+        let depth = u16::try_from(depth).unwrap_or(u16::MAX);
+        let title = &section.title;
+        if section.tokens < limit {
+            let text = digest_of(title, &text::full_text(section, &source.body));
+            return Planned { depth, small: true, text, stretches: Vec::new() };
+        }
+        let own = text::own_text(section, &source.body);
+        let stretches: Vec<_> = own_stretches(&own, settings).iter().map(|some| digest_of(title, some)).collect();
+        let text = digest_of(title, if stretches.is_empty() { &own } else { "" });
+        Planned { depth, small: false, text, stretches }
+    };
+    tree.walk().map(plan).collect()
+}
+
+/// The stretches in which a section's own text is asked about; none, where it fits into one prompt.
+pub(crate) fn own_stretches<'a>(own: &'a str, settings: &Settings) -> Vec<&'a str> {
+    let most = settings.model.as_ref().map_or(u32::MAX, |model| model.max_prompt_tokens);
+    let room = most.saturating_sub(AROUND_TOKENS).max(AROUND_TOKENS);
+    // A token is a byte or more, so that the tokens of most texts need not be counted.
+    if own.len() <= room as usize || tokens::count(own) <= room { Vec::new() } else { stretches(own, room) }
 }
 
 impl Summaries {
     /// The summaries of the tree in `draft`, of the text in `source`.
     pub(crate) fn of(draft: TaskKey, source: TaskKey, sections: Vec<Planned>) -> Self {
         let (children, heights) = family(&sections);
-        Self { draft, source, sections, children, heights }
+        let of_section = |(index, section): (usize, &Planned)| (0..section.stretches.len()).map(move |at| (index, at));
+        let stretches = sections.iter().enumerate().flat_map(of_section).collect();
+        Self { draft, source, sections, children, heights, stretches }
     }
 
-    /// Number of sections.
-    pub(crate) fn sections(&self) -> usize {
-        self.sections.len()
+    /// Number of things that may be summarized: sections, and behind them stretches of such as are long.
+    pub(crate) fn len(&self) -> usize {
+        self.sections.len() + self.stretches.len()
+    }
+
+    /// Sections of whose own text a stretch was not answered about, with the code of the failure.
+    pub(crate) fn unread(&self, said: &[Saying]) -> Vec<(usize, String)> {
+        let behind = said.get(self.sections.len()..).unwrap_or_default();
+        let failed = |((section, _), said): (&(usize, usize), &Saying)| {
+            Some((*section, said.as_ref()?.1.as_ref().err()?.clone()))
+        };
+        self.stretches.iter().zip(behind).filter_map(failed).collect()
     }
 
     /// Asks about all of them, leaves first.
     pub(crate) fn ask_all(&self, replay: &mut Replay<'_, Filings>) -> Result<Arc<Said>, Stop> {
-        let mut said: Arc<Said> = Arc::new(vec![None; self.sections()]);
+        let mut said: Arc<Said> = Arc::new(vec![None; self.len()]);
         for wave in 0..self.waves() {
             let below = Arc::clone(&said);
             let identity = |identity: &mut Identity| {
@@ -100,20 +136,48 @@ impl Summaries {
         self.heights.iter().max().map_or(0, |height| height + 1)
     }
 
-    /// The summaries of one wave, with the indices of their sections; what is below them is told in `said`.
-    pub(crate) fn ask(&self, wave: usize, said: &[Option<(TaskKey, Answer<Told>)>]) -> Vec<(usize, Summarize)> {
-        let asked =
-            (0..self.sections.len()).filter(|index| self.heights[*index] == wave && !self.sections[*index].small);
-        asked.map(|index| (index, self.summarize(index, said))).collect()
+    /// The summaries of one wave, with the indices of what they are of; what is below them is told in `said`.
+    pub(crate) fn ask(&self, wave: usize, said: &[Saying]) -> Vec<(usize, Summarize)> {
+        let asked = |index: &usize| {
+            let section = &self.sections[*index];
+            self.heights[*index] == wave
+                && !section.small
+                && (section.stretches.is_empty() || self.is_told(*index, said))
+        };
+        let sections = (0..self.sections.len()).filter(asked);
+        let stretches = self.stretches.iter().enumerate().filter(|_| wave == 0);
+        let stretches = stretches.map(|(at, (section, stretch))| (at, self.stretch(*section, *stretch)));
+        let stretches = stretches.map(|(at, asked)| (self.sections.len() + at, asked));
+        sections.map(|index| (index, self.summarize(index, said))).chain(stretches).collect()
     }
 
-    fn summarize(&self, index: usize, said: &[Option<(TaskKey, Answer<Told>)>]) -> Summarize {
+    /// Whether anything is known about a section whose own text is asked about in stretches.
+    fn is_told(&self, index: usize, said: &[Saying]) -> bool {
+        let stretches = self.stretches.iter().enumerate().filter(|(_, (section, _))| *section == index);
+        let below = stretches.map(|(at, _)| self.sections.len() + at).chain(self.children[index].iter().copied());
+        below.into_iter().any(|below| said[below].as_ref().is_some_and(|(_, answer)| answer.is_ok()))
+    }
+
+    fn stretch(&self, section: usize, stretch: usize) -> Summarize {
+        let reads = Reads::of(self.sections[section].stretches[stretch], 0).finish();
+        let (draft, source, section) = (self.draft, self.source, u32::try_from(section).unwrap_or(u32::MAX));
+        let stretch = u32::try_from(stretch).ok();
+        Summarize { reads, draft, source, section, stretch, own: Vec::new(), parts: Vec::new() }
+    }
+
+    fn summarize(&self, index: usize, said: &[Saying]) -> Summarize {
         let children = &self.children[index];
+        let told = |of: usize| said[of].as_ref().and_then(|(key, answer)| Some((*key, answer.as_ref().ok()?.digest)));
         let mut reads = Reads::of(self.sections[index].text, children.len());
+        let mut own = Vec::new();
+        for (at, _) in self.stretches.iter().enumerate().filter(|(_, (section, _))| *section == index) {
+            let told = told(self.sections.len() + at);
+            reads.part(told.map_or(Digest::of(b""), |(_, digest)| digest));
+            own.push(told.map(|(key, _)| key));
+        }
         let mut parts = Vec::new();
         for (at, child) in children.iter().enumerate() {
-            let answer = said[*child].as_ref().and_then(|(key, answer)| Some((*key, answer.as_ref().ok()?.digest)));
-            match answer.filter(|_| parts.len() < PARTS) {
+            match told(*child).filter(|_| parts.len() + own.len() < PARTS) {
                 Some((key, digest)) => {
                     reads.part(digest);
                     parts.push((u32::try_from(at).unwrap_or(u32::MAX), key));
@@ -122,7 +186,8 @@ impl Summaries {
             }
         }
         let section = u32::try_from(index).unwrap_or(u32::MAX);
-        Summarize { reads: reads.finish(), draft: self.draft, source: self.source, section, parts }
+        let (draft, source) = (self.draft, self.source);
+        Summarize { reads: reads.finish(), draft, source, section, stretch: None, own, parts }
     }
 }
 
@@ -159,7 +224,8 @@ fn family(sections: &[Planned]) -> (Vec<Vec<usize>>, Vec<usize>) {
     for index in (0..sections.len()).rev() {
         // A small section is asked about nothing, and neither is what is in it.
         let asked = children[index].iter().filter(|child| !sections[**child].small);
-        heights[index] = asked.map(|child| heights[*child] + 1).max().unwrap_or(0);
+        let above_stretches = usize::from(!sections[index].stretches.is_empty());
+        heights[index] = asked.map(|child| heights[*child] + 1).max().unwrap_or(0).max(above_stretches);
     }
     (children, heights)
 }
@@ -173,6 +239,7 @@ mod tests {
             depth: *depth,
             small: *small,
             text: Digest::of(&[u8::try_from(index).unwrap()]),
+            stretches: Vec::new(),
         };
         let sections = depths.iter().enumerate().map(section).collect();
         let key = TaskKey::identity("draft", 1).finish();

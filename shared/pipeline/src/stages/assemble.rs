@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt, stream};
 use serde::{Deserialize, Serialize};
-use stemma_document::{Digest, Gap, PageSpan, Section, SectionTree, Summary, Verdict};
+use stemma_document::{Digest, Gap, PageSpan, Section, SectionId, SectionTree, Summary, Verdict};
 use stemma_engine::queue::Lane;
 use stemma_engine::stage::{Output, Stage, Task};
 use stemma_engine::{Failure, Identity, TaskKey};
@@ -62,7 +62,9 @@ impl Stage for Assemble {
         let packed = task.blob(&self.source, "source").await?;
         let draft = task.tools.texts.draft(task, &self.draft).await?;
         let settings = task.settings.clone();
-        let tree = task.env.compute(move || assemble(packed, &draft, &answers, &spent, summaries, &settings)).await;
+        let unread = plan.summaries.unread(&answers.summaries);
+        let told = Told { answers, summaries, unread };
+        let tree = task.env.compute(move || assemble(packed, &draft, told, &spent, &settings)).await;
         let tree = tree.map_err(|panic| Failure::transient("structure.crashed", panic))??;
         let json = serde_json::to_vec(&tree).map_err(|error| json_error(&error))?;
         Ok(Output::new(Tree::of(&tree, &json), vec![("tree", json.into())]))
@@ -103,28 +105,42 @@ async fn summaries(task: &Task<'_, Filings>, answers: &Answers) -> Result<BTreeM
     stream::iter(told.collect::<Vec<_>>()).map(read).buffered(AT_ONCE).try_collect().await
 }
 
+/// What the model told about a document.
+struct Told {
+    answers: Answers,
+    /// Texts of summaries, by the index of the section.
+    summaries: BTreeMap<usize, String>,
+    /// Sections of whose own text a stretch was not answered about, with the code of the failure.
+    unread: Vec<(usize, String)>,
+}
+
 /// The finished tree: pure (I-12).
 fn assemble(
     packed: Bytes,
     blob: &DraftBlob,
-    answers: &Answers,
+    told: Told,
     spent: &BTreeMap<TaskKey, Spent>,
-    mut summaries: BTreeMap<usize, String>,
     settings: &Settings,
 ) -> Result<SectionTree, Failure> {
+    let Told { answers, mut summaries, unread } = told;
     let unreadable = |error: &dyn std::fmt::Display| Failure::permanent("structure.source", error.to_string());
     let source = Packed::open(packed).and_then(Packed::source).map_err(|error| unreadable(&error))?;
     let Some(model) = &settings.model else { return Err(unreadable(&"the settings name no model")) };
     let draft = &blob.draft;
-    let outline = draft.outline.clone().reviewed(|index, verdict| reviewed(answers, index, verdict));
+    let outline = draft.outline.clone().reviewed(|index, verdict| reviewed(&answers, index, verdict));
     let mut gaps = draft.gaps.clone();
     gaps.extend(defects(&source));
     let tree = SectionTree::build(&outline, draft.method, gaps);
     let mut tree = sections::finish(tree, &source, &settings.sections, &draft.labels);
     items::attach(&mut tree, &source, &draft.cross_index);
     let mut without = Vec::new();
-    tell(&mut tree.sections, model, answers, &mut summaries, &mut without);
-    tree.gaps.extend(unanswered(answers));
+    tell(&mut tree.sections, model, &answers, &mut summaries, &mut without);
+    for (index, code) in unread {
+        let section = u32::try_from(index).ok().and_then(|index| tree.section(SectionId(index)));
+        let unread = |section: &Section| Without::of(section, code, Instead::Part);
+        without.extend(section.map(unread));
+    }
+    tree.gaps.extend(unanswered(&answers));
     tree.gaps.extend(unsummarized(&without));
     tree.provenance.model.clone_from(&model.name);
     tree.provenance.answers = Some(answers.summed(spent));
@@ -146,12 +162,27 @@ fn reviewed(answers: &Answers, index: usize, verdict: Verdict) -> Verdict {
     }
 }
 
-/// A section without a summary from the model: its structure number, pages, and why.
+/// A section without a summary from the model, or with one of a part of it: its structure number, pages, and why.
 struct Without {
     structure: String,
     pages: Option<PageSpan>,
     code: String,
-    offline: bool,
+    instead: Instead,
+}
+
+/// What there is instead of a summary from the model.
+enum Instead {
+    Nothing,
+    /// One that rules made.
+    Offline,
+    /// One that does not say what stands in a part of its text.
+    Part,
+}
+
+impl Without {
+    fn of(section: &Section, code: String, instead: Instead) -> Self {
+        Self { structure: section.structure.clone(), pages: section.span.pages(), code, instead }
+    }
 }
 
 /// Puts the model's summaries in the place of those that rules made, in pre-order.
@@ -169,8 +200,8 @@ fn tell(
             (None, Some(Some((_, Err(code))))) => {
                 let offline = model.on_failure == OnModelFailure::Offline;
                 section.summary = section.summary.take().filter(|_| offline);
-                let (structure, pages) = (section.structure.clone(), section.span.pages());
-                without.push(Without { structure, pages, code: code.clone(), offline });
+                let instead = if offline { Instead::Offline } else { Instead::Nothing };
+                without.push(Without::of(section, code.clone(), instead));
             }
             // Small: it is its own summary.
             _ => {}
@@ -197,7 +228,11 @@ fn unanswered(answers: &Answers) -> Vec<Gap> {
 fn unsummarized(without: &[Without]) -> Vec<Gap> {
     const CODE: &str = "model.summary_failed";
     let gap = |one: &Without| {
-        let instead = if one.offline { "has a summary made by rules" } else { "has no summary" };
+        let instead = match one.instead {
+            Instead::Nothing => "has no summary",
+            Instead::Offline => "has a summary made by rules",
+            Instead::Part => "has a summary of a part of its text",
+        };
         let detail = format!("section {} {instead}: the model did not answer ({})", one.structure, one.code);
         Gap { code: CODE.into(), pages: one.pages, detail }
     };

@@ -10,14 +10,13 @@ use stemma_engine::{Failure, Identity, TaskKey};
 use stemma_llm::tokens;
 
 use crate::Filings;
-use crate::model::{Question, Reads, Spent, Told, Written, digest_of, same_text, shown};
-use crate::sections::squash;
+use crate::model::{
+    Question, Reads, Spent, Told, Written, digest_of, lead, own_stretches, parts, same_text, shown, summary, titled,
+};
 use crate::settings::Settings;
 
 /// The longest summary in characters: what is longer is no summary.
 const MAX_CHARS: usize = 2_000;
-/// Bytes that the section above is shown of a summary: about twenty-five words, or fifty ideographs.
-const LEAD_BYTES: usize = 150;
 
 /// Asks about one section. Key: its title and own text, and of each of its parts the summary (the text, where a part is so
 /// short that it is its own summary).
@@ -31,6 +30,13 @@ pub struct Summarize {
     pub source: TaskKey,
     /// Index of the section.
     pub section: u32,
+    /// Asks about this stretch of its own text alone.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub stretch: Option<u32>,
+    /// The artifacts of the summaries that stand for its own text, where that is asked about in stretches; `None`: one has
+    /// no summary.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub own: Vec<Option<TaskKey>>,
     /// The artifacts of its parts' summaries, by the index of the part among its siblings. Of parts that are not here the
     /// text is read where they are small, else the title alone.
     pub parts: Vec<(u32, TaskKey)>,
@@ -82,16 +88,10 @@ impl Stage for Summarize {
         let block = self.read(task, section).await?;
         let packed = task.tools.packs.ask(task, announced, &QUESTION, self.section, block.clone()).await;
         match packed.map_err(named)?.and_then(|summary| cleaned(&summary).ok()) {
-            Some(summary) => Ok(told(&section.title, &block, summary)),
+            Some(summary) => Ok(self.told(&section.title, &block, summary)),
             None => self.alone(task, section, &block).await.map_err(named),
         }
     }
-}
-
-/// A summary of `block`. What it cost is told by the two alone: the usage of a call is that of all who shared it.
-fn told(title: &str, block: &str, summary: String) -> Output<Told> {
-    let spent = Spent { prompt_tokens: tokens::count(block), output_tokens: tokens::count(&summary) };
-    Output::new(Told { digest: digest_of(title, lead(&summary)), spent }, vec![("summary", summary.into())])
 }
 
 impl Summarize {
@@ -104,55 +104,48 @@ impl Summarize {
         };
         let asked = asked.checked(Self::NAME, task, check).await?;
         let (key, record) = asked.record;
-        Ok(told(&section.title, block, asked.value).with_record(key, record))
+        Ok(self.told(&section.title, block, asked.value).with_record(key, record))
+    }
+
+    /// A summary of `block`. What it cost is told by the two alone: the usage of a call is that of all who shared it.
+    fn told(&self, title: &str, block: &str, summary: String) -> Output<Told> {
+        let spent = Spent { prompt_tokens: tokens::count(block), output_tokens: tokens::count(&summary) };
+        // Of a stretch all is read that is said about it, for its section has no other text.
+        let read = if self.stretch.is_some() { &summary } else { lead(&summary) };
+        Output::new(Told { digest: digest_of(title, read), spent }, vec![("summary", summary.into())])
     }
 
     /// What the model is shown, checked against what the key says.
     async fn read(&self, task: &Task<'_, Filings>, section: &Section) -> Result<String, Failure> {
-        let texts = &task.tools.texts;
-        let own = texts.section(task, &self.source, section, false).await?;
-        let mut reads = Reads::of(digest_of(&section.title, &own), section.children.len());
-        let mut block = titled(&section.title, &own);
-        let limit = task.settings.sections.summary_tokens_verbatim;
-        let mut summaries = self.parts.iter();
-        let mut next = summaries.next();
-        for (at, child) in section.children.iter().enumerate() {
-            if let Some((_, key)) = next.filter(|(part, _)| *part as usize == at) {
-                let summary = task.blob(key, "summary").await?;
-                let summary = String::from_utf8_lossy(&summary).into_owned();
-                reads.part(digest_of(&child.title, lead(&summary)));
-                block.push_str(&format!("\n- {}: {}", child.title, lead(&summary)));
-                next = summaries.next();
-                continue;
+        let title = &section.title;
+        let (mut block, mut reads);
+        if let Some(stretch) = self.stretch {
+            let own = task.tools.texts.section(task, &self.source, section, false).await?;
+            let stretch = own_stretches(&own, task.settings).get(stretch as usize).copied().unwrap_or_default();
+            reads = Reads::of(digest_of(title, stretch), 0);
+            block = titled(title, stretch);
+        } else if self.own.is_empty() {
+            let own = task.tools.texts.section(task, &self.source, section, false).await?;
+            reads = Reads::of(digest_of(title, &own), section.children.len());
+            block = titled(title, &own);
+        } else {
+            reads = Reads::of(digest_of(title, ""), section.children.len());
+            block = title.clone();
+            for key in &self.own {
+                let summary = match key {
+                    Some(key) => Some(summary(task, key).await?),
+                    None => None,
+                };
+                reads.part(summary.as_ref().map_or(Digest::of(b""), |summary| digest_of(title, summary)));
+                block.push_str(&summary.map(|summary| format!("\n{summary}")).unwrap_or_default());
             }
-            let small = child.tokens < limit;
-            let text = texts.section(task, &self.source, child, small).await?;
-            reads.part(digest_of(&child.title, &text));
-            // Of a long part without a summary only the title is shown.
-            let shown = if small { titled(&child.title, &text) } else { format!("- {}", child.title) };
-            block.push_str(&format!("\n{shown}"));
+        }
+        if self.stretch.is_none() {
+            block += &parts(task, &self.source, &section.children, &self.parts, true, &mut reads).await?;
         }
         same_text(Self::NAME, reads.finish(), self.reads)?;
         Ok(block)
     }
-}
-
-/// A text under its title; most begin with it.
-fn titled(title: &str, text: &str) -> String {
-    let begins = squash(&text.chars().take(2 * title.chars().count()).collect::<String>());
-    if begins.starts_with(&squash(title)) { text.into() } else { format!("{title}\n{text}") }
-}
-
-/// What the section above is shown of a summary: its first sentence, cut where that is long.
-fn lead(summary: &str) -> &str {
-    let end =
-        summary.match_indices(". ").map(|(at, _)| at + 1).chain(summary.find('。').map(|at| at + '。'.len_utf8()));
-    let sentence = &summary[..end.min().unwrap_or(summary.len())];
-    if sentence.len() <= LEAD_BYTES {
-        return sentence;
-    }
-    let cut = sentence.floor_char_boundary(LEAD_BYTES);
-    sentence[..cut].rfind(' ').map_or(&sentence[..cut], |space| &sentence[..space])
 }
 
 /// The summary on one line, without control characters; nothing, and what is too long to be one, is none.
@@ -175,20 +168,5 @@ mod tests {
     fn what_is_no_summary_is_refused() {
         assert_eq!(cleaned(" a\n\u{7}b\tc ").unwrap(), "a b c");
         assert!(cleaned(" \n").is_err() && cleaned(&"x".repeat(2_001)).is_err());
-    }
-
-    #[test]
-    fn of_a_summary_the_section_above_is_shown_the_first_sentence() {
-        assert_eq!(lead("Sales rose. Costs fell."), "Sales rose.");
-        assert_eq!(lead("营业收入增长。成本下降。"), "营业收入增长。");
-        assert_eq!(lead(&"word ".repeat(99)).len(), 149);
-        assert!(lead(&"营".repeat(99)).len() <= LEAD_BYTES);
-        assert_eq!(lead("no end"), "no end");
-    }
-
-    #[test]
-    fn a_title_that_the_text_begins_with_is_not_repeated() {
-        assert_eq!(titled("Risk Factors", "RISK\nFACTORS\nWe may fail."), "RISK\nFACTORS\nWe may fail.");
-        assert_eq!(titled("Preface", "Once upon a time"), "Preface\nOnce upon a time");
     }
 }

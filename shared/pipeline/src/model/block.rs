@@ -1,0 +1,163 @@
+//! What a model is shown of a section, and how text that is too long for one prompt is cut.
+
+use stemma_document::{Digest, Section};
+use stemma_engine::stage::Task;
+use stemma_engine::{Failure, TaskKey};
+use stemma_llm::tokens;
+
+use super::Reads;
+use crate::Filings;
+use crate::sections::squash;
+
+/// Bytes that the section above is shown of a summary: about twenty-five words, or fifty ideographs.
+const LEAD_BYTES: usize = 150;
+/// The share of a stretch, from its end, in which the end of a paragraph is looked for: a quarter.
+const SLACK: usize = 4;
+
+/// Digest of something that has a title and a text.
+pub(crate) fn digest_of(title: &str, text: &str) -> Digest {
+    Digest::of(format!("{}:{title}{text}", title.len()).as_bytes())
+}
+
+/// A text under its title; most begin with it.
+pub(crate) fn titled(title: &str, text: &str) -> String {
+    let begins = squash(&text.chars().take(2 * title.chars().count()).collect::<String>());
+    if begins.starts_with(&squash(title)) { text.into() } else { format!("{title}\n{text}") }
+}
+
+/// What the section above is shown of a summary: its first sentence, cut where that is long.
+pub(crate) fn lead(summary: &str) -> &str {
+    let end =
+        summary.match_indices(". ").map(|(at, _)| at + 1).chain(summary.find('。').map(|at| at + '。'.len_utf8()));
+    let sentence = &summary[..end.min().unwrap_or(summary.len())];
+    if sentence.len() <= LEAD_BYTES {
+        return sentence;
+    }
+    let cut = sentence.floor_char_boundary(LEAD_BYTES);
+    sentence[..cut].rfind(' ').map_or(&sentence[..cut], |space| &sentence[..space])
+}
+
+/// A summary another task wrote.
+pub(crate) async fn summary(task: &Task<'_, Filings>, key: &TaskKey) -> Result<String, Failure> {
+    let summary = task.blob(key, "summary").await?;
+    Ok(String::from_utf8_lossy(&summary).into_owned())
+}
+
+/// The sections `children`, one below the other: of those in `summaries` (by index) title and lead; of others the text
+/// where they are small and `texts` asks for it, else the title alone. What was read is added to `reads`.
+pub(crate) async fn parts(
+    task: &Task<'_, Filings>,
+    source: &TaskKey,
+    children: &[Section],
+    summaries: &[(u32, TaskKey)],
+    texts: bool,
+    reads: &mut Reads,
+) -> Result<String, Failure> {
+    let limit = task.settings.sections.summary_tokens_verbatim;
+    let mut shown = String::new();
+    let mut summaries = summaries.iter().peekable();
+    for (at, child) in children.iter().enumerate() {
+        if let Some((_, key)) = summaries.next_if(|(part, _)| *part as usize == at) {
+            let summary = summary(task, key).await?;
+            reads.part(digest_of(&child.title, lead(&summary)));
+            shown.push_str(&format!("\n- {}: {}", child.title, lead(&summary)));
+            continue;
+        }
+        let small = child.tokens < limit;
+        let text = task.tools.texts.section(task, source, child, small).await?;
+        reads.part(digest_of(&child.title, &text));
+        let line = if small && texts { titled(&child.title, &text) } else { format!("- {}", child.title) };
+        shown.push_str(&format!("\n{line}"));
+    }
+    Ok(shown)
+}
+
+/// A text cut into stretches of about `room` tokens at most, behind the end of a paragraph where there is one near, else behind a
+/// line; together they are the text. A line that has more tokens by itself is cut at spaces.
+pub(crate) fn stretches(text: &str, room: u32) -> Vec<&str> {
+    let mut stretches = Vec::new();
+    let (mut start, mut at, mut tokens) = (0, 0, 0);
+    // Behind the last paragraph that ended, and the tokens from there on.
+    let (mut paragraph, mut since) = (0, 0);
+    for line in text.split_inclusive('\n').flat_map(|line| bits(line, room)) {
+        let more = tokens::count(line);
+        if tokens + more > room && at > start {
+            let near = paragraph > start + (at - start) / SLACK * (SLACK - 1);
+            let (end, left) = if near && since + more <= room { (paragraph, since) } else { (at, 0) };
+            stretches.push(&text[start..end]);
+            (start, tokens) = (end, left);
+        }
+        at += line.len();
+        tokens += more;
+        since += more;
+        if line.trim_end().is_empty() || line.trim_end().ends_with(['.', '!', '?', '。', '！', '？']) {
+            (paragraph, since) = (at, 0);
+        }
+    }
+    if start < text.len() {
+        stretches.push(&text[start..]);
+    }
+    stretches
+}
+
+/// A line, cut at spaces where it has more than `room` tokens; a token is a byte or more.
+fn bits(line: &str, room: u32) -> Vec<&str> {
+    let most = (room as usize).max(4);
+    if line.len() <= most || tokens::count(line) <= room {
+        return vec![line];
+    }
+    let mut bits = Vec::new();
+    let mut rest = line;
+    while rest.len() > most {
+        let cut = rest.floor_char_boundary(most);
+        let (bit, left) = rest.split_at(rest[..cut].rfind(' ').map_or(cut, |space| space + 1));
+        bits.push(bit);
+        rest = left;
+    }
+    bits.push(rest);
+    bits
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_summary_the_section_above_is_shown_the_first_sentence() {
+        assert_eq!(lead("Sales rose. Costs fell."), "Sales rose.");
+        assert_eq!(lead("营业收入增长。成本下降。"), "营业收入增长。");
+        assert_eq!(lead(&"word ".repeat(99)).len(), 149);
+        assert!(lead(&"营".repeat(99)).len() <= LEAD_BYTES);
+        assert_eq!(lead("no end"), "no end");
+    }
+
+    #[test]
+    fn a_title_that_the_text_begins_with_is_not_repeated() {
+        assert_eq!(titled("Risk Factors", "RISK\nFACTORS\nWe may fail."), "RISK\nFACTORS\nWe may fail.");
+        assert_eq!(titled("Preface", "Once upon a time"), "Preface\nOnce upon a time");
+    }
+
+    #[test]
+    fn long_text_is_cut_behind_paragraphs() {
+        let paragraph = "One of the lines of it\nand another one which ends it.\n";
+        let text = paragraph.repeat(40);
+        let cut = stretches(&text, 100);
+        assert!(cut.len() > 3 && cut.iter().all(|stretch| stretch.ends_with("ends it.\n")), "{cut:?}");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn stretches_are_the_text_and_fit(
+            words in proptest::collection::vec("[a-z年]{1,12}[ .\n]{0,2}", 0..300),
+            room in 8u32..200,
+        ) {
+            let text = words.concat();
+            let cut = stretches(&text, room);
+            proptest::prop_assert_eq!(&cut.concat(), &text);
+            for stretch in cut {
+                // Tokens of lines do not quite add up: one may join what the other would cut.
+                proptest::prop_assert!(!stretch.is_empty() && tokens::count(stretch) <= room + room / 20 + 2);
+            }
+        }
+    }
+}
