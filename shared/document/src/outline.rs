@@ -20,6 +20,8 @@ pub enum Witness {
     Layout,
     /// The format's own marks (Markdown headings, headings of plain text).
     Markup,
+    /// A model that read the pages; its title stands on the page.
+    Model,
     /// No one: a window of pages, declared as such.
     Window,
 }

@@ -131,6 +131,8 @@ pub enum Method {
     Layout,
     /// The format's own marks.
     Markup,
+    /// A model that read all pages.
+    Model,
     /// Nothing was found: windows of pages.
     Windows,
     /// Imported from another program.

@@ -32,9 +32,9 @@ impl Flow for Filings {
         let text = replay.one(&paginate)?;
 
         let source = paginate.key(replay.settings());
-        let (tree, outline) = match replay.settings().structure {
-            StructureMode::Auto | StructureMode::Layout => by_rules(replay, text.digest, source)?,
-            StructureMode::Llm => model::tree(replay, text.digest, source)?,
+        let (tree, outline) = match (replay.settings().structure, &replay.settings().model) {
+            (StructureMode::Layout, _) | (StructureMode::Auto, None) => by_rules(replay, text.digest, source)?,
+            (StructureMode::Llm, _) | (StructureMode::Auto, Some(_)) => model::tree(replay, text.digest, source)?,
         };
 
         let publish = Publish { doc: version.doc, seq: version.seq, tree, outline, text: source };

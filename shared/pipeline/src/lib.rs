@@ -89,7 +89,11 @@ pub fn registry() -> Registry<Filings> {
         .with::<stages::DetectToc>()
         .with::<stages::DraftOutline>()
         .with::<stages::DraftPart>()
+        .with::<stages::ReadContents>()
+        .with::<stages::ReadWindow>()
+        .with::<stages::Locate>()
         .with::<stages::VerifyTitle>()
+        .with::<stages::Repair>()
         .with::<stages::Summarize>()
         .with::<stages::Assemble>()
 }

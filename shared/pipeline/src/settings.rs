@@ -53,6 +53,8 @@ pub struct ModelSettings {
     pub max_output_tokens: u32,
     /// Tokens of a verdict at most.
     pub max_verdict_tokens: u32,
+    /// Tokens of a list of sections at most.
+    pub max_outline_tokens: u32,
     /// What becomes of a document when the model does not answer.
     pub on_failure: OnModelFailure,
 }
@@ -64,6 +66,7 @@ impl Default for ModelSettings {
             max_prompt_tokens: 110_000,
             max_output_tokens: 400,
             max_verdict_tokens: 64,
+            max_outline_tokens: 8_000,
             on_failure: OnModelFailure::default(),
         }
     }

@@ -30,8 +30,8 @@ use tokio_util::sync::CancellationToken;
 /// Tokens of a prompt about several sections at most: 8,000 of their own, and what stands around them.
 const PROMPT: u32 = 8_600;
 
-/// Answers as the schema asks, as a pure function of the request: yes, the lowest number, a sentence of its own. What it
-/// says of a section depends on its block alone.
+/// Answers as the schema asks, as a pure function of the request: yes, an empty list, the lowest number, a sentence of its
+/// own. What it says of a section depends on its block alone. It names no section: the structure is that of rules.
 #[derive(Default)]
 struct Echo {
     /// The stage of everything that was asked, and the digest of the request; of a section's block, where it is one of
@@ -88,6 +88,8 @@ impl Llm for Echo {
             let value = match property["type"].as_str().unwrap() {
                 "boolean" => json!(true),
                 "string" => json!(format!("Says {}.", &request.digest()[..12])),
+                "array" => json!([]),
+                "integer" => json!(0),
                 other => panic!("{other}"),
             };
             answer.insert(name.clone(), value);
@@ -409,7 +411,8 @@ fn the_model_confirms_titles_and_writes_summaries() {
     let answers = ran.tree.tree.provenance.answers.clone().unwrap();
     assert!(answers.titles_asked > 10 && answers.titles_asked == answers.titles_confirmed, "{answers:?}");
     assert_eq!(ran.tree.tree.provenance.accuracy, 1.0);
-    assert_eq!(ran.counts.done, 1, "{:?}", ran.tree.tree.gaps);
+    let gaps: Vec<&str> = ran.tree.tree.gaps.iter().map(|gap| gap.code.as_str()).collect();
+    assert_eq!(gaps, ["model.method_failed", "model.method_failed", "model.structure_by_rules"]);
 }
 
 #[test]

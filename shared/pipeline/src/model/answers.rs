@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use futures::{StreamExt, TryStreamExt, stream};
 use serde::{Deserialize, Serialize};
-use stemma_document::{Digest, ModelAnswers, PageNo};
+use stemma_document::{Digest, ModelAnswers};
 use stemma_engine::blobs::list_all;
 use stemma_engine::key::failures_prefix;
 use stemma_engine::port::ask;
@@ -17,30 +17,10 @@ use super::plan::Plan;
 use crate::Filings;
 
 /// Artifacts that are read at once.
-const AT_ONCE: usize = 32;
+pub(crate) const AT_ONCE: usize = 32;
 
 /// An answer, or the code of the failure that came instead.
 pub(crate) type Answer<T> = Result<T, String>;
-
-/// Whether a page is a table of contents.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Contents {
-    /// The verdict.
-    pub is_contents: bool,
-    /// What it cost.
-    pub spent: Spent,
-}
-
-/// Whether a title stands where it was located.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Looked {
-    /// Whether it stands there as a title.
-    pub stands: bool,
-    /// Whether nothing of another section stands above it on its page.
-    pub starts_page: bool,
-    /// What it cost.
-    pub spent: Spent,
-}
 
 /// A summary, which lies in the blob `summary` beside this.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,13 +31,9 @@ pub struct Told {
     pub spent: Spent,
 }
 
-/// All answers about a document.
+/// All answers about the sections of a document.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub(crate) struct Answers {
-    /// Per first page; `None`: not asked.
-    pub(crate) pages: Vec<Option<Answer<Contents>>>,
-    /// Per entry of the outline.
-    pub(crate) titles: Vec<Option<Answer<Looked>>>,
     /// Per section, with the task that made it.
     pub(crate) summaries: Vec<Option<(TaskKey, Answer<Told>)>>,
 }
@@ -69,21 +45,14 @@ impl Answers {
         Digest::of(&serde_json::to_vec(self).unwrap_or_default())
     }
 
-    /// The numbers for the tree; `spent` is what each task cost, counted once.
-    pub(crate) fn summed(&self, spent: &BTreeMap<TaskKey, Spent>) -> ModelAnswers {
-        let sum = |part: fn(&Spent) -> u32| spent.values().map(|spent| u64::from(part(spent))).sum();
-        let contents = |(index, answer): (usize, &Option<Answer<Contents>>)| {
-            matches!(answer, Some(Ok(Contents { is_contents: true, .. }))).then(|| PageNo::from_index(index))
-        };
-        let titles = || self.titles.iter().flatten().filter_map(|answer| answer.as_ref().ok());
-        let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+    /// The numbers for the tree: those about its outline, and what each task cost, counted once.
+    pub(crate) fn summed(outline: &ModelAnswers, spent: &BTreeMap<TaskKey, Spent>) -> ModelAnswers {
+        let sum = |part: fn(&Spent) -> u32| spent.values().map(|spent| u64::from(part(spent))).sum::<u64>();
         ModelAnswers {
-            calls: count(spent.len()),
-            prompt_tokens: sum(|spent| spent.prompt_tokens),
-            output_tokens: sum(|spent| spent.output_tokens),
-            contents_pages: self.pages.iter().enumerate().filter_map(contents).collect(),
-            titles_asked: count(self.titles.iter().flatten().count()),
-            titles_confirmed: count(titles().filter(|looked| looked.stands).count()),
+            calls: outline.calls.saturating_add(u32::try_from(spent.len()).unwrap_or(u32::MAX)),
+            prompt_tokens: outline.prompt_tokens + sum(|spent| spent.prompt_tokens),
+            output_tokens: outline.output_tokens + sum(|spent| spent.output_tokens),
+            ..outline.clone()
         }
     }
 }
@@ -95,17 +64,7 @@ pub(crate) async fn gather(
     plan: &Plan,
 ) -> Result<(Answers, BTreeMap<TaskKey, Spent>), Failure> {
     let mut reading = Reading { task, failed: failed(task).await?, spent: BTreeMap::new() };
-    let mut answers = Answers {
-        pages: vec![None; plan.pages.len()],
-        titles: vec![None; plan.titles()],
-        summaries: vec![None; plan.summaries.len()],
-    };
-    for (index, _, answer) in reading.all(plan.ask_pages(), |contents: &Contents| contents.spent).await? {
-        answers.pages[index] = Some(answer);
-    }
-    for (index, _, answer) in reading.all(plan.ask_titles(), |looked: &Looked| looked.spent).await? {
-        answers.titles[index] = Some(answer);
-    }
+    let mut answers = Answers { summaries: vec![None; plan.summaries.len()] };
     for wave in 0..plan.summaries.waves() {
         let asked = plan.summaries.ask(wave, &answers.summaries);
         for (index, key, answer) in reading.all(asked, |told: &Told| told.spent).await? {
@@ -148,7 +107,7 @@ impl Reading<'_> {
 }
 
 /// The failures of this run, by task.
-async fn failed(task: &Task<'_, Filings>) -> Result<BTreeMap<TaskKey, String>, Failure> {
+pub(crate) async fn failed(task: &Task<'_, Filings>) -> Result<BTreeMap<TaskKey, String>, Failure> {
     let blobs = task.ports.blobs.as_ref();
     let (prefix, mut failed) = (failures_prefix(&task.run.run), BTreeMap::new());
     for name in ask(task.env, || list_all(blobs, &prefix)).await? {
@@ -161,7 +120,10 @@ async fn failed(task: &Task<'_, Filings>) -> Result<BTreeMap<TaskKey, String>, F
 }
 
 /// The outcome of a task that has not failed.
-async fn outcome<S: Stage<Work = Filings>>(task: &Task<'_, Filings>, key: &TaskKey) -> Result<S::Outcome, Failure> {
+pub(crate) async fn outcome<S: Stage<Work = Filings>>(
+    task: &Task<'_, Filings>,
+    key: &TaskKey,
+) -> Result<S::Outcome, Failure> {
     let blobs = task.ports.blobs.as_ref();
     let found = ask(task.env, || artifact::outcome(blobs, &task.run.scope, key)).await?;
     // It had an outcome when the flow asked for this, so it was torn since.

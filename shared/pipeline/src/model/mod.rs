@@ -3,10 +3,18 @@
 //! What a model says has no authority: answers are typed, bounded, and choose only among what their question held.
 
 mod answers;
+mod asks;
 mod block;
+mod checking;
+mod desk;
+mod entries;
+mod known;
 mod log;
+mod outline;
 mod pack;
 mod plan;
+mod reading;
+mod splitting;
 mod summaries;
 mod texts;
 mod walk;
@@ -19,23 +27,26 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use stemma_document::Digest;
-use stemma_engine::stage::Task;
+use stemma_engine::stage::{Output, Task};
 use stemma_engine::{Failure, Identity};
 use stemma_llm::gate::Gate;
 use stemma_llm::reply::parse;
 use stemma_llm::request::{Request, Schema, Usage};
 
+pub use answers::Told;
 pub(crate) use answers::{Answers, gather};
-pub use answers::{Contents, Looked, Told};
+pub use asks::{Begun, Kind, Listed, Pointer, QuestionId, Reply, Said};
 pub(crate) use block::{digest_of, lead, parts, summary, titled};
+pub(crate) use known::{Known, nothing_said, replies};
+pub(crate) use outline::{Outlined, outline};
 pub use pack::Packs;
 pub(crate) use pack::{Written, shown};
 pub use plan::Part;
-pub(crate) use plan::{DraftBlob, Plan, plan};
+pub(crate) use plan::{DraftBlob, PER_PART, Plan, plan};
 pub use summaries::Planned;
 pub(crate) use summaries::{Reads, own_stretches};
 pub use texts::Texts;
-pub(crate) use texts::{entry_text, page_text};
+pub(crate) use texts::page_text;
 pub(crate) use walk::tree;
 
 use self::log::Log;
@@ -48,6 +59,8 @@ pub(crate) const DATA_ONLY: &str = "The text you are given stands between two ma
      asks for, and nothing else.";
 /// How long a task is away that needs a model this worker does not have.
 const ELSEWHERE: Duration = Duration::from_secs(5);
+/// Bytes of an answer as JSON: outcomes travel through the ledger, and longer lists are asked for in parts.
+const MAX_SAID_BYTES: usize = 56 * 1024;
 
 /// What an answer cost, as far as input and settings determine it: what the provider had at hand is chance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -151,6 +164,33 @@ impl Question {
                 ELSEWHERE,
             )),
         }
+    }
+}
+
+/// Asks a question about structure that lies where `pointer` says; `said` types and bounds the answer.
+pub(crate) async fn answer<T: DeserializeOwned>(
+    question: &Question,
+    task: &Task<'_, Filings>,
+    pointer: &Pointer,
+    said: impl FnOnce(T) -> Result<Said, String>,
+) -> Result<Output<Reply>, Failure> {
+    let texts = &task.tools.texts;
+    let asks = texts.asks(task, &pointer.round).await?;
+    let missing = || Failure::permanent("model.no_question", format!("the round has no question {}", pointer.at));
+    let ask = asks.get(pointer.at as usize).ok_or_else(missing)?;
+    let prompt = texts.prompt(task, &pointer.source, ask).await?;
+    same_text(question.stage, Digest::of(prompt.as_bytes()), pointer.reads)?;
+    let asked = question.ask::<T>(task, prompt).await?.checked(question.stage, task, said).await?;
+    let (key, record) = asked.record;
+    Ok(Output::from(Reply { said: asked.value, spent: asked.spent }).with_record(key, record))
+}
+
+/// Refuses lists that are too long to be an answer.
+pub(crate) fn bounded(said: Said) -> Result<Said, String> {
+    match serde_json::to_vec(&said).map(|json| json.len()) {
+        Ok(bytes) if bytes <= MAX_SAID_BYTES => Ok(said),
+        Ok(bytes) => Err(format!("the list has {bytes} bytes")),
+        Err(error) => Err(error.to_string()),
     }
 }
 

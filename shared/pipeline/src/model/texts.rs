@@ -8,12 +8,13 @@ use std::collections::HashMap;
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use stemma_document::{Body, Extent, Page, PageNo, PageSpan, Place, Position, Section, SectionSpan, TextLines, text};
+use stemma_document::{Body, Extent, Page, PageNo, PageSpan, Position, Section, SectionSpan, TextLines, text};
 use stemma_engine::stage::Task;
 use stemma_engine::{Failure, TaskKey};
 use stemma_extract::{PAGES_PER_CHUNK, PackError, Packed};
 use tokio::sync::OnceCell;
 
+use super::asks::{Ask, Shown};
 use super::plan::DraftBlob;
 use crate::Filings;
 
@@ -59,31 +60,31 @@ impl Texts {
         Self { budget_bytes, shelf: Mutex::default() }
     }
 
-    /// The text of a page; see [`page_text`].
-    pub(crate) async fn page(
+    /// What a question about structure puts before the model.
+    pub(crate) async fn prompt(
         &self,
         task: &Task<'_, Filings>,
         source: &TaskKey,
-        page: PageNo,
+        question: &Ask,
     ) -> Result<String, Failure> {
-        let pages = self.pages(task, source, page, page).await?;
-        Ok(pages.first().map(|page| page_text(page, None)).unwrap_or_default())
+        match question.pages() {
+            Some(span) => {
+                let pages = self.pages(task, source, span.start(), span.end()).await?;
+                Ok(question.prompt(&Shown::Pages(span.start(), &pages)))
+            }
+            None => Ok(question.prompt(&Shown::Lines(&self.lines(task, source).await?))),
+        }
     }
 
-    /// The text that shows whether an entry stands where it was located; see [`entry_text`].
-    pub(crate) async fn entry(
-        &self,
-        task: &Task<'_, Filings>,
-        source: &TaskKey,
-        place: Place,
-    ) -> Result<String, Failure> {
-        match place {
-            Place::Page(at) => {
-                let pages = self.pages(task, source, at.page, at.page).await?;
-                Ok(pages.first().map(|page| page_text(page, Some(at.line))).unwrap_or_default())
-            }
-            Place::Line(line) => Ok(entry_lines(&self.lines(task, source).await?, line)),
-        }
+    /// The questions of a round, read once.
+    pub(crate) async fn asks(&self, task: &Task<'_, Filings>, round: &TaskKey) -> Result<Arc<Vec<Ask>>, Failure> {
+        let make = async {
+            let json = task.blob(round, "asks").await?;
+            let asks: Vec<Ask> = serde_json::from_slice(&json)
+                .map_err(|error| Failure::permanent("model.asks", format!("the questions cannot be read: {error}")))?;
+            Ok((asks, 2 * json.len()))
+        };
+        self.take(name(task, round, "asks"), make).await
     }
 
     /// The text of a section: its own, or with its descendants'.
@@ -246,18 +247,8 @@ pub(crate) fn page_text(page: &Page, kept: Option<u32>) -> String {
     lines.map(|(_, line)| line.text.as_str()).collect::<Vec<_>>().join("\n")
 }
 
-/// The text around a place: its page, or its line and the lines below.
-pub(crate) fn entry_text(body: &Body, place: Place) -> String {
-    match (body, place) {
-        (Body::Pages(pages), Place::Page(at)) => {
-            pages.get(at.page.index()).map(|page| page_text(page, Some(at.line))).unwrap_or_default()
-        }
-        (Body::Lines(text), Place::Line(line)) => entry_lines(&text.lines, line),
-        _ => String::new(),
-    }
-}
-
-fn entry_lines(lines: &[String], line: u32) -> String {
+/// A line and the lines below it.
+pub(super) fn entry_lines(lines: &[String], line: u32) -> String {
     let first = (line.saturating_sub(1) as usize).min(lines.len());
     let last = (first + EXCERPT_LINES as usize).min(lines.len());
     lines[first..last].join("\n")

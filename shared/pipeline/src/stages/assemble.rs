@@ -6,14 +6,14 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt, stream};
 use serde::{Deserialize, Serialize};
-use stemma_document::{Digest, Gap, PageSpan, Section, SectionId, SectionTree, Summary, Verdict};
+use stemma_document::{Digest, Gap, PageSpan, Section, SectionId, SectionTree, Summary};
 use stemma_engine::queue::Lane;
 use stemma_engine::stage::{Output, Stage, Task};
 use stemma_engine::{Failure, Identity, TaskKey};
 use stemma_extract::Packed;
 
 use super::outline::{Tree, defects};
-use super::{DraftOutline, Drafted, MODEL_REVISIONS, Outline, REVISIONS};
+use super::{MODEL_REVISIONS, Outline, REVISIONS};
 use crate::model::{Answers, DraftBlob, Part, Plan, Spent, gather};
 use crate::settings::{ModelSettings, OnModelFailure, Settings};
 use crate::{Filings, items, sections};
@@ -23,7 +23,7 @@ const AT_ONCE: usize = 32;
 /// Sections without a summary that are named one by one.
 const NAMED: usize = 20;
 
-/// Makes the tree. Key: the text, the settings, and all answers.
+/// Makes the tree. Key: the text, the settings, and all answers (those about structure settle the draft).
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Assemble {
     /// Digest of the text.
@@ -32,7 +32,9 @@ pub struct Assemble {
     pub source: TaskKey,
     /// The artifact of [`DraftOutline`].
     pub draft: TaskKey,
-    /// Digest of all answers.
+    /// Digest of all answers about structure.
+    pub drafted: Digest,
+    /// Digest of all answers about sections.
     pub answers: Digest,
 }
 
@@ -42,12 +44,12 @@ impl Stage for Assemble {
     type Outcome = Tree;
 
     const NAME: &'static str = "assemble";
-    const REVISION: u32 = 1;
+    const REVISION: u32 = 2;
     const LANE: Lane = Lane::Cpu;
 
     fn identity(&self, settings: &Settings, identity: &mut Identity) {
-        let settings = (&settings.outline, &settings.sections, &settings.model);
-        identity.bytes(self.text.as_bytes()).bytes(self.answers.as_bytes());
+        let settings = (&settings.structure, &settings.outline, &settings.sections, &settings.model);
+        identity.bytes(self.text.as_bytes()).bytes(self.drafted.as_bytes()).bytes(self.answers.as_bytes());
         identity.text(&serde_json::to_string(&settings).unwrap_or_default());
     }
 
@@ -74,17 +76,9 @@ impl Stage for Assemble {
 impl Assemble {
     /// The plan as the flow had it.
     async fn plan(&self, task: &Task<'_, Filings>) -> Result<Plan, Failure> {
-        let blobs = task.ports.blobs.as_ref();
-        let outcome = stemma_engine::port::ask(task.env, || {
-            stemma_engine::artifact::outcome(blobs, &task.run.scope, &self.draft)
-        });
-        let missing =
-            || Failure::permanent("engine.blob_missing", format!("{} {} has gone", DraftOutline::NAME, self.draft));
-        let drafted: Drafted =
-            serde_json::from_slice(&outcome.await?.ok_or_else(missing)?).map_err(|error| json_error(&error))?;
         let parts: Vec<Part> =
             serde_json::from_slice(&task.blob(&self.draft, "plan").await?).map_err(|error| json_error(&error))?;
-        Ok(Plan::of(self.draft, self.source, drafted.pages, parts))
+        Ok(Plan::of(self.draft, self.source, parts))
     }
 }
 
@@ -127,10 +121,9 @@ fn assemble(
     let source = Packed::open(packed).and_then(Packed::source).map_err(|error| unreadable(&error))?;
     let Some(model) = &settings.model else { return Err(unreadable(&"the settings name no model")) };
     let draft = &blob.draft;
-    let outline = draft.outline.clone().reviewed(|index, verdict| reviewed(&answers, index, verdict));
     let mut gaps = draft.gaps.clone();
     gaps.extend(defects(&source));
-    let tree = SectionTree::build(&outline, draft.method, gaps);
+    let tree = SectionTree::build(&draft.outline, draft.method, gaps);
     let mut tree = sections::finish(tree, &source, &settings.sections, &draft.labels);
     items::attach(&mut tree, &source, &draft.cross_index);
     let mut without = Vec::new();
@@ -140,26 +133,12 @@ fn assemble(
         let unread = |section: &Section| Without::of(section, code, Instead::Part);
         without.extend(section.map(unread));
     }
-    tree.gaps.extend(unanswered(&answers));
     tree.gaps.extend(unsummarized(&without));
     tree.provenance.model.clone_from(&model.name);
-    tree.provenance.answers = Some(answers.summed(spent));
+    tree.provenance.answers = Some(Answers::summed(&blob.answers, spent));
     let stages = REVISIONS.into_iter().filter(|(name, _)| *name != Outline::NAME).chain(MODEL_REVISIONS);
     tree.provenance.revisions = stages.map(|(name, revision)| (name.to_string(), revision)).collect();
     Ok(tree)
-}
-
-/// What an entry is after the model looked at it; without an answer it stays what rules say.
-fn reviewed(answers: &Answers, index: usize, verdict: Verdict) -> Verdict {
-    match (answers.titles.get(index), verdict) {
-        (Some(Some(Ok(looked))), Verdict::Found { .. }) | (Some(Some(Ok(looked))), Verdict::Unconfirmed { .. })
-            if looked.stands =>
-        {
-            Verdict::Found { starts_page: looked.starts_page }
-        }
-        (Some(Some(Ok(_))), Verdict::Found { starts_page }) => Verdict::Unconfirmed { starts_page },
-        _ => verdict,
-    }
 }
 
 /// A section without a summary from the model, or with one of a part of it: its structure number, pages, and why.
@@ -208,21 +187,6 @@ fn tell(
         }
         tell(&mut section.children, model, answers, summaries, without);
     }
-}
-
-/// Questions about pages and titles that were not answered: rules decided alone.
-fn unanswered(answers: &Answers) -> Vec<Gap> {
-    let pages: Vec<&str> =
-        answers.pages.iter().flatten().filter_map(|answer| Some(answer.as_ref().err()?.as_str())).collect();
-    let titles: Vec<&str> =
-        answers.titles.iter().flatten().filter_map(|answer| Some(answer.as_ref().err()?.as_str())).collect();
-    let gap = |code: &str, what: &str, failed: &[&str]| {
-        let first = failed.first()?;
-        let detail = format!("{} {what} were decided by rules alone: the model did not answer ({first})", failed.len());
-        Some(Gap { code: code.into(), pages: None, detail })
-    };
-    let contents = gap("model.toc_failed", "pages at the front", &pages);
-    contents.into_iter().chain(gap("model.verify_failed", "titles", &titles)).collect()
 }
 
 fn unsummarized(without: &[Without]) -> Vec<Gap> {

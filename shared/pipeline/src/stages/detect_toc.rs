@@ -1,32 +1,26 @@
-//! Detect_toc: is this page a printed table of contents?
+//! Detect_toc: is this page a printed table of contents, and does it print page numbers?
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use stemma_document::{Digest, PageNo};
 use stemma_engine::queue::Lane;
 use stemma_engine::stage::{Output, Stage, Task};
-use stemma_engine::{Failure, Identity, TaskKey};
+use stemma_engine::{Failure, Identity};
 
 use crate::Filings;
-use crate::model::{Contents, Question, fenced, same_text};
+use crate::model::{Pointer, Question, Reply, Said, answer};
 use crate::settings::Settings;
 
 /// Asks about one page. Key: its text. Where the page is, and that it is one of the first, is no part of it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct DetectToc {
-    /// Digest of the text.
-    pub reads: Digest,
-    /// The artifact whose blob `source` holds it.
-    pub source: TaskKey,
-    /// The page.
-    pub page: PageNo,
-}
+pub struct DetectToc(pub Pointer);
 
 pub(super) static QUESTION: Question = Question {
     stage: DetectToc::NAME,
-    instructions: "You are shown one page of a document. Decide whether it is a printed table of contents of that document, or a \
-         part of one: a list of the document's own sections in their order, mostly with page numbers.\n\
+    instructions: "You are shown one page of a document. Decide two things.\n\
+         is_contents: whether it is a printed table of contents of that document, or a part of one: a list of the \
+         document's own sections in their order.\n\
+         has_page_numbers: whether its entries carry page numbers. Where it is no table of contents, answer false.\n\
          Lists of figures, tables, charts, abbreviations or notation are none. Neither are indexes in alphabetical order, \
          tables that tell where the items of a form are answered, and running text that mentions sections.",
     properties,
@@ -34,34 +28,31 @@ pub(super) static QUESTION: Question = Question {
 };
 
 fn properties() -> Value {
-    json!({ "is_contents": { "type": "boolean" } })
+    json!({ "is_contents": { "type": "boolean" }, "has_page_numbers": { "type": "boolean" } })
 }
 
 #[derive(Deserialize)]
 struct Verdict {
     is_contents: bool,
+    has_page_numbers: bool,
 }
 
 #[async_trait]
 impl Stage for DetectToc {
     type Work = Filings;
-    type Outcome = Contents;
+    type Outcome = Reply;
 
     const NAME: &'static str = "detect_toc";
-    const REVISION: u32 = 1;
+    const REVISION: u32 = 2;
     const LANE: Lane = Lane::Llm;
 
     fn identity(&self, settings: &Settings, identity: &mut Identity) {
         QUESTION.identify(settings, identity);
-        identity.bytes(self.reads.as_bytes());
+        identity.bytes(self.0.reads.as_bytes());
     }
 
-    async fn run(&self, task: &Task<'_, Filings>) -> Result<Output<Contents>, Failure> {
-        let text = task.tools.texts.page(task, &self.source, self.page).await?;
-        same_text(Self::NAME, Digest::of(text.as_bytes()), self.reads)?;
-        let asked = QUESTION.ask::<Verdict>(task, fenced("Page", &text)).await?;
-        let outcome = Contents { is_contents: asked.value.is_contents, spent: asked.spent };
-        let (key, record) = asked.record;
-        Ok(Output::from(outcome).with_record(key, record))
+    async fn run(&self, task: &Task<'_, Filings>) -> Result<Output<Reply>, Failure> {
+        let said = |Verdict { is_contents, has_page_numbers }| Ok(Said::Contents { is_contents, has_page_numbers });
+        answer(&QUESTION, task, &self.0, said).await
     }
 }

@@ -4,9 +4,13 @@ mod assemble;
 mod detect_toc;
 mod draft_outline;
 mod draft_part;
+mod locate;
 mod outline;
 mod paginate;
 mod publish;
+mod read_contents;
+mod read_window;
+mod repair;
 mod summarize;
 mod verify_title;
 mod withdraw;
@@ -19,10 +23,14 @@ pub use assemble::Assemble;
 pub use detect_toc::DetectToc;
 pub use draft_outline::{DraftOutline, Drafted};
 pub use draft_part::DraftPart;
+pub use locate::Locate;
 pub use outline::Outline;
 pub use paginate::{Paginate, read};
 pub use publish::{Publish, publish_imported, remove};
 pub(crate) use publish::{Published, published};
+pub use read_contents::ReadContents;
+pub use read_window::ReadWindow;
+pub use repair::Repair;
 pub use summarize::Summarize;
 pub use verify_title::VerifyTitle;
 pub use withdraw::Withdraw;
@@ -33,14 +41,26 @@ pub(crate) const REVISIONS: [(&str, u32); 3] =
     [(Paginate::NAME, Paginate::REVISION), (Outline::NAME, Outline::REVISION), (Publish::NAME, Publish::REVISION)];
 
 /// The stages that the flow has in the place of [`Outline`] where it asks a model.
-pub(crate) const MODEL_REVISIONS: [(&str, u32); 6] = [
+pub(crate) const MODEL_REVISIONS: [(&str, u32); 10] = [
     (DraftOutline::NAME, DraftOutline::REVISION),
     (DraftPart::NAME, DraftPart::REVISION),
     (DetectToc::NAME, DetectToc::REVISION),
+    (ReadContents::NAME, ReadContents::REVISION),
+    (ReadWindow::NAME, ReadWindow::REVISION),
+    (Locate::NAME, Locate::REVISION),
     (VerifyTitle::NAME, VerifyTitle::REVISION),
+    (Repair::NAME, Repair::REVISION),
     (Summarize::NAME, Summarize::REVISION),
     (Assemble::NAME, Assemble::REVISION),
 ];
 
 /// The questions that are asked of a model, in the order of the walk.
-pub(crate) static QUESTIONS: [&Question; 3] = [&detect_toc::QUESTION, &verify_title::QUESTION, &summarize::QUESTION];
+pub(crate) static QUESTIONS: [&Question; 7] = [
+    &detect_toc::QUESTION,
+    &read_contents::QUESTION,
+    &read_window::QUESTION,
+    &locate::QUESTION,
+    &verify_title::QUESTION,
+    &repair::QUESTION,
+    &summarize::QUESTION,
+];

@@ -32,7 +32,7 @@ pub(super) struct Claim {
 }
 
 impl Claim {
-    fn new(title: &str, witness: Witness) -> Self {
+    pub(super) fn new(title: &str, witness: Witness) -> Self {
         let title = titles::tidy(titles::cut(title, 400));
         let number = numbering::readings(&title).first().map(|number| number.text.to_string());
         let prepared = Prepared::new(&title);

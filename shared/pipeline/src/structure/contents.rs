@@ -86,6 +86,22 @@ pub(super) fn find(
     reader.read(first, last)
 }
 
+/// For each of `pages` (from 0), whether it surely is, or is not, (part of) a table of contents; `None`: hard to tell.
+pub(super) fn verdicts(
+    sheet: &Sheet<'_>,
+    pages: std::ops::Range<usize>,
+    links: &[Option<Target>],
+) -> Vec<Option<bool>> {
+    let excluded = vec![false; sheet.rows.len()];
+    let reader = Reader { sheet, links, excluded: &excluded, last_label: sheet.pages() as u32 + 60 };
+    let mut before = None;
+    let verdict = |page| {
+        before = before.and_then(|label| reader.judge(page, Some(label))).or_else(|| reader.judge(page, None));
+        if before.is_some() { Some(true) } else { (!reader.may_list(page)).then_some(false) }
+    };
+    pages.map(verdict).collect()
+}
+
 /// A row as the table sees it.
 struct Piece<'a> {
     at: usize,
@@ -151,6 +167,15 @@ impl<'a> Reader<'_, 'a> {
             None => entries >= 6 && dense && monotone && (leaders || linked) && !tabular && prose * 5 <= body.len(),
         };
         yes.then_some(last.max(before.unwrap_or(0)))
+    }
+
+    /// Whether a page that was not judged a table of contents has something of one: its title, or rows with page numbers.
+    fn may_list(&self, page: usize) -> bool {
+        let pieces: Vec<Piece<'_>> = self.sheet.on(page).filter_map(|at| self.piece(at)).collect();
+        let titled = pieces.iter().take(12).any(|p| is_title(&self.sheet.rows[p.at].key));
+        let tabular = pieces.iter().filter(|p| self.sheet.rows[p.at].cells >= 4).count() * 5 > pieces.len();
+        let listed = pieces.iter().filter(|p| p.leaders || p.label.is_some() && !self.sheet.rows[p.at].prose).count();
+        titled || (!tabular && listed >= 4 && listed * 3 >= pieces.len())
     }
 
     fn read(&self, first: usize, last: usize) -> Option<Contents> {

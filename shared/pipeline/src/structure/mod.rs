@@ -29,6 +29,7 @@ mod locate;
 mod lookalikes;
 mod numbering;
 mod paged;
+pub(crate) mod paper;
 #[cfg(test)]
 mod properties;
 mod sieve;
@@ -42,6 +43,9 @@ mod windows;
 pub use cross_index::{IndexNote, IndexRow};
 use serde::{Deserialize, Serialize};
 use stemma_document::{Body, Gap, Method, OutlineError, PageLabel, Source, VerifiedOutline};
+
+/// Code of the gap that says where windows stand in for sections.
+pub(crate) const WINDOWS: &str = "structure.windows";
 
 /// What structure work may be told. Part of the settings that travel with a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

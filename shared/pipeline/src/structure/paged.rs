@@ -231,7 +231,7 @@ fn fold_repeats(sheet: &Sheet<'_>, heads: &mut Vec<Head>) {
 }
 
 /// Windows where a stretch is still too large, or where there is no heading at all.
-fn add_windows(
+pub(super) fn add_windows(
     sheet: &Sheet<'_>,
     (pages, tokens): (&[Page], &Tokens),
     heads: &mut Vec<Head>,

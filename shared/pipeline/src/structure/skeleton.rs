@@ -593,7 +593,7 @@ fn limit_top(heads: &mut [Head]) {
 }
 
 /// The link that lies on each row, if any.
-fn links_by_row(source: &Source, sheet: &Sheet<'_>) -> Vec<Option<Target>> {
+pub(super) fn links_by_row(source: &Source, sheet: &Sheet<'_>) -> Vec<Option<Target>> {
     let mut links = vec![None; sheet.rows.len()];
     for link in source.links.iter().take(LINKS) {
         let (y0, y1) = (link.rect.y0.points(), link.rect.y1.points());

@@ -45,8 +45,18 @@ pub(super) fn large(sheet: &Sheet<'_>, tokens: &Tokens, heads: &[Head], settings
     // What stands before the first heading may be too large as well.
     let mut starts: Vec<usize> = std::iter::once(0).chain(heads.iter().map(|head| head.rows.0)).collect();
     starts.push(sheet.rows.len());
-    let stretches = starts.windows(2).map(|pair| Stretch { rows: pair[0]..pair[1] });
-    stretches.filter(|stretch| is_large(sheet, tokens, &stretch.rows, settings)).collect()
+    stretches(sheet, tokens, &starts, settings).into_iter().map(|rows| Stretch { rows }).collect()
+}
+
+/// The rows between neighbors among `starts` that are over both limits.
+pub(super) fn stretches(
+    sheet: &Sheet<'_>,
+    tokens: &Tokens,
+    starts: &[usize],
+    settings: &StructureSettings,
+) -> Vec<Range<usize>> {
+    let all = starts.windows(2).map(|pair| pair[0]..pair[1]);
+    all.filter(|rows| is_large(sheet, tokens, rows, settings)).collect()
 }
 
 fn is_large(sheet: &Sheet<'_>, tokens: &Tokens, rows: &Range<usize>, settings: &StructureSettings) -> bool {
@@ -117,7 +127,7 @@ pub(super) fn into_windows(
 fn window(row: usize, cut: &Range<usize>) -> Window {
     let pages = PageSpan::between(PageNo::from_index(cut.start), PageNo::from_index(cut.end - 1));
     let gap = Gap {
-        code: "structure.windows".into(),
+        code: super::WINDOWS.into(),
         pages: Some(pages),
         detail: "no headings were found here; a window of pages stands in for a section".into(),
     };

@@ -139,6 +139,7 @@ fn method_name(method: Method) -> &'static str {
         Method::PrintedContents => "printed contents",
         Method::Layout => "layout",
         Method::Markup => "markup",
+        Method::Model => "model",
         Method::Windows => "windows",
         Method::Imported => "imported",
     }

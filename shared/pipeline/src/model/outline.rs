@@ -1,0 +1,240 @@
+//! The method: how the outline of a document is found with a model beside the rules. It reads top to bottom, asks
+//! questions, and stops where answers are missing; the next round walks it again with those. Pure (I-12): the same text,
+//! settings and answers give the same outline, or the same questions.
+//!
+//! `llm` asks about every front page and every title. `auto` asks about what the rules leave open. Either way a title
+//! counts only where it can be read on the page, and where a model contradicts too much of what can be read there the
+//! outline is that of rules.
+
+use stemma_document::{
+    Body, Method, ModelAnswers, OutlineError, PageNo, PageSpan, Place, Source, Verdict, VerifiedEntry, Witness,
+};
+
+use super::asks::{Ask, QuestionId};
+use super::desk::{Desk, Step};
+use super::entries::{self, Entry};
+use super::known::Known;
+use super::reading::{self, Front};
+use super::{checking, splitting};
+use crate::settings::{Settings, StructureMode};
+use crate::structure::paper::Paper;
+use crate::structure::{self, Draft};
+
+/// Disputed titles from which on, and share of all titles that were named or looked at from which on, a model is not
+/// trusted.
+const DISPUTES: usize = 3;
+const DISPUTED_SHARE: f32 = 0.1;
+
+/// What one walk of the method comes to.
+pub(crate) enum Outlined {
+    /// Answers are missing.
+    Asks(Vec<(QuestionId, Ask)>),
+    /// The outline, and the numbers of the answers it was found with.
+    Done(Box<Draft>, ModelAnswers),
+}
+
+/// Walks the method over `source` as far as the answers in `known` go.
+///
+/// # Errors
+/// [`OutlineError`] when an entry would lie outside the document; this does not happen for a `Source` whose headings lie
+/// inside its lines.
+pub(crate) fn outline(source: &Source, settings: &Settings, known: &Known) -> Result<Outlined, OutlineError> {
+    let rules = structure::outline(source, &settings.outline)?;
+    let mut desk = Desk::of(&source.body, known);
+    let found = match &source.body {
+        Body::Pages(pages) => {
+            let paper = Paper::of(source, pages, &settings.outline);
+            Outliner { desk: &mut desk, paper, rules, settings, contents: Vec::new() }.outline()
+        }
+        Body::Lines(_) if settings.structure == StructureMode::Llm => {
+            reviewed(&mut desk, rules).map(|draft| Found { draft: Ok(draft), contents: Vec::new() })
+        }
+        Body::Lines(_) => Ok(Found { draft: Ok(rules), contents: Vec::new() }),
+    };
+    let Ok(Found { draft, contents }) = found else { return Ok(Outlined::Asks(desk.wanted())) };
+    let mut draft = draft?;
+    draft.gaps.extend(desk.into_gaps());
+    Ok(Outlined::Done(Box::new(draft), ModelAnswers { contents_pages: contents, ..known.summed() }))
+}
+
+/// The outline at the end of a walk, and the pages that are contents.
+struct Found {
+    draft: Result<Draft, OutlineError>,
+    contents: Vec<PageNo>,
+}
+
+/// A way to the sections, strongest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// A table of contents with page numbers.
+    Labels,
+    /// A table of contents, its page numbers not followed.
+    Titles,
+    /// Stretches of pages.
+    Windows,
+}
+
+struct Outliner<'d, 'k, 'a> {
+    desk: &'d mut Desk<'k>,
+    paper: Paper<'a>,
+    /// What rules find alone.
+    rules: Draft,
+    settings: &'a Settings,
+    /// The pages that are contents.
+    contents: Vec<PageNo>,
+}
+
+impl Outliner<'_, '_, '_> {
+    fn outline(mut self) -> Step<Found> {
+        if self.settings.structure == StructureMode::Auto && self.rules_hold() {
+            let draft = splitting::mended(self.desk, &self.paper, &self.rules)?;
+            return Ok(self.found(draft));
+        }
+        if self.rules.method == Method::Outline && self.rules_hold() {
+            let draft = reviewed(self.desk, self.rules.clone())?;
+            if draft.outline.accuracy() >= self.settings.outline.min_accuracy {
+                return Ok(self.found(Ok(draft)));
+            }
+            self.given_up("the embedded outline", draft.outline.accuracy());
+        }
+        let Front { pages, table } = reading::front(self.desk, &self.paper, self.settings.structure)?;
+        self.contents = pages;
+        let ways = [Way::Labels, Way::Titles, Way::Windows];
+        for way in ways.into_iter().filter(|way| table.is_some() || *way == Way::Windows) {
+            let (mut entries, unheard) = self.entries(way, table)?;
+            if way == Way::Labels && entries.iter().all(|entry| entry.entry.label.is_none()) {
+                continue;
+            }
+            checking::checked(self.desk, &self.paper, &mut entries, |_| true)?;
+            match self.fault(way, &entries) {
+                None => return self.settled(way, entries, &unheard),
+                Some((what, accuracy)) => self.given_up(what, accuracy),
+            }
+        }
+        let draft = self.rules.clone();
+        let code = "model.structure_by_rules";
+        self.desk.gap(code, None, "no method with the model held; the sections are those that rules find".into());
+        let draft = reviewed(self.desk, draft)?;
+        Ok(self.found(Ok(draft)))
+    }
+
+    fn found(self, draft: Result<Draft, OutlineError>) -> Found {
+        Found { draft, contents: self.contents }
+    }
+
+    /// Whether what rules find alone is an outline: sections, most of them confirmed.
+    fn rules_hold(&self) -> bool {
+        let Draft { method, outline, .. } = &self.rules;
+        *method != Method::Windows && outline.accuracy() >= self.settings.outline.min_accuracy
+    }
+
+    fn given_up(&mut self, what: &str, accuracy: f32) {
+        let share = (accuracy * 100.0).round();
+        let detail = format!("{what} was not followed: {share} % of its titles were found where they should stand");
+        self.desk.gap("model.method_failed", None, detail);
+    }
+
+    /// The entries that one way leads to, located; and the pages it had no answer about.
+    fn entries(&mut self, way: Way, table: Option<PageSpan>) -> Step<(Vec<Entry>, Vec<PageSpan>)> {
+        let (desk, paper) = (&mut *self.desk, &self.paper);
+        let Some(table) = table.filter(|_| way != Way::Windows) else {
+            let Some(whole) = paper.whole() else { return Ok((Vec::new(), Vec::new())) };
+            let (entries, unheard) = reading::begun(desk, paper, whole)?;
+            return Ok((reading::without_listings(&entries, &self.contents, paper), unheard));
+        };
+        let mut entries = reading::listed(desk, paper, table)?;
+        let wanted: Vec<_> = entries.iter().map(|entry| entry.wanted(true)).collect();
+        let places = paper.locate(&wanted, Some(table), way == Way::Labels);
+        for (entry, (spot, expected)) in entries.iter_mut().zip(places) {
+            entry.expected = expected;
+            if let Some(spot) = spot {
+                entry.see(spot, paper);
+            }
+        }
+        checking::located(desk, paper, &mut entries)?;
+        Ok((entries, Vec::new()))
+    }
+
+    /// Why entries are no outline: too few stand where they should, or they end in the first half of the document.
+    fn fault(&self, way: Way, entries: &[Entry]) -> Option<(&'static str, f32)> {
+        let accuracy = entries::accuracy(entries);
+        let last = entries.iter().filter_map(|entry| entry.spot).max().map_or(0, |spot| self.paper.page(spot).get());
+        let ends_early = way != Way::Windows && last as usize * 2 < self.paper.len();
+        match way {
+            _ if accuracy < self.settings.outline.min_accuracy => Some((way.name(), accuracy)),
+            _ if ends_early => Some(("a table of contents that ends in the first half of the document", accuracy)),
+            _ => None,
+        }
+    }
+
+    /// The outline that entries come to: with what rules see beside them, large sections split.
+    fn settled(self, way: Way, entries: Vec<Entry>, unheard: &[PageSpan]) -> Step<Found> {
+        if self.rules_hold() && !self.is_trusted(&entries) {
+            let detail =
+                "the model contradicts too much of what stands on the pages; the sections are those that rules find";
+            self.desk.gap("model.not_trusted", None, detail.into());
+            let rules = self.rules.clone();
+            return Ok(self.found(Ok(rules)));
+        }
+        let believed = entries::believed(&entries);
+        let rules = of_rules(&self.paper, &self.rules);
+        let silent = |page: PageNo| unheard.iter().any(|pages| pages.contains(page));
+        let dropped = entries.iter().filter(|entry| entry.settled(&self.paper, believed).is_none());
+        let dropped: Vec<_> = dropped.map(|entry| entry.entry.clone()).collect();
+        let kept = entries.into_iter().filter(|entry| entry.settled(&self.paper, believed).is_some());
+        let entries = entries::completed(kept.collect(), &rules, &self.paper, silent);
+        let entries = splitting::split(self.desk, &self.paper, entries, &rules)?;
+        let settled = entries.iter().filter_map(|entry| entry.settled(&self.paper, believed)).collect();
+        let method = if way == Way::Windows { Method::Model } else { Method::PrintedContents };
+        let draft = self.paper.draft(settled, dropped, Vec::new(), method, &self.rules);
+        Ok(self.found(draft))
+    }
+
+    /// Whether most of what the model said agrees with what can be read.
+    fn is_trusted(&self, entries: &[Entry]) -> bool {
+        let disputes = entries.iter().filter(|entry| entry.is_disputed()).count() + self.desk.astray;
+        let said = entries.iter().filter(|entry| entry.looked.is_some()).count() + self.desk.named;
+        disputes < DISPUTES || disputes as f32 <= DISPUTED_SHARE * said as f32
+    }
+}
+
+impl Way {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Labels => "the table of contents with its page numbers",
+            Self::Titles => "the table of contents without its page numbers",
+            Self::Windows => "the reading of all pages",
+        }
+    }
+}
+
+/// A draft of rules, each title looked at by the model: what it does not confirm is unconfirmed and stays.
+fn reviewed(desk: &mut Desk<'_>, rules: Draft) -> Step<Draft> {
+    let claims = |entry: &VerifiedEntry| matches!(entry.verdict, Verdict::Found { .. } | Verdict::Unconfirmed { .. });
+    let all = rules.outline.entries();
+    let asked: Vec<usize> = (0..all.len()).filter(|at| claims(&all[*at])).collect();
+    let question = |at: &usize| -> (String, Place) { (all[*at].located.entry.title.clone(), all[*at].located.place) };
+    let looked = desk.looked(asked.iter().map(question).collect())?;
+    let mut said = vec![None; all.len()];
+    asked.into_iter().zip(looked).for_each(|(at, looked)| said[at] = looked);
+    let outline = rules.outline.clone().reviewed(|at, verdict| match (said[at], verdict) {
+        (Some(looked), Verdict::Unconfirmed { .. }) if looked.stands => {
+            Verdict::Found { starts_page: looked.starts_page }
+        }
+        (Some(looked), Verdict::Found { starts_page }) if !looked.stands => Verdict::Unconfirmed { starts_page },
+        _ => verdict,
+    });
+    Ok(Draft { outline, ..rules })
+}
+
+/// The sections that rules found and read, as entries.
+pub(super) fn of_rules(paper: &Paper<'_>, rules: &Draft) -> Vec<Entry> {
+    let entry = |one: &VerifiedEntry| {
+        let entry = one.located.entry.clone();
+        let spot = paper.at(one.located.place)?;
+        let claims = entry.witness != Witness::Window && one.verdict != Verdict::Declared;
+        let seen = matches!(one.verdict, Verdict::Found { .. });
+        claims.then_some(Entry { entry, expected: Some(paper.page(spot)), spot: Some(spot), seen, looked: None })
+    };
+    rules.outline.entries().iter().filter_map(entry).collect()
+}
