@@ -32,6 +32,8 @@ impl Fact {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FactSource {
+    /// A model read it in the text, where rules found nothing.
+    Model,
     /// Follows from what the text states, by a rule: `fiscal_year` from the end of the period.
     Derived,
     /// The text of the document.

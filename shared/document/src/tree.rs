@@ -171,6 +171,13 @@ pub struct ModelAnswers {
     pub titles_asked: u32,
     /// Those of them that it found where they were located.
     pub titles_confirmed: u32,
+    /// Whether the description is its own.
+    #[serde(default)]
+    pub described: bool,
+    /// Names of facts it stated that are not in the tree: they do not stand in what it was shown, or rules read another
+    /// value there.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub facts_dropped: Vec<String>,
 }
 
 /// A mention of another place of the document.

@@ -95,6 +95,7 @@ pub fn registry() -> Registry<Filings> {
         .with::<stages::VerifyTitle>()
         .with::<stages::Repair>()
         .with::<stages::Summarize>()
+        .with::<stages::Describe>()
         .with::<stages::Assemble>()
 }
 

@@ -373,7 +373,7 @@ fn a_section_too_long_for_a_prompt_is_summarized_in_stretches() {
     let longest = whole.sections().iter().map(|section| section.own_tokens).max().unwrap();
     println!("longest {longest}; whole {:?}, in stretches {:?}", whole.by_stage(), ran.by_stage());
     assert!(longest > 1_500 && ran.by_stage()["summarize"] > whole.by_stage()["summarize"]);
-    assert_eq!(ran.counts.done, 1, "{:?}", ran.tree.tree.gaps);
+    assert!(ran.tree.tree.gaps.iter().all(|gap| gap.code != "model.summary_failed"), "{:?}", ran.tree.tree.gaps);
     let long = |section: &&&Section| section.tokens >= 200;
     assert!(ran.sections().iter().filter(long).all(|section| section.summary.as_ref().unwrap().by == "echo"));
     let most = ran.records.iter().filter(|record| record.stage == "summarize").map(|record| record.usage.prompt_tokens);
@@ -413,16 +413,22 @@ fn the_model_confirms_titles_and_writes_summaries() {
     assert_eq!(ran.tree.tree.provenance.accuracy, 1.0);
     let gaps: Vec<&str> = ran.tree.tree.gaps.iter().map(|gap| gap.code.as_str()).collect();
     assert_eq!(gaps, ["model.method_failed", "model.method_failed", "model.structure_by_rules"]);
+    assert_eq!(ran.by_stage()["describe"], 1);
+    assert!(ran.tree.tree.description.as_ref().unwrap().starts_with("Says "), "{:?}", ran.tree.tree.description);
+    assert_eq!(ran.tree.tree.facts, by_rules.tree.tree.facts, "what stands nowhere in the text is no fact");
+    assert!(answers.described && answers.facts_dropped.len() > 4, "{answers:?}");
 }
 
 #[test]
 fn what_is_not_answered_becomes_a_gap() {
     let filing = generate(&spec());
-    let deaf = || Echo { refuses: BTreeSet::from(["summarize", "verify_title"]), ..Echo::default() };
+    let deaf = || Echo { refuses: BTreeSet::from(["describe", "summarize", "verify_title"]), ..Echo::default() };
     let codes = |ran: &Ran| ran.tree.tree.gaps.iter().map(|gap| gap.code.clone()).collect::<BTreeSet<_>>();
     let gap = alone(1, &filing, deaf(), &settings(StructureMode::Llm, OnModelFailure::Gap));
     assert_eq!(gap.counts.done_with_gaps, 1);
-    assert!(codes(&gap).is_superset(&BTreeSet::from(["model.summary_failed".into(), "model.verify_failed".into()])));
+    let wanted = ["model.describe_failed", "model.summary_failed", "model.verify_failed"].map(String::from);
+    assert!(codes(&gap).is_superset(&BTreeSet::from(wanted)), "{:?}", codes(&gap));
+    assert!(gap.tree.tree.description.is_some(), "rules describe it");
     let long =
         |ran: &Ran| ran.sections().into_iter().filter(|section| section.tokens >= 200).cloned().collect::<Vec<_>>();
     assert!(long(&gap).iter().all(|section| section.summary.is_none()));

@@ -36,6 +36,8 @@ pub struct Told {
 pub(crate) struct Answers {
     /// Per section, with the task that made it.
     pub(crate) summaries: Vec<Option<(TaskKey, Answer<Told>)>>,
+    /// About the document as a whole.
+    pub(crate) described: Option<(TaskKey, Answer<Told>)>,
 }
 
 impl Answers {
@@ -64,13 +66,16 @@ pub(crate) async fn gather(
     plan: &Plan,
 ) -> Result<(Answers, BTreeMap<TaskKey, Spent>), Failure> {
     let mut reading = Reading { task, failed: failed(task).await?, spent: BTreeMap::new() };
-    let mut answers = Answers { summaries: vec![None; plan.summaries.len()] };
+    let mut answers = Answers { summaries: vec![None; plan.summaries.len()], described: None };
     for wave in 0..plan.summaries.waves() {
         let asked = plan.summaries.ask(wave, &answers.summaries);
         for (index, key, answer) in reading.all(asked, |told: &Told| told.spent).await? {
             answers.summaries[index] = Some((key, answer));
         }
     }
+    let describe = plan.summaries.describe(&answers.summaries).map(|stage| (0, stage));
+    let asked = reading.all(describe.into_iter().collect(), |told: &Told| told.spent).await?;
+    answers.described = asked.into_iter().next().map(|(_, key, answer)| (key, answer));
     Ok((answers, reading.spent))
 }
 

@@ -37,6 +37,21 @@ pub(crate) fn lead(summary: &str) -> &str {
     sentence[..cut].rfind(' ').map_or(&sentence[..cut], |space| &sentence[..space])
 }
 
+/// What a model wrote, on one line and without control characters.
+///
+/// # Errors
+/// Why it is nothing that was asked for: it is empty, or has more than `most` characters.
+pub(crate) fn one_line(written: &str, most: usize) -> Result<String, String> {
+    let words: Vec<&str> =
+        written.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty()).collect();
+    let line = words.join(" ");
+    match line.chars().count() {
+        0 => Err("the text is empty".into()),
+        n if n > most => Err(format!("the text has {n} characters")),
+        _ => Ok(line),
+    }
+}
+
 /// A summary another task wrote.
 pub(crate) async fn summary(task: &Task<'_, Filings>, key: &TaskKey) -> Result<String, Failure> {
     let summary = task.blob(key, "summary").await?;
@@ -129,6 +144,12 @@ mod tests {
         assert_eq!(lead(&"word ".repeat(99)).len(), 149);
         assert!(lead(&"营".repeat(99)).len() <= LEAD_BYTES);
         assert_eq!(lead("no end"), "no end");
+    }
+
+    #[test]
+    fn what_is_no_line_is_refused() {
+        assert_eq!(one_line(" a\n\u{7}b\tc ", 9).unwrap(), "a b c");
+        assert!(one_line(" \n", 9).is_err() && one_line(&"x".repeat(10), 9).is_err());
     }
 
     #[test]

@@ -64,6 +64,7 @@ impl Known {
             contents_pages: Vec::new(),
             titles_asked: count(self.answers.iter().filter(|(asked, _)| asked.kind == Kind::VerifyTitle).count()),
             titles_confirmed: count(replies().filter(stands).count()),
+            ..ModelAnswers::default()
         }
     }
 }

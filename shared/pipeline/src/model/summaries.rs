@@ -14,11 +14,11 @@ use super::answers::{Answer, Told};
 use super::block::{digest_of, stretches};
 use crate::Filings;
 use crate::settings::Settings;
-use crate::stages::Summarize;
+use crate::stages::{Describe, Summarize};
 
 /// Parts of a section whose summaries its own summary is made from; of more it reads the titles alone. A message has no room
 /// for the names of more artifacts.
-const PARTS: usize = 60;
+pub(crate) const PARTS: usize = 60;
 /// Tokens of a prompt that are kept for what stands around a text: instructions, marks, the titles of parts.
 pub(crate) const AROUND_TOKENS: u32 = 1_000;
 
@@ -131,6 +131,13 @@ impl Summaries {
         Ok(said)
     }
 
+    /// Asks about the document as a whole, when all summaries are there.
+    pub(crate) fn ask_description(&self, replay: &mut Replay<'_, Filings>, said: &[Saying]) -> Result<Saying, Stop> {
+        let Some(describe) = self.describe(said) else { return Ok(None) };
+        let answer = replay.maybe(&describe)?;
+        Ok(Some((describe.key(replay.settings()), answer.map_err(|record| record.code))))
+    }
+
     /// The waves of summaries there are, leaves first.
     pub(crate) fn waves(&self) -> usize {
         self.heights.iter().max().map_or(0, |height| height + 1)
@@ -151,6 +158,24 @@ impl Summaries {
         sections.map(|index| (index, self.summarize(index, said))).chain(stretches).collect()
     }
 
+    /// The question about the document as a whole; `None`: it has no sections.
+    pub(crate) fn describe(&self, said: &[Saying]) -> Option<Describe> {
+        let first = self.sections.first()?;
+        let top: Vec<usize> = (0..self.sections.len()).filter(|index| self.sections[*index].depth == 1).collect();
+        let mut reads = Reads::of(first.stretches.first().copied().unwrap_or(first.text), top.len());
+        let mut parts = Vec::new();
+        for (at, index) in top.into_iter().take(PARTS).enumerate() {
+            match told(said, index) {
+                Some((key, digest)) => {
+                    reads.part(digest);
+                    parts.push((u32::try_from(at).unwrap_or(u32::MAX), key));
+                }
+                None => reads.part(self.sections[index].text),
+            }
+        }
+        Some(Describe { reads: reads.finish(), draft: self.draft, source: self.source, parts })
+    }
+
     /// Whether anything is known about a section whose own text is asked about in stretches.
     fn is_told(&self, index: usize, said: &[Saying]) -> bool {
         let stretches = self.stretches.iter().enumerate().filter(|(_, (section, _))| *section == index);
@@ -167,17 +192,16 @@ impl Summaries {
 
     fn summarize(&self, index: usize, said: &[Saying]) -> Summarize {
         let children = &self.children[index];
-        let told = |of: usize| said[of].as_ref().and_then(|(key, answer)| Some((*key, answer.as_ref().ok()?.digest)));
         let mut reads = Reads::of(self.sections[index].text, children.len());
         let mut own = Vec::new();
         for (at, _) in self.stretches.iter().enumerate().filter(|(_, (section, _))| *section == index) {
-            let told = told(self.sections.len() + at);
+            let told = told(said, self.sections.len() + at);
             reads.part(told.map_or(Digest::of(b""), |(_, digest)| digest));
             own.push(told.map(|(key, _)| key));
         }
         let mut parts = Vec::new();
         for (at, child) in children.iter().enumerate() {
-            match told(*child).filter(|_| parts.len() + own.len() < PARTS) {
+            match told(said, *child).filter(|_| parts.len() + own.len() < PARTS) {
                 Some((key, digest)) => {
                     reads.part(digest);
                     parts.push((u32::try_from(at).unwrap_or(u32::MAX), key));
@@ -189,6 +213,12 @@ impl Summaries {
         let (draft, source) = (self.draft, self.source);
         Summarize { reads: reads.finish(), draft, source, section, stretch: None, own, parts }
     }
+}
+
+/// What is said at an index, and by which task; `None`: nothing.
+fn told(said: &[Saying], index: usize) -> Option<(TaskKey, Digest)> {
+    let (key, answer) = said[index].as_ref()?;
+    Some((*key, answer.as_ref().ok()?.digest))
 }
 
 /// Digest of what a summary is made from: the section's own text, how many parts it has, and of each part its summary,

@@ -30,10 +30,12 @@ pub(crate) fn tree(replay: &mut Replay<'_, Filings>, text: Digest, source: TaskK
     let Some(model) = &settings.model else { return Err(no_model()) };
 
     let (plan, drafted) = plan(replay, text, source)?;
-    let answers = Answers { summaries: plan.summaries.ask_all(replay)?.to_vec() };
+    let summaries = plan.summaries.ask_all(replay)?;
+    let described = plan.summaries.ask_description(replay, &summaries)?;
+    let answers = Answers { summaries: summaries.to_vec(), described };
     if model.on_failure == OnModelFailure::Fail {
-        let codes = answers.summaries.iter().flatten().filter_map(|(_, answer)| answer.as_ref().err());
-        answered(codes)?;
+        let all = answers.summaries.iter().chain([&answers.described]).flatten();
+        answered(all.filter_map(|(_, answer)| answer.as_ref().err()))?;
     }
     let assemble = Assemble { text, source, draft: plan.draft, drafted, answers: answers.digest() };
     let tree = replay.one(&assemble)?;

@@ -19,6 +19,7 @@ mod registrant;
 mod release;
 mod summarize;
 mod text;
+mod told;
 mod words;
 
 use serde::{Deserialize, Serialize};
@@ -26,6 +27,7 @@ use stemma_document::{PageLabel, SectionTree, Source};
 
 pub(crate) use facts::squash;
 pub use text::{full_text, own_text};
+pub(crate) use told::{Metadata, Values, fill};
 
 /// What finishing a tree depends on beside its text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

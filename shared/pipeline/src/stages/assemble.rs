@@ -6,14 +6,14 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt, stream};
 use serde::{Deserialize, Serialize};
-use stemma_document::{Digest, Gap, PageSpan, Section, SectionId, SectionTree, Summary};
+use stemma_document::{Digest, Gap, ModelAnswers, PageSpan, Section, SectionId, SectionTree, Summary};
 use stemma_engine::queue::Lane;
 use stemma_engine::stage::{Output, Stage, Task};
 use stemma_engine::{Failure, Identity, TaskKey};
 use stemma_extract::Packed;
 
 use super::outline::{Tree, defects};
-use super::{MODEL_REVISIONS, Outline, REVISIONS};
+use super::{Described, MODEL_REVISIONS, Outline, REVISIONS};
 use crate::model::{Answers, DraftBlob, Part, Plan, Spent, gather};
 use crate::settings::{ModelSettings, OnModelFailure, Settings};
 use crate::{Filings, items, sections};
@@ -64,8 +64,9 @@ impl Stage for Assemble {
         let packed = task.blob(&self.source, "source").await?;
         let draft = task.tools.texts.draft(task, &self.draft).await?;
         let settings = task.settings.clone();
+        let described = described(task, &answers).await?;
         let unread = plan.summaries.unread(&answers.summaries);
-        let told = Told { answers, summaries, unread };
+        let told = Told { answers, summaries, unread, described };
         let tree = task.env.compute(move || assemble(packed, &draft, told, &spent, &settings)).await;
         let tree = tree.map_err(|panic| Failure::transient("structure.crashed", panic))??;
         let json = serde_json::to_vec(&tree).map_err(|error| json_error(&error))?;
@@ -99,6 +100,13 @@ async fn summaries(task: &Task<'_, Filings>, answers: &Answers) -> Result<BTreeM
     stream::iter(told.collect::<Vec<_>>()).map(read).buffered(AT_ONCE).try_collect().await
 }
 
+/// What was written about the document as a whole.
+async fn described(task: &Task<'_, Filings>, answers: &Answers) -> Result<Option<Described>, Failure> {
+    let Some((key, Ok(_))) = &answers.described else { return Ok(None) };
+    let json = task.blob(key, "described").await?;
+    serde_json::from_slice(&json).map(Some).map_err(|error| json_error(&error))
+}
+
 /// What the model told about a document.
 struct Told {
     answers: Answers,
@@ -106,6 +114,8 @@ struct Told {
     summaries: BTreeMap<usize, String>,
     /// Sections of whose own text a stretch was not answered about, with the code of the failure.
     unread: Vec<(usize, String)>,
+    /// About the document as a whole.
+    described: Option<Described>,
 }
 
 /// The finished tree: pure (I-12).
@@ -116,7 +126,7 @@ fn assemble(
     spent: &BTreeMap<TaskKey, Spent>,
     settings: &Settings,
 ) -> Result<SectionTree, Failure> {
-    let Told { answers, mut summaries, unread } = told;
+    let Told { answers, mut summaries, unread, described } = told;
     let unreadable = |error: &dyn std::fmt::Display| Failure::permanent("structure.source", error.to_string());
     let source = Packed::open(packed).and_then(Packed::source).map_err(|error| unreadable(&error))?;
     let Some(model) = &settings.model else { return Err(unreadable(&"the settings name no model")) };
@@ -135,7 +145,9 @@ fn assemble(
     }
     tree.gaps.extend(unsummarized(&without));
     tree.provenance.model.clone_from(&model.name);
-    tree.provenance.answers = Some(Answers::summed(&blob.answers, spent));
+    let mut summed = Answers::summed(&blob.answers, spent);
+    describe(&mut tree, described, &answers, &mut summed);
+    tree.provenance.answers = Some(summed);
     let stages = REVISIONS.into_iter().filter(|(name, _)| *name != Outline::NAME).chain(MODEL_REVISIONS);
     tree.provenance.revisions = stages.map(|(name, revision)| (name.to_string(), revision)).collect();
     Ok(tree)
@@ -186,6 +198,19 @@ fn tell(
             _ => {}
         }
         tell(&mut section.children, model, answers, summaries, without);
+    }
+}
+
+/// Puts the model's description in the place of the one that rules made, and its facts where rules found none.
+fn describe(tree: &mut SectionTree, described: Option<Described>, answers: &Answers, summed: &mut ModelAnswers) {
+    if let Some(Described { description, facts, mut dropped }) = described {
+        tree.description = Some(description);
+        dropped.extend(sections::fill(&mut tree.facts, &facts));
+        (summed.described, summed.facts_dropped) = (true, dropped);
+    }
+    if let Some((_, Err(code))) = &answers.described {
+        let detail = format!("the description was made by rules: the model did not answer ({code})");
+        tree.gaps.push(Gap { code: "model.describe_failed".into(), pages: None, detail });
     }
 }
 

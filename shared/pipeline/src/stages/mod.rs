@@ -1,6 +1,7 @@
 //! The steps of the walk, one file each.
 
 mod assemble;
+mod describe;
 mod detect_toc;
 mod draft_outline;
 mod draft_part;
@@ -20,6 +21,8 @@ use stemma_engine::stage::Stage;
 use crate::model::Question;
 
 pub use assemble::Assemble;
+pub use describe::Describe;
+pub(crate) use describe::Described;
 pub use detect_toc::DetectToc;
 pub use draft_outline::{DraftOutline, Drafted};
 pub use draft_part::DraftPart;
@@ -41,7 +44,7 @@ pub(crate) const REVISIONS: [(&str, u32); 3] =
     [(Paginate::NAME, Paginate::REVISION), (Outline::NAME, Outline::REVISION), (Publish::NAME, Publish::REVISION)];
 
 /// The stages that the flow has in the place of [`Outline`] where it asks a model.
-pub(crate) const MODEL_REVISIONS: [(&str, u32); 10] = [
+pub(crate) const MODEL_REVISIONS: [(&str, u32); 11] = [
     (DraftOutline::NAME, DraftOutline::REVISION),
     (DraftPart::NAME, DraftPart::REVISION),
     (DetectToc::NAME, DetectToc::REVISION),
@@ -51,11 +54,12 @@ pub(crate) const MODEL_REVISIONS: [(&str, u32); 10] = [
     (VerifyTitle::NAME, VerifyTitle::REVISION),
     (Repair::NAME, Repair::REVISION),
     (Summarize::NAME, Summarize::REVISION),
+    (Describe::NAME, Describe::REVISION),
     (Assemble::NAME, Assemble::REVISION),
 ];
 
 /// The questions that are asked of a model, in the order of the walk.
-pub(crate) static QUESTIONS: [&Question; 7] = [
+pub(crate) static QUESTIONS: [&Question; 8] = [
     &detect_toc::QUESTION,
     &read_contents::QUESTION,
     &read_window::QUESTION,
@@ -63,4 +67,5 @@ pub(crate) static QUESTIONS: [&Question; 7] = [
     &verify_title::QUESTION,
     &repair::QUESTION,
     &summarize::QUESTION,
+    &describe::QUESTION,
 ];

@@ -11,7 +11,8 @@ use stemma_llm::tokens;
 
 use crate::Filings;
 use crate::model::{
-    Question, Reads, Spent, Told, Written, digest_of, lead, own_stretches, parts, same_text, shown, summary, titled,
+    Question, Reads, Spent, Told, Written, digest_of, lead, one_line, own_stretches, parts, same_text, shown, summary,
+    titled,
 };
 use crate::settings::Settings;
 
@@ -87,7 +88,7 @@ impl Stage for Summarize {
         };
         let block = self.read(task, section).await?;
         let packed = task.tools.packs.ask(task, announced, &QUESTION, self.section, block.clone()).await;
-        match packed.map_err(named)?.and_then(|summary| cleaned(&summary).ok()) {
+        match packed.map_err(named)?.and_then(|summary| one_line(&summary, MAX_CHARS).ok()) {
             Some(summary) => Ok(self.told(&section.title, &block, summary)),
             None => self.alone(task, section, &block).await.map_err(named),
         }
@@ -99,7 +100,7 @@ impl Summarize {
     async fn alone(&self, task: &Task<'_, Filings>, section: &Section, block: &str) -> Result<Output<Told>, Failure> {
         let asked = QUESTION.ask::<Written>(task, shown(std::iter::once(block))).await?;
         let check = |written: Written| match written.of(1) {
-            Some(summary) => cleaned(summary),
+            Some(summary) => one_line(summary, MAX_CHARS),
             None => Err("it holds no summary of the section".into()),
         };
         let asked = asked.checked(Self::NAME, task, check).await?;
@@ -145,28 +146,5 @@ impl Summarize {
         }
         same_text(Self::NAME, reads.finish(), self.reads)?;
         Ok(block)
-    }
-}
-
-/// The summary on one line, without control characters; nothing, and what is too long to be one, is none.
-fn cleaned(summary: &str) -> Result<String, String> {
-    let words: Vec<&str> =
-        summary.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty()).collect();
-    let line = words.join(" ");
-    match line.chars().count() {
-        0 => Err("the summary is empty".into()),
-        n if n > MAX_CHARS => Err(format!("the summary has {n} characters")),
-        _ => Ok(line),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_no_summary_is_refused() {
-        assert_eq!(cleaned(" a\n\u{7}b\tc ").unwrap(), "a b c");
-        assert!(cleaned(" \n").is_err() && cleaned(&"x".repeat(2_001)).is_err());
     }
 }
