@@ -1,0 +1,219 @@
+//! How the provider behaves: all of it plain values, the same seed the same behavior.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::dice::Dice;
+
+/// How the provider behaves. By default at once, always, rightly, without limit.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Behavior {
+    /// For everything that chance decides.
+    pub seed: u64,
+    /// How long a reply takes.
+    pub latency: Latency,
+    /// How much may be asked.
+    pub limits: Limits,
+    /// What goes wrong with single replies.
+    pub faults: Faults,
+    /// A time in which nothing is answered.
+    pub outage: Option<Outage>,
+    /// Share of questions, from 0 to 1, that get a well-formed answer that is wrong. Which ones depends on the question.
+    pub lies: f64,
+    /// Does what the text of a document tells it to.
+    pub gullible: bool,
+    /// What counts as a table of contents, and what is read from one.
+    pub reads: Reads,
+}
+
+/// What the oracle takes for a table of contents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reads {
+    /// Only what lists every section that truth knows; rows that truth does not know are no entries. So all of truth can be
+    /// found by any method.
+    #[default]
+    Truth,
+    /// Whatever is one on the page, with all its rows: as a careful reader would, who knows no more than the page.
+    Page,
+}
+
+/// How long a reply takes: the median, and by how much single ones are longer or shorter.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Latency {
+    /// The median in milliseconds.
+    pub median_ms: u64,
+    /// Standard deviation of its logarithm; 0: always the median. Providers have about 0.5.
+    pub sigma: f64,
+}
+
+impl Latency {
+    pub(crate) fn of(self, seed: u64, digest: &[u8], serving: u32) -> Duration {
+        let factor = if self.sigma == 0.0 {
+            1.0
+        } else {
+            (self.sigma * Dice::of(seed, &format!("latency {serving}"), digest).normal()).exp()
+        };
+        Duration::from_millis(self.median_ms).mul_f64(factor)
+    }
+}
+
+/// How much may be asked, and what is said about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Limits {
+    /// Requests per minute; `None`: any number.
+    pub requests_per_minute: Option<u32>,
+    /// Tokens of prompts and replies per minute; `None`: any number.
+    pub tokens_per_minute: Option<u32>,
+    /// How they are enforced.
+    pub meter: Meter,
+    /// What the replies say about them.
+    pub told: Told,
+}
+
+/// How limits are enforced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Meter {
+    /// Never more than the limit in any 60 seconds.
+    #[default]
+    Window,
+    /// A bucket that holds ten seconds' worth and fills evenly: as with providers that look more often than once a minute.
+    Bucket,
+}
+
+/// What the replies say about the limits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Told {
+    /// Limits, what remains of them, and when to come again.
+    #[default]
+    All,
+    /// Only when to come again.
+    Pause,
+    /// Nothing: a bare 429.
+    Nothing,
+}
+
+/// What goes wrong with single replies.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Faults {
+    /// Share of questions, from 0 to 1, the first servings of which are spoilt: one or two of them.
+    pub rate: f64,
+    /// Share of questions every serving of which is spoilt.
+    pub always: f64,
+    /// In which ways; which one depends on the question and the serving.
+    pub kinds: Vec<Fault>,
+}
+
+impl Default for Faults {
+    fn default() -> Self {
+        Self { rate: 0.0, always: 0.0, kinds: Fault::ALL.to_vec() }
+    }
+}
+
+/// A way in which a reply is spoilt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fault {
+    /// Status 500, 502, 503 or 529.
+    Error,
+    /// No reply, ever.
+    Hang,
+    /// The connection is reset in the middle of the reply.
+    Reset,
+    /// A reply without text.
+    Empty,
+    /// Half of the answer, which says that it is cut off.
+    Truncated,
+    /// No JSON, or nearly JSON.
+    Malformed,
+    /// JSON of another shape.
+    Schema,
+}
+
+impl Fault {
+    /// All of them.
+    pub const ALL: [Self; 7] =
+        [Self::Error, Self::Hang, Self::Reset, Self::Empty, Self::Truncated, Self::Malformed, Self::Schema];
+    /// Servings of one question that are spoilt at most, unless it is always.
+    const SERVINGS: usize = 2;
+}
+
+impl Faults {
+    /// What goes wrong with a serving (from 1) of a question.
+    pub(crate) fn of(&self, seed: u64, digest: &[u8], serving: u32) -> Option<Fault> {
+        let mut dice = Dice::of(seed, "fault", digest);
+        let (always, hit, servings) = (dice.happens(self.always), dice.happens(self.rate), dice.below(Fault::SERVINGS));
+        let spoilt = always || (hit && serving as usize <= servings + 1);
+        let which = Dice::of(seed, &format!("kind {serving}"), digest).below(self.kinds.len());
+        self.kinds.get(which).copied().filter(|_| spoilt)
+    }
+}
+
+/// A time in which nothing is answered.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Outage {
+    /// Seconds from the first call to its begin.
+    pub after_s: f64,
+    /// Seconds to its end; `None`: it has none.
+    pub lasts_s: Option<f64>,
+    /// Answered with this status; `None`: connections are reset.
+    pub status: Option<u16>,
+}
+
+impl Outage {
+    pub(crate) fn covers(&self, since_first_call: Duration) -> bool {
+        let at = since_first_call.as_secs_f64();
+        at >= self.after_s && self.lasts_s.is_none_or(|lasts| at < self.after_s + lasts)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn faults_hit_the_first_two_servings_at_most_unless_always() {
+        let faults = Faults { rate: 0.3, ..Faults::default() };
+        let digests: Vec<[u8; 2]> = (0..2_000_u16).map(u16::to_le_bytes).collect();
+        let hit = |faults: &Faults, serving| digests.iter().filter(|d| faults.of(1, &d[..], serving).is_some()).count();
+        assert!((520..680).contains(&hit(&faults, 1)), "{}", hit(&faults, 1));
+        assert!(hit(&faults, 2) > 200 && hit(&faults, 2) < hit(&faults, 1));
+        assert_eq!(hit(&faults, 3), 0);
+        let always = Faults { always: 0.05, ..Faults::default() };
+        assert_eq!(hit(&always, 1), hit(&always, 9));
+        assert!((60..140).contains(&hit(&always, 9)), "{}", hit(&always, 9));
+    }
+
+    #[test]
+    fn latency_is_spread_around_its_median() {
+        let latency = Latency { median_ms: 300, sigma: 0.5 };
+        let mut took: Vec<_> = (0..999_u32).map(|n| latency.of(1, &n.to_le_bytes(), 1)).collect();
+        took.sort();
+        let median = took[499].as_millis();
+        assert!((270..330).contains(&median) && took[0].as_millis() < 100 && took[998].as_millis() > 1_000, "{median}");
+        assert_eq!(Latency { median_ms: 300, sigma: 0.0 }.of(1, b"x", 1), Duration::from_millis(300));
+    }
+
+    #[test]
+    fn an_outage_begins_after_the_first_call_and_may_have_no_end() {
+        let covers = |outage: Outage, at| outage.covers(Duration::from_secs(at));
+        let outage = Outage { after_s: 10.0, lasts_s: Some(15.0), status: None };
+        assert_eq!([9, 10, 24, 25].map(|at| covers(outage, at)), [false, true, true, false]);
+        assert!(covers(Outage { lasts_s: None, ..outage }, 1_000_000));
+    }
+
+    #[test]
+    fn a_setting_that_does_not_exist_is_an_error() {
+        let behavior: Behavior = serde_json::from_str(r#"{"latency":{"median_ms":5},"reads":"page"}"#).unwrap();
+        assert_eq!((behavior.latency.median_ms, behavior.reads), (5, Reads::Page));
+        assert!(serde_json::from_str::<Behavior>(r#"{"latncy":1}"#).is_err());
+    }
+}

@@ -1,0 +1,69 @@
+//! Chance that is none: numbers that follow from a seed, from what is asked, and from what they decide.
+
+/// Numbers that only depend on what they were made of.
+pub(crate) struct Dice(blake3::OutputReader);
+
+impl Dice {
+    /// For one decision (`what`) about one thing.
+    pub(crate) fn of(seed: u64, what: &str, about: &[u8]) -> Self {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(&seed.to_le_bytes()).update(what.as_bytes()).update(&[0]).update(about);
+        Self(hasher.finalize_xof())
+    }
+
+    fn word(&mut self) -> u64 {
+        let mut bytes = [0; 8];
+        self.0.fill(&mut bytes);
+        u64::from_le_bytes(bytes)
+    }
+
+    /// A number below `sides`; 0 where there are none.
+    pub(crate) fn below(&mut self, sides: usize) -> usize {
+        (self.word() % sides.max(1) as u64) as usize
+    }
+
+    /// From 0 up to, not including, 1.
+    pub(crate) fn share(&mut self) -> f64 {
+        (self.word() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    /// Whether something happens that happens at this rate.
+    pub(crate) fn happens(&mut self, rate: f64) -> bool {
+        self.share() < rate
+    }
+
+    /// A number of the standard normal distribution (Box and Muller's transform).
+    pub(crate) fn normal(&mut self) -> f64 {
+        let (u, v) = (1.0 - self.share(), self.share());
+        (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_thing_has_the_same_numbers() {
+        let numbers = |seed, what, about: &str| {
+            let mut dice = Dice::of(seed, what, about.as_bytes());
+            (0..4).map(|_| dice.below(1_000)).collect::<Vec<_>>()
+        };
+        assert_eq!(numbers(1, "a", "x"), numbers(1, "a", "x"));
+        for other in [numbers(2, "a", "x"), numbers(1, "b", "x"), numbers(1, "a", "y")] {
+            assert_ne!(numbers(1, "a", "x"), other);
+        }
+    }
+
+    #[test]
+    fn shares_and_normal_numbers_are_spread_as_they_should_be() {
+        let mut dice = Dice::of(7, "spread", b"");
+        let count = 20_000;
+        let hits = (0..count).filter(|_| dice.happens(0.3)).count();
+        assert!((5_700..6_300).contains(&hits), "{hits}");
+        let normal: Vec<f64> = (0..count).map(|_| dice.normal()).collect();
+        let mean = normal.iter().sum::<f64>() / count as f64;
+        let variance = normal.iter().map(|n| (n - mean).powi(2)).sum::<f64>() / count as f64;
+        assert!(mean.abs() < 0.05 && (variance - 1.0).abs() < 0.05, "{mean} {variance}");
+    }
+}

@@ -1,0 +1,48 @@
+//! A simulated provider of models: it knows the truth about documents, and misbehaves as a test asks it to.
+//!
+//! It speaks OpenAI's chat completions and embeddings and Anthropic's messages, on the loopback address. Its [`Oracle`]
+//! answers from truth (sections with titles, levels and pages) and the text of pages: it recognizes the stage by the JSON
+//! schema of the answer alone, and the page by its words. A good answer depends on nothing but the question.
+//!
+//! A [`Behavior`] says what else happens: latency, limits with the headers of real providers, faults of the first servings
+//! of a question, lies, an outage, obedience to what a document says. Everything that chance decides follows from a seed and
+//! from the question. A [`Report`] counts what was asked.
+//!
+//! ```
+//! # tokio::runtime::Runtime::new().unwrap().block_on(async {
+//! use stemma_sim::{Behavior, Provider, Setup};
+//! let behavior = Behavior { lies: 0.2, ..Behavior::default() };
+//! let provider = Provider::start(Setup { behavior, ..Setup::default() }).await.unwrap();
+//! assert!(provider.base_url("worker").ends_with("/worker/v1"));
+//! assert_eq!(provider.report().calls, 0);
+//! # });
+//! ```
+//!
+//! What it refuses to do: know how Stemma works inside. It sees requests, as a provider does.
+
+mod answer;
+mod behavior;
+mod contents;
+mod dialect;
+mod dice;
+mod echo;
+mod embed;
+mod gullible;
+pub mod http;
+mod lies;
+mod limits;
+mod oracle;
+pub mod pages;
+mod provider;
+mod question;
+mod report;
+mod spoil;
+mod titles;
+mod truth;
+
+pub use behavior::{Behavior, Fault, Faults, Latency, Limits, Meter, Outage, Reads, Told};
+pub use oracle::{Oracle, is_whole};
+pub use provider::{Provider, Setup};
+pub use question::{Block, Question, Stage};
+pub use report::{Ask, Report, Sections, Sum, Window};
+pub use truth::{Library, Node, Texts, Truth};

@@ -1,0 +1,129 @@
+//! Answers of the right shape that are wrong.
+
+use serde_json::{Value, json};
+
+use crate::dice::Dice;
+use crate::oracle::summary;
+use crate::question::{Question, Stage};
+
+/// The lie that is told instead of a good answer.
+pub(crate) fn instead_of(good: &Value, question: &Question, seed: u64) -> Value {
+    let mut dice = Dice::of(seed, "lie", question.user.as_bytes());
+    let pages: Vec<u64> = question.named("Page").map(|block| block.number).collect();
+    let mut lie = good.clone();
+    match question.stage {
+        Stage::DetectToc | Stage::VerifyTitle => all(&mut lie, |value| *value = (*value != true).into()),
+        Stage::Repair => lie["page"] = other(&pages, good["page"].as_u64(), &mut dice).into(),
+        Stage::Locate => list(&mut lie, "found", |found| {
+            found.iter_mut().for_each(|one| one["page"] = other(&pages, one["page"].as_u64(), &mut dice).into());
+        }),
+        Stage::ReadWindow => list(&mut lie, "sections", |sections| misread(sections, &pages, &mut dice)),
+        Stage::ReadContents => list(&mut lie, "entries", |entries| misread(entries, &[], &mut dice)),
+        Stage::Summarize => {
+            let another = |value: &mut Value| *value = summary(&format!("No word of this is so: {value}")).into();
+            if lie["summary"].is_string() {
+                another(&mut lie["summary"]);
+            }
+            list(&mut lie, "summaries", |all| all.iter_mut().for_each(|one| another(&mut one["summary"])));
+        }
+        Stage::Describe => all(&mut lie, |value| *value = "Another".into()),
+        Stage::Other => {}
+    }
+    lie
+}
+
+fn all(object: &mut Value, change: impl Fn(&mut Value)) {
+    object.as_object_mut().into_iter().flat_map(|object| object.values_mut()).for_each(change);
+}
+
+fn list(object: &mut Value, name: &str, change: impl FnOnce(&mut Vec<Value>)) {
+    if let Some(list) = object.get_mut(name).and_then(Value::as_array_mut) {
+        change(list);
+    }
+}
+
+/// Another page than the right one, among those that were shown; 0 where there is no other.
+fn other(pages: &[u64], right: Option<u64>, dice: &mut Dice) -> u64 {
+    let others: Vec<u64> = pages.iter().copied().filter(|page| Some(*page) != right).collect();
+    others.get(dice.below(others.len())).copied().unwrap_or(0)
+}
+
+/// One of: every other left out, all on other pages or with other labels, one invented, all titles one further.
+fn misread(sections: &mut Vec<Value>, pages: &[u64], dice: &mut Dice) {
+    match dice.below(4) {
+        0 => {
+            let mut kept = false;
+            sections.retain(|_| {
+                kept = !kept;
+                kept
+            });
+        }
+        1 => {
+            for section in sections.iter_mut() {
+                if section["page"].is_u64() {
+                    section["page"] = other(pages, section["page"].as_u64(), dice).max(1).into();
+                } else {
+                    section["label"] = (dice.below(300) + 1).to_string().into();
+                }
+            }
+        }
+        2 => {
+            let invented = json!({ "number": "", "title": "Matters of Another Kind", "level": 1 });
+            let mut section = sections.first().cloned().unwrap_or_else(|| invented.clone());
+            for name in ["number", "title", "level"] {
+                section[name] = invented[name].clone();
+            }
+            if !pages.is_empty() {
+                section["page"] = other(pages, None, dice).into();
+            }
+            sections.insert(dice.below(sections.len() + 1), section);
+        }
+        _ => {
+            let titles: Vec<Value> = sections.iter().map(|section| section["title"].clone()).collect();
+            for (at, section) in sections.iter_mut().enumerate() {
+                section["title"] = titles[(at + 1) % titles.len()].clone();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn question(stage: Stage, user: &str) -> Question {
+        let message = json!({ "role": "user", "content": user });
+        let mut question = Question::of(&json!({ "messages": [message] })).unwrap();
+        question.stage = stage;
+        question
+    }
+
+    #[test]
+    fn a_lie_has_the_shape_of_the_truth_and_is_another() {
+        let pages: Vec<_> = (1..4).map(|n| format!("Page {n}:\n[0123456789abcdef]\nx\n[/0123456789abcdef]")).collect();
+        let (pages, window) =
+            (pages.join("\n\n"), |n: u64| json!({"number": "", "title": format!("T{n}"), "page": n, "level": 1}));
+        let cases = [
+            (Stage::DetectToc, json!({"is_contents": true, "has_page_numbers": true})),
+            (Stage::VerifyTitle, json!({"stands": false, "starts_page": true})),
+            (Stage::Repair, json!({"page": 2})),
+            (Stage::Locate, json!({"found": [{"entry": 1, "page": 2}]})),
+            (Stage::ReadWindow, json!({"sections": [window(1), window(2)]})),
+            (Stage::Summarize, json!({"summaries": [{"section": 1, "summary": "a"}]})),
+            (Stage::Summarize, json!({"summary": "a"})),
+            (Stage::Describe, json!({"description": "a", "form": "10-K"})),
+        ];
+        for (stage, good) in cases {
+            for n in 0..20 {
+                let question = question(stage, &format!("{pages}\n{n}"));
+                let lie = instead_of(&good, &question, 1);
+                assert_ne!(lie, good, "{}", stage.name());
+                assert_eq!(lie, instead_of(&good, &question, 1));
+                let keys = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+                assert_eq!(keys(&lie), keys(&good));
+                let found = lie["sections"].as_array().into_iter().chain(lie["found"].as_array()).flatten();
+                assert!(found.map(|one| one["page"].as_u64().unwrap()).all(|page| (1..=3).contains(&page)), "{lie}");
+            }
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! The simulated provider as a program: `sim serve` answers until it is told to end, `sim pages` reads documents for it.
+
+use std::fs::{self, File};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, anyhow, bail};
+use serde_json::{Value, json};
+use stemma_sim::{Behavior, Library, Oracle, Provider, Setup, pages};
+use tokio::signal::unix::{SignalKind, signal};
+
+const USAGE: &str = "usage: sim serve [--port N] [--truth FOLDER]... [--texts FOLDER]... [--record FILE] [--report FILE]
+                 [--SETTING VALUE]...
+       sim pages --out FOLDER PDF-OR-FOLDER...
+
+`serve` prints its address as a line of JSON, and a report when it ends (SIGTERM, SIGINT); the report is at /report, too.
+A truth folder holds {\"doc\",\"pages\",\"nodes\":[{\"title\",\"level\",\"page\"}]}, a folder of texts what `pages` writes.
+Settings: --seed N --latency.median_ms N --latency.sigma F --lies F --gullible true --reads truth|page
+  --limits.requests_per_minute N --limits.tokens_per_minute N --limits.meter window|bucket --limits.told all|pause|nothing
+  --faults.rate F --faults.always F --faults.kinds '[\"error\",\"hang\",\"reset\",\"empty\",\"truncated\",\"malformed\",\"schema\"]'
+  --outage.after_s F --outage.lasts_s F --outage.status N";
+
+fn main() -> ExitCode {
+    match tokio::runtime::Runtime::new().context("starting").and_then(|runtime| runtime.block_on(run())) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("sim: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+async fn run() -> Result<()> {
+    let mut words = std::env::args().skip(1);
+    let command = words.next().unwrap_or_default();
+    let flags = flags(words)?;
+    match command.as_str() {
+        "serve" => serve(&flags).await,
+        "pages" => read_pages(&flags),
+        _ => Err(anyhow!(USAGE)),
+    }
+}
+
+/// Flags with their values, and words without a flag under an empty name.
+fn flags(mut words: impl Iterator<Item = String>) -> Result<Vec<(String, String)>> {
+    let mut flags = Vec::new();
+    while let Some(word) = words.next() {
+        let Some(name) = word.strip_prefix("--") else {
+            flags.push((String::new(), word));
+            continue;
+        };
+        let value = words.next().with_context(|| format!("{word} needs a value"))?;
+        flags.push((name.to_string(), value));
+    }
+    Ok(flags)
+}
+
+fn paths(flags: &[(String, String)], wanted: &str) -> Vec<PathBuf> {
+    flags.iter().filter(|(name, _)| name == wanted).map(|(_, value)| value.into()).collect()
+}
+
+async fn serve(flags: &[(String, String)]) -> Result<()> {
+    const OWN: [&str; 5] = ["port", "truth", "texts", "record", "report"];
+    let mut settings = json!({});
+    for (name, value) in flags.iter().filter(|(name, _)| !OWN.contains(&name.as_str())) {
+        let place = name.split('.').fold(&mut settings, |place, part| &mut place[part]);
+        *place = serde_json::from_str(value).unwrap_or_else(|_| Value::String(value.clone()));
+    }
+    let behavior: Behavior = serde_json::from_value(settings).context(USAGE)?;
+    let port =
+        flags.iter().find(|(name, _)| name == "port").map_or(Ok(0), |(_, value)| value.parse()).context(USAGE)?;
+    let record = paths(flags, "record").first().map(File::create).transpose().context("--record")?;
+    let library = Library::load(&paths(flags, "truth"), &paths(flags, "texts"))?;
+    for (doc, sections, contents, complete) in library.outline() {
+        let all = if complete { ", which list all" } else { "" };
+        eprintln!("{doc}: {sections} sections, contents on pages {contents:?}{all}");
+    }
+    let mut ends = [signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?];
+    let provider = Provider::start(Setup { behavior, oracle: Oracle::new(library), port, record }).await?;
+    println!("{}", json!({ "address": provider.address().to_string(), "base_url": provider.base_url("sim") }));
+    let [terminated, interrupted] = &mut ends;
+    tokio::select! { _ = terminated.recv() => {}, _ = interrupted.recv() => {} }
+    let report = serde_json::to_string_pretty(&provider.report())?;
+    match paths(flags, "report").first() {
+        Some(path) => fs::write(path, report).with_context(|| format!("cannot write {}", path.display())),
+        None => {
+            println!("{report}");
+            Ok(())
+        }
+    }
+}
+
+fn read_pages(flags: &[(String, String)]) -> Result<()> {
+    let out = paths(flags, "out");
+    let Some(out) = out.first() else { bail!(USAGE) };
+    for path in paths(flags, "") {
+        pages::write(&pages::read(&path)?, out)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,59 @@
+//! The text of the pages of documents, as questions show it: what an oracle knows pages by.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use stemma_document::{Body, Source};
+use stemma_extract::{Job, Limits, extract};
+
+use crate::truth::Texts;
+
+/// Reads a document, or every `*.pdf` in a folder. The name of a document is that of its file, without extension.
+///
+/// # Errors
+/// A file or folder that cannot be read; a document that can not be is passed over and named on stderr.
+pub fn read(path: &Path) -> Result<Vec<Texts>> {
+    let mut files = vec![path.to_path_buf()];
+    if path.is_dir() {
+        let entries = fs::read_dir(path).with_context(|| format!("cannot read {}", path.display()))?;
+        files = entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<PathBuf>>>()?;
+        files.retain(|file| file.extension().is_some_and(|extension| extension == "pdf"));
+        files.sort();
+    }
+    let mut texts = Vec::new();
+    for file in files {
+        match of(&file) {
+            Ok(one) => texts.push(one),
+            Err(error) => eprintln!("sim: {error:#}"),
+        }
+    }
+    Ok(texts)
+}
+
+fn of(file: &Path) -> Result<Texts> {
+    let bytes = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let job = Job { threads: 2, ..Job::new(name, bytes, None, Limits::default()) };
+    let Ok(Source { body: Body::Pages(pages), .. }) = extract(job) else { bail!("{} has no pages", file.display()) };
+    // Running heads and feet are no part of what questions show.
+    let lines = |page: &stemma_document::Page| {
+        let kept = page.lines.iter().filter(|line| !line.is_furniture()).map(|line| line.text.as_str());
+        kept.collect::<Vec<_>>().join("\n")
+    };
+    let doc = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    Ok(Texts { doc, pages: pages.iter().map(lines).collect() })
+}
+
+/// Writes texts as files that [`Library::load`](crate::Library::load) reads.
+///
+/// # Errors
+/// A folder that cannot be written to.
+pub fn write(texts: &[Texts], folder: &Path) -> Result<()> {
+    fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    for one in texts {
+        let path = folder.join(format!("{}.json", one.doc));
+        fs::write(&path, serde_json::to_vec(one)?).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(())
+}

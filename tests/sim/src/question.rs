@@ -1,0 +1,254 @@
+//! What is asked, whoever's dialect it is in: the stage, told by the shape of the answer alone, and the blocks of text.
+
+use serde_json::Value;
+
+/// A request for text, read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Question {
+    /// The model it names.
+    pub model: String,
+    /// Instructions.
+    pub system: String,
+    /// What the first message of the user says.
+    pub user: String,
+    /// What the model had begun to answer, where it is to go on.
+    pub begun: Option<String>,
+    /// Tokens of the answer at most.
+    pub max_tokens: Option<u32>,
+    /// The shape of the answer; null where none is asked for.
+    pub schema: Value,
+    /// Who asks.
+    pub stage: Stage,
+    /// The texts of the user's message.
+    pub blocks: Vec<Block>,
+}
+
+/// A text between marks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Block {
+    /// `Page`, `Title`, `Section` …
+    pub name: String,
+    /// The number behind the name; 1 where there is none.
+    pub number: u64,
+    /// What stands between the marks.
+    pub text: String,
+}
+
+/// The stages of the walk that ask, by the properties of their answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Stage {
+    /// Is this page a table of contents?
+    DetectToc,
+    /// What does it list?
+    ReadContents,
+    /// Which sections begin on these pages?
+    ReadWindow,
+    /// On which page is each of these?
+    Locate,
+    /// Does this title stand here?
+    VerifyTitle,
+    /// On which page is this one?
+    Repair,
+    /// What do these sections say?
+    Summarize,
+    /// What is this document?
+    Describe,
+    /// Someone else.
+    Other,
+}
+
+impl Stage {
+    /// Properties of the answer, and whose they are. A stage is known by all of the properties of its line.
+    const PROPERTIES: [(&'static [&'static str], Self); 9] = [
+        (&["is_contents"], Self::DetectToc),
+        (&["entries"], Self::ReadContents),
+        (&["sections"], Self::ReadWindow),
+        (&["found"], Self::Locate),
+        (&["stands", "starts_page"], Self::VerifyTitle),
+        (&["page"], Self::Repair),
+        (&["summaries"], Self::Summarize),
+        (&["summary"], Self::Summarize),
+        (&["description", "issuer", "form"], Self::Describe),
+    ];
+
+    fn of(schema: &Value) -> Self {
+        let properties = &schema["properties"];
+        let known = Self::PROPERTIES.iter().find(|(names, _)| names.iter().all(|name| !properties[*name].is_null()));
+        known.map_or(Self::Other, |(_, stage)| *stage)
+    }
+
+    /// Its name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::DetectToc => "detect_toc",
+            Self::ReadContents => "read_contents",
+            Self::ReadWindow => "read_window",
+            Self::Locate => "locate",
+            Self::VerifyTitle => "verify_title",
+            Self::Repair => "repair",
+            Self::Summarize => "summarize",
+            Self::Describe => "describe",
+            Self::Other => "other",
+        }
+    }
+}
+
+impl Question {
+    /// Reads a body in the shape of OpenAI's chat completions or of Anthropic's messages.
+    ///
+    /// # Errors
+    /// What is wrong with it, for its sender.
+    pub fn of(body: &Value) -> Result<Self, String> {
+        let messages = body["messages"].as_array().filter(|all| !all.is_empty()).ok_or("messages: there are none")?;
+        if body["stream"] == true {
+            return Err("stream: this provider does not".into());
+        }
+        let said = |roles: &[&str]| {
+            let of_role =
+                messages.iter().filter(|message| message["role"].as_str().is_some_and(|r| roles.contains(&r)));
+            of_role.map(|message| text_of(&message["content"])).collect::<Vec<_>>()
+        };
+        let mut system = said(&["system", "developer"]);
+        system.extend(Some(text_of(&body["system"])).filter(|text| !text.is_empty()));
+        let system = system.join("\n");
+        let user = said(&["user"]).into_iter().next().ok_or("messages: none of the user")?;
+        let schema = schema_of(body).or_else(|| schema_in(&system)).or_else(|| schema_in(&user)).unwrap_or_default();
+        let max_tokens = ["max_completion_tokens", "max_tokens"].iter().find_map(|name| body[*name].as_u64());
+        Ok(Self {
+            model: body["model"].as_str().unwrap_or_default().into(),
+            begun: Some(said(&["assistant"]).concat()).filter(|text| !text.is_empty()),
+            max_tokens: max_tokens.and_then(|n| u32::try_from(n).ok()),
+            stage: Stage::of(&schema),
+            blocks: blocks(&user),
+            schema,
+            system,
+            user,
+        })
+    }
+
+    /// The blocks of a name, in their order.
+    pub fn named<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Block> {
+        self.blocks.iter().filter(move |block| block.name == name)
+    }
+}
+
+/// The text of a message: a string, or parts of which some are text.
+fn text_of(content: &Value) -> String {
+    match content {
+        Value::String(text) => text.clone(),
+        Value::Array(parts) => parts.iter().filter_map(|part| part["text"].as_str()).collect::<Vec<_>>().join("\n"),
+        _ => String::new(),
+    }
+}
+
+/// The schema where the protocols have a place for it.
+fn schema_of(body: &Value) -> Option<Value> {
+    let places = [
+        "/response_format/json_schema/schema",
+        "/response_format/schema",
+        "/output_config/format/schema",
+        "/output_format/schema",
+        "/tools/0/input_schema",
+        "/tools/0/function/parameters",
+        "/format",
+    ];
+    places.iter().filter_map(|place| body.pointer(place)).find(|schema| schema["properties"].is_object()).cloned()
+}
+
+/// A schema written into a text.
+fn schema_in(text: &str) -> Option<Value> {
+    let starts = text.char_indices().filter(|(_, c)| *c == '{').map(|(at, _)| at);
+    let values =
+        starts.filter_map(|at| serde_json::Deserializer::from_str(&text[at..]).into_iter::<Value>().next()?.ok());
+    let mut schemas = values.filter_map(|value| {
+        let inner = value.pointer("/json_schema/schema").or_else(|| value.get("schema")).cloned();
+        inner.into_iter().chain([value]).find(|schema| schema["properties"].is_object())
+    });
+    schemas.next()
+}
+
+/// The fenced texts: `Name 3:`, `[mark]`, text, `[/mark]`.
+fn blocks(user: &str) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    let mut rest = user;
+    while let Some((head, after)) = rest.split_once(":\n[") {
+        rest = after;
+        let Some((mark, body)) = after.split_once("]\n").filter(|(mark, _)| is_mark(mark)) else { continue };
+        let title = head.rsplit('\n').next().unwrap_or_default();
+        let (name, number) = title.rsplit_once(' ').unwrap_or((title, ""));
+        let (name, number) = number.parse().map_or((title, 1), |number| (name, number));
+        let close = format!("[/{mark}]");
+        let end = if body.starts_with(&close) { Some(0) } else { body.find(&format!("\n{close}")) };
+        let Some(end) = end else { continue };
+        blocks.push(Block { name: name.trim().into(), number, text: body[..end].into() });
+        rest = body[end..].trim_start_matches('\n').strip_prefix(&close).unwrap_or_default();
+    }
+    blocks
+}
+
+fn is_mark(mark: &str) -> bool {
+    (8..=64).contains(&mark.len()) && mark.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn schema(names: &[&str]) -> Value {
+        let properties: serde_json::Map<_, _> = names.iter().map(|n| ((*n).to_string(), json!({}))).collect();
+        json!({ "type": "object", "properties": properties })
+    }
+
+    fn fence(name: &str, mark: &str, text: &str) -> String {
+        format!("{name}:\n[{mark}]\n{text}\n[/{mark}]")
+    }
+
+    #[test]
+    fn both_dialects_ask_the_same_question() {
+        let user = fence("Page", "0123456789abcdef", "Item 1.\nBusiness");
+        let openai = json!({
+            "model": "m", "max_tokens": 9,
+            "messages": [{"role": "system", "content": "Look."}, {"role": "user", "content": user}],
+            "response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": schema(&["is_contents"])}},
+        });
+        let anthropic = json!({
+            "model": "m", "max_tokens": 9, "system": [{"type": "text", "text": "Look."}],
+            "messages": [{"role": "user", "content": [{"type": "text", "text": user}]}],
+            "tools": [{"name": "answer", "input_schema": schema(&["is_contents"])}],
+        });
+        let question = Question::of(&openai).unwrap();
+        assert_eq!(question, Question::of(&anthropic).unwrap());
+        assert_eq!((question.stage, question.max_tokens), (Stage::DetectToc, Some(9)));
+        assert_eq!(question.blocks, [Block { name: "Page".into(), number: 1, text: "Item 1.\nBusiness".into() }]);
+    }
+
+    #[test]
+    fn the_stage_is_known_by_the_shape_also_where_it_is_only_told() {
+        let stage = |names: &[&str]| Stage::of(&schema(names)).name();
+        assert_eq!(stage(&["is_contents", "has_page_numbers"]), "detect_toc");
+        assert_eq!(stage(&["page"]), "repair");
+        assert_eq!(stage(&["found"]), "locate");
+        assert_eq!(stage(&["description", "issuer", "form", "language"]), "describe");
+        assert_eq!(stage(&["answer"]), "other");
+        let system = format!("Answer {{with}} JSON like this: {}. Thanks", schema(&["entries"]));
+        let body = json!({ "messages": [{"role": "system", "content": system}, {"role": "user", "content": "x"}] });
+        assert_eq!(Question::of(&body).unwrap().stage, Stage::ReadContents);
+        assert!(Question::of(&json!({ "messages": [] })).is_err());
+    }
+
+    #[test]
+    fn blocks_are_what_stands_between_marks_and_nothing_inside_makes_another() {
+        let inner = fence("Page 9", "00000000", "not a block of its own");
+        let text = [
+            fence("Before", "aaaaaaaaaaaaaaaa", &inner),
+            fence("Page 1", "bbbbbbbbbbbbbbbb", ""),
+            fence("Page 2", "cccccccccccccccc", "Note:\n[1]\nend"),
+        ];
+        let blocks = blocks(&text.join("\n\n"));
+        let found: Vec<_> =
+            blocks.iter().map(|block| (block.name.as_str(), block.number, block.text.as_str())).collect();
+        assert_eq!(found, [("Before", 1, inner.as_str()), ("Page", 1, ""), ("Page", 2, "Note:\n[1]\nend")]);
+    }
+}

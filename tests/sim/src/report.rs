@@ -1,0 +1,238 @@
+//! What was asked of the provider and what came of it, counted.
+
+use std::collections::{BTreeMap, HashMap};
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use crate::behavior::Limits;
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// One request to the provider.
+#[derive(Debug, Clone)]
+pub struct Ask {
+    /// Of the question: what is asked again has the same.
+    pub digest: blake3::Hash,
+    /// Which process asked.
+    pub process: String,
+    /// From which port.
+    pub peer: SocketAddr,
+    /// When the request was there whole.
+    pub arrived: Instant,
+    /// When the last byte of the reply was written; `None` while it is not, or where the peer had gone.
+    pub delivered: Option<Instant>,
+    /// Status of the reply; 0 where there was none.
+    pub status: u16,
+    /// The stage that asked.
+    pub stage: &'static str,
+    /// What became of it.
+    pub outcome: &'static str,
+    /// Tokens of the prompt.
+    pub prompt_tokens: u32,
+    /// Tokens of the reply.
+    pub output_tokens: u32,
+    /// Sections that were to be summarized.
+    pub sections: usize,
+}
+
+impl Ask {
+    /// A complete reply that is as good as it can be, and was written.
+    pub(crate) fn was_answered(&self) -> bool {
+        ["good", "lie", "obeyed"].contains(&self.outcome) && self.delivered.is_some()
+    }
+
+    /// Whether it was let through, and so counts against the limits.
+    fn was_admitted(&self) -> bool {
+        !["throttled", "outage"].contains(&self.outcome)
+    }
+}
+
+/// All of it, for people and programs.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct Report {
+    /// Requests.
+    pub calls: usize,
+    /// Different questions.
+    pub questions: usize,
+    /// Seconds from the first request to the last reply.
+    pub seconds: f64,
+    /// By stage.
+    pub stages: BTreeMap<&'static str, Sum>,
+    /// All stages together.
+    pub all: Sum,
+    /// Requests by what became of them.
+    pub outcomes: BTreeMap<&'static str, usize>,
+    /// Requests for what had been answered, completely and to someone, before they came.
+    pub repeated: usize,
+    /// Requests without a reply yet, at most.
+    pub peak_concurrency: usize,
+    /// The busiest 60 seconds.
+    pub worst_minute: Window,
+    /// Requests and those of them answered 429, per minute from the first.
+    pub throttled_by_minute: Vec<[usize; 2]>,
+    /// Sections in the requests for summaries.
+    pub sections: Sections,
+}
+
+/// Calls and tokens. Tokens are those of replies with status 200: what is paid for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Sum {
+    /// Requests.
+    pub calls: usize,
+    /// Those that were answered completely.
+    pub answered: usize,
+    /// Tokens of prompts.
+    pub prompt_tokens: u64,
+    /// Tokens of replies.
+    pub output_tokens: u64,
+}
+
+/// The most within any 60 seconds, each on its own, beside what is allowed.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+pub struct Window {
+    /// Requests that were let through.
+    pub requests: u64,
+    /// Tokens of those.
+    pub tokens: u64,
+    /// All requests.
+    pub sent: u64,
+    /// The larger of the shares of both limits; 0 without limits.
+    pub share: f64,
+}
+
+/// Sections that travel together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Sections {
+    /// Requests for summaries.
+    pub calls: usize,
+    /// Sections of all of them.
+    pub all: usize,
+    /// Sections in one of them, at most.
+    pub most: usize,
+}
+
+impl Report {
+    /// Of all requests in the order of their arrival.
+    pub fn of(asks: &[Ask], limits: &Limits, peak_concurrency: usize) -> Self {
+        let Some(first) = asks.first().map(|ask| ask.arrived) else { return Self::default() };
+        let mut report = Self { calls: asks.len(), peak_concurrency, ..Self::default() };
+        let mut answered: HashMap<blake3::Hash, Instant> = HashMap::new();
+        for ask in asks {
+            report.stages.entry(ask.stage).or_default().add(ask);
+            report.all.add(ask);
+            *report.outcomes.entry(ask.outcome).or_default() += 1;
+            if ask.sections > 0 {
+                let Sections { calls, all, most } = &mut report.sections;
+                (*calls, *all, *most) = (*calls + 1, *all + ask.sections, ask.sections.max(*most));
+            }
+            report.repeated += usize::from(answered.get(&ask.digest).is_some_and(|at| *at <= ask.arrived));
+            if ask.was_answered()
+                && let Some(at) = ask.delivered
+            {
+                answered.entry(ask.digest).and_modify(|first| *first = at.min(*first)).or_insert(at);
+            }
+            let minute = (ask.arrived - first).as_secs() as usize / 60;
+            report.throttled_by_minute.resize(report.throttled_by_minute.len().max(minute + 1), [0, 0]);
+            let [all, throttled] = &mut report.throttled_by_minute[minute];
+            (*all, *throttled) = (*all + 1, *throttled + usize::from(ask.status == 429));
+        }
+        report.questions = asks.iter().map(|ask| ask.digest).collect::<std::collections::HashSet<_>>().len();
+        let last = asks.iter().map(|ask| ask.delivered.unwrap_or(ask.arrived)).max().unwrap_or(first);
+        report.seconds = (last - first).as_secs_f64();
+        report.worst_minute = Window::of(asks, limits);
+        report
+    }
+}
+
+impl Sum {
+    fn add(&mut self, ask: &Ask) {
+        self.calls += 1;
+        self.answered += usize::from(ask.was_answered());
+        if ask.status == 200 && ask.delivered.is_some() {
+            self.prompt_tokens += u64::from(ask.prompt_tokens);
+            self.output_tokens += u64::from(ask.output_tokens);
+        }
+    }
+}
+
+impl Window {
+    fn of(asks: &[Ask], limits: &Limits) -> Self {
+        let admitted: Vec<&Ask> = asks.iter().filter(|ask| ask.was_admitted()).collect();
+        let tokens = |ask: &Ask| u64::from(ask.prompt_tokens) + u64::from(ask.output_tokens);
+        let [requests, tokens] = [most(&admitted, |_| 1), most(&admitted, tokens)];
+        let share = |most: u64, limit: Option<u32>| limit.map_or(0.0, |limit| most as f64 / f64::from(limit.max(1)));
+        Self {
+            requests,
+            tokens,
+            sent: most(&asks.iter().collect::<Vec<_>>(), |_| 1),
+            share: share(requests, limits.requests_per_minute).max(share(tokens, limits.tokens_per_minute)),
+        }
+    }
+}
+
+/// The most of something within any minute.
+fn most(asks: &[&Ask], amount: impl Fn(&Ask) -> u64) -> u64 {
+    let (mut first, mut sum, mut most) = (0, 0, 0);
+    for ask in asks {
+        sum += amount(ask);
+        while ask.arrived.duration_since(asks[first].arrived) >= MINUTE {
+            sum -= amount(asks[first]);
+            first += 1;
+        }
+        most = most.max(sum);
+    }
+    most
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ask(begin: Instant, what: &str, second: u64, outcome: &'static str) -> Ask {
+        let arrived = begin + Duration::from_secs(second);
+        Ask {
+            digest: blake3::hash(what.as_bytes()),
+            process: "w".into(),
+            peer: ([127, 0, 0, 1], 1).into(),
+            arrived,
+            delivered: (outcome != "hang").then(|| arrived + Duration::from_secs(1)),
+            status: match outcome {
+                "throttled" => 429,
+                "hang" => 0,
+                _ => 200,
+            },
+            stage: "summarize",
+            outcome,
+            prompt_tokens: 100,
+            output_tokens: 10,
+            sections: 3,
+        }
+    }
+
+    #[test]
+    fn what_was_answered_and_is_asked_again_counts_and_the_busiest_minute_slides() {
+        let begin = Instant::now();
+        let ask = |what, second, outcome| ask(begin, what, second, outcome);
+        let asks = [
+            ask("a", 0, "malformed"),
+            ask("a", 10, "good"),
+            ask("b", 10, "good"),
+            ask("b", 10, "good"),
+            ask("a", 59, "throttled"),
+            ask("c", 65, "hang"),
+            ask("b", 66, "good"),
+        ];
+        let limits = Limits { requests_per_minute: Some(10), tokens_per_minute: Some(1_000), ..Limits::default() };
+        let report = Report::of(&asks, &limits, 4);
+        assert_eq!((report.calls, report.questions, report.repeated), (7, 3, 2));
+        assert_eq!(report.outcomes["good"], 4);
+        assert_eq!((report.all.answered, report.all.prompt_tokens), (4, 500));
+        assert_eq!((report.worst_minute.requests, report.worst_minute.tokens, report.worst_minute.sent), (5, 550, 6));
+        assert!((report.worst_minute.share - 0.55).abs() < 1e-9);
+        assert_eq!(report.throttled_by_minute, [[5, 1], [2, 0]]);
+        assert_eq!(report.sections, Sections { calls: 7, all: 21, most: 3 });
+        assert_eq!(Report::of(&[], &limits, 0), Report::default());
+    }
+}

@@ -1,0 +1,282 @@
+//! What is known: documents, the sections they have in truth, and the text of their pages; and which page a text is.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
+
+use crate::contents;
+use crate::titles::{Title, squash, squashed};
+
+/// Words of a shingle.
+const SHINGLE: usize = 6;
+/// A text counts as (part of) a page with so many of its shingles there.
+const SHARE: f64 = 0.6;
+
+/// A document as a truth folder states it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Truth {
+    /// Its name, which nothing is decided by.
+    pub doc: String,
+    /// Physical pages.
+    pub pages: u32,
+    /// Its sections in reading order.
+    pub nodes: Vec<Node>,
+    /// Pages of its table of contents, where the truth says so.
+    #[serde(default)]
+    pub toc_pages: Vec<u32>,
+}
+
+/// A section in truth.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Node {
+    /// Its title in one line.
+    pub title: String,
+    /// 1 is the highest.
+    pub level: u32,
+    /// The physical page on which it starts, from 1.
+    pub page: u32,
+}
+
+/// The text of a document's pages, as its questions show them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Texts {
+    /// The name of the document, by which it is paired with its truth when both are loaded.
+    pub doc: String,
+    /// One per page.
+    pub pages: Vec<String>,
+}
+
+/// A document that is known.
+#[derive(Debug, Clone)]
+pub struct Known {
+    pub(crate) truth: Truth,
+    pub(crate) titles: Vec<Title>,
+    /// Squashed lines of each page; empty where the text is not known.
+    lines: Vec<Vec<String>>,
+    /// Pages that are tables of contents, from 1.
+    pub(crate) contents: Vec<u32>,
+    /// Whether these list every section.
+    pub(crate) complete: bool,
+}
+
+/// Everything that is known.
+#[derive(Debug, Clone, Default)]
+pub struct Library {
+    pub(crate) documents: Vec<Known>,
+    shingles: HashMap<u64, Vec<Place>>,
+}
+
+/// A page of a document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Place {
+    pub(crate) doc: usize,
+    /// From 1.
+    pub(crate) page: u32,
+}
+
+impl Known {
+    fn of(truth: Truth, pages: &[String]) -> Self {
+        let titles: Vec<_> = truth.nodes.iter().map(|node| Title::of(&node.title)).collect();
+        let mut known = Self {
+            titles,
+            lines: pages.iter().map(|text| squashed(text)).collect(),
+            contents: vec![],
+            complete: false,
+            truth,
+        };
+        (known.contents, known.complete) = contents::of(&known, pages);
+        known
+    }
+
+    fn outline(&self) -> (&str, usize, &[u32], bool) {
+        (&self.truth.doc, self.truth.nodes.len(), &self.contents, self.complete)
+    }
+
+    /// Sections that start on a page.
+    pub(crate) fn starting(&self, page: u32) -> impl Iterator<Item = usize> {
+        (0..self.truth.nodes.len()).filter(move |at| self.truth.nodes[*at].page == page)
+    }
+
+    /// Whether a text, which is of this page, holds the section's heading: it may be a part of the page.
+    pub(crate) fn shows(&self, node: usize, text: &[String]) -> bool {
+        let page = self.lines.get(self.truth.nodes[node].page as usize - 1);
+        let on_page = page.and_then(|lines| self.titles[node].line(lines));
+        on_page.is_none() || self.titles[node].line(text).is_some()
+    }
+}
+
+impl Library {
+    /// Of truths and the texts they are paired with by name; a document that is known already stays as it was first told.
+    pub fn new(truths: Vec<Truth>, texts: Vec<Texts>) -> Self {
+        let texts: BTreeMap<_, _> = texts.into_iter().map(|texts| (texts.doc, texts.pages)).collect();
+        let (mut library, mut names) = (Self::default(), std::collections::BTreeSet::new());
+        for truth in truths.into_iter().filter(|truth| names.insert(truth.doc.clone())) {
+            let pages = texts.get(&truth.doc).cloned().unwrap_or_default();
+            library.add(truth, &pages);
+        }
+        library
+    }
+
+    /// Loads truth folders (`*.json`, of which those without nodes are passed over) and folders of texts.
+    ///
+    /// # Errors
+    /// A folder or file that cannot be read.
+    pub fn load(truth: &[impl AsRef<Path>], texts: &[impl AsRef<Path>]) -> Result<Self> {
+        let truths = truth.iter().map(|folder| read(folder.as_ref())).collect::<Result<Vec<_>>>()?;
+        let texts = texts.iter().map(|folder| read(folder.as_ref())).collect::<Result<Vec<_>>>()?;
+        Ok(Self::new(truths.concat(), texts.concat()))
+    }
+
+    fn add(&mut self, truth: Truth, pages: &[String]) {
+        let doc = self.documents.len();
+        for (page, text) in (1..).zip(pages) {
+            for shingle in shingles(text) {
+                let places = self.shingles.entry(shingle).or_default();
+                let place = Place { doc, page };
+                if places.last() != Some(&place) {
+                    places.push(place);
+                }
+            }
+        }
+        self.documents.push(Known::of(truth, pages));
+    }
+
+    /// Names of the documents, how many sections and contents pages each has, and whether those list all.
+    pub fn outline(&self) -> impl Iterator<Item = (&str, usize, &[u32], bool)> {
+        self.documents.iter().map(Known::outline)
+    }
+
+    /// Which page each of the texts of one question is: all of one document, one after the other where several are alike.
+    pub(crate) fn places(&self, texts: &[&str]) -> Vec<Option<Place>> {
+        let candidates: Vec<_> = texts.iter().map(|text| self.candidates(text)).collect();
+        let mut votes: BTreeMap<usize, f64> = BTreeMap::new();
+        for candidates in &candidates {
+            let mut best: BTreeMap<usize, f64> = BTreeMap::new();
+            for (place, share) in candidates {
+                let of_doc = best.entry(place.doc).or_default();
+                *of_doc = of_doc.max(*share);
+            }
+            best.into_iter().for_each(|(doc, share)| *votes.entry(doc).or_default() += share);
+        }
+        let chosen = votes.into_iter().reduce(|a, b| if b.1 > a.1 { b } else { a });
+        let Some((doc, _)) = chosen else { return vec![None; texts.len()] };
+        let mut before = 0;
+        let of_doc = candidates.into_iter().map(|mut candidates| {
+            candidates.retain(|(place, _)| place.doc == doc);
+            let most = candidates.iter().map(|(_, share)| *share).fold(0.0, f64::max);
+            let alike = candidates.iter().filter(|(_, share)| *share >= most).map(|(place, _)| *place);
+            // The next one, else the first behind it, else the first.
+            let place = alike.min_by_key(|place| (place.page <= before, place.page));
+            before = place.map_or(before, |place| place.page);
+            place
+        });
+        of_doc.collect()
+    }
+
+    /// Pages that a text may be (part of), with the share of its shingles they have.
+    fn candidates(&self, text: &str) -> Vec<(Place, f64)> {
+        let own = shingles(text);
+        let mut hits: BTreeMap<Place, u32> = BTreeMap::new();
+        for place in own.iter().filter_map(|shingle| self.shingles.get(shingle)).flatten() {
+            *hits.entry(*place).or_default() += 1;
+        }
+        let shares = hits.into_iter().map(|(place, hits)| (place, f64::from(hits) / own.len() as f64));
+        shares.filter(|(_, share)| *share >= SHARE).collect()
+    }
+
+    /// The document most of whose titles are among these lines, where no page is known.
+    pub(crate) fn by_titles(&self, lines: &[String]) -> Option<usize> {
+        let found = |known: &Known| known.titles.iter().filter(|title| title.line(lines).is_some()).count();
+        let unknown = self.documents.iter().enumerate().filter(|(_, known)| known.lines.is_empty());
+        let counts = unknown.map(|(doc, known)| (found(known), doc)).filter(|(found, _)| *found > 0);
+        counts.reduce(|a, b| if b.0 > a.0 { b } else { a }).map(|(_, doc)| doc)
+    }
+}
+
+/// Hashes of every few words in a row; of a short text, of all its words.
+fn shingles(text: &str) -> Vec<u64> {
+    let words: Vec<String> = text.split_whitespace().map(squash).filter(|word| !word.is_empty()).collect();
+    let hash = |words: &[String]| {
+        let bytes = *blake3::hash(words.join(" ").as_bytes()).as_bytes();
+        u64::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3], bytes[4], bytes[5], bytes[6], bytes[7]])
+    };
+    let mut hashes: Vec<_> = match words.len() {
+        0 => Vec::new(),
+        n if n <= SHINGLE => vec![hash(&words)],
+        _ => words.windows(SHINGLE).map(hash).collect(),
+    };
+    hashes.sort_unstable();
+    hashes.dedup();
+    hashes
+}
+
+/// Every `*.json` of a folder that has the wanted shape, in the order of names.
+fn read<T: serde::de::DeserializeOwned>(folder: &Path) -> Result<Vec<T>> {
+    let unreadable = || format!("cannot read {}", folder.display());
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).with_context(unreadable)? {
+        files.push(entry.with_context(unreadable)?.path());
+    }
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "json"));
+    files.sort();
+    let mut all = Vec::new();
+    for path in files {
+        let json = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        if let Ok(one) = serde_json::from_slice(&json) {
+            all.push(one);
+        }
+    }
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn library() -> Library {
+        let page = |words: &str, n: u32| format!("Heading {n}\n{}", format!("{words} number {n} ").repeat(3));
+        let texts = |doc: &str, words: &str| Texts {
+            doc: doc.into(),
+            pages: (1..=5).map(|n| if n == 4 { "Left blank".into() } else { page(words, n) }).collect(),
+        };
+        let truth = |doc: &str| Truth {
+            doc: doc.into(),
+            pages: 5,
+            nodes: vec![Node { title: "Heading 2".into(), level: 1, page: 2 }],
+            toc_pages: vec![],
+        };
+        let texts = vec![texts("a", "the sales of the first company"), texts("b", "another company sells no thing")];
+        Library::new(vec![truth("a"), truth("b")], texts)
+    }
+
+    #[test]
+    fn a_page_is_known_by_its_words_and_so_is_a_part_of_it() {
+        let library = library();
+        let at = |texts: &[&str]| library.places(texts).iter().map(|p| p.map(|p| (p.doc, p.page))).collect::<Vec<_>>();
+        let whole = "A running head\nHeading 2\nanother  company sells no thing NUMBER 2 another company sells no thing \
+                     number 2 another company sells no thing number 2";
+        assert_eq!(at(&[whole]), [Some((1, 2))]);
+        assert_eq!(at(&["of the first company number 3 the sales of"]), [Some((0, 3))]);
+        assert_eq!(at(&["nobody ever wrote these words on any page of it"]), [None]);
+        // What stands in both documents is of the one the other pages are of.
+        let pages = ["left blank", "another company sells no thing number 5 another"];
+        assert_eq!(at(&pages), [Some((1, 4)), Some((1, 5))]);
+    }
+
+    #[test]
+    fn the_first_truth_of_a_document_counts() {
+        let truth = |title: &str| Truth {
+            doc: "a".into(),
+            pages: 1,
+            nodes: vec![Node { title: title.into(), level: 1, page: 1 }],
+            toc_pages: vec![],
+        };
+        let library = Library::new(vec![truth("one"), truth("two")], vec![]);
+        assert_eq!(library.documents.len(), 1);
+        assert_eq!(library.documents[0].truth.nodes[0].title, "one");
+        assert_eq!(library.by_titles(&squashed("nothing\nOne\n")), Some(0));
+    }
+}
