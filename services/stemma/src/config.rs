@@ -50,7 +50,11 @@ impl Config {
     /// # Errors
     /// [`CommandError`] when they ask for a model that is not configured, or instructions cannot be taken.
     pub fn frozen(&self) -> Result<Settings, CommandError> {
-        let asked = self.settings.structure == StructureMode::Llm;
+        let asked = match self.settings.structure {
+            StructureMode::Llm => true,
+            StructureMode::Auto => self.model.is_configured(),
+            StructureMode::Layout => false,
+        };
         if asked && self.model.asked.name.is_empty() {
             return Err(no_model("model.name"));
         }

@@ -139,7 +139,7 @@ impl Ran {
 
 fn settings(structure: StructureMode, on_failure: OnModelFailure) -> Settings {
     let model = ModelSettings { name: "echo".into(), on_failure, ..ModelSettings::default() };
-    let model = (structure == StructureMode::Llm).then_some(model);
+    let model = (structure != StructureMode::Layout).then_some(model);
     Settings { structure, model, ..Settings::default() }
 }
 
@@ -366,7 +366,7 @@ fn sections_that_are_not_answered_together_are_asked_alone_and_the_tree_is_the_s
 #[test]
 fn a_section_too_long_for_a_prompt_is_summarized_in_stretches() {
     let filing = generate(&Spec { pages: 40, ..Spec::of(Kind::TenK, 11) });
-    let mut settings = settings(StructureMode::Llm, OnModelFailure::Gap);
+    let mut settings = settings(StructureMode::Auto, OnModelFailure::Gap);
     let whole = alone(1, &filing, Echo::default(), &settings);
     settings.model.as_mut().unwrap().max_prompt_tokens = 2_400;
     let ran = alone(1, &filing, Echo::default(), &settings);

@@ -42,10 +42,10 @@ pub(crate) fn located(desk: &mut Desk<'_>, paper: &Paper<'_>, entries: &mut [Ent
     for ((pages, all), found) in groups.iter().zip(answers) {
         for (entry, page) in found.unwrap_or_default() {
             let at = entry.checked_sub(1).and_then(|index| all.get(index as usize)).copied();
-            desk.named += 1;
-            match at.zip(nth(*pages, page)) {
-                Some((at, page)) => put(paper, &mut entries[at], page),
-                None => desk.astray += 1,
+            let place = at.zip(nth(*pages, page));
+            desk.count(place.is_some());
+            if let Some((at, page)) = place {
+                put(paper, &mut entries[at], page);
             }
         }
     }

@@ -20,17 +20,43 @@ pub(crate) struct Desk<'a> {
     asking: Asking<'a>,
     /// Codes of the questions that failed.
     unanswered: BTreeMap<QuestionId, String>,
-    /// Titles that the model named.
-    pub(crate) named: usize,
-    /// Those of them that do not stand where it said.
-    pub(crate) astray: usize,
+    /// Titles that the model named on the way that is gone, and on those that were given up.
+    pub(crate) here: Named,
+    before: Named,
     /// What was given up, and why.
     pub(crate) gaps: Vec<Gap>,
 }
 
+/// Titles that a model named.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Named {
+    /// All of them.
+    pub(crate) named: usize,
+    /// Those that do not stand where it said.
+    pub(crate) astray: usize,
+}
+
 impl<'a> Desk<'a> {
     pub(crate) fn of(body: &'a Body, known: &'a Known) -> Self {
-        Self { asking: Asking::of(body, known), unanswered: BTreeMap::new(), named: 0, astray: 0, gaps: Vec::new() }
+        Self {
+            asking: Asking::of(body, known),
+            unanswered: BTreeMap::new(),
+            here: Named::default(),
+            before: Named::default(),
+            gaps: Vec::new(),
+        }
+    }
+
+    /// Begins another way: what was named on the one before says nothing about it.
+    pub(crate) fn begin(&mut self) {
+        let here = std::mem::take(&mut self.here);
+        self.before = Named { named: self.before.named + here.named, astray: self.before.astray + here.astray };
+    }
+
+    /// A title was named; `stands`: it stands where it should.
+    pub(crate) fn count(&mut self, stands: bool) {
+        self.here.named += 1;
+        self.here.astray += usize::from(!stands);
     }
 
     /// The questions that have no answer yet.
@@ -109,8 +135,9 @@ impl<'a> Desk<'a> {
     }
 
     /// What was given up, and what was not answered: rules decided there alone.
-    pub(crate) fn into_gaps(self) -> Vec<Gap> {
-        let mut gaps = self.gaps;
+    pub(crate) fn into_gaps(mut self) -> Vec<Gap> {
+        self.begin();
+        let mut gaps = std::mem::take(&mut self.gaps);
         for (kind, code, what) in [
             (Kind::DetectToc, "model.toc_failed", "pages at the front"),
             (Kind::ReadContents, "model.contents_failed", "tables of contents"),
@@ -127,9 +154,9 @@ impl<'a> Desk<'a> {
                 gaps.push(Gap { code: code.into(), pages: None, detail });
             }
         }
-        if self.astray > 0 {
-            let detail =
-                format!("{} of {} titles that the model named do not stand where it said", self.astray, self.named);
+        let Named { named, astray } = self.before;
+        if astray > 0 {
+            let detail = format!("{astray} of {named} titles that the model named do not stand where it said");
             gaps.push(Gap { code: "model.titles_astray".into(), pages: None, detail });
         }
         gaps

@@ -14,6 +14,8 @@ mod outline;
 mod pack;
 mod plan;
 mod reading;
+#[cfg(test)]
+mod scripted;
 mod splitting;
 mod summaries;
 mod texts;

@@ -43,7 +43,8 @@ pub(crate) fn outline(source: &Source, settings: &Settings, known: &Known) -> Re
     let mut desk = Desk::of(&source.body, known);
     let found = match &source.body {
         Body::Pages(pages) => {
-            let paper = Paper::of(source, pages, &settings.outline);
+            let most_tokens = settings.model.as_ref().map_or(u32::MAX, |model| model.max_prompt_tokens / 4 * 3);
+            let paper = Paper::of(source, pages, &settings.outline, most_tokens);
             Outliner { desk: &mut desk, paper, rules, settings, contents: Vec::new() }.outline()
         }
         Body::Lines(_) if settings.structure == StructureMode::Llm => {
@@ -101,6 +102,7 @@ impl Outliner<'_, '_, '_> {
         self.contents = pages;
         let ways = [Way::Labels, Way::Titles, Way::Windows];
         for way in ways.into_iter().filter(|way| table.is_some() || *way == Way::Windows) {
+            self.desk.begin();
             let (mut entries, unheard) = self.entries(way, table)?;
             if way == Way::Labels && entries.iter().all(|entry| entry.entry.label.is_none()) {
                 continue;
@@ -192,8 +194,8 @@ impl Outliner<'_, '_, '_> {
 
     /// Whether most of what the model said agrees with what can be read.
     fn is_trusted(&self, entries: &[Entry]) -> bool {
-        let disputes = entries.iter().filter(|entry| entry.is_disputed()).count() + self.desk.astray;
-        let said = entries.iter().filter(|entry| entry.looked.is_some()).count() + self.desk.named;
+        let disputes = entries.iter().filter(|entry| entry.is_disputed()).count() + self.desk.here.astray;
+        let said = entries.iter().filter(|entry| entry.looked.is_some()).count() + self.desk.here.named;
         disputes < DISPUTES || disputes as f32 <= DISPUTED_SHARE * said as f32
     }
 }

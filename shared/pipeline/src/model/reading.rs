@@ -61,12 +61,10 @@ pub(crate) fn listed(desk: &mut Desk<'_>, paper: &Paper<'_>, table: PageSpan) ->
     let mut entries = Vec::new();
     for (chunk, listed) in chunks.iter().zip(desk.listed(chunks.clone())?) {
         for one in listed.unwrap_or_default() {
-            desk.named += 1;
             let entry = Entry::named(&one.number, &one.title, one.level, Witness::PrintedContents);
-            match entry.filter(|entry| paper.lists(&entry.entry.title, *chunk)) {
-                Some(entry) => entries.push(entry.labeled(&one.label)),
-                None => desk.astray += 1,
-            }
+            let entry = entry.filter(|entry| paper.lists(&entry.entry.title, *chunk));
+            desk.count(entry.is_some());
+            entries.extend(entry.map(|entry| entry.labeled(&one.label)));
         }
     }
     Ok(entries)
@@ -95,13 +93,12 @@ fn on_paper(desk: &mut Desk<'_>, paper: &Paper<'_>, window: PageSpan, begun: &[B
         Some(Entry::named(&one.number, &one.title, one.level, Witness::Model)?.on(page))
     };
     let mut entries: Vec<Entry> = begun.iter().filter_map(entry).collect();
-    desk.named += begun.len();
     for shift in [0i64, 1, -1] {
         see(&mut entries, paper, window, shift);
     }
     let mut taken = BTreeSet::new();
     entries.retain(|entry| entry.spot.is_some());
-    desk.astray += begun.len() - entries.len();
+    (0..begun.len()).for_each(|at| desk.count(at < entries.len()));
     entries.retain(|entry| entry.spot.is_some_and(|spot| taken.insert(spot)));
     entries.sort_by_key(|entry| entry.spot);
     entries

@@ -56,8 +56,8 @@ fn inside(
     missing.map_or(Ok((added, open)), Err)
 }
 
-/// Entries inside long text, on levels below the section that opens it. Where that one was named too, it says how far the
-/// levels differ.
+/// Entries inside long text. Where the section that opens it was named too, that says how far the levels differ; else they
+/// are below it.
 fn below(long: &Long, entries: &[Entry], begun: Vec<Entry>) -> Vec<Entry> {
     let above = parent(long, entries);
     let level = above.map_or(0, |above| above.entry.level);
@@ -66,14 +66,14 @@ fn below(long: &Long, entries: &[Entry], begun: Vec<Entry>) -> Vec<Entry> {
     let mut inside: Vec<Entry> =
         begun.into_iter().filter(|entry| entry.spot.is_some_and(|spot| long.holds(spot))).collect();
     let highest = inside.iter().map(|entry| entry.entry.level).min().unwrap_or(1);
-    let shift = match own {
-        Some(own) => i32::from(level) - i32::from(own),
-        None if highest <= 1 => i32::from(level),
-        None => 0,
+    let (shift, least) = match own {
+        Some(own) => (i32::from(level) - i32::from(own), 1),
+        None if highest <= 1 => (i32::from(level), i32::from(level) + 1),
+        None => (0, i32::from(level) + 1),
     };
     for entry in &mut inside {
         let moved = i32::from(entry.entry.level) + shift;
-        entry.entry.level = u16::try_from(moved.max(i32::from(level) + 1)).unwrap_or(u16::MAX);
+        entry.entry.level = u16::try_from(moved.max(least)).unwrap_or(u16::MAX);
     }
     inside
 }

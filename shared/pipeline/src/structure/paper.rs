@@ -32,6 +32,8 @@ pub(crate) struct Paper<'a> {
     labels: Labels,
     tokens: Tokens,
     settings: &'a StructureSettings,
+    /// Tokens of pages that one question shows at most.
+    window_tokens: u32,
     source: &'a Source,
 }
 
@@ -74,10 +76,12 @@ pub(crate) struct Long {
 }
 
 impl<'a> Paper<'a> {
-    pub(crate) fn of(source: &'a Source, pages: &'a [Page], settings: &'a StructureSettings) -> Self {
+    /// `most_tokens`: what one question may show of pages, where that is less than a window.
+    pub(crate) fn of(source: &'a Source, pages: &'a [Page], settings: &'a StructureSettings, most_tokens: u32) -> Self {
         let sheet = Sheet::new(pages);
         let labels = Labels::read(&sheet, pages);
-        Self { pages, sheet, labels, tokens: Tokens::of(pages), settings, source }
+        let window_tokens = settings.window_tokens.min(most_tokens);
+        Self { pages, sheet, labels, tokens: Tokens::of(pages), settings, window_tokens, source }
     }
 
     /// Number of pages.
@@ -240,7 +244,7 @@ impl<'a> Paper<'a> {
 
     /// Stretches of whole pages of at most a window's tokens, cut by their content.
     pub(crate) fn windows(&self, pages: PageSpan) -> Vec<PageSpan> {
-        let cut = windows::cut(self.pages, pages.start().index()..pages.end().index() + 1, self.settings.window_tokens);
+        let cut = windows::cut(self.pages, pages.start().index()..pages.end().index() + 1, self.window_tokens);
         let span =
             |cut: Range<usize>| PageSpan::between(PageNo::from_index(cut.start), PageNo::from_index(cut.end - 1));
         cut.into_iter().map(span).collect()
