@@ -1,22 +1,18 @@
 //! Everything that can be configured, with its default: named once, here and in the types it is made of.
 
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use stemma_boot::servers::Servers;
 use stemma_boot::telemetry;
 use stemma_coordinator::reindex::Source;
 use stemma_document::Collection;
-use stemma_engine::{Env, Ports, Secret};
-use stemma_llm::gate::{Gate, GateSettings};
-use stemma_llm::openai::{Endpoint, OpenAi};
 use stemma_pipeline::prompts::Instructions;
-use stemma_pipeline::{ModelSettings, Settings, StructureMode};
+use stemma_pipeline::{Settings, StructureMode};
 use stemma_query::server::QuerySettings;
 
 use crate::context::CommandError;
+use crate::models::{FurtherModel, Model};
 use crate::prompts;
 
 /// The configuration of Stemma. `settings` change results and are frozen with each job; the others change where and how
@@ -29,6 +25,8 @@ pub struct Config {
     pub settings: Settings,
     /// The model, where one is asked.
     pub model: Model,
+    /// Further models, each with its name and where it differs from `model`.
+    pub models: Vec<FurtherModel>,
     /// A folder of instructions of one's own for the questions to a model, `<stage>.md` each; empty: those built in.
     pub prompts: PathBuf,
     /// What changes speed only.
@@ -61,86 +59,6 @@ impl Config {
         let model = asked.then(|| self.model.asked.clone());
         let instructions = if asked { prompts::in_force(&self.prompts)? } else { Instructions::default() };
         Ok(Settings { model, instructions, ..self.settings.clone() })
-    }
-}
-
-/// A language model: which one and how it is asked changes results; where it is and how fast it may be asked does not.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Model {
-    /// What changes results.
-    #[serde(flatten)]
-    pub asked: ModelSettings,
-    /// Its provider, e.g. `https://api.openai.com/v1`; empty: no model.
-    pub base_url: String,
-    /// The key for it; best given as `STEMMA_MODEL__API_KEY`.
-    pub api_key: Secret,
-    /// Requests per minute of all workers together; 0: unknown.
-    pub requests_per_minute: u32,
-    /// Tokens per minute of all workers together; 0: unknown.
-    pub tokens_per_minute: u32,
-    /// Questions a worker has under way at once.
-    pub concurrency: u16,
-    /// How long one call may take, in seconds.
-    pub timeout_seconds: u64,
-    /// Workers that share the limits, for the time in which the shared limits are away.
-    pub expected_workers: u32,
-    /// How long the provider may be away before bulk work fails, in seconds.
-    pub patience_seconds: u64,
-    /// The same for interactive work.
-    pub interactive_patience_seconds: u64,
-}
-
-impl Default for Model {
-    fn default() -> Self {
-        Self {
-            asked: ModelSettings::default(),
-            base_url: String::new(),
-            api_key: Secret::default(),
-            requests_per_minute: 0,
-            tokens_per_minute: 0,
-            concurrency: 8,
-            timeout_seconds: 120,
-            expected_workers: 1,
-            patience_seconds: 3_600,
-            interactive_patience_seconds: 120,
-        }
-    }
-}
-
-impl Model {
-    /// Whether there is one to ask.
-    pub fn is_configured(&self) -> bool {
-        !(self.asked.name.is_empty() || self.base_url.is_empty())
-    }
-
-    /// The way to the model for this process, which the provider sees as `process`; `None` where none is configured.
-    ///
-    /// # Errors
-    /// [`CommandError`] naming the setting that is wrong.
-    pub fn gate(&self, env: &Env, ports: &Ports, process: &str) -> Result<Option<Arc<Gate>>, CommandError> {
-        if !self.is_configured() {
-            return Ok(None);
-        }
-        let client = OpenAi::new(Endpoint {
-            base_url: self.base_url.clone(),
-            api_key: self.api_key.clone(),
-            timeout: Duration::from_secs(self.timeout_seconds),
-            process: process.into(),
-        });
-        let client = client.map_err(|error| {
-            CommandError::new("config.model", format!("model.base_url: {error}")).with_next("correct model.base_url")
-        })?;
-        let settings = GateSettings {
-            requests_per_minute: self.requests_per_minute,
-            tokens_per_minute: self.tokens_per_minute,
-            expected_workers: self.expected_workers,
-            patience: Duration::from_secs(self.patience_seconds),
-            interactive_patience: Duration::from_secs(self.interactive_patience_seconds),
-            ..GateSettings::unlimited(&self.asked.name, client.host())
-        };
-        let limiter = Arc::clone(&ports.limiter);
-        Ok(Some(Arc::new(Gate::new(env.clone(), limiter, Arc::new(client), settings))))
     }
 }
 

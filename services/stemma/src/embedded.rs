@@ -21,6 +21,10 @@ use crate::context::CommandError;
 /// The hidden subcommand that turns this binary into an extraction child.
 pub const EXTRACT_CHILD: &str = "extract-child";
 
+/// Tasks that may share a call to a model, and tasks of lane `llm` in hand at most.
+const TASKS_PER_CALL: u16 = 8;
+const MAX_TASKS: u16 = 512;
+
 /// The running services; [`Embedded::stop`] drains them.
 pub struct Embedded {
     stop: CancellationToken,
@@ -41,8 +45,8 @@ impl Embedded {
     ) -> Result<Self, CommandError> {
         let stop = CancellationToken::new();
         let presence = Presence::new(env, format!("pid-{}", std::process::id()), "all");
-        let model = config.model.gate(env, ports, presence.process())?;
-        let tools = Arc::new(tools(config, password)?.with_model(model));
+        let models = config.gates(env, ports, presence.process())?;
+        let tools = Arc::new(tools(config, password)?.with_models(models));
         let worker = WorkerSettings {
             lanes: lanes(config),
             grace: Duration::from_secs(config.local.grace_seconds),
@@ -79,9 +83,11 @@ pub fn tools(config: &Config, password: Option<String>) -> Result<Tools, Command
     Ok(Tools::new(originals, Arc::new(pool)).with_password(password.map(Password)))
 }
 
-/// The lanes a worker can serve under this configuration, and how many tasks of each at once.
+/// The lanes a worker can serve under this configuration, and how many tasks of each at once. Of lane `llm` as many as can
+/// share a call for every call that may be under way: how many those are is bounded where they are made.
 pub fn lanes(config: &Config) -> Vec<(Lane, u16)> {
-    let asking = config.model.is_configured().then(|| (Lane::Llm, config.model.concurrency.max(1)));
+    let calls = config.providers().iter().map(|(_, provider)| provider.concurrency.max(1)).fold(0, u16::saturating_add);
+    let asking = (calls > 0).then(|| (Lane::Llm, calls.saturating_mul(TASKS_PER_CALL).min(MAX_TASKS)));
     [(Lane::Cpu, config.local.concurrency())].into_iter().chain(asking).collect()
 }
 

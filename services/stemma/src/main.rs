@@ -5,6 +5,7 @@ mod config;
 mod context;
 mod discover;
 mod embedded;
+mod models;
 mod output;
 mod prompts;
 mod sidecar;

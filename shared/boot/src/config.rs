@@ -16,7 +16,7 @@ const NOT_SETTINGS: [&str; 4] = ["STORE", "COLLECTION", "LOG", "CONFIG"];
 const OF_TESTS: &str = "TEST_";
 const PREFIX: &str = "STEMMA_";
 /// Names of settings that hold a key or a password: their values are never shown.
-const SECRET: [&str; 4] = ["url", "access_key", "secret_key", "api_key"];
+const SECRET: [&str; 5] = ["url", "access_key", "secret_key", "api_key", "headers"];
 
 /// A configuration with the source of each setting.
 #[derive(Debug, Clone)]
@@ -96,8 +96,14 @@ pub fn load<C: DeserializeOwned + Serialize + Default>(file: Option<&Path>) -> R
 /// A value as it may be shown.
 fn shown(key: &str, value: Value) -> Value {
     let name = key.rsplit('.').next().unwrap_or(key);
-    let empty = value.as_str().is_some_and(str::is_empty) || value.is_null();
-    if SECRET.contains(&name) && !empty { "***".into() } else { value }
+    match value {
+        Value::Null => Value::Null,
+        Value::String(text) if text.is_empty() => text.into(),
+        Value::Array(items) => items.into_iter().map(|item| shown(key, item)).collect(),
+        Value::Object(fields) => fields.into_iter().map(|(name, value)| (name.clone(), shown(&name, value))).collect(),
+        _ if SECRET.contains(&name) => "***".into(),
+        value => value,
+    }
 }
 
 fn source(figment: &Figment, key: &str, file: &Path) -> String {

@@ -16,7 +16,7 @@ use crate::blobs::{Blobs, Put};
 use crate::env::{Env, Millis};
 use crate::key::{JobId, RunId, TaskKey};
 use crate::ledger::{Board, Due, Entry, Lease, Ledger, Notice, OpenTask, Outcomes, Retry, Want};
-use crate::limit::{Cost, Limiter, Permit, Quota};
+use crate::limit::{Cost, Limiter, Permit, Quota, Stated};
 use crate::port::PortError;
 use crate::ports::Ports;
 use crate::queue::{Delivery, Depth, Message, Queue, QueueName, Receipt, Rung, Subscription};
@@ -491,5 +491,13 @@ impl Limiter for FaultyLimiter {
 
     async fn pause(&self, bucket: &str, until_ms: Millis) -> Result<(), PortError> {
         self.faults.call("limiter.pause", bucket, || self.inner.pause(bucket, until_ms)).await
+    }
+
+    async fn state(&self, bucket: &str, quota: Quota, stated: Stated, now_ms: Millis) -> Result<(), PortError> {
+        self.faults.call("limiter.state", bucket, || self.inner.state(bucket, quota, stated, now_ms)).await
+    }
+
+    async fn slow(&self, bucket: &str, age_ms: u64, now_ms: Millis) -> Result<(), PortError> {
+        self.faults.call("limiter.slow", bucket, || self.inner.slow(bucket, age_ms, now_ms)).await
     }
 }

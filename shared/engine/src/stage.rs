@@ -81,10 +81,10 @@ impl<O> Output<O> {
         Self { outcome, blobs, records: Vec::new() }
     }
 
-    /// The same with one more record.
+    /// The same with more records: blob keys and objects.
     #[must_use]
-    pub fn with_record(mut self, key: String, bytes: Bytes) -> Self {
-        self.records.push((key, bytes));
+    pub fn with_records(mut self, records: Vec<(String, Bytes)>) -> Self {
+        self.records.extend(records);
         self
     }
 }

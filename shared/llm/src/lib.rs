@@ -1,8 +1,9 @@
 //! What stands between Stemma and language models.
 //!
-//! [`request`] is a question and its answer, whoever gives it; [`openai`] a client; [`gate`] the one way to a client:
-//! breaker, shared limits, live numbers; [`reply`] reads what a model wrote; [`calls`] is the record of every reply that
-//! came. A gate is asked once per attempt of a task: retries are the engine's.
+//! [`request`] is a question and its answer, whoever gives it; [`openai`] and [`anthropic`] are clients; [`gate`] is the one
+//! way to a client: breaker, shared limits, live numbers; [`inquiry`] asks until a reply is an answer; [`reply`] reads what a
+//! model wrote; [`calls`] is the record of every reply that came; [`embeddings`] turns texts into vectors. Attempts after a
+//! call without a reply are the engine's.
 //!
 //! [`tokens`] counts: everything that cuts, packs or budgets text needs the same count on every machine, without a
 //! network and without a model, so the count is always in the o200k vocabulary, whichever model answers. For models
@@ -15,12 +16,19 @@
 //! What it refuses to do: know what a document is, read environment variables (I-7), fetch a vocabulary at run time, or
 //! follow a provider to another URL.
 
+pub mod anthropic;
 mod breaker;
 pub mod calls;
+mod clock;
+pub mod embeddings;
 pub mod gate;
+mod headers;
+pub mod http;
+pub mod inquiry;
 mod measure;
 mod meter;
 pub mod openai;
 pub mod reply;
 pub mod request;
+mod shape;
 pub mod tokens;

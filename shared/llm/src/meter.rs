@@ -18,6 +18,8 @@ pub(crate) struct Meter {
     pub(crate) waiting_for_permit: u32,
     pub(crate) in_call: u32,
     pub(crate) paused_until_ms: Millis,
+    /// Requests and tokens per minute that the provider stated last.
+    pub(crate) stated: (Option<u32>, Option<u32>),
     pub(crate) last_error_code: Option<&'static str>,
     times_ms: VecDeque<u64>,
     requests: LastMinute,

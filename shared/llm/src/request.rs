@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use stemma_engine::Failure;
+use stemma_engine::limit::Stated;
 
 use crate::tokens;
 
@@ -20,6 +21,19 @@ pub trait Llm: Send + Sync {
     /// # Errors
     /// [`LlmError`] of the kind that says what to do about it.
     async fn complete(&self, request: &Request) -> Result<Reply, LlmError>;
+
+    /// The names of the models the provider says it has, without asking one; empty where it does not say.
+    ///
+    /// # Errors
+    /// [`LlmError`] when it refuses our key, or cannot be reached.
+    async fn models(&self) -> Result<Vec<String>, LlmError> {
+        Ok(Vec::new())
+    }
+
+    /// Host and port of the provider, for names of buckets and for people.
+    fn host(&self) -> &str {
+        "here"
+    }
 }
 
 /// One question. Temperature is always 0.
@@ -35,6 +49,49 @@ pub struct Request {
     pub schema: Schema,
     /// Tokens of the answer at most.
     pub max_output_tokens: u32,
+    /// What is said after the question was answered, and not well: no part of its digest.
+    #[serde(skip)]
+    pub follow_up: Option<FollowUp>,
+}
+
+/// Why the same question is asked again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FollowUp {
+    /// The reply broke off at its longest: the model goes on where it stopped.
+    Continue {
+        /// What it wrote so far; empty where the provider keeps back what broke off.
+        so_far: String,
+    },
+    /// The reply was no answer.
+    Again {
+        /// What it wrote, cut.
+        reply: String,
+        /// What is wrong with it.
+        wrong: String,
+    },
+}
+
+impl FollowUp {
+    /// The reply it follows, where there is something to show, and what is said to the model.
+    pub fn turns(&self) -> (Option<&str>, String) {
+        let shown = |reply: &'_ str| !reply.trim().is_empty();
+        match self {
+            Self::Continue { so_far } if shown(so_far) => (
+                Some(so_far.trim_end()),
+                "Your answer broke off at its longest. Go on with the very next character: repeat nothing, explain \
+                 nothing, put no fence around it."
+                    .into(),
+            ),
+            Self::Continue { .. } => (None, "Write the answer as text: the JSON object and nothing else.".into()),
+            Self::Again { reply, wrong } => (
+                Some(reply.as_str()).filter(|reply| shown(reply)),
+                format!(
+                    "That answer cannot be used: {wrong}. Answer the question again, with one JSON object as the schema \
+                     asks for, and nothing else."
+                ),
+            ),
+        }
+    }
 }
 
 /// The shape of an answer: an object of flat properties, all required, nothing else allowed.
@@ -58,7 +115,7 @@ impl Schema {
 }
 
 impl Request {
-    /// Digest of everything the answer depends on: 32 hexadecimal digits. The same question has the same digest in every
+    /// Digest of everything the answer depends on, whatever was said after it was asked first: 32 hexadecimal digits. The same question has the same digest in every
     /// process.
     pub fn digest(&self) -> String {
         // A struct of texts and JSON can always be written as JSON; its fields come in the order declared.
@@ -69,17 +126,40 @@ impl Request {
     /// Tokens of the prompt (o200k: an estimate for models with another vocabulary).
     pub fn prompt_tokens(&self) -> u32 {
         let parts = [&self.system, &self.user, &self.schema.json.to_string()];
-        parts.into_iter().map(|part| tokens::count(part)).fold(ENVELOPE_TOKENS, u32::saturating_add)
+        let asked = parts.into_iter().map(|part| tokens::count(part)).fold(ENVELOPE_TOKENS, u32::saturating_add);
+        let Some(follow_up) = &self.follow_up else { return asked };
+        let (reply, note) = follow_up.turns();
+        asked.saturating_add(reply.map_or(0, tokens::count)).saturating_add(tokens::count(&note))
     }
 }
 
-/// A complete reply.
+/// What a model wrote.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reply {
-    /// What the model wrote.
+    /// The text.
     pub text: String,
     /// What it cost.
     pub usage: Usage,
+    /// Why it ends where it does.
+    pub finish: Finish,
+    /// What the provider says about its limits, beside it.
+    pub stated: Stated,
+}
+
+impl Reply {
+    /// A reply that the model finished, from a provider that says nothing about limits.
+    pub fn new(text: impl Into<String>, usage: Usage) -> Self {
+        Self { text: text.into(), usage, finish: Finish::Complete, stated: Stated::default() }
+    }
+}
+
+/// Why a reply ends where it does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Finish {
+    /// The model had no more to say.
+    Complete,
+    /// It had, and was not let.
+    Length,
 }
 
 /// Tokens of a call, as the provider counts them; estimated where it does not say.
@@ -109,6 +189,8 @@ pub enum LlmError {
     Throttled {
         /// How long, where it says so.
         after: Option<Duration>,
+        /// What it says about its limits.
+        stated: Stated,
     },
     /// No connection, or one that broke.
     #[error("the provider cannot be reached: {0}")]
@@ -140,7 +222,7 @@ pub enum LlmError {
         /// What it said.
         message: String,
     },
-    /// A reply came and is no answer: no JSON, no text, cut off, too large.
+    /// A reply came and holds no text of a model: no JSON, empty, too large.
     #[error("the reply cannot be used: {message}")]
     Unreadable {
         /// Why.
@@ -182,7 +264,7 @@ impl LlmError {
     pub fn failure(&self) -> Failure {
         let (code, message) = (self.code(), self.to_string());
         match self {
-            Self::Throttled { after } => Failure::throttled(code, message, after.unwrap_or(PAUSE)),
+            Self::Throttled { after, .. } => Failure::throttled(code, message, after.unwrap_or(PAUSE)),
             Self::Unreachable(_) | Self::TimedOut(_) | Self::Server { .. } | Self::Unreadable { .. } => {
                 Failure::transient(code, message)
             }
@@ -205,7 +287,10 @@ mod tests {
             user: "u".into(),
             schema: Schema::strict("a", &serde_json::json!({ "yes": { "type": "boolean" } })),
             max_output_tokens: 9,
+            follow_up: None,
         };
+        let again = FollowUp::Again { reply: "r".into(), wrong: "w".into() };
+        assert_eq!(Request { follow_up: Some(again), ..request.clone() }.digest(), request.digest());
         let others = [
             Request { model: "n".into(), ..request.clone() },
             Request { system: "su".into(), user: String::new(), ..request.clone() },

@@ -4,36 +4,39 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use stemma_engine::Env;
+use stemma_engine::limit::Stated;
 use stemma_engine::secret::Secret;
-use stemma_llm::openai::{Endpoint, MAX_REPLY_BYTES, OpenAi};
-use stemma_llm::request::{Llm, LlmError, Reply, Request, Schema, Usage};
+use stemma_llm::http::{Endpoint, MAX_REPLY_BYTES};
+use stemma_llm::openai::OpenAi;
+use stemma_llm::request::{Finish, FollowUp, Llm, LlmError, Reply, Request, Schema, Usage};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 
 /// What the server writes back; `None`: nothing, and it keeps the connection.
 type Response = Option<Vec<u8>>;
 
 /// Serves `response` once to one call; gives the request's head and body, and what the client made of it.
 async fn call(response: Response) -> (String, Result<Reply, LlmError>) {
+    call_with(response, |_| ()).await
+}
+
+async fn call_with(response: Response, change: fn(&mut Request)) -> (String, Result<Reply, LlmError>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let client = client(&format!("http://{}/v1", listener.local_addr().unwrap()));
     let serving = tokio::spawn(async move {
         let (mut stream, _) = listener.accept().await.unwrap();
-        let mut heard = Vec::new();
-        let mut buffer = [0; 4096];
-        while !whole(&heard) {
-            let read = stream.read(&mut buffer).await.unwrap();
-            assert!(read > 0, "cut off: {}", String::from_utf8_lossy(&heard));
-            heard.extend_from_slice(&buffer[..read]);
-        }
+        let heard = hear(&mut stream).await;
         match response {
             // A client that has read enough hangs up: that is its right.
             Some(bytes) => drop(stream.write_all(&bytes).await),
             None => tokio::time::sleep(Duration::from_secs(5)).await,
         }
-        String::from_utf8(heard).unwrap()
+        heard
     });
-    let result = client.complete(&request()).await;
+    let mut request = request();
+    change(&mut request);
+    let result = client.complete(&request).await;
     if let Err(LlmError::TimedOut(_)) = result {
         serving.abort();
         return (String::new(), result);
@@ -41,19 +44,40 @@ async fn call(response: Response) -> (String, Result<Reply, LlmError>) {
     (serving.await.unwrap(), result)
 }
 
+async fn hear(stream: &mut TcpStream) -> String {
+    let mut heard = Vec::new();
+    let mut buffer = [0; 4096];
+    while !whole(&heard) {
+        let read = stream.read(&mut buffer).await.unwrap();
+        assert!(read > 0, "cut off: {}", String::from_utf8_lossy(&heard));
+        heard.extend_from_slice(&buffer[..read]);
+    }
+    String::from_utf8(heard).unwrap()
+}
+
 fn client(base_url: &str) -> OpenAi {
     OpenAi::new(Endpoint {
         base_url: base_url.into(),
         api_key: Secret::from("top secret"),
+        key_header: String::new(),
+        headers: vec![Secret::from("X-Team: filings")],
         timeout: Duration::from_millis(700),
         process: "worker-7".into(),
+        env: Env::system(),
     })
     .unwrap()
 }
 
 fn request() -> Request {
     let schema = Schema::strict("detect", &json!({ "yes": { "type": "boolean" } }));
-    Request { model: "m".into(), system: "static".into(), user: "page".into(), schema, max_output_tokens: 64 }
+    Request {
+        model: "m".into(),
+        system: "static".into(),
+        user: "page".into(),
+        schema,
+        max_output_tokens: 64,
+        follow_up: None,
+    }
 }
 
 fn whole(heard: &[u8]) -> bool {
@@ -85,11 +109,12 @@ async fn error(response: Response) -> LlmError {
 async fn a_question_and_its_answer() {
     let (heard, reply) = call(completion("{\"yes\":true}", "stop")).await;
     let usage = Usage { prompt_tokens: 30, cached_tokens: 20, output_tokens: 4 };
-    assert_eq!(reply, Ok(Reply { text: "{\"yes\":true}".into(), usage }));
+    assert_eq!(reply, Ok(Reply::new("{\"yes\":true}", usage)));
     let (head, body) = heard.split_once("\r\n\r\n").unwrap();
     let head = head.to_lowercase();
     assert!(head.starts_with("post /v1/chat/completions http/1.1"), "{head}");
     assert!(head.contains("authorization: bearer top secret") && head.contains("x-stemma-process: worker-7"), "{head}");
+    assert!(head.contains("x-team: filings"), "{head}");
     let body: Value = serde_json::from_str(body).unwrap();
     assert_eq!((&body["model"], &body["temperature"], &body["max_tokens"]), (&json!("m"), &json!(0), &json!(64)));
     let format = &body["response_format"]["json_schema"];
@@ -122,6 +147,9 @@ async fn statuses_say_what_to_do() {
         ("307 There", "location: http://127.0.0.1:1/\r\n", String::new(), "model.configuration"),
         ("400 Bad", "", said("context_length_exceeded"), "model.refused"),
         ("413 Large", "", said(""), "model.refused"),
+        ("400 Bad", "", said("model_not_found"), "model.configuration"),
+        ("400 Bad", "", r#"{"error":"context is too long"}"#.into(), "model.refused"),
+        ("409 Busy", "", said(""), "model.server_error"),
     ] {
         let error = error(http(status, headers, body.as_bytes())).await;
         assert_eq!(error.code(), expected, "{status} {body}");
@@ -129,23 +157,24 @@ async fn statuses_say_what_to_do() {
     }
     let after = |headers: &'static str| async move {
         match error(http("429 Slow", headers, b"")).await {
-            LlmError::Throttled { after } => after.map(|after| after.as_millis()),
+            LlmError::Throttled { after, .. } => after.map(|after| after.as_millis()),
             other => panic!("{other}"),
         }
     };
     assert_eq!(after("retry-after: 7\r\n").await, Some(7_000));
     assert_eq!(after("retry-after: 7\r\nretry-after-ms: 250\r\n").await, Some(250));
     assert_eq!(after("retry-after: 1e30\r\n").await, None);
-    assert_eq!(after("retry-after: Wed, 21 Oct 2026 07:28:00 GMT\r\n").await, None);
+    let date = "date: Wed, 21 Oct 2026 07:27:50 GMT\r\nretry-after: Wed, 21 Oct 2026 07:28:00 GMT\r\n";
+    assert_eq!(after(date).await, Some(10_000));
 }
 
 #[tokio::test]
 async fn replies_that_are_no_answers_are_unreadable_and_what_they_cost_is_known() {
     for (response, cost) in [
-        (completion("{\"yes\":tr", "length"), 34),
+        (completion(" ", "length"), 34),
         (completion("  ", "stop"), 34),
         (http("200 OK", "", b"no JSON"), 0),
-        (http("200 OK", "", b"{\"choices\":[]}"), 0),
+        (http("200 OK", "", b"{\"choices\":[],\"usage\":{\"prompt_tokens\":9,\"completion_tokens\":0}}"), 9),
     ] {
         match error(response).await {
             LlmError::Unreadable { usage, .. } => assert_eq!(usage.total(), cost),
@@ -179,4 +208,111 @@ async fn broken_connections_are_outages() {
     let nowhere = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let error = client(&format!("http://{nowhere}/v1")).complete(&request()).await.unwrap_err();
     assert!(error.is_outage(), "{error:?}");
+}
+
+#[tokio::test]
+async fn what_breaks_off_is_not_complete_and_is_continued_as_text() {
+    let (_, reply) = call(completion("{\"yes\":tr", "length")).await;
+    assert_eq!(reply.unwrap().finish, Finish::Length);
+    let (heard, _) = call_with(completion("ue}", "stop"), |request| {
+        request.follow_up = Some(FollowUp::Continue { so_far: "{\"yes\":tr".into() });
+    })
+    .await;
+    let body: Value = serde_json::from_str(heard.split_once("\r\n\r\n").unwrap().1).unwrap();
+    let roles: Vec<_> =
+        body["messages"].as_array().unwrap().iter().map(|turn| turn["role"].as_str().unwrap()).collect();
+    assert_eq!(roles, ["system", "user", "assistant", "user"]);
+    assert_eq!(body["messages"][2]["content"], "{\"yes\":tr");
+    assert!(
+        body.get("response_format").is_none() && body["messages"][0]["content"].as_str().unwrap().contains("\"yes\"")
+    );
+}
+
+#[tokio::test]
+async fn replies_of_other_servers_are_read() {
+    let choice = |message: Value| json!({ "choices": [{ "index": 0, "message": message, "finish_reason": "stop" }] });
+    for (name, body) in [
+        ("vLLM", choice(json!({ "content": "{}", "reasoning_content": "let me think", "tool_calls": [] }))),
+        ("parts", choice(json!({ "content": [{ "type": "text", "text": "{" }, { "type": "text", "text": "}" }] }))),
+        ("Azure", {
+            let mut body = choice(json!({ "content": "{}", "refusal": null }));
+            body["prompt_filter_results"] = json!([]);
+            body["usage"] = json!({ "prompt_tokens": 3, "completion_tokens": 1, "total_tokens": 4 });
+            body
+        }),
+        (
+            "Ollama",
+            json!({ "model": "m", "choices": [{ "message": { "role": "assistant", "content": "{}" } }], "usage": null }),
+        ),
+    ] {
+        let (_, reply) = call(http("200 OK", "", body.to_string().as_bytes())).await;
+        assert_eq!(reply.unwrap().text, "{}", "{name}");
+    }
+    let refusal = choice(json!({ "content": null, "refusal": "I cannot" }));
+    assert_eq!(error(http("200 OK", "", refusal.to_string().as_bytes())).await.code(), "model.refused");
+}
+
+#[tokio::test]
+async fn limits_that_headers_state_come_with_the_reply() {
+    let body = json!({ "choices": [{ "message": { "content": "{}" } }] }).to_string();
+    let headers = "x-ratelimit-limit-requests: 60\r\nx-ratelimit-remaining-tokens: 0\r\n";
+    let (_, reply) = call(http("200 OK", headers, body.as_bytes())).await;
+    let stated = Stated { requests_per_minute: Some(60), tokens_left: Some(0), ..Stated::default() };
+    assert_eq!(reply.unwrap().stated, stated);
+    let LlmError::Throttled { stated: found, .. } = error(http("429 Slow", headers, b"")).await else { panic!() };
+    assert_eq!(found, stated);
+}
+
+/// A server that takes only what `takes` lets pass: one `Some(error)` per complaint.
+async fn serve_picky(
+    takes: fn(&Value) -> Option<&'static str>,
+    asked: usize,
+) -> (String, tokio::task::JoinHandle<usize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/v1", listener.local_addr().unwrap());
+    let serving = tokio::spawn(async move {
+        let (mut calls, mut answered) = (0, 0);
+        while answered < asked {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let heard = hear(&mut stream).await;
+            let body: Value = serde_json::from_str(heard.split_once("\r\n\r\n").unwrap().1).unwrap();
+            calls += 1;
+            let response = match takes(&body) {
+                Some(wrong) => http("400 Bad", "", json!({ "error": { "message": wrong } }).to_string().as_bytes()),
+                None => {
+                    answered += 1;
+                    completion("{\"yes\":true}", "stop")
+                }
+            };
+            stream.write_all(&response.unwrap()).await.unwrap();
+        }
+        calls
+    });
+    (url, serving)
+}
+
+#[tokio::test]
+async fn what_a_provider_does_not_take_is_left_out_once_and_for_all() {
+    let takes = |body: &Value| match &body["response_format"]["type"] {
+        _ if body.get("max_tokens").is_some() => {
+            Some("Unsupported parameter: 'max_tokens', use 'max_completion_tokens'")
+        }
+        _ if body.get("temperature").is_some() => Some("'temperature' does not support 0 with this model"),
+        kind if kind == "json_schema" => Some("response_format json_schema is not supported"),
+        _ => None,
+    };
+    let (url, serving) = serve_picky(takes, 3).await;
+    let client = client(&url);
+    for _ in 0..3 {
+        assert_eq!(client.complete(&request()).await.unwrap().text, "{\"yes\":true}");
+    }
+    assert_eq!(serving.await.unwrap(), 3 + 3, "each complaint was heard once");
+}
+
+#[tokio::test]
+async fn a_refusal_that_nothing_mends_is_the_first_one() {
+    let (url, serving) = serve_picky(|_| Some("the schema has too many tokens for this context"), 1).await;
+    let error = client(&url).complete(&request()).await.unwrap_err();
+    assert!(matches!(&error, LlmError::Refused { status: 400, .. }), "{error:?}");
+    serving.abort();
 }

@@ -23,13 +23,14 @@ pub mod stages;
 pub mod stated;
 pub mod structure;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use stemma_engine::stage::{Registry, Work};
 use stemma_extract::Extractor;
 
 pub use claim::{Submission, header_key, in_work, run_id};
-pub use settings::{ModelSettings, OnModelFailure, Settings, StructureMode};
+pub use settings::{ModelSettings, OnModelFailure, Purpose, PurposeModel, Settings, StructureMode};
 pub use stemma_llm::gate::Gate;
 
 use crate::model::{Packs, Texts};
@@ -51,8 +52,8 @@ pub struct Tools {
     pub extractor: Arc<dyn Extractor>,
     /// Tried on encrypted documents that the empty password does not open; never stored.
     pub password: Option<Password>,
-    /// The way to the model, where one is configured.
-    pub model: Option<Arc<Gate>>,
+    /// The ways to the models that are configured, by the model's name.
+    pub models: BTreeMap<String, Arc<Gate>>,
     /// Text at hand for the questions to a model.
     pub texts: Texts,
     /// Sections that travel to a model together.
@@ -60,9 +61,10 @@ pub struct Tools {
 }
 
 impl Tools {
-    /// Tools without a password and without a model.
+    /// Tools without a password and without models.
     pub fn new(originals: Arc<dyn Originals>, extractor: Arc<dyn Extractor>) -> Self {
-        Self { originals, extractor, password: None, model: None, texts: Texts::default(), packs: Packs::default() }
+        let (models, texts, packs) = Default::default();
+        Self { originals, extractor, password: None, models, texts, packs }
     }
 
     /// The same with a password.
@@ -71,10 +73,11 @@ impl Tools {
         Self { password, ..self }
     }
 
-    /// The same with a way to a model.
+    /// The same with ways to models.
     #[must_use]
-    pub fn with_model(self, model: Option<Arc<Gate>>) -> Self {
-        Self { model, ..self }
+    pub fn with_models(self, gates: impl IntoIterator<Item = Arc<Gate>>) -> Self {
+        let models = gates.into_iter().map(|gate| (gate.model().to_string(), gate)).collect();
+        Self { models, ..self }
     }
 }
 

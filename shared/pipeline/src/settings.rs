@@ -1,5 +1,7 @@
 //! What changes results: frozen at submission under its digest, carried by every task.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 use stemma_extract::Limits;
 
@@ -45,7 +47,7 @@ pub enum StructureMode {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ModelSettings {
-    /// The model, as its provider names it.
+    /// The model, as its provider names it: for every purpose that names none of its own.
     pub name: String,
     /// Tokens of a prompt at most; what would need more is refused with the section named.
     pub max_prompt_tokens: u32,
@@ -57,6 +59,62 @@ pub struct ModelSettings {
     pub max_outline_tokens: u32,
     /// What becomes of a document when the model does not answer.
     pub on_failure: OnModelFailure,
+    /// The model for questions about structure.
+    pub structure: PurposeModel,
+    /// The model for summaries and descriptions.
+    pub summaries: PurposeModel,
+    /// The model for answers to people.
+    pub answers: PurposeModel,
+}
+
+/// The model for one purpose, where it is another than `model.name`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PurposeModel {
+    /// The model, as its provider names it; empty: `model.name`.
+    pub name: String,
+    /// Tokens of a prompt at most; 0: `model.max_prompt_tokens`.
+    pub max_prompt_tokens: u32,
+}
+
+/// What a model is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// Where sections are.
+    Structure,
+    /// What they say.
+    Summaries,
+    /// What a person asks.
+    Answers,
+}
+
+impl ModelSettings {
+    /// The model for a purpose, as its provider names it.
+    pub fn name_for(&self, purpose: Purpose) -> &str {
+        let own = &self.of(purpose).name;
+        if own.is_empty() { &self.name } else { own }
+    }
+
+    /// Tokens of a prompt for a purpose, at most.
+    pub fn max_prompt_tokens_for(&self, purpose: Purpose) -> u32 {
+        match self.of(purpose).max_prompt_tokens {
+            0 => self.max_prompt_tokens,
+            own => own,
+        }
+    }
+
+    /// The models of all purposes, each once, in the order of their names.
+    pub fn names(&self) -> BTreeSet<&str> {
+        [Purpose::Structure, Purpose::Summaries, Purpose::Answers].map(|purpose| self.name_for(purpose)).into()
+    }
+
+    fn of(&self, purpose: Purpose) -> &PurposeModel {
+        match purpose {
+            Purpose::Structure => &self.structure,
+            Purpose::Summaries => &self.summaries,
+            Purpose::Answers => &self.answers,
+        }
+    }
 }
 
 impl Default for ModelSettings {
@@ -68,6 +126,9 @@ impl Default for ModelSettings {
             max_verdict_tokens: 64,
             max_outline_tokens: 8_000,
             on_failure: OnModelFailure::default(),
+            structure: PurposeModel::default(),
+            summaries: PurposeModel::default(),
+            answers: PurposeModel::default(),
         }
     }
 }

@@ -65,12 +65,13 @@ impl Llm for Echo {
         let garbled = std::mem::take(&mut *self.garbled.lock().unwrap());
         if garbled > 0 {
             *self.garbled.lock().unwrap() = garbled - 1;
-            return Ok(Reply { text: "Certainly!".into(), usage: usage("Certainly!") });
+            return Ok(Reply::new("Certainly!", usage("Certainly!")));
         }
         if name == "summarize" {
-            assert!(request.prompt_tokens() <= PROMPT || blocks.len() == 1, "{} tokens", request.prompt_tokens());
+            let question = Request { follow_up: None, ..request.clone() }.prompt_tokens();
+            assert!(question <= PROMPT || blocks.len() == 1, "{question} tokens");
             let sound = match self.patience {
-                Some(0) if blocks.len() > 1 => return Ok(Reply { text: "Certainly!".into(), usage: usage("") }),
+                Some(0) if blocks.len() > 1 => return Ok(Reply::new("Certainly!", usage(""))),
                 None | Some(0) => blocks.len(),
                 Some(sound) => sound,
             };
@@ -80,7 +81,7 @@ impl Llm for Echo {
             let text = json!({ "summaries": blocks.iter().enumerate().map(one).collect::<Vec<_>>() }).to_string();
             let mut asked = self.asked.lock().unwrap();
             asked.extend(blocks.iter().map(|block| (name, block.to_string())));
-            return Ok(Reply { usage: usage(&text), text });
+            return Ok(Reply::new(text.clone(), usage(&text)));
         }
         self.asked.lock().unwrap().push((name, request.digest()));
         let mut answer = serde_json::Map::new();
@@ -95,7 +96,7 @@ impl Llm for Echo {
             answer.insert(name.clone(), value);
         }
         let text = Value::Object(answer).to_string();
-        Ok(Reply { usage: usage(&text), text })
+        Ok(Reply::new(text.clone(), usage(&text)))
     }
 }
 
@@ -154,7 +155,7 @@ async fn run(seed: u64, store: &Arc<MemoryBlobs>, pdf: &[u8], echo: Echo, settin
         Arc::<Echo>::clone(&echo),
         GateSettings { requests_per_minute: 6_000, ..GateSettings::unlimited("echo", "here") },
     );
-    let tools = Tools::new(Arc::new(Document(pdf.to_vec().into())), Arc::new(Reading)).with_model(Some(Arc::new(gate)));
+    let tools = Tools::new(Arc::new(Document(pdf.to_vec().into())), Arc::new(Reading)).with_models([Arc::new(gate)]);
     let tools = Arc::new(tools);
     let stop = CancellationToken::new();
     let lanes = vec![(Lane::Cpu, 2), (Lane::Llm, 8 * (3 + seed as u16))];

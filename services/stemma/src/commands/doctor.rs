@@ -139,7 +139,10 @@ fn model(context: &Context) -> Check {
     match context.config() {
         Ok(loaded) if loaded.config.model.is_configured() => {
             let model = loaded.config.model;
-            Check::ok(format!("model {} at {}: configured, and not asked by doctor", model.asked.name, model.base_url))
+            Check::ok(format!(
+                "model {} at {}: configured, and not asked by doctor",
+                model.asked.name, model.provider.base_url
+            ))
         }
         _ => Check::ok("no model configured: structure and summaries are made by rules, nothing is paid"),
     }

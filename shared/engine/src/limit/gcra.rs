@@ -6,6 +6,32 @@ use crate::key::Class;
 
 const MINUTE_MS: f64 = 60_000.0;
 
+/// Requests and tokens per minute in force.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Rates {
+    pub(super) requests: f64,
+    pub(super) tokens: f64,
+}
+
+/// Milliseconds ahead of now that may be granted.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ahead {
+    pub(super) requests_ms: f64,
+    pub(super) tokens_ms: f64,
+}
+
+impl Ahead {
+    /// For work of `class`. Bulk sees a smaller burst: what it may not use is there when a person comes.
+    pub(super) fn of(quota: Quota, class: Class) -> Self {
+        let share = match class {
+            Class::Interactive => 1.0,
+            Class::Bulk => 1.0 - f64::from(quota.interactive_percent.min(100)) / 100.0,
+        };
+        let ahead_ms = |seconds: u32| f64::from(seconds) * 1_000.0 * share;
+        Self { requests_ms: ahead_ms(quota.burst_seconds), tokens_ms: ahead_ms(quota.token_burst_seconds) }
+    }
+}
+
 /// What a request wants of the two meters of a bucket.
 pub(super) struct Asked {
     pub(super) requests: Span,
@@ -24,20 +50,14 @@ pub(super) struct Span {
 }
 
 impl Asked {
-    /// One request of `cost` under `quota`.
-    pub(super) fn new(quota: Quota, cost: Cost) -> Self {
-        // Bulk sees a smaller burst: what it may not use is there when a person comes.
-        let share = match cost.class {
-            Class::Interactive => 1.0,
-            Class::Bulk => 1.0 - f64::from(quota.interactive_percent.min(100)) / 100.0,
-        };
-        let ahead_ms = |seconds: u32| f64::from(seconds) * 1_000.0 * share;
-        let one_ms = MINUTE_MS / f64::from(quota.requests_per_minute.max(1));
+    /// One request of `cost` under `quota`, of which `rates` are in force.
+    pub(super) fn new(quota: Quota, rates: Rates, cost: Cost) -> Self {
+        let ahead = Ahead::of(quota, cost.class);
+        let one_ms = MINUTE_MS / rates.requests;
         // However slow the rate and short the burst, one request at a time must be able to pass.
-        let requests = Span { cost_ms: one_ms, ahead_ms: ahead_ms(quota.burst_seconds).max(one_ms) };
-        let tokens =
-            Span { cost_ms: tokens_ms(quota, f64::from(cost.tokens)), ahead_ms: ahead_ms(quota.token_burst_seconds) };
-        let largest = tokens.ahead_ms * f64::from(quota.tokens_per_minute.max(1)) / MINUTE_MS;
+        let requests = Span { cost_ms: one_ms, ahead_ms: ahead.requests_ms.max(one_ms) };
+        let tokens = Span { cost_ms: tokens_ms(rates, f64::from(cost.tokens)), ahead_ms: ahead.tokens_ms };
+        let largest = tokens.ahead_ms * rates.tokens / MINUTE_MS;
         Self { requests, tokens, largest: largest as u32 }
     }
 
@@ -48,6 +68,20 @@ impl Asked {
 }
 
 /// What `tokens` are in milliseconds of their rate.
-pub(super) fn tokens_ms(quota: Quota, tokens: f64) -> f64 {
-    tokens * MINUTE_MS / f64::from(quota.tokens_per_minute.max(1))
+pub(super) fn tokens_ms(rates: Rates, tokens: f64) -> f64 {
+    tokens * MINUTE_MS / rates.tokens
+}
+
+/// Until when everything granted is earned at the earliest, in milliseconds from now, so that no more than `left` (of
+/// which `slack` more may be under way) are granted at once.
+pub(super) fn owed_ms(ahead_ms: f64, left: f64, slack: f64, per_minute: f64) -> f64 {
+    ahead_ms - (left + slack) * MINUTE_MS / per_minute
+}
+
+/// Requests that may have been under way when the provider counted what is left.
+pub(super) const SLACK_REQUESTS: f64 = 2.0;
+
+/// The same for tokens: a second's worth.
+pub(super) fn slack_tokens(rates: Rates) -> f64 {
+    rates.tokens / 60.0
 }

@@ -5,9 +5,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 
-use super::gcra::{Asked, Span, tokens_ms};
-use super::{Cost, Limiter, Permit, Quota};
+use super::gcra::{Ahead, Asked, Rates, SLACK_REQUESTS, Span, owed_ms, slack_tokens, tokens_ms};
+use super::learn::{Learned, Seen};
+use super::{Cost, Limiter, Permit, Quota, Stated};
 use crate::env::Millis;
+use crate::key::Class;
 use crate::port::PortError;
 
 /// Limits held in memory.
@@ -19,6 +21,28 @@ struct Bucket {
     paused_until_ms: Millis,
     requests: Meter,
     tokens: Meter,
+    stated: Stated,
+    learned: Option<Learned>,
+    seen: Seen,
+    /// When it was last asked: a correction comes without a time.
+    now_ms: Millis,
+}
+
+impl Bucket {
+    /// What is in force: the quota, what the provider stated, and, where no quota is known, what was learned.
+    fn rates(&self, quota: Quota, now_ms: Millis) -> Rates {
+        let unknown = f64::from(Quota::UNKNOWN);
+        let learned = self.learned.map_or((unknown, unknown), |learned| learned.rates(now_ms));
+        let rate = |quota: u32, stated: Option<u32>, learned: f64| {
+            let rate = f64::from(quota.min(stated.unwrap_or(quota)));
+            let rate = if quota == Quota::UNKNOWN { rate.min(learned) } else { rate };
+            rate.max(1.0)
+        };
+        Rates {
+            requests: rate(quota.requests_per_minute, self.stated.requests_per_minute, learned.0),
+            tokens: rate(quota.tokens_per_minute, self.stated.tokens_per_minute, learned.1),
+        }
+    }
 }
 
 /// The time, in milliseconds, at which everything granted so far will have been earned.
@@ -47,13 +71,14 @@ impl MemoryLimiter {
 #[async_trait]
 impl Limiter for MemoryLimiter {
     async fn acquire(&self, bucket: &str, quota: Quota, cost: Cost, now_ms: Millis) -> Result<Permit, PortError> {
-        let asked = Asked::new(quota, cost);
+        let mut buckets = self.buckets();
+        let bucket = buckets.entry(bucket.into()).or_default();
+        bucket.now_ms = now_ms;
+        let asked = Asked::new(quota, bucket.rates(quota, now_ms), cost);
         if let Some(largest) = asked.too_large() {
             return Ok(Permit::Never { largest });
         }
         let now = now_ms as f64;
-        let mut buckets = self.buckets();
-        let bucket = buckets.entry(bucket.into()).or_default();
         let paused = bucket.paused_until_ms.saturating_sub(now_ms) as f64;
         let (requests, tokens) = (asked.requests, asked.tokens);
         let wait = bucket.requests.wait_ms(requests, now).max(bucket.tokens.wait_ms(tokens, now)).max(paused);
@@ -62,13 +87,16 @@ impl Limiter for MemoryLimiter {
         }
         bucket.requests.take(requests, now);
         bucket.tokens.take(tokens, now);
+        bucket.seen.granted(cost.tokens, now_ms);
         Ok(Permit::Granted)
     }
 
     async fn settle(&self, bucket: &str, quota: Quota, estimated: u32, used: u32) -> Result<(), PortError> {
         let mut buckets = self.buckets();
-        let meter = &mut buckets.entry(bucket.into()).or_default().tokens;
-        meter.earned_at_ms += tokens_ms(quota, f64::from(used) - f64::from(estimated));
+        let bucket = buckets.entry(bucket.into()).or_default();
+        let (now_ms, more) = (bucket.now_ms, f64::from(used) - f64::from(estimated));
+        bucket.tokens.earned_at_ms += tokens_ms(bucket.rates(quota, now_ms), more);
+        bucket.seen.add(0.0, more, now_ms);
         Ok(())
     }
 
@@ -76,6 +104,32 @@ impl Limiter for MemoryLimiter {
         let mut buckets = self.buckets();
         let paused = &mut buckets.entry(bucket.into()).or_default().paused_until_ms;
         *paused = (*paused).max(until_ms);
+        Ok(())
+    }
+
+    async fn state(&self, bucket: &str, quota: Quota, stated: Stated, now_ms: Millis) -> Result<(), PortError> {
+        let mut buckets = self.buckets();
+        let bucket = buckets.entry(bucket.into()).or_default();
+        let Stated { requests_per_minute, tokens_per_minute, requests_left, tokens_left } = stated;
+        bucket.stated.requests_per_minute = requests_per_minute.or(bucket.stated.requests_per_minute);
+        bucket.stated.tokens_per_minute = tokens_per_minute.or(bucket.stated.tokens_per_minute);
+        let (rates, ahead) = (bucket.rates(quota, now_ms), Ahead::of(quota, Class::Bulk));
+        let owe = |meter: &mut Meter, owed_ms: f64| {
+            meter.earned_at_ms = meter.earned_at_ms.max(now_ms as f64 + owed_ms.max(0.0));
+        };
+        if let Some(left) = requests_left {
+            owe(&mut bucket.requests, owed_ms(ahead.requests_ms, f64::from(left), SLACK_REQUESTS, rates.requests));
+        }
+        if let Some(left) = tokens_left {
+            owe(&mut bucket.tokens, owed_ms(ahead.tokens_ms, f64::from(left), slack_tokens(rates), rates.tokens));
+        }
+        Ok(())
+    }
+
+    async fn slow(&self, bucket: &str, age_ms: u64, now_ms: Millis) -> Result<(), PortError> {
+        let mut buckets = self.buckets();
+        let bucket = buckets.entry(bucket.into()).or_default();
+        bucket.learned = bucket.seen.refused(bucket.learned, age_ms, now_ms);
         Ok(())
     }
 }

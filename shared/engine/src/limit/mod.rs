@@ -1,11 +1,13 @@
 //! The port to shared limits: requests and tokens per minute of each model, held by all workers together.
 //!
 //! What every adapter promises: over any sliding minute no more than the limit plus its burst is granted; a request
-//! that can never pass is refused with the reason; interactive work may use the share that bulk may not (I-11).
+//! that can never pass is refused with the reason; interactive work may use the share that bulk may not (I-11). What the
+//! provider states about its limits, and what is learned where it states nothing, holds for all workers at once.
 
 #[cfg(feature = "testing")]
 pub mod conformance;
 mod gcra;
+mod learn;
 mod memory;
 mod redis;
 
@@ -21,9 +23,9 @@ use crate::port::PortError;
 /// The limits of one bucket (one model at one provider).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Quota {
-    /// Requests per minute.
+    /// Requests per minute; [`Quota::UNKNOWN`] where no one has said.
     pub requests_per_minute: u32,
-    /// Tokens per minute, prompt and reply together.
+    /// Tokens per minute, prompt and reply together; [`Quota::UNKNOWN`] where no one has said.
     pub tokens_per_minute: u32,
     /// Requests that may be made at once after a pause, in seconds of their rate. Over any sliding 60 s at most
     /// `requests_per_minute × (1 + burst_seconds / 60)` are granted (never less than one at a time): 3 s keep within
@@ -37,15 +39,55 @@ pub struct Quota {
 }
 
 impl Quota {
-    /// The limits of a model with the usual bursts: 2 s of requests, 30 s of tokens (bulk work may send prompts of up
-    /// to 0.4 minutes' worth), a fifth left to people (I-11).
+    /// A limit that no one has said: what the provider states counts, and what is learned from its refusals.
+    pub const UNKNOWN: u32 = u32::MAX;
+    /// Seconds of requests, and of tokens, that [`Quota::per_minute`] grants at once.
+    const BURST_SECONDS: u32 = 1;
+    const TOKEN_BURST_SECONDS: u32 = 2;
+
+    /// The limits of a model with short bursts, a fifth left to people (I-11), and rates so much below the limits that no
+    /// sliding minute exceeds them, bursts included. A request larger than a burst is the caller's to pay for.
     pub fn per_minute(requests: u32, tokens: u32) -> Self {
         Self {
-            requests_per_minute: requests,
-            tokens_per_minute: tokens,
-            burst_seconds: 2,
-            token_burst_seconds: 30,
+            requests_per_minute: paced(requests, Self::BURST_SECONDS),
+            tokens_per_minute: paced(tokens, Self::TOKEN_BURST_SECONDS),
+            burst_seconds: Self::BURST_SECONDS,
+            token_burst_seconds: Self::TOKEN_BURST_SECONDS,
             interactive_percent: 20,
+        }
+    }
+}
+
+/// The rate at which a sliding minute with a whole burst in it holds `limit`.
+fn paced(limit: u32, burst_seconds: u32) -> u32 {
+    if limit == Quota::UNKNOWN {
+        return limit;
+    }
+    let paced = u64::from(limit) * 60 / (60 + u64::from(burst_seconds));
+    u32::try_from(paced).unwrap_or(limit).max(1)
+}
+
+/// What a provider says about its limits, in the headers of a reply. `None`: nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Stated {
+    /// Requests per minute.
+    pub requests_per_minute: Option<u32>,
+    /// Tokens per minute.
+    pub tokens_per_minute: Option<u32>,
+    /// Requests that it would take now.
+    pub requests_left: Option<u32>,
+    /// Tokens that it would take now.
+    pub tokens_left: Option<u32>,
+}
+
+impl Stated {
+    /// The same with limits at which [`Quota::per_minute`] would pace requests.
+    #[must_use]
+    pub fn paced(self) -> Self {
+        Self {
+            requests_per_minute: self.requests_per_minute.map(|limit| paced(limit, Quota::BURST_SECONDS)),
+            tokens_per_minute: self.tokens_per_minute.map(|limit| paced(limit, Quota::TOKEN_BURST_SECONDS)),
+            ..self
         }
     }
 }
@@ -96,4 +138,19 @@ pub trait Limiter: Send + Sync {
     /// # Errors
     /// [`PortError`] when the limiter is away.
     async fn pause(&self, bucket: &str, until_ms: Millis) -> Result<(), PortError>;
+
+    /// Takes over what the provider says: from now on no more than the stated limits is granted, to anyone, and no more
+    /// at once than it would take (give or take two requests, or a second of tokens, that were under way meanwhile).
+    ///
+    /// # Errors
+    /// [`PortError`] when the limiter is away.
+    async fn state(&self, bucket: &str, quota: Quota, stated: Stated, now_ms: Millis) -> Result<(), PortError>;
+
+    /// The provider refused a request that was granted `age_ms` ago as one too many, and no limit is known: slower from
+    /// now on, for everyone, and step by step faster again. A request granted before the last such word says nothing
+    /// new.
+    ///
+    /// # Errors
+    /// [`PortError`] when the limiter is away.
+    async fn slow(&self, bucket: &str, age_ms: u64, now_ms: Millis) -> Result<(), PortError>;
 }

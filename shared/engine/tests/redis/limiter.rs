@@ -56,7 +56,7 @@ async fn many_clients_share_one_limit() {
     }
     let bound = (begun.elapsed().as_secs_f64() + f64::from(quota.burst_seconds)) * 50.0;
     assert!(f64::from(granted) <= bound + 1.0, "{granted} granted, {bound} is the bound");
-    assert!(granted >= 160, "{granted} granted of 200: the limit is used");
+    assert!(granted >= 120, "{granted} granted of 150: the limit is used");
     server.flush().await;
 }
 

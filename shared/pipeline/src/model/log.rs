@@ -2,13 +2,16 @@
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use bytes::Bytes;
 use stemma_engine::blobs::Blobs;
 use stemma_engine::port::ask;
 use stemma_engine::stage::Task;
 use stemma_engine::{Env, Failure, RunId, TaskKey};
 use stemma_llm::calls::CallRecord;
-use stemma_llm::request::{Request, Usage};
+use stemma_llm::gate::Replied;
+use stemma_llm::inquiry::Journal;
+use stemma_llm::request::Request;
 
 use crate::Filings;
 
@@ -34,58 +37,36 @@ impl Log {
         Self { env: task.env.clone(), blobs, collection, run, task: task.key, stage, attempt: task.attempt }
     }
 
-    /// The line of a reply, and the blob key it is kept under.
-    pub(crate) fn record(
-        &self,
-        request: &Request,
-        usage: Usage,
-        took_ms: u64,
-        useful: bool,
-    ) -> Result<(String, Bytes), Failure> {
+    /// The line of a reply to `request`, and the blob key it is kept under.
+    pub(crate) fn record(&self, request: &Request, reply: &Replied, useful: bool) -> Result<(String, Bytes), Failure> {
         let record = CallRecord {
-            at_ms: self.env.now_ms(),
+            at_ms: reply.at_ms,
             run: self.run.clone(),
             task: self.task,
             stage: self.stage.into(),
             attempt: self.attempt,
             request: request.digest(),
             model: request.model.clone(),
-            usage,
-            took_ms,
+            usage: reply.usage,
+            took_ms: reply.took_ms,
             useful,
         };
-        Ok((record.key(&self.collection, self.env.random()), encoded(&record)?))
+        let json =
+            serde_json::to_vec(&record).map_err(|error| Failure::permanent("model.call_record", error.to_string()))?;
+        Ok((record.key(&self.collection, self.env.random()), json.into()))
     }
 
     /// Writes the line of a reply.
-    pub(crate) async fn write(
-        &self,
-        request: &Request,
-        usage: Usage,
-        took_ms: u64,
-        useful: bool,
-    ) -> Result<(), Failure> {
-        let (key, bytes) = self.record(request, usage, took_ms, useful)?;
-        self.put(&key, bytes).await
-    }
-
-    /// Writes a line that was not written yet, of a reply that turned out to be no answer.
-    pub(crate) async fn correct(&self, (key, bytes): (String, Bytes)) -> Result<(), Failure> {
-        let mut record: CallRecord = serde_json::from_slice(&bytes).map_err(|error| broken(&error))?;
-        record.useful = false;
-        self.put(&key, encoded(&record)?).await
-    }
-
-    async fn put(&self, key: &str, bytes: Bytes) -> Result<(), Failure> {
-        ask(&self.env, || self.blobs.put(key, bytes.clone())).await?;
+    pub(crate) async fn write(&self, request: &Request, reply: &Replied, useful: bool) -> Result<(), Failure> {
+        let (key, bytes) = self.record(request, reply, useful)?;
+        ask(&self.env, || self.blobs.put(&key, bytes.clone())).await?;
         Ok(())
     }
 }
 
-fn encoded(record: &CallRecord) -> Result<Bytes, Failure> {
-    serde_json::to_vec(record).map(Bytes::from).map_err(|error| broken(&error))
-}
-
-fn broken(error: &serde_json::Error) -> Failure {
-    Failure::permanent("model.call_record", error.to_string())
+#[async_trait]
+impl Journal for Log {
+    async fn useless(&self, request: &Request, reply: &Replied) -> Result<(), Failure> {
+        self.write(request, reply, false).await
+    }
 }

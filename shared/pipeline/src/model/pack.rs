@@ -12,8 +12,8 @@ use std::time::Duration;
 use serde::Deserialize;
 use stemma_engine::stage::Task;
 use stemma_engine::{Class, Env, Failure, RunId};
-use stemma_llm::gate::{Gate, Refusal};
-use stemma_llm::reply::parse;
+use stemma_llm::gate::Gate;
+use stemma_llm::inquiry::inquire;
 use stemma_llm::request::Request;
 use stemma_llm::tokens;
 use tokio::sync::oneshot;
@@ -151,7 +151,10 @@ impl Packs {
         block: String,
     ) -> Result<Option<String>, Failure> {
         let (model, gate) = question.way(task)?;
-        let (tokens, room) = (tokens::count(&block), TOKENS.min(model.max_prompt_tokens.saturating_sub(AROUND_TOKENS)));
+        let (tokens, room) = (
+            tokens::count(&block),
+            TOKENS.min(model.max_prompt_tokens_for(question.purpose).saturating_sub(AROUND_TOKENS)),
+        );
         if tokens > room {
             return Ok(None);
         }
@@ -255,22 +258,15 @@ impl Way {
         let answers = u32::try_from(pack.len()).unwrap_or(u32::MAX);
         let max_output_tokens = self.question.max_output_tokens.saturating_mul(answers);
         let request = Request { user, max_output_tokens, ..self.question.clone() };
-        let answered = match self.gate.ask(&request, self.class).await {
-            Ok(answered) => answered,
-            Err(Refusal { failure, replied: None }) => return Err(refused(failure)),
-            Err(Refusal { replied: Some(replied), .. }) => {
-                self.log.write(&request, replied.usage, replied.took_ms, false).await.map_err(Refused::All)?;
-                return Err(Refused::These);
-            }
+        let check = |written: Written| match (1..=pack.len()).any(|number| written.of(number).is_some()) {
+            true => Ok(written),
+            false => Err("it holds no summary of any of the sections".into()),
         };
-        let written = parse::<Written>(&answered.reply.text);
-        let (usage, took_ms) = (answered.reply.usage, answered.took_ms);
-        self.log.write(&request, usage, took_ms, written.is_ok()).await.map_err(Refused::All)?;
-        let Ok(written) = written else { return Err(Refused::These) };
-        let summaries: Vec<_> = (1..=pack.len()).map(|number| written.of(number)).collect();
-        if summaries.iter().all(Option::is_none) {
-            return Err(Refused::These);
+        let answer = inquire(&self.gate, &request, self.class, &self.log, check).await.map_err(refused)?;
+        for reply in &answer.replies {
+            self.log.write(&request, reply, true).await.map_err(Refused::All)?;
         }
+        let summaries: Vec<_> = (1..=pack.len()).map(|number| answer.value.of(number)).collect();
         let reply = |summary: Option<&str>| summary.map_or(Reply::Nothing, |summary| Reply::Summary(summary.into()));
         Ok(summaries.into_iter().map(reply).collect())
     }
@@ -309,7 +305,7 @@ mod tests {
     use super::*;
     use crate::Tools;
     use crate::originals::Originals;
-    use crate::settings::{ModelSettings, Settings};
+    use crate::settings::{ModelSettings, Purpose, Settings};
 
     /// Says of each section how many it saw beside it, after a second.
     #[derive(Default)]
@@ -323,7 +319,7 @@ mod tests {
             self.0.lock().unwrap().push(sections);
             let one = |number| serde_json::json!({ "section": number, "summary": format!("one of {sections}") });
             let text = serde_json::json!({ "summaries": (1..=sections).map(one).collect::<Vec<_>>() }).to_string();
-            Ok(LlmReply { text, usage: Usage::default() })
+            Ok(LlmReply::new(text, Usage::default()))
         }
     }
 
@@ -345,6 +341,7 @@ mod tests {
 
     static QUESTION: Question = Question {
         stage: "summarize",
+        purpose: Purpose::Summaries,
         instructions: "Summarize.",
         properties: || serde_json::json!({}),
         max_tokens: |model| model.max_output_tokens,
@@ -364,7 +361,7 @@ mod tests {
             let (env, ports, seen) = (Env::simulated(1), Ports::memory(), Arc::new(Counting::default()));
             let settings = GateSettings::unlimited("m", "h");
             let gate = Gate::new(env.clone(), Arc::clone(&ports.limiter), Arc::<Counting>::clone(&seen), settings);
-            let tools = Tools::new(Arc::new(Nothing), Arc::new(Nothing)).with_model(Some(Arc::new(gate)));
+            let tools = Tools::new(Arc::new(Nothing), Arc::new(Nothing)).with_models([Arc::new(gate)]);
             let model = Some(ModelSettings { name: "m".into(), ..ModelSettings::default() });
             Self { env, ports, tools, settings: Settings { model, ..Settings::default() }, seen }
         }

@@ -13,7 +13,7 @@ use stemma_llm::tokens;
 use super::answers::{Answer, Told};
 use super::block::{digest_of, stretches};
 use crate::Filings;
-use crate::settings::Settings;
+use crate::settings::{Purpose, Settings};
 use crate::stages::{Describe, Summarize};
 
 /// Parts of a section whose summaries its own summary is made from; of more it reads the titles alone. A message has no room
@@ -80,7 +80,7 @@ pub(crate) fn planned(source: &Source, tree: &SectionTree, settings: &Settings) 
 
 /// The stretches in which a section's own text is asked about; none, where it fits into one prompt.
 pub(crate) fn own_stretches<'a>(own: &'a str, settings: &Settings) -> Vec<&'a str> {
-    let most = settings.model.as_ref().map_or(u32::MAX, |model| model.max_prompt_tokens);
+    let most = settings.model.as_ref().map_or(u32::MAX, |model| model.max_prompt_tokens_for(Purpose::Summaries));
     let room = most.saturating_sub(AROUND_TOKENS).max(AROUND_TOKENS);
     // A token is a byte or more, so that the tokens of most texts need not be counted.
     if own.len() <= room as usize || tokens::count(own) <= room { Vec::new() } else { stretches(own, room) }

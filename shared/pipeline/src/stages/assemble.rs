@@ -15,7 +15,7 @@ use stemma_extract::Packed;
 use super::outline::{Tree, defects};
 use super::{Described, MODEL_REVISIONS, Outline, REVISIONS};
 use crate::model::{Answers, DraftBlob, Part, Plan, Spent, gather};
-use crate::settings::{ModelSettings, OnModelFailure, Settings};
+use crate::settings::{ModelSettings, OnModelFailure, Purpose, Settings};
 use crate::{Filings, items, sections};
 
 /// Summaries that are read at once.
@@ -187,7 +187,7 @@ fn tell(
     for section in sections {
         let index = section.id.0 as usize;
         match (summaries.remove(&index), answers.summaries.get(index)) {
-            (Some(text), _) => section.summary = Some(Summary { text, by: model.name.clone() }),
+            (Some(text), _) => section.summary = Some(Summary { text, by: model.name_for(Purpose::Summaries).into() }),
             (None, Some(Some((_, Err(code))))) => {
                 let offline = model.on_failure == OnModelFailure::Offline;
                 section.summary = section.summary.take().filter(|_| offline);

@@ -14,7 +14,7 @@ use crate::model::{
     MAX_PARTS, Question, Reads, Spent, Told, digest_of, fenced, one_line, own_stretches, parts, same_text,
 };
 use crate::sections::{Metadata, Values};
-use crate::settings::Settings;
+use crate::settings::{Purpose, Settings};
 
 /// The longest description in characters.
 const MAX_CHARS: usize = 600;
@@ -47,6 +47,7 @@ pub(crate) struct Described {
 
 pub(super) static QUESTION: Question = Question {
     stage: Describe::NAME,
+    purpose: Purpose::Summaries,
     instructions: "You are shown how a document begins, then its sections with what they say. Describe the document in one \
          sentence of at most thirty words, in its own language, so that a reader can tell it from others of its kind: what \
          it is, whose, and for which period. Beside it state, as the text does and empty where it does not: issuer (its \
@@ -85,17 +86,15 @@ impl Stage for Describe {
     async fn run(&self, task: &Task<'_, Filings>) -> Result<Output<Told>, Failure> {
         let blob = task.tools.texts.draft(task, &self.draft).await?;
         let shown = self.read(task, &blob.tree).await?;
-        let asked = QUESTION.ask::<Written>(task, fenced("Document", &shown)).await?;
         let check = |written: Written| Ok((one_line(&written.description, MAX_CHARS)?, written.metadata));
-        let asked = asked.checked(Self::NAME, task, check).await?;
+        let asked = QUESTION.ask(task, fenced("Document", &shown), check).await?;
         let (description, metadata) = asked.value;
         let (facts, dropped) = metadata.standing_in(&shown);
         let spent = Spent { prompt_tokens: tokens::count(&shown), output_tokens: tokens::count(&description) };
         let json = serde_json::to_vec(&Described { description, facts, dropped });
         let json = json.map_err(|error| Failure::permanent("model.description", error.to_string()))?;
-        let (key, record) = asked.record;
         let told = Told { digest: Digest::of(&json), spent };
-        Ok(Output::new(told, vec![("described", json.into())]).with_record(key, record))
+        Ok(Output::new(told, vec![("described", json.into())]).with_records(asked.records))
     }
 }
 

@@ -9,7 +9,7 @@ use stemma_engine::{Failure, Identity};
 
 use crate::Filings;
 use crate::model::{Pointer, Question, Reply, Said, answer};
-use crate::settings::Settings;
+use crate::settings::{Purpose, Settings};
 
 /// Asks about one page. Key: its text. Where the page is, and that it is one of the first, is no part of it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -17,6 +17,7 @@ pub struct DetectToc(pub Pointer);
 
 pub(super) static QUESTION: Question = Question {
     stage: DetectToc::NAME,
+    purpose: Purpose::Structure,
     instructions: "You are shown one page of a document. Decide two things.\n\
          is_contents: whether it is a printed table of contents of that document, or a part of one: a list of the \
          document's own sections in their order.\n\

@@ -9,7 +9,7 @@ use stemma_engine::{Failure, Identity};
 
 use crate::Filings;
 use crate::model::{Pointer, Question, Reply, Said, answer, bounded};
-use crate::settings::Settings;
+use crate::settings::{Purpose, Settings};
 
 /// Asks for the places of some titles on consecutive pages. Key: the titles and the texts of the pages.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -17,6 +17,7 @@ pub struct Locate(pub Pointer);
 
 pub(super) static QUESTION: Question = Question {
     stage: Locate::NAME,
+    purpose: Purpose::Structure,
     instructions: "You are shown titles of sections and consecutive pages of the same document. Tell for each title on which page its \
          section begins: where the title stands as a heading. Differences in white space, case, hyphens, ligatures and the \
          number before it do not matter. A mention in running text or in a table of contents is no heading.\n\

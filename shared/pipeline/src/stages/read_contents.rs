@@ -9,7 +9,7 @@ use stemma_engine::{Failure, Identity};
 
 use crate::Filings;
 use crate::model::{Listed, Pointer, Question, Reply, Said, answer, bounded};
-use crate::settings::Settings;
+use crate::settings::{Purpose, Settings};
 
 /// Asks about the pages of one table of contents. Key: their texts.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -17,6 +17,7 @@ pub struct ReadContents(pub Pointer);
 
 pub(super) static QUESTION: Question = Question {
     stage: ReadContents::NAME,
+    purpose: Purpose::Structure,
     instructions: "You are shown the pages of a printed table of contents. List its entries in their order, and leave none out.\n\
          number: the number of the section as printed, with the word before it (`Item 1A`, `2.3`, `Chapter IV`); empty \
          where it has none.\n\

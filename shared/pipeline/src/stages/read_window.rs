@@ -9,7 +9,7 @@ use stemma_engine::{Failure, Identity};
 
 use crate::Filings;
 use crate::model::{Begun, Pointer, Question, Reply, Said, answer, bounded};
-use crate::settings::Settings;
+use crate::settings::{Purpose, Settings};
 
 /// Asks about consecutive pages, and shows the page before them. Key: their texts.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -17,6 +17,7 @@ pub struct ReadWindow(pub Pointer);
 
 pub(super) static QUESTION: Question = Question {
     stage: ReadWindow::NAME,
+    purpose: Purpose::Structure,
     instructions: "You are shown consecutive pages of a document, and perhaps the page before them. List the sections whose headings \
          stand on the numbered pages, in their order.\n\
          number: the number of the section as printed, with the word before it (`Item 1A`, `2.3`, `Chapter IV`); empty \

@@ -9,7 +9,7 @@ use stemma_engine::{Failure, Identity};
 
 use crate::Filings;
 use crate::model::{Pointer, Question, Reply, Said, answer};
-use crate::settings::Settings;
+use crate::settings::{Purpose, Settings};
 
 /// Asks for the place of one title that was not found where it was looked for. Key: the title and the texts of the pages.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -17,6 +17,7 @@ pub struct Repair(pub Pointer);
 
 pub(super) static QUESTION: Question = Question {
     stage: Repair::NAME,
+    purpose: Purpose::Structure,
     instructions: "You are shown the title of a section and consecutive pages of the same document. Answer with the number of the page \
          on which the title stands as the heading of a section, and with 0 where it stands on none of them. Differences in \
          white space, case, hyphens, ligatures and the number before it do not matter. A mention in running text or in a \

@@ -14,7 +14,7 @@ use crate::model::{
     Question, Reads, Spent, Told, Written, digest_of, lead, one_line, own_stretches, parts, same_text, shown, summary,
     titled,
 };
-use crate::settings::Settings;
+use crate::settings::{Purpose, Settings};
 
 /// The longest summary in characters: what is longer is no summary.
 const MAX_CHARS: usize = 2_000;
@@ -46,6 +46,7 @@ pub struct Summarize {
 /// Asked about one section, or about several at once.
 pub(super) static QUESTION: Question = Question {
     stage: Summarize::NAME,
+    purpose: Purpose::Summaries,
     instructions: "Summarize each section you are shown in at most fifty words, in its own language, for someone who decides whether \
          the answer to a question stands in it: what it is about, and the periods, amounts and names that matter most. A \
          line that begins with `-` names a part of the section and what that says. Take nothing from elsewhere.",
@@ -98,14 +99,12 @@ impl Stage for Summarize {
 impl Summarize {
     /// Asks about this section and no other.
     async fn alone(&self, task: &Task<'_, Filings>, section: &Section, block: &str) -> Result<Output<Told>, Failure> {
-        let asked = QUESTION.ask::<Written>(task, shown(std::iter::once(block))).await?;
         let check = |written: Written| match written.of(1) {
             Some(summary) => one_line(summary, MAX_CHARS),
             None => Err("it holds no summary of the section".into()),
         };
-        let asked = asked.checked(Self::NAME, task, check).await?;
-        let (key, record) = asked.record;
-        Ok(self.told(&section.title, block, asked.value).with_record(key, record))
+        let asked = QUESTION.ask(task, shown(std::iter::once(block)), check).await?;
+        Ok(self.told(&section.title, block, asked.value).with_records(asked.records))
     }
 
     /// A summary of `block`. What it cost is told by the two alone: the usage of a call is that of all who shared it.

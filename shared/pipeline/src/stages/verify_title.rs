@@ -9,7 +9,7 @@ use stemma_engine::{Failure, Identity};
 
 use crate::Filings;
 use crate::model::{Pointer, Question, Reply, Said, answer};
-use crate::settings::Settings;
+use crate::settings::{Purpose, Settings};
 
 /// Asks about one entry of the outline. Key: its title, and the text of the page (or the lines) where it was located.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -17,6 +17,7 @@ pub struct VerifyTitle(pub Pointer);
 
 pub(super) static QUESTION: Question = Question {
     stage: VerifyTitle::NAME,
+    purpose: Purpose::Structure,
     instructions: "You are shown a title and one page of a document. Decide two things.\n\
          stands: whether the title stands on the page as the heading of a section. Differences in white space, case, \
          hyphens, ligatures and the number before it do not matter. A mention in running text, in a table of contents or \

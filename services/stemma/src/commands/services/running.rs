@@ -25,8 +25,8 @@ const LOOK_AGAIN: Duration = Duration::from_secs(2);
 pub struct Running {
     /// The configuration it works under.
     pub config: Config,
-    /// The way to the model, for a worker where one is configured.
-    pub model: Option<Arc<Gate>>,
+    /// The ways to the models that are configured, for a worker.
+    pub models: Vec<Arc<Gate>>,
     env: Env,
     cluster: Cluster,
     stop: CancellationToken,
@@ -63,12 +63,12 @@ impl Running {
         drop(connected.set(cluster.ports.clone())); // this is the only place that sets it
         tracing::info!(service, process = name, "started");
         // Only workers ask models.
-        let model = if service == "worker" { config.model.gate(&env, &cluster.ports, &name)? } else { None };
-        let asked = model.clone();
+        let gates = if service == "worker" { config.gates(&env, &cluster.ports, &name)? } else { Vec::new() };
+        let asked = gates.clone();
         let models = move || asked.iter().map(|gate| (gate.bucket().to_string(), gate.beat())).collect();
         let (ledger, beating) = (Arc::clone(&cluster.ports.ledger), Arc::clone(&presence));
         let beats = env.spawn(presence::beat(env.clone(), ledger, beating, models, drained.clone()));
-        Ok(Self { config, model, env, cluster, stop, presence, drained, beats, serving })
+        Ok(Self { config, models: gates, env, cluster, stop, presence, drained, beats, serving })
     }
 
     /// What a service's `run` takes.

@@ -27,7 +27,7 @@ pub struct WorkerArgs {
     /// The lanes it takes tasks from [default: cpu, and llm where a model is configured].
     #[arg(long, value_delimiter = ',', value_name = "LANE,…")]
     lanes: Vec<WorkerLane>,
-    /// Tasks of each lane at once [default: local.concurrency for cpu, model.concurrency for llm].
+    /// Tasks of each lane at once [default: local.concurrency for cpu, 8 for each call of model.concurrency for llm].
     #[arg(long, value_name = "N")]
     concurrency: Option<u16>,
 }
@@ -48,7 +48,7 @@ enum WorkerLane {
 pub async fn run(args: WorkerArgs, context: &Context) -> Result<Exit, CommandError> {
     let running = Running::start("worker", args.service.listen, context).await?;
     let (env, ports, stop) = running.parts();
-    let tools = Arc::new(embedded::tools(&running.config, None)?.with_model(running.model.clone()));
+    let tools = Arc::new(embedded::tools(&running.config, None)?.with_models(running.models.clone()));
     let lanes = lanes(&args, &running)?;
     let settings = WorkerSettings {
         lanes,

@@ -12,9 +12,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use redis::Script;
 
-use super::gcra::{Asked, tokens_ms};
-use super::{Cost, Limiter, Permit, Quota};
+use super::gcra::Ahead;
+use super::{Cost, Limiter, Permit, Quota, Stated};
 use crate::env::{Env, Millis};
+use crate::key::Class;
 use crate::port::PortError;
 use crate::redis_client::RedisClient;
 
@@ -39,14 +40,19 @@ struct Scripts {
     acquire: Script,
     settle: Script,
     pause: Script,
+    state: Script,
+    slow: Script,
 }
 
 impl Default for Scripts {
     fn default() -> Self {
+        let over_rates = |script: &str| Script::new(&format!("{}{script}", include_str!("rates.lua")));
         Self {
-            acquire: Script::new(include_str!("acquire.lua")),
-            settle: Script::new(include_str!("settle.lua")),
+            acquire: over_rates(include_str!("acquire.lua")),
+            settle: over_rates(include_str!("settle.lua")),
             pause: Script::new(include_str!("pause.lua")),
+            state: over_rates(include_str!("state.lua")),
+            slow: over_rates(include_str!("slow.lua")),
         }
     }
 }
@@ -89,24 +95,21 @@ impl RedisLimiter {
 #[async_trait]
 impl Limiter for RedisLimiter {
     async fn acquire(&self, bucket: &str, quota: Quota, cost: Cost, now_ms: Millis) -> Result<Permit, PortError> {
-        let asked = Asked::new(quota, cost);
-        if let Some(largest) = asked.too_large() {
-            return Ok(Permit::Never { largest });
-        }
+        let ahead = Ahead::of(quota, cost.class);
         let mut script = self.scripts.acquire.key(self.key(bucket));
-        script.arg(self.given(now_ms));
-        for span in [asked.requests, asked.tokens] {
-            script.arg(span.cost_ms).arg(span.ahead_ms);
-        }
-        match self.redis.invoke(("limiter", "acquire"), &script).await? {
+        script.arg(self.given(now_ms)).arg(quota.requests_per_minute).arg(quota.tokens_per_minute);
+        script.arg(ahead.requests_ms).arg(ahead.tokens_ms).arg(cost.tokens);
+        match self.redis.invoke::<i64>(("limiter", "acquire"), &script).await? {
             0 => Ok(Permit::Granted),
-            after_ms => Ok(Permit::Wait { after_ms }),
+            after_ms @ 1.. => Ok(Permit::Wait { after_ms: after_ms.unsigned_abs() }),
+            largest => Ok(Permit::Never { largest: u32::try_from(-1 - largest).unwrap_or(0) }),
         }
     }
 
     async fn settle(&self, bucket: &str, quota: Quota, estimated: u32, used: u32) -> Result<(), PortError> {
         let mut script = self.scripts.settle.key(self.key(bucket));
-        script.arg(tokens_ms(quota, f64::from(used) - f64::from(estimated)));
+        script.arg(quota.requests_per_minute).arg(quota.tokens_per_minute);
+        script.arg(i64::from(used) - i64::from(estimated));
         self.redis.invoke(("limiter", "settle"), &script).await
     }
 
@@ -114,5 +117,23 @@ impl Limiter for RedisLimiter {
         let mut script = self.scripts.pause.key(self.key(bucket));
         script.arg(self.given(until_ms)).arg(self.remaining_ms(until_ms));
         self.redis.invoke(("limiter", "pause"), &script).await
+    }
+
+    async fn state(&self, bucket: &str, quota: Quota, stated: Stated, now_ms: Millis) -> Result<(), PortError> {
+        let ahead = Ahead::of(quota, Class::Bulk);
+        let mut script = self.scripts.state.key(self.key(bucket));
+        script.arg(self.given(now_ms)).arg(quota.requests_per_minute).arg(quota.tokens_per_minute);
+        script.arg(ahead.requests_ms).arg(ahead.tokens_ms);
+        let Stated { requests_per_minute, tokens_per_minute, requests_left, tokens_left } = stated;
+        for said in [requests_per_minute, tokens_per_minute, requests_left, tokens_left] {
+            script.arg(said.map_or_else(String::new, |said| said.to_string()));
+        }
+        self.redis.invoke(("limiter", "state"), &script).await
+    }
+
+    async fn slow(&self, bucket: &str, age_ms: u64, now_ms: Millis) -> Result<(), PortError> {
+        let mut script = self.scripts.slow.key(self.key(bucket));
+        script.arg(self.given(now_ms)).arg(age_ms);
+        self.redis.invoke(("limiter", "slow"), &script).await
     }
 }

@@ -1,5 +1,14 @@
--- KEYS: bucket. ARGV: what was used beyond the estimate, in milliseconds of the rate of tokens; may be negative
-local tokens = redis.call('HGET', KEYS[1], 'tokens')
-if tokens then
-    redis.call('HSET', KEYS[1], 'tokens', string.format('%.17g', tonumber(tokens) + tonumber(ARGV[1])))
+-- KEYS: bucket. ARGV: the quota of requests and of tokens, tokens used beyond the estimate; may be negative
+local bucket = redis.call('HMGET', KEYS[1], 'tokens', 'last')
+local tokens = bucket[1]
+if not tokens then
+    return
+end
+-- A correction is of what was granted before: the time of the last grant is near enough.
+local now = tonumber(bucket[2]) or clock('')
+local quota_requests, quota_tokens = tonumber(ARGV[1]), tonumber(ARGV[2])
+local _, tokens_rate = rates(now, quota_requests, quota_tokens)
+redis.call('HSET', KEYS[1], 'tokens', number(tonumber(tokens) + tonumber(ARGV[3]) * 60000 / tokens_rate))
+if quota_requests >= UNKNOWN or quota_tokens >= UNKNOWN then
+    count(now, 0, ARGV[3])
 end

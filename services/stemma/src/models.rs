@@ -1,0 +1,254 @@
+//! The models that may be asked: which ones, where they are, how fast they may be asked.
+//!
+//! One `[model]` section is enough for one model. Further ones, each under its name in `[[models]]`, say where they differ.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use stemma_engine::{Env, Ports, Secret};
+use stemma_llm::anthropic::Anthropic;
+use stemma_llm::gate::{Gate, GateSettings};
+use stemma_llm::http::{Endpoint, EndpointError};
+use stemma_llm::openai::OpenAi;
+use stemma_llm::request::Llm;
+use stemma_pipeline::ModelSettings;
+
+use crate::config::Config;
+use crate::context::CommandError;
+
+/// A language model: which one and how it is asked changes results; where it is and how fast it may be asked does not.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Model {
+    /// What changes results.
+    #[serde(flatten)]
+    pub asked: ModelSettings,
+    /// Where it is, and how fast it may be asked.
+    #[serde(flatten)]
+    pub provider: Provider,
+}
+
+impl Model {
+    /// Whether there is one to ask.
+    pub fn is_configured(&self) -> bool {
+        !(self.asked.name.is_empty() || self.provider.base_url.is_empty())
+    }
+}
+
+/// The words a provider understands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Dialect {
+    /// Chat completions, as of OpenAI, Azure, vLLM, Ollama, llama.cpp.
+    #[default]
+    Openai,
+    /// Messages, as of Anthropic.
+    Anthropic,
+}
+
+/// Where a model is, and how fast it may be asked.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Provider {
+    /// The words it understands.
+    pub dialect: Dialect,
+    /// Its address, e.g. `https://api.openai.com/v1`; empty: no model. A query stays: `…?api-version=…` for Azure.
+    pub base_url: String,
+    /// The key for it; best given as `STEMMA_MODEL__API_KEY`.
+    pub api_key: Secret,
+    /// The header the key stands in, where it is another than the dialect's: `api-key` for Azure.
+    pub key_header: String,
+    /// Further headers, each `Name: value`.
+    pub headers: Vec<Secret>,
+    /// Requests per minute of all workers together; 0: unknown, what the provider states counts, else what is learned.
+    pub requests_per_minute: u32,
+    /// Tokens per minute of all workers together; 0: unknown.
+    pub tokens_per_minute: u32,
+    /// Calls a worker has under way at once.
+    pub concurrency: u16,
+    /// How long one call may take, in seconds.
+    pub timeout_seconds: u64,
+    /// How long all calls of one attempt of a task may take together, in seconds.
+    pub task_timeout_seconds: u64,
+    /// Workers that share the limits, for the time in which the shared limits are away.
+    pub expected_workers: u32,
+    /// How long the provider may be away before bulk work fails, in seconds.
+    pub patience_seconds: u64,
+    /// The same for interactive work.
+    pub interactive_patience_seconds: u64,
+}
+
+impl Default for Provider {
+    fn default() -> Self {
+        Self {
+            dialect: Dialect::Openai,
+            base_url: String::new(),
+            api_key: Secret::default(),
+            key_header: String::new(),
+            headers: Vec::new(),
+            requests_per_minute: 0,
+            tokens_per_minute: 0,
+            concurrency: 8,
+            timeout_seconds: 120,
+            task_timeout_seconds: 480,
+            expected_workers: 1,
+            patience_seconds: 3_600,
+            interactive_patience_seconds: 120,
+        }
+    }
+}
+
+/// A further model. What it leaves out is as in `[model]`; but the key and the headers of another address are its own, and so
+/// are its limits.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FurtherModel {
+    /// The model, as its provider names it.
+    pub name: String,
+    /// See [`Provider`] for this and the others.
+    pub dialect: Option<Dialect>,
+    /// Its address.
+    pub base_url: Option<String>,
+    /// The key for it.
+    #[serde(default)]
+    pub api_key: Secret,
+    /// The header the key stands in.
+    pub key_header: Option<String>,
+    /// Further headers.
+    #[serde(default)]
+    pub headers: Vec<Secret>,
+    /// Requests per minute.
+    #[serde(default)]
+    pub requests_per_minute: u32,
+    /// Tokens per minute.
+    #[serde(default)]
+    pub tokens_per_minute: u32,
+    /// Calls at once.
+    pub concurrency: Option<u16>,
+    /// Seconds of a call.
+    pub timeout_seconds: Option<u64>,
+}
+
+impl FurtherModel {
+    fn provider(&self, model: &Provider) -> Provider {
+        let there = self.base_url.is_none();
+        let or = |own: &Secret, theirs: &Secret| if own.is_empty() && there { theirs.clone() } else { own.clone() };
+        let theirs = |header: &String| if there { header.clone() } else { String::new() };
+        Provider {
+            dialect: self.dialect.unwrap_or(model.dialect),
+            base_url: self.base_url.clone().unwrap_or_else(|| model.base_url.clone()),
+            api_key: or(&self.api_key, &model.api_key),
+            key_header: self.key_header.clone().unwrap_or_else(|| theirs(&model.key_header)),
+            headers: if self.headers.is_empty() && there { model.headers.clone() } else { self.headers.clone() },
+            requests_per_minute: self.requests_per_minute,
+            tokens_per_minute: self.tokens_per_minute,
+            concurrency: self.concurrency.unwrap_or(model.concurrency),
+            timeout_seconds: self.timeout_seconds.unwrap_or(model.timeout_seconds),
+            ..model.clone()
+        }
+    }
+}
+
+impl Provider {
+    /// A client of it.
+    ///
+    /// # Errors
+    /// [`CommandError`] naming the setting that is wrong.
+    pub fn client(&self, env: &Env, process: &str) -> Result<Arc<dyn Llm>, CommandError> {
+        let endpoint = Endpoint {
+            base_url: self.base_url.clone(),
+            api_key: self.api_key.clone(),
+            key_header: self.key_header.clone(),
+            headers: self.headers.clone(),
+            timeout: Duration::from_secs(self.timeout_seconds),
+            process: process.into(),
+            env: env.clone(),
+        };
+        let client: Result<Arc<dyn Llm>, EndpointError> = match self.dialect {
+            Dialect::Openai => OpenAi::new(endpoint).map(|client| Arc::new(client) as _),
+            Dialect::Anthropic => Anthropic::new(endpoint).map(|client| Arc::new(client) as _),
+        };
+        client.map_err(|error| {
+            let setting = match error {
+                EndpointError::Header(_) => "model.headers, model.key_header or model.api_key",
+                EndpointError::Url(_) | EndpointError::Client(_) => "model.base_url",
+            };
+            CommandError::new("config.model", format!("{setting}: {error}")).with_next(format!("correct {setting}"))
+        })
+    }
+
+    fn gate(&self, name: &str, env: &Env, ports: &Ports, process: &str) -> Result<Arc<Gate>, CommandError> {
+        let client = self.client(env, process)?;
+        let settings = GateSettings {
+            requests_per_minute: self.requests_per_minute,
+            tokens_per_minute: self.tokens_per_minute,
+            concurrency: self.concurrency.max(1),
+            task_timeout: Duration::from_secs(self.task_timeout_seconds),
+            expected_workers: self.expected_workers,
+            patience: Duration::from_secs(self.patience_seconds),
+            interactive_patience: Duration::from_secs(self.interactive_patience_seconds),
+            ..GateSettings::unlimited(name, client.host())
+        };
+        Ok(Arc::new(Gate::new(env.clone(), Arc::clone(&ports.limiter), client, settings)))
+    }
+}
+
+impl Config {
+    /// Every model that may be asked, with its provider: the one of each purpose, and those in `[[models]]`; none where
+    /// `[model]` is not configured.
+    pub fn providers(&self) -> Vec<(String, Provider)> {
+        if !self.model.is_configured() {
+            return Vec::new();
+        }
+        let mut names = self.model.asked.names();
+        names.extend(self.models.iter().map(|model| model.name.as_str()));
+        let further = |name: &str| self.models.iter().find(|model| model.name == name);
+        let provider = |name: &str| match further(name) {
+            Some(model) => model.provider(&self.model.provider),
+            None => self.model.provider.clone(),
+        };
+        names.into_iter().map(|name| (name.to_string(), provider(name))).collect()
+    }
+
+    /// The ways to the models for this process, which providers see as `process`; empty where none is configured.
+    ///
+    /// # Errors
+    /// [`CommandError`] naming the setting that is wrong.
+    pub fn gates(&self, env: &Env, ports: &Ports, process: &str) -> Result<Vec<Arc<Gate>>, CommandError> {
+        self.providers().iter().map(|(name, provider)| provider.gate(name, env, ports, process)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use stemma_pipeline::PurposeModel;
+
+    use super::*;
+
+    #[test]
+    fn a_further_model_is_like_the_first_but_for_what_it_says() {
+        let purpose = |name: &str| PurposeModel { name: name.into(), ..PurposeModel::default() };
+        let asked =
+            ModelSettings { name: "a".into(), summaries: purpose("b"), answers: purpose("c"), ..Default::default() };
+        let provider = Provider {
+            base_url: "https://one.example/v1".into(),
+            api_key: "key of one".into(),
+            requests_per_minute: 600,
+            ..Provider::default()
+        };
+        let further: Vec<FurtherModel> = serde_json::from_value(serde_json::json!([
+            { "name": "b", "requests_per_minute": 60 },
+            { "name": "d", "base_url": "https://other.example/v1", "dialect": "anthropic" },
+        ]))
+        .unwrap();
+        let config = Config { model: Model { asked, provider }, models: further, ..Config::default() };
+        let seen: Vec<_> = config
+            .providers()
+            .into_iter()
+            .map(|(name, provider)| (name, provider.api_key.reveal().to_string(), provider.requests_per_minute))
+            .collect();
+        let wanted = [("a", "key of one", 600), ("b", "key of one", 60), ("c", "key of one", 600), ("d", "", 0)];
+        assert_eq!(seen, wanted.map(|(name, key, limit)| (name.to_string(), key.to_string(), limit)));
+    }
+}

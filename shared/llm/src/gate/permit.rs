@@ -1,0 +1,202 @@
+//! Waiting for a permit, and telling the shared limits what came of it.
+//!
+//! Tasks of a process wait in the order they came: one of each class asks the shared limits, the others stand behind it. So
+//! a large request is not passed by small ones for ever, and a limit is asked as often as it grants.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use stemma_engine::env::Millis;
+use stemma_engine::limit::{Cost, Limiter, Permit, Quota, Stated};
+use stemma_engine::{Class, Failure, PortError};
+use tokio::sync::{Mutex, Semaphore, SemaphorePermit};
+
+use super::{Gate, GateSettings};
+
+/// How long a task waits for a permit before it goes back to the queue, uncounted.
+const PERMIT_WAIT_MS: Millis = 30_000;
+/// How long it is away then.
+const PERMIT_PAUSE: Duration = Duration::from_secs(5);
+
+/// Where the tasks of one class wait.
+pub(super) struct Queue {
+    /// Calls under way.
+    slots: Semaphore,
+    /// Who asks the limits.
+    turn: Mutex<()>,
+}
+
+impl Queue {
+    pub(super) fn new(settings: &GateSettings, class: Class) -> Self {
+        let slots = match (usize::from(settings.concurrency), class) {
+            (0, _) => Semaphore::MAX_PERMITS,
+            (bulk, Class::Bulk) => bulk,
+            (bulk, Class::Interactive) => bulk.div_ceil(4),
+        };
+        Self { slots: Semaphore::new(slots), turn: Mutex::new(()) }
+    }
+}
+
+impl Gate {
+    /// Waits for a slot of this process and a permit of the shared limits. The slot is free again when it is dropped.
+    pub(super) async fn pass_limits(&self, cost: Cost) -> Result<SemaphorePermit<'_>, Failure> {
+        let until_ms = self.env.now_ms() + PERMIT_WAIT_MS;
+        let _waiting = self.waiting();
+        let queue = self.queue(cost.class);
+        let in_line = async {
+            let slot = queue.slots.acquire().await.ok()?;
+            Some((slot, queue.turn.lock().await))
+        };
+        let waited = tokio::time::timeout(Duration::from_millis(PERMIT_WAIT_MS), in_line).await;
+        let Ok(Some((slot, _turn))) = waited else { return Err(self.no_permit()) };
+        loop {
+            let now_ms = self.env.now_ms();
+            let paused_ms = self.meter().paused_until_ms.saturating_sub(now_ms);
+            let after_ms = match paused_ms {
+                0 => match self.permit(cost, now_ms).await? {
+                    None => return Ok(slot),
+                    Some(after_ms) => after_ms.max(1),
+                },
+                paused_ms => paused_ms,
+            };
+            if now_ms + after_ms > until_ms {
+                return Err(self.no_permit());
+            }
+            self.env.sleep(Duration::from_millis(after_ms)).await;
+        }
+    }
+
+    fn no_permit(&self) -> Failure {
+        let message = format!("no permit for {} within {} s", self.settings.bucket, PERMIT_WAIT_MS / 1_000);
+        Failure::throttled("model.no_permit", message, PERMIT_PAUSE)
+    }
+
+    /// Asks for a permit; how many milliseconds to wait, where there is none now.
+    async fn permit(&self, cost: Cost, now_ms: Millis) -> Result<Option<u64>, Failure> {
+        let quota = self.settings.quota();
+        if self.settings.tokens_per_minute > 0 && cost.tokens > self.settings.tokens_per_minute {
+            return Err(self.too_large(cost.tokens));
+        }
+        match self.acquire(quota, cost, now_ms).await {
+            Permit::Granted => Ok(None),
+            Permit::Wait { after_ms } => Ok(Some(after_ms)),
+            Permit::Never { largest: 0 } => Err(self.too_large(cost.tokens)),
+            // Larger than a burst: it passes when a whole burst is there, and what it takes beyond that is owed by all.
+            Permit::Never { largest } => match self.acquire(quota, Cost { tokens: largest, ..cost }, now_ms).await {
+                Permit::Granted => {
+                    self.settle(largest, cost.tokens);
+                    Ok(None)
+                }
+                Permit::Wait { after_ms } => Ok(Some(after_ms)),
+                Permit::Never { .. } => Err(self.too_large(cost.tokens)),
+            },
+        }
+    }
+
+    /// Asks the shared limits; while they are away, this process's share of them.
+    async fn acquire(&self, quota: Quota, cost: Cost, now_ms: Millis) -> Permit {
+        match self.limiter.acquire(&self.settings.bucket, quota, cost, now_ms).await {
+            Ok(permit) => permit,
+            Err(error) => {
+                tracing::warn!(bucket = self.settings.bucket, %error, "shared limits are away; going on with a share of them");
+                let own = self.share(quota);
+                // The same question always gets an answer: memory is never away.
+                self.alone
+                    .acquire(&self.settings.bucket, own, cost, now_ms)
+                    .await
+                    .unwrap_or(Permit::Wait { after_ms: 1_000 })
+            }
+        }
+    }
+
+    fn share(&self, quota: Quota) -> Quota {
+        let workers = self.settings.expected_workers.max(1);
+        let share = |rate: u32| if rate == Quota::UNKNOWN { rate } else { (rate / workers).max(1) };
+        Quota {
+            requests_per_minute: share(quota.requests_per_minute),
+            tokens_per_minute: share(quota.tokens_per_minute),
+            ..quota
+        }
+    }
+
+    fn too_large(&self, tokens: u32) -> Failure {
+        let message =
+            format!("a request of about {tokens} tokens can never pass the limits of {}", self.settings.bucket);
+        Failure::permanent("model.request_too_large", message)
+            .with_next("raise model.tokens_per_minute, or lower model.max_prompt_tokens")
+    }
+
+    /// Corrects an estimate, beside the caller: a limiter that is slow must not hold up a reply that was paid for.
+    pub(super) fn settle(&self, estimated: u32, used: u32) {
+        if estimated == used {
+            return;
+        }
+        let quota = self.settings.quota();
+        self.tell(move |limiter, bucket, _| async move { limiter.settle(&bucket, quota, estimated, used).await });
+    }
+
+    /// No one asks before the pause is over, neither here nor elsewhere.
+    pub(super) fn pause(&self, pause: Duration) {
+        let until_ms = self.env.now_ms() + millis(pause);
+        {
+            let mut meter = self.meter();
+            if until_ms <= meter.paused_until_ms {
+                return;
+            }
+            meter.paused_until_ms = until_ms;
+        }
+        self.tell(move |limiter, bucket, _| async move { limiter.pause(&bucket, until_ms).await });
+    }
+
+    /// Everyone is slower from now on, where no limit is known: a call that began `age_ms` ago was one too many.
+    pub(super) fn slow(&self, age_ms: u64) {
+        if self.settings.learns() {
+            self.tell(move |limiter, bucket, now_ms| async move { limiter.slow(&bucket, age_ms, now_ms).await });
+        }
+    }
+
+    /// Hands on what the provider says about its limits, where it is new or where little is left.
+    pub(super) fn state(&self, stated: Stated) {
+        let stated = stated.paced();
+        let limits = (stated.requests_per_minute, stated.tokens_per_minute);
+        let quota = self.settings.quota();
+        {
+            let mut meter = self.meter();
+            let is_new = limits != (None, None) && meter.stated != limits;
+            if !is_new && !runs_low(quota, stated) {
+                return;
+            }
+            meter.stated = if is_new { limits } else { meter.stated };
+        }
+        self.tell(move |limiter, bucket, now_ms| async move { limiter.state(&bucket, quota, stated, now_ms).await });
+    }
+
+    /// Tells the shared limits something, beside the caller. They are a help and never the reason for a failure.
+    fn tell<F: Future<Output = Result<(), PortError>> + Send + 'static>(
+        &self,
+        word: impl FnOnce(Arc<dyn Limiter>, String, Millis) -> F + Send + 'static,
+    ) {
+        let (limiter, bucket, now_ms) = (Arc::clone(&self.limiter), self.settings.bucket.clone(), self.env.now_ms());
+        self.env.spawn(async move {
+            if let Err(error) = word(limiter, bucket.clone(), now_ms).await {
+                tracing::warn!(bucket, %error, "shared limits are away; a correction is lost");
+            }
+        });
+    }
+}
+
+/// Whether less is left than a burst might take.
+fn runs_low(quota: Quota, stated: Stated) -> bool {
+    let low = |left: Option<u32>, limit: Option<u32>, quota: u32, seconds: u32| {
+        let limit = u64::from(limit.unwrap_or(quota).min(quota));
+        left.is_some_and(|left| {
+            limit < u64::from(Quota::UNKNOWN) && u64::from(left) <= limit * u64::from(seconds) / 60 + 2
+        })
+    };
+    low(stated.requests_left, stated.requests_per_minute, quota.requests_per_minute, quota.burst_seconds)
+        || low(stated.tokens_left, stated.tokens_per_minute, quota.tokens_per_minute, quota.token_burst_seconds)
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX / 2)
+}

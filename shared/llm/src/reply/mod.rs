@@ -1,0 +1,150 @@
+//! Reading what a model wrote: JSON, or nearly so.
+//!
+//! A reply that cannot be read is an error, never an empty default; one that can be read in two ways is an error too.
+//! What breaks off is never closed: it is continued ([`joined`]), or no answer.
+
+mod join;
+mod repair;
+
+use serde::de::DeserializeOwned;
+
+pub use join::{goes_on, joined};
+use repair::repaired;
+
+/// Objects in a reply that are looked at.
+const MAX_OBJECTS: usize = 8;
+
+/// Reads a typed answer from `text`: as it stands, else the one object in it that is an answer (models put fences, thoughts
+/// and prose around), else that object with the slips mended that have one meaning: trailing commas, `None`, `True` and
+/// `False`, raw control characters in strings, single quotes.
+///
+/// # Errors
+/// Why it cannot be read; the message holds nothing of the text.
+pub fn parse<T: DeserializeOwned>(text: &str) -> Result<T, String> {
+    let text = text.trim_start_matches('\u{feff}');
+    if let Ok(answer) = serde_json::from_str(text) {
+        return Ok(answer);
+    }
+    let objects = objects(text);
+    let Some(last) = objects.last() else { return Err(nothing(text).into()) };
+    let mended = |object: &str| serde_json::from_str(&repaired(object)?).ok();
+    one(objects.iter().map(|object| (*object, serde_json::from_str(object).ok())))
+        .or_else(|| one(objects.iter().map(|object| (*object, mended(object)))))
+        .unwrap_or_else(|| Err(why::<T>(&repaired(last).unwrap_or_else(|| (*last).to_string()))))
+}
+
+/// The one answer among those found; several that differ are none.
+fn one<'a, T>(found: impl Iterator<Item = (&'a str, Option<T>)>) -> Option<Result<T, String>> {
+    let mut answers: Vec<(&str, T)> = found.filter_map(|(object, answer)| Some((object, answer?))).collect();
+    let (last, answer) = answers.pop()?;
+    let differs = answers.iter().any(|(object, _)| *object != last);
+    Some(if differs { Err("it holds several answers".into()) } else { Ok(answer) })
+}
+
+fn nothing(text: &str) -> &'static str {
+    if text.contains('{') { "its JSON object breaks off" } else { "it holds no JSON object" }
+}
+
+/// The error without what may quote the text.
+fn why<T: DeserializeOwned>(json: &str) -> String {
+    match serde_json::from_str::<T>(json) {
+        Ok(_) => "it cannot be read".into(),
+        Err(error) => {
+            let what = if error.is_data() { "the JSON object does not fit the schema" } else { "it is not valid JSON" };
+            format!("{what}, line {} column {}", error.line(), error.column())
+        }
+    }
+}
+
+/// The outermost objects in a text, from their opening brace to the closing one; strings are passed over. Of more than
+/// [`MAX_OBJECTS`] the last: what a model means comes at the end.
+fn objects(text: &str) -> Vec<&str> {
+    let mut found = Vec::new();
+    let mut at = 0;
+    while let Some(start) = text[at..].find('{').map(|offset| at + offset) {
+        match end_of_object(&text[start..]) {
+            Some(length) => {
+                found.push(&text[start..start + length]);
+                at = start + length;
+            }
+            // A brace in prose: what begins after it may be whole. Hostile text must not make this quadratic.
+            None if found.is_empty() && at == 0 => at = start + 1,
+            None => break,
+        }
+    }
+    let first = found.len().saturating_sub(MAX_OBJECTS);
+    found.split_off(first)
+}
+
+/// The length of the object that `text` begins with, in bytes; `None` where it breaks off.
+fn end_of_object(text: &str) -> Option<usize> {
+    let (mut depth, mut quoted, mut escaped) = (0_usize, false, false);
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if quoted => escaped = true,
+            b'"' => quoted = !quoted,
+            b'{' | b'[' if !quoted => depth += 1,
+            b'}' | b']' if !quoted => {
+                depth = depth.checked_sub(1)?;
+                if depth == 0 {
+                    return Some(at + 1);
+                }
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+
+    use super::*;
+
+    #[derive(Debug, PartialEq, Deserialize)]
+    struct Answer {
+        text: String,
+    }
+
+    #[test]
+    fn what_surrounds_an_object_is_passed_over() {
+        for text in [
+            r#"{"text":"a, }"}"#,
+            "```json\n{\"text\": \"a, }\"}\n```",
+            "Here it is: {\"text\":\"a, }\",\n} I hope it helps.",
+            "\u{feff}<think>{perhaps}</think>\n{\"text\":\"a, }\"}",
+            "{\"text\":\"a, }\"}\n{\"text\":\"a, }\"}",
+        ] {
+            assert_eq!(parse::<Answer>(text), Ok(Answer { text: "a, }".into() }), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_an_error_that_quotes_nothing() {
+        for text in [
+            "",
+            "secret",
+            "{secret}",
+            r#"{"text":"secret"#,
+            r#"{"other":"secret"}"#,
+            r#"{"text":null}"#,
+            "null",
+            "[]",
+            r#"{"text":"one secret"} or {"text":"another secret"}"#,
+            "{\"text\": 'the 'secret', one'}",
+        ] {
+            let error = parse::<Answer>(text).unwrap_err();
+            assert!(!error.contains("secret"), "{error}");
+        }
+    }
+
+    #[test]
+    fn hostile_text_ends_soon() {
+        for unit in ["{", "{\"", "{}", "[{", "'", "{'a':"] {
+            let text = unit.repeat(2_000_000 / unit.len());
+            assert!(parse::<Answer>(&text).is_err());
+        }
+    }
+}

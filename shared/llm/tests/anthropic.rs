@@ -1,0 +1,114 @@
+//! The client for messages against a server on this machine.
+#![expect(clippy::unwrap_used, reason = "tests and what they stand on")]
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use stemma_engine::Env;
+use stemma_engine::secret::Secret;
+use stemma_llm::anthropic::Anthropic;
+use stemma_llm::http::Endpoint;
+use stemma_llm::request::{Finish, FollowUp, Llm, LlmError, Reply, Request, Schema, Usage};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+
+/// Serves one call; gives its head and body, and what the client made of the response.
+async fn call(
+    status: &str,
+    headers: &str,
+    body: Value,
+    follow_up: Option<FollowUp>,
+) -> (String, Value, Result<Reply, LlmError>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let client = Anthropic::new(Endpoint {
+        base_url: format!("http://{}/v1", listener.local_addr().unwrap()),
+        api_key: Secret::from("top secret"),
+        key_header: String::new(),
+        headers: Vec::new(),
+        timeout: Duration::from_secs(5),
+        process: "worker-7".into(),
+        env: Env::system(),
+    })
+    .unwrap();
+    let body = body.to_string();
+    let response =
+        format!("HTTP/1.1 {status}\r\n{headers}content-length: {}\r\nconnection: close\r\n\r\n{body}", body.len());
+    let serving = tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let (mut heard, mut buffer) = (String::new(), [0; 4096]);
+        loop {
+            let read = stream.read(&mut buffer).await.unwrap();
+            heard.push_str(std::str::from_utf8(&buffer[..read]).unwrap());
+            if let Some((head, body)) = heard.split_once("\r\n\r\n")
+                && let Ok(body) = serde_json::from_str::<Value>(body)
+            {
+                stream.write_all(response.as_bytes()).await.unwrap();
+                return (head.to_lowercase(), body);
+            }
+        }
+    });
+    let schema = Schema::strict("detect", &json!({ "yes": { "type": "boolean" } }));
+    let (model, system, user) = ("m".into(), "static".into(), "page".into());
+    let request = Request { model, system, user, schema, max_output_tokens: 64, follow_up };
+    let result = client.complete(&request).await;
+    let (head, body) = serving.await.unwrap();
+    (head, body, result)
+}
+
+fn message(content: &Value, stop: &str) -> Value {
+    let usage = json!({
+        "input_tokens": 10, "cache_creation_input_tokens": 5, "cache_read_input_tokens": 20, "output_tokens": 4,
+    });
+    json!({ "type": "message", "role": "assistant", "content": content, "stop_reason": stop, "usage": usage })
+}
+
+fn used(input: &Value) -> Value {
+    json!([{ "type": "thinking", "thinking": "hm" }, { "type": "tool_use", "id": "t", "name": "detect", "input": input }])
+}
+
+#[tokio::test]
+async fn the_answer_is_the_input_of_the_tool_it_must_use() {
+    let (head, body, reply) = call("200 OK", "", message(&used(&json!({ "yes": true })), "tool_use"), None).await;
+    let usage = Usage { prompt_tokens: 35, cached_tokens: 20, output_tokens: 4 };
+    assert_eq!(reply, Ok(Reply::new("{\"yes\":true}", usage)));
+    assert!(head.starts_with("post /v1/messages http/1.1"), "{head}");
+    assert!(head.contains("x-api-key: top secret") && head.contains("anthropic-version: 2023-06-01"), "{head}");
+    assert_eq!(body["tools"][0]["input_schema"]["required"], json!(["yes"]));
+    assert_eq!(body["tool_choice"], json!({ "type": "tool", "name": "detect" }));
+    assert_eq!(body["system"][0]["cache_control"], json!({ "type": "ephemeral" }));
+    assert_eq!(body["messages"], json!([{ "role": "user", "content": "page" }]));
+}
+
+#[tokio::test]
+async fn what_breaks_off_in_a_tool_is_asked_for_as_text() {
+    let (_, _, reply) = call("200 OK", "", message(&used(&json!({})), "max_tokens"), None).await;
+    let reply = reply.unwrap();
+    assert_eq!((reply.text.as_str(), reply.finish), ("", Finish::Length));
+    let follow_up = Some(FollowUp::Continue { so_far: String::new() });
+    let text = json!([{ "type": "text", "text": "{\"yes\":" }]);
+    let (_, body, reply) = call("200 OK", "", message(&text, "max_tokens"), follow_up).await;
+    assert!(body.get("tools").is_none() && body["messages"].as_array().unwrap().len() == 1, "{body}");
+    assert_eq!(reply.unwrap().finish, Finish::Length);
+}
+
+#[tokio::test]
+async fn errors_say_what_to_do() {
+    let error = |kind: &str| json!({ "type": "error", "error": { "type": kind, "message": "no" } });
+    for (status, kind, code) in [
+        ("529 Overloaded", "overloaded_error", "model.throttled"),
+        ("429 Slow", "rate_limit_error", "model.throttled"),
+        ("401 No", "authentication_error", "model.configuration"),
+        ("404 No", "not_found_error", "model.configuration"),
+        ("400 Bad", "invalid_request_error", "model.refused"),
+        ("500 Oops", "api_error", "model.server_error"),
+    ] {
+        let (_, _, reply) = call(status, "", error(kind), None).await;
+        assert_eq!(reply.unwrap_err().code(), code, "{status}");
+    }
+    let headers = "date: Thu, 01 Jan 2026 00:00:00 GMT\r\nretry-after: 9\r\nanthropic-ratelimit-requests-limit: 50\r\n";
+    let (_, _, reply) = call("429 Slow", headers, error("rate_limit_error"), None).await;
+    let Err(LlmError::Throttled { after, stated }) = reply else { panic!("{reply:?}") };
+    assert_eq!((after, stated.requests_per_minute), (Some(Duration::from_secs(9)), Some(50)));
+    let (_, _, reply) = call("200 OK", "", message(&json!([]), "refusal"), None).await;
+    assert_eq!(reply.unwrap_err().code(), "model.refused");
+}
