@@ -9,8 +9,14 @@ use super::Reads;
 use crate::Filings;
 use crate::sections::squash;
 
-/// Bytes that the section above is shown of a summary: about twenty-five words, or fifty ideographs.
-const LEAD_BYTES: usize = 150;
+/// Bytes that the section above is shown of a summary: about fourteen words, or thirty ideographs.
+const LEAD_BYTES: usize = 90;
+/// Bytes of its title.
+const TITLE_BYTES: usize = 80;
+/// Bytes from which on a line is so long that the next one goes on with it, though that begins like a sentence.
+const LONG_BYTES: usize = 60;
+/// Words from which on a line is prose.
+const PROSE_WORDS: usize = 5;
 /// The share of a stretch, from its end, in which the end of a paragraph is looked for: a quarter.
 const SLACK: usize = 4;
 
@@ -22,19 +28,57 @@ pub(crate) fn digest_of(title: &str, text: &str) -> Digest {
 /// A text under its title; most begin with it.
 pub(crate) fn titled(title: &str, text: &str) -> String {
     let begins = squash(&text.chars().take(2 * title.chars().count()).collect::<String>());
-    if begins.starts_with(&squash(title)) { text.into() } else { format!("{title}\n{text}") }
+    let text = flowing(text);
+    if begins.starts_with(&squash(title)) { text } else { format!("{title}\n{text}") }
+}
+
+/// The text with the lines of a sentence put together, as far as letters tell: what was broken by a page's width costs a
+/// token per line. Headings, tables and the ends of sentences keep their lines.
+fn flowing(text: &str) -> String {
+    let mut flowing = String::with_capacity(text.len());
+    let mut last = "";
+    for (at, line) in text.split('\n').enumerate() {
+        if at > 0 {
+            flowing.push(if goes_on(last, line) { ' ' } else { '\n' });
+        }
+        flowing.push_str(line);
+        last = line;
+    }
+    flowing
+}
+
+/// Whether a sentence runs from one line into the next.
+fn goes_on(line: &str, next: &str) -> bool {
+    let open = line.ends_with(|c: char| c.is_ascii_alphanumeric() || c == ',');
+    let begins = next.starts_with(|c: char| c.is_ascii_lowercase());
+    let continues = next.starts_with(|c: char| c.is_ascii_alphanumeric()) && line.len() >= LONG_BYTES && is_prose(next);
+    open && (begins || continues) && is_prose(line)
+}
+
+/// Words, and hardly a figure.
+fn is_prose(line: &str) -> bool {
+    let (mut letters, mut digits) = (0, 0);
+    for c in line.chars() {
+        letters += usize::from(c.is_alphabetic());
+        digits += usize::from(c.is_ascii_digit());
+    }
+    digits * 6 < letters && line.split_whitespace().count() >= PROSE_WORDS
 }
 
 /// What the section above is shown of a summary: its first sentence, cut where that is long.
 pub(crate) fn lead(summary: &str) -> &str {
     let end =
         summary.match_indices(". ").map(|(at, _)| at + 1).chain(summary.find('。').map(|at| at + '。'.len_utf8()));
-    let sentence = &summary[..end.min().unwrap_or(summary.len())];
-    if sentence.len() <= LEAD_BYTES {
-        return sentence;
+    cut(&summary[..end.min().unwrap_or(summary.len())], LEAD_BYTES)
+}
+
+/// The beginning of a line, cut at a space.
+fn cut(line: &str, most: usize) -> &str {
+    if line.len() <= most {
+        return line;
     }
-    let cut = sentence.floor_char_boundary(LEAD_BYTES);
-    sentence[..cut].rfind(' ').map_or(&sentence[..cut], |space| &sentence[..space])
+    let beginning = &line[..line.floor_char_boundary(most)];
+    beginning.rfind(' ').map_or(beginning, |space| &beginning[..space])
 }
 
 /// What a model wrote, on one line and without control characters.
@@ -75,13 +119,14 @@ pub(crate) async fn parts(
         if let Some((_, key)) = summaries.next_if(|(part, _)| *part as usize == at) {
             let summary = summary(task, key).await?;
             reads.part(digest_of(&child.title, lead(&summary)));
-            shown.push_str(&format!("\n- {}: {}", child.title, lead(&summary)));
+            shown.push_str(&format!("\n- {}: {}", cut(&child.title, TITLE_BYTES), lead(&summary)));
             continue;
         }
         let small = child.tokens < limit;
         let text = task.tools.texts.section(task, source, child, small).await?;
         reads.part(digest_of(&child.title, &text));
-        let line = if small && texts { titled(&child.title, &text) } else { format!("- {}", child.title) };
+        let line =
+            if small && texts { titled(&child.title, &text) } else { format!("- {}", cut(&child.title, TITLE_BYTES)) };
         shown.push_str(&format!("\n{line}"));
     }
     Ok(shown)
@@ -141,7 +186,7 @@ mod tests {
     fn of_a_summary_the_section_above_is_shown_the_first_sentence() {
         assert_eq!(lead("Sales rose. Costs fell."), "Sales rose.");
         assert_eq!(lead("营业收入增长。成本下降。"), "营业收入增长。");
-        assert_eq!(lead(&"word ".repeat(99)).len(), 149);
+        assert_eq!(lead(&"word ".repeat(99)).len(), 89);
         assert!(lead(&"营".repeat(99)).len() <= LEAD_BYTES);
         assert_eq!(lead("no end"), "no end");
     }
@@ -156,6 +201,14 @@ mod tests {
     fn a_title_that_the_text_begins_with_is_not_repeated() {
         assert_eq!(titled("Risk Factors", "RISK\nFACTORS\nWe may fail."), "RISK\nFACTORS\nWe may fail.");
         assert_eq!(titled("Preface", "Once upon a time"), "Preface\nOnce upon a time");
+    }
+
+    #[test]
+    fn lines_of_a_sentence_come_together_and_others_stay() {
+        let text = "Item 1. Business\nWe make anvils for coyotes in\nforty countries, and rockets too,\nas well as traps.\nNet sales 1,200 1,100\nCosts 900 800";
+        let flowing = "Item 1. Business\nWe make anvils for coyotes in forty countries, and rockets too, as well as traps.\nNet sales 1,200 1,100\nCosts 900 800";
+        assert_eq!(super::flowing(text), flowing);
+        assert_eq!(super::flowing("营业收入增长\n成本下降"), "营业收入增长\n成本下降");
     }
 
     #[test]

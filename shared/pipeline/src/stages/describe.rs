@@ -18,8 +18,8 @@ use crate::settings::{Purpose, Settings};
 
 /// The longest description in characters.
 const MAX_CHARS: usize = 600;
-/// Bytes of the document's beginning that are shown: the cover of a form has about as many.
-const COVER_BYTES: usize = 2_000;
+/// Bytes of the document's beginning that are shown: what the cover of a form says of the document.
+const COVER_BYTES: usize = 1_600;
 
 /// Asks about a document. Key: how it begins, and the titles and summaries of its top sections.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -48,11 +48,11 @@ pub(crate) struct Described {
 pub(super) static QUESTION: Question = Question {
     stage: Describe::NAME,
     purpose: Purpose::Summaries,
-    instructions: "You are shown how a document begins, then its sections with what they say. Describe the document in one \
-         sentence of at most thirty words, in its own language, so that a reader can tell it from others of its kind: what \
-         it is, whose, and for which period. Beside it state, as the text does and empty where it does not: issuer (its \
-         exact name), form (10-K, 8-K/A), fiscal_year (four digits), fiscal_period (FY, Q1 to Q4), period_end \
-         (YYYY-MM-DD), and language (ISO 639-1).",
+    instructions: "You are shown how a document begins, then its sections with what they say. Describe it in one sentence of at \
+         most thirty words, in its own language, so that a reader can tell it from others of its kind: what it is, whose, \
+         and for which period. Beside it state, as the text does and empty where it does not: issuer (exact name), form \
+         (10-K, 8-K/A), fiscal_year (four digits), fiscal_period (FY, Q1 to Q4), period_end (YYYY-MM-DD) and language (ISO \
+         639-1).",
     properties,
     max_tokens: |model| model.max_output_tokens,
 };

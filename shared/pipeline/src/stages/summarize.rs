@@ -47,9 +47,9 @@ pub struct Summarize {
 pub(super) static QUESTION: Question = Question {
     stage: Summarize::NAME,
     purpose: Purpose::Summaries,
-    instructions: "Summarize each section you are shown in at most fifty words, in its own language, for someone who decides whether \
-         the answer to a question stands in it: what it is about, and the periods, amounts and names that matter most. A \
-         line that begins with `-` names a part of the section and what that says. Take nothing from elsewhere.",
+    instructions: "Summarize each section in at most fifty words, in its own language, so that a reader sees what questions it \
+         answers: its subject, and the periods, amounts and names that matter most. Lines that begin with `-` name its \
+         parts and what they say. Take nothing from elsewhere.",
     properties,
     max_tokens: |model| model.max_output_tokens,
 };
