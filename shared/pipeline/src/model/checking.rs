@@ -7,7 +7,7 @@ use stemma_document::{PageNo, PageSpan};
 
 use super::desk::{Desk, Step, nth};
 use super::entries::Entry;
-use crate::structure::paper::Paper;
+use crate::structure::paper::{Named, Paper};
 
 /// Rounds of repair.
 const ROUNDS: usize = 3;
@@ -147,7 +147,9 @@ fn repair(desk: &mut Desk<'_>, paper: &Paper<'_>, entries: &mut [Entry], tried: 
         if let (true, Some(page)) = (windows.len() > 1, entries[at].expected) {
             windows = around(page, between).into_iter().collect();
         }
-        asked.extend(windows.into_iter().take(REPAIR_STRETCHES).map(|pages| (at, pages)));
+        let wanted = entries[at].wanted(false);
+        let readable = |pages: PageSpan| readable(paper, &wanted, pages, &tried[at]);
+        asked.extend(windows.into_iter().take(REPAIR_STRETCHES).filter_map(readable).map(|pages| (at, pages)));
     }
     let answers =
         desk.repaired(asked.iter().map(|(at, pages)| (entries[*at].entry.title.clone(), *pages)).collect())?;
@@ -164,4 +166,12 @@ fn repair(desk: &mut Desk<'_>, paper: &Paper<'_>, entries: &mut [Entry], tried: 
         }
     }
     Ok(moved)
+}
+
+/// The least stretch of `pages` with all those on which the title can be read, and was not tried yet: an answer about any
+/// other page would count for nothing.
+fn readable(paper: &Paper<'_>, wanted: &Named, pages: PageSpan, tried: &BTreeSet<PageNo>) -> Option<PageSpan> {
+    let reads = |page: &PageNo| !tried.contains(page) && paper.on_page(&[wanted], *page).iter().any(Option::is_some);
+    let first = pages.pages().find(reads)?;
+    Some(PageSpan::between(first, pages.pages().rfind(reads).unwrap_or(first)))
 }
