@@ -1,10 +1,11 @@
 """What the model path costs in `auto`: calls, tokens, coverage of the text, sections per call."""
 
 import re
+import subprocess
 import sys
 from collections import Counter, defaultdict
 
-from bench import DATA, SCRATCH, Sim, answer, by_stage, check, export, finish, ingest, pages, recorded, walk
+from bench import DATA, SCRATCH, SIM, Sim, by_stage, check, export, finish, ingest, pages, recorded, squash, walk
 
 SHINGLE = 4
 LONG = 200
@@ -22,29 +23,37 @@ def shingles(text):
 
 def coverage(trees, asked):
     """Of the words of every long section's own text: the share that was in exactly one prompt for a summary, and the
-    sections under 99 %. A prompt counts by its text, however often it was served."""
-    blocks = defaultdict(set)
+    sections under 99 %. A prompt counts by its text, however often it was served, and for the section whose text it is:
+    the one it is most alike, so that texts that repeat each other are not taken for one."""
+    sections = [(name, node, shingles(node.get("text", ""))) for name, tree in trees.items() for node, _ in walk(tree)]
+    places = defaultdict(set)
+    for number, (_, _, own) in enumerate(sections):
+        for shingle in own:
+            places[shingle].add(number)
     texts = {text for ask in asked if ask["stage"] == "summarize" for name, _, text in ask["blocks"] or () if name == "Section"}
-    for number, text in enumerate(sorted(texts)):
-        for shingle in shingles(text):
-            blocks[shingle].add(number)
+    shown = defaultdict(list)
+    for text in texts:
+        block = set(shingles(text))
+        hits = Counter(number for shingle in block for number in places.get(shingle, ()))
+        titled = lambda number: squash(text).startswith(squash(sections[number][1]["title"]))
+        alike = lambda number: hits[number] / (len(block) + len(set(sections[number][2])) - hits[number])
+        best = max((alike(number) for number in hits), default=0)
+        for number in hits:
+            # The very same text may be that of several sections.
+            if alike(number) >= 0.98 * best and (titled(number) or hits[number] == len(set(sections[number][2]))):
+                shown[number].append(block)
     once = total = 0
     under = []
-    for name, tree in trees.items():
-        for node, _ in walk(tree):
-            own = shingles(node.get("text", ""))
-            if node.get("tokens", 0) < LONG or len(own) < LONG // 2:
-                continue
-            # A section's own block is the one with most of it; what repeats in others' texts counts once.
-            homes = Counter(number for shingle in own for number in blocks.get(shingle, ()))
-            home = homes.most_common(1)[0][0] if homes else None
-            stretches = {number for number, hits in homes.items() if hits >= 0.05 * len(own)}
-            covered = sum(any(number in stretches for number in blocks.get(shingle, ())) for shingle in own)
-            twice = [number for number in stretches if number != home and homes[number] > 0.5 * len(own)]
-            share = 0 if twice else covered / len(own)
-            once, total = once + share * len(own), total + len(own)
-            if share < 0.99:
-                under.append((round(share, 3), len(own), name, node["title"][:60]))
+    for number, (name, node, own) in enumerate(sections):
+        if node.get("tokens", 0) < LONG or len(own) < LONG // 2:
+            continue
+        read = [[shingle in block for shingle in own] for block in shown[number]]
+        covered = sum(any(seen) for seen in zip(*read)) if read else 0
+        twice = sum(map(sum, read)) > 1.5 * covered
+        share = 0 if twice else covered / len(own)
+        once, total = once + share * len(own), total + len(own)
+        if share < 0.99:
+            under.append((round(share, 3), len(own), name, node["title"][:60], "twice" if twice else ""))
     return once / max(1, total), sorted(under)
 
 
@@ -58,12 +67,11 @@ _, trees = export("cost", "--text")
 asked = recorded(record)
 page_texts = pages("cost")
 count = len(page_texts)
-text_tokens = sum(tree["provenance"].get("text_tokens") or 0 for tree in trees.values())
-listed = answer("cost", "ls", "--json")
-if not text_tokens:
-    text_tokens = sum(node.get("tokens", 0) for tree in trees.values() for node, depth in walk(tree) if depth == 1)
+files = [path for path in sorted((SCRATCH / "cost-pages").rglob("*")) if path.is_file()]
+text_tokens = int(subprocess.run([SIM, "tokens", *files], check=True, capture_output=True, text=True).stdout)
+in_sections = sum(node.get("tokens", 0) for tree in trees.values() for node in tree["structure"])
 everything = report["all"]
-print(f"{len(trees)} documents, {count} pages, {text_tokens} tokens of text, {done.seconds:.0f} s (again {again.seconds:.0f} s)")
+print(f"{len(trees)} documents, {count} pages, {text_tokens} tokens of text ({in_sections} without running heads), {done.seconds:.0f} s (again {again.seconds:.0f} s)")
 print(f"{everything['calls']} calls ({by_stage(report)})")
 for stage, sums in report["stages"].items():
     print(f"  {stage:<14} {sums['calls']:>6} calls {sums['prompt_tokens']:>9} prompt tokens {sums['output_tokens']:>8} of replies")

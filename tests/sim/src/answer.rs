@@ -43,6 +43,10 @@ pub(crate) struct Answered {
 }
 
 impl Answered {
+    pub(crate) fn text(&self) -> &str {
+        &self.said.text
+    }
+
     pub(crate) fn tokens(&self) -> u32 {
         self.prompt_tokens.saturating_add(self.output_tokens)
     }
@@ -66,8 +70,9 @@ impl Call {
         };
         let digest = match &asked {
             // What is added to a question to have it answered better or to its end makes no other question of it.
-            Asked::Text(Question { model, system, user, schema, .. }) => {
-                blake3::hash(json!([model, system, user, schema]).to_string().as_bytes())
+            Asked::Text(question) => {
+                let Question { model, system, schema, .. } = question;
+                blake3::hash(json!([model, system, question.asked(), schema]).to_string().as_bytes())
             }
             _ => blake3::hash(body),
         };
@@ -155,8 +160,8 @@ impl Call {
         (outcome, 200, self.dialect.reply(&self.body, question, &said, tokens))
     }
 
-    /// A line of the record.
-    pub(crate) fn record(&self, ask: &Ask, number: usize, serving: u32, first: Instant) -> Value {
+    /// A line of the record; `said`: the good answer.
+    pub(crate) fn record(&self, ask: &Ask, number: usize, serving: u32, first: Instant, said: Option<&str>) -> Value {
         let question = match &self.asked {
             Asked::Text(question) => Some(question),
             _ => None,
@@ -178,6 +183,7 @@ impl Call {
             "prompt_tokens": ask.prompt_tokens,
             "output_tokens": ask.output_tokens,
             "blocks": blocks,
+            "said": said,
         })
     }
 }

@@ -6,14 +6,17 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, anyhow, bail};
 use serde_json::{Value, json};
+use stemma_llm::tokens;
 use stemma_sim::{Behavior, Library, Oracle, Provider, Setup, pages};
 use tokio::signal::unix::{SignalKind, signal};
 
 const USAGE: &str = "usage: sim serve [--port N] [--truth FOLDER]... [--texts FOLDER]... [--record FILE] [--report FILE]
                  [--SETTING VALUE]...
        sim pages --out FOLDER PDF-OR-FOLDER...
+       sim tokens FILE...
 
 `serve` prints its address as a line of JSON, and a report when it ends (SIGTERM, SIGINT); the report is at /report, too.
+`tokens` prints the o200k tokens of all \"text\" in files of JSON lines.
 A truth folder holds {\"doc\",\"pages\",\"nodes\":[{\"title\",\"level\",\"page\"}]}, a folder of texts what `pages` writes.
 Settings: --seed N --latency.median_ms N --latency.sigma F --lies F --gullible true --reads truth|page
   --limits.requests_per_minute N --limits.tokens_per_minute N --limits.meter window|bucket --limits.told all|pause|nothing
@@ -37,6 +40,7 @@ async fn run() -> Result<()> {
     match command.as_str() {
         "serve" => serve(&flags).await,
         "pages" => read_pages(&flags),
+        "tokens" => count_tokens(&flags),
         _ => Err(anyhow!(USAGE)),
     }
 }
@@ -96,5 +100,18 @@ fn read_pages(flags: &[(String, String)]) -> Result<()> {
     for path in paths(flags, "") {
         pages::write(&pages::read(&path)?, out)?;
     }
+    Ok(())
+}
+
+fn count_tokens(flags: &[(String, String)]) -> Result<()> {
+    let mut sum = 0_u64;
+    for path in paths(flags, "") {
+        let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        for line in text.lines() {
+            let line: Value = serde_json::from_str(line).with_context(|| format!("{} is no JSON", path.display()))?;
+            sum += u64::from(tokens::count(line["text"].as_str().unwrap_or_default()));
+        }
+    }
+    println!("{sum}");
     Ok(())
 }

@@ -318,7 +318,11 @@ impl<'a> Turn<'a> {
         (ask.outcome, ask.status, ask.delivered) = (outcome, status, delivered);
         let (ask, first) = (ask.clone(), state.asks[0].arrived);
         if let Some(file) = &mut state.record {
-            let line = call.record(&ask, self.number, self.serving, first);
+            let said = match &self.fate {
+                Fate::Served(_, answered) => Some(answered.text()),
+                _ => None,
+            };
+            let line = call.record(&ask, self.number, self.serving, first, said);
             // Whoever reads the record finds fewer lines than calls.
             let _ = writeln!(file, "{line}");
         }

@@ -116,7 +116,7 @@ impl Question {
         let max_tokens = ["max_completion_tokens", "max_tokens"].iter().find_map(|name| body[*name].as_u64());
         Ok(Self {
             model: body["model"].as_str().unwrap_or_default().into(),
-            begun: Some(said(&["assistant"]).concat()).filter(|text| !text.is_empty()),
+            begun: begun(messages),
             max_tokens: max_tokens.and_then(|n| u32::try_from(n).ok()),
             stage: Stage::of(&schema),
             blocks: blocks(&user),
@@ -126,10 +126,26 @@ impl Question {
         })
     }
 
+    /// What the user asks, without what is said after the last of its texts: of how to answer, and what was wrong before.
+    pub(crate) fn asked(&self) -> &str {
+        let end = self.user.rfind("\n[/").filter(|_| !self.blocks.is_empty());
+        let close = end.and_then(|at| Some(at + self.user[at..].find(']')? + 1));
+        &self.user[..close.unwrap_or(self.user.len())]
+    }
+
     /// The blocks of a name, in their order.
     pub fn named<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Block> {
         self.blocks.iter().filter(move |block| block.name == name)
     }
+}
+
+/// What was answered already, where the model is to go on with it: its part is the last, or what follows says so.
+fn begun(messages: &[Value]) -> Option<String> {
+    let at = messages.iter().rposition(|message| message["role"] == "assistant")?;
+    let after =
+        messages[at + 1..].iter().map(|message| text_of(&message["content"]).to_lowercase()).collect::<String>();
+    let goes_on = after.is_empty() || ["go on", "continue", "broke off"].iter().any(|words| after.contains(words));
+    Some(text_of(&messages[at]["content"])).filter(|text| goes_on && !text.is_empty())
 }
 
 /// The text of a message: a string, or parts of which some are text.
@@ -236,6 +252,22 @@ mod tests {
         let body = json!({ "messages": [{"role": "system", "content": system}, {"role": "user", "content": "x"}] });
         assert_eq!(Question::of(&body).unwrap().stage, Stage::ReadContents);
         assert!(Question::of(&json!({ "messages": [] })).is_err());
+    }
+
+    #[test]
+    fn what_is_said_about_an_answer_makes_no_other_question() {
+        let user = fence("Page", "0123456789abcdef", "Item 1.\nBusiness");
+        let asked = |after: &[(&str, &str)], note: &str| {
+            let mut messages = vec![json!({"role": "user", "content": format!("{user}{note}")})];
+            messages.extend(after.iter().map(|(role, text)| json!({"role": role, "content": text})));
+            Question::of(&json!({ "messages": messages })).unwrap()
+        };
+        let (go_on, again) = ("Your answer broke off. Go on.", "That answer cannot be used.");
+        assert_eq!(asked(&[("assistant", "{\"a"), ("user", go_on)], "").begun.as_deref(), Some("{\"a"));
+        assert_eq!(asked(&[("assistant", "{\"a")], "").begun.as_deref(), Some("{\"a"));
+        assert_eq!(asked(&[("assistant", "{\"a"), ("user", again)], "").begun, None);
+        assert_eq!(asked(&[], "").asked(), asked(&[], "\n\nWrite the answer as text.").asked());
+        assert_eq!(asked(&[], "").asked(), user);
     }
 
     #[test]

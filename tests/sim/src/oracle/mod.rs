@@ -106,7 +106,11 @@ impl Reading<'_> {
             let (number, title) = parts(&row.title);
             json!({ "number": number, "title": title, "label": row.label, "level": deeper })
         };
-        let rows = contents::rows(&text, self.known);
+        let mut rows = contents::rows(&text, self.known);
+        if self.reads == Reads::Truth && self.known.is_some_and(|known| !known.complete) {
+            // What is no table of contents to it has no entries.
+            rows.clear();
+        }
         let kept =
             rows.into_iter().filter(|row| row.node.is_some() || self.known.is_none() || self.reads == Reads::Page);
         json!({ "entries": kept.map(&mut entry).collect::<Vec<_>>() })
