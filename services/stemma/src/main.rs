@@ -6,6 +6,7 @@ mod context;
 mod discover;
 mod embedded;
 mod models;
+mod money;
 mod output;
 mod prompts;
 mod sidecar;
@@ -93,6 +94,7 @@ enum Command {
     Grep(commands::grep::GrepArgs),
     Search(commands::search::SearchArgs),
     Why(commands::jobs::why::WhyArgs),
+    Cost(commands::cost::CostArgs),
     Failures(commands::failures::FailuresArgs),
     Retry(commands::jobs::retry::RetryArgs),
     Cancel(commands::jobs::cancel::CancelArgs),
@@ -162,6 +164,7 @@ fn run(command: Command, level: &str, context: &Context) -> Result<Exit, Command
             Command::Cat(args) => commands::cat::run(args, context).await,
             Command::Grep(args) => commands::grep::run(args, context).await,
             Command::Search(args) => commands::search::run(args, context).await,
+            Command::Cost(args) => commands::cost::run(args, context).await,
             Command::Why(args) => commands::jobs::why::run(args, context).await,
             Command::Failures(args) => commands::failures::run(args, context).await,
             Command::Retry(args) => commands::jobs::retry::run(args, context).await,

@@ -11,11 +11,12 @@ use stemma_llm::anthropic::Anthropic;
 use stemma_llm::gate::{Gate, GateSettings};
 use stemma_llm::http::{Endpoint, EndpointError};
 use stemma_llm::openai::OpenAi;
-use stemma_llm::request::Llm;
-use stemma_pipeline::ModelSettings;
+use stemma_llm::prices::Prices;
+use stemma_llm::request::{Llm, LlmError};
+use stemma_pipeline::{ModelSettings, Settings};
 
 use crate::config::Config;
-use crate::context::CommandError;
+use crate::context::{CommandError, Context};
 
 /// A language model: which one and how it is asked changes results; where it is and how fast it may be asked does not.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -65,6 +66,8 @@ pub struct Provider {
     pub requests_per_minute: u32,
     /// Tokens per minute of all workers together; 0: unknown.
     pub tokens_per_minute: u32,
+    /// Dollars per million tokens: for `stemma cost`, estimates and budgets.
+    pub prices: Prices,
     /// Calls a worker has under way at once.
     pub concurrency: u16,
     /// How long one call may take, in seconds.
@@ -89,6 +92,7 @@ impl Default for Provider {
             headers: Vec::new(),
             requests_per_minute: 0,
             tokens_per_minute: 0,
+            prices: Prices::default(),
             concurrency: 8,
             timeout_seconds: 120,
             task_timeout_seconds: 480,
@@ -100,7 +104,7 @@ impl Default for Provider {
 }
 
 /// A further model. What it leaves out is as in `[model]`; but the key and the headers of another address are its own, and so
-/// are its limits.
+/// are its limits and prices.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FurtherModel {
@@ -124,6 +128,9 @@ pub struct FurtherModel {
     /// Tokens per minute.
     #[serde(default)]
     pub tokens_per_minute: u32,
+    /// Dollars per million tokens.
+    #[serde(default)]
+    pub prices: Prices,
     /// Calls at once.
     pub concurrency: Option<u16>,
     /// Seconds of a call.
@@ -143,6 +150,7 @@ impl FurtherModel {
             headers: if self.headers.is_empty() && there { model.headers.clone() } else { self.headers.clone() },
             requests_per_minute: self.requests_per_minute,
             tokens_per_minute: self.tokens_per_minute,
+            prices: self.prices,
             concurrency: self.concurrency.unwrap_or(model.concurrency),
             timeout_seconds: self.timeout_seconds.unwrap_or(model.timeout_seconds),
             ..model.clone()
@@ -184,6 +192,7 @@ impl Provider {
             requests_per_minute: self.requests_per_minute,
             tokens_per_minute: self.tokens_per_minute,
             concurrency: self.concurrency.max(1),
+            prices: self.prices,
             task_timeout: Duration::from_secs(self.task_timeout_seconds),
             expected_workers: self.expected_workers,
             patience: Duration::from_secs(self.patience_seconds),
@@ -217,6 +226,44 @@ impl Config {
     /// [`CommandError`] naming the setting that is wrong.
     pub fn gates(&self, env: &Env, ports: &Ports, process: &str) -> Result<Vec<Arc<Gate>>, CommandError> {
         self.providers().iter().map(|(name, provider)| provider.gate(name, env, ports, process)).collect()
+    }
+}
+
+/// How long a provider is given to say whether it would serve us.
+const LOOK: Duration = Duration::from_secs(5);
+
+/// Looks before anything is done whether the providers of the models of `settings` would serve us, without asking a model.
+/// One that cannot be reached now may be back later: that is a note and no more.
+///
+/// # Errors
+/// [`CommandError`] when one refuses our key.
+pub async fn preflight(config: &Config, settings: &Settings, env: &Env, context: &Context) -> Result<(), CommandError> {
+    let names = settings.model.as_ref().map(ModelSettings::names).unwrap_or_default();
+    for (name, provider) in config.providers().iter().filter(|(name, _)| names.contains(name.as_str())) {
+        match provider.look(env).await? {
+            Ok(_) => {}
+            Err(error @ LlmError::Configuration { .. }) => return Err(refused(name, &error)),
+            Err(error) => context.output.note(&format!("model {name}: {error}; going on, it may be back")),
+        }
+    }
+    Ok(())
+}
+
+/// What is said where a provider does not serve us.
+pub fn refused(name: &str, error: &LlmError) -> CommandError {
+    CommandError::new("model.configuration", format!("model {name}: {error}"))
+        .with_next("check model.base_url, model.api_key, model.name and the provider's quota")
+}
+
+impl Provider {
+    /// The names of the models the provider says it has; empty where it does not say.
+    ///
+    /// # Errors
+    /// [`CommandError`] naming the setting that is wrong; inside, what the provider answered.
+    pub async fn look(&self, env: &Env) -> Result<Result<Vec<String>, LlmError>, CommandError> {
+        let client = self.client(env, "doctor")?;
+        let looked = tokio::time::timeout(LOOK, client.models()).await;
+        Ok(looked.unwrap_or(Err(LlmError::TimedOut(LOOK))))
     }
 }
 

@@ -16,7 +16,7 @@ use crate::blobs::{Blobs, Put};
 use crate::env::{Env, Millis};
 use crate::key::{JobId, RunId, TaskKey};
 use crate::ledger::{Board, Due, Entry, Lease, Ledger, Notice, OpenTask, Outcomes, Retry, Want};
-use crate::limit::{Cost, Limiter, Permit, Quota, Stated};
+use crate::limit::{Cost, Limiter, Permit, Quota, Reserved, Stated};
 use crate::port::PortError;
 use crate::ports::Ports;
 use crate::queue::{Delivery, Depth, Message, Queue, QueueName, Receipt, Rung, Subscription};
@@ -499,5 +499,17 @@ impl Limiter for FaultyLimiter {
 
     async fn slow(&self, bucket: &str, age_ms: u64, now_ms: Millis) -> Result<(), PortError> {
         self.faults.call("limiter.slow", bucket, || self.inner.slow(bucket, age_ms, now_ms)).await
+    }
+
+    async fn reserve(&self, account: &str, limit: u64, amount: u64, now_ms: Millis) -> Result<Reserved, PortError> {
+        self.faults.call("limiter.reserve", account, || self.inner.reserve(account, limit, amount, now_ms)).await
+    }
+
+    async fn spend(&self, account: &str, reserved: u64, used: u64, now_ms: Millis) -> Result<(), PortError> {
+        self.faults.call("limiter.spend", account, || self.inner.spend(account, reserved, used, now_ms)).await
+    }
+
+    async fn open_account(&self, account: &str, spent: u64, now_ms: Millis) -> Result<(), PortError> {
+        self.faults.call("limiter.open_account", account, || self.inner.open_account(account, spent, now_ms)).await
     }
 }

@@ -53,6 +53,9 @@ pub struct Terms {
     /// How many failures end it; any number where there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_failed: Option<MaxFailed>,
+    /// What it may spend; any amount where there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub budget: Option<crate::jobs::Budget>,
     /// The attempt to submit it that counts: its entries lie under this.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub attempt: String,

@@ -12,6 +12,7 @@ use serde::de::DeserializeOwned;
 use stemma_engine::{Class, Failure};
 
 use crate::gate::{Gate, Replied};
+use crate::prices::Purse;
 use crate::reply::{goes_on, joined, parse};
 use crate::request::{Finish, FollowUp, Request, Usage};
 
@@ -22,9 +23,9 @@ const CONTINUATIONS: usize = 4;
 /// Bytes of a reply that are shown to the model again.
 const SHOWN_BYTES: usize = 2_000;
 
-/// Where replies are noted that came to nothing: they were paid for.
+/// Who pays for an inquiry, and where replies are noted that came to nothing: they were paid for.
 #[async_trait]
-pub trait Journal: Send + Sync {
+pub trait Journal: Purse {
     /// Notes one reply to `request`.
     ///
     /// # Errors
@@ -110,7 +111,7 @@ impl Inquiry<'_> {
         let mut whole = Whole { text: String::new(), replies: Vec::new(), broken: None };
         loop {
             let left = Duration::from_millis(self.until_ms.saturating_sub(self.gate.now_ms()));
-            let answered = match tokio::time::timeout(left, self.gate.ask(asking, self.class)).await {
+            let answered = match tokio::time::timeout(left, self.gate.ask(asking, self.class, self.journal)).await {
                 Ok(Ok(answered)) => answered,
                 Ok(Err(refusal)) => match refusal.replied {
                     // A reply without text: nothing can be made of it, nor of what it was to continue.

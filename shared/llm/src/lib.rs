@@ -2,7 +2,7 @@
 //!
 //! [`request`] is a question and its answer, whoever gives it; [`openai`] and [`anthropic`] are clients; [`gate`] is the one
 //! way to a client: breaker, shared limits, live numbers; [`inquiry`] asks until a reply is an answer; [`reply`] reads what a
-//! model wrote; [`calls`] is the record of every reply that came; [`embeddings`] turns texts into vectors. Attempts after a
+//! model wrote; [`calls`] is the record of every reply that came, [`prices`] what it cost; [`embeddings`] turns texts into vectors. Attempts after a
 //! call without a reply are the engine's.
 //!
 //! [`tokens`] counts: everything that cuts, packs or budgets text needs the same count on every machine, without a
@@ -28,6 +28,7 @@ pub mod inquiry;
 mod measure;
 mod meter;
 pub mod openai;
+pub mod prices;
 pub mod reply;
 pub mod request;
 mod shape;

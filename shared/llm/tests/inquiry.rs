@@ -8,10 +8,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::json;
+use stemma_engine::jobs::Amount;
 use stemma_engine::limit::MemoryLimiter;
 use stemma_engine::{Class, Env, Failure, FailureKind};
 use stemma_llm::gate::{Gate, GateSettings, Replied};
 use stemma_llm::inquiry::{Answer, Journal, inquire};
+use stemma_llm::prices::Purse;
 use stemma_llm::request::{Finish, FollowUp, Llm, LlmError, Reply, Request, Schema, Usage};
 
 #[derive(Default)]
@@ -31,7 +33,18 @@ impl Llm for Script {
 }
 
 #[derive(Default)]
-struct Wasted(Mutex<Vec<Replied>>);
+struct Wasted(Mutex<Vec<Replied>>, Mutex<Vec<u64>>);
+
+#[async_trait]
+impl Purse for Wasted {
+    async fn reserve(&self, most: Amount) -> Result<(), Failure> {
+        self.1.lock().unwrap().push(most.tokens);
+        Ok(())
+    }
+    async fn settle(&self, most: Amount, used: Amount) {
+        assert!(used.tokens <= most.tokens, "{used:?} of {most:?}");
+    }
+}
 
 #[async_trait]
 impl Journal for Wasted {
@@ -61,11 +74,13 @@ async fn ask(replies: Vec<Result<Reply, LlmError>>, pause: Duration) -> Ended {
     let check = |told: Told| if told.title.is_empty() { Err("the title is empty".into()) } else { Ok(told.title) };
     let answer = inquire(&gate, &request, Class::Bulk, &wasted, check).await;
     let asked = script.asked.lock().unwrap().clone();
+    let reserved = wasted.1.lock().unwrap().clone();
+    assert!(reserved.len() == asked.len() && reserved.iter().all(|tokens| *tokens > 100), "{reserved:?}");
     (answer, wasted.0.into_inner().unwrap().len(), asked)
 }
 
 fn reply(text: &str, finish: Finish) -> Result<Reply, LlmError> {
-    let usage = Usage { prompt_tokens: 50, cached_tokens: 0, output_tokens: 7 };
+    let usage = Usage { prompt_tokens: 20, cached_tokens: 0, output_tokens: 7 };
     Ok(Reply { finish, ..Reply::new(text, usage) })
 }
 
@@ -81,7 +96,7 @@ async fn a_reply_that_is_no_answer_is_asked_for_again_with_what_is_wrong() {
     let (answer, wasted, asked) = ask(vec![whole(r#"{"title":""}"#), Err(empty), whole(GOOD)], Duration::ZERO).await;
     let answer = answer.unwrap();
     assert_eq!((answer.value.as_str(), answer.replies.len(), wasted), ("Risk Factors", 1, 2));
-    assert_eq!((answer.spent.prompt_tokens, answer.spent.output_tokens), (50, 7), "as if it had been asked once");
+    assert_eq!((answer.spent.prompt_tokens, answer.spent.output_tokens), (20, 7), "as if it had been asked once");
     let again = FollowUp::Again { reply: r#"{"title":""}"#.into(), wrong: "the title is empty".into() };
     assert_eq!(asked, [None, Some(again), None], "what holds nothing is not shown");
 }
@@ -101,7 +116,7 @@ async fn what_breaks_off_is_continued_and_counts_as_one() {
     let (answer, wasted, asked) = ask(replies, Duration::ZERO).await;
     let answer = answer.unwrap();
     assert_eq!((answer.value.as_str(), answer.replies.len(), wasted), ("Risk Factors", 3, 0));
-    assert_eq!((answer.spent.prompt_tokens, answer.spent.output_tokens), (50, 21));
+    assert_eq!((answer.spent.prompt_tokens, answer.spent.output_tokens), (20, 21));
     assert_eq!(asked[2], Some(FollowUp::Continue { so_far: r#"{"title":"Risk Fac"#.into() }));
 }
 

@@ -26,6 +26,7 @@ pub mod structure;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use stemma_engine::jobs::Purses;
 use stemma_engine::stage::{Registry, Work};
 use stemma_extract::Extractor;
 
@@ -54,6 +55,8 @@ pub struct Tools {
     pub password: Option<Password>,
     /// The ways to the models that are configured, by the model's name.
     pub models: BTreeMap<String, Arc<Gate>>,
+    /// Who pays for questions.
+    pub purses: Arc<Purses>,
     /// Text at hand for the questions to a model.
     pub texts: Texts,
     /// Sections that travel to a model together.
@@ -63,8 +66,8 @@ pub struct Tools {
 impl Tools {
     /// Tools without a password and without models.
     pub fn new(originals: Arc<dyn Originals>, extractor: Arc<dyn Extractor>) -> Self {
-        let (models, texts, packs) = Default::default();
-        Self { originals, extractor, password: None, models, texts, packs }
+        let (models, purses, texts, packs) = Default::default();
+        Self { originals, extractor, password: None, models, purses, texts, packs }
     }
 
     /// The same with a password.

@@ -8,6 +8,7 @@ use stemma_extract::{Extractor, Job, Limits};
 
 use crate::context::{CommandError, Context, Exit};
 use crate::embedded;
+use crate::models::refused;
 use crate::output::clean;
 
 /// Check the store, the configuration and the reading of documents.
@@ -43,7 +44,7 @@ pub async fn run(_args: DoctorArgs, context: &Context) -> Result<Exit, CommandEr
         checks.push(store(context).await);
         checks.push(reading(context).await);
         checks.extend(cluster(context).await);
-        checks.push(model(context));
+        checks.extend(models(context).await);
     }
     let failed = checks.iter().any(|check| check.result == "failed");
     if context.output.is_text() {
@@ -135,17 +136,28 @@ async fn cluster(context: &Context) -> Vec<Check> {
     vec![broker, redis]
 }
 
-fn model(context: &Context) -> Check {
-    match context.config() {
-        Ok(loaded) if loaded.config.model.is_configured() => {
-            let model = loaded.config.model;
-            Check::ok(format!(
-                "model {} at {}: configured, and not asked by doctor",
-                model.asked.name, model.provider.base_url
-            ))
-        }
-        _ => Check::ok("no model configured: structure and summaries are made by rules, nothing is paid"),
+/// Looks at every model that is configured, without asking it.
+async fn models(context: &Context) -> Vec<Check> {
+    let providers = context.config().map(|loaded| loaded.config.providers()).unwrap_or_default();
+    if providers.is_empty() {
+        return vec![Check::ok("no model configured: structure and summaries are made by rules, nothing is paid")];
     }
+    let mut checks = Vec::new();
+    for (name, provider) in providers {
+        let place = format!("model {name} at {}", provider.base_url);
+        checks.push(match provider.look(&Env::system()).await {
+            Err(error) => Check::failed(error),
+            Ok(Err(error)) => Check::failed(refused(&name, &error)),
+            Ok(Ok(names)) if names.is_empty() => Check::ok(format!("{place}: answers, and does not list its models")),
+            Ok(Ok(names)) if names.contains(&name) => Check::ok(format!("{place}: the key works, the model is there")),
+            Ok(Ok(_)) => Check {
+                result: "attention",
+                what: format!("{place}: the key works, but its list of models has no {name}"),
+                next: Some("see that model.name is written as the provider writes it".into()),
+            },
+        });
+    }
+    checks
 }
 
 /// Reads a small document in a child process, as ingest does.

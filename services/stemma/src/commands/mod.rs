@@ -3,6 +3,7 @@
 pub mod cat;
 pub mod completions;
 pub mod config;
+pub mod cost;
 pub mod doctor;
 pub mod eval;
 pub mod export;

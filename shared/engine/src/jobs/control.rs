@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::budget::Budget;
 use super::{get_json, put_json};
 use crate::blobs::Blobs;
 use crate::env::{Env, Millis};
@@ -61,6 +62,9 @@ pub struct Standing {
     pub paused: Option<Paused>,
     /// Who waits for it now, if that was changed: decides which job's entries are opened first.
     pub class: Option<Class>,
+    /// What it may spend now, if that was changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Budget>,
 }
 
 impl Standing {
@@ -76,6 +80,7 @@ enum Word {
     Paused(PauseReason),
     Resumed,
     Priority(Class),
+    Budget(Budget),
 }
 
 /// Cancels a job. Open runs that only it waits for end cancelled; what they made is kept, and a later submission of the
@@ -114,6 +119,14 @@ pub async fn prioritize(env: &Env, ports: &Ports, job: &JobId, class: Class) -> 
     say(env, ports, job, "priority", &Word::Priority(class)).await
 }
 
+/// Says what a job may spend in all, from now on.
+///
+/// # Errors
+/// [`PortError`] when the store is away.
+pub async fn allow(env: &Env, ports: &Ports, job: &JobId, budget: Budget) -> Result<(), PortError> {
+    say(env, ports, job, "budget", &Word::Budget(budget)).await
+}
+
 /// Where a job stands. One listing, unless something was said about it.
 ///
 /// # Errors
@@ -135,10 +148,11 @@ pub async fn standing(blobs: &dyn Blobs, job: &JobId) -> Result<Standing, PortEr
 async fn read_words(blobs: &dyn Blobs, job: &JobId, standing: &mut Standing) -> Result<(), PortError> {
     let names = crate::blobs::list_all(blobs, &control_prefix(job)).await?;
     let last = |kinds: [&str; 2]| names.iter().rfind(|name| kinds.iter().any(|kind| name.contains(kind)));
-    for name in [last(["-paused", "-resumed"]), last(["-priority"; 2])].into_iter().flatten() {
+    for name in [last(["-paused", "-resumed"]), last(["-priority"; 2]), last(["-budget"; 2])].into_iter().flatten() {
         match get_json::<Word>(blobs, name).await? {
             Some(Word::Paused(reason)) => standing.paused = Some(Paused { reason, since_ms: said_ms(name) }),
             Some(Word::Priority(class)) => standing.class = Some(class),
+            Some(Word::Budget(budget)) => standing.budget = Some(budget),
             Some(Word::Resumed) | None => {}
         }
     }

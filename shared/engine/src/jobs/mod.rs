@@ -4,12 +4,13 @@
 //! jobs/{job}/manifest.json                  written last: a job without one was never submitted
 //! jobs/{job}/entries/{attempt}/{chunk}.json 500 entries each, of one attempt to submit
 //! jobs/{job}/cursor/{entries}.json          what had ended when that many entries had
-//! jobs/{job}/control/{time}-….json          paused, resumed, priority: the last of each kind counts
+//! jobs/{job}/control/{time}-….json          paused, resumed, priority, budget: the last of each kind counts
 //! jobs/{job}/cancelled                      it ends as soon as a coordinator sees this
 //! jobs/{job}/report.json                    the job ended
 //! job-names/{collection}/{name}             the job a name was given to
 //! ```
 
+mod budget;
 mod control;
 mod open;
 mod submit;
@@ -27,8 +28,9 @@ use crate::key::JobId;
 use crate::message::Ending;
 use crate::port::{PortError, ask};
 
+pub use budget::{Amount, Budget, Ledgered, Payer, Purses};
 pub use control::{
-    CancelReason, Cancelled, PauseReason, Paused, Standing, cancel, pause, prioritize, resume, standing,
+    CancelReason, Cancelled, PauseReason, Paused, Standing, allow, cancel, pause, prioritize, resume, standing,
 };
 pub(crate) use open::OpenJob;
 pub use submit::{Begun, Submitting, named, submit};

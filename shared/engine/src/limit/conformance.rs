@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
-use super::{Cost, Limiter, Permit, Quota, Stated};
+use super::{Cost, Limiter, Permit, Quota, Reserved, Stated};
 use crate::env::Millis;
 use crate::key::Class;
 
@@ -37,6 +37,7 @@ pub async fn conformance<F: Future<Output = Arc<dyn Limiter>>>(make: impl Fn() -
     keeps_to_what_is_stated(make().await).await;
     learns_what_no_one_states(make().await).await;
     learns_once_from_what_was_granted_before(make().await).await;
+    keeps_accounts(make().await).await;
 }
 
 async fn ask(limiter: &Arc<dyn Limiter>, class: Class, tokens: u32, at: Millis) -> Permit {
@@ -250,4 +251,22 @@ async fn learns_once_from_what_was_granted_before(limiter: Arc<dyn Limiter>) {
     }
     let found = granted_between(&limiter, unknown, 61_000, 121_000).await;
     assert!((550..=600).contains(&found), "one step from 600 a minute, not eight: {found}");
+}
+
+async fn keeps_accounts(limiter: Arc<dyn Limiter>) {
+    let reserve = |amount: u64, at: Millis| {
+        let limiter = Arc::clone(&limiter);
+        async move { limiter.reserve("job", 1_000, amount, START + at).await.expect("an answer") }
+    };
+    assert_eq!(reserve(1, 0).await, Reserved::Unknown);
+    limiter.open_account("job", 200, START).await.expect("opened");
+    limiter.open_account("job", 0, START).await.expect("opened"); // it is there
+    assert_eq!(reserve(500, 0).await, Reserved::Granted);
+    assert_eq!(reserve(400, 0).await, Reserved::Refused { later: true });
+    assert_eq!(reserve(900, 0).await, Reserved::Refused { later: false });
+    limiter.spend("job", 500, 100, START + 1).await.expect("spent");
+    assert_eq!(reserve(700, 2).await, Reserved::Granted, "200, 100 and 700");
+    assert_eq!(reserve(1, 2).await, Reserved::Refused { later: true });
+    assert_eq!(reserve(1, 700_000).await, Reserved::Refused { later: false }, "whoever reserved it has gone");
+    limiter.spend("other", 1, 1, START).await.expect("no account, nothing to do");
 }

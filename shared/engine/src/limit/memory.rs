@@ -7,14 +7,24 @@ use async_trait::async_trait;
 
 use super::gcra::{Ahead, Asked, Rates, SLACK_REQUESTS, Span, owed_ms, slack_tokens, tokens_ms};
 use super::learn::{Learned, Seen};
-use super::{Cost, Limiter, Permit, Quota, Stated};
+use super::{Cost, Limiter, Permit, Quota, Reserved, Stated};
 use crate::env::Millis;
 use crate::key::Class;
 use crate::port::PortError;
 
+/// After so long without a word, what is reserved counts as spent.
+const FORSAKEN_MS: Millis = 600_000;
+
 /// Limits held in memory.
 #[derive(Default)]
-pub struct MemoryLimiter(Mutex<BTreeMap<String, Bucket>>);
+pub struct MemoryLimiter(Mutex<BTreeMap<String, Bucket>>, Mutex<BTreeMap<String, Account>>);
+
+#[derive(Default)]
+struct Account {
+    spent: u64,
+    reserved: u64,
+    touched_ms: Millis,
+}
 
 #[derive(Default)]
 struct Bucket {
@@ -65,6 +75,10 @@ impl Meter {
 impl MemoryLimiter {
     fn buckets(&self) -> MutexGuard<'_, BTreeMap<String, Bucket>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn accounts(&self) -> MutexGuard<'_, BTreeMap<String, Account>> {
+        self.1.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -130,6 +144,33 @@ impl Limiter for MemoryLimiter {
         let mut buckets = self.buckets();
         let bucket = buckets.entry(bucket.into()).or_default();
         bucket.learned = bucket.seen.refused(bucket.learned, age_ms, now_ms);
+        Ok(())
+    }
+
+    async fn reserve(&self, account: &str, limit: u64, amount: u64, now_ms: Millis) -> Result<Reserved, PortError> {
+        let mut accounts = self.accounts();
+        let Some(account) = accounts.get_mut(account) else { return Ok(Reserved::Unknown) };
+        if account.spent.saturating_add(account.reserved).saturating_add(amount) > limit {
+            let gone = now_ms > account.touched_ms + FORSAKEN_MS;
+            return Ok(Reserved::Refused { later: account.spent.saturating_add(amount) <= limit && !gone });
+        }
+        account.reserved += amount;
+        account.touched_ms = now_ms;
+        Ok(Reserved::Granted)
+    }
+
+    async fn spend(&self, account: &str, reserved: u64, used: u64, now_ms: Millis) -> Result<(), PortError> {
+        if let Some(account) = self.accounts().get_mut(account) {
+            account.reserved = account.reserved.saturating_sub(reserved);
+            account.spent = account.spent.saturating_add(used);
+            account.touched_ms = now_ms;
+        }
+        Ok(())
+    }
+
+    async fn open_account(&self, account: &str, spent: u64, now_ms: Millis) -> Result<(), PortError> {
+        let new = Account { spent, reserved: 0, touched_ms: now_ms };
+        self.accounts().entry(account.into()).or_insert(new);
         Ok(())
     }
 }

@@ -153,4 +153,37 @@ pub trait Limiter: Send + Sync {
     /// # Errors
     /// [`PortError`] when the limiter is away.
     async fn slow(&self, bucket: &str, age_ms: u64, now_ms: Millis) -> Result<(), PortError>;
+
+    /// Reserves `amount` (of whatever the account is kept in) where all that was spent and is reserved stays within `limit`.
+    ///
+    /// # Errors
+    /// [`PortError`] when the limiter is away; it may be reserved all the same.
+    async fn reserve(&self, account: &str, limit: u64, amount: u64, now_ms: Millis) -> Result<Reserved, PortError>;
+
+    /// Spends `used` instead of `reserved`, which is given back. Does nothing where there is no account.
+    ///
+    /// # Errors
+    /// [`PortError`] when the limiter is away; the reservation stands.
+    async fn spend(&self, account: &str, reserved: u64, used: u64, now_ms: Millis) -> Result<(), PortError>;
+
+    /// Opens an account of which `spent` is spent, unless there is one: a lost account is made anew from what is known.
+    ///
+    /// # Errors
+    /// [`PortError`] when the limiter is away.
+    async fn open_account(&self, account: &str, spent: u64, now_ms: Millis) -> Result<(), PortError>;
+}
+
+/// What came of asking for money.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reserved {
+    /// It is reserved.
+    Granted,
+    /// There is no such account: it was never opened, or is lost.
+    Unknown,
+    /// It would exceed the limit.
+    Refused {
+        /// Whether it may fit when what others have reserved is settled. What was reserved and not touched for ten minutes
+        /// counts as spent: whoever reserved it has gone.
+        later: bool,
+    },
 }

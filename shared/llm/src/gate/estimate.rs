@@ -16,6 +16,9 @@ const DEVIATIONS: f64 = 2.0;
 /// A provider counts a prompt by its own vocabulary: its count over ours is believed within these bounds.
 const RATIO: (f64, f64) = (0.5, 2.5);
 
+/// What is reserved for a prompt over what it is estimated at.
+const MARGIN: f64 = 1.1;
+
 /// What calls came to so far.
 #[derive(Debug, Default)]
 pub(crate) struct Estimates {
@@ -37,6 +40,13 @@ impl Estimates {
         let longest = f64::from(request.max_output_tokens);
         let output = self.outputs.get(request.schema.name).map_or(longest, |mean| mean.high().min(longest));
         (f64::from(prompt_tokens) * self.ratio.unwrap_or(1.0) + output).ceil() as u32
+    }
+
+    /// What `request` may use at most, by what the provider counted before: a tenth more, for vocabularies differ from text
+    /// to text.
+    pub(crate) fn most(&self, request: &Request, prompt_tokens: u32) -> Usage {
+        let prompt = f64::from(prompt_tokens) * self.ratio.unwrap_or(1.0).max(1.0) * MARGIN;
+        Usage { prompt_tokens: prompt.ceil() as u32, cached_tokens: 0, output_tokens: request.max_output_tokens }
     }
 
     /// Learns from a reply to `request`.

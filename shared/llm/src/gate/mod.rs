@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use stemma_engine::env::Millis;
+use stemma_engine::jobs::Amount;
 use stemma_engine::limit::{Cost, Limiter, MemoryLimiter, Quota};
 use stemma_engine::presence::ModelBeat;
 use stemma_engine::{Class, Env, Failure};
@@ -23,6 +24,7 @@ pub use self::settings::GateSettings;
 use crate::breaker::{Breaker, Passage};
 use crate::measure;
 use crate::meter::Meter;
+use crate::prices::Purse;
 use crate::request::{Llm, LlmError, PAUSE, Reply, Request, Usage};
 
 /// How long no one asks after a refusal that says nothing about time, where a slower rate is learned from it.
@@ -52,14 +54,14 @@ impl Gate {
         Self { env, limiter, llm, settings, alone, bulk, interactive, breaker, meter, estimates }
     }
 
-    /// Asks once, when breaker and limits let it through.
+    /// Asks once, when breaker, limits and `purse` let it through.
     ///
     /// # Errors
     /// The [`Failure`] that says what happens to the task, with what the failed reply cost, if there was one:
     /// throttled and uncounted while the breaker is open, no permit is to be had within 30 s, the provider asks for a
     /// pause or serves no one; transient when a call failed; permanent when the provider refuses this request, or has
     /// been away for longer than patience.
-    pub async fn ask(&self, request: &Request, class: Class) -> Result<Answered, Refusal> {
+    pub async fn ask(&self, request: &Request, class: Class, purse: &dyn Purse) -> Result<Answered, Refusal> {
         let passage = self.pass_breaker(class)?;
         let prompt_tokens = request.prompt_tokens();
         let estimated = self.estimates().tokens(request, prompt_tokens);
@@ -68,6 +70,11 @@ impl Gate {
         measure::waited(&self.settings.bucket, self.env.now_ms().saturating_sub(asked_ms));
         let _slot = passed?;
         self.still_closed(passage, estimated)?;
+        let most = self.settings.prices.cost(self.estimates().most(request, prompt_tokens));
+        if let Err(failure) = purse.reserve(most).await {
+            self.settle(estimated, 0);
+            return Err(failure.into());
+        }
         let began_ms = self.env.now_ms();
         let calling = self.calling();
         let span = tracing::info_span!("call", bucket = self.settings.bucket, outcome = field::Empty);
@@ -78,6 +85,14 @@ impl Gate {
         let outcome = result.as_ref().map_or_else(LlmError::code, |_| "answered");
         span.record("outcome", outcome);
         measure::call(&self.settings.bucket, outcome, took_ms);
+        let used = match &result {
+            Ok(reply) => self.cost(reply.usage),
+            Err(LlmError::Unreadable { usage, .. }) => self.cost(*usage),
+            // It may have been read and answered to no one.
+            Err(LlmError::TimedOut(_)) => most,
+            Err(_) => self.cost(Usage::default()),
+        };
+        purse.settle(most, used).await;
         match result {
             Ok(reply) => {
                 self.breaker().answered();
@@ -100,6 +115,11 @@ impl Gate {
     /// The bucket of the shared limits it asks.
     pub fn bucket(&self) -> &str {
         &self.settings.bucket
+    }
+
+    /// What `usage` costs.
+    pub fn cost(&self, usage: Usage) -> Amount {
+        self.settings.prices.cost(usage)
     }
 
     /// Live numbers for the beat of this process, cheap to read.

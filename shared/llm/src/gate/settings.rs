@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use stemma_engine::limit::Quota;
 
+use crate::prices::Prices;
+
 /// How one model may be asked by one process.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct GateSettings {
     /// The model, as its provider names it.
     pub model: String,
@@ -18,6 +20,8 @@ pub struct GateSettings {
     /// Calls of bulk work that this process has under way at once, however many tasks are in hand; 0: no bound. Interactive
     /// work may have a quarter more (I-11).
     pub concurrency: u16,
+    /// What it costs.
+    pub prices: Prices,
     /// How long all calls of one attempt of a task may take together, waiting included.
     pub task_timeout: Duration,
     /// Workers that share the limits, for the time in which they cannot be asked.
@@ -37,6 +41,7 @@ impl GateSettings {
             requests_per_minute: 0,
             tokens_per_minute: 0,
             concurrency: 0,
+            prices: Prices::default(),
             task_timeout: Duration::from_secs(480),
             expected_workers: 1,
             patience: Duration::from_secs(3_600),

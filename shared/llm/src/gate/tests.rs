@@ -3,10 +3,11 @@
 use std::collections::VecDeque;
 
 use async_trait::async_trait;
-use stemma_engine::limit::{Permit, Stated};
+use stemma_engine::limit::{Permit, Reserved, Stated};
 use stemma_engine::{FailureKind, PortError};
 
 use super::*;
+use crate::prices::Free;
 use crate::request::{Schema, Usage};
 
 /// Answers from a list, after 100 ms each; the rest is good.
@@ -49,6 +50,15 @@ impl Limiter for Away {
     async fn slow(&self, _: &str, _: u64, _: Millis) -> Result<(), PortError> {
         Err(PortError::passing("limiter", "slow", "away"))
     }
+    async fn reserve(&self, _: &str, _: u64, _: u64, _: Millis) -> Result<Reserved, PortError> {
+        Err(PortError::passing("limiter", "reserve", "away"))
+    }
+    async fn spend(&self, _: &str, _: u64, _: u64, _: Millis) -> Result<(), PortError> {
+        Err(PortError::passing("limiter", "spend", "away"))
+    }
+    async fn open_account(&self, _: &str, _: u64, _: Millis) -> Result<(), PortError> {
+        Err(PortError::passing("limiter", "open_account", "away"))
+    }
 }
 
 fn request(max_output_tokens: u32) -> Request {
@@ -88,15 +98,15 @@ async fn while_the_breaker_is_open_no_call_is_made_and_no_attempt_counted() {
     let (gate, script) = gate(&env, vec![away(); 6], minute(0, 0), Arc::new(MemoryLimiter::default()));
     let mut endings = Vec::new();
     for _ in 0..6 {
-        endings.push(kind(gate.ask(&request(1), Class::Bulk).await));
+        endings.push(kind(gate.ask(&request(1), Class::Bulk, &Free).await));
     }
     assert_eq!(endings[..5], vec!["model.server_error counted"; 5]);
     assert_eq!((endings[5].as_str(), script.asked_ms.lock().unwrap().len()), ("model.breaker_open in 5000", 5));
     assert!(gate.beat().breaker_open_until_ms.is_some());
     env.sleep(Duration::from_secs(5)).await;
-    assert_eq!(kind(gate.ask(&request(1), Class::Bulk).await), "model.server_error in 5000");
+    assert_eq!(kind(gate.ask(&request(1), Class::Bulk, &Free).await), "model.server_error in 5000");
     env.sleep(Duration::from_secs(10)).await;
-    assert_eq!(kind(gate.ask(&request(1), Class::Bulk).await), "answered");
+    assert_eq!(kind(gate.ask(&request(1), Class::Bulk, &Free).await), "answered");
     assert_eq!(gate.beat().breaker_open_until_ms, None);
 }
 
@@ -107,7 +117,7 @@ async fn patience_ends_sooner_where_a_person_waits() {
     let mut ends = Vec::new();
     for class in [Class::Interactive, Class::Bulk] {
         let began = env.now_ms();
-        while !kind(gate.ask(&request(1), class).await).ends_with("model.provider_unreachable final") {
+        while !kind(gate.ask(&request(1), class, &Free).await).ends_with("model.provider_unreachable final") {
             env.sleep(Duration::from_secs(5)).await;
         }
         ends.push((env.now_ms() - began) / 60_000);
@@ -123,10 +133,10 @@ async fn a_pause_is_everyones() {
     let (one, _) = gate(&env, vec![pause], minute(0, 0), Arc::<MemoryLimiter>::clone(&limiter));
     let (other, script) = gate(&env, vec![], minute(0, 0), limiter);
     let began = env.now_ms();
-    assert_eq!(kind(one.ask(&request(1), Class::Bulk).await), "model.throttled in 20000");
+    assert_eq!(kind(one.ask(&request(1), Class::Bulk, &Free).await), "model.throttled in 20000");
     env.sleep(Duration::from_millis(10)).await;
     assert!(one.beat().paused_until_ms.is_some());
-    assert_eq!(kind(other.ask(&request(1), Class::Bulk).await), "answered");
+    assert_eq!(kind(other.ask(&request(1), Class::Bulk, &Free).await), "answered");
     assert!(script.asked_ms.lock().unwrap()[0] - began >= 20_000);
 }
 
@@ -134,8 +144,8 @@ async fn a_pause_is_everyones() {
 async fn no_permit_in_time_is_no_attempt() {
     let env = Env::simulated(1);
     let (gate, _) = gate(&env, vec![], minute(1, 0), Arc::new(MemoryLimiter::default()));
-    assert_eq!(kind(gate.ask(&request(1), Class::Bulk).await), "answered");
-    assert_eq!(kind(gate.ask(&request(1), Class::Bulk).await), "model.no_permit in 5000");
+    assert_eq!(kind(gate.ask(&request(1), Class::Bulk, &Free).await), "answered");
+    assert_eq!(kind(gate.ask(&request(1), Class::Bulk, &Free).await), "model.no_permit in 5000");
     assert_eq!((gate.beat().waiting, gate.beat().calling), (0, 0));
 }
 
@@ -143,11 +153,11 @@ async fn no_permit_in_time_is_no_attempt() {
 async fn a_request_larger_than_a_burst_passes_and_is_charged_for_what_it_used() {
     let env = Env::simulated(1);
     let (gate, script) = gate(&env, vec![], minute(0, 6_000), Arc::new(MemoryLimiter::default()));
-    assert_eq!(kind(gate.ask(&request(7_000), Class::Bulk).await), "model.request_too_large final");
+    assert_eq!(kind(gate.ask(&request(7_000), Class::Bulk, &Free).await), "model.request_too_large final");
     // About 3,000 tokens of 6,000 a minute, where bulk work may send 160 at once: what is beyond that is owed.
-    assert_eq!(kind(gate.ask(&request(3_000), Class::Bulk).await), "answered");
+    assert_eq!(kind(gate.ask(&request(3_000), Class::Bulk, &Free).await), "answered");
     env.sleep(Duration::from_millis(10)).await;
-    assert_eq!(kind(gate.ask(&request(3_000), Class::Bulk).await), "answered");
+    assert_eq!(kind(gate.ask(&request(3_000), Class::Bulk, &Free).await), "answered");
     let asked = script.asked_ms.lock().unwrap().clone();
     assert!(asked[1] - asked[0] < 5_000, "settled to the 50 tokens it used: {asked:?}");
 }
@@ -158,7 +168,7 @@ async fn without_shared_limits_each_worker_keeps_to_its_share() {
     let settings = GateSettings { expected_workers: 4, ..minute(240, 0) };
     let (gate, script) = gate(&env, vec![], settings, Arc::new(Away));
     for _ in 0..30 {
-        assert_eq!(kind(gate.ask(&request(1), Class::Bulk).await), "answered");
+        assert_eq!(kind(gate.ask(&request(1), Class::Bulk, &Free).await), "answered");
     }
     let asked = script.asked_ms.lock().unwrap().clone();
     let seconds = (asked[29] - asked[0]) / 1_000;
@@ -170,7 +180,7 @@ async fn a_key_that_is_wrong_is_no_ones_attempt_and_seen() {
     let env = Env::simulated(1);
     let error = LlmError::Configuration { status: 401, message: "bad key".into() };
     let (gate, _) = gate(&env, vec![error], minute(0, 0), Arc::new(MemoryLimiter::default()));
-    assert_eq!(kind(gate.ask(&request(1), Class::Bulk).await), "model.configuration in 300000");
+    assert_eq!(kind(gate.ask(&request(1), Class::Bulk, &Free).await), "model.configuration in 300000");
     assert_eq!(gate.beat().last_error.as_deref(), Some("model.configuration"));
 }
 
@@ -180,7 +190,7 @@ async fn a_reply_that_is_no_answer_is_paid_for() {
     let usage = Usage { prompt_tokens: 7, output_tokens: 9, cached_tokens: 0 };
     let error = LlmError::Unreadable { message: "cut off".into(), usage };
     let (gate, _) = gate(&env, vec![error], minute(0, 0), Arc::new(MemoryLimiter::default()));
-    let refusal = gate.ask(&request(1), Class::Bulk).await.unwrap_err();
+    let refusal = gate.ask(&request(1), Class::Bulk, &Free).await.unwrap_err();
     assert_eq!(refusal.replied, Some(Replied { usage, took_ms: 100, at_ms: env.now_ms() }));
     assert_eq!(refusal.failure.kind, FailureKind::Transient);
 }

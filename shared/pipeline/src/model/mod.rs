@@ -124,7 +124,10 @@ impl Question {
                 .with_next("raise model.max_prompt_tokens, if the model can read as much"));
         }
         let log = Log::of(task, self.stage);
-        let answer = inquire(gate, &request, task.class, &log, check).await?;
+        let answer = match inquire(gate, &request, task.class, &log, check).await {
+            Ok(answer) => answer,
+            Err(failure) => return Err(log.failed(failure).await),
+        };
         let records = answer.replies.iter().map(|reply| log.record(&request, reply, true)).collect::<Result<_, _>>()?;
         Ok(Asked { value: answer.value, spent: answer.spent.into(), records })
     }

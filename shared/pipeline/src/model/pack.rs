@@ -262,7 +262,10 @@ impl Way {
             true => Ok(written),
             false => Err("it holds no summary of any of the sections".into()),
         };
-        let answer = inquire(&self.gate, &request, self.class, &self.log, check).await.map_err(refused)?;
+        let answer = match inquire(&self.gate, &request, self.class, &self.log, check).await {
+            Ok(answer) => answer,
+            Err(failure) => return Err(refused(self.log.failed(failure).await)),
+        };
         for reply in &answer.replies {
             self.log.write(&request, reply, true).await.map_err(Refused::All)?;
         }

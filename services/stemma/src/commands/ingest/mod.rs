@@ -15,7 +15,7 @@ use stemma_document::{Digest, Origin};
 use stemma_engine::blobs::Blobs;
 use stemma_engine::coordinate::Event;
 use stemma_engine::flow::{MaxFailed, Terms};
-use stemma_engine::jobs::Close;
+use stemma_engine::jobs::{Close, PauseReason, Standing, standing};
 use stemma_engine::{Class, Env, JobId};
 use stemma_pipeline::Submission;
 use stemma_pipeline::originals::{path_of, uri_of};
@@ -30,6 +30,8 @@ use crate::config::no_model;
 use crate::context::{CommandError, Context, Exit};
 use crate::discover::{DiscoverError, Discovery, Found, digest, discover};
 use crate::embedded::Embedded;
+use crate::models::preflight;
+use crate::money::{BudgetArgs, PriceList, spent_by};
 use crate::output::clean;
 use crate::sidecar;
 
@@ -65,6 +67,8 @@ pub struct IngestArgs {
     /// Stop when more documents than this have failed: a number, or a share such as `2%`.
     #[arg(long, value_name = "N|P%")]
     pub max_failed: Option<MaxFailed>,
+    #[command(flatten)]
+    pub budget: BudgetArgs,
     /// Documents worked on at once [default: one per core].
     #[arg(long, value_name = "N")]
     pub jobs: Option<u16>,
@@ -88,6 +92,7 @@ pub async fn run(args: IngestArgs, context: &Context) -> Result<Exit, CommandErr
     if settings.model.is_some() && !config.model.is_configured() {
         return Err(no_model("model.base_url"));
     }
+    args.budget.check(&config, &settings)?;
     let discovery = discover(&args.paths, context.store.folder()).map_err(|error| discover_error(&error))?;
     if discovery.files.is_empty() {
         return Err(CommandError::new("input.nothing", "no .pdf, .md or .txt file was found")
@@ -99,6 +104,7 @@ pub async fn run(args: IngestArgs, context: &Context) -> Result<Exit, CommandErr
     if args.dry_run {
         return Ok(dry_run(&batch, context));
     }
+    preflight(&config, &settings, &env, context).await?;
     let store = context.writer(&env, "ingest").await?;
     batch.compare(&Reader::open(Arc::clone(&store.ports.blobs), context.collection.clone()).await?);
     let (sender, events) = mpsc::unbounded_channel();
@@ -106,7 +112,7 @@ pub async fn run(args: IngestArgs, context: &Context) -> Result<Exit, CommandErr
     let observer = Arc::new(move |event| drop(sender.send(event)));
     let services = Embedded::start(&env, &store.ports, &config, args.password.clone(), observer)?;
     let class = if batch.submissions.len() == 1 { Class::Interactive } else { Class::Bulk };
-    let terms = Terms { label: label(&args.paths), ..Terms::default() };
+    let terms = Terms { label: label(&args.paths), budget: args.budget.budget(), ..Terms::default() };
     let order = Order { collection: &context.collection, settings: &settings, class, terms };
     let began = Instant::now();
     let manifest = stemma_coordinator::submit(&env, &store.ports, order, &batch.submissions).await?;
@@ -118,7 +124,10 @@ pub async fn run(args: IngestArgs, context: &Context) -> Result<Exit, CommandErr
     let how = follow(events, &stop, &mut tally, &progress, blobs, context, &followed).await;
     services.stop().await;
     progress.clear();
-    let summary = Summary { job: manifest.job, batch: &batch, tally, how, seconds: began.elapsed().as_secs_f64() };
+    let prices = PriceList::of(&config);
+    let spent = spent_by(blobs, &context.collection, &prices, &manifest.job, manifest.submitted_ms).await?;
+    let seconds = began.elapsed().as_secs_f64();
+    let summary = Summary { job: manifest.job, batch: &batch, tally, how, seconds, spent };
     summary.show(context).await?;
     Ok(summary.exit())
 }
@@ -135,9 +144,9 @@ async fn on_cluster(args: IngestArgs, context: &Context) -> Result<Exit, Command
         return Err(CommandError::new("usage.cluster", format!("{option} is for a store that this process works on"))
             .with_next("leave it out, or unset broker.url"));
     }
-    let IngestArgs { paths: sources, max_failed, rerun_failed, .. } = args;
+    let IngestArgs { paths: sources, max_failed, rerun_failed, budget, .. } = args;
     let interactive = matches!(sources.as_slice(), [one] if one.is_file());
-    let submit = SubmitArgs { sources, wait: true, job: None, max_failed, interactive, rerun_failed };
+    let submit = SubmitArgs { sources, wait: true, job: None, max_failed, budget, interactive, rerun_failed };
     submit::run(submit, context).await
 }
 
@@ -148,6 +157,7 @@ enum How {
     Interrupted,
     TooManyFailed,
     Cancelled,
+    Paused(PauseReason),
 }
 
 /// What is followed: the coordinator may take up what an interrupted job left as well.
@@ -324,7 +334,10 @@ async fn follow(
             event = events.recv() => event,
             _ = tick.tick() => {
                 progress.show(tally);
-                continue;
+                match standing(blobs, followed.job).await {
+                    Ok(Standing { paused: Some(paused), .. }) => return How::Paused(paused.reason),
+                    _ => continue, // what cannot be seen now is seen at the next tick
+                }
             }
         };
         match event {

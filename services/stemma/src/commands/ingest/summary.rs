@@ -5,12 +5,14 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use stemma_document::{CatalogueEntry, Collection, DocumentVersion, Extent, Method, TreeObject, layout};
 use stemma_engine::blobs::Blobs;
+use stemma_engine::jobs::PauseReason;
 use stemma_engine::message::Ending;
 use stemma_engine::{FailureRecord, JobId};
 
 use super::{Batch, How};
 use crate::commands::tree;
 use crate::context::{CommandError, Context, Exit};
+use crate::money::Spent;
 use crate::output::clean;
 
 /// Failures shown to people; all of them are in `stemma failures` and in JSON.
@@ -157,6 +159,8 @@ pub struct Summary<'a> {
     pub how: How,
     /// How long it took.
     pub seconds: f64,
+    /// What models were paid for it.
+    pub spent: Spent,
 }
 
 impl Summary<'_> {
@@ -164,7 +168,8 @@ impl Summary<'_> {
     pub fn exit(&self) -> Exit {
         match self.how {
             How::Interrupted => Exit::Interrupted,
-            How::TooManyFailed | How::Cancelled => Exit::Stopped,
+            How::Paused(PauseReason::Credentials) => Exit::Unsound,
+            How::TooManyFailed | How::Cancelled | How::Paused(_) => Exit::Stopped,
             How::Finished if self.tally.failed() > 0 => Exit::SomeFailed,
             How::Finished => Exit::Done,
         }
@@ -196,7 +201,11 @@ impl Summary<'_> {
         let Tally { done, with_gaps, unchanged, pages, sections, .. } = &self.tally;
         let (ended, total) = (self.tally.documents(), self.total());
         let rate = *pages as f64 / self.seconds.max(0.001);
-        let word = if self.how == How::Finished { "done" } else { "stopped at" };
+        let word = match self.how {
+            How::Finished => "done",
+            How::Paused(PauseReason::Budget) => "paused: budget, at",
+            _ => "stopped at",
+        };
         let failed = self.tally.failed();
         let mut lines = vec![
             context.output.bold(&format!("{word} {ended}/{total} in {}", duration(self.seconds))),
@@ -205,7 +214,7 @@ impl Summary<'_> {
         if self.tally.made() > 0 {
             let methods: Vec<String> =
                 self.tally.methods.iter().map(|(name, count)| format!("{name} {count}")).collect();
-            lines.push(format!("  {pages} pages ({rate:.0}/s), {sections} sections, no model asked, cost $0"));
+            lines.push(format!("  {pages} pages ({rate:.0}/s), {sections} sections, {}", self.paid()));
             let verified = 100.0 * self.tally.verified / (*sections as f64).max(1.0);
             lines.push(format!("  titles verified {verified:.1} % · found by: {}", methods.join(", ")));
         }
@@ -220,12 +229,31 @@ impl Summary<'_> {
         lines
     }
 
+    /// What models were asked and paid.
+    fn paid(&self) -> String {
+        let Spent { calls, prompt_tokens, output_tokens, .. } = self.spent;
+        match calls {
+            0 => "no model asked, cost $0".into(),
+            calls => format!("{calls} calls, {} tokens, {}", prompt_tokens + output_tokens, self.spent.money()),
+        }
+    }
+
     fn next_steps(&self, context: &Context) {
         let note = |line: &str| context.output.note(line);
         match self.how {
             How::Finished if self.tally.made() == 0 => {}
             How::Finished => note("try: stemma ls · stemma tree NAME · stemma search \"…\""),
             How::Interrupted => note("everything that ended is kept. Go on with the same command."),
+            How::Paused(PauseReason::Budget) => {
+                note(
+                    "paused: the next call would exceed the budget. Go on with the same command and more for --budget.",
+                );
+            }
+            How::Paused(PauseReason::Credentials) => {
+                context.output.error("error: the provider refuses the key, the model's name or its address");
+                context.output.error("next:  stemma doctor says which; then go on with the same command");
+            }
+            How::Paused(PauseReason::Person) => note("the job was paused; go on with the same command."),
             How::Cancelled => note("the job was cancelled; what was made is kept. Go on with the same command."),
             How::TooManyFailed => {
                 note("stopped: too many documents failed. See `stemma failures`; go on with the same command.");
@@ -264,6 +292,8 @@ impl Summary<'_> {
             },
             "documents": documents,
             "pages": self.tally.pages(),
+            "paused": if let How::Paused(reason) = self.how { Some(reason) } else { None },
+            "cost": self.spent,
             "seconds": (self.seconds * 1000.0).round() / 1000.0,
             "failures": failures,
             "duplicates": duplicates,

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use stemma_engine::flow::Manifest;
+use stemma_engine::jobs::PauseReason;
 use tokio_util::sync::CancellationToken;
 
 use super::Desk;
@@ -116,7 +117,7 @@ pub async fn follow(
             Ok(view) => {
                 failed = 0;
                 shown.show(&view);
-                if view.has_ended() || stop.is_cancelled() {
+                if view.has_ended() || view.waits_for_a_person() || stop.is_cancelled() {
                     shown.clear();
                     return Ok(view);
                 }
@@ -138,6 +139,10 @@ pub async fn follow(
 pub fn exit(view: &JobView) -> Exit {
     match view.state {
         "cancelled" | "stopped" => Exit::Stopped,
+        _ if view.waits_for_a_person() => match view.paused.map(|paused| paused.reason) {
+            Some(PauseReason::Credentials) => Exit::Unsound,
+            _ => Exit::Stopped,
+        },
         _ if !view.has_ended() => Exit::Interrupted,
         _ if view.counts.failed > 0 => Exit::SomeFailed,
         _ => Exit::Done,
@@ -171,7 +176,13 @@ pub fn conclude(context: &Context, view: &JobView, goes_on: bool) {
     if counts.failed > 0 {
         output.note(&format!("what failed and why: stemma failures {} --by reason", view.job));
     }
-    if !view.has_ended() && !goes_on {
+    if view.waits_for_a_person() {
+        let why = match view.paused.map(|paused| paused.reason) {
+            Some(PauseReason::Budget) => "paused: budget. Go on with more",
+            _ => "paused: the provider refuses the key, the model's name or its address. Go on when it is mended",
+        };
+        output.note(&format!("{why}: stemma job resume {}", view.job));
+    } else if !view.has_ended() && !goes_on {
         output.note("everything that ended is kept; go on with the same command");
     } else if !view.has_ended() {
         output.note(&format!("the job goes on; look with: stemma watch {0}; end it with: stemma cancel {0}", view.job));

@@ -5,6 +5,7 @@ use stemma_engine::{Class, jobs};
 
 use super::Desk;
 use crate::context::{CommandError, Context, Exit};
+use crate::money::BudgetArgs;
 
 /// Pause a job, let it go on, or change who waits for it.
 #[derive(Debug, clap::Args)]
@@ -12,6 +13,7 @@ use crate::context::{CommandError, Context, Exit};
 Examples:
   stemma job pause nightly-2026-11-21
   stemma job resume nightly-2026-11-21
+  stemma job resume nightly-2026-11-21 --budget 20
   stemma job priority j-1a1fba360ee4aa2 interactive")]
 pub struct JobArgs {
     #[command(subcommand)]
@@ -25,10 +27,12 @@ enum What {
         /// A job, by id or name.
         job: String,
     },
-    /// Let it go on.
+    /// Let it go on, with another budget where one is given.
     Resume {
         /// A job, by id or name.
         job: String,
+        #[command(flatten)]
+        budget: BudgetArgs,
     },
     /// Say whose documents are opened first: those of interactive jobs.
     Priority {
@@ -53,7 +57,7 @@ enum Priority {
 /// [`CommandError`] when there is no such job, it has ended, or a server is away.
 pub async fn run(args: JobArgs, context: &Context) -> Result<Exit, CommandError> {
     let desk = Desk::open(context, "job").await?;
-    let (What::Pause { job } | What::Resume { job } | What::Priority { job, .. }) = &args.what;
+    let (What::Pause { job } | What::Resume { job, .. } | What::Priority { job, .. }) = &args.what;
     let manifest = desk.job(job).await?;
     let (job, env, ports) = (&manifest.job, &desk.env, &desk.ports);
     if jobs::report(desk.blobs(), job).await?.is_some() {
@@ -66,7 +70,10 @@ pub async fn run(args: JobArgs, context: &Context) -> Result<Exit, CommandError>
             jobs::pause(env, ports, job, PauseReason::Person).await?;
             "is paused; what is under way is finished"
         }
-        What::Resume { .. } => {
+        What::Resume { budget, .. } => {
+            if let Some(budget) = budget.budget() {
+                jobs::allow(env, ports, job, budget).await?;
+            }
             jobs::resume(env, ports, job).await?;
             "goes on"
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use stemma_engine::flow::Manifest;
-use stemma_engine::jobs::{self, Close, Counts, Paused, Report};
+use stemma_engine::jobs::{self, Close, Counts, PauseReason, Paused, Report};
 use stemma_engine::presence::JobProgress;
 use stemma_engine::{JobId, PortError};
 
@@ -61,6 +61,12 @@ impl JobView {
     /// Whether it has ended.
     pub fn has_ended(&self) -> bool {
         self.ended_ms.is_some()
+    }
+
+    /// Whether it stands still until someone raises its budget or mends a key.
+    pub fn waits_for_a_person(&self) -> bool {
+        let stops = |reason| matches!(reason, PauseReason::Budget | PauseReason::Credentials);
+        !self.has_ended() && self.paused.is_some_and(|paused| stops(paused.reason))
     }
 
     fn of(manifest: &Manifest, state: &'static str, counts: Counts) -> Self {

@@ -20,6 +20,7 @@ use crate::commands::ingest::{discover_error, label, sidecars};
 use crate::config::Config;
 use crate::context::{CommandError, Context, Exit};
 use crate::discover::{Found, discover, read};
+use crate::money::BudgetArgs;
 use crate::output::clean;
 
 /// Files read and stored at once.
@@ -54,6 +55,8 @@ pub struct SubmitArgs {
     /// Stop the job when more documents than this have failed: a number, or a share such as `2%`.
     #[arg(long, value_name = "N|P%")]
     pub max_failed: Option<MaxFailed>,
+    #[command(flatten)]
+    pub budget: BudgetArgs,
     /// Someone waits: go before bulk work.
     #[arg(long)]
     pub interactive: bool,
@@ -75,10 +78,11 @@ fn job_name(text: &str) -> Result<String, String> {
 pub async fn run(args: SubmitArgs, context: &Context) -> Result<Exit, CommandError> {
     let config = context.config()?.config;
     let shop = Shop::open(context, &config, "submit").await?;
-    let terms =
-        Terms { label: label(&args.sources), name: args.job.clone(), max_failed: args.max_failed, ..Terms::default() };
+    let (name, budget) = (args.job.clone(), args.budget.budget());
+    let terms = Terms { label: label(&args.sources), name, max_failed: args.max_failed, budget, ..Terms::default() };
     let class = if args.interactive { Class::Interactive } else { Class::Bulk };
     let settings = config.frozen()?;
+    args.budget.check(&config, &settings)?;
     let order = Order { collection: &context.collection, settings: &settings, class, terms };
     let desk = &shop.desk;
     let submitted = match stemma_coordinator::begin(&desk.env, &desk.ports, order).await {

@@ -13,7 +13,7 @@ use async_trait::async_trait;
 use redis::Script;
 
 use super::gcra::Ahead;
-use super::{Cost, Limiter, Permit, Quota, Stated};
+use super::{Cost, Limiter, Permit, Quota, Reserved, Stated};
 use crate::env::{Env, Millis};
 use crate::key::Class;
 use crate::port::PortError;
@@ -42,6 +42,9 @@ struct Scripts {
     pause: Script,
     state: Script,
     slow: Script,
+    reserve: Script,
+    spend: Script,
+    open_account: Script,
 }
 
 impl Default for Scripts {
@@ -53,6 +56,9 @@ impl Default for Scripts {
             pause: Script::new(include_str!("pause.lua")),
             state: over_rates(include_str!("state.lua")),
             slow: over_rates(include_str!("slow.lua")),
+            reserve: over_rates(include_str!("reserve.lua")),
+            spend: over_rates(include_str!("spend.lua")),
+            open_account: over_rates(include_str!("open_account.lua")),
         }
     }
 }
@@ -135,5 +141,27 @@ impl Limiter for RedisLimiter {
         let mut script = self.scripts.slow.key(self.key(bucket));
         script.arg(self.given(now_ms)).arg(age_ms);
         self.redis.invoke(("limiter", "slow"), &script).await
+    }
+
+    async fn reserve(&self, account: &str, limit: u64, amount: u64, now_ms: Millis) -> Result<Reserved, PortError> {
+        let mut script = self.scripts.reserve.key(self.redis.key(account, "account"));
+        script.arg(self.given(now_ms)).arg(limit).arg(amount);
+        Ok(match self.redis.invoke::<i64>(("limiter", "reserve"), &script).await? {
+            0 => Reserved::Granted,
+            1 => Reserved::Unknown,
+            answer => Reserved::Refused { later: answer == 2 },
+        })
+    }
+
+    async fn spend(&self, account: &str, reserved: u64, used: u64, now_ms: Millis) -> Result<(), PortError> {
+        let mut script = self.scripts.spend.key(self.redis.key(account, "account"));
+        script.arg(self.given(now_ms)).arg(reserved).arg(used);
+        self.redis.invoke(("limiter", "spend"), &script).await
+    }
+
+    async fn open_account(&self, account: &str, spent: u64, now_ms: Millis) -> Result<(), PortError> {
+        let mut script = self.scripts.open_account.key(self.redis.key(account, "account"));
+        script.arg(self.given(now_ms)).arg(spent);
+        self.redis.invoke(("limiter", "open_account"), &script).await
     }
 }

@@ -1,0 +1,182 @@
+//! `stemma cost`: what models were paid for, from the call log.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use stemma_llm::calls::{self, CallRecord};
+
+use super::jobs::Desk;
+use super::reading::open;
+use crate::context::{CommandError, Context, Exit};
+use crate::money::{PriceList, Spent};
+use crate::table::{Align, Table, thousands};
+
+/// Show what models cost.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Every reply of a model is in the call log, useful or not. Amounts are at the prices configured now
+(model.prices, in dollars per million tokens).
+
+Examples:
+  stemma cost                          everything, by stage
+  stemma cost j-1a1fba360ee4aa2        what one job paid for
+  stemma cost 3M_2022_10K --by model   one document
+  stemma cost --by day --json")]
+pub struct CostArgs {
+    /// A job, by id or name, or a document.
+    #[arg(value_name = "JOB|DOC")]
+    target: Option<String>,
+    /// What is told apart.
+    #[arg(long, value_enum, default_value = "stage", value_name = "WHAT")]
+    by: By,
+}
+
+/// What is told apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum By {
+    /// Steps of the method.
+    Stage,
+    /// Models.
+    Model,
+    /// Documents.
+    Document,
+    /// Days, by UTC.
+    Day,
+}
+
+/// Whose cost is asked for.
+enum Whose {
+    Everyone,
+    Job(stemma_engine::JobId),
+    /// The beginning of the names of a document's runs.
+    Document(String),
+}
+
+/// The answer.
+#[derive(Serialize)]
+struct Cost {
+    by: BTreeMap<String, Spent>,
+    total: Spent,
+    /// Records that could not be read.
+    unread: u64,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// [`CommandError`] when there is neither such a job nor such a document, or the store is away.
+pub async fn run(args: CostArgs, context: &Context) -> Result<Exit, CommandError> {
+    let prices = PriceList::of(&context.config()?.config);
+    let (desk, reader) = (Desk::open(context, "cost").await?, open(context).await?);
+    let mut since_ms = 0;
+    let whose = match &args.target {
+        None => Whose::Everyone,
+        Some(target) => match desk.find(target).await? {
+            Some(manifest) => {
+                since_ms = manifest.submitted_ms;
+                Whose::Job(manifest.job)
+            }
+            None => Whose::Document(format!("{}-", reader.stat(target).await?.document.doc_id)),
+        },
+    };
+    let names: BTreeMap<String, &str> =
+        reader.catalogue().documents().iter().map(|listed| (listed.doc().to_string(), listed.label.as_str())).collect();
+    let mut cost = Cost { by: BTreeMap::new(), total: Spent::default(), unread: 0 };
+    let add = |record: CallRecord| {
+        let is_asked_for = match &whose {
+            Whose::Everyone => true,
+            Whose::Job(job) => record.jobs.contains(job),
+            Whose::Document(runs) => record.run.0.starts_with(runs),
+        };
+        if is_asked_for {
+            cost.by.entry(group(args.by, &record, &names)).or_default().add(&record, &prices);
+            cost.total.add(&record, &prices);
+        }
+    };
+    cost.unread = calls::read(desk.blobs(), &format!("c/{}", context.collection), since_ms, add).await?;
+    show(&cost, args.by, context);
+    Ok(if cost.total.calls == 0 { Exit::Nothing } else { Exit::Done })
+}
+
+fn group(by: By, record: &CallRecord, names: &BTreeMap<String, &str>) -> String {
+    match by {
+        By::Stage => record.stage.clone(),
+        By::Model => record.model.clone(),
+        By::Day => day(record.at_ms / 86_400_000),
+        By::Document => {
+            let doc = record.run.0.rsplit_once('-').map_or(record.run.0.as_str(), |(doc, _)| doc);
+            names.get(doc).copied().unwrap_or(doc).to_string()
+        }
+    }
+}
+
+fn show(cost: &Cost, by: By, context: &Context) {
+    let output = &context.output;
+    if !output.is_text() {
+        output.json(cost);
+        return;
+    }
+    if cost.total.calls == 0 {
+        output.note("no model was asked");
+        return;
+    }
+    let mut table = Table::new(&[
+        (Align::Left, 60),
+        (Align::Right, 0),
+        (Align::Right, 0),
+        (Align::Right, 0),
+        (Align::Right, 0),
+        (Align::Right, 0),
+    ]);
+    let what = match by {
+        By::Stage => "stage",
+        By::Model => "model",
+        By::Document => "document",
+        By::Day => "day",
+    };
+    table.row([what, "calls", "prompt", "cached", "reply", "cost"].map(String::from));
+    let number = |number: u64| thousands(u32::try_from(number).unwrap_or(u32::MAX));
+    let row = |name: &str, spent: &Spent| {
+        let Spent { calls, prompt_tokens, cached_tokens, output_tokens, .. } = *spent;
+        let numbers = [calls, prompt_tokens, cached_tokens, output_tokens].map(number);
+        [vec![name.to_string()], numbers.to_vec(), vec![spent.money()]].concat()
+    };
+    for (name, spent) in &cost.by {
+        table.row(row(name, spent));
+    }
+    table.row(row("total", &cost.total));
+    table.lines().iter().for_each(|line| output.line(line));
+    if cost.total.useless > 0 {
+        output.note(&format!("{} replies became no answer", cost.total.useless));
+    }
+    if cost.total.without_price > 0 {
+        output.note("some models have no price: set model.prices.input and model.prices.output");
+    }
+    if cost.unread > 0 {
+        output.note(&format!("{} records of the log cannot be read", cost.unread));
+    }
+}
+
+/// The date of a day since 1970-01-01, by the Gregorian calendar.
+fn day(days: u64) -> String {
+    // Years that begin in March, so that the leap day is the last of a year; eras are of 400 years.
+    let days = days + 719_468;
+    let (era, in_era) = (days / 146_097, days % 146_097);
+    let year = (in_era - in_era / 1_460 + in_era / 36_524 - in_era / 146_096) / 365;
+    let in_year = in_era - (365 * year + year / 4 - year / 100);
+    let month = (5 * in_year + 2) / 153;
+    let date = in_year - (153 * month + 2) / 5 + 1;
+    let (year, month) = if month < 10 { (era * 400 + year, month + 3) } else { (era * 400 + year + 1, month - 9) };
+    format!("{year:04}-{month:02}-{date:02}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::day;
+
+    #[test]
+    fn days_have_their_dates() {
+        let dates = [0, 59, 19_782, 20_453].map(day);
+        assert_eq!(dates, ["1970-01-01", "1970-03-01", "2024-02-29", "2025-12-31"]);
+    }
+}
