@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use stemma_document::{PageNo, PageSpan};
 
 use super::desk::{Desk, Step, nth};
-use super::entries::Entry;
+use super::entries::{Entry, Looked};
 use crate::structure::paper::{Named, Paper};
 
 /// Rounds of repair.
@@ -15,6 +15,8 @@ const ROUNDS: usize = 3;
 const TITLES: usize = 40;
 /// Pages to either side of the one that a label means on which its title is looked for.
 const REACH: u32 = 2;
+/// The same in `auto`, where rules put it.
+const BESIDE: u32 = 1;
 /// Pages that questions about neighboring titles share.
 const SHARED: usize = 12;
 /// Stretches of pages on which one title is looked for.
@@ -27,7 +29,7 @@ pub(crate) fn located(desk: &mut Desk<'_>, paper: &Paper<'_>, entries: &mut [Ent
     let mut groups: Vec<(PageSpan, Vec<usize>)> = Vec::new();
     for at in (0..entries.len()).filter(|at| entries[*at].spot.is_none()) {
         let Some(between) = between(paper, entries, at) else { continue };
-        match entries[at].expected.and_then(|page| around(page, between)) {
+        match entries[at].expected.and_then(|page| around(page, between, REACH)) {
             Some(near) => share(&mut groups, near, at),
             None => {
                 for window in paper.windows(between).into_iter().take(STRETCHES) {
@@ -36,18 +38,8 @@ pub(crate) fn located(desk: &mut Desk<'_>, paper: &Paper<'_>, entries: &mut [Ent
             }
         }
     }
-    let asked =
-        groups.iter().map(|(pages, all)| (all.iter().map(|at| entries[*at].entry.title.clone()).collect(), *pages));
-    let answers = desk.found(asked.collect())?;
-    for ((pages, all), found) in groups.iter().zip(answers) {
-        for (entry, page) in found.unwrap_or_default() {
-            let at = entry.checked_sub(1).and_then(|index| all.get(index as usize)).copied();
-            let place = at.zip(nth(*pages, page));
-            desk.count(place.is_some());
-            if let Some((at, page)) = place {
-                put(paper, &mut entries[at], page);
-            }
-        }
+    for (at, page) in asked_for(desk, entries, &groups)? {
+        put(paper, &mut entries[at], page);
     }
     Ok(())
 }
@@ -60,6 +52,50 @@ fn put(paper: &Paper<'_>, entry: &mut Entry, page: PageNo) {
         None if entry.spot.is_none() => entry.spot = paper.top(page),
         _ => {}
     }
+}
+
+/// Looks for doubtful entries on and beside the pages where they should begin: one that the model sees on its own page
+/// stands there.
+pub(crate) fn confirmed(
+    desk: &mut Desk<'_>,
+    paper: &Paper<'_>,
+    entries: &mut [Entry],
+    doubtful: impl Fn(&Entry) -> bool,
+) -> Step<()> {
+    let mut groups: Vec<(PageSpan, Vec<usize>)> = Vec::new();
+    for at in (0..entries.len()).filter(|at| doubtful(&entries[*at])) {
+        let own = entries[at].spot.map(|spot| paper.page(spot));
+        let near = own.zip(paper.whole()).and_then(|(page, whole)| around(page, whole, BESIDE));
+        near.into_iter().for_each(|near| share(&mut groups, near, at));
+    }
+    for (at, page) in asked_for(desk, entries, &groups)? {
+        let wanted = entries[at].wanted(false);
+        match paper.on_page(&[&wanted], page).pop().flatten() {
+            Some(spot) => entries[at].see(spot, paper),
+            None if entries[at].spot.is_some_and(|spot| paper.page(spot) == page) => {
+                let starts_page = entries[at].spot.is_some_and(|spot| paper.starts_page(spot));
+                entries[at].looked = Some(Looked { stands: true, starts_page });
+            }
+            None => {}
+        }
+    }
+    Ok(())
+}
+
+/// Where the model sees the entries of each group, by their indices; pages that were not shown are none.
+fn asked_for(desk: &mut Desk<'_>, entries: &[Entry], groups: &[(PageSpan, Vec<usize>)]) -> Step<Vec<(usize, PageNo)>> {
+    let titles = |all: &[usize]| all.iter().map(|at| entries[*at].entry.title.clone()).collect();
+    let answers = desk.found(groups.iter().map(|(pages, all)| (titles(all), *pages)).collect())?;
+    let mut places = Vec::new();
+    for ((pages, all), found) in groups.iter().zip(answers) {
+        for (entry, page) in found.unwrap_or_default() {
+            let at = entry.checked_sub(1).and_then(|index| all.get(index as usize)).copied();
+            let place = at.zip(nth(*pages, page));
+            desk.count(place.is_some());
+            places.extend(place);
+        }
+    }
+    Ok(places)
 }
 
 /// Adds an entry to the last group, where both fit on few pages; else opens one.
@@ -84,8 +120,8 @@ fn join(groups: &mut Vec<(PageSpan, Vec<usize>)>, pages: PageSpan, at: usize) {
 }
 
 /// The pages beside `page`, as far as they lie inside `between`.
-fn around(page: PageNo, between: PageSpan) -> Option<PageSpan> {
-    let (first, last) = (page.get().saturating_sub(REACH).max(1), page.get() + REACH);
+fn around(page: PageNo, between: PageSpan, reach: u32) -> Option<PageSpan> {
+    let (first, last) = (page.get().saturating_sub(reach).max(1), page.get() + reach);
     PageSpan::new(first.max(between.start().get()), last.min(between.end().get()))
 }
 
@@ -98,35 +134,25 @@ fn between(paper: &Paper<'_>, entries: &[Entry], at: usize) -> Option<PageSpan> 
     Some(PageSpan::between(before, after))
 }
 
-/// Looks at each title of those to `ask` about where it was found, and repairs what failed, a few times.
-pub(crate) fn checked(
-    desk: &mut Desk<'_>,
-    paper: &Paper<'_>,
-    entries: &mut [Entry],
-    ask: fn(&Entry) -> bool,
-) -> Step<()> {
-    verify(desk, paper, entries, ask)?;
+/// Looks at each title where it was found, and repairs what failed, a few times.
+pub(crate) fn checked(desk: &mut Desk<'_>, paper: &Paper<'_>, entries: &mut [Entry]) -> Step<()> {
+    verify(desk, paper, entries)?;
     let mut tried: Vec<BTreeSet<PageNo>> = vec![BTreeSet::new(); entries.len()];
     for _ in 0..ROUNDS {
         if !repair(desk, paper, entries, &mut tried)? {
             break;
         }
-        verify(desk, paper, entries, ask)?;
+        verify(desk, paper, entries)?;
     }
     Ok(())
 }
 
-/// Asks about every entry of those to `ask` about that has a place and no verdict.
-pub(crate) fn verify(
-    desk: &mut Desk<'_>,
-    paper: &Paper<'_>,
-    entries: &mut [Entry],
-    ask: fn(&Entry) -> bool,
-) -> Step<()> {
+/// Asks about every entry that has a place and no verdict.
+pub(crate) fn verify(desk: &mut Desk<'_>, paper: &Paper<'_>, entries: &mut [Entry]) -> Step<()> {
     let open: Vec<(usize, _)> = entries
         .iter()
         .enumerate()
-        .filter(|(_, entry)| entry.looked.is_none() && ask(entry))
+        .filter(|(_, entry)| entry.looked.is_none())
         .filter_map(|(at, entry)| Some((at, (entry.entry.title.clone(), paper.place(entry.spot?)))))
         .collect();
     let (indices, asked): (Vec<_>, Vec<_>) = open.into_iter().unzip();
@@ -145,7 +171,7 @@ fn repair(desk: &mut Desk<'_>, paper: &Paper<'_>, entries: &mut [Entry], tried: 
         let Some(between) = between(paper, entries, at) else { continue };
         let mut windows = paper.windows(between);
         if let (true, Some(page)) = (windows.len() > 1, entries[at].expected) {
-            windows = around(page, between).into_iter().collect();
+            windows = around(page, between, REACH).into_iter().collect();
         }
         let wanted = entries[at].wanted(false);
         let readable = |pages: PageSpan| readable(paper, &wanted, pages, &tried[at]);

@@ -127,12 +127,22 @@ pub(crate) fn in_order(mut entries: Vec<Entry>) -> Vec<Entry> {
     entries
 }
 
-/// Adds what `rules` found and the named entries lack: on the levels that the naming follows, where it names at least half
-/// of what rules found there, and everywhere on pages for which `unheard` holds. Each on the level of its likes.
+/// Which of the sections that rules found and the named entries lack are added.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Missed {
+    /// Those for which more speaks than their look, on the levels of which the naming follows at least half.
+    Vouched,
+    /// All.
+    All,
+}
+
+/// Adds what `rules` found and the named entries lack, each on the level of its likes; and all of it on pages for which
+/// `unheard` holds.
 pub(crate) fn completed(
     entries: Vec<Entry>,
     rules: &[Entry],
     paper: &Paper<'_>,
+    missed: Missed,
     unheard: impl Fn(PageNo) -> bool,
 ) -> Vec<Entry> {
     let twins: Vec<Option<usize>> = rules.iter().map(|rule| twin(rule, &entries, paper)).collect();
@@ -142,6 +152,10 @@ pub(crate) fn completed(
         *count = (count.0 + usize::from(twin.is_some()), count.1 + 1);
     }
     let follows = |level: u16| followed.get(&level).is_some_and(|(named, all)| *named > 0 && named * 2 >= *all);
+    let wanted = |rule: &Entry| match missed {
+        Missed::Vouched => rule.entry.witness != Witness::Layout && follows(rule.entry.level),
+        Missed::All => true,
+    };
     let mut levels = Levels::default();
     let mut added = Vec::new();
     for (rule, twin) in rules.iter().zip(twins) {
@@ -151,7 +165,7 @@ pub(crate) fn completed(
             continue;
         }
         let here = rule.spot.is_some_and(|spot| unheard(paper.page(spot)));
-        if rule.seen && (here || follows(own)) {
+        if rule.seen && (here || wanted(rule)) {
             let mut one = rule.clone();
             one.entry.level = levels.of(own);
             added.push(one);

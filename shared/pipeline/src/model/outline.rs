@@ -11,8 +11,8 @@ use stemma_document::{
 };
 
 use super::asks::{Ask, QuestionId};
-use super::desk::{Desk, Step};
-use super::entries::{self, Entry};
+use super::desk::{Desk, Named, Step};
+use super::entries::{self, Entry, Missed};
 use super::known::Known;
 use super::reading::{self, Front};
 use super::{checking, splitting};
@@ -20,10 +20,13 @@ use crate::settings::{Settings, StructureMode};
 use crate::structure::paper::Paper;
 use crate::structure::{self, Draft};
 
-/// Disputed titles from which on, and share of all titles that were named or looked at from which on, a model is not
-/// trusted.
+/// Contradictions from which on, and share of what was said above which, a model is not trusted.
 const DISPUTES: usize = 3;
-const DISPUTED_SHARE: f32 = 0.1;
+const DISPUTED: f32 = 0.15;
+/// The share above which it is trusted for what it names, and not for what it leaves out.
+const DOUBTED: f32 = 0.05;
+/// Entries that make a table of contents.
+const LISTED: usize = 3;
 
 /// What one walk of the method comes to.
 pub(crate) enum Outlined {
@@ -45,7 +48,7 @@ pub(crate) fn outline(source: &Source, settings: &Settings, known: &Known) -> Re
         Body::Pages(pages) => {
             let most_tokens = settings.model.as_ref().map_or(u32::MAX, |model| model.max_prompt_tokens / 4 * 3);
             let paper = Paper::of(source, pages, &settings.outline, most_tokens);
-            Outliner { desk: &mut desk, paper, rules, settings, contents: Vec::new() }.outline()
+            Outliner { desk: &mut desk, paper, rules, settings, contents: Vec::new(), gave_up: false }.outline()
         }
         Body::Lines(_) if settings.structure == StructureMode::Llm => {
             reviewed(&mut desk, rules).map(|draft| Found { draft: Ok(draft), contents: Vec::new() })
@@ -75,6 +78,15 @@ enum Way {
     Windows,
 }
 
+/// How far a model is trusted that said things which do not stand on paper.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Trust {
+    Full,
+    /// What it names is taken, what it leaves out comes from the rules.
+    Half,
+    None,
+}
+
 struct Outliner<'d, 'k, 'a> {
     desk: &'d mut Desk<'k>,
     paper: Paper<'a>,
@@ -83,6 +95,8 @@ struct Outliner<'d, 'k, 'a> {
     settings: &'a Settings,
     /// The pages that are contents.
     contents: Vec<PageNo>,
+    /// Whether a stronger way did not hold.
+    gave_up: bool,
 }
 
 impl Outliner<'_, '_, '_> {
@@ -104,10 +118,16 @@ impl Outliner<'_, '_, '_> {
         for way in ways.into_iter().filter(|way| table.is_some() || *way == Way::Windows) {
             self.desk.begin();
             let (mut entries, unheard) = self.entries(way, table)?;
-            if way == Way::Labels && entries.iter().all(|entry| entry.entry.label.is_none()) {
+            let bare = entries.iter().all(|entry| entry.entry.label.is_none());
+            let is_table = way == Way::Windows || entries.len() >= LISTED;
+            if way == Way::Labels && (bare || !is_table) {
+                continue; // the next way is the same table
+            }
+            if !is_table {
+                self.given_up("a table of contents of so few entries", entries::accuracy(&entries));
                 continue;
             }
-            checking::checked(self.desk, &self.paper, &mut entries, |_| true)?;
+            checking::checked(self.desk, &self.paper, &mut entries)?;
             match self.fault(way, &entries) {
                 None => return self.settled(way, entries, &unheard),
                 Some((what, accuracy)) => self.given_up(what, accuracy),
@@ -131,6 +151,7 @@ impl Outliner<'_, '_, '_> {
     }
 
     fn given_up(&mut self, what: &str, accuracy: f32) {
+        self.gave_up = true;
         let share = (accuracy * 100.0).round();
         let detail = format!("{what} was not followed: {share} % of its titles were found where they should stand");
         self.desk.gap("model.method_failed", None, detail);
@@ -171,7 +192,8 @@ impl Outliner<'_, '_, '_> {
 
     /// The outline that entries come to: with what rules see beside them, large sections split.
     fn settled(self, way: Way, entries: Vec<Entry>, unheard: &[PageSpan]) -> Step<Found> {
-        if self.rules_hold() && !self.is_trusted(&entries) {
+        let trust = self.trust(&entries);
+        if self.rules_hold() && trust == Trust::None {
             let detail =
                 "the model contradicts too much of what stands on the pages; the sections are those that rules find";
             self.desk.gap("model.not_trusted", None, detail.into());
@@ -184,7 +206,8 @@ impl Outliner<'_, '_, '_> {
         let dropped = entries.iter().filter(|entry| entry.settled(&self.paper, believed).is_none());
         let dropped: Vec<_> = dropped.map(|entry| entry.entry.clone()).collect();
         let kept = entries.into_iter().filter(|entry| entry.settled(&self.paper, believed).is_some());
-        let entries = entries::completed(kept.collect(), &rules, &self.paper, silent);
+        let missed = if trust == Trust::Full { Missed::Vouched } else { Missed::All };
+        let entries = entries::completed(kept.collect(), &rules, &self.paper, missed, silent);
         let entries = splitting::split(self.desk, &self.paper, entries, &rules)?;
         let settled = entries.iter().filter_map(|entry| entry.settled(&self.paper, believed)).collect();
         let method = if way == Way::Windows { Method::Model } else { Method::PrintedContents };
@@ -192,11 +215,18 @@ impl Outliner<'_, '_, '_> {
         Ok(self.found(draft))
     }
 
-    /// Whether most of what the model said agrees with what can be read.
-    fn is_trusted(&self, entries: &[Entry]) -> bool {
-        let disputes = entries.iter().filter(|entry| entry.is_disputed()).count() + self.desk.here.astray;
-        let said = entries.iter().filter(|entry| entry.looked.is_some()).count() + self.desk.here.named;
-        disputes < DISPUTES || disputes as f32 <= DISPUTED_SHARE * said as f32
+    /// How much of what the model said on the way that is gone agrees with what can be read.
+    fn trust(&self, entries: &[Entry]) -> Trust {
+        let share = |part: usize, all: usize| part as f32 / all.max(1) as f32;
+        let looked = entries.iter().filter(|entry| entry.looked.is_some()).count();
+        let disputed = entries.iter().filter(|entry| entry.is_disputed()).count();
+        let Named { named, astray } = self.desk.here;
+        let against = share(disputed, looked) + share(astray, named);
+        match disputed + astray {
+            disputes if disputes >= DISPUTES && against > DISPUTED => Trust::None,
+            _ if against > DOUBTED || self.gave_up => Trust::Half,
+            _ => Trust::Full,
+        }
     }
 }
 

@@ -20,15 +20,16 @@ pub(crate) struct Front {
     pub(crate) table: Option<PageSpan>,
 }
 
-/// A page of contents: whether it prints page numbers, and whether rules are sure of it.
+/// A page of contents: whether it prints page numbers, and what rules say about it.
 #[derive(Debug, Clone, Copy)]
 struct Verdict {
     page: PageNo,
     numbered: bool,
-    sure: bool,
+    sure: Option<bool>,
 }
 
-/// Looks for tables of contents, page by page; in `auto` only pages that rules are not sure about are asked about.
+/// Looks for tables of contents, page by page; in `auto` only pages that rules are not sure about are asked about. Where
+/// the model does not answer, rules do.
 pub(crate) fn front(desk: &mut Desk<'_>, paper: &Paper<'_>, mode: StructureMode) -> Step<Front> {
     let front = paper.front();
     let open = |sure: &Option<bool>| mode == StructureMode::Llm || sure.is_none();
@@ -38,19 +39,20 @@ pub(crate) fn front(desk: &mut Desk<'_>, paper: &Paper<'_>, mode: StructureMode)
         .iter()
         .filter_map(|(page, sure)| {
             let said = said.get(page).copied().flatten();
-            let (is, numbered) = said.unwrap_or((false, true));
-            let sure = *sure == Some(true);
-            (is || sure).then_some(Verdict { page: *page, numbered: numbered || !is, sure })
+            let (is, numbered) = said.unwrap_or((*sure == Some(true), true));
+            is.then_some(Verdict { page: *page, numbered, sure: *sure })
         })
         .collect();
     Ok(Front { pages: verdicts.iter().map(|verdict| verdict.page).collect(), table: table(&verdicts) })
 }
 
-/// Consecutive pages joined, and of the tables the first that prints page numbers; of those one that rules are sure of.
+/// Consecutive pages joined, and of the tables the first that prints page numbers, rather one that rules are sure of; none
+/// that they surely deny.
 fn table(verdicts: &[Verdict]) -> Option<PageSpan> {
-    let runs: Vec<&[Verdict]> = verdicts.chunk_by(|a, b| a.page.get() + 1 == b.page.get()).collect();
+    let runs = verdicts.chunk_by(|a, b| a.page.get() + 1 == b.page.get());
+    let runs: Vec<&[Verdict]> = runs.filter(|run| run.iter().any(|verdict| verdict.sure != Some(false))).collect();
     let numbered = |run: &&&[Verdict]| run.iter().any(|verdict| verdict.numbered);
-    let sure = |run: &&&[Verdict]| run.iter().any(|verdict| verdict.sure);
+    let sure = |run: &&&[Verdict]| run.iter().any(|verdict| verdict.sure == Some(true));
     let best = runs.iter().filter(sure).find(numbered).or_else(|| runs.iter().find(numbered)).or_else(|| runs.first());
     best.and_then(|run| Some(PageSpan::between(run.first()?.page, run.last()?.page)))
 }

@@ -22,7 +22,7 @@ pub(super) fn split(desk: &mut Desk<'_>, paper: &Paper<'_>, entries: Vec<Entry>,
     let mut read: BTreeSet<PageNo> = BTreeSet::new();
     for _ in 0..DEPTH {
         let (mut added, open) = inside(desk, paper, &entries, &mut read)?;
-        checking::verify(desk, paper, &mut added, |_| true)?;
+        checking::verify(desk, paper, &mut added)?;
         added.retain(|entry| !entry.is_disputed());
         if added.is_empty() && open.is_empty() {
             break;
@@ -98,7 +98,7 @@ fn parent<'e>(long: &Long, entries: &'e [Entry]) -> Option<&'e Entry> {
 pub(super) fn mended(desk: &mut Desk<'_>, paper: &Paper<'_>, rules: &Draft) -> Step<Result<Draft, OutlineError>> {
     let before = of_rules(paper, rules);
     let mut entries = before.clone();
-    let looked = checking::checked(desk, paper, &mut entries, is_open);
+    let looked = checking::confirmed(desk, paper, &mut entries, is_open);
     let added = inside(desk, paper, &before, &mut BTreeSet::new());
     looked?;
     let (added, _) = added?;

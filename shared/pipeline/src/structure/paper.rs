@@ -22,6 +22,8 @@ use super::{Draft, StructureSettings, contents, levels, numbering, paged, window
 const VOTES: usize = 2;
 /// Lines of a contents page that are its own entries, from which on they are left out of the search.
 const LISTED_LINES: usize = 3;
+/// Letters of a title that a line may begin with and go on.
+const CELL: usize = 8;
 /// Likeness from which on a line is the entry of a table of contents.
 const LISTED: f32 = 0.85;
 
@@ -199,7 +201,19 @@ impl<'a> Paper<'a> {
         let claims: Vec<Claim> = named.iter().map(|named| claim(named)).collect();
         let excluded = vec![false; self.sheet.rows.len()];
         let hits = locate::locate(&self.sheet, self.sheet.on(page.index()), &excluded, &claims);
-        hits.iter().map(|hit| hit.as_ref().map(spot)).collect()
+        let spot = |(hit, claim): (&Option<Hit>, &Claim)| hit.as_ref().map(spot).or_else(|| self.cell(claim, page));
+        hits.iter().zip(&claims).map(spot).collect()
+    }
+
+    /// The line of a page that begins with a title and goes on with something else: figures of a table, or its paragraph.
+    fn cell(&self, claim: &Claim, page: PageNo) -> Option<Spot> {
+        let Prepared { full, core } = &claim.prepared;
+        let begins = |key: &str, title: &str| title.len() >= CELL && key.starts_with(title);
+        let row = |at: &usize| {
+            let first = titles::squash(self.sheet.rows[*at].first_cell);
+            !first.is_empty() && (first == *full || first == *core) || begins(self.key(*at), full)
+        };
+        self.sheet.on(page.index()).find(row).map(|at| Spot { rows: (at, at) })
     }
 
     /// The first line of a page that is no running head; `None`: it has none.
