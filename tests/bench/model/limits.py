@@ -1,8 +1,9 @@
 """Some minutes of work under limits that the client knows, does not know, or is told by headers."""
 
 import sys
+from collections import Counter
 
-from bench import SCRATCH, Sim, by_stage, check, finish, ingest
+from bench import SCRATCH, Sim, by_stage, check, finish, ingest, recorded
 from paper import write
 
 MINUTES = 4.5
@@ -19,9 +20,10 @@ def work(store, limits, known):
     told = {"known": "all", "tokens": "all", "told": "all", "unknown": "nothing"}[store]
     # A provider of unknown limits looks every few seconds, as real ones do.
     meter = "bucket" if store == "unknown" else "window"
-    with Sim(known=False, latency__median_ms=300, latency__sigma=0.4, limits__told=told, limits__meter=meter, **behavior) as sim:
+    record = SCRATCH / f"{store}.jsonl"
+    with Sim(known=False, record=record, latency__median_ms=300, latency__sigma=0.4, limits__told=told, limits__meter=meter, **behavior) as sim:
         ingest(store, folder, sim=sim, structure="llm", model__concurrency=32, **settings)
-        return sim.report()
+        return sim.report() | {"asked": recorded(record)}
 
 
 with Sim(known=False) as sim:
@@ -40,6 +42,8 @@ for way in ways:
     worst = report["worst_minute"]
     print(f"\n== {way}: {int(rpm) + 1} requests, {int(tpm) + 1} tokens a minute; {done} calls in {report['seconds']:.0f} s, bound {bound:.0f} s; "
           f"busiest minute {worst['requests']} requests, {worst['tokens']} tokens; 429 per minute {report['throttled_by_minute']}")
+    tens = Counter(ask["at_ms"] // 10_000 for ask in report["asked"] if ask["status"] != 429)
+    print(f"       per 10 s: {[tens[ten] for ten in range(max(tens) + 1)]}")
     if way in ("known", "tokens"):
         check(report["seconds"] <= 1.08 * bound, f"{way}: {report['seconds'] / bound:.3f} of the bound, at most 1.08")
         check(worst["share"] <= 1.05, f"{way}: busiest 60 s {worst['share']:.3f} of the limit, at most 1.05")

@@ -2,28 +2,12 @@
 //! requests fell into any one window of time.
 
 use std::collections::HashMap;
-use std::net::SocketAddr;
 use std::time::{Duration, Instant};
+
+use stemma_sim::Ask;
 
 /// How much longer a process has to live for the reply it got to count as had: so long storing one may take.
 pub const LIVED: Duration = Duration::from_millis(100);
-
-/// One request to the provider.
-#[derive(Debug, Clone)]
-pub struct Ask {
-    /// Of the whole body.
-    pub digest: blake3::Hash,
-    /// Which process asked.
-    pub process: String,
-    /// From which port.
-    pub peer: SocketAddr,
-    /// When the request was there whole.
-    pub arrived: Instant,
-    /// When the last byte of the reply was written; `None` while it is not, or where the peer had gone.
-    pub delivered: Option<Instant>,
-    /// Status of the reply.
-    pub status: u16,
-}
 
 /// A process that was killed. Names are not used twice.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -121,14 +105,8 @@ mod tests {
         /// A request at `arrived`, its reply at `delivered`, both in milliseconds.
         fn ask(mut self, what: &str, process: &str, arrived: u64, delivered: Option<u64>) -> Self {
             let at = |ms| self.0 + Duration::from_millis(ms);
-            self.1.push(Ask {
-                digest: blake3::hash(what.as_bytes()),
-                process: process.into(),
-                peer: ([127, 0, 0, 1], 1).into(),
-                arrived: at(arrived),
-                delivered: delivered.map(at),
-                status: 200,
-            });
+            let asked = Ask::new(blake3::hash(what.as_bytes()), process, at(arrived));
+            self.1.push(Ask { delivered: delivered.map(at), ..asked });
             self
         }
 

@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use tokio::time::{sleep, timeout};
 
 use crate::asked::Death;
-use crate::http::get;
+use stemma_sim::http::get;
 
 /// Between two looks at a process.
 const LOOK_EVERY: Duration = Duration::from_millis(50);

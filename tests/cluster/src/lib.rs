@@ -3,8 +3,8 @@
 //!
 //! - [`Servers`] are RabbitMQ, Redis and S3, started by `tests/services` or named in the environment.
 //! - A [`Proxy`] stands before one of them and cuts, delays, refuses or resets.
-//! - A [`Provider`] plays the models: an [`echo`] whose replies depend on the request alone. It remembers what was
-//!   asked, and [`asked`] judges that.
+//! - A [`Provider`](stemma_sim::Provider) plays the models: its replies depend on the request alone. It remembers what
+//!   was asked, and [`asked`] judges that.
 //! - A [`Broker`] is a connection of someone else's to RabbitMQ: of who sends reindex messages and hears events.
 //! - A [`Fleet`] is the processes: started, killed, asked to end, watched.
 //! - [`chaos`] puts all that together: a run in peace, a run under faults, and what they differ in.
@@ -18,17 +18,12 @@ mod broker;
 pub mod chaos;
 pub mod compare;
 pub mod documents;
-pub mod echo;
 mod fleet;
-mod http;
 pub mod measure;
-mod provider;
 mod proxy;
 mod servers;
 
 pub use broker::{Broker, Events};
 pub use fleet::{Fleet, Role, binary};
-pub use http::get;
-pub use provider::{Behavior, Provider};
 pub use proxy::{Proxy, Suffered, Trouble};
 pub use servers::{Server, Servers};

@@ -18,7 +18,7 @@ use tokio::sync::{Mutex as AsyncMutex, watch};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::sleep;
 
-use crate::http::{Head, reply};
+use stemma_sim::http::{Head, reply};
 
 /// What S3 says when it is overloaded.
 const SLOW_DOWN: &[u8] = b"<?xml version=\"1.0\"?><Error><Code>SlowDown</Code><Message>later</Message></Error>";
@@ -308,7 +308,7 @@ mod tests {
     use tokio::time::timeout;
 
     use super::*;
-    use crate::http::get;
+    use stemma_sim::http::get;
 
     /// A server that sends back what it gets.
     async fn mirror() -> SocketAddr {

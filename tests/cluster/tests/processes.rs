@@ -4,7 +4,8 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use stemma_cluster::{Fleet, Proxy, Role, Server, Servers, Trouble, binary, get};
+use stemma_cluster::{Fleet, Proxy, Role, Server, Servers, Trouble, binary};
+use stemma_sim::http::get;
 
 const BUCKET: &str = "processes";
 const SERVICES: [Role; 3] = [Role::Coordinator, Role::Worker, Role::Assembler];

@@ -5,8 +5,10 @@
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
-use stemma_cluster::{Behavior, Broker, Events, Fleet, Provider, Role, Servers, binary, get};
+use stemma_cluster::{Broker, Events, Fleet, Role, Servers, binary};
 use stemma_filings::{Kind, Spec, generate, markdown};
+use stemma_sim::http::get;
+use stemma_sim::{Behavior, Provider};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 const PAGES: u32 = 12;
@@ -159,7 +161,7 @@ async fn a_changed_object_becomes_a_new_tree_that_readers_see_and_listeners_hear
 async fn changes_while_the_document_is_in_work_are_one_more_version() {
     let Some(servers) = Servers::named().unwrap() else { return };
     let mut ground = Ground::make(servers, "coalesce").await;
-    ground.provider.behave(Behavior { latency: Duration::from_millis(150), ..Behavior::default() });
+    ground.provider.behave(Behavior::after(Duration::from_millis(150)));
     let text = |revision: u32| format!("{}\n## Revision {revision}\n\nWords.\n", markdown(5, 6).0).into_bytes();
     ground.put("in/busy.md", text(0)).await;
     ground.notify("ObjectCreated:Put", "in/busy.md").await;

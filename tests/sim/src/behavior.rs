@@ -28,6 +28,19 @@ pub struct Behavior {
     pub reads: Reads,
 }
 
+impl Behavior {
+    /// Always right, after this time.
+    pub fn after(latency: Duration) -> Self {
+        let median_ms = u64::try_from(latency.as_millis()).unwrap_or(u64::MAX);
+        Self { latency: Latency { median_ms, sigma: 0.0 }, ..Self::default() }
+    }
+
+    /// Never answers.
+    pub fn hanging() -> Self {
+        Self { faults: Faults { always: 1.0, kinds: vec![Fault::Hang], ..Faults::default() }, ..Self::default() }
+    }
+}
+
 /// What the oracle takes for a table of contents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -10,9 +10,9 @@
 //!
 //! ```
 //! # tokio::runtime::Runtime::new().unwrap().block_on(async {
-//! use stemma_sim::{Behavior, Provider, Setup};
+//! use stemma_sim::{Behavior, Provider};
 //! let behavior = Behavior { lies: 0.2, ..Behavior::default() };
-//! let provider = Provider::start(Setup { behavior, ..Setup::default() }).await.unwrap();
+//! let provider = Provider::start(behavior).await.unwrap();
 //! assert!(provider.base_url("worker").ends_with("/worker/v1"));
 //! assert_eq!(provider.report().calls, 0);
 //! # });

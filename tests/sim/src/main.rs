@@ -80,7 +80,7 @@ async fn serve(flags: &[(String, String)]) -> Result<()> {
         eprintln!("{doc}: {sections} sections, contents on pages {contents:?}{all}");
     }
     let mut ends = [signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?];
-    let provider = Provider::start(Setup { behavior, oracle: Oracle::new(library), port, record }).await?;
+    let provider = Provider::set_up(Setup { behavior, oracle: Oracle::new(library), port, record }).await?;
     println!("{}", json!({ "address": provider.address().to_string(), "base_url": provider.base_url("sim") }));
     let [terminated, interrupted] = &mut ends;
     tokio::select! { _ = terminated.recv() => {}, _ = interrupted.recv() => {} }

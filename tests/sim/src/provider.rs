@@ -65,11 +65,19 @@ struct State {
 }
 
 impl Provider {
+    /// Starts one that knows no document, on a free port of the loopback address.
+    ///
+    /// # Errors
+    /// When no port can be had.
+    pub async fn start(behavior: Behavior) -> Result<Self> {
+        Self::set_up(Setup { behavior, ..Setup::default() }).await
+    }
+
     /// Starts one on the loopback address.
     ///
     /// # Errors
     /// When no port can be had.
-    pub async fn start(setup: Setup) -> Result<Self> {
+    pub async fn set_up(setup: Setup) -> Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", setup.port)).await?;
         let address = listener.local_addr()?;
         let state = State {
@@ -196,6 +204,17 @@ enum Fate {
     Served(Option<Fault>, Arc<Answered>),
 }
 
+impl Fate {
+    /// The status that is meant for it, while it has none; 0 where nobody will answer.
+    fn status(&self) -> u16 {
+        match self {
+            Self::Outage => 0,
+            Self::Throttled(_) => 429,
+            Self::Served(..) => 200,
+        }
+    }
+}
+
 impl<'a> Turn<'a> {
     fn begin(shared: &'a Shared, call: &Call, head: &Head, peer: SocketAddr) -> Self {
         let answered = shared.answered(call);
@@ -214,14 +233,15 @@ impl<'a> Turn<'a> {
             serving = *servings;
             Fate::Served(behavior.faults.of(behavior.seed, call.digest.as_bytes(), serving), answered.clone())
         };
-        let named = head.header("x-stemma-process").map(str::to_string);
+        // The URL knows better: a client may name itself differently from who started it.
+        let named = head.header("x-stemma-process").filter(|_| head.word(1).starts_with("/v1/")).map(str::to_string);
         let ask = Ask {
             digest: call.digest,
             process: named.unwrap_or_else(|| head.word(1).split('/').nth(1).unwrap_or_default().into()),
             peer,
             arrived: now,
             delivered: None,
-            status: 0,
+            status: fate.status(),
             stage: call.stage(),
             outcome: "waiting",
             prompt_tokens: answered.prompt_tokens,

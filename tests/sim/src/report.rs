@@ -38,6 +38,23 @@ pub struct Ask {
 }
 
 impl Ask {
+    /// A question that is answered rightly, and of which nothing else is known.
+    pub fn new(digest: blake3::Hash, process: &str, arrived: Instant) -> Self {
+        Self {
+            digest,
+            process: process.into(),
+            peer: ([127, 0, 0, 1], 1).into(),
+            arrived,
+            delivered: None,
+            status: 200,
+            stage: "other",
+            outcome: "good",
+            prompt_tokens: 0,
+            output_tokens: 0,
+            sections: 0,
+        }
+    }
+
     /// A complete reply that is as good as it can be, and was written.
     pub(crate) fn was_answered(&self) -> bool {
         ["good", "lie", "obeyed"].contains(&self.outcome) && self.delivered.is_some()

@@ -8,6 +8,7 @@ use anyhow::{Context, Result, ensure};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use stemma_document::Collection;
+use stemma_sim::{Behavior, Provider};
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
@@ -18,7 +19,7 @@ use super::report::{Done, Report};
 use super::run::{LIMIT, Peace, calmer, end, settings, until_busy};
 use crate::asked::{Asked, Death, counts};
 use crate::compare::{bucket_trees, differences};
-use crate::{Behavior, Fleet, Provider, Proxy, Role, Server, Servers, Trouble, binary, documents};
+use crate::{Fleet, Proxy, Role, Server, Servers, Trouble, binary, documents};
 
 const BUCKET: &str = "chaos";
 /// The processes of each role.
@@ -98,7 +99,7 @@ impl Ground {
     }
 
     async fn peace(&self) -> Result<Peace> {
-        let provider = Provider::start(Behavior { latency: LATENCY, ..Behavior::default() }).await?;
+        let provider = Provider::start(Behavior::after(LATENCY)).await?;
         let mut fleet = self.fleet("quiet", &[], &provider).await?;
         let begun = Instant::now();
         let output = timeout(LIMIT, self.submit(&fleet)?).await.context("the quiet run does not end")???;
@@ -116,11 +117,7 @@ impl Ground {
 
     async fn storm(&self, scenario: &Scenario, peace: &Peace) -> Result<Report> {
         let Scenario { seed, demand, .. } = *scenario;
-        let provider = Provider::start(Behavior {
-            latency: calmer(scenario, peace, 0, Duration::ZERO, 0, slots()),
-            ..Behavior::default()
-        })
-        .await?;
+        let provider = Provider::start(Behavior::after(calmer(scenario, peace, 0, Duration::ZERO, 0, slots()))).await?;
         let broker = Proxy::tcp(self.servers.address(Server::RabbitMq)?).await?;
         let s3 = Proxy::http(self.servers.address(Server::S3)?, seed).await?;
         let through = [(Server::RabbitMq, broker.address()), (Server::S3, s3.address())];
@@ -152,11 +149,11 @@ impl Ground {
             storm.strike(fault).await?;
             storm.replace_fallen()?;
             let latency = calmer(scenario, peace, done.len(), begun.elapsed(), counts(&provider.asks()).len(), slots());
-            provider.behave(Behavior { latency, ..Behavior::default() });
+            provider.behave(Behavior::after(latency));
             let pause = scenario.pace * storm.dice.random_range(0.5..1.5);
             sleep(Duration::from_secs_f64(pause)).await;
         }
-        provider.behave(Behavior { latency: LATENCY, ..Behavior::default() });
+        provider.behave(Behavior::after(LATENCY));
         match timeout(LIMIT, &mut job).await {
             Ok(output) => {
                 let output = output??;

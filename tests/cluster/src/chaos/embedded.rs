@@ -8,6 +8,7 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use stemma_document::Collection;
 use stemma_engine::blobs::FolderBlobs;
+use stemma_sim::{Behavior, Provider};
 use tempfile::TempDir;
 use tokio::time::{sleep, timeout};
 
@@ -17,7 +18,7 @@ use super::report::{Done, Report};
 use super::run::{LIMIT, Peace, calmer, end, settings, until_busy};
 use crate::asked::{Asked, Death, counts};
 use crate::compare::{differences, trees};
-use crate::{Behavior, Fleet, Provider, binary, documents};
+use crate::{Fleet, binary, documents};
 
 /// Model calls in flight.
 const CALLS: usize = 64;
@@ -66,7 +67,7 @@ impl Ground {
     }
 
     async fn peace(&self) -> Result<Peace> {
-        let provider = Provider::start(Behavior { latency: LATENCY, ..Behavior::default() }).await?;
+        let provider = Provider::start(Behavior::after(LATENCY)).await?;
         let begun = Instant::now();
         let ingest = self.ingest(&self.fleet("quiet", &provider)?, "quiet")?.wait_with_output();
         let output = timeout(LIMIT, ingest).await.context("the quiet run does not end")??;
@@ -78,7 +79,7 @@ impl Ground {
     async fn storm(&self, scenario: &Scenario, peace: &Peace) -> Result<Report> {
         let Scenario { seed, demand, .. } = *scenario;
         let latency = calmer(scenario, peace, 0, Duration::ZERO, 0, CALLS);
-        let provider = Provider::start(Behavior { latency, ..Behavior::default() }).await?;
+        let provider = Provider::start(Behavior::after(latency)).await?;
         let fleet = self.fleet("storm", &provider)?;
         let mut dice = SmallRng::seed_from_u64(seed);
         let (mut done, mut deaths, mut wrong) = (Vec::new(), Vec::new(), Vec::new());
@@ -107,9 +108,9 @@ impl Ground {
                 wrong.push(format!("an ingest ended by itself: {status}"));
             }
             let latency = calmer(scenario, peace, done.len(), begun.elapsed(), counts(&provider.asks()).len(), CALLS);
-            provider.behave(Behavior { latency, ..Behavior::default() });
+            provider.behave(Behavior::after(latency));
         }
-        provider.behave(Behavior { latency: LATENCY, ..Behavior::default() });
+        provider.behave(Behavior::after(LATENCY));
         match timeout(LIMIT, self.ingest(&fleet, "last")?.wait_with_output()).await {
             Ok(output) => {
                 let output = output?;

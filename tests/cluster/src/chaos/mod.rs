@@ -1,8 +1,8 @@
 //! Chaos: the same documents are ingested twice, once in peace and once under faults that a seed has chosen, and
 //! whatever differs is a defect.
 //!
-//! The model is the [echo](crate::echo), so both runs must publish the same bytes. What was asked of it tells whether a
-//! reply that a process already had was paid for again.
+//! The model's answers depend on what it is asked alone, so both runs must publish the same bytes. What was asked of it
+//! tells whether a reply that a process already had was paid for again.
 
 mod cluster;
 mod embedded;

@@ -9,7 +9,7 @@ use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
 use super::Scenario;
-use crate::Provider;
+use stemma_sim::Provider;
 
 /// Longest time without an end, or without enough requests in flight.
 pub(super) const LIMIT: Duration = Duration::from_secs(600);

@@ -5,12 +5,13 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
+use stemma_sim::{Behavior, Provider};
 use tempfile::TempDir;
 use tokio::time::sleep;
 
 use super::broker::Tap;
 use super::{Lab, PATIENCE, ready, submit};
-use crate::{Behavior, Fleet, Provider, Role, Server, documents};
+use crate::{Fleet, Role, Server, documents};
 
 /// Looks without change after which nothing more comes.
 const STILL: usize = 8;
@@ -39,7 +40,7 @@ impl Backlog {
         let name = lab.name(name);
         let filings = tempfile::tempdir()?;
         documents::write(filings.path(), count, pages, 1)?;
-        let provider = Provider::start(Behavior { latency, ..Behavior::default() }).await?;
+        let provider = Provider::start(Behavior::after(latency)).await?;
         let own: Vec<_> = own.iter().copied().chain([("STEMMA_STRUCTURE", "llm")]).collect();
         let mut fleet = lab.fleet(&name, &own, through, &provider)?;
         fleet.spawn(Role::Coordinator, &[])?;

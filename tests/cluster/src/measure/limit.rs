@@ -4,11 +4,12 @@
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
+use stemma_sim::Ask;
 use tokio::time::{sleep, sleep_until};
 
 use super::backlog::Backlog;
 use super::{Lab, Table, arrived};
-use crate::asked::{Ask, busiest};
+use crate::asked::busiest;
 
 /// Requests per minute of all workers.
 const LIMIT: usize = 600;
@@ -98,14 +99,7 @@ mod tests {
 
     /// Requests at these milliseconds.
     fn asks(first: Instant, times: impl Iterator<Item = u64>) -> Vec<Ask> {
-        let ask = |ms| Ask {
-            digest: blake3::hash(b""),
-            process: "worker".into(),
-            peer: ([127, 0, 0, 1], 1).into(),
-            arrived: first + Duration::from_millis(ms),
-            delivered: None,
-            status: 200,
-        };
+        let ask = |ms| Ask::new(blake3::hash(b""), "worker", first + Duration::from_millis(ms));
         times.map(ask).collect()
     }
 

@@ -5,11 +5,12 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use stemma_sim::{Behavior, Provider};
 use tokio::time::sleep;
 
 use super::broker::Tap;
 use super::{Lab, Table, ready, submit};
-use crate::{Behavior, Provider, Role};
+use crate::Role;
 
 /// The most a coordinator may have resident, in bytes.
 const MOST: u64 = 300_000_000;

@@ -25,8 +25,8 @@ pub use rates::rates;
 pub use scale::scale;
 pub use table::Table;
 
-use crate::asked::Ask;
-use crate::{Fleet, Provider, Role, Server, Servers, binary};
+use crate::{Fleet, Role, Server, Servers, binary};
+use stemma_sim::{Ask, Provider};
 
 const BUCKET: &str = "measure";
 /// How long a process may take until it is ready, on a machine that does much else.

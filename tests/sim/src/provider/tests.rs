@@ -35,7 +35,7 @@ async fn ask(provider: &Provider, text: &str) -> (u16, String, Value) {
 }
 
 async fn start(behavior: Behavior) -> Provider {
-    Provider::start(Setup { behavior, ..Setup::default() }).await.unwrap()
+    Provider::start(behavior).await.unwrap()
 }
 
 fn content(reply: &Value) -> Option<Value> {
@@ -178,7 +178,7 @@ async fn a_peer_that_left_got_no_reply() {
 async fn what_is_asked_is_recorded() {
     let mut file = tempfile::tempfile().unwrap();
     let record = Some(file.try_clone().unwrap());
-    let provider = Provider::start(Setup { record, ..Setup::default() }).await.unwrap();
+    let provider = Provider::set_up(Setup { record, ..Setup::default() }).await.unwrap();
     ask(&provider, "We sell things").await;
     let mut text = String::new();
     std::io::Seek::rewind(&mut file).unwrap();

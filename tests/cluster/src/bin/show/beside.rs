@@ -5,8 +5,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use stemma_cluster::asked::busiest;
-use stemma_cluster::{Behavior, Provider, Role, documents};
+use stemma_cluster::{Role, documents};
 use stemma_filings::{Kind, Spec, generate};
+use stemma_sim::{Behavior, Provider};
 use tokio::time::sleep;
 
 use crate::ground::{Ground, PATIENCE, Site};
@@ -21,7 +22,7 @@ const SERVICES: [(Role, &[&str]); 4] =
 
 /// Times the document alone, then beside bulk.
 pub async fn show(ground: &Ground) -> Result<bool> {
-    let behavior = Behavior { latency: LATENCY, ..Behavior::default() };
+    let behavior = Behavior::after(LATENCY);
     let provider = Provider::start(behavior.clone()).await?;
     let mut site = ground.site(&provider, SETTINGS)?;
     site.start(&SERVICES).await?;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
-use stemma_cluster::{Fleet, Provider, Role, Servers, binary};
+use stemma_cluster::{Fleet, Role, Servers, binary};
 use stemma_engine::blobs::S3Blobs;
 use stemma_engine::ledger::RedisLedger;
 use stemma_engine::limit::RedisLimiter;
@@ -15,6 +15,7 @@ use stemma_engine::queue::{RabbitQueue, RabbitSettings};
 use stemma_engine::redis_client::{RedisClient, RedisSettings};
 use stemma_engine::s3::{Access, S3, S3Settings};
 use stemma_engine::{Env, Ports};
+use stemma_sim::Provider;
 
 const BUCKET: &str = "show";
 /// How long a process may take until it is ready, and a command until it ends.
@@ -46,7 +47,7 @@ impl Ground {
         Ok(Self { servers, binary: binary()?, fleets: AtomicUsize::new(0) })
     }
 
-    /// A site without processes, on which everything is asked of the echo model. `settings` are without `STEMMA_`.
+    /// A site without processes, on which everything is asked of the simulated model. `settings` are without `STEMMA_`.
     pub fn site(&self, provider: &Provider, settings: &[(&str, &str)]) -> Result<Site> {
         let name = format!("show{}-{}", std::process::id(), self.fleets.fetch_add(1, Ordering::Relaxed));
         let mut all = self.servers.settings(&[])?;

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use serde_json::Value;
-use stemma_cluster::{Behavior, Provider, Role, documents};
+use stemma_cluster::{Role, documents};
+use stemma_sim::{Behavior, Latency, Provider};
 use tokio::time::sleep;
 
 use crate::ground::Ground;
@@ -20,7 +21,11 @@ const LIMIT: Duration = Duration::from_secs(600);
 /// Runs a job on two workers.
 pub async fn show(ground: &Ground) -> Result<bool> {
     let latency = Duration::from_millis(300);
-    let provider = Provider::start(Behavior { latency, jitter: latency, ..Behavior::default() }).await?;
+    let provider = Provider::start(Behavior {
+        latency: Latency { median_ms: latency.as_millis() as u64, sigma: 0.5 },
+        ..Behavior::default()
+    })
+    .await?;
     let mut site = ground.site(&provider, &[("LOCAL__OPEN_DOCUMENTS", "12")])?;
     let services: [(Role, &[&str]); 4] =
         [(Role::Coordinator, &[]), (Role::Worker, &[]), (Role::Worker, &[]), (Role::Assembler, &[])];

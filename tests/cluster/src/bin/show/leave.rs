@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use stemma_cluster::asked::{Asked, counts};
-use stemma_cluster::{Behavior, Provider, Role, documents};
+use stemma_cluster::{Role, documents};
+use stemma_sim::{Behavior, Provider};
 use tokio::time::sleep;
 
 use crate::ground::{Ground, PATIENCE, Site};
@@ -34,7 +35,7 @@ struct Load {
 
 impl Load {
     async fn begin(ground: &Ground, documents: u64, latency: Duration) -> Result<Self> {
-        let provider = Provider::start(Behavior { latency, ..Behavior::default() }).await?;
+        let provider = Provider::start(Behavior::after(latency)).await?;
         let mut site = ground.site(&provider, &[("MODEL__CONCURRENCY", "6")])?;
         site.start(&ALL).await?;
         let filings = tempfile::tempdir()?;
@@ -102,7 +103,7 @@ pub async fn sigterm(ground: &Ground) -> Result<bool> {
 
 /// A worker whose call takes longer than its grace: the second signal ends it at once.
 async fn twice(ground: &Ground) -> Result<bool> {
-    let provider = Provider::start(Behavior { hangs: 1.0, ..Behavior::default() }).await?;
+    let provider = Provider::start(Behavior::hanging()).await?;
     let mut site = ground.site(&provider, &[])?;
     let names = site.start(&[ALL[0], ALL[2]]).await?;
     let filings = tempfile::tempdir()?;

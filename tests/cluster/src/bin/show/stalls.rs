@@ -7,10 +7,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use stemma_cluster::{Behavior, Broker, Provider, Role};
+use stemma_cluster::{Broker, Role};
 use stemma_engine::jobs::{self, PauseReason};
 use stemma_engine::{JobId, RunId};
 use stemma_filings::markdown;
+use stemma_sim::{Behavior, Limits, Provider};
 use tokio::time::sleep;
 
 use crate::ground::{Ground, PATIENCE, Site};
@@ -69,7 +70,7 @@ enum Deed {
 }
 
 fn latency(millis: u64) -> Behavior {
-    Behavior { latency: Duration::from_millis(millis), ..Behavior::default() }
+    Behavior::after(Duration::from_millis(millis))
 }
 
 fn stalls() -> Vec<Stall> {
@@ -85,7 +86,7 @@ fn stalls() -> Vec<Stall> {
         settle: 4,
     };
     let calm = Behavior::default();
-    let hanging = Behavior { hangs: 1.0, ..Behavior::default() };
+    let hanging = Behavior::hanging();
     vec![
         Stall { services: &[COORDINATOR, ASSEMBLER], asked: 0, settle: 6, ..stall("no worker", "no_worker") },
         Stall {
@@ -125,7 +126,7 @@ fn stalls() -> Vec<Stall> {
             ..stall("the limit of tokens", "rate_limit")
         },
         Stall {
-            behavior: Behavior { requests_per_minute: Some(2), ..latency(50) },
+            behavior: Behavior { limits: Limits { requests_per_minute: Some(2), ..Limits::default() }, ..latency(50) },
             asked: 3,
             settle: 6,
             ..stall("the provider's own limit", "rate_limit")
@@ -335,7 +336,7 @@ async fn act(deed: Deed, site: &mut Site, job: &str, provider: &mut Option<Provi
 /// Lets the next request hang, and waits until nothing else is asked any more.
 async fn straggler(provider: &Provider) -> Result<()> {
     let asked = provider.asks().len();
-    provider.behave(Behavior { hangs: 1.0, ..Behavior::default() });
+    provider.behave(Behavior::hanging());
     until(|| provider.asks().len() > asked).await?;
     provider.behave(latency(100));
     let begun = Instant::now();
