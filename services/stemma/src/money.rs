@@ -10,6 +10,7 @@ use stemma_engine::jobs::Budget;
 use stemma_engine::{JobId, PortError};
 use stemma_llm::calls::{self, CallRecord};
 use stemma_llm::prices::Prices;
+use stemma_llm::request::Usage;
 use stemma_pipeline::Settings;
 
 use crate::config::Config;
@@ -91,9 +92,8 @@ impl Spent {
         self.prompt_tokens += u64::from(record.usage.prompt_tokens);
         self.cached_tokens += u64::from(record.usage.cached_tokens);
         self.output_tokens += u64::from(record.usage.output_tokens);
-        let cost = prices.0.get(&record.model).and_then(|prices| prices.cost(record.usage).nanodollars);
-        match cost {
-            Some(nanodollars) => self.dollars += nanodollars as f64 / NANOS,
+        match prices.dollars(&record.model, record.usage) {
+            Some(dollars) => self.dollars += dollars,
             None => self.without_price += 1,
         }
     }
@@ -120,6 +120,12 @@ impl PriceList {
     /// As configured.
     pub fn of(config: &Config) -> Self {
         Self(config.providers().into_iter().map(|(name, provider)| (name, provider.prices)).collect())
+    }
+
+    /// What `usage` of a model costs; `None` where its price is not known.
+    pub fn dollars(&self, model: &str, usage: Usage) -> Option<f64> {
+        let cost = self.0.get(model)?.cost(usage).nanodollars?;
+        Some(cost as f64 / NANOS)
     }
 }
 

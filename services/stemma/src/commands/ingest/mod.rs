@@ -1,5 +1,6 @@
 //! `stemma ingest`: files to section trees, in one process, resumable at any moment.
 
+mod estimate;
 mod progress;
 mod summary;
 
@@ -23,6 +24,7 @@ use stemma_query::Reader;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use self::estimate::Estimate;
 use self::progress::Progress;
 use self::summary::{Failed, Summary, Tally};
 use crate::commands::jobs::submit::{self, SubmitArgs};
@@ -55,8 +57,8 @@ pub struct IngestArgs {
     /// Files, folders or patterns; `-` reads a list of paths from standard input.
     #[arg(required = true)]
     pub paths: Vec<PathBuf>,
-    /// Show what would be done, and do nothing.
-    #[arg(long)]
+    /// Show what would be done and about what it would cost, and do nothing: documents are read, no model is asked.
+    #[arg(long, visible_alias = "estimate")]
     pub dry_run: bool,
     /// Try documents again that failed before.
     #[arg(long)]
@@ -102,7 +104,8 @@ pub async fn run(args: IngestArgs, context: &Context) -> Result<Exit, CommandErr
     let mut batch = read_files(discovery, stated, &args, config.settings.limits.max_bytes).await?;
     let env = Env::system();
     if args.dry_run {
-        return Ok(dry_run(&batch, context));
+        let estimate = Estimate::of(&config, &settings, &batch.submissions).await?;
+        return Ok(dry_run(&batch, &estimate, context));
     }
     preflight(&config, &settings, &env, context).await?;
     let store = context.writer(&env, "ingest").await?;
@@ -297,21 +300,21 @@ fn read_file(found: &Found, max_bytes: u64) -> Result<Submission, Failed> {
     }
 }
 
-fn dry_run(batch: &Batch, context: &Context) -> Exit {
+fn dry_run(batch: &Batch, estimate: &Estimate, context: &Context) -> Exit {
     let bytes: u64 = batch.submissions.iter().map(|submission| submission.size_bytes).sum();
     if context.output.is_text() {
         let files = batch.submissions.len();
-        context.output.line(&format!(
-            "{files} files, {:.1} MB would be ingested; no model is asked, so nothing is paid",
-            bytes as f64 / 1e6
-        ));
+        context.output.line(&format!("{files} files, {:.1} MB would be ingested", bytes as f64 / 1e6));
+        context.output.line(&estimate.line());
         for submission in &batch.submissions {
             context.output.line(&format!("  {}", clean(&submission.path)));
         }
         summary::left_out(batch, context);
     } else {
         let paths: Vec<&str> = batch.submissions.iter().map(|submission| submission.path.as_str()).collect();
-        context.output.json(&serde_json::json!({ "dry_run": true, "files": paths, "bytes": bytes }));
+        context
+            .output
+            .json(&serde_json::json!({ "dry_run": true, "files": paths, "bytes": bytes, "estimate": estimate }));
     }
     Exit::Done
 }
@@ -335,7 +338,9 @@ async fn follow(
             _ = tick.tick() => {
                 progress.show(tally);
                 match standing(blobs, followed.job).await {
-                    Ok(Standing { paused: Some(paused), .. }) => return How::Paused(paused.reason),
+                    Ok(Standing { paused: Some(paused), cancelled: None, .. }) if paused.reason != PauseReason::Person => {
+                        return How::Paused(paused.reason);
+                    }
                     _ => continue, // what cannot be seen now is seen at the next tick
                 }
             }

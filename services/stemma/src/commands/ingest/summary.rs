@@ -244,7 +244,7 @@ impl Summary<'_> {
             How::Finished if self.tally.made() == 0 => {}
             How::Finished => note("try: stemma ls · stemma tree NAME · stemma search \"…\""),
             How::Interrupted => note("everything that ended is kept. Go on with the same command."),
-            How::Paused(PauseReason::Budget) => {
+            How::Paused(PauseReason::Budget | PauseReason::Person) => {
                 note(
                     "paused: the next call would exceed the budget. Go on with the same command and more for --budget.",
                 );
@@ -253,7 +253,6 @@ impl Summary<'_> {
                 context.output.error("error: the provider refuses the key, the model's name or its address");
                 context.output.error("next:  stemma doctor says which; then go on with the same command");
             }
-            How::Paused(PauseReason::Person) => note("the job was paused; go on with the same command."),
             How::Cancelled => note("the job was cancelled; what was made is kept. Go on with the same command."),
             How::TooManyFailed => {
                 note("stopped: too many documents failed. See `stemma failures`; go on with the same command.");
