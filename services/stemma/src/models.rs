@@ -13,7 +13,7 @@ use stemma_llm::http::{Endpoint, EndpointError};
 use stemma_llm::openai::OpenAi;
 use stemma_llm::prices::Prices;
 use stemma_llm::request::{Llm, LlmError};
-use stemma_pipeline::{ModelSettings, Settings};
+use stemma_pipeline::{ModelSettings, OnModelFailure, Settings};
 
 use crate::config::Config;
 use crate::context::{CommandError, Context};
@@ -227,6 +227,14 @@ impl Config {
     pub fn gates(&self, env: &Env, ports: &Ports, process: &str) -> Result<Vec<Arc<Gate>>, CommandError> {
         self.providers().iter().map(|(name, provider)| provider.gate(name, env, ports, process)).collect()
     }
+}
+
+/// Reads what becomes of a document where the model does not answer.
+///
+/// # Errors
+/// What the words are.
+pub fn on_model_failure(text: &str) -> Result<OnModelFailure, String> {
+    serde_json::from_value(text.into()).map_err(|_| format!("`{text}` is none of fail, gap and offline"))
 }
 
 /// How long a provider is given to say whether it would serve us.

@@ -10,13 +10,14 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use serde_json::{Value, json};
 use stemma_coordinator::{Order, no_observer, submit};
-use stemma_document::{Collection, Digest, Origin, PublishedTree, Section, SectionSpan, TreeObject};
+use stemma_document::{Collection, Digest, Origin, PublishedTree, Section, SectionSpan, TreeObject, text};
 use stemma_engine::blobs::MemoryBlobs;
 use stemma_engine::flow::Terms;
 use stemma_engine::jobs::Counts;
 use stemma_engine::presence::Presence;
 use stemma_engine::queue::Lane;
 use stemma_engine::{Class, Env, Ports};
+use stemma_extract::{Job, Limits, extract};
 use stemma_filings::{Filing, Kind, Spec, generate};
 use stemma_llm::calls::CallRecord;
 use stemma_llm::gate::{Gate, GateSettings};
@@ -39,6 +40,8 @@ struct Echo {
     asked: Mutex<Vec<(&'static str, String)>>,
     /// The stage and digest of each call.
     calls: Mutex<Vec<(&'static str, String)>>,
+    /// The texts of the sections it was asked about.
+    shown: Mutex<Vec<String>>,
     /// Stages whose questions are refused.
     refuses: BTreeSet<&'static str>,
     /// Replies that are no JSON, to begin with.
@@ -76,6 +79,8 @@ impl Llm for Echo {
                 Some(sound) => sound,
             };
             let blocks = &blocks[..sound.min(blocks.len())];
+            self.shown.lock().unwrap().extend_from_slice(blocks);
+            let blocks: Vec<Digest> = blocks.iter().map(|text| Digest::of(text.as_bytes())).collect();
             assert!((1..=8).contains(&blocks.len()), "{} sections in one call", blocks.len());
             let one = |(at, block): (usize, &Digest)| json!({ "section": at + 1, "summary": format!("Says {block}.") });
             let text = json!({ "summaries": blocks.iter().enumerate().map(one).collect::<Vec<_>>() }).to_string();
@@ -100,15 +105,15 @@ impl Llm for Echo {
     }
 }
 
-/// Digests of the blocks of a prompt, in their order: what stands between the marks.
-fn blocks(prompt: &str) -> Vec<Digest> {
+/// The blocks of a prompt, in their order: what stands between the marks.
+fn blocks(prompt: &str) -> Vec<String> {
     let mut blocks = Vec::new();
     let mut lines = prompt.lines();
     while let Some(line) = lines.next() {
         if let Some(mark) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).filter(|m| m.len() == 16) {
             let end = format!("[/{mark}]");
             let text: Vec<&str> = lines.by_ref().take_while(|line| *line != end).collect();
-            blocks.push(Digest::of(text.join("\n").as_bytes()));
+            blocks.push(text.join("\n"));
         }
     }
     blocks
@@ -121,6 +126,8 @@ struct Ran {
     asked: Vec<(&'static str, String)>,
     /// The digest of every call, in their order.
     calls: Vec<(&'static str, String)>,
+    /// The texts of the sections that were asked about.
+    shown: Vec<String>,
     tree: PublishedTree,
     results: BTreeMap<String, Bytes>,
     records: Vec<CallRecord>,
@@ -190,12 +197,13 @@ async fn run(seed: u64, store: &Arc<MemoryBlobs>, pdf: &[u8], echo: Echo, settin
     let (mut asked, mut calls) = (echo.asked.lock().unwrap().clone(), echo.calls.lock().unwrap().clone());
     asked.sort();
     calls.sort();
+    let shown = echo.shown.lock().unwrap().clone();
     let objects = store.snapshot();
     let newest = objects.iter().rfind(|(key, _)| key.contains("/trees/")).expect("a tree").1;
     let TreeObject::Published(tree) = serde_json::from_slice(newest).unwrap() else { panic!("removed") };
     let records = objects.iter().filter(|(key, _)| key.starts_with("c/default/calls/"));
     let records = records.map(|(_, json)| serde_json::from_slice(json).unwrap()).collect();
-    Ran { counts: report.counts, asked, calls, tree: *tree, results: results(store), records }
+    Ran { counts: report.counts, asked, calls, shown, tree: *tree, results: results(store), records }
 }
 
 /// Versions of one document, one after the other over the same store.
@@ -349,6 +357,44 @@ fn sections_travel_together_and_each_has_its_own_answer() {
     let told: BTreeSet<_> =
         ran.sections().iter().filter_map(|section| section.summary.as_ref()).map(|s| &s.text).collect();
     assert!(told.len() >= sections, "no two sections were told the same");
+}
+
+/// A text without its white space: a prompt may break lines otherwise. What is said about parts is left out.
+fn packed(text: &str) -> String {
+    text.lines().filter(|line| !line.starts_with("- ")).flat_map(str::split_whitespace).collect()
+}
+
+#[test]
+fn auto_reads_every_section_once_and_spends_little_around_it() {
+    let filing = generate(&Spec { pages: 80, ..Spec::of(Kind::TenK, 11) });
+    let settings = Settings { structure: StructureMode::Auto, ..settings(StructureMode::Llm, OnModelFailure::Gap) };
+    let ran = alone(1, &filing, Echo::default(), &settings);
+    let job = Job::new("a.pdf".into(), filing.pdf.clone(), None, Limits::default());
+    let source = extract(job).unwrap();
+    let blocks: Vec<String> = ran.shown.iter().map(|block| packed(block)).collect();
+    let long = ran.tree.tree.sections.iter().filter(|section| section.tokens >= 200);
+    let texts: Vec<String> = long.map(|section| text::full_text(section, &source.body)).collect();
+    let lines: Vec<String> =
+        texts.iter().flat_map(|text| text.lines()).map(packed).filter(|line| line.len() > 20).collect();
+    let mut times: BTreeMap<&String, usize> = BTreeMap::new();
+    lines.iter().for_each(|line| *times.entry(line).or_default() += 1);
+    let (mut once, mut all, mut missing) = (0, 0, 0);
+    for (line, _) in times.iter().filter(|(_, times)| **times == 1) {
+        let shown = blocks.iter().filter(|block| block.contains(*line)).count();
+        missing += usize::from(shown == 0);
+        // Shorter ones are part of others: generated sentences share their halves, and contents list headings.
+        if line.len() > 60 {
+            (all, once) = (all + 1, once + usize::from(shown == 1));
+        }
+    }
+    let (pages, calls) = (filing.truth.pages, ran.calls.len());
+    let prompts: u32 = ran.records.iter().map(|record| record.usage.prompt_tokens).sum();
+    let tokens: u32 = ran.tree.tree.sections.iter().map(|section| section.tokens).sum();
+    println!("{calls} calls, {prompts} tokens of prompts for {tokens} on {pages} pages; {once} of {all} lines once");
+    assert!(all > 1_000 && once * 100 >= all * 99, "{once} of {all} lines stand in exactly one prompt");
+    assert_eq!(missing, 0);
+    assert!(calls * 4 <= pages as usize, "{:?}", ran.by_stage());
+    assert!(prompts * 10 <= tokens * 11, "{:?}", ran.by_stage());
 }
 
 #[test]

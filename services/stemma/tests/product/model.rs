@@ -178,3 +178,32 @@ fn the_key_is_not_shown() {
     assert!(answer.out.contains("model.api_key") && !answer.out.contains(KEY), "{answer:?}");
     assert!(answer.out.contains("***"), "{answer:?}");
 }
+
+#[test]
+fn what_a_model_leaves_open_is_said_at_the_end_and_what_becomes_of_it_can_be_chosen() {
+    let lab = lab();
+    // It answers no call at all: the request itself is refused.
+    static REFUSED: [&str; 4_000] = ["400 Bad Request"; 4_000];
+    let provider = Provider::start(&REFUSED);
+    let ingest = |store: &str, on_failure: &str| {
+        let command = lab.stemma(store, ["--json", "ingest", "filings", "--on-model-failure", on_failure]);
+        let command = command.env("STEMMA_STRUCTURE", "llm").env("STEMMA_MODEL__NAME", "echo");
+        command.env("STEMMA_MODEL__BASE_URL", &provider.url).run()
+    };
+    let gap = ingest("gap", "gap").json();
+    assert_eq!(gap["counts"]["done_with_gaps"], 2, "{gap}");
+    assert_eq!(
+        gap["unanswered"]["model.summary_failed"], 1,
+        "the sections of the other are their own summaries: {gap}"
+    );
+    assert!(gap["sections_without_summary"].as_u64().unwrap() > 3, "{gap}");
+    let offline = ingest("offline", "offline").json();
+    assert_eq!(
+        (&offline["unanswered"]["model.summary_failed"], &offline["sections_without_summary"]),
+        (&json!(1), &json!(0))
+    );
+    let fail = ingest("fail", "fail");
+    assert_eq!((fail.code, &fail.json()["counts"]["failed"]), (Some(3), &json!(2)), "{fail:?}");
+    let wrong = ingest("wrong", "ignore");
+    assert!(wrong.code == Some(2) && wrong.err.contains("none of fail, gap and offline"), "{wrong:?}");
+}

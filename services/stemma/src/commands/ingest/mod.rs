@@ -18,8 +18,8 @@ use stemma_engine::coordinate::Event;
 use stemma_engine::flow::{MaxFailed, Terms};
 use stemma_engine::jobs::{Close, PauseReason, Standing, standing};
 use stemma_engine::{Class, Env, JobId};
-use stemma_pipeline::Submission;
 use stemma_pipeline::originals::{path_of, uri_of};
+use stemma_pipeline::{OnModelFailure, Submission};
 use stemma_query::Reader;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -32,7 +32,7 @@ use crate::config::no_model;
 use crate::context::{CommandError, Context, Exit};
 use crate::discover::{DiscoverError, Discovery, Found, digest, discover};
 use crate::embedded::Embedded;
-use crate::models::preflight;
+use crate::models::{on_model_failure, preflight};
 use crate::money::{BudgetArgs, PriceList, spent_by};
 use crate::output::clean;
 use crate::sidecar;
@@ -71,6 +71,9 @@ pub struct IngestArgs {
     pub max_failed: Option<MaxFailed>,
     #[command(flatten)]
     pub budget: BudgetArgs,
+    /// What becomes of a document where the model does not answer: it fails, what is missing is a gap, or rules stand in.
+    #[arg(long, value_name = "fail|gap|offline", value_parser = on_model_failure)]
+    pub on_model_failure: Option<OnModelFailure>,
     /// Documents worked on at once [default: one per core].
     #[arg(long, value_name = "N")]
     pub jobs: Option<u16>,
@@ -90,6 +93,7 @@ pub async fn run(args: IngestArgs, context: &Context) -> Result<Exit, CommandErr
     let stop = shutdown::listen();
     let mut config = context.config()?.config;
     config.local.concurrency = args.jobs.unwrap_or(config.local.concurrency);
+    config.model.asked.on_failure = args.on_model_failure.unwrap_or(config.model.asked.on_failure);
     let settings = config.frozen()?;
     if settings.model.is_some() && !config.model.is_configured() {
         return Err(no_model("model.base_url"));
@@ -147,9 +151,11 @@ async fn on_cluster(args: IngestArgs, context: &Context) -> Result<Exit, Command
         return Err(CommandError::new("usage.cluster", format!("{option} is for a store that this process works on"))
             .with_next("leave it out, or unset broker.url"));
     }
-    let IngestArgs { paths: sources, max_failed, rerun_failed, budget, .. } = args;
+    let IngestArgs { paths: sources, max_failed, rerun_failed, budget, on_model_failure, .. } = args;
     let interactive = matches!(sources.as_slice(), [one] if one.is_file());
-    let submit = SubmitArgs { sources, wait: true, job: None, max_failed, budget, interactive, rerun_failed };
+    let job = None;
+    let submit =
+        SubmitArgs { sources, wait: true, job, max_failed, budget, interactive, rerun_failed, on_model_failure };
     submit::run(submit, context).await
 }
 

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use stemma_document::{CatalogueEntry, Collection, DocumentVersion, Extent, Method, TreeObject, layout};
+use stemma_document::{
+    CatalogueEntry, Collection, DocumentVersion, Extent, Method, PublishedTree, Section, TreeObject, layout,
+};
 use stemma_engine::blobs::Blobs;
 use stemma_engine::jobs::PauseReason;
 use stemma_engine::message::Ending;
@@ -14,9 +16,17 @@ use crate::commands::tree;
 use crate::context::{CommandError, Context, Exit};
 use crate::money::Spent;
 use crate::output::clean;
+use crate::table::counted;
 
 /// Failures shown to people; all of them are in `stemma failures` and in JSON.
 const FAILURES_SHOWN: usize = 20;
+
+/// Codes of gaps that say what a model did not answer, and what is missing or came from rules instead.
+const UNANSWERED: [(&str, &str); 3] = [
+    ("model.summary_failed", "summaries"),
+    ("model.describe_failed", "description"),
+    ("model.structure_by_rules", "structure"),
+];
 
 /// A document that failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -50,6 +60,10 @@ pub struct Tally {
     /// Titles found where they were located, in sections.
     verified: f64,
     methods: BTreeMap<&'static str, u64>,
+    /// Documents in which the model left something unanswered, by the code of the gap.
+    unanswered: BTreeMap<String, u64>,
+    /// Sections with text and without a summary.
+    unsummarized: u64,
     /// What is shown one by one; kept only where that is asked for.
     entries: Option<Vec<CatalogueEntry>>,
 }
@@ -103,8 +117,10 @@ impl Tally {
                 return;
             }
         }
-        if let Some(entry) = published(blobs, collection, input).await {
-            self.add(&entry);
+        if let Some(published) = published(blobs, collection, input).await {
+            let bare = |section: &Section| section.summary.is_none() && section.tokens > 0;
+            self.unsummarized += published.tree.walk().filter(|(_, section)| bare(section)).count() as u64;
+            self.add(&CatalogueEntry::of(&published));
         }
     }
 
@@ -115,7 +131,23 @@ impl Tally {
         self.sections += u64::from(entry.sections);
         self.verified += f64::from(entry.sections) * f64::from(entry.accuracy);
         *self.methods.entry(method_name(entry.method)).or_default() += 1;
+        for code in entry.gaps.iter().filter(|code| UNANSWERED.iter().any(|(known, _)| known == *code)) {
+            *self.unanswered.entry(code.clone()).or_default() += 1;
+        }
         self.entries.iter_mut().for_each(|entries| entries.push(entry.clone()));
+    }
+
+    /// `  the model left open: summaries in 2 documents (14 sections have none), description in 1 document`.
+    fn without_answers(&self) -> String {
+        let left = UNANSWERED.iter().filter_map(|(code, what)| {
+            let documents = counted(usize::try_from(*self.unanswered.get(*code)?).unwrap_or(usize::MAX), "document");
+            let none = match (*code, self.unsummarized) {
+                ("model.summary_failed", 1..) => format!(" ({} sections have none)", self.unsummarized),
+                _ => String::new(),
+            };
+            Some(format!("{what} in {documents}{none}"))
+        });
+        format!("  the model left open: {}", left.collect::<Vec<_>>().join(", "))
     }
 
     /// Documents that were made anew.
@@ -124,12 +156,16 @@ impl Tally {
     }
 }
 
-/// The listing of a tree that was just published; `None` only where it vanished meanwhile.
-async fn published(blobs: &dyn Blobs, collection: &Collection, input: &serde_json::Value) -> Option<CatalogueEntry> {
+/// A tree that was just published; `None` only where it vanished meanwhile.
+async fn published(
+    blobs: &dyn Blobs,
+    collection: &Collection,
+    input: &serde_json::Value,
+) -> Option<Box<PublishedTree>> {
     let version: DocumentVersion = serde_json::from_value(input.clone()).ok()?;
     let json = blobs.get(&layout::tree_key(collection, version.doc, version.seq)).await.ok()??;
     match serde_json::from_slice(&json).ok()? {
-        TreeObject::Published(published) => Some(CatalogueEntry::of(&published)),
+        TreeObject::Published(published) => Some(published),
         TreeObject::Removed => None,
     }
 }
@@ -218,6 +254,9 @@ impl Summary<'_> {
             let verified = 100.0 * self.tally.verified / (*sections as f64).max(1.0);
             lines.push(format!("  titles verified {verified:.1} % · found by: {}", methods.join(", ")));
         }
+        if !self.tally.unanswered.is_empty() {
+            lines.push(self.tally.without_answers());
+        }
         for failed in self.tally.failures.iter().take(FAILURES_SHOWN) {
             lines.push(format!("  failed  {}  {}: {}", clean(&failed.path), failed.code, clean(&failed.message)));
             lines.extend(failed.next.as_ref().map(|next| format!("          next: {}", clean(next))));
@@ -290,6 +329,8 @@ impl Summary<'_> {
                 "failed": self.tally.failed(),
             },
             "documents": documents,
+            "unanswered": self.tally.unanswered,
+            "sections_without_summary": self.tally.unsummarized,
             "pages": self.tally.pages(),
             "paused": if let How::Paused(reason) = self.how { Some(reason) } else { None },
             "cost": self.spent,

@@ -11,15 +11,16 @@ use stemma_engine::flow::{Manifest, MaxFailed, Terms};
 use stemma_engine::jobs::{Begun, Submitting};
 use stemma_engine::s3::{Buckets, S3};
 use stemma_engine::{Class, Env, Ports};
-use stemma_pipeline::Submission;
 use stemma_pipeline::originals::is_document;
 use stemma_pipeline::originals::{store, uri_of};
+use stemma_pipeline::{OnModelFailure, Submission};
 
 use super::shop::Shop;
 use crate::commands::ingest::{discover_error, label, sidecars};
 use crate::config::Config;
 use crate::context::{CommandError, Context, Exit};
 use crate::discover::{Found, discover, read};
+use crate::models::on_model_failure;
 use crate::money::BudgetArgs;
 use crate::output::clean;
 
@@ -57,6 +58,9 @@ pub struct SubmitArgs {
     pub max_failed: Option<MaxFailed>,
     #[command(flatten)]
     pub budget: BudgetArgs,
+    /// What becomes of a document where the model does not answer: it fails, what is missing is a gap, or rules stand in.
+    #[arg(long, value_name = "fail|gap|offline", value_parser = on_model_failure)]
+    pub on_model_failure: Option<OnModelFailure>,
     /// Someone waits: go before bulk work.
     #[arg(long)]
     pub interactive: bool,
@@ -76,7 +80,8 @@ fn job_name(text: &str) -> Result<String, String> {
 /// # Errors
 /// [`CommandError`] when nothing can be submitted, or a server is away.
 pub async fn run(args: SubmitArgs, context: &Context) -> Result<Exit, CommandError> {
-    let config = context.config()?.config;
+    let mut config = context.config()?.config;
+    config.model.asked.on_failure = args.on_model_failure.unwrap_or(config.model.asked.on_failure);
     let shop = Shop::open(context, &config, "submit").await?;
     let (name, budget) = (args.job.clone(), args.budget.budget());
     let terms = Terms { label: label(&args.sources), name, max_failed: args.max_failed, budget, ..Terms::default() };
