@@ -26,6 +26,8 @@ def coverage(trees, asked):
     sections under 99 %. A prompt counts by its text, however often it was served, and for the section whose text it is:
     the one it is most alike, so that texts that repeat each other are not taken for one."""
     sections = [(name, node, shingles(node.get("text", ""))) for name, tree in trees.items() for node, _ in walk(tree)]
+    sizes = [len(set(own)) for _, _, own in sections]
+    titles = [squash(node["title"]) for _, node, _ in sections]
     places = defaultdict(set)
     for number, (_, _, own) in enumerate(sections):
         for shingle in own:
@@ -35,12 +37,12 @@ def coverage(trees, asked):
     for text in texts:
         block = set(shingles(text))
         hits = Counter(number for shingle in block for number in places.get(shingle, ()))
-        titled = lambda number: squash(text).startswith(squash(sections[number][1]["title"]))
-        alike = lambda number: hits[number] / (len(block) + len(set(sections[number][2])) - hits[number])
-        best = max((alike(number) for number in hits), default=0)
-        for number in hits:
+        begin = squash(text[:600])
+        alike = {number: count / (len(block) + sizes[number] - count) for number, count in hits.items()}
+        best = max(alike.values(), default=0)
+        for number, likeness in alike.items():
             # The very same text may be that of several sections.
-            if alike(number) >= 0.98 * best and (titled(number) or hits[number] == len(set(sections[number][2]))):
+            if likeness >= 0.98 * best and (begin.startswith(titles[number]) or hits[number] == sizes[number]):
                 shown[number].append(block)
     once = total = 0
     under = []

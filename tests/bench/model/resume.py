@@ -11,8 +11,8 @@ from collections import Counter
 from bench import SCRATCH, STEMMA, Sim, answer, by_stage, check, environment, export, finish, ingest, stemma, walk
 from paper import BODY, filing, pdf, prose, write
 
-SECTIONS, PAGES = 12, 3
-folder = write(SCRATCH / "filings", 4, sections=SECTIONS, pages_each=PAGES)
+DOCUMENTS, SECTIONS, PAGES = 12, 12, 3
+folder = write(SCRATCH / "filings", DOCUMENTS, sections=SECTIONS, pages_each=PAGES)
 ways = sys.argv[1:] or ["kill", "page", "prompt", "budget"]
 
 
@@ -78,7 +78,7 @@ if "page" in ways:
     readers = [node["title"] for node, _ in nodes if node["start_index"] <= page <= node["end_index"]]
     print(f"       sections on the page, with those above: {readers}")
     check(stages.get("summarize", 0) <= len(readers), f"{stages.get('summarize', 0)} calls for summaries, {len(readers)} sections hold the page")
-    check(sum(stages.values()) <= len(readers) + 6, f"{sum(stages.values())} calls in all, of {free['calls'] // 4} for the document")
+    check(sum(stages.values()) <= len(readers) + 6, f"{sum(stages.values())} calls in all, of {free['calls'] // DOCUMENTS} for the document")
     check(repeated == 0, f"{repeated} answered questions asked again")
 
 if "prompt" in ways:
@@ -114,5 +114,5 @@ if "budget" in ways:
         stages, repeated = added(sim, first)
         check(repeated == 0, f"with a larger budget: {stages}, {repeated} answered questions asked again")
     _, trees = export("budget")
-    check(len(trees) == 4 and all(any(n.get("summary") for n, _ in walk(tree)) for tree in trees.values()), "all documents were finished")
+    check(len(trees) == DOCUMENTS and all(any(n.get("summary") for n, _ in walk(tree)) for tree in trees.values()), "all documents were finished")
 finish()

@@ -166,9 +166,14 @@ async fn serve(stream: TcpStream, peer: SocketAddr, shared: Arc<Shared>) -> Resu
     let mut stream = BufReader::new(stream);
     while let Some(head) = Head::read(&mut stream).await? {
         let body = head.body(&mut stream).await?;
-        if head.word(0) == "GET" && head.word(1).ends_with("/report") {
-            let report = serde_json::to_vec_pretty(&shared.report())?;
-            stream.get_mut().write_all(&reply(200, "", "application/json", &report)).await?;
+        // Neither costs anything, so neither counts. A provider without a list of models serves any.
+        let told = match head.word(1).rsplit('/').next().filter(|_| head.word(0) == "GET") {
+            Some("report") => Some(serde_json::to_vec_pretty(&shared.report())?),
+            Some("models") => Some(br#"{"object":"list","data":[]}"#.to_vec()),
+            _ => None,
+        };
+        if let Some(told) = told {
+            stream.get_mut().write_all(&reply(200, "", "application/json", &told)).await?;
             continue;
         }
         let call = Call::of(&head, &body);

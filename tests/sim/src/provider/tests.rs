@@ -73,8 +73,10 @@ async fn it_remembers_who_asked_and_reports() {
     assert!(asks.iter().all(|ask| ask.delivered.is_some_and(|at| at >= ask.arrived)));
     assert_eq!((provider.in_flight(), provider.asked()), (0, 2));
     let mut stream = TcpStream::connect(provider.address()).await.unwrap();
-    stream.write_all(b"GET /report HTTP/1.1\r\n\r\n").await.unwrap();
+    stream.write_all(b"GET /w/v1/models HTTP/1.1\r\n\r\nGET /report HTTP/1.1\r\n\r\n").await.unwrap();
     let mut reader = BufReader::new(stream);
+    let head = Head::read(&mut reader).await.unwrap().unwrap();
+    assert_eq!(head.body(&mut reader).await.unwrap(), br#"{"object":"list","data":[]}"#);
     let head = Head::read(&mut reader).await.unwrap().unwrap();
     let report: Value = serde_json::from_slice(&head.body(&mut reader).await.unwrap()).unwrap();
     assert_eq!((report["calls"].as_u64(), report["sections"]["most"].as_u64()), (Some(2), Some(1)));
