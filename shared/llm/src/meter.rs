@@ -18,6 +18,9 @@ pub(crate) struct Meter {
     pub(crate) waiting_for_permit: u32,
     pub(crate) in_call: u32,
     pub(crate) paused_until_ms: Millis,
+    /// Refusals in a row as one too many, and when the last one came.
+    refusals: u32,
+    refused_ms: Millis,
     /// Requests and tokens per minute that the provider stated last.
     pub(crate) stated: (Option<u32>, Option<u32>),
     pub(crate) last_error_code: Option<&'static str>,
@@ -29,6 +32,7 @@ pub(crate) struct Meter {
 impl Meter {
     pub(crate) fn replied(&mut self, now_ms: Millis, took_ms: u64, usage: Usage) {
         self.last_error_code = None;
+        self.refusals = 0;
         self.took(took_ms);
         self.requests.add(now_ms, 1);
         self.tokens.add(now_ms, u64::from(usage.total()));
@@ -37,6 +41,16 @@ impl Meter {
     pub(crate) fn failed(&mut self, code: &'static str, took_ms: u64) {
         self.last_error_code = Some(code);
         self.took(took_ms);
+    }
+
+    /// Counts a refusal of a call that began at `began_ms`; those that were under way together count once. Returns how many
+    /// came in a row.
+    pub(crate) fn refused(&mut self, began_ms: Millis, now_ms: Millis) -> u32 {
+        if self.refusals == 0 || began_ms >= self.refused_ms {
+            self.refusals += 1;
+            self.refused_ms = now_ms;
+        }
+        self.refusals
     }
 
     fn took(&mut self, took_ms: u64) {

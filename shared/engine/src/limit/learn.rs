@@ -19,6 +19,8 @@ const PERIODS: f64 = 16.0;
 /// A period, in milliseconds, and that of a rate that was learned in less than a minute.
 const PERIOD_MS: f64 = 60_000.0;
 const YOUNG_PERIOD_MS: f64 = 10_000.0;
+/// The lowest rate of requests that is learned in less than a minute: the first calls say little.
+const FEWEST_WHILE_YOUNG: f64 = 30.0;
 /// The lowest rate of tokens: one that lets no question through teaches nothing.
 const FEWEST_TOKENS: f64 = 10_000.0;
 /// Requests that a period holds at least.
@@ -94,7 +96,8 @@ impl Seen {
         let sum = self.last_minute(now_ms);
         let before = known.map_or((1.0, 1.0), |known| known.rates(now_ms));
         let rate = |sum: f64, before: f64| (KEPT * sum * MINUTE_MS / watched).max(KEPT_AT_LEAST * before);
-        let (requests, tokens) = (rate(sum.0, before.0).max(1.0), rate(sum.1, before.1).max(FEWEST_TOKENS));
+        let fewest = if watched < MINUTE_MS { FEWEST_WHILE_YOUNG } else { 1.0 };
+        let (requests, tokens) = (rate(sum.0, before.0).max(fewest), rate(sum.1, before.1).max(FEWEST_TOKENS));
         let settled = PERIOD_MS.max(PERIOD_REQUESTS * MINUTE_MS / requests);
         let period_ms = if watched < MINUTE_MS { YOUNG_PERIOD_MS } else { settled };
         Some(Learned { requests, tokens, slowed_ms: now_ms, period_ms })

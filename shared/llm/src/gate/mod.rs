@@ -29,6 +29,8 @@ use crate::request::{Llm, LlmError, PAUSE, Reply, Request, Usage};
 
 /// How long no one asks after a refusal that says nothing about time, where a slower rate is learned from it.
 const SHORT_PAUSE: Duration = Duration::from_secs(1);
+/// The longest such pause.
+const LONG_PAUSE: Duration = Duration::from_secs(16);
 
 /// The way to one model. One per process and model; shared by all its tasks.
 pub struct Gate {
@@ -201,7 +203,8 @@ impl Gate {
         match error {
             LlmError::Throttled { after, stated } => {
                 self.slow(took_ms);
-                self.pause(after.unwrap_or(if self.settings.learns() { SHORT_PAUSE } else { PAUSE }));
+                let refusals = self.meter().refused(now_ms.saturating_sub(took_ms), now_ms);
+                self.pause(after.unwrap_or_else(|| self.silent_pause(refusals)));
                 self.settle(estimated, 0);
                 self.state(*stated);
             }
@@ -227,6 +230,12 @@ impl Gate {
             }
         }
         Refusal { failure, replied }
+    }
+
+    /// How long no one asks after so many refusals in a row that say nothing about time: twice as long each time.
+    fn silent_pause(&self, refusals: u32) -> Duration {
+        let first = if self.settings.learns() { SHORT_PAUSE } else { PAUSE };
+        first.saturating_mul(1 << refusals.saturating_sub(1).min(8)).min(LONG_PAUSE)
     }
 
     fn calling(&self) -> Counted<'_> {

@@ -194,3 +194,14 @@ async fn a_reply_that_is_no_answer_is_paid_for() {
     assert_eq!(refusal.replied, Some(Replied { usage, took_ms: 100, at_ms: env.now_ms() }));
     assert_eq!(refusal.failure.kind, FailureKind::Transient);
 }
+
+#[tokio::test(start_paused = true)]
+async fn refusals_that_say_nothing_are_paused_for_longer_and_longer() {
+    let env = Env::simulated(1);
+    let silent = LlmError::Throttled { after: None, stated: Stated::default() };
+    let (gate, script) = gate(&env, vec![silent; 6], minute(0, 0), Arc::new(MemoryLimiter::default()));
+    while kind(gate.ask(&request(1), Class::Bulk, &Free).await) != "answered" {}
+    let asked = script.asked_ms.lock().unwrap().clone();
+    let pauses: Vec<_> = asked.windows(2).map(|pair| (pair[1] - pair[0]) / 1_000).collect();
+    assert_eq!(pauses, [1, 2, 4, 8, 16, 16]);
+}

@@ -61,7 +61,7 @@ impl<'a> Progress<'a> {
     fn message(&self, tally: &Tally) -> String {
         let rate = tally.pages() as f64 / self.began.elapsed().as_secs_f64().max(0.001);
         let gaps = tally.with_gaps();
-        format!("{} with gaps, {} failed   pages {} ({rate:.0}/s)   cost $0", gaps, tally.failed(), tally.pages())
+        format!("{} with gaps, {} failed   pages {} ({rate:.0}/s)", gaps, tally.failed(), tally.pages())
     }
 
     /// Removes the view.

@@ -20,7 +20,8 @@ local growth = slowed and grown(now, slowed, tonumber(said[2])) or 1
 local function rate(seen, before)
     return math.max(0.95 * seen * 60000 / watched, 0.7 * (tonumber(before) or 1) * growth, 1)
 end
-local requests, tokens = rate(seen_requests, said[3]), math.max(rate(seen_tokens, said[4]), 10000)
+local requests = math.max(rate(seen_requests, said[3]), watched < 60000 and 30 or 1)
+local tokens = math.max(rate(seen_tokens, said[4]), 10000)
 local period = watched < 60000 and 10000 or math.max(60000, 75 * 60000 / requests)
 redis.call('HSET', KEYS[1], 'learned_requests', number(requests), 'learned_tokens', number(tokens), 'slowed', number(now),
     'period', number(period))
