@@ -64,9 +64,12 @@ pub(crate) fn confirmed(
 ) -> Step<()> {
     let mut groups: Vec<(PageSpan, Vec<usize>)> = Vec::new();
     for at in (0..entries.len()).filter(|at| doubtful(&entries[*at])) {
-        let own = entries[at].spot.map(|spot| paper.page(spot));
-        let near = own.zip(paper.whole()).and_then(|(page, whole)| around(page, whole, BESIDE));
-        near.into_iter().for_each(|near| share(&mut groups, near, at));
+        let Some(own) = entries[at].spot.map(|spot| paper.page(spot)) else { continue };
+        let near = paper.whole().and_then(|whole| around(own, whole, BESIDE));
+        let near = near.and_then(|near| readable(paper, &entries[at].wanted(false), near, &BTreeSet::new()));
+        let pages = near
+            .map_or(PageSpan::between(own, own), |near| PageSpan::between(near.start().min(own), near.end().max(own)));
+        share(&mut groups, pages, at);
     }
     for (at, page) in asked_for(desk, entries, &groups)? {
         let wanted = entries[at].wanted(false);
