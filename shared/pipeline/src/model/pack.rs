@@ -371,7 +371,7 @@ mod tests {
 
         /// A section of about `tokens` in the document `run`.
         async fn section(&self, run: &str, class: Class, place: u32, tokens: usize) -> Option<String> {
-            let run = RunRef { run: RunId(run.into()), header: String::new(), scope: "c/a/d/b".into() };
+            let run = RunRef { run: RunId(run.into()), header: "c/a/d/b/versions/1".into(), scope: "c/a/d/b".into() };
             let key = TaskKey::identity("t", place).finish();
             let Self { env, ports, tools, settings, .. } = self;
             let task = Task { run: &run, key, class, attempt: 1, settings, tools, ports, env };
