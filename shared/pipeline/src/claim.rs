@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use stemma_document::{Collection, Digest, DocId, DocumentVersion, Origin, layout};
+use stemma_document::{Collection, Digest, DocId, DocumentVersion, Origin, TreeObject, layout};
 use stemma_engine::blobs::{Put, list_all};
 use stemma_engine::coordinate::run_failure_key;
 use stemma_engine::flow::{Claim, Flow, JobEntry, Manifest};
@@ -12,9 +12,9 @@ use stemma_engine::port::ask;
 use stemma_engine::s3::Entry;
 use stemma_engine::{Env, PortError, Ports, RunHeader, RunId, RunRef};
 
-use crate::Filings;
 use crate::originals::object_uri;
 use crate::stages::{Published, published};
+use crate::{Filings, model};
 
 /// A document as submitted: what [`JobEntry::input`] holds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,7 +35,8 @@ pub struct Submission {
     /// Facts a sidecar states about it, by their names in [`crate::stated::NAMES`].
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub stated: BTreeMap<String, String>,
-    /// Whether a version that failed before is tried again, as a new version.
+    /// Whether a version that failed before, or about which a model left questions unanswered, is tried again, as a new
+    /// version.
     pub retry_failed: bool,
 }
 
@@ -119,6 +120,10 @@ pub(crate) async fn claim(env: &Env, ports: &Ports, job: &Manifest, entry: &JobE
                 // Its run is over; a new version goes on from what it made.
                 Some(Ending::Cancelled) => {}
                 Some(Ending::Failed(_)) if submission.retry_failed && newest.opened_by != job.job => {}
+                Some(Ending::DoneWithGaps(_))
+                    if submission.retry_failed
+                        && newest.opened_by != job.job
+                        && is_unanswered(env, ports, &collection, &newest).await? => {}
                 Some(ended @ Ending::Failed(_)) => return Ok(Claim::Ended(ended)),
                 Some(ended) if newest.opened_by == job.job => return Ok(Claim::Ended(ended)),
                 Some(_) => return Ok(Claim::Ended(Ending::Unchanged)),
@@ -134,6 +139,22 @@ pub(crate) async fn claim(env: &Env, ports: &Ports, job: &Manifest, entry: &JobE
         }
         // Someone else claimed this number: look again, it may be the same version.
     }
+}
+
+/// Whether the tree of a version has gaps because a model did not answer: asked again, it may.
+async fn is_unanswered(
+    env: &Env,
+    ports: &Ports,
+    collection: &Collection,
+    run: &RunHeader,
+) -> Result<bool, PortError> {
+    let Ok(version) = serde_json::from_value::<DocumentVersion>(run.input.clone()) else { return Ok(false) };
+    let key = layout::tree_key(collection, version.doc, version.seq);
+    let json = ask(env, || ports.blobs.get(&key)).await?;
+    Ok(match json.and_then(|json| serde_json::from_slice(&json).ok()) {
+        Some(TreeObject::Published(published)) => published.tree.gaps.iter().any(|gap| model::is_unanswered(&gap.code)),
+        Some(TreeObject::Removed) | None => false,
+    })
 }
 
 /// How a run ended, from the blobs alone.

@@ -185,6 +185,11 @@ pub(crate) fn bounded(said: Said) -> Result<Said, String> {
     }
 }
 
+/// Whether the code of a gap says that a model did not answer. A method that was tried and given up was answered.
+pub fn is_unanswered(code: &str) -> bool {
+    code.starts_with("model.") && code.ends_with("_failed") && code != "model.method_failed"
+}
+
 /// Refuses to answer under a key that says another text was read.
 pub(crate) fn same_text(stage: &str, read: Digest, key: Digest) -> Result<(), Failure> {
     let message = || format!("{stage}: the text is not the one that its key names");
