@@ -73,7 +73,7 @@ impl Context {
     }
 }
 
-/// How a command ends: 0 done or found, 1 nothing found, 2 usage or error, 3 finished with failed documents, 4 stopped
+/// How a command ends: 0 done or found, 1 nothing found or finished without the model that was to be asked, 2 usage or error, 3 finished with failed documents, 4 stopped
 /// at a limit, 130 interrupted (interfaces §2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
@@ -81,6 +81,8 @@ pub enum Exit {
     Done,
     /// Nothing found.
     Nothing,
+    /// Finished, and the model stayed away for good: structure by rules, missing summaries as gaps.
+    ModelAway,
     /// Not in order, as the answer itself says.
     Unsound,
     /// Finished, and some documents failed.
@@ -96,7 +98,7 @@ impl Exit {
     pub fn code(self) -> u8 {
         match self {
             Exit::Done => 0,
-            Exit::Nothing => 1,
+            Exit::Nothing | Exit::ModelAway => 1,
             Exit::Unsound => 2,
             Exit::SomeFailed => 3,
             Exit::Stopped => 4,

@@ -207,3 +207,27 @@ fn what_a_model_leaves_open_is_said_at_the_end_and_what_becomes_of_it_can_be_cho
     let wrong = ingest("wrong", "ignore");
     assert!(wrong.code == Some(2) && wrong.err.contains("none of fail, gap and offline"), "{wrong:?}");
 }
+
+/// A provider that is gone for good costs its patience and no document; when it is back, what it left open is asked.
+#[test]
+fn what_a_provider_that_was_away_left_open_is_asked_again_on_request() {
+    let lab = lab();
+    let ingest = |url: &str, arguments: &[&str]| {
+        let command = lab.stemma("store", ["--json", "ingest", "filings"]).and(arguments).env("STEMMA_STRUCTURE", "llm");
+        let command = command.env("STEMMA_MODEL__NAME", "echo").env("STEMMA_MODEL__BASE_URL", url);
+        let command = command.env("STEMMA_MODEL__API_KEY", KEY).env("STEMMA_MODEL__PATIENCE_SECONDS", "1");
+        command.env("STEMMA_MODEL__INTERACTIVE_PATIENCE_SECONDS", "1").run()
+    };
+    let away = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap(); // closed again
+    let answer = ingest(&format!("http://{away}/v1"), &[]);
+    assert_eq!(answer.code, Some(1), "{answer:?}");
+    assert_eq!(answer.err.matches("the model stayed away").count(), 1, "{answer:?}");
+    let tree = &trees(&lab.path("store"))["a.pdf"].tree;
+    assert!(tree.sections.len() > 1 && tree.gaps.iter().any(|gap| gap.code == "model.summary_failed"));
+
+    let provider = Provider::start(&[]);
+    assert_eq!(ingest(&provider.url, &[]).json()["counts"]["unchanged"], 2);
+    let answer = ingest(&provider.url, &["--rerun-failed"]);
+    assert_eq!((answer.code, &answer.json()["counts"]["done"]), (Some(0), &json!(2)), "{answer:?}");
+    assert!(trees(&lab.path("store"))["a.pdf"].tree.gaps.is_empty());
+}

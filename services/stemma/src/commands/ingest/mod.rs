@@ -60,7 +60,7 @@ pub struct IngestArgs {
     /// Show what would be done and about what it would cost, and do nothing: documents are read, no model is asked.
     #[arg(long, visible_alias = "estimate")]
     pub dry_run: bool,
-    /// Try documents again that failed before.
+    /// Try documents again that failed before, or about which a model left questions unanswered.
     #[arg(long)]
     pub rerun_failed: bool,
     /// Password for encrypted documents; used in this run only, never stored.

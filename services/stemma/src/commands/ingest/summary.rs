@@ -28,6 +28,9 @@ const UNANSWERED: [(&str, &str); 3] = [
     ("model.structure_by_rules", "structure"),
 ];
 
+/// The code that gaps name where a provider was away for longer than patience.
+const AWAY: &str = "model.provider_unreachable";
+
 /// A document that failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Failed {
@@ -64,6 +67,8 @@ pub struct Tally {
     unanswered: BTreeMap<String, u64>,
     /// Sections with text and without a summary.
     unsummarized: u64,
+    /// Documents that the provider was away for.
+    without_model: u64,
     /// What is shown one by one; kept only where that is asked for.
     entries: Option<Vec<CatalogueEntry>>,
 }
@@ -120,6 +125,7 @@ impl Tally {
         if let Some(published) = published(blobs, collection, input).await {
             let bare = |section: &Section| section.summary.is_none() && section.tokens > 0;
             self.unsummarized += published.tree.walk().filter(|(_, section)| bare(section)).count() as u64;
+            self.without_model += u64::from(published.tree.gaps.iter().any(|gap| gap.detail.contains(AWAY)));
             self.add(&CatalogueEntry::of(&published));
         }
     }
@@ -207,6 +213,7 @@ impl Summary<'_> {
             How::Paused(PauseReason::Credentials) => Exit::Unsound,
             How::TooManyFailed | How::Cancelled | How::Paused(_) => Exit::Stopped,
             How::Finished if self.tally.failed() > 0 => Exit::SomeFailed,
+            How::Finished if self.tally.without_model > 0 => Exit::ModelAway,
             How::Finished => Exit::Done,
         }
     }
@@ -216,6 +223,9 @@ impl Summary<'_> {
     /// # Errors
     /// [`CommandError`] when trees were asked for and cannot be read.
     pub async fn show(&self, context: &Context) -> Result<(), CommandError> {
+        if self.tally.without_model > 0 {
+            context.output.note(&self.without_model());
+        }
         if !context.output.is_text() {
             context.output.json(&self.object(context));
             return Ok(());
@@ -231,6 +241,14 @@ impl Summary<'_> {
         }
         self.next_steps(context);
         Ok(())
+    }
+
+    fn without_model(&self) -> String {
+        let documents = counted(usize::try_from(self.tally.without_model).unwrap_or(usize::MAX), "document");
+        format!(
+            "the model stayed away ({AWAY}): {documents} done without it, by rules, with gaps. When it is back: the same command \
+             with --rerun-failed"
+        )
     }
 
     fn lines(&self, context: &Context) -> Vec<String> {

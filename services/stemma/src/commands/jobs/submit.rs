@@ -64,7 +64,7 @@ pub struct SubmitArgs {
     /// Someone waits: go before bulk work.
     #[arg(long)]
     pub interactive: bool,
-    /// Try documents again that failed before.
+    /// Try documents again that failed before, or about which a model left questions unanswered.
     #[arg(long)]
     pub rerun_failed: bool,
 }
