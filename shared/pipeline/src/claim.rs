@@ -142,12 +142,7 @@ pub(crate) async fn claim(env: &Env, ports: &Ports, job: &Manifest, entry: &JobE
 }
 
 /// Whether the tree of a version has gaps because a model did not answer: asked again, it may.
-async fn is_unanswered(
-    env: &Env,
-    ports: &Ports,
-    collection: &Collection,
-    run: &RunHeader,
-) -> Result<bool, PortError> {
+async fn is_unanswered(env: &Env, ports: &Ports, collection: &Collection, run: &RunHeader) -> Result<bool, PortError> {
     let Ok(version) = serde_json::from_value::<DocumentVersion>(run.input.clone()) else { return Ok(false) };
     let key = layout::tree_key(collection, version.doc, version.seq);
     let json = ask(env, || ports.blobs.get(&key)).await?;
