@@ -269,18 +269,18 @@ impl Drop for Fleet {
     }
 }
 
-/// The binary to test: `STEMMA_BIN`, or built as this program was, beside it.
+/// The binary to test: `STEMMA_TEST_BIN`, or built as this program was, beside it.
 ///
 /// # Errors
 /// When it cannot be built.
 pub fn binary() -> Result<PathBuf> {
-    if let Some(path) = std::env::var_os("STEMMA_BIN") {
+    if let Some(path) = std::env::var_os("STEMMA_TEST_BIN") {
         return Ok(path.into());
     }
     let own = std::env::current_exe()?;
     let mut folders = own.ancestors();
     let profile = folders.find(|folder| folder.ends_with("debug") || folder.ends_with("release"));
-    let profile = profile.context("name the binary in STEMMA_BIN: this program does not lie in a target folder")?;
+    let profile = profile.context("name the binary in STEMMA_TEST_BIN: this program does not lie in a target folder")?;
     let target = profile.parent().context("a target folder")?;
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     // With the features of the tests: with others, half of the dependencies would be compiled again.

@@ -43,7 +43,7 @@ pub struct Lab {
 }
 
 impl Lab {
-    /// Uses the servers that the environment names, or starts some; builds the binary unless `STEMMA_BIN` names it.
+    /// Uses the servers that the environment names, or starts some; builds the binary unless `STEMMA_TEST_BIN` names it.
     ///
     /// # Errors
     /// When servers or binary cannot be had.
