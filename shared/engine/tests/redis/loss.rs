@@ -104,7 +104,7 @@ async fn scripts_that_are_lost_are_sent_again() {
 async fn a_flush_is_another_memory_and_costs_a_burst_at_most() {
     let Some(server) = Private::start(&[]) else { return };
     let (ledger, limiter) = (RedisLedger::new(server.client("")), RedisLimiter::new(server.client(""), Env::system()));
-    let quota = Quota::per_minute(60, 60_000); // a burst of two
+    let quota = Quota { burst_seconds: 3, ..Quota::per_minute(60, 60_000) }; // a burst of two
     let cost = Cost { class: Class::Interactive, tokens: 10 };
     let grants = async || {
         let mut grants = 0;
