@@ -30,7 +30,7 @@ pub struct Assemble {
     pub text: Digest,
     /// The artifact whose blob `source` holds it.
     pub source: TaskKey,
-    /// The artifact of [`DraftOutline`].
+    /// The artifact of [`DraftOutline`](super::DraftOutline).
     pub draft: TaskKey,
     /// Digest of all answers about structure.
     pub drafted: Digest,
