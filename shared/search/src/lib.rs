@@ -4,6 +4,7 @@
 //! - [`follow`]: the same, kept up to date for as long as a server runs.
 //! - [`locator`]: the one way a document, section, Item or page is named; what is printed can be pasted back.
 //! - [`axes`]: the virtual folders (`/@company/3M/@form/10-K`) and the real ones.
+//! - [`index`]: all sections in a full-text index that is kept up to date.
 //! - [`items`]: which sections are the Items of a filing.
 //! - [`lexical`] and [`rank`]: words, and BM25 over sections, without a model and without an index.
 //!
@@ -20,6 +21,7 @@ pub mod axes;
 pub mod catalogue;
 mod changes;
 pub mod follow;
+pub mod index;
 pub mod items;
 mod labels;
 pub mod lexical;

@@ -280,7 +280,8 @@ pub fn binary() -> Result<PathBuf> {
     let own = std::env::current_exe()?;
     let mut folders = own.ancestors();
     let profile = folders.find(|folder| folder.ends_with("debug") || folder.ends_with("release"));
-    let profile = profile.context("name the binary in STEMMA_TEST_BIN: this program does not lie in a target folder")?;
+    let profile =
+        profile.context("name the binary in STEMMA_TEST_BIN: this program does not lie in a target folder")?;
     let target = profile.parent().context("a target folder")?;
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     // With the features of the tests: with others, half of the dependencies would be compiled again.
