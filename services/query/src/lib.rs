@@ -10,6 +10,7 @@
 mod documents;
 pub mod eval;
 mod export;
+mod find;
 mod grep;
 mod items;
 mod list;

@@ -1,6 +1,7 @@
 //! Catalogue and search over published trees.
 //!
 //! - [`catalogue`]: what a collection holds now, from its change records and their snapshots.
+//! - [`find`]: the one way to search: a `Query` to a `Finder`, a `Found` back; [`filter`]: typed conditions on documents.
 //! - [`follow`]: the same, kept up to date for as long as a server runs.
 //! - [`locator`]: the one way a document, section, Item or page is named; what is printed can be pasted back.
 //! - [`axes`]: the virtual folders (`/@company/3M/@form/10-K`) and the real ones.
@@ -20,6 +21,8 @@
 pub mod axes;
 pub mod catalogue;
 mod changes;
+pub mod filter;
+pub mod find;
 pub mod follow;
 pub mod index;
 pub mod items;
@@ -30,4 +33,5 @@ mod open;
 pub mod rank;
 mod snapshot;
 
+pub use find::{Chip, FindError, Finder, Found, Hit, Query, Strategy, Within};
 pub use open::newest_claim;
