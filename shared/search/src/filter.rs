@@ -225,7 +225,7 @@ impl Filter {
         }
         let conditions = match serde_json::from_str::<Value>(text) {
             Ok(value @ Value::Object(_)) => return Self::from_json(&value),
-            _ => split_and(text).into_iter().map(condition).collect::<Result<Vec<_>, _>>()?,
+            _ => split_and(&format!("{text} ")).into_iter().map(condition).collect::<Result<Vec<_>, _>>()?,
         };
         Self::checked(conditions)
     }
