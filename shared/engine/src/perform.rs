@@ -22,7 +22,7 @@ use crate::key::{RunId, RunRef, TaskKey, failure_key};
 use crate::ledger::{Entry, Lease, Retry};
 use crate::measure::{self, Outcome};
 use crate::message::{News, TaskMessage, encode};
-use crate::port::{PortError, ask};
+use crate::port::{PortError, ask, keep};
 use crate::ports::Ports;
 use crate::presence::{Close, Presence, Underway};
 use crate::queue::{Message, QueueName, Rung};
@@ -32,6 +32,9 @@ use crate::trace::Trace;
 
 /// How long a lease lasts without being renewed.
 const LEASE: Duration = Duration::from_secs(30);
+/// How often it is renewed: so soon a ledger that forgot everything knows again who works on what. A call that takes
+/// less than that renews nothing.
+const RENEWED_EVERY: Duration = Duration::from_secs(1);
 /// Leases that ran out before a task counts as poison: whoever takes it up goes away without a word.
 const MAX_CRASHES: u32 = 10;
 
@@ -223,7 +226,9 @@ impl<W: Work> Performer<W> {
             }
         };
         let blobs = self.ports.blobs.as_ref();
-        match ask(&self.env, || artifact.store(blobs, &task.run.scope, &task.key)).await {
+        // Still under the lease: a store in trouble is when a second worker would pay for the same once more.
+        let store = keep(&self.env, || artifact.store(blobs, &task.run.scope, &task.key));
+        match self.while_leased(task, store).await {
             Ok(outcome) => Ok(Attempt::Outcome(outcome)),
             Err(error) if error.passing => Err(error),
             Err(error) => Ok(Attempt::Failed(error.into())),
@@ -290,7 +295,7 @@ impl<W: Work> Performer<W> {
         self.leased.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for `work`, renewing the lease beside it every third of its length.
+    /// Waits for `work`, renewing the lease beside it.
     async fn while_leased<T>(&self, task: &TaskMessage, work: impl Future<Output = T>) -> T {
         tokio::select! {
             biased;
@@ -301,7 +306,7 @@ impl<W: Work> Performer<W> {
 
     async fn renew(&self, task: &TaskMessage) -> Infallible {
         loop {
-            self.env.sleep(LEASE / 3).await;
+            self.env.sleep(RENEWED_EVERY).await;
             if let Err(error) = self.lease(task).await {
                 tracing::warn!(stage = task.stage, %error, "lease could not be renewed; going on");
             }

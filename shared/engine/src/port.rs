@@ -34,18 +34,20 @@ impl PortError {
     }
 }
 
-/// How long a caller waits for a port to come back before it hands the work back: 6 tries over about 3 s.
+/// How long what was paid for is held in memory while a store is away.
+const KEPT_FOR: Duration = Duration::from_secs(300);
+
 fn policy(env: &Env) -> ExponentialBuilder {
     ExponentialBuilder::default()
         .with_min_delay(Duration::from_millis(50))
         .with_factor(2.0)
         .with_max_delay(Duration::from_secs(2))
-        .with_max_times(6)
         .with_jitter()
         .with_jitter_seed(env.random())
 }
 
-/// Asks a port until it answers, with jittered exponential backoff (the one retry policy for ports).
+/// Asks a port until it answers, with jittered exponential backoff (the one retry policy for ports): 6 tries over about
+/// 3 s, then the work is handed back.
 ///
 /// # Errors
 /// The last [`PortError`], when it is lasting or the tries are used up.
@@ -54,7 +56,28 @@ where
     F: FnMut() -> Asked,
     Asked: Future<Output = Result<T, PortError>>,
 {
-    let counted = operation.retry(policy(env)).when(|error: &PortError| error.passing);
+    retried(operation, policy(env).with_max_times(6)).await
+}
+
+/// Asks a port to keep what cannot be had again for nothing, a reply of a model, for as long as five minutes: handing the
+/// work back would pay for it twice.
+///
+/// # Errors
+/// As [`ask`].
+pub async fn keep<T, F, Asked>(env: &Env, operation: F) -> Result<T, PortError>
+where
+    F: FnMut() -> Asked,
+    Asked: Future<Output = Result<T, PortError>>,
+{
+    retried(operation, policy(env).without_max_times().with_total_delay(Some(KEPT_FOR))).await
+}
+
+async fn retried<T, F, Asked>(operation: F, policy: ExponentialBuilder) -> Result<T, PortError>
+where
+    F: FnMut() -> Asked,
+    Asked: Future<Output = Result<T, PortError>>,
+{
+    let counted = operation.retry(policy).when(|error: &PortError| error.passing);
     counted.notify(|error, _| measure::port_error(error)).await.inspect_err(measure::port_error)
 }
 
@@ -79,5 +102,22 @@ mod tests {
         });
         assert!(refusal.await.is_err());
         assert_eq!(calls, 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_was_paid_for_is_held_while_a_store_is_away() {
+        let env = Env::simulated(1);
+        let begun = tokio::time::Instant::now();
+        let kept = keep(&env, || async {
+            if begun.elapsed() < Duration::from_secs(120) {
+                Err(PortError::passing("blobs", "put", "away"))
+            } else {
+                Ok(())
+            }
+        });
+        assert_eq!(kept.await, Ok(()));
+        let lost = keep(&env, || async { Err::<(), _>(PortError::passing("blobs", "put", "away")) });
+        assert!(lost.await.is_err());
+        assert!(begun.elapsed() < Duration::from_secs(120) + 2 * KEPT_FOR);
     }
 }

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use stemma_engine::flow::Manifest;
 use stemma_engine::jobs::{Amount, Ledgered, PauseReason, Payer, Purses};
-use stemma_engine::port::ask;
+use stemma_engine::port::keep;
 use stemma_engine::stage::Task;
 use stemma_engine::{Env, Failure, PortError, Ports, RunRef, TaskKey};
 use stemma_llm::calls::{self, CallRecord};
@@ -68,7 +68,7 @@ impl Log {
     /// Writes the line of a reply.
     pub(crate) async fn write(&self, request: &Request, reply: &Replied, useful: bool) -> Result<(), Failure> {
         let (key, bytes) = self.record(request, reply, useful)?;
-        ask(&self.env, || self.ports.blobs.put(&key, bytes.clone())).await?;
+        keep(&self.env, || self.ports.blobs.put(&key, bytes.clone())).await?;
         Ok(())
     }
 }

@@ -53,12 +53,12 @@ async fn run() -> Result<Report> {
 
 /// What has to be shown: at least 100 faults, each kind five times, with 50 tasks in flight, over 5,000 model tasks.
 fn long() -> Scenario {
-    let demand = Demand { kinds: Fault::CLUSTER, faults: 100, each: 5, in_flight: 50, tasks: 5_000 };
+    let demand = Demand { kinds: Fault::CLUSTER, faults: 100, each: 5, in_flight: 50, tasks: 5_000, again: 0 };
     Scenario { seed: 1, documents: 60, pages: 28, pace: 1.0, demand }
 }
 
 /// Three minutes at most.
 fn short() -> Scenario {
-    let demand = Demand { kinds: Fault::CLUSTER, faults: 12, each: 1, in_flight: 50, tasks: 300 };
+    let demand = Demand { kinds: Fault::CLUSTER, faults: 12, each: 1, in_flight: 50, tasks: 300, again: 24 };
     Scenario { documents: 12, pages: 16, pace: 0.5, demand, ..long() }
 }
