@@ -41,8 +41,8 @@ def coverage(trees, asked):
         alike = {number: count / (len(block) + sizes[number] - count) for number, count in hits.items()}
         best = max(alike.values(), default=0)
         for number, likeness in alike.items():
-            # The very same text may be that of several sections.
-            if likeness >= 0.98 * best and (begin.startswith(titles[number]) or hits[number] == sizes[number]):
+            # The very same text may be that of several sections; of two that differ in a word the likest is meant.
+            if likeness == best and (begin.startswith(titles[number]) or hits[number] == sizes[number]):
                 shown[number].append(block)
     once = total = 0
     under = []

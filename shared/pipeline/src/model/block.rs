@@ -9,8 +9,8 @@ use super::Reads;
 use crate::Filings;
 use crate::sections::squash;
 
-/// Bytes that the section above is shown of a summary: about fourteen words, or thirty ideographs.
-const LEAD_BYTES: usize = 90;
+/// Bytes that the section above is shown of a summary: about twelve words, or twenty-six ideographs.
+const LEAD_BYTES: usize = 80;
 /// Bytes of its title.
 const TITLE_BYTES: usize = 80;
 /// Bytes from which on a line is so long that the next one goes on with it, though that begins like a sentence.
@@ -186,7 +186,7 @@ mod tests {
     fn of_a_summary_the_section_above_is_shown_the_first_sentence() {
         assert_eq!(lead("Sales rose. Costs fell."), "Sales rose.");
         assert_eq!(lead("营业收入增长。成本下降。"), "营业收入增长。");
-        assert_eq!(lead(&"word ".repeat(99)).len(), 89);
+        assert_eq!(lead(&"word ".repeat(99)).len(), 79);
         assert!(lead(&"营".repeat(99)).len() <= LEAD_BYTES);
         assert_eq!(lead("no end"), "no end");
     }

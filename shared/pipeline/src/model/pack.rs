@@ -30,7 +30,7 @@ const TOKENS: u32 = 8_000;
 /// Tokens from which on a pack is full: hardly a section is so small that it would still find room.
 const FULL: u32 = 7_600;
 /// How long a pack waits for others, counted from the last that came.
-const LINGER: Duration = Duration::from_millis(30);
+const LINGER: Duration = Duration::from_millis(80);
 /// How many times as long it waits for those that were announced.
 const PATIENCE: u32 = 50;
 

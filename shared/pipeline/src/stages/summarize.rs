@@ -47,9 +47,8 @@ pub struct Summarize {
 pub(super) static QUESTION: Question = Question {
     stage: Summarize::NAME,
     purpose: Purpose::Summaries,
-    instructions: "Summarize each section in at most fifty words, in its own language, so that a reader sees what questions it \
-         answers: its subject, and the periods, amounts and names that matter most. Lines that begin with `-` name its \
-         parts and what they say. Take nothing from elsewhere.",
+    instructions: "Summarize each section in at most fifty words, in its own language: its subject, and the periods, amounts and \
+         names that matter most. Lines that begin with `-` tell of its parts. Take nothing from elsewhere.",
     properties,
     max_tokens: |model| model.max_output_tokens,
 };
