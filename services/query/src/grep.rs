@@ -6,7 +6,7 @@ use serde::Serialize;
 use stemma_document::{Body, PageNo, text};
 use stemma_engine::PortError;
 use stemma_search::catalogue::Listed;
-use stemma_search::locator::{Fragment, Locator};
+use stemma_search::locator::Fragment;
 use stemma_search::rank::{Opened, Shelf};
 
 use crate::documents::label_of;
@@ -92,10 +92,10 @@ impl Reader {
             let message = format!("`{}` is not a pattern: {}", options.pattern, last_line(&error.to_string()));
             Refusal::new("grep.pattern", message, "search for plain text with --fixed-strings")
         })?;
-        let locator = Locator::parse(scope);
-        let documents = match &locator.fragment {
-            Some(_) => vec![self.catalogue.resolve(&locator.document)?],
-            None => self.in_scope(scope)?,
+        let (documents, fragment) = match self.locate(scope) {
+            Ok((listed, fragment)) => (vec![listed], fragment),
+            Err(refusal) if refusal.code == "locator.folder" => (self.in_scope(scope)?, None),
+            Err(refusal) => return Err(refusal),
         };
         let limit = options.limit.clamp(1, MAX_HITS);
         let mut view = GrepView {
@@ -108,7 +108,7 @@ impl Reader {
             hits: Vec::new(),
         };
         let reads = documents.iter().map(|&listed| {
-            let (pattern, fragment) = (pattern.clone(), locator.fragment.clone());
+            let (pattern, fragment) = (pattern.clone(), fragment.clone());
             async move { self.grep_one(listed, pattern, fragment, limit).await }
         });
         let mut reads = stream::iter(reads).buffered(READS_AT_ONCE);

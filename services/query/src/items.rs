@@ -5,7 +5,7 @@ use stemma_document::{
     Boundary, FilingItem, ItemLink, ItemStatus, ItemTarget, NothingSaid, PageSpan, SectionId, SectionTree,
 };
 use stemma_search::items;
-use stemma_search::locator::{Locator, section_locator, show_pages};
+use stemma_search::locator::{section_locator, show_pages};
 
 use crate::{DocumentView, Reader, Refusal};
 
@@ -119,7 +119,7 @@ impl Reader {
     /// # Errors
     /// [`Refusal`] when the locator names nothing, two things, or a document without a tree.
     pub async fn items(&self, locator: &str) -> Result<ItemsView, Refusal> {
-        let (listed, published) = self.published(&Locator::parse(locator)).await?;
+        let (listed, published, _) = self.published(locator).await?;
         Ok(ItemsView { document: DocumentView::of(listed), items: views(&published.tree, &listed.label) })
     }
 }

@@ -10,6 +10,7 @@
 mod documents;
 pub mod eval;
 mod export;
+mod files;
 mod find;
 mod grep;
 mod items;
@@ -26,6 +27,7 @@ mod tree;
 
 pub use documents::{DocumentView, FailureView, PageView, SectionView};
 pub use export::{ExportFormat, Exported};
+pub use files::{EntryKind, EntryView, FilesOptions, FilesView};
 pub use grep::{GrepHit, GrepOptions, GrepView, MAX_HITS};
 pub use items::{ContentView, ItemView, ItemsView};
 pub use list::{AxisView, FolderView, ListView};

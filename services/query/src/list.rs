@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use stemma_search::axes::{Axis, Scope, below, value_path};
+use stemma_search::axes::{Axis, Scope, below};
+use stemma_search::catalogue::Listed;
+use stemma_search::place::{self, Place};
 
 use crate::{DocumentView, Reader, Refusal};
 
@@ -44,6 +46,23 @@ pub struct AxisView {
     pub values: usize,
 }
 
+/// What lies directly in a folder, documents not yet described.
+pub(crate) struct Level<'a> {
+    /// Documents in it, folders included.
+    pub total: usize,
+    pub folders: Vec<FolderView>,
+    pub documents: Vec<&'a Listed>,
+    pub axes: Vec<AxisView>,
+}
+
+impl Level<'_> {
+    /// The names under which its documents are listed.
+    pub fn leaves(&self, scope: &Scope) -> Vec<String> {
+        let folders: Vec<&str> = self.folders.iter().map(|folder| folder.name.as_str()).collect();
+        place::leaves(scope, &self.documents, &folders)
+    }
+}
+
 impl Reader {
     /// What lies in `scope`: a folder (`/10-K`), an axis (`/@company`), a value (`/@company/3M`), or one document.
     ///
@@ -52,73 +71,68 @@ impl Reader {
     /// # Errors
     /// [`Refusal`] when the scope names nothing, or two things.
     pub fn list(&self, scope: &str, recursive: bool) -> Result<ListView, Refusal> {
-        let parsed = match Scope::parse(scope, &self.catalogue) {
-            Ok(parsed) => parsed,
-            Err(error) => match self.catalogue.resolve(scope) {
-                Ok(listed) => return Ok(one(scope, DocumentView::of(listed))),
-                Err(refused) if matches!(refused, stemma_search::locator::ResolveError::Ambiguous { .. }) => {
-                    return Err(refused.into());
-                }
-                Err(refused) => return Err(if scope.starts_with('/') { error.into() } else { refused.into() }),
-            },
+        let level = match self.catalogue.place(scope)? {
+            Place::Folder(folder) => self.level(&folder, recursive),
+            Place::Document { listed, .. } => {
+                Level { total: 1, folders: Vec::new(), documents: vec![listed], axes: Vec::new() }
+            }
         };
-        let base = base_path(&parsed);
-        if let Some(axis) = parsed.values_of {
-            let inside = Scope { values_of: None, ..parsed };
-            return Ok(self.values(scope, &inside, axis, &base));
+        let documents = level.documents.iter().map(|listed| DocumentView::of(listed)).collect();
+        let Level { total, folders, axes, .. } = level;
+        Ok(ListView { scope: scope.into(), total, folders, documents, axes })
+    }
+
+    /// What lies directly in a folder; with `recursive`, all documents below it instead of folders.
+    pub(crate) fn level(&self, scope: &Scope, recursive: bool) -> Level<'_> {
+        if let Some(axis) = scope.values_of.filter(|_| !recursive) {
+            let total = self.catalogue.documents().iter().filter(|listed| scope.holds(listed)).count();
+            return Level { total, folders: self.values(scope, axis), documents: Vec::new(), axes: Vec::new() };
         }
         let (mut folders, mut documents) = (BTreeMap::<&str, usize>::new(), Vec::new());
         let mut total = 0;
-        for listed in self.catalogue.documents().iter().filter(|listed| parsed.holds(listed)) {
+        for listed in self.catalogue.documents().iter().filter(|listed| scope.holds(listed)) {
             total += 1;
-            let rest = below(&parsed.folder, &listed.version().path).unwrap_or_default();
+            let rest = below(&scope.folder, &listed.version().path).unwrap_or_default();
             // Axis paths are flat: their documents come from many folders.
             match rest.split_once('/') {
-                Some((folder, _)) if !recursive && parsed.filters.is_empty() => {
+                Some((folder, _)) if !recursive && scope.filters.is_empty() => {
                     *folders.entry(folder).or_default() += 1;
                 }
-                _ => documents.push(DocumentView::of(listed)),
+                _ => documents.push(listed),
             }
         }
         let folder = |(name, documents): (&str, usize)| {
-            let locator = format!("{}/{name}", base.trim_end_matches('/'));
-            FolderView { name: name.into(), locator, documents }
+            let below = [scope.folder.as_str(), name].into_iter().filter(|part| !part.is_empty());
+            let inside = Scope { folder: below.collect::<Vec<_>>().join("/"), ..Scope::default() };
+            FolderView { name: name.into(), locator: inside.path(), documents }
         };
         let folders = folders.into_iter().map(folder).collect();
-        Ok(ListView { scope: scope.into(), total, folders, documents, axes: self.axes(&parsed, &base) })
+        let axes = if total > 1 { self.axes(scope) } else { Vec::new() };
+        Level { total, folders, documents, axes }
     }
 
-    fn values(&self, scope: &str, inside: &Scope, axis: Axis, base: &str) -> ListView {
-        let base = base.trim_end_matches('/');
-        let folder = |(value, documents): (String, usize)| {
-            let locator = format!("{base}{}", value_path(axis, &value));
-            FolderView { name: value, locator, documents }
+    fn values(&self, scope: &Scope, axis: Axis) -> Vec<FolderView> {
+        // A range gives way to the values in it.
+        let filters = scope.filters.iter().filter(|(on, _)| *on != axis).cloned().collect();
+        let base = Scope { folder: scope.folder.clone(), filters, values_of: None }.path();
+        let view = |group: stemma_search::axes::Group| {
+            let locator = format!("{}{}", base.trim_end_matches('/'), group.choice.path(axis));
+            FolderView { name: group.name, locator, documents: group.documents }
         };
-        let folders: Vec<FolderView> = inside.values(axis, &self.catalogue).into_iter().map(folder).collect();
-        let total = folders.iter().map(|folder| folder.documents).sum();
-        ListView { scope: scope.into(), total, folders, documents: Vec::new(), axes: Vec::new() }
+        scope.groups(axis, &self.catalogue).into_iter().map(view).collect()
     }
 
     /// Axes with more than one value here, which would narrow the listing.
-    fn axes(&self, scope: &Scope, base: &str) -> Vec<AxisView> {
+    fn axes(&self, scope: &Scope) -> Vec<AxisView> {
+        let base = Scope { values_of: None, ..scope.clone() }.path();
         let view = |axis: Axis| {
             let values = scope.values(axis, &self.catalogue).len();
             let locator = format!("{}/@{}", base.trim_end_matches('/'), axis.as_str());
             AxisView { axis, locator, values }
         };
-        Axis::ALL.into_iter().map(view).filter(|axis| axis.values > 1).collect()
+        // Dates of filing are narrowed from year to month, not again.
+        let narrowed = |axis: &Axis| *axis == Axis::Filed && scope.filters.iter().any(|(on, _)| on == axis);
+        let open = Axis::ALL.into_iter().filter(|axis| !narrowed(axis));
+        open.map(view).filter(|axis| axis.values > 1).collect()
     }
-}
-
-fn one(scope: &str, document: DocumentView) -> ListView {
-    ListView { scope: scope.into(), total: 1, folders: Vec::new(), documents: vec![document], axes: Vec::new() }
-}
-
-/// The scope as a path, values as they are compared.
-fn base_path(scope: &Scope) -> String {
-    let mut path = if scope.folder.is_empty() { String::new() } else { format!("/{}", scope.folder) };
-    for (axis, value) in &scope.filters {
-        path.push_str(&value_path(*axis, value));
-    }
-    if path.is_empty() { "/".into() } else { path }
 }

@@ -6,7 +6,7 @@ use stemma_document::{
 };
 use stemma_extract::PackError;
 use stemma_search::catalogue::Listed;
-use stemma_search::locator::{Fragment, Locator, section_locator, show_pages};
+use stemma_search::locator::{Fragment, section_locator, show_pages};
 use stemma_search::newest_claim;
 
 use crate::documents::PageView;
@@ -116,9 +116,8 @@ impl Reader {
     /// # Errors
     /// [`Refusal`] when the locator names nothing or two things, a page past the end, or a text that is not there.
     pub async fn text(&self, locator: &str, part: Part) -> Result<TextView, Refusal> {
-        let locator = Locator::parse(locator);
-        let (listed, published) = self.published(&locator).await?;
-        match &locator.fragment {
+        let (listed, published, fragment) = self.published(locator).await?;
+        match &fragment {
             Some(Fragment::Pages(spans)) => self.pages(listed, &published, spans).await,
             Some(Fragment::Item { part, number })
                 if let Some((item, pages)) =
@@ -215,10 +214,9 @@ impl Reader {
     /// # Errors
     /// [`Refusal`] when it names nothing, or two things.
     pub async fn stat(&self, locator: &str) -> Result<StatView, Refusal> {
-        let locator = Locator::parse(locator);
-        let listed = self.catalogue.resolve(&locator.document)?;
+        let (listed, fragment) = self.locate(locator)?;
         let published = self.tree_of(listed).await?;
-        let section = match (&locator.fragment, &published) {
+        let section = match (&fragment, &published) {
             (None, _) => None,
             (Some(_), None) => return Err(no_tree(listed)),
             (Some(fragment), Some(published)) => {

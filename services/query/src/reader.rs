@@ -7,9 +7,9 @@ use stemma_document::{Body, Collection, PublishedTree, TreeObject, layout};
 use stemma_engine::blobs::Blobs;
 use stemma_engine::{PortError, TaskKey, artifact};
 use stemma_extract::Packed;
-use stemma_search::axes::Scope;
 use stemma_search::catalogue::{Catalogue, Listed};
-use stemma_search::locator::Locator;
+use stemma_search::locator::Fragment;
+use stemma_search::place::{Inside, Place};
 use stemma_search::rank::{Opened, Shelf};
 
 use crate::Refusal;
@@ -47,27 +47,35 @@ impl Reader {
     /// # Errors
     /// [`Refusal`] when it names nothing, or two things.
     pub fn in_scope(&self, scope: &str) -> Result<Vec<&Listed>, Refusal> {
-        let scope = scope.trim();
-        if scope.is_empty() || scope == "/" {
-            return Ok(self.catalogue.documents().iter().collect());
-        }
-        let folder = scope.contains('/') || self.catalogue.resolve(scope).is_err();
-        match Scope::parse(scope, &self.catalogue) {
-            Ok(parsed) if folder => {
-                Ok(self.catalogue.documents().iter().filter(|listed| parsed.holds(listed)).collect())
+        match self.catalogue.place(scope)? {
+            Place::Folder(scope) => {
+                Ok(self.catalogue.documents().iter().filter(|listed| scope.holds(listed)).collect())
             }
-            Err(error) if scope.starts_with("/@") => {
-                self.catalogue.resolve(scope).map(|listed| vec![listed]).map_err(|_| error.into())
-            }
-            _ => Ok(vec![self.catalogue.resolve(scope)?]),
+            Place::Document { listed, .. } => Ok(vec![listed]),
         }
     }
 
-    /// The document a locator names, and its published tree.
-    pub(crate) async fn published(&self, locator: &Locator) -> Result<(&Listed, PublishedTree), Refusal> {
-        let listed = self.catalogue.resolve(&locator.document)?;
+    /// The document a locator or path names, and what of it; a folder is none.
+    ///
+    /// # Errors
+    /// [`Refusal`] when it names nothing, two things, or a folder.
+    pub(crate) fn locate(&self, text: &str) -> Result<(&Listed, Option<Fragment>), Refusal> {
+        let (next, list) = match self.catalogue.place(text)? {
+            Place::Document { listed, inside: None } => return Ok((listed, None)),
+            Place::Document { listed, inside: Some(Inside::Part(part)) } => return Ok((listed, Some(part))),
+            Place::Document { listed, inside: Some(Inside::Items) } => ("stemma items", listed.label.clone()),
+            Place::Document { listed, inside: Some(Inside::Pages) } => ("stemma stat", listed.label.clone()),
+            Place::Folder(scope) => ("stemma tree", scope.path()),
+        };
+        let message = format!("`{text}` is a folder, and one document is asked for");
+        Err(Refusal::new("locator.folder", message, format!("{next} {}", quoted(&list))))
+    }
+
+    /// The document a locator names, its published tree, and what of it is meant.
+    pub(crate) async fn published(&self, locator: &str) -> Result<(&Listed, PublishedTree, Option<Fragment>), Refusal> {
+        let (listed, part) = self.locate(locator)?;
         match self.tree_of(listed).await? {
-            Some(published) => Ok((listed, published)),
+            Some(published) => Ok((listed, published, part)),
             None => Err(no_tree(listed)),
         }
     }

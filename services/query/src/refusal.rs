@@ -3,7 +3,9 @@
 use serde::Serialize;
 use stemma_engine::PortError;
 use stemma_search::axes::ScopeError;
+use stemma_search::filter::FilterError;
 use stemma_search::locator::ResolveError;
+use stemma_search::place::PlaceError;
 
 /// A question that is not answered: stable code, one sentence, the next step.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize)]
@@ -82,6 +84,22 @@ impl From<ResolveError> for Refusal {
     }
 }
 
+impl From<PlaceError> for Refusal {
+    fn from(error: PlaceError) -> Self {
+        match error {
+            PlaceError::Scope(error) => error.into(),
+            PlaceError::Document(error) => error.into(),
+        }
+    }
+}
+
+impl From<FilterError> for Refusal {
+    fn from(error: FilterError) -> Self {
+        let next = "a filter looks like: form=10-K and fiscal_year>=2020 and accuracy<0.9";
+        Self::new("filter.invalid", error.to_string(), next)
+    }
+}
+
 impl From<ScopeError> for Refusal {
     fn from(error: ScopeError) -> Self {
         let message = error.to_string();
@@ -93,6 +111,7 @@ impl From<ScopeError> for Refusal {
             ScopeError::Ambiguous { axis, candidates, .. } => {
                 Self::new("scope.ambiguous", message, format!("stemma ls /@{axis}")).with(candidates)
             }
+            ScopeError::TooLong => Self::new("scope.too_long", message, "stemma ls /"),
             ScopeError::NoFolder { .. } => Self::new("scope.not_found", message, "stemma ls /"),
         }
     }

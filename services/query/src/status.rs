@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use stemma_document::{DocId, Gap, layout};
 use stemma_search::catalogue::{Listed, State};
-use stemma_search::locator::Locator;
 use stemma_search::newest_claim;
 
 use crate::refusal::quoted;
@@ -80,7 +79,7 @@ impl Reader {
     /// # Errors
     /// [`Refusal`] when it names nothing, or two things.
     pub async fn why(&self, locator: &str) -> Result<WhyView, Refusal> {
-        let listed = self.catalogue.resolve(&Locator::parse(locator).document)?;
+        let listed = self.locate(locator)?.0;
         let artifacts = format!("{}/a/", layout::document_scope(&self.collection, listed.doc()));
         let artifacts = self.blobs.children(&artifacts, None, MAX_COUNTED).await?.len();
         let newest = newest_claim(self.blobs.as_ref(), &self.collection, listed.doc()).await?;
@@ -95,7 +94,7 @@ impl Reader {
     /// # Errors
     /// [`Refusal`] when it names nothing, or two things.
     pub async fn newest(&self, locator: &str) -> Result<(DocId, u64), Refusal> {
-        let listed = self.catalogue.resolve(&Locator::parse(locator).document)?;
+        let listed = self.locate(locator)?.0;
         let claimed = newest_claim(self.blobs.as_ref(), &self.collection, listed.doc()).await?;
         Ok((listed.doc(), claimed.map_or(listed.version().seq, |claimed| claimed.seq)))
     }

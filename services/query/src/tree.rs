@@ -3,7 +3,7 @@
 use serde::Serialize;
 use stemma_document::{Gap, ItemStatus, NothingSaid, SectionId, SectionKind, SectionTree};
 use stemma_search::items;
-use stemma_search::locator::{Fragment, Locator, ResolveError, resolve_item};
+use stemma_search::locator::{Fragment, ResolveError, resolve_item};
 
 use crate::items::{self as items_of, ContentView};
 use crate::{DocumentView, Reader, Refusal, SectionView};
@@ -56,10 +56,9 @@ impl Reader {
     /// # Errors
     /// [`Refusal`] when the locator names nothing, two things, or a document without a tree.
     pub async fn tree(&self, locator: &str, depth: Option<usize>, summaries: bool) -> Result<TreeView, Refusal> {
-        let locator = Locator::parse(locator);
-        let (listed, published) = self.published(&locator).await?;
+        let (listed, published, part) = self.published(locator).await?;
         let tree = &published.tree;
-        let root = match &locator.fragment {
+        let root = match &part {
             None => None,
             Some(fragment) => Some(section_of(tree, &listed.label, fragment)?),
         };

@@ -3,9 +3,14 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use stemma_document::{Fact, FilingFacts};
 
+pub use crate::buckets::Group;
 use crate::catalogue::{Catalogue, Listed};
 use crate::labels::{escape, unescape};
+
+/// Axes one path narrows by.
+const MAX_FILTERS: usize = 16;
 
 /// A property documents can be listed by: `/@company/…`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -17,8 +22,18 @@ pub enum Axis {
     Form,
     /// Fiscal year.
     FiscalYear,
+    /// `FY`, `Q1` … `Q4`.
+    FiscalPeriod,
     /// End of the period, ISO date.
     Period,
+    /// The day it was filed, ISO date; listed by year, then month: `/@filed/2023/02`.
+    Filed,
+    /// Trading symbol; a document may have several.
+    Ticker,
+    /// Central Index Key.
+    Cik,
+    /// ISO 639-1 code of the main language.
+    Language,
     /// State of the document.
     Status,
     /// How much of the tree was verified: `verified` (≥ 0.9 of titles), `partly_verified` (≥ 0.6, below which another
@@ -28,7 +43,19 @@ pub enum Axis {
 
 impl Axis {
     /// All axes in the order they are listed.
-    pub const ALL: [Axis; 6] = [Axis::Company, Axis::Form, Axis::FiscalYear, Axis::Period, Axis::Status, Axis::Quality];
+    pub const ALL: [Axis; 11] = [
+        Axis::Company,
+        Axis::Form,
+        Axis::FiscalYear,
+        Axis::FiscalPeriod,
+        Axis::Period,
+        Axis::Filed,
+        Axis::Ticker,
+        Axis::Cik,
+        Axis::Language,
+        Axis::Status,
+        Axis::Quality,
+    ];
 
     /// The word behind the `@`.
     pub fn as_str(self) -> &'static str {
@@ -36,7 +63,12 @@ impl Axis {
             Axis::Company => "company",
             Axis::Form => "form",
             Axis::FiscalYear => "fiscal_year",
+            Axis::FiscalPeriod => "fiscal_period",
             Axis::Period => "period",
+            Axis::Filed => "filed",
+            Axis::Ticker => "ticker",
+            Axis::Cik => "cik",
+            Axis::Language => "language",
             Axis::Status => "status",
             Axis::Quality => "quality",
         }
@@ -48,25 +80,82 @@ impl Axis {
         Axis::ALL.into_iter().find(|axis| axis.as_str().eq_ignore_ascii_case(name))
     }
 
-    /// The document's value on this axis; `None` where it has none.
-    pub fn value(self, listed: &Listed) -> Option<&str> {
+    /// The document's values on this axis, as they are stated; none where it has none.
+    pub fn values(self, listed: &Listed) -> Vec<&str> {
         let entry = listed.entry();
         let facts = entry.map(|entry| &entry.facts);
-        let fact = match self {
-            Axis::Company => facts?.issuer.as_ref(),
-            Axis::Form => facts?.form.as_ref(),
-            Axis::FiscalYear => facts?.fiscal_year.as_ref(),
-            Axis::Period => facts?.period_end.as_ref(),
-            Axis::Status => return Some(listed.state.as_str()),
-            Axis::Quality => {
-                return entry.map(|entry| match entry.accuracy {
-                    accuracy if accuracy >= 0.9 => "verified",
-                    accuracy if accuracy >= 0.6 => "partly_verified",
-                    _ => "unverified",
-                });
-            }
+        let one = |fact: fn(&FilingFacts) -> &Option<Fact>| {
+            facts.and_then(|facts| fact(facts).as_ref()).map(|fact| fact.value.as_str()).into_iter().collect()
         };
-        fact.map(|fact| fact.value.as_str())
+        match self {
+            Axis::Company => one(|facts| &facts.issuer),
+            Axis::Form => one(|facts| &facts.form),
+            Axis::FiscalYear => one(|facts| &facts.fiscal_year),
+            Axis::FiscalPeriod => one(|facts| &facts.fiscal_period),
+            Axis::Period => one(|facts| &facts.period_end),
+            Axis::Filed => one(|facts| &facts.filed),
+            Axis::Cik => one(|facts| &facts.cik),
+            Axis::Language => one(|facts| &facts.language),
+            Axis::Ticker => {
+                facts.iter().flat_map(|facts| &facts.tickers).map(|ticker| ticker.symbol.value.as_str()).collect()
+            }
+            Axis::Status => vec![listed.state.as_str()],
+            Axis::Quality => entry.map(|entry| quality(entry.accuracy)).into_iter().collect(),
+        }
+    }
+}
+
+fn quality(accuracy: f32) -> &'static str {
+    match accuracy {
+        accuracy if accuracy >= 0.9 => "verified",
+        accuracy if accuracy >= 0.6 => "partly_verified",
+        _ => "unverified",
+    }
+}
+
+/// Which values of an axis are meant; texts as [`fold`] makes them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Choice {
+    /// This one.
+    Is(String),
+    /// All from one to another, both included, with all that begin like the last: `a..c`. A year of days is `2022..2022`.
+    Among {
+        /// The first.
+        from: String,
+        /// The last, or how the last begin.
+        to: String,
+    },
+}
+
+impl Choice {
+    /// Whether a folded value is meant.
+    pub fn holds(&self, folded: &str) -> bool {
+        match self {
+            Choice::Is(value) => value == folded,
+            Choice::Among { from, to } => {
+                from.as_str() <= folded && (folded <= to.as_str() || folded.starts_with(to.as_str()))
+            }
+        }
+    }
+
+    /// All values that begin so.
+    pub fn beginning(with: impl Into<String>) -> Self {
+        let from = with.into();
+        Choice::Among { to: from.clone(), from }
+    }
+
+    /// The choice as a part of a path behind its axis.
+    pub fn path(&self, axis: Axis) -> String {
+        let end = |text: &str| segment(text).replace('.', "%2E");
+        match self {
+            // The months of a year lie in it.
+            Choice::Among { from, to } if from == to && axis == Axis::Filed && from.len() == 7 => {
+                format!("/@filed/{}", from.replace('-', "/"))
+            }
+            Choice::Among { from, to } if from == to && axis == Axis::Filed => format!("/@filed/{}", end(from)),
+            Choice::Among { from, to } => format!("/@{}/{}..{}", axis.as_str(), end(from), end(to)),
+            Choice::Is(value) => value_path(axis, value),
+        }
     }
 }
 
@@ -75,9 +164,10 @@ impl Axis {
 pub struct Scope {
     /// Folder as ingested, without slashes at its ends; empty for all.
     pub folder: String,
-    /// Axis and folded value (see [`fold`]); all must hold.
-    pub filters: Vec<(Axis, String)>,
-    /// Set where the path ends in an axis without a value (`/@company`): its values are asked for.
+    /// All must hold.
+    pub filters: Vec<(Axis, Choice)>,
+    /// Set where the path ends in an axis without a value (`/@company`), or with many (`/@company/a..c`, `/@filed/2023`):
+    /// its values are asked for.
     pub values_of: Option<Axis>,
 }
 
@@ -85,7 +175,7 @@ pub struct Scope {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ScopeError {
     /// There is no such axis.
-    #[error("there is no axis `@{name}`; axes are @company, @form, @fiscal_year, @period, @status and @quality")]
+    #[error("there is no axis `@{name}`; axes are {}", axes())]
     NoAxis {
         /// As written.
         name: String,
@@ -116,10 +206,19 @@ pub enum ScopeError {
         /// As written.
         folder: String,
     },
+    /// More than any listing says.
+    #[error("a path narrows by at most {MAX_FILTERS} axes")]
+    TooLong,
+}
+
+fn axes() -> String {
+    let named: Vec<String> = Axis::ALL.into_iter().map(|axis| format!("@{}", axis.as_str())).collect();
+    named.join(", ")
 }
 
 impl Scope {
-    /// Reads `/`, `/10-K/2022`, `/@company/3M/@form/10-K`. Values may be given in part: whole words from the start.
+    /// Reads `/`, `/10-K/2022`, `/@company/3M/@form/10-K`, `/@fiscal_year/2018..2020`, `/@filed/2023/02`. Values may be
+    /// given in part: whole words from the start.
     ///
     /// # Errors
     /// [`ScopeError`] when an axis, a value or the folder is not there, or a value fits more than one.
@@ -128,15 +227,29 @@ impl Scope {
         let mut segments = path.split('/').filter(|segment| !segment.is_empty() && *segment != ".").peekable();
         let mut folder: Vec<String> = Vec::new();
         while let Some(segment) = segments.next() {
+            scope.values_of = None;
             let Some(name) = segment.strip_prefix('@') else {
                 folder.push(unescape(segment));
                 continue;
             };
             let axis = Axis::named(name).ok_or_else(|| ScopeError::NoAxis { name: name.into() })?;
-            match segments.next() {
-                Some(value) => scope.filters.push((axis, find_value(axis, &unescape(value), catalogue)?)),
-                None => scope.values_of = Some(axis),
+            if scope.filters.len() == MAX_FILTERS {
+                return Err(ScopeError::TooLong);
             }
+            let Some(value) = segments.next() else {
+                scope.values_of = Some(axis);
+                break;
+            };
+            let choice = match axis {
+                Axis::Filed => day(value, segments.next_if(|next| value.len() == 4 && is_month(next))),
+                _ => range(value),
+            };
+            let choice = choice.map_or_else(|| find_value(axis, &unescape(value), catalogue).map(Choice::Is), Ok)?;
+            // Days of a month are listed as documents, months of a year and values of a range as folders.
+            let is_narrow = matches!(&choice, Choice::Is(_))
+                || matches!(&choice, Choice::Among { from, to } if from == to && axis == Axis::Filed && from.len() > 4);
+            scope.values_of = Some(axis).filter(|_| !is_narrow);
+            scope.filters.push((axis, choice));
         }
         scope.folder = folder.join("/");
         let exists = |listed: &Listed| below(&scope.folder, &listed.version().path).is_some();
@@ -148,27 +261,91 @@ impl Scope {
 
     /// Whether a document lies in it.
     pub fn holds(&self, listed: &Listed) -> bool {
-        let fits =
-            |(axis, folded): &(Axis, String)| axis.value(listed).is_some_and(|value| fold(*axis, value) == *folded);
+        let fits = |(axis, choice): &(Axis, Choice)| {
+            axis.values(listed).into_iter().any(|value| choice.holds(&fold(*axis, value)))
+        };
         below(&self.folder, &listed.version().path).is_some() && self.filters.iter().all(fits)
     }
 
     /// The values of an axis among the documents of this scope, with their numbers of documents, in order. The spelling
     /// is that of the first document.
     pub fn values(&self, axis: Axis, catalogue: &Catalogue) -> Vec<(String, usize)> {
-        let mut values: BTreeMap<String, (&str, usize)> = BTreeMap::new();
-        for listed in catalogue.documents().iter().filter(|listed| self.holds(listed)) {
-            if let Some(value) = axis.value(listed) {
-                values.entry(fold(axis, value)).or_insert((value, 0)).1 += 1;
-            }
-        }
+        let values = self.folded_values(axis, catalogue);
         values.into_values().map(|(value, documents)| (value.to_owned(), documents)).collect()
     }
+
+    /// What [`Scope::values`] says, by folded value.
+    pub(crate) fn folded_values<'a>(&self, axis: Axis, catalogue: &'a Catalogue) -> BTreeMap<String, (&'a str, usize)> {
+        let mut values: BTreeMap<String, (&str, usize)> = BTreeMap::new();
+        let narrowed: Vec<&Choice> =
+            self.filters.iter().filter(|(on, _)| *on == axis).map(|(_, choice)| choice).collect();
+        for listed in catalogue.documents().iter().filter(|listed| self.holds(listed)) {
+            let mut seen: Vec<String> = Vec::new();
+            for value in axis.values(listed) {
+                let folded = fold(axis, value);
+                // A document with several values is counted under each, once, and only under those that are meant.
+                if !seen.contains(&folded) && narrowed.iter().all(|choice| choice.holds(&folded)) {
+                    values.entry(folded.clone()).or_insert((value, 0)).1 += 1;
+                    seen.push(folded);
+                }
+            }
+        }
+        values
+    }
+
+    /// The scope as a path, values as they are compared; `/` for everything.
+    pub fn path(&self) -> String {
+        let folder = self.folder.split('/').filter(|name| !name.is_empty());
+        let mut path: String = folder.map(|name| format!("/{}", segment(name))).collect();
+        path.extend(self.filters.iter().map(|(axis, choice)| choice.path(*axis)));
+        if let Some(axis) = self.values_of.filter(|axis| self.filters.last().is_none_or(|(last, _)| last != axis)) {
+            path.push_str(&format!("/@{}", axis.as_str()));
+        }
+        if path.is_empty() { "/".into() } else { path }
+    }
+}
+
+/// `a..c`; `None` where it is no range.
+fn range(segment: &str) -> Option<Choice> {
+    let (from, to) = segment.split_once("..")?;
+    // Ends may stand in the middle of a word, so that legal forms are not looked for.
+    Some(Choice::Among { from: unescape(from).to_lowercase(), to: unescape(to).to_lowercase() })
+}
+
+/// A year, a month or a day by which documents were filed.
+fn day(segment: &str, month: Option<&str>) -> Option<Choice> {
+    if let Some(range) = range(segment) {
+        return Some(range);
+    }
+    let is_day = matches!(segment.len(), 4 | 7 | 10)
+        && segment
+            .bytes()
+            .enumerate()
+            .all(|(at, byte)| if matches!(at, 4 | 7) { byte == b'-' } else { byte.is_ascii_digit() });
+    is_day.then(|| Choice::beginning(month.map_or_else(|| segment.to_owned(), |month| format!("{segment}-{month}"))))
+}
+
+/// Two digits, as a year has four.
+fn is_month(segment: &str) -> bool {
+    segment.len() == 2 && segment.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// The path of an axis value: `/@form/10-Q%2FA`.
 pub fn value_path(axis: Axis, value: &str) -> String {
-    format!("/@{}/{}", axis.as_str(), escape(value))
+    // Two dots would be read as a range.
+    format!("/@{}/{}", axis.as_str(), segment(value).replace("..", "%2E%2E"))
+}
+
+/// A name as a part of a path: what would be read as an axis, or as the folder itself or the one above, is escaped.
+pub(crate) fn segment(name: &str) -> String {
+    match name {
+        "." => "%2E".into(),
+        ".." => "%2E%2E".into(),
+        _ => match name.strip_prefix('@') {
+            Some(rest) => format!("%40{}", escape(rest)),
+            None => escape(name),
+        },
+    }
 }
 
 /// What of `path` lies below `folder`; `None` when it does not.

@@ -146,7 +146,7 @@ impl Field {
             Field::Language => fact(facts.and_then(|facts| facts.language.as_ref())),
             Field::Name => vec![listed.version().name.clone()],
             Field::Status => vec![listed.state.as_str().to_owned()],
-            Field::Quality => Axis::Quality.value(listed).map(str::to_owned).into_iter().collect(),
+            Field::Quality => Axis::Quality.values(listed).into_iter().map(str::to_owned).collect(),
             Field::Accuracy => entry.map(|entry| entry.accuracy.to_string()).into_iter().collect(),
             Field::Pages => entry
                 .and_then(|entry| if let Extent::Pages(pages) = entry.extent { Some(pages.to_string()) } else { None })

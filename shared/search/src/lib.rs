@@ -4,7 +4,7 @@
 //! - [`find`]: the one way to search: a `Query` to a `Finder`, a `Found` back; [`filter`]: typed conditions on documents.
 //! - [`follow`]: the same, kept up to date for as long as a server runs.
 //! - [`locator`]: the one way a document, section, Item or page is named; what is printed can be pasted back.
-//! - [`axes`]: the virtual folders (`/@company/3M/@form/10-K`) and the real ones.
+//! - [`axes`]: the virtual folders (`/@company/3M/@form/10-K`) and the real ones; [`place`]: the one resolver of paths.
 //! - [`index`]: all sections in a full-text index that is kept up to date.
 //! - [`items`]: which sections are the Items of a filing.
 //! - [`lexical`] and [`rank`]: words, and BM25 over sections, without a model and without an index.
@@ -19,6 +19,7 @@
 //! nothing that the change records do not.
 
 pub mod axes;
+mod buckets;
 pub mod catalogue;
 mod changes;
 pub mod filter;
@@ -30,6 +31,7 @@ mod labels;
 pub mod lexical;
 pub mod locator;
 mod open;
+pub mod place;
 pub mod rank;
 mod snapshot;
 

@@ -13,10 +13,10 @@ use std::fmt;
 
 use stemma_document::{PageNo, PageSpan, SectionId, SectionTree};
 
-use crate::axes::{Scope, below};
+use crate::axes::Scope;
 use crate::catalogue::{Catalogue, Listed};
 use crate::items::{self, Item};
-use crate::labels::{escape, split_name, unescape};
+use crate::labels::{split_name, unescape};
 
 /// Candidates named in a refusal.
 const MAX_CANDIDATES: usize = 5;
@@ -184,35 +184,26 @@ pub enum ResolveError {
 impl Catalogue {
     /// The document a locator's document part names.
     ///
-    /// Tried in this order, and the first that fits decides: label as printed; path; axis path; name; id; name without
+    /// Tried in this order, and the first that fits decides: label as printed; path; name; id; axis path; name without
     /// regard to case and ending.
     ///
     /// # Errors
     /// [`ResolveError`] when none fits (with similar names) or more than one does.
     pub fn resolve(&self, name: &str) -> Result<&Listed, ResolveError> {
-        let all = self.documents();
-        if let Some(listed) = all.iter().find(|listed| listed.label == name) {
+        if let Some(listed) = self.exactly(name)? {
             return Ok(listed);
         }
-        let name = name.trim();
-        let plain = unescape(name);
-        let steps: [&dyn Fn(&Listed) -> bool; 3] = [
-            &|listed| listed.version().path == plain.trim_matches('/') || listed.version().uri == name,
-            &|listed| listed.version().name == plain || split_name(&listed.version().name).0 == plain,
-            &|listed| {
-                let is_digits = name.len() >= 4 && name.len() <= 32 && name.bytes().all(|b| b.is_ascii_hexdigit());
-                is_digits && listed.doc().to_string().starts_with(&name.to_ascii_lowercase())
-            },
-        ];
-        for step in steps {
-            if let Some(listed) = self.only(name, &all.iter().filter(|listed| step(listed)).collect::<Vec<_>>())? {
-                return Ok(listed);
-            }
+        let (all, name) = (self.documents(), name.trim());
+        let is_id = name.len() >= 4 && name.len() <= 32 && name.bytes().all(|b| b.is_ascii_hexdigit());
+        let id = name.to_ascii_lowercase();
+        let begins = |listed: &&Listed| is_id && listed.doc().to_string().starts_with(&id);
+        if let Some(listed) = self.only(name, &all.iter().filter(begins).collect::<Vec<_>>())? {
+            return Ok(listed);
         }
         if let Some(listed) = self.in_folder(name)? {
             return Ok(listed);
         }
-        let folded = fold_name(&plain);
+        let folded = fold_name(&unescape(name));
         let lenient = all.iter().filter(|listed| {
             fold_name(&listed.version().name) == folded || listed.label.to_lowercase() == name.to_lowercase()
         });
@@ -220,6 +211,28 @@ impl Catalogue {
             Some(listed) => Ok(listed),
             None => Err(ResolveError::NotFound { name: name.into(), near: self.near(&folded) }),
         }
+    }
+
+    /// The document of this label, path or name, each letter as it is.
+    pub(crate) fn exactly(&self, name: &str) -> Result<Option<&Listed>, ResolveError> {
+        let all = self.documents();
+        if let Some(listed) = all.iter().find(|listed| listed.label == name) {
+            return Ok(Some(listed));
+        }
+        let name = name.trim();
+        let plain = unescape(name);
+        // A folder that is called like an axis is written with its `@` escaped.
+        let has_axis = name.split('/').any(|segment| segment.starts_with('@'));
+        let steps: [&dyn Fn(&Listed) -> bool; 2] = [
+            &|listed| !has_axis && listed.version().path == plain.trim_matches('/') || listed.version().uri == name,
+            &|listed| listed.version().name == plain || split_name(&listed.version().name).0 == plain,
+        ];
+        for step in steps {
+            if let Some(listed) = self.only(name, &all.iter().filter(|listed| step(listed)).collect::<Vec<_>>())? {
+                return Ok(Some(listed));
+            }
+        }
+        Ok(None)
     }
 
     fn only<'a>(&self, name: &str, fitting: &[&'a Listed]) -> Result<Option<&'a Listed>, ResolveError> {
@@ -233,19 +246,29 @@ impl Catalogue {
         }
     }
 
-    /// `/folder/name` or `/@axis/value/name`.
+    /// `/folder/name` or `/@axis/value/name`, the name as [`crate::place::leaves`] writes it.
     fn in_folder(&self, name: &str) -> Result<Option<&Listed>, ResolveError> {
         let Some((folder, leaf)) = name.trim_end_matches('/').rsplit_once('/') else { return Ok(None) };
         let Ok(scope) = Scope::parse(folder, self) else { return Ok(None) };
-        let (plain, folded) = (unescape(leaf), fold_name(&unescape(leaf)));
+        let plain = unescape(leaf);
         let inside: Vec<&Listed> = self.documents().iter().filter(|listed| scope.holds(listed)).collect();
         let fits =
             |test: &dyn Fn(&Listed) -> bool| inside.iter().copied().filter(|listed| test(listed)).collect::<Vec<_>>();
-        let exact = fits(&|listed| listed.label == leaf || listed.version().name == plain);
-        if let Some(listed) = self.only(name, &exact)? {
-            return Ok(Some(listed));
+        let marked = split_mark(&plain);
+        let steps: [&dyn Fn(&Listed) -> bool; 3] = [
+            &|listed| listed.label == leaf || listed.version().name == plain,
+            &|listed| {
+                let of = |(name, id): &(String, &str)| listed.version().name == *name && has_id(listed, id);
+                marked.as_ref().is_some_and(of)
+            },
+            &|listed| fold_name(&listed.version().name) == fold_name(&plain),
+        ];
+        for step in steps {
+            if let Some(listed) = self.only(name, &fits(step))? {
+                return Ok(Some(listed));
+            }
         }
-        self.only(name, &fits(&|listed| fold_name(&listed.version().name) == folded))
+        Ok(None)
     }
 
     /// Labels of documents whose names are within two letters of `folded`, or contain it.
@@ -265,10 +288,16 @@ impl Catalogue {
     }
 }
 
-/// The path by which a document is listed in a folder: its name, or its label where that is taken.
-pub fn leaf(scope: &Scope, listed: &Listed) -> String {
-    let path = &listed.version().path;
-    below(&scope.folder, path).map_or_else(|| listed.label.clone(), escape)
+/// `report~3f2a.pdf` is `report.pdf` of the document whose id begins with `3f2a`.
+fn split_mark(leaf: &str) -> Option<(String, &str)> {
+    let (stem, ending) = split_name(leaf);
+    let (name, id) = stem.rsplit_once('~')?;
+    let is_id = matches!(id.len(), 4..=32) && id.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_id.then(|| (format!("{name}{ending}"), id))
+}
+
+fn has_id(listed: &Listed, digits: &str) -> bool {
+    listed.doc().to_string().starts_with(digits)
 }
 
 /// Lower case, without the ending of a file name.

@@ -1,0 +1,448 @@
+//! The file-system view: what lies in a folder, under an axis, or in a document, row by row.
+
+use serde::Serialize;
+use stemma_document::{Extent, PublishedTree, Section};
+use stemma_search::axes::{Choice, Scope, fold};
+use stemma_search::catalogue::Listed;
+use stemma_search::items;
+use stemma_search::locator::Fragment;
+use stemma_search::place::{self, Inside, Place, section_folder};
+
+use crate::list::Level;
+use crate::reader::no_tree;
+use crate::tree::section_of;
+use crate::{DocumentView, Reader, Refusal, SectionView};
+
+/// How much of a place is listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FilesOptions {
+    /// Levels, from 1.
+    pub depth: usize,
+    /// Rows to pass over.
+    pub skip: usize,
+    /// Rows to return.
+    pub limit: usize,
+}
+
+/// What lies in a place, in the order folders, documents, axes.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FilesView {
+    /// The place, to paste back.
+    pub path: String,
+    /// What it is.
+    pub kind: EntryKind,
+    /// Documents in it, those of folders below included; 1 for a document and what lies in it.
+    pub documents: usize,
+    /// Rows of the whole listing.
+    pub total: usize,
+    /// The rows.
+    pub entries: Vec<EntryView>,
+}
+
+/// What a row of the file-system view is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EntryKind {
+    /// A folder as ingested, or a value of an axis.
+    Folder,
+    /// A document.
+    Document,
+    /// An axis, the folder of its values.
+    Axis,
+    /// A section of a document.
+    Section,
+    /// An Item of a filing.
+    Item,
+    /// A page.
+    Page,
+    /// The folder of a document's Items.
+    Items,
+    /// The folder of a document's pages.
+    Pages,
+}
+
+/// A row of the file-system view.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct EntryView {
+    /// What it is.
+    pub kind: EntryKind,
+    /// From 1.
+    pub depth: usize,
+    /// What to show for it.
+    pub name: String,
+    /// What to paste back.
+    pub path: String,
+    /// What a folder holds: documents, an axis: values, `@item` and `@page`: Items and pages.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub count: Option<usize>,
+    /// The document it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub document: Option<DocumentView>,
+    /// The section it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub section: Option<SectionView>,
+}
+
+/// A row before it is known whether it is shown.
+enum Row<'a> {
+    Plain(EntryView),
+    Document { listed: &'a Listed, name: String, path: String, depth: usize },
+    Section { section: &'a Section, label: &'a str, path: String, depth: usize },
+}
+
+impl Reader {
+    /// What lies in the place a path names: folders, documents and axes; in a document its sections, Items and pages.
+    ///
+    /// # Errors
+    /// [`Refusal`] when it names nothing, two things, or lies in a document without a tree.
+    pub async fn files(&self, path: &str, options: &FilesOptions) -> Result<FilesView, Refusal> {
+        let window = |rows: Vec<Row<'_>>| {
+            let total = rows.len();
+            (total, rows.into_iter().skip(options.skip).take(options.limit).map(Row::view).collect())
+        };
+        match self.catalogue.place(path)? {
+            Place::Folder(scope) => {
+                let level = self.level(&scope, false);
+                let (kind, documents) =
+                    (if scope.values_of.is_some() { EntryKind::Axis } else { EntryKind::Folder }, level.total);
+                let mut rows = Vec::new();
+                self.rows(&scope, level, 1, options.depth, &mut rows);
+                let (total, entries) = window(rows);
+                Ok(FilesView { path: scope.path(), kind, documents, total, entries })
+            }
+            Place::Document { listed, inside } => {
+                let published = self.tree_of(listed).await?.ok_or_else(|| no_tree(listed))?;
+                let place = InDocument { listed, published: &published, path: self.path_of(listed) };
+                let (kind, path, rows) = place.rows(inside.as_ref(), options.depth)?;
+                let (total, entries) = window(rows);
+                Ok(FilesView { path, kind, documents: 1, total, entries })
+            }
+        }
+    }
+
+    /// The path of a document in its folder.
+    pub fn path_of(&self, listed: &Listed) -> String {
+        let path = &listed.version().path;
+        let folder = path.rsplit_once('/').map(|(folder, _)| folder.to_owned()).unwrap_or_default();
+        let scope = Scope { folder, ..Scope::default() };
+        let level = self.level(&scope, false);
+        let at = level.documents.iter().position(|other| other.doc() == listed.doc());
+        let leaf = at.and_then(|at| level.leaves(&scope).into_iter().nth(at));
+        leaf.map_or_else(|| listed.label.clone(), |leaf| format!("{}/{leaf}", scope.path().trim_end_matches('/')))
+    }
+
+    fn rows<'a>(&'a self, scope: &Scope, level: Level<'a>, depth: usize, deepest: usize, rows: &mut Vec<Row<'a>>) {
+        let leaves = level.leaves(scope);
+        let base = scope.path();
+        let base = base.trim_end_matches('/');
+        let below = if depth < deepest { self.below(scope, &level) } else { Vec::new() };
+        let mut below = below.into_iter();
+        for folder in level.folders {
+            let (kind, count) = (EntryKind::Folder, Some(folder.documents));
+            rows.push(Row::plain(kind, depth, folder.name, folder.locator, count));
+            if let Some((inside, level)) = below.next() {
+                self.rows(&inside, level, depth + 1, deepest, rows);
+            }
+        }
+        for (listed, name) in level.documents.into_iter().zip(leaves) {
+            let path = format!("{base}/{name}");
+            rows.push(Row::Document { listed, name, path, depth });
+        }
+        // Below the first level, axes would say the same again and again.
+        for axis in level.axes.into_iter().filter(|_| depth == 1) {
+            let name = format!("@{}", axis.axis.as_str());
+            rows.push(Row::plain(EntryKind::Axis, depth, name, axis.locator, Some(axis.values)));
+        }
+    }
+
+    /// What lies in each folder of a level; nothing below ranges of values.
+    fn below<'a>(&'a self, scope: &Scope, level: &Level<'a>) -> Vec<(Scope, Level<'a>)> {
+        let Some(axis) = scope.values_of else {
+            let inside = |name: &str| {
+                let folder = [scope.folder.as_str(), name].into_iter().filter(|part| !part.is_empty());
+                Scope { folder: folder.collect::<Vec<_>>().join("/"), filters: scope.filters.clone(), values_of: None }
+            };
+            let scopes = level.folders.iter().map(|folder| inside(&folder.name));
+            return scopes.map(|scope| (scope.clone(), self.level(&scope, false))).collect();
+        };
+        let groups = scope.groups(axis, &self.catalogue);
+        let mut inside: Vec<Vec<&Listed>> = groups.iter().map(|_| Vec::new()).collect();
+        for listed in self.catalogue.documents().iter().filter(|listed| scope.holds(listed)) {
+            let values: Vec<String> = axis.values(listed).into_iter().map(|value| fold(axis, value)).collect();
+            for (group, documents) in groups.iter().zip(&mut inside) {
+                if matches!(group.choice, Choice::Is(_)) && values.iter().any(|value| group.choice.holds(value)) {
+                    documents.push(listed);
+                }
+            }
+        }
+        let filters = |choice| {
+            let others = scope.filters.iter().filter(|(on, _)| *on != axis).cloned();
+            others.chain([(axis, choice)]).collect()
+        };
+        let narrowed = |choice| Scope { folder: scope.folder.clone(), filters: filters(choice), values_of: None };
+        let level = |documents: Vec<&'a Listed>| Level {
+            total: documents.len(),
+            folders: Vec::new(),
+            documents,
+            axes: Vec::new(),
+        };
+        groups.into_iter().zip(inside).map(|(group, documents)| (narrowed(group.choice), level(documents))).collect()
+    }
+}
+
+/// A document opened like a folder.
+struct InDocument<'a> {
+    listed: &'a Listed,
+    published: &'a PublishedTree,
+    path: String,
+}
+
+type Rows<'a> = (EntryKind, String, Vec<Row<'a>>);
+
+impl<'a> InDocument<'a> {
+    fn rows(&self, inside: Option<&Inside>, deepest: usize) -> Result<Rows<'a>, Refusal> {
+        let (tree, label) = (&self.published.tree, self.listed.label.as_str());
+        let mut rows = Vec::new();
+        match inside {
+            None => {
+                self.sections(&tree.sections, &self.path, 1, deepest, &mut rows);
+                let (items, pages) = (items::items(tree).len(), self.pages());
+                for (kind, name, count) in [(EntryKind::Items, "@item", items), (EntryKind::Pages, "@page", pages)] {
+                    if count > 0 {
+                        rows.push(Row::plain(kind, 1, name.into(), format!("{}/{name}", self.path), Some(count)));
+                    }
+                }
+                Ok((EntryKind::Document, self.path.clone(), rows))
+            }
+            Some(Inside::Items) => {
+                let all = items::items(tree);
+                for item in &all {
+                    let fragment = item.fragment(&all);
+                    let name = fragment.strip_prefix("item-").unwrap_or(&fragment).to_owned();
+                    let path = format!("{}/@item/{name}", self.path);
+                    let section = tree.section(item.section).map(|section| SectionView::of(section, label));
+                    let entry = EntryView { section, ..plain(EntryKind::Item, 1, name, path, None) };
+                    rows.push(Row::Plain(entry));
+                }
+                Ok((EntryKind::Items, format!("{}/@item", self.path), rows))
+            }
+            Some(Inside::Pages) => {
+                let page = |page: usize| {
+                    Row::plain(EntryKind::Page, 1, page.to_string(), format!("{}/@page/{page}", self.path), None)
+                };
+                Ok((EntryKind::Pages, format!("{}/@page", self.path), (1..=self.pages()).map(page).collect()))
+            }
+            Some(Inside::Part(part @ Fragment::Pages(_))) => {
+                let pages = part.to_string();
+                Ok((EntryKind::Page, format!("{}/@page/{}", self.path, pages.trim_start_matches("p=")), rows))
+            }
+            Some(Inside::Part(part)) => {
+                let path = tree.path_to(section_of(tree, label, part)?);
+                let folders: String = path.iter().map(|section| format!("/{}", section_folder(section))).collect();
+                let base = format!("{}{folders}", self.path);
+                let children = path.last().map(|section| section.children.as_slice()).unwrap_or_default();
+                self.sections(children, &base, 1, deepest, &mut rows);
+                Ok((EntryKind::Section, base, rows))
+            }
+        }
+    }
+
+    fn sections(&self, sections: &'a [Section], base: &str, depth: usize, deepest: usize, rows: &mut Vec<Row<'a>>) {
+        for section in sections {
+            let path = format!("{base}/{}", section_folder(section));
+            rows.push(Row::Section { section, label: &self.listed.label, path: path.clone(), depth });
+            if depth < deepest {
+                self.sections(&section.children, &path, depth + 1, deepest, rows);
+            }
+        }
+    }
+
+    fn pages(&self) -> usize {
+        match self.published.tree.extent {
+            Extent::Pages(pages) => pages as usize,
+            Extent::Lines(_) => 0,
+        }
+    }
+}
+
+fn plain(kind: EntryKind, depth: usize, name: String, path: String, count: Option<usize>) -> EntryView {
+    EntryView { kind, depth, name, path, count, document: None, section: None }
+}
+
+impl Row<'_> {
+    fn plain(kind: EntryKind, depth: usize, name: String, path: String, count: Option<usize>) -> Self {
+        Row::Plain(plain(kind, depth, name, path, count))
+    }
+
+    fn view(self) -> EntryView {
+        match self {
+            Row::Plain(entry) => entry,
+            Row::Document { listed, name, path, depth } => {
+                let document = Some(DocumentView::of(listed));
+                EntryView { document, ..plain(EntryKind::Document, depth, name, path, None) }
+            }
+            Row::Section { section, label, path, depth } => {
+                let view = SectionView::of(section, label);
+                let name = place::section_folder(section);
+                EntryView { section: Some(view), ..plain(EntryKind::Section, depth, name, path, None) }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use proptest::prelude::*;
+    use stemma_document::{
+        CatalogueEntry, Collection, Digest, DocId, DocumentVersion, Fact, FilingFacts, Method, Ticker,
+    };
+    use stemma_engine::blobs::MemoryBlobs;
+    use stemma_search::catalogue::Catalogue;
+
+    use super::*;
+
+    const ALL: FilesOptions = FilesOptions { depth: 1, skip: 0, limit: usize::MAX };
+
+    fn entry(root: usize, path: &str, [company, form, year, filed]: [&str; 4]) -> CatalogueEntry {
+        let uri = format!("file:///{root}/{path}");
+        let name = path.rsplit('/').next().unwrap().to_owned();
+        let version = DocumentVersion {
+            doc: DocId::of(&Collection::default(), &uri),
+            seq: 1,
+            uri,
+            name,
+            path: path.into(),
+            source: Digest::of(b""),
+            origin: Default::default(),
+            size_bytes: 0,
+            settings: String::new(),
+            stated: Default::default(),
+        };
+        let fact = |value: &str| Some(Fact::text(value, None)).filter(|_| !value.is_empty());
+        let ticker = |value: &str| Ticker { symbol: Fact::text(value, None), exchange: None };
+        let facts = FilingFacts {
+            issuer: fact(company),
+            form: fact(form),
+            fiscal_year: fact(year),
+            filed: fact(filed),
+            tickers: company.split(' ').filter(|word| !word.is_empty()).map(ticker).collect(),
+            ..FilingFacts::default()
+        };
+        CatalogueEntry {
+            version,
+            extent: Extent::Pages(1),
+            sections: 1,
+            tokens: 1,
+            method: Method::Layout,
+            accuracy: 1.0,
+            gaps: Vec::new(),
+            facts,
+            description: None,
+        }
+    }
+
+    fn reader(entries: Vec<CatalogueEntry>) -> Reader {
+        let catalogue = Catalogue::of_entries(entries);
+        Reader::over(Arc::new(MemoryBlobs::default()), Collection::default(), catalogue)
+    }
+
+    /// Goes through all folders and axes, `deepest` levels down, and pastes back what is printed.
+    fn walk(reader: &Reader, path: &str, deepest: usize) {
+        let view =
+            futures::executor::block_on(reader.files(path, &ALL)).unwrap_or_else(|error| panic!("{path}: {error}"));
+        let mut paths = std::collections::HashSet::new();
+        for entry in &view.entries {
+            assert!(paths.insert(&entry.path), "{} is listed twice in {path}", entry.path);
+            assert!(entry.count != Some(0), "{} is empty", entry.path);
+            match (reader.catalogue().place(&entry.path), &entry.document) {
+                (Ok(Place::Document { listed, inside: None }), Some(document)) => {
+                    assert_eq!(listed.doc().to_string(), document.doc_id, "{} in {path}", entry.path);
+                }
+                (Ok(Place::Folder(scope)), None) => {
+                    assert_eq!(scope.path(), entry.path, "in {path}");
+                    let held = reader.catalogue().documents().iter().filter(|listed| scope.holds(listed)).count();
+                    let axis = entry.kind == EntryKind::Axis;
+                    assert!(axis || Some(held) == entry.count, "{} holds {held}: {entry:?}", entry.path);
+                    if deepest > 0 {
+                        walk(reader, &entry.path, deepest - 1);
+                    }
+                }
+                (other, _) => panic!("{} in {path} names {other:?}", entry.path),
+            }
+        }
+        let all = FilesOptions { depth: 9, ..ALL };
+        let deep = futures::executor::block_on(reader.files(path, &all)).unwrap();
+        assert!(deep.entries.len() >= view.entries.len());
+        for entry in deep.entries {
+            let doc = entry.document.map(|document| document.doc_id);
+            match reader.catalogue().place(&entry.path).unwrap_or_else(|error| panic!("{}: {error}", entry.path)) {
+                Place::Document { listed, .. } => assert_eq!(Some(listed.doc().to_string()), doc, "{}", entry.path),
+                Place::Folder(_) => assert!(doc.is_none(), "{}", entry.path),
+            }
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+        #[test]
+        fn whatever_is_listed_can_be_pasted_back(documents in prop::collection::vec((
+            0..2_usize,
+            "([@.%#a年\u{202e}~]{1,2}/){0,2}[@aAx#%~. 年]{0,3}(x|02|~0000)(\\.pdf|\\.md)?",
+            prop::sample::select(vec!["", "3M COMPANY", "3M Co.", "Café & Söhne AG", "A..B", "@home", "The A/S #1", "%41"]),
+            prop::sample::select(vec!["", "10-K", "10-K/A", "10-Q"]),
+            prop::sample::select(vec!["", "2021", "2022"]),
+            prop::sample::select(vec!["", "2022-02-01", "2022-02-02", "2022-11-30", "2023-02-01", "unknown"]),
+        ), 1..16)) {
+            let entries = documents.iter().map(|(root, path, company, form, year, filed)| entry(*root, path, [company, form, year, filed]));
+            walk(&reader(entries.collect()), "/", 3);
+        }
+    }
+
+    #[test]
+    fn folders_come_first_and_equal_names_are_told_apart() {
+        let none = [""; 4];
+        let reader = reader(vec![
+            entry(0, "a/x.pdf", ["3M COMPANY", "10-K", "2022", "2023-02-08"]),
+            entry(1, "a/x.pdf", ["3M COMPANY", "10-Q", "2022", "2023-05-01"]),
+            entry(0, "b.md", none),
+            entry(0, "a", none),
+        ]);
+        let listing = |path: &str| {
+            let view = futures::executor::block_on(reader.files(path, &ALL)).unwrap();
+            let row = |entry: &EntryView| {
+                format!("{}{}", entry.path, entry.count.map(|n| format!(" ({n})")).unwrap_or_default())
+            };
+            view.entries.iter().map(row).collect::<Vec<_>>().join("\n")
+        };
+        let all = ["/", "/a", "/@filed", "/@filed/2023", "/@filed/2023/02", "/@company/3M"].map(listing).join("\n\n");
+        insta::assert_snapshot!(all, @r"
+        /a (2)
+        /a~d3ef
+        /b.md
+        /@form (2)
+        /@filed (2)
+        /@ticker (2)
+
+        /a/x~f32f.pdf
+        /a/x~fc41.pdf
+        /a/@form (2)
+        /a/@filed (2)
+        /a/@ticker (2)
+
+        /@filed/2023 (2)
+
+        /@filed/2023/02 (1)
+        /@filed/2023/05 (1)
+
+        /@filed/2023/02/x.pdf
+
+        /@company/3m/x~f32f.pdf
+        /@company/3m/x~fc41.pdf
+        /@company/3m/@form (2)
+        /@company/3m/@filed (2)
+        /@company/3m/@ticker (2)
+        ");
+    }
+}

@@ -1,0 +1,186 @@
+//! The one resolver of the file-system view: what a path or a locator names, and by which names things are listed.
+//!
+//! ```text
+//! /                      /10-K/2022/            /@company/3M/@form/10-K/
+//! /10-K/2022/3M.pdf      /@company/3M/3M.pdf    3M_2022_10K            3M_2022_10K#item-1A
+//! …/3M.pdf/0002-item-1-business/     …/3M.pdf/@item/1A     …/3M.pdf/@page/5-7
+//! ```
+//! Whatever a listing prints is read back as what it stood for. Behind a leading slash a folder is meant before a document,
+//! elsewhere a document before a folder.
+
+use std::collections::{HashMap, HashSet};
+
+use stemma_document::{Section, SectionId};
+
+use crate::axes::{Axis, Choice, Scope, ScopeError, segment};
+use crate::catalogue::{Catalogue, Listed};
+use crate::labels::split_name;
+use crate::locator::{Fragment, ResolveError, parse_pages};
+
+/// Folders inside a document that one path names.
+const MAX_INSIDE: usize = 32;
+/// Letters of a title in a path.
+const MAX_SLUG: usize = 40;
+
+/// What a path names.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Place<'a> {
+    /// A folder, as ingested or of an axis.
+    Folder(Scope),
+    /// A document, or something in it.
+    Document {
+        /// The document.
+        listed: &'a Listed,
+        /// What of it; `None` for the whole.
+        inside: Option<Inside>,
+    },
+}
+
+/// Something in a document.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Inside {
+    /// A section, an Item, pages.
+    Part(Fragment),
+    /// The folder of its Items: `@item`.
+    Items,
+    /// The folder of its pages: `@page`.
+    Pages,
+}
+
+/// Why a path names nothing.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PlaceError {
+    /// It is no folder.
+    #[error(transparent)]
+    Scope(#[from] ScopeError),
+    /// It is no document.
+    #[error(transparent)]
+    Document(#[from] ResolveError),
+}
+
+impl Catalogue {
+    /// What a path, a locator or a name names.
+    ///
+    /// # Errors
+    /// [`PlaceError`] when it names nothing, or two things.
+    pub fn place(&self, text: &str) -> Result<Place<'_>, PlaceError> {
+        if text.trim().trim_matches('/').is_empty() {
+            return Ok(Place::Folder(Scope::default()));
+        }
+        self.whole(text).or_else(|error| self.inside(text).ok_or(error))
+    }
+
+    /// A folder, a document, or a part that is named behind a `#`.
+    fn whole(&self, text: &str) -> Result<Place<'_>, PlaceError> {
+        if let Some((document, fragment)) = text.rsplit_once('#')
+            && let Ok(part) = fragment.parse()
+        {
+            return Ok(Place::Document { listed: self.resolve(document)?, inside: Some(Inside::Part(part)) });
+        }
+        let (scope, from_root) = (Scope::parse(text, self), text.starts_with('/'));
+        let document = |listed| Place::Document { listed, inside: None };
+        match (scope, self.exactly(text)) {
+            (Ok(scope), Ok(None) | Err(_)) => Ok(Place::Folder(scope)),
+            (Ok(scope), Ok(Some(_))) if from_root => Ok(Place::Folder(scope)),
+            (_, Ok(Some(listed))) => Ok(document(listed)),
+            (Err(scope), _) => match self.resolve(text) {
+                Ok(listed) => Ok(document(listed)),
+                Err(error @ ResolveError::Ambiguous { .. }) => Err(error.into()),
+                Err(_) if from_root => Err(scope.into()),
+                Err(error) => Err(error.into()),
+            },
+        }
+    }
+
+    /// What lies in a document: its path, and behind it folders that documents have.
+    fn inside(&self, text: &str) -> Option<Place<'_>> {
+        let mut document = text.trim_end_matches('/');
+        let mut found: Option<Inside> = None;
+        for _ in 0..MAX_INSIDE {
+            let (above, last) = document.rsplit_once('/')?;
+            let (above, inside) = match above.rsplit_once('/') {
+                Some((document, "@item")) => (document, item(last)?),
+                Some((document, "@page")) => (document, Inside::Part(Fragment::Pages(parse_pages(last)?))),
+                _ => (above, folder(last)?),
+            };
+            document = above;
+            let inside = found.get_or_insert(inside);
+            if let Ok(listed) = self.resolve(document) {
+                return Some(Place::Document { listed, inside: Some(inside.clone()) });
+            }
+            if !matches!(inside, Inside::Part(Fragment::Section(_))) {
+                return None;
+            }
+        }
+        None
+    }
+}
+
+fn item(number: &str) -> Option<Inside> {
+    format!("item-{number}").parse().ok().map(Inside::Part)
+}
+
+/// `0002-item-1-business`, `@item`, `@page`.
+fn folder(segment: &str) -> Option<Inside> {
+    match segment {
+        "@item" => Some(Inside::Items),
+        "@page" => Some(Inside::Pages),
+        _ => {
+            let id: SectionId = segment.split('-').next()?.parse().ok()?;
+            Some(Inside::Part(Fragment::Section(id)))
+        }
+    }
+}
+
+/// The folder of a section in its document, or in the section above: `0002-item-1-business`.
+pub fn section_folder(section: &Section) -> String {
+    let mut slug = String::new();
+    for c in section.title.chars().flat_map(char::to_lowercase) {
+        match c.is_alphanumeric() {
+            true => slug.push(c),
+            false if !slug.is_empty() && !slug.ends_with('-') => slug.push('-'),
+            false => {}
+        }
+        if slug.chars().count() >= MAX_SLUG {
+            break;
+        }
+    }
+    format!("{}-{slug}", section.id).trim_end_matches('-').to_owned()
+}
+
+/// The names under which documents stand side by side in the listing of `scope`, with `folders` beside them: the name of
+/// the file, and where that is taken `name~3f2a.pdf`.
+pub fn leaves(scope: &Scope, documents: &[&Listed], folders: &[&str]) -> Vec<String> {
+    let mut named: HashMap<&str, Vec<String>> = HashMap::with_capacity(documents.len());
+    for listed in documents {
+        named.entry(listed.version().name.as_str()).or_default().push(listed.doc().to_string());
+    }
+    named.values_mut().for_each(|ids| ids.sort_unstable());
+    let folders: HashSet<&str> = folders.iter().copied().collect();
+    // Behind a year, two digits would be read as a month.
+    let months = matches!(scope.filters.last(), Some((Axis::Filed, Choice::Among { from, .. })) if from.len() == 4);
+    let leaf = |listed: &&Listed| {
+        let name = listed.version().name.as_str();
+        let is_alone = named.get(name).is_some_and(|ids| ids.len() == 1) && !folders.contains(name);
+        match is_alone && !(months && name.len() == 2) {
+            true => segment(name),
+            false => segment(&marked(listed, &named)),
+        }
+    };
+    documents.iter().map(leaf).collect()
+}
+
+/// The name with the first digits of the id: as many as tell it from others of its name, and from other names.
+fn marked(listed: &Listed, named: &HashMap<&str, Vec<String>>) -> String {
+    let name = listed.version().name.as_str();
+    let (stem, ending) = split_name(name);
+    let id = listed.doc().to_string();
+    let ids = named.get(name).map(Vec::as_slice).unwrap_or_default();
+    let at = ids.partition_point(|other| *other < id);
+    let beside = [at.checked_sub(1), Some(at + 1)].into_iter().flatten().filter_map(|at| ids.get(at));
+    let shared = |other: &String| other.bytes().zip(id.bytes()).take_while(|(a, b)| a == b).count();
+    let differ = beside.map(shared).max().unwrap_or(0) + 1;
+    let choices = [4, 8, 16, 32].into_iter().filter(|digits| *digits >= differ);
+    let mut choices = choices.map(|digits| format!("{stem}~{}{ending}", &id[..digits]));
+    choices.find(|choice| !named.contains_key(choice.as_str())).unwrap_or(id)
+}
