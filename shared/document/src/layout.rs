@@ -19,6 +19,11 @@ pub fn catalogue_prefix(collection: &Collection) -> String {
     format!("c/{collection}/catalogue/")
 }
 
+/// Prefix of a collection's index snapshots: copies of what can be made again from its trees.
+pub fn index_prefix(collection: &Collection) -> String {
+    format!("c/{collection}/index/")
+}
+
 /// Scope of a document: `c/{collection}/d/{doc}`; its artifacts lie under `{scope}/a/`.
 pub fn document_scope(collection: &Collection, doc: DocId) -> String {
     format!("c/{collection}/d/{doc}")

@@ -97,6 +97,14 @@ impl Listed {
         }
     }
 
+    /// The same, to be kept beyond the catalogue.
+    pub(crate) fn shared_entry(&self) -> Option<&Arc<CatalogueEntry>> {
+        match &self.record {
+            Record::Published(entry) => Some(entry),
+            Record::Claimed(_) => None,
+        }
+    }
+
     /// A document with a tree, not yet labelled.
     pub(crate) fn published(entry: Arc<CatalogueEntry>, failure: Option<Box<FailureRecord>>) -> Self {
         let state = if entry.gaps.is_empty() { State::Done } else { State::DoneWithGaps };

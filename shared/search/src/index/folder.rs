@@ -1,0 +1,236 @@
+//! An index on the local disk.
+//!
+//! ```text
+//! {cache}/{collection}/r00000001/lock       held by who writes; ends with the process, however it ends
+//!                                current    the name of the generation that is read
+//!                                g000007/   an index; files are written once
+//! ```
+//! A generation grows by commits, which are atomic: after a kill -9 the last one counts. A damaged one, or one that fell far
+//! behind, is replaced as a whole by the next generation. Readers need no lock.
+
+use std::collections::HashMap;
+use std::fs::{self, File, TryLockError};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use stemma_document::{Collection, DocId};
+use tantivy::directory::MmapDirectory;
+use tantivy::{
+    DocSet, Index, IndexReader, ReloadPolicy, Searcher, SegmentReader, TERMINATED, schema::IndexRecordOption,
+};
+
+use super::IndexError;
+use super::shape::Shape;
+
+/// Names the snapshot a generation goes back to.
+const ORIGIN: &str = "origin";
+
+/// Where the index of a collection lies on this machine, for one revision of its shape.
+#[derive(Clone)]
+pub struct Folder {
+    path: PathBuf,
+    shape: Arc<Shape>,
+}
+
+/// The right to write to a folder.
+pub struct Lock(#[expect(dead_code, reason = "held for its lock")] File);
+
+/// One generation, opened.
+#[derive(Clone)]
+pub struct Generation {
+    /// Its folder.
+    pub(crate) path: PathBuf,
+    pub(crate) index: Index,
+    reader: IndexReader,
+    shape: Arc<Shape>,
+}
+
+/// The versions of documents an index holds.
+pub type Held = HashMap<DocId, u64>;
+
+impl Folder {
+    /// The folder of `collection` below `cache`. Makes nothing.
+    pub fn new(cache: &Path, collection: &Collection, shape: Arc<Shape>) -> Self {
+        Self { path: cache.join(collection.as_str()).join(format!("r{:08x}", shape.revision)), shape }
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The right to write; `None` while another process has it.
+    ///
+    /// # Errors
+    /// [`IndexError::Disk`] when the folder cannot be written to.
+    pub fn lock(&self) -> Result<Option<Lock>, IndexError> {
+        fs::create_dir_all(&self.path).map_err(IndexError::disk(&self.path))?;
+        let name = self.path.join("lock");
+        let file = File::options().write(true).create(true).truncate(false).open(&name);
+        let file = file.map_err(IndexError::disk(&name))?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(Lock(file))),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => Err(IndexError::disk(&name)(error)),
+        }
+    }
+
+    /// The generation that is read; `None` before the first.
+    ///
+    /// # Errors
+    /// [`IndexError::Damaged`] when it is no index of this shape.
+    pub fn open(&self) -> Result<Option<Generation>, IndexError> {
+        let current = self.path.join("current");
+        let name = match fs::read_to_string(&current) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            name => name.map_err(IndexError::disk(&current))?,
+        };
+        if number(&name).is_none() {
+            return Err(IndexError::Damaged(format!("{} names no generation", current.display())));
+        }
+        Generation::open(&self.path.join(name), &self.shape).map(Some)
+    }
+
+    /// Room for the next generation: an empty folder.
+    ///
+    /// # Errors
+    /// [`IndexError::Disk`].
+    pub fn room(&self, _lock: &Lock) -> Result<PathBuf, IndexError> {
+        let newest = self.generations().iter().filter_map(|name| number(name)).max().unwrap_or(0);
+        let path = self.path.join(format!("g{:06}", newest + 1));
+        fs::create_dir_all(&path).map_err(IndexError::disk(&path))?;
+        Ok(path)
+    }
+
+    /// An empty index in `room`.
+    ///
+    /// # Errors
+    /// [`IndexError`] when it cannot be written.
+    pub fn empty(&self, room: &Path) -> Result<Generation, IndexError> {
+        Index::create_in_dir(room, self.shape.schema.clone())?;
+        Generation::open(room, &self.shape)
+    }
+
+    /// Makes a generation the one that is read, and removes all others: who has them open reads on.
+    ///
+    /// # Errors
+    /// [`IndexError::Disk`].
+    pub fn adopt(&self, _lock: &Lock, generation: &Generation) -> Result<(), IndexError> {
+        let name = generation.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let (next, current) = (self.path.join("current.next"), self.path.join("current"));
+        fs::write(&next, &name).and_then(|()| File::open(&next)?.sync_all()).map_err(IndexError::disk(&next))?;
+        fs::rename(&next, &current).map_err(IndexError::disk(&current))?;
+        for other in self.generations().iter().filter(|other| **other != name) {
+            let path = self.path.join(other);
+            fs::remove_dir_all(&path).map_err(IndexError::disk(&path))?;
+        }
+        Ok(())
+    }
+
+    /// Whether a generation is the one that is read.
+    pub(crate) fn is_current(&self, generation: &Generation) -> bool {
+        fs::read_to_string(self.path.join("current")).is_ok_and(|name| generation.path.ends_with(name))
+    }
+
+    fn generations(&self) -> Vec<String> {
+        let entries = fs::read_dir(&self.path).into_iter().flatten().flatten();
+        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+        names.filter(|name| number(name).is_some()).collect()
+    }
+}
+
+impl Generation {
+    /// Opens the index at `path`.
+    ///
+    /// # Errors
+    /// [`IndexError::Damaged`] when it is no index of this shape.
+    pub(crate) fn open(path: &Path, shape: &Arc<Shape>) -> Result<Self, IndexError> {
+        let directory = MmapDirectory::open(path).map_err(|error| IndexError::Damaged(error.to_string()))?;
+        let mut index = Index::open(directory)?;
+        shape.check(&index.schema())?;
+        index.set_tokenizers(shape.tokenizers.clone());
+        let reader = index.reader_builder().reload_policy(ReloadPolicy::Manual).try_into()?;
+        Ok(Self { path: path.into(), index, reader, shape: Arc::clone(shape) })
+    }
+
+    /// The last commit, as it is now and for as long as the searcher lives.
+    ///
+    /// # Errors
+    /// [`IndexError::Damaged`].
+    pub fn searcher(&self) -> Result<Searcher, IndexError> {
+        self.reader.reload()?;
+        Ok(self.reader.searcher())
+    }
+
+    /// What a searcher's commit holds; reads one term and one number per document.
+    ///
+    /// # Errors
+    /// [`IndexError::Damaged`].
+    pub fn held(&self, searcher: &Searcher) -> Result<Held, IndexError> {
+        let mut held = Held::new();
+        for segment in searcher.segment_readers() {
+            self.held_by(segment, &mut held)?;
+        }
+        Ok(held)
+    }
+
+    fn held_by(&self, segment: &SegmentReader, held: &mut Held) -> Result<(), IndexError> {
+        let seqs = segment.fast_fields().u64(self.shape.seq_name())?;
+        let postings_of = segment.inverted_index(self.shape.doc)?;
+        let unread = |error: std::io::Error| IndexError::Damaged(error.to_string());
+        let mut terms = postings_of.terms().stream().map_err(unread)?;
+        while terms.advance() {
+            let doc = std::str::from_utf8(terms.key()).ok().and_then(|text| text.parse::<DocId>().ok());
+            let doc = doc.ok_or_else(|| IndexError::Damaged("it names a document by something else".into()))?;
+            let postings = postings_of.read_postings_from_terminfo(terms.value(), IndexRecordOption::Basic);
+            let mut postings = postings.map_err(unread)?;
+            while postings.doc() != TERMINATED && segment.is_deleted(postings.doc()) {
+                postings.advance();
+            }
+            if postings.doc() != TERMINATED {
+                let seq = seqs.first(postings.doc()).unwrap_or(0);
+                let known = held.entry(doc).or_insert(seq);
+                *known = seq.min(*known); // entries of two versions: entered again
+            }
+        }
+        Ok(())
+    }
+
+    /// The number of the last commit.
+    pub(crate) fn commit(&self) -> Result<u64, IndexError> {
+        Ok(self.index.load_metas()?.opstamp)
+    }
+
+    /// The snapshot it was made of, or that was made of it.
+    pub(crate) fn origin(&self) -> Option<u64> {
+        fs::read_to_string(self.path.join(ORIGIN)).ok()?.parse().ok()
+    }
+
+    pub(crate) fn set_origin(&self, seq: u64) -> Result<(), IndexError> {
+        let path = self.path.join(ORIGIN);
+        fs::write(&path, seq.to_string()).map_err(IndexError::disk(&path))
+    }
+
+    /// Names of files that were altered since they were written. Reads everything.
+    ///
+    /// # Errors
+    /// [`IndexError::Damaged`] when that cannot be told.
+    pub fn altered(&self) -> Result<Vec<String>, IndexError> {
+        let mut altered: Vec<String> =
+            self.index.validate_checksum()?.iter().map(|path| path.to_string_lossy().into_owned()).collect();
+        altered.sort();
+        Ok(altered)
+    }
+
+    /// Bytes on disk.
+    pub fn bytes(&self) -> u64 {
+        let entries = fs::read_dir(&self.path).into_iter().flatten().flatten();
+        entries.filter_map(|entry| entry.metadata().ok()).map(|metadata| metadata.len()).sum()
+    }
+}
+
+/// The number in the name of a generation.
+fn number(name: &str) -> Option<u64> {
+    let digits = name.strip_prefix('g')?;
+    if digits.len() >= 6 && digits.bytes().all(|b| b.is_ascii_digit()) { digits.parse().ok() } else { None }
+}
