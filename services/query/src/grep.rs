@@ -107,10 +107,11 @@ impl Reader {
             truncated: false,
             hits: Vec::new(),
         };
-        let reads = documents.iter().map(|&listed| {
-            let (pattern, fragment) = (pattern.clone(), fragment.clone());
-            async move { self.grep_one(listed, pattern, fragment, limit).await }
-        });
+        // Made beforehand: a closure that makes them would tie this future to one lifetime, and it could not be sent.
+        let mut reads = Vec::with_capacity(documents.len());
+        for listed in &documents {
+            reads.push(self.grep_one(listed, pattern.clone(), fragment.clone(), limit));
+        }
         let mut reads = stream::iter(reads).buffered(READS_AT_ONCE);
         while let Some(found) = reads.next().await {
             let Some(hits) = found? else {

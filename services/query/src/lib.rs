@@ -15,6 +15,7 @@ mod find;
 mod grep;
 mod items;
 mod list;
+pub mod mcp;
 mod read;
 mod reader;
 mod refusal;

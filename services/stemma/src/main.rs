@@ -113,6 +113,7 @@ enum Command {
     Worker(commands::services::WorkerArgs),
     Assembler(commands::services::AssemblerArgs),
     Query(commands::services::QueryArgs),
+    Mcp(commands::mcp::McpArgs),
     Probe(commands::probe::ProbeArgs),
     /// Reads documents for a parent process.
     #[command(name = embedded::EXTRACT_CHILD, hide = true)]
@@ -184,6 +185,7 @@ fn run(command: Command, level: &str, context: &Context) -> Result<Exit, Command
             Command::Worker(args) => commands::services::worker(args, context).await,
             Command::Assembler(args) => commands::services::assembler(args, context).await,
             Command::Query(args) => commands::services::query(args, context).await,
+            Command::Mcp(args) => commands::mcp::run(args, context).await,
             Command::Probe(args) => commands::probe::run(args, context).await,
             Command::ExtractChild => Ok(Exit::Done),
         };

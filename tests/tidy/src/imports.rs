@@ -16,7 +16,11 @@ pub const OURS: &[(&str, &[&str])] = &[
     ("stemma-coordinator", &["stemma-boot", "stemma-document", "stemma-engine", "stemma-pipeline"]),
     ("stemma-worker", &["stemma-boot", "stemma-engine", "stemma-pipeline"]),
     ("stemma-assembler", &["stemma-boot", "stemma-engine", "stemma-pipeline"]),
-    ("stemma-query", &["stemma-boot", "stemma-document", "stemma-engine", "stemma-extract", "stemma-search"]),
+    // Of llm, only the counting of tokens.
+    (
+        "stemma-query",
+        &["stemma-boot", "stemma-document", "stemma-engine", "stemma-extract", "stemma-llm", "stemma-search"],
+    ),
     // The one binary joins the services, and speaks about documents, packs, models and settings on its own account.
     (
         "stemma",
@@ -40,6 +44,7 @@ pub const OURS: &[(&str, &[&str])] = &[
 pub const NARROW: &[(&str, &str, &[&str])] = &[
     ("shared/search/", "stemma_extract", &["Head", "PackError", "Packed"]),
     ("services/query/", "stemma_extract", &["Head", "PackError", "Packed"]),
+    ("services/query/", "stemma_llm", &["tokens"]),
 ];
 
 /// Outside crates that one room only may name, by the beginning of their names.

@@ -20,14 +20,14 @@ const LOOK_AFTER: u32 = 30;
 const SHARE: u32 = 2;
 
 /// Readers by collection; those not read yet are missing.
-pub(super) struct Archive {
+pub(crate) struct Archive {
     collections: Vec<Collection>,
     readers: RwLock<HashMap<Collection, Arc<Reader>>>,
 }
 
 impl Archive {
     /// Reads the collections and keeps them up to date until `stop`, beside the caller.
-    pub(super) fn follow(
+    pub(crate) fn follow(
         env: &Env,
         blobs: &Arc<dyn Blobs>,
         collections: Vec<Collection>,
@@ -44,12 +44,12 @@ impl Archive {
     }
 
     /// The collections there are.
-    pub(super) fn collections(&self) -> &[Collection] {
+    pub(crate) fn collections(&self) -> &[Collection] {
         &self.collections
     }
 
     /// The newest snapshot of a collection; `None` before it was read the first time.
-    pub(super) fn reader(&self, collection: &Collection) -> Option<Arc<Reader>> {
+    pub(crate) fn reader(&self, collection: &Collection) -> Option<Arc<Reader>> {
         self.readers.read().unwrap_or_else(PoisonError::into_inner).get(collection).cloned()
     }
 

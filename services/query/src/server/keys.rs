@@ -22,7 +22,7 @@ pub(super) struct Keys(Vec<(blake3::Hash, KeySettings)>);
 
 /// What a request may read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Reach {
+pub(crate) enum Reach {
     /// Every collection.
     All,
     /// These.
@@ -57,7 +57,7 @@ impl Keys {
 
 impl Reach {
     /// Whether a collection may be read.
-    pub(super) fn holds(&self, collection: &Collection) -> bool {
+    pub(crate) fn holds(&self, collection: &Collection) -> bool {
         match self {
             Reach::All => true,
             Reach::Only(collections) => collections.iter().any(|name| name == collection.as_str()),

@@ -4,10 +4,10 @@
 //! request has shown its key (where keys are configured), has a place among a bounded number, and a time limit. What a
 //! request gets wrong is a 4xx that says what to do; a store that is away is a 503.
 
-mod archive;
+pub(crate) mod archive;
 mod cursor;
 mod gate;
-mod keys;
+pub(crate) mod keys;
 mod parameters;
 mod problem;
 mod routes;
@@ -26,6 +26,7 @@ use stemma_engine::Env;
 use stemma_engine::blobs::Blobs;
 use tokio_util::sync::CancellationToken;
 
+use crate::mcp::{self, Desk, HostSettings};
 use archive::Archive;
 use gate::Gate;
 pub use keys::KeySettings;
@@ -45,12 +46,19 @@ pub struct QuerySettings {
     pub max_body_bytes: usize,
     /// Documents read at once by one search.
     pub search_threads: usize,
+    /// Names under which `/mcp` is called, beside this machine's own: `stemma.example.com`.
+    pub mcp_hosts: Vec<String>,
+    /// Web pages that may call `/mcp`: `https://app.example.com:443`; none: no page may.
+    pub mcp_origins: Vec<String>,
 }
 
 impl Default for QuerySettings {
     fn default() -> Self {
         let (concurrency, timeout_seconds) = (64, 30);
-        Self { keys: Vec::new(), concurrency, timeout_seconds, max_body_bytes: 64 << 10, search_threads: 2 }
+        let (mcp_hosts, mcp_origins) = (Vec::new(), Vec::new());
+        let (max_body_bytes, search_threads) = (64 << 10, 2);
+        let keys = Vec::new();
+        Self { keys, concurrency, timeout_seconds, max_body_bytes, search_threads, mcp_hosts, mcp_origins }
     }
 }
 
@@ -95,7 +103,7 @@ pub enum ServeError {
     },
 }
 
-/// Serves `/v1`, `/livez`, `/readyz` and `/metrics` until `stop`. Reads from `blobs` alone.
+/// Serves `/v1`, `/mcp`, `/livez`, `/readyz` and `/metrics` until `stop`. Reads from `blobs` alone.
 ///
 /// # Errors
 /// [`ServeError`] before anything is served.
@@ -117,8 +125,12 @@ pub async fn serve(
     }
     let archive = Archive::follow(&env, &blobs, collections, &stop);
     let limit = Duration::from_secs(query.timeout_seconds.max(1));
+    let desk = Desk::behind_gate(env.clone(), Arc::clone(&archive));
+    let hosts =
+        HostSettings { hosts: query.mcp_hosts, origins: query.mcp_origins, max_body_bytes: query.max_body_bytes };
+    let mcp = mcp::service(desk, listen, hosts, &stop);
     let gate = Gate::new(env, keys, query.concurrency, limit, query.max_body_bytes);
-    let router = routes::router(archive, gate, query.search_threads.max(1));
+    let router = routes::router(archive, gate, query.search_threads.max(1), mcp);
     let serving = health::serve(listen, health, metrics, router, stop).await;
     serving.map_err(|error| ServeError::Listen { listen, error })
 }

@@ -21,6 +21,7 @@ use super::gate::{self, Gate};
 use super::keys::Reach;
 use super::parameters::Parameters;
 use super::problem::Problem;
+use crate::mcp::McpService;
 use crate::reader::aside;
 use crate::{DocumentView, ExportFormat, Part, Reader, Refusal, SearchOptions, SectionStat, TreeView};
 
@@ -43,7 +44,7 @@ struct Site {
 type Answer = Result<Response, Problem>;
 
 /// All routes, behind the gate.
-pub(super) fn router(archive: Arc<Archive>, gate: Arc<Gate>, search_threads: usize) -> Router {
+pub(super) fn router(archive: Arc<Archive>, gate: Arc<Gate>, search_threads: usize, mcp: McpService) -> Router {
     let unknown = || async { Problem::new(404, "route.unknown", "there is no such route") };
     let other_method = || async { Problem::new(405, "route.method", "this route does not take that method") };
     let max_body_bytes = gate.max_body_bytes;
@@ -55,6 +56,7 @@ pub(super) fn router(archive: Arc<Archive>, gate: Arc<Gate>, search_threads: usi
         .route("/v1/documents/{doc}/sections/{id}", get(section))
         .route("/v1/documents/{doc}/items", get(items))
         .route("/v1/search", post(search))
+        .route_service("/mcp", mcp)
         .fallback(unknown)
         .method_not_allowed_fallback(other_method)
         .layer(DefaultBodyLimit::max(max_body_bytes))

@@ -15,6 +15,7 @@ pub mod ingest;
 pub mod items;
 pub mod jobs;
 pub mod ls;
+pub mod mcp;
 pub mod probe;
 pub mod prompts;
 mod reading;

@@ -1,0 +1,233 @@
+//! `browse_documents`: the documents and folders of a place, newest first or those that fit a question first.
+
+use rmcp::model::Tool;
+use serde_json::{Map, Value, json};
+use stemma_document::DocId;
+use stemma_search::axes::{Axis, Scope, below};
+use stemma_search::catalogue::{Listed, State};
+use stemma_search::filter::Filter;
+use stemma_search::{Finder, Query, Within};
+
+use super::answer::{Answer, cost, fence};
+use super::arguments::Arguments;
+use super::call::{Call, is_root, name_of, status};
+use super::failure::Failure;
+use super::paging::{Page, paging};
+use super::tools::{items, reading};
+use crate::Refusal;
+
+pub(super) const NAME: &str = "browse_documents";
+/// Documents that a question may rank.
+const RANKED_SECTIONS: usize = 200;
+/// Characters of a description.
+const DESCRIPTION_CHARS: usize = 300;
+/// Folders named in one answer.
+const MAX_FOLDERS: usize = 100;
+
+/// How it is announced.
+pub(super) fn tool() -> Tool {
+    let takes = json!({
+        "folder_id": { "type": "string", "default": "root", "description": "a folder's id, or a path: /10-K, /@company/3M/@form/10-K, /@form" },
+        "recursive": { "type": "boolean", "description": "documents of sub-folders too" },
+        "sort": { "type": "string", "enum": ["time", "relevance"] },
+        "query": { "type": "string", "description": "with sort=relevance" },
+        "where": { "description": "filter: form=10-K and fiscal_year>=2020" },
+        "offset": { "type": "integer", "minimum": 0 },
+        "cursor": { "type": "string" },
+        "limit": { "type": "integer", "minimum": 1, "maximum": 50, "default": 10 },
+    });
+    let gives = json!({
+        "total": { "type": "integer" },
+        "documents": items(json!({
+            "name": { "type": "string" },
+            "id": { "type": "string" },
+            "description": { "type": "string" },
+            "status": { "type": "string" },
+            "page_count": { "type": ["integer", "null"] },
+            "metadata": { "type": "object" },
+        })),
+        "folders": items(json!({ "id": { "type": "string" }, "count": { "type": "integer" } })),
+        "has_more": { "type": "boolean" },
+        "next_offset": { "type": ["integer", "null"] },
+    });
+    let about = "List documents and folders, newest first, or ranked by sort=relevance with query.";
+    reading(NAME, about, takes, &[], gives)
+}
+
+/// Calls it.
+pub(super) async fn call(call: &mut Call<'_>, mut arguments: Arguments) -> Result<Answer, Failure> {
+    let folder = arguments.text("folder_id")?.filter(|folder| !is_root(folder)).unwrap_or_else(|| "/".into());
+    let recursive = arguments.flag("recursive")?;
+    let query = arguments.text("query")?;
+    let sort = arguments.choice("sort", &["time", "relevance"])?;
+    let filter = filter(&mut arguments)?;
+    let page = paging(&mut arguments, 50, &format!("{folder} {recursive} {sort} {query:?} {filter:?}"))?;
+    arguments.none_left()?;
+    // A question that came without the word for it is still a question.
+    let question = match (sort, query) {
+        ("relevance", None) => return Err(Failure::invalid("sort=relevance needs a `query`")),
+        (_, query) => query,
+    };
+    let catalogue = call.reader.catalogue();
+    let scope = Scope::parse(&folder, catalogue).map_err(Refusal::from)?;
+    let folders = folders(call, &scope, &folder, recursive);
+    let direct = |listed: &&Listed| {
+        let rest = below(&scope.folder, &listed.version().path).unwrap_or_default();
+        recursive || !scope.filters.is_empty() || question.is_some() || !rest.contains('/')
+    };
+    let held = catalogue.documents().iter().filter(|listed| scope.values_of.is_none() && scope.holds(listed));
+    let mut documents: Vec<&Listed> = held.filter(direct).filter(|listed| filter.holds(listed)).collect();
+    match &question {
+        Some(question) => documents = ranked(call, question, &documents).await?,
+        None => documents.sort_by_key(|listed| std::cmp::Reverse(when(listed))),
+    }
+    Ok(answer(call, &documents, folders, &page, if question.is_some() { "relevance" } else { "time" }))
+}
+
+/// The argument `where`, as text or as JSON.
+pub(super) fn filter(arguments: &mut Arguments) -> Result<Filter, Failure> {
+    let read = match arguments.value("where") {
+        None => return Ok(Filter::default()),
+        Some(Value::String(text)) => Filter::parse(&text),
+        Some(value) => Filter::from_json(&value),
+    };
+    read.map_err(|error| Failure::invalid(error.to_string()))
+}
+
+/// When a document was filed, or else the end of its period; later ones are greater.
+fn when(listed: &Listed) -> Option<String> {
+    let facts = &listed.entry()?.facts;
+    let fact = facts.filed.as_ref().or(facts.period_end.as_ref()).or(facts.fiscal_year.as_ref())?;
+    Some(fact.value.clone())
+}
+
+/// Documents by the sections that fit best.
+async fn ranked<'a>(call: &Call<'_>, question: &str, among: &[&'a Listed]) -> Result<Vec<&'a Listed>, Failure> {
+    let docs: Vec<DocId> = among.iter().map(|listed| listed.doc()).collect();
+    let whole = docs.len() == call.reader.catalogue().documents().len();
+    let within = if whole { Within::All } else { Within::Documents(docs) };
+    let found = call.reader.find(&Query { within, limit: RANKED_SECTIONS, ..Query::of(question) }).await?;
+    let mut ranked: Vec<&Listed> = Vec::new();
+    for hit in &found.hits {
+        let listed = among.iter().find(|listed| listed.doc() == hit.doc);
+        ranked.extend(listed.filter(|listed| ranked.iter().all(|there| there.doc() != listed.doc())));
+    }
+    Ok(ranked)
+}
+
+/// Sub-folders with their numbers of documents; values, for an axis. At the root the axes, too.
+fn folders(call: &Call<'_>, scope: &Scope, path: &str, recursive: bool) -> Vec<Value> {
+    let Ok(view) = call.reader.list(path, recursive) else { return Vec::new() };
+    let real = view
+        .folders
+        .iter()
+        .map(|folder| json!({ "id": folder.locator, "name": folder.name, "count": folder.documents }));
+    let mut folders: Vec<Value> = real.take(MAX_FOLDERS).collect();
+    if scope.folder.is_empty() && scope.filters.is_empty() && scope.values_of.is_none() {
+        let axis = |axis: &crate::AxisView| json!({ "id": axis.locator, "name": format!("by {}", axis.axis.as_str()), "count": axis.values });
+        folders.extend(view.axes.iter().filter(|axis| axis.axis != Axis::Period).map(axis));
+    }
+    folders
+}
+
+fn answer(call: &Call<'_>, documents: &[&Listed], folders: Vec<Value>, page: &Page, sort: &str) -> Answer {
+    let mut room = call.form.limit(None).saturating_sub(folders.iter().map(cost).sum());
+    let mut shown = Vec::new();
+    for listed in documents.iter().skip(page.offset).take(page.limit) {
+        let view = document(listed);
+        let size = cost(&view);
+        if size > room && !shown.is_empty() {
+            break;
+        }
+        room = room.saturating_sub(size);
+        shown.push(view);
+    }
+    let next = page.offset + shown.len();
+    let has_more = next < documents.len();
+    let total = documents.len();
+    let summary = match (shown.len(), folders.len()) {
+        (0, 0) => "No documents here".to_owned(),
+        (shown, folders) => format!("{shown} of {total} documents, {folders} folders, sorted by {sort}"),
+    };
+    let body = fence("catalogue", &listing(&shown, &folders));
+    let data = json!({
+        "total": total,
+        "documents": shown,
+        "folders": folders,
+        "sort": sort,
+        "has_more": has_more,
+        "next_offset": has_more.then_some(next),
+        "next_cursor": has_more.then(|| page.cursor(next)),
+    });
+    let mut answer = Answer::new(data, summary).body(body);
+    if total > 0 {
+        answer = answer.option(
+            "Next: get_document(doc_name) with a name from here; check that form, company and year are those meant",
+        );
+    }
+    if has_more {
+        answer = answer.option(format!("More: the same call with offset: {next}"));
+    }
+    answer
+}
+
+/// A document of a listing.
+fn document(listed: &Listed) -> Value {
+    let entry = listed.entry();
+    json!({
+        "name": name_of(listed),
+        "id": listed.doc().to_string(),
+        "description": description(listed),
+        "status": status(listed.state),
+        "created_at": "",
+        "page_count": page_count(listed),
+        "tokens": entry.map(|entry| entry.tokens),
+        "metadata": metadata(listed),
+    })
+}
+
+/// One sentence about a document: its own, or why it has none.
+pub(super) fn description(listed: &Listed) -> String {
+    let own = listed.entry().and_then(|entry| entry.description.clone());
+    let failed = || listed.failure.as_ref().map(|failure| failure.message.clone());
+    let text = own.or_else(failed).unwrap_or_default();
+    text.chars().take(DESCRIPTION_CHARS).collect()
+}
+
+/// Pages of a document; `None` for texts, and for documents that were not read yet.
+pub(super) fn page_count(listed: &Listed) -> Option<u32> {
+    listed.entry().and_then(|entry| match entry.extent {
+        stemma_document::Extent::Pages(pages) => Some(pages),
+        stemma_document::Extent::Lines(_) => None,
+    })
+}
+
+/// What a document says about itself, the first value of each name.
+pub(super) fn metadata(listed: &Listed) -> Map<String, Value> {
+    let mut metadata = Map::new();
+    for (name, fact) in listed.entry().map(|entry| entry.facts.known()).unwrap_or_default() {
+        let value: String = fact.value.chars().take(DESCRIPTION_CHARS).collect();
+        metadata.entry(name).or_insert_with(|| json!(value));
+    }
+    if listed.state == State::DoneWithGaps {
+        metadata.insert("gaps".into(), json!(listed.entry().map(|entry| entry.gaps.join(", "))));
+    }
+    metadata
+}
+
+fn listing(documents: &[Value], folders: &[Value]) -> String {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let mut lines: Vec<String> =
+        folders.iter().map(|folder| format!("{} ({})", text(&folder["id"]), folder["count"])).collect();
+    for document in documents {
+        let facts = ["company", "form", "fiscal_year", "period_end"].map(|name| text(&document["metadata"][name]));
+        let facts = facts.into_iter().filter(|fact| !fact.is_empty()).collect::<Vec<_>>().join(" · ");
+        let pages = document["page_count"].as_u64().map(|pages| format!("{pages} pages · ")).unwrap_or_default();
+        lines.push(format!("{} [{pages}{}] {facts}", text(&document["name"]), text(&document["status"])));
+        let about: String = text(&document["description"]).chars().take(160).collect();
+        if !about.is_empty() {
+            lines.push(format!("  {about}"));
+        }
+    }
+    lines.join("\n")
+}

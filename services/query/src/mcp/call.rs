@@ -1,0 +1,195 @@
+//! One call of a tool: what it reads from, the documents it names, how long it may wait.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rmcp::model::{ProgressNotificationParam, ProgressToken, Resource};
+use rmcp::service::{Peer, RoleServer};
+use stemma_document::{Collection, DocId, PublishedTree};
+use stemma_search::catalogue::{Listed, State};
+use stemma_search::locator::{Locator, ResolveError};
+
+use super::answer::Form;
+use super::desk::Desk;
+use super::failure::{Failure, Kind};
+use crate::Reader;
+
+/// How long a call waits for a document at most, below the 20 s after which clients may give up.
+const WAIT: Duration = Duration::from_secs(17);
+/// How often it looks meanwhile.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// What locators of this server begin with as addresses.
+pub(super) const SCHEME: &str = "stemma://";
+
+/// One call of a tool.
+pub(super) struct Call<'a> {
+    /// Who answers.
+    pub(super) desk: &'a Desk,
+    /// The documents as they are now.
+    pub(super) reader: Arc<Reader>,
+    /// The collection that is read.
+    pub(super) collection: Collection,
+    /// In which forms the result is given.
+    pub(super) form: Form,
+    /// Where progress goes, when a token came with the call.
+    pub(super) progress: Option<(Peer<RoleServer>, ProgressToken)>,
+}
+
+/// A document that a call names, and the part of it.
+pub(super) struct Named {
+    /// The document.
+    pub(super) doc: DocId,
+    /// What of it the name says, as in a locator.
+    pub(super) fragment: Option<stemma_search::locator::Fragment>,
+}
+
+impl Call<'_> {
+    /// The document of a name, an id, a locator or an address, also under a folder that tells equal names apart.
+    pub(super) fn named(&self, name: &str, folder: Option<&str>) -> Result<Named, Failure> {
+        let locator = locator_of(name);
+        let catalogue = self.reader.catalogue();
+        let known = locator.document.parse::<DocId>().ok().and_then(|doc| catalogue.get(doc));
+        let found = match (known, folder.filter(|folder| !is_root(folder))) {
+            (Some(listed), _) => Ok(listed),
+            (None, Some(folder)) => catalogue.resolve(&format!("/{}/{}", folder.trim_matches('/'), locator.document)),
+            (None, None) => catalogue.resolve(&locator.document),
+        };
+        match found {
+            Ok(listed) => Ok(Named { doc: listed.doc(), fragment: locator.fragment }),
+            Err(error) => Err(self.not_resolved(error)),
+        }
+    }
+
+    fn not_resolved(&self, error: ResolveError) -> Failure {
+        let nothing_like = matches!(&error, ResolveError::NotFound { near, .. } if near.is_empty());
+        let failure = Failure::from(crate::Refusal::from(error));
+        if !nothing_like {
+            return failure;
+        }
+        let documents = self.reader.catalogue().documents().len();
+        failure.option(format!("browse_documents() lists the {documents} documents there are"))
+    }
+
+    /// The listing of a document that was named.
+    pub(super) fn listed(&self, named: &Named) -> Result<&Listed, Failure> {
+        let gone = || Failure::new(Kind::NotFound, "locator.not_found", "the document was removed meanwhile");
+        self.reader.catalogue().get(named.doc).ok_or_else(gone)
+    }
+
+    /// A document and its tree.
+    pub(super) async fn published(&self, named: &Named) -> Result<(&Listed, PublishedTree), Failure> {
+        let listed = self.listed(named)?;
+        match self.reader.tree_of(listed).await? {
+            Some(published) => Ok((listed, published)),
+            None => Err(not_ready(listed)),
+        }
+    }
+
+    /// Waits until a document has a tree or has failed, for some seconds; tells of it where progress is asked for.
+    pub(super) async fn wait_for(&mut self, named: &Named) -> Result<(), Failure> {
+        let looks = WAIT.as_millis() / LOOK_EVERY.as_millis();
+        for look in 0..looks {
+            let state = self.listed(named)?.state;
+            if !matches!(state, State::Queued | State::Running) {
+                return Ok(());
+            }
+            self.tell(look as f64 / looks as f64, status(state)).await;
+            self.desk.env.sleep(LOOK_EVERY).await;
+            self.reader = self.desk.reader(&self.collection).await?;
+        }
+        Ok(())
+    }
+
+    async fn tell(&self, share: f64, message: &str) {
+        let Some((peer, token)) = &self.progress else { return };
+        let note = ProgressNotificationParam::new(token.clone(), share).with_total(1.0).with_message(message);
+        if let Err(error) = peer.notify_progress(note).await {
+            tracing::debug!(%error, "progress was not taken");
+        }
+    }
+}
+
+/// Whether a folder is the root, in the words of PageIndex and in ours.
+pub(super) fn is_root(folder: &str) -> bool {
+    matches!(folder.trim(), "" | "/" | "root")
+}
+
+/// The state in PageIndex's words.
+pub(super) fn status(state: State) -> &'static str {
+    match state {
+        State::Queued => "queued",
+        State::Running => "processing",
+        State::Done | State::DoneWithGaps => "completed",
+        State::Failed | State::Cancelled => "failed",
+    }
+}
+
+/// The name under which a document is given out: its file name where no other document has it, else its label.
+pub(super) fn name_of(listed: &Listed) -> &str {
+    let name = &listed.version().name;
+    let rest = name.strip_prefix(listed.label.as_str());
+    if rest.is_some_and(|ending| ending.is_empty() || ending.starts_with('.')) { name } else { &listed.label }
+}
+
+/// A document without a tree, and why.
+pub(super) fn not_ready(listed: &Listed) -> Failure {
+    let (name, status) = (name_of(listed), status(listed.state));
+    match &listed.failure {
+        Some(failure) => {
+            let message = format!("`{name}` could not be processed: {}", failure.message);
+            let refused = Failure::new(Kind::NotReady, &failure.code, message);
+            failure.next.iter().fold(refused, |refused, next| refused.option(next.clone()))
+        }
+        None => {
+            let message = format!("`{name}` is not ready: its status is {status}");
+            Failure::new(Kind::NotReady, "document.no_tree", message)
+                .option(format!("Call get_document(doc_name: \"{name}\", wait_for_completion: true)"))
+        }
+    }
+}
+
+/// The locator in a name: as it is, or as an address `stemma://DOC/section/0007`.
+pub(super) fn locator_of(name: &str) -> Locator {
+    let Some(address) = name.trim().strip_prefix(SCHEME) else { return Locator::parse(name.trim()) };
+    let text = match address.split('/').collect::<Vec<_>>().as_slice() {
+        [doc, "section", id] => format!("{doc}#{id}"),
+        [doc, "item", number] => format!("{doc}#item-{number}"),
+        [doc, "page", pages] => format!("{doc}#p={pages}"),
+        _ => address.trim_end_matches('/').to_owned(),
+    };
+    Locator::parse(&text)
+}
+
+/// The address of a section.
+pub(super) fn section_address(doc: DocId, section: impl std::fmt::Display) -> String {
+    format!("{SCHEME}{doc}/section/{section}")
+}
+
+/// The address of a page.
+pub(super) fn page_address(doc: DocId, page: u32) -> String {
+    format!("{SCHEME}{doc}/page/{page}")
+}
+
+/// A text that a result speaks of.
+pub(super) fn link(address: String, name: &str) -> Resource {
+    Resource::new(address, name).with_mime_type("text/plain")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_and_locators_name_the_same() {
+        for (name, locator) in [
+            (" 3M_2022_10K ", "3M_2022_10K"),
+            ("stemma://3f2a9c01/section/0007", "3f2a9c01#0007"),
+            ("stemma://3f2a9c01/page/5-7", "3f2a9c01#p=5-7"),
+            ("stemma://3f2a9c01/item/1A", "3f2a9c01#item-1A"),
+            ("stemma://3f2a9c01", "3f2a9c01"),
+            ("3M_2022_10K#item-7", "3M_2022_10K#item-7"),
+        ] {
+            assert_eq!(locator_of(name), Locator::parse(locator), "{name}");
+        }
+    }
+}

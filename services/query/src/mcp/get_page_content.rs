@@ -1,0 +1,201 @@
+//! `get_page_content`: the text of pages, of a section, or of an Item.
+
+use rmcp::model::{Resource, Tool};
+use serde_json::{Value, json};
+use stemma_document::{DocId, PublishedTree};
+use stemma_search::catalogue::Listed;
+use stemma_search::locator::{Fragment, parse_pages};
+
+use super::answer::{Answer, DEFAULT_TOKENS, HARD_TOKENS, LEAST_TOKENS, fence};
+use super::arguments::Arguments;
+use super::call::{Call, Named, link, name_of, page_address};
+use super::failure::Failure;
+use super::get_document;
+use super::reading::{Reading, Wanted};
+use super::tools::{items, reading};
+use crate::items::{self as items_of, ItemView};
+use crate::tree::section_of;
+
+pub(super) const NAME: &str = "get_page_content";
+/// Pages linked to.
+const MAX_LINKS: usize = 3;
+
+/// How it is announced.
+pub(super) fn tool() -> Tool {
+    let takes = json!({
+        "doc_name": { "type": "string" },
+        "pages": { "type": "string", "description": "physical pages: 5-7,9" },
+        "section_id": { "type": "string", "description": "instead of pages: 0019" },
+        "item": { "type": "string", "description": "instead of pages: 1A, II.1A" },
+        "max_tokens": { "type": "integer", "minimum": LEAST_TOKENS, "maximum": HARD_TOKENS, "default": DEFAULT_TOKENS },
+        "folder_id": { "type": ["string", "null"] },
+        "wait_for_completion": { "type": "boolean" },
+    });
+    let gives = json!({
+        "doc_name": { "type": "string" },
+        "total_pages": { "type": "integer" },
+        "returned_pages": { "type": "string" },
+        "content": items(json!({ "page": { "type": "integer" }, "label": { "type": "string" }, "text": { "type": "string" } })),
+        "truncated": { "type": "boolean" },
+        "remaining": { "type": "string" },
+        "next_call": { "type": "object" },
+    });
+    let about =
+        "Text of pages, of a section or of an Item. What does not fit is named in remaining; next_call gets it.";
+    reading(NAME, about, takes, &["doc_name"], gives)
+}
+
+/// Calls it.
+pub(super) async fn call(call: &mut Call<'_>, mut arguments: Arguments) -> Result<Answer, Failure> {
+    let name = arguments.needed("doc_name")?;
+    let (pages, section) = (arguments.text("pages")?, arguments.text("section_id")?);
+    let item = arguments.text("item")?;
+    let max_tokens = arguments.number("max_tokens", 1..=1_000_000)?;
+    let folder = arguments.text("folder_id")?;
+    let wait = arguments.flag("wait_for_completion")?;
+    arguments.none_left()?;
+    let named = call.named(&name, folder.as_deref())?;
+    if wait {
+        call.wait_for(&named).await?;
+    }
+    let part = part(&named, section, item)?;
+    let pages = pages.map(|pages| {
+        let wrong =
+            || Failure::invalid(format!("`{pages}` are no pages")).option("Pages are written 5, 5-10 or 1-3,7,9-12");
+        parse_pages(&pages).ok_or_else(wrong)
+    });
+    let pages = pages.transpose()?;
+    if part.is_none() && pages.is_none() {
+        return Err(Failure::invalid("say what to read: `pages`, `section_id` or `item`"));
+    }
+    let (listed, published) = call.published(&named).await?;
+    let (wanted, item) = wanted(listed, &published, part.as_ref(), pages)?;
+    let limit = call.form.limit(max_tokens);
+    let reading = call.read(listed, published, wanted, limit).await?;
+    Ok(answer(listed, &reading, item.as_ref(), part.as_ref(), max_tokens))
+}
+
+/// The part of a document that is meant: by argument, or by the name itself.
+fn part(named: &Named, section: Option<String>, item: Option<String>) -> Result<Option<Fragment>, Failure> {
+    let text = match (section, item) {
+        (None, None) => return Ok(named.fragment.clone()),
+        (Some(_), Some(_)) => return Err(Failure::invalid("say `section_id` or `item`, not both")),
+        (Some(section), None) => section.rsplit('#').next().unwrap_or_default().to_owned(),
+        (None, Some(item)) => format!("item-{}", item.trim_start_matches("Item").trim_start_matches("item-").trim()),
+    };
+    let wrong = |()| {
+        Failure::invalid(format!("`{text}` names no part of a document"))
+            .option("A section_id is like 0007, an item like 1A or II.1A")
+    };
+    text.parse().map(Some).map_err(wrong)
+}
+
+/// What a part of a document is as something to read, and the Item it is.
+pub(super) fn wanted(
+    listed: &Listed,
+    published: &PublishedTree,
+    part: Option<&Fragment>,
+    pages: Option<Vec<stemma_document::PageSpan>>,
+) -> Result<(Wanted, Option<ItemView>), Failure> {
+    let (tree, label) = (&published.tree, &listed.label);
+    match part {
+        None => Ok((Wanted::Pages(pages.unwrap_or_default()), None)),
+        Some(Fragment::Pages(spans)) => Ok((Wanted::Pages(pages.unwrap_or_else(|| spans.clone())), None)),
+        // Only an index names it: its pages are what can be read.
+        Some(Fragment::Item { part, number })
+            if let Some((item, spans)) = items_of::indexed(tree, label, part.as_deref(), number) =>
+        {
+            if spans.is_empty() {
+                let message = format!("`{label}` answers Item {number} elsewhere");
+                let elsewhere = item.content.iter().filter_map(|link| link.to.clone().or(link.outside.clone()));
+                return Err(Failure::invalid(message).among(elsewhere.collect()));
+            }
+            Ok((Wanted::Pages(pages.unwrap_or(spans)), Some(item)))
+        }
+        Some(fragment) => {
+            let id = section_of(tree, label, fragment)?;
+            Ok((Wanted::Section(id, pages), items_of::view_of(tree, label, id)))
+        }
+    }
+}
+
+fn answer(
+    listed: &Listed,
+    reading: &Reading,
+    item: Option<&ItemView>,
+    part: Option<&Fragment>,
+    max_tokens: Option<usize>,
+) -> Answer {
+    let (name, unit) = (name_of(listed), reading.unit);
+    let mut data = json!({
+        "doc_name": name,
+        "total_pages": reading.total,
+        "requested_pages": reading.requested,
+        "returned_pages": reading.returned,
+        "content": content(reading),
+        "truncated": reading.is_truncated(),
+    });
+    if let Some(item) = item {
+        data["item"] = get_document::row(item);
+    }
+    let mut answer_options = Vec::new();
+    if let Some(remaining) = &reading.remaining {
+        data["remaining"] = json!(remaining);
+        data["next_call"] = json!({ "tool": NAME, "arguments": next_arguments(name, remaining, part, max_tokens) });
+        answer_options.push(format!("For the rest: the same call with pages: \"{remaining}\""));
+    }
+    if let Some(out) = &reading.out_of_range {
+        data["out_of_range"] = json!(out);
+        answer_options.push(format!("{unit}s {out} are not there: the document has {unit}s 1-{}", reading.total));
+    }
+    if reading.passages.iter().any(|passage| passage.cut) {
+        answer_options.push(format!("A {unit} is too long for one answer: a larger max_tokens, or grep_document()"));
+    }
+    let summary = format!("{unit}s {} of {} of {name}", reading.returned, reading.total);
+    let body = fence(&format!("{name} {unit}s {}", reading.returned), &text(reading));
+    let answer = Answer::new(data, summary).body(body).links(links(listed.doc(), reading));
+    answer_options.into_iter().fold(answer, Answer::option).option("Cite the document and the page")
+}
+
+fn next_arguments(name: &str, remaining: &str, part: Option<&Fragment>, max_tokens: Option<usize>) -> Value {
+    let mut arguments = json!({ "doc_name": name, "pages": remaining });
+    match part {
+        Some(Fragment::Section(id)) => arguments["section_id"] = json!(id.to_string()),
+        Some(item @ Fragment::Item { .. }) => arguments["item"] = json!(item.to_string().trim_start_matches("item-")),
+        _ => {}
+    }
+    if let Some(max_tokens) = max_tokens {
+        arguments["max_tokens"] = json!(max_tokens);
+    }
+    arguments
+}
+
+fn content(reading: &Reading) -> Vec<Value> {
+    let passage = |passage: &super::reading::Passage| {
+        let mut value = json!({ "page": passage.page, "text": passage.text });
+        if let Some(label) = &passage.label {
+            value["label"] = json!(label);
+        }
+        if passage.cut {
+            value["cut"] = json!(true);
+        }
+        value
+    };
+    reading.passages.iter().map(passage).collect()
+}
+
+/// The passages as one text, each under its number.
+pub(super) fn text(reading: &Reading) -> String {
+    let passage = |passage: &super::reading::Passage| {
+        let label = passage.label.as_ref().map(|label| format!(" ({label})")).unwrap_or_default();
+        let cut = if passage.cut { "\n[cut here]" } else { "" };
+        format!("[{} {}{label}]\n{}{cut}", reading.unit, passage.page, passage.text)
+    };
+    reading.passages.iter().map(passage).collect::<Vec<_>>().join("\n")
+}
+
+/// Addresses of the first pages.
+pub(super) fn links(doc: DocId, reading: &Reading) -> Vec<Resource> {
+    let pages = reading.passages.iter().filter(|_| reading.unit == "page").take(MAX_LINKS);
+    pages.map(|passage| link(page_address(doc, passage.page), &format!("page {}", passage.page))).collect()
+}

@@ -1,0 +1,189 @@
+//! `grep_document`: the lines of a document that match a pattern, counted first.
+
+use std::collections::HashMap;
+
+use rmcp::model::Tool;
+use serde_json::{Value, json};
+use stemma_document::text;
+
+use super::answer::{Answer, cost, fence};
+use super::arguments::Arguments;
+use super::call::{Call, Named, link, name_of, section_address};
+use super::failure::Failure;
+use super::paging::paging;
+use super::tools::{items, reading};
+use crate::{GrepHit, GrepOptions};
+
+pub(super) const NAME: &str = "grep_document";
+/// Lines counted at most.
+const MAX_COUNTED: usize = 10_000;
+/// Lines around a match at most.
+const MAX_CONTEXT: usize = 10;
+/// Characters of a line around a match.
+const LINE_CHARS: usize = 300;
+
+/// How it is announced.
+pub(super) fn tool() -> Tool {
+    let takes = json!({
+        "doc_name": { "type": "string", "description": "or a part: NAME#item-7, NAME#p=40-60" },
+        "pattern": { "type": "string", "description": "regular expression; text where it is none" },
+        "ignore_case": { "type": "boolean" },
+        "context": { "type": "integer", "minimum": 0, "maximum": MAX_CONTEXT, "description": "lines around each match" },
+        "limit": { "type": "integer", "minimum": 1, "maximum": 200, "default": 10 },
+        "offset": { "type": "integer", "minimum": 0 },
+    });
+    let gives = json!({
+        "total": { "type": "integer" },
+        "matches": items(json!({
+            "page": { "type": ["integer", "null"] },
+            "label": { "type": "string" },
+            "section_id": { "type": "string" },
+            "title": { "type": "string" },
+            "text": { "type": "string" },
+        })),
+        "truncated": { "type": "boolean" },
+        "next_offset": { "type": ["integer", "null"] },
+    });
+    reading(
+        NAME,
+        "Lines of a document that match a pattern, with page and section; the count first.",
+        takes,
+        &["doc_name", "pattern"],
+        gives,
+    )
+}
+
+/// Calls it.
+pub(super) async fn call(call: &mut Call<'_>, mut arguments: Arguments) -> Result<Answer, Failure> {
+    let name = arguments.needed("doc_name")?;
+    let pattern = arguments.needed("pattern")?;
+    let ignore_case = arguments.flag("ignore_case")?;
+    let context = arguments.number("context", 0..=MAX_CONTEXT)?.unwrap_or(0);
+    let folder = arguments.text("folder_id")?;
+    let page = paging(&mut arguments, 200, &format!("{name} {pattern} {ignore_case}"))?;
+    arguments.none_left()?;
+    let named = call.named(&name, folder.as_deref())?;
+    let listed = call.listed(&named)?;
+    let scope = named.fragment.as_ref().map_or_else(|| listed.label.clone(), |part| format!("{}#{part}", listed.label));
+    let options = |fixed| GrepOptions { pattern: pattern.clone(), ignore_case, fixed, limit: MAX_COUNTED };
+    let (found, fixed) = match call.reader.grep(&scope, &options(false)).await {
+        Err(refusal) if refusal.code == "grep.pattern" => (call.reader.grep(&scope, &options(true)).await?, true),
+        found => (found?, false),
+    };
+    let shown: Vec<&GrepHit> = found.hits.iter().skip(page.offset).take(page.limit).collect();
+    let around = around(call, &named, &shown, context).await?;
+    let (mut room, mut matches) = (call.form.limit(None), Vec::new());
+    for (hit, lines) in shown.iter().zip(around) {
+        let row = row(hit, lines);
+        let size = cost(&row);
+        if size > room && !matches.is_empty() {
+            break;
+        }
+        room = room.saturating_sub(size);
+        matches.push(row);
+    }
+    let (total, next) = (found.hits.len(), page.offset + matches.len());
+    let more = next < total;
+    let name = name_of(listed);
+    let at_least = if found.truncated { "at least " } else { "" };
+    let as_text = if fixed { " (as text: it is no expression)" } else { "" };
+    let first = page.offset.min(total);
+    let summary = format!(
+        "{at_least}{total} lines of {name} match{as_text}; shown from {} to {}",
+        first + usize::from(!matches.is_empty()),
+        next.min(total).max(first)
+    );
+    let links = shown.iter().take(matches.len()).map(|hit| (&hit.section_id, &hit.title));
+    let mut seen = Vec::new();
+    for (section, title) in links {
+        if !seen.contains(&(section, title)) && seen.len() < 3 {
+            seen.push((section, title));
+        }
+    }
+    let links = seen
+        .into_iter()
+        .map(|(section, title)| link(section_address(named.doc, section), &title.chars().take(60).collect::<String>()));
+    let body = fence(name, &listing(&matches));
+    let data = json!({
+        "doc_name": name,
+        "total": total,
+        "total_is_exact": !found.truncated,
+        "matches": matches,
+        "truncated": more || found.truncated,
+        "next_offset": more.then_some(next),
+    });
+    let mut answer = Answer::new(data, summary).body(body).links(links.collect());
+    if more {
+        answer = answer.option(format!("More: the same call with offset: {next}"));
+    }
+    Ok(match total {
+        0 => answer.option("Try ignore_case: true, fewer words, or search()"),
+        _ => answer.option("Text around a line: get_page_content(doc_name, pages), or context: 3"),
+    })
+}
+
+/// The lines before and after each match, as they stand in its section.
+async fn around(
+    call: &Call<'_>,
+    named: &Named,
+    hits: &[&GrepHit],
+    context: usize,
+) -> Result<Vec<(Vec<String>, Vec<String>)>, Failure> {
+    let none = || hits.iter().map(|_| Default::default()).collect();
+    if context == 0 || hits.is_empty() {
+        return Ok(none());
+    }
+    let (_, published) = call.published(named).await?;
+    let Some(body) = call.reader.body(&published).await? else { return Ok(none()) };
+    let mut lines_of: HashMap<&str, Vec<text::LineAt<'_>>> = HashMap::new();
+    let mut around = Vec::new();
+    for hit in hits {
+        let lines = lines_of.entry(&hit.section_id).or_insert_with(|| {
+            let section = hit.section_id.parse().ok().and_then(|id| published.tree.section(id));
+            section.map(|section| text::own_lines(section, &body)).unwrap_or_default()
+        });
+        let at = lines.iter().position(|line| line.page.map(|page| page.get()) == hit.page && line.number == hit.line);
+        let Some(at) = at else {
+            around.push(Default::default());
+            continue;
+        };
+        let cut = |lines: &[text::LineAt<'_>]| {
+            lines.iter().map(|line| line.text.chars().take(LINE_CHARS).collect()).collect()
+        };
+        let (before, after) =
+            (&lines[at.saturating_sub(context)..at], &lines[at + 1..(at + 1 + context).min(lines.len())]);
+        around.push((cut(before), cut(after)));
+    }
+    Ok(around)
+}
+
+fn row(hit: &GrepHit, (before, after): (Vec<String>, Vec<String>)) -> Value {
+    let title: String = hit.title.chars().take(120).collect();
+    let mut row =
+        json!({ "page": hit.page, "line": hit.line, "section_id": hit.section_id, "title": title, "text": hit.text });
+    if let Some(label) = &hit.label {
+        row["label"] = json!(label);
+    }
+    if !before.is_empty() {
+        row["before"] = json!(before);
+    }
+    if !after.is_empty() {
+        row["after"] = json!(after);
+    }
+    row
+}
+
+fn listing(matches: &[Value]) -> String {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let mut lines = Vec::new();
+    for row in matches {
+        let around = |name: &str| row[name].as_array().cloned().unwrap_or_default();
+        lines.extend(around("before").iter().map(|line| format!("    {}", text(line))));
+        let label = row["label"].as_str().map(|label| format!(" ({label})")).unwrap_or_default();
+        let place =
+            row["page"].as_u64().map_or_else(|| format!("line {}", row["line"]), |page| format!("p {page}{label}"));
+        lines.push(format!("{place} #{} {}: {}", text(&row["section_id"]), text(&row["title"]), text(&row["text"])));
+        lines.extend(around("after").iter().map(|line| format!("    {}", text(line))));
+    }
+    lines.join("\n")
+}

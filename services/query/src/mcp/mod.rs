@@ -1,0 +1,86 @@
+//! The read side over the Model Context Protocol: tools, resources and prompts for models, over stdio and HTTP.
+//!
+//! The first four tools take PageIndex's names and arguments and answer in its envelope, so that prompts written for its
+//! tools work; `search` and `fetch` keep OpenAI's contract. Every tool only reads. What a call gets wrong is a result
+//! that says what to do, never an error of the protocol; no result is larger than a client takes; no call takes longer
+//! than 20 s; text of documents is marked as such.
+//!
+//! [`serve_stdio`] answers one client over the standard streams; over HTTP a `Desk` answers at `/mcp` of the query
+//! service, without sessions, so that any replica answers any request.
+
+mod answer;
+mod arguments;
+mod browse_documents;
+mod call;
+mod desk;
+mod failure;
+mod fetch;
+mod get_document;
+mod get_document_structure;
+mod get_folder_structure;
+mod get_page_content;
+mod grep_document;
+mod http;
+mod paging;
+mod prompts;
+mod reading;
+mod resources;
+mod search;
+#[cfg(test)]
+mod tests;
+mod tools;
+
+use std::sync::Arc;
+
+use rmcp::service::serve_server_with_ct;
+use rmcp::transport::io::stdio_pipes;
+use stemma_document::Collection;
+use stemma_engine::Env;
+use stemma_engine::blobs::Blobs;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_util::sync::CancellationToken;
+
+use crate::server::archive::Archive;
+pub(crate) use desk::Desk;
+pub(crate) use http::{HostSettings, McpService, service};
+pub use tools::Preset;
+
+/// Answers one client over the standard streams until it closes them, or until `stop`.
+///
+/// # Errors
+/// What the client said instead of a greeting, or how the connection broke.
+pub async fn serve_stdio(
+    env: Env,
+    blobs: Arc<dyn Blobs>,
+    collection: Collection,
+    preset: Preset,
+    stop: CancellationToken,
+) -> std::io::Result<()> {
+    serve(env, blobs, collection, preset, stdio_pipes(), stop).await
+}
+
+/// Answers one client over a pair of streams.
+async fn serve<R, W>(
+    env: Env,
+    blobs: Arc<dyn Blobs>,
+    collection: Collection,
+    preset: Preset,
+    streams: (R, W),
+    stop: CancellationToken,
+) -> std::io::Result<()>
+where
+    R: AsyncRead + Send + Unpin + 'static,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
+    let archive = Archive::follow(&env, &blobs, vec![collection], &stop);
+    let desk = Desk::alone(env, archive, preset);
+    let served = match serve_server_with_ct(desk, streams, stop.clone()).await {
+        Ok(running) => running.waiting().await.map(drop).map_err(std::io::Error::other),
+        Err(_) if stop.is_cancelled() => Ok(()),
+        // A client that goes before it greets is no one's mistake.
+        Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => Ok(()),
+        Err(error) => Err(std::io::Error::other(error)),
+    };
+    stop.cancel();
+    served
+}

@@ -1,0 +1,119 @@
+//! Prompts: what people often ask of filings, and how a model goes about it with these tools.
+
+use rmcp::model::{GetPromptResult, Prompt, PromptArgument, PromptMessage, Role};
+
+use super::arguments::Arguments;
+use super::failure::{Failure, Kind};
+
+/// A prompt: its name, what it is for, its arguments (name, what it is, whether it is needed), its text with `{argument}`.
+struct Template {
+    name: &'static str,
+    about: &'static str,
+    takes: &'static [(&'static str, &'static str, bool)],
+    text: &'static str,
+}
+
+const TEMPLATES: [Template; 4] = [
+    Template {
+        name: "filing_brief",
+        about: "A one-page brief of a filing, every figure with its page",
+        takes: &[("document", "name of the filing", true)],
+        text: "Write a one-page brief of the filing {document}.\n\
+1. get_document for form, period and Items. Where an Item is a stub or by reference, follow content_at.\n\
+2. Read Business (Item 1), Risk Factors (1A), MD&A (7, or I.2 of a 10-Q) and the financial statements with \
+get_page_content by item, in parts where they are long.\n\
+3. Write: what the company does; results of the period against the one before; liquidity; the three most important \
+risks; anything unusual. Put the page behind each figure as (p 47). Leave out what you did not read.",
+    },
+    Template {
+        name: "risk_factor_changes",
+        about: "What changed in the risk factors between two filings of a company",
+        takes: &[("earlier", "the earlier filing", true), ("later", "the later filing", true)],
+        text: "Compare the risk factors of {earlier} and {later}.\n\
+1. get_document_structure with node_id item-1A and depth 4 for both; align the sections by title, then by content.\n\
+2. Read what is new, gone or renamed with get_page_content by section_id; sample two that seem unchanged.\n\
+3. List added, removed and materially changed risks, each with the pages in both filings and one key sentence quoted.",
+    },
+    Template {
+        name: "find_number",
+        about: "One figure, with the line of the page it stands on",
+        takes: &[
+            ("question", "which figure, of which company and period", true),
+            ("document", "the filing, where it is known", false),
+        ],
+        text: "Find: {question} {document}\n\
+1. search the question (scope: the document, where one is given). Prefer the financial statements and their notes to \
+prose; check company, period and form.\n\
+2. Read the page with get_page_content; use grep_document for the line item. Mind units (thousands, millions), signs in \
+parentheses and the order of the period columns.\n\
+3. Answer with the figure, its unit and period, the document and the page, and the line quoted. Where the documents do \
+not state it, say so; where it is computed, show how.",
+    },
+    Template {
+        name: "compare_companies",
+        about: "A topic in the filings of several companies, side by side",
+        takes: &[
+            ("companies", "names, separated by commas", true),
+            ("topic", "what to compare", true),
+            ("year", "fiscal year", false),
+        ],
+        text: "Compare {companies} on: {topic} {year}\n\
+1. For each company: browse_documents with folder_id /@company/NAME, and choose filings of the same form and period; \
+say which are missing.\n\
+2. search the topic with scope /@company/NAME, read the best sections with fetch.\n\
+3. Answer with a table, one row per company, each cell with document and page, then three sentences on the differences. \
+Do not compare figures of different units or periods without saying so.",
+    },
+];
+
+/// The prompts there are.
+pub(super) fn list() -> Vec<Prompt> {
+    let argument = |(name, about, needed): &(&str, &str, bool)| {
+        PromptArgument::new(*name).with_description(*about).with_required(*needed)
+    };
+    let prompt = |template: &Template| {
+        Prompt::new(template.name, Some(template.about), Some(template.takes.iter().map(argument).collect()))
+    };
+    TEMPLATES.iter().map(prompt).collect()
+}
+
+/// A prompt with its arguments filled in.
+pub(super) fn get(name: &str, mut arguments: Arguments) -> Result<GetPromptResult, Failure> {
+    let unknown = || {
+        let names = TEMPLATES.map(|template| template.name).join(", ");
+        Failure::new(Kind::NotFound, "prompt.unknown", format!("there is no such prompt; prompts are {names}"))
+    };
+    let template = TEMPLATES.iter().find(|template| template.name == name).ok_or_else(unknown)?;
+    let mut text = template.text.to_owned();
+    for (name, _, needed) in template.takes {
+        let value = if *needed { arguments.needed(name)? } else { arguments.text(name)?.unwrap_or_default() };
+        text = text.replace(&format!("{{{name}}}"), &value);
+    }
+    arguments.none_left()?;
+    let messages = vec![PromptMessage::new_text(Role::User, text)];
+    Ok(GetPromptResult::new(messages).with_description(template.about))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn every_argument_has_its_place_and_no_place_is_left_open() {
+        for template in &TEMPLATES {
+            let values = template.takes.iter().map(|(name, ..)| ((*name).to_owned(), json!("ACME")));
+            let filled = get(template.name, Arguments::of(Some(values.collect()))).unwrap();
+            let text = serde_json::to_string(&filled.messages).unwrap();
+            assert_eq!(text.matches("ACME").count(), template.takes.len(), "{text}");
+            assert!(!text.contains("{document}"));
+        }
+    }
+
+    #[test]
+    fn what_is_missing_or_unknown_is_refused() {
+        assert_eq!(get("filing_brief", Arguments::of(None)).unwrap_err().message, "`document` is missing");
+        assert_eq!(get("nothing", Arguments::of(None)).unwrap_err().kind, Kind::NotFound);
+    }
+}

@@ -1,0 +1,214 @@
+//! `stemma mcp`: the Model Context Protocol over the standard streams, and its entry in clients.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value, json};
+use stemma_boot::shutdown;
+use stemma_engine::Env;
+use stemma_query::mcp::{Preset, serve_stdio};
+
+use crate::context::{CommandError, Context, Exit};
+
+/// Let a model read the archive: a server of the Model Context Protocol over standard input and output.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+A client starts it and speaks to it; by hand it waits for JSON lines. It reads published trees and nothing else, needs
+no model and no key, and shows what is ingested meanwhile within two seconds. Over HTTP the same is at /mcp of
+`stemma query` (docs/MCP.md).
+
+Tools (--tools all): browse_documents, get_document, get_document_structure, get_page_content, search, fetch,
+grep_document. `pageindex` are the first four as PageIndex has them, `openai` are search and fetch alone; both answer in
+JSON text.
+
+Examples:
+  stemma mcp install claude                    print the entry for Claude, and where it belongs
+  stemma mcp install cursor --write            add it to ~/.cursor/mcp.json
+  stemma mcp install claude --file .mcp.json --write
+  stemma --store /archive/.stemma mcp --tools pageindex")]
+pub struct McpArgs {
+    /// Which tools there are: all, pageindex or openai.
+    #[arg(long, default_value = "all", value_name = "PRESET")]
+    tools: Preset,
+    #[command(subcommand)]
+    command: Option<McpCommand>,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum McpCommand {
+    Install(InstallArgs),
+}
+
+/// Print the entry of this server for a client, or write it.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+What else stands in the file is kept. The entry names this binary, the store and the collection as they are now.")]
+struct InstallArgs {
+    /// The client.
+    #[arg(value_enum, value_name = "CLIENT")]
+    client: Client,
+    /// Add the entry to the client's file; the client has to be started again.
+    #[arg(long)]
+    write: bool,
+    /// Another file than the client's own.
+    #[arg(long, value_name = "FILE")]
+    file: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Client {
+    /// Claude Desktop; its format is also that of .mcp.json in Claude Code.
+    Claude,
+    /// Cursor.
+    Cursor,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// [`CommandError`] when the store cannot be read, the connection breaks, or the file cannot be written.
+pub async fn run(args: McpArgs, context: &Context) -> Result<Exit, CommandError> {
+    if let Some(McpCommand::Install(install)) = args.command {
+        return self::install(install, args.tools, context);
+    }
+    let stop = shutdown::listen();
+    let store = context.reader().await?;
+    let served = serve_stdio(Env::system(), store.blobs, context.collection.clone(), args.tools, stop).await;
+    served.map_err(|error| CommandError::new("mcp.connection", format!("standard input and output: {error}")))?;
+    Ok(Exit::Done)
+}
+
+fn install(args: InstallArgs, tools: Preset, context: &Context) -> Result<Exit, CommandError> {
+    let entry = entry(tools, context)?;
+    let file = match args.file {
+        Some(file) => file,
+        None => args.client.file().ok_or_else(|| {
+            CommandError::new("mcp.no_home", "there is no home folder to look for the client in")
+                .with_next("name the file with --file")
+        })?,
+    };
+    if !args.write {
+        context.output.json(&json!({ "mcpServers": { "stemma": entry } }));
+        context.output.note(&format!("belongs into {}; --write puts it there", file.display()));
+        return Ok(Exit::Done);
+    }
+    let refused = |error: io::Error| CommandError::new("mcp.file", format!("{}: {error}", file.display()));
+    let before = match fs::read_to_string(&file) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+        Err(error) => return Err(refused(error)),
+    };
+    let after = with_entry(&before, entry).ok_or_else(|| {
+        CommandError::new("mcp.file", format!("{} is not the JSON of an MCP client", file.display()))
+            .with_next("correct it, or print the entry without --write")
+    })?;
+    replace(&file, &after).map_err(refused)?;
+    context.output.note(&format!("written to {}; start the client again", file.display()));
+    Ok(Exit::Done)
+}
+
+/// How a client starts this server.
+fn entry(tools: Preset, context: &Context) -> Result<Value, CommandError> {
+    let failed = |error: io::Error| CommandError::new("system.start", error.to_string());
+    let binary = std::env::current_exe().map_err(failed)?;
+    let store = match context.store.folder() {
+        Some(folder) => std::path::absolute(folder).map_err(failed)?.display().to_string(),
+        None => context.store.to_string(),
+    };
+    let mut args = vec!["--store".to_owned(), store, "--collection".to_owned(), context.collection.to_string()];
+    if let Some(file) = &context.config_file {
+        args.extend(["--config".to_owned(), std::path::absolute(file).map_err(failed)?.display().to_string()]);
+    }
+    args.extend(["mcp".to_owned(), "--tools".to_owned(), tools.as_str().to_owned()]);
+    Ok(json!({ "command": binary.display().to_string(), "args": args }))
+}
+
+/// A client's configuration with the entry; `None` when it is no such configuration.
+fn with_entry(before: &str, entry: Value) -> Option<String> {
+    let mut all = match before.trim() {
+        "" => Map::new(),
+        text => serde_json::from_str::<Map<String, Value>>(text).ok()?,
+    };
+    let servers = all.entry("mcpServers").or_insert_with(|| json!({}));
+    servers.as_object_mut()?.insert("stemma".into(), entry);
+    Some(format!("{:#}\n", Value::Object(all)))
+}
+
+/// Whole or not at all, through links, with the rights the file had.
+fn replace(file: &Path, content: &str) -> io::Result<()> {
+    let file = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
+    if let Some(folder) = file.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    let mut beside = file.clone().into_os_string();
+    beside.push(".stemma-new");
+    fs::write(&beside, content)?;
+    if let Ok(before) = fs::metadata(&file) {
+        fs::set_permissions(&beside, before.permissions())?;
+    }
+    fs::rename(&beside, &file)
+}
+
+impl Client {
+    /// The file in which this client keeps its servers.
+    fn file(self) -> Option<PathBuf> {
+        self.file_under(std::env::consts::OS, &|name| std::env::var_os(name).filter(|value| !value.is_empty()))
+    }
+
+    fn file_under(self, system: &str, variable: &dyn Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+        let home = || variable("HOME").or_else(|| variable("USERPROFILE")).map(PathBuf::from);
+        let settings = match (self, system) {
+            (Client::Cursor, _) => return Some(home()?.join(".cursor/mcp.json")),
+            (Client::Claude, "macos") => home()?.join("Library/Application Support"),
+            (Client::Claude, "windows") => PathBuf::from(variable("APPDATA")?),
+            (Client::Claude, _) => match variable("XDG_CONFIG_HOME") {
+                Some(folder) => PathBuf::from(folder),
+                None => home()?.join(".config"),
+            },
+        };
+        Some(settings.join("Claude").join("claude_desktop_config.json"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_is_added_and_everything_else_kept() {
+        let before = r#"{"theme": "dark", "mcpServers": {"other": {"command": "x"}, "stemma": {"command": "old"}}}"#;
+        let after: Value = serde_json::from_str(&with_entry(before, json!({"command": "new"})).unwrap()).unwrap();
+        assert_eq!(
+            after,
+            json!({"theme": "dark", "mcpServers": {"other": {"command": "x"}, "stemma": {"command": "new"}}})
+        );
+        assert!(with_entry("", json!({})).is_some());
+        for wrong in ["[]", "{", r#"{"mcpServers": []}"#, "{} // a comment"] {
+            assert_eq!(with_entry(wrong, json!({})), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn each_client_has_its_file() {
+        let home = |name: &str| (name == "HOME").then(|| OsString::from("/home/ali"));
+        let file = |client: Client, system| client.file_under(system, &home).unwrap().display().to_string();
+        assert_eq!(file(Client::Cursor, "linux"), "/home/ali/.cursor/mcp.json");
+        assert_eq!(file(Client::Claude, "linux"), "/home/ali/.config/Claude/claude_desktop_config.json");
+        assert!(file(Client::Claude, "macos").contains("Library/Application Support/Claude"));
+        assert_eq!(Client::Claude.file_under("windows", &home), None);
+    }
+
+    #[test]
+    fn a_file_is_replaced_through_its_link() {
+        let folder = tempfile::tempdir().unwrap();
+        let (real, link) = (folder.path().join("real.json"), folder.path().join("link.json"));
+        fs::write(&real, "{}").unwrap();
+        std::os::unix::fs::symlink(&real, &link).unwrap();
+        replace(&link, "new").unwrap();
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(fs::read_to_string(&real).unwrap(), "new");
+        replace(&folder.path().join("new/folder/x.json"), "x").unwrap();
+    }
+}
