@@ -111,13 +111,13 @@ mod tests {
 
     use super::*;
 
-    fn arguments(value: Value) -> Arguments {
+    fn arguments(value: &Value) -> Arguments {
         Arguments::of(value.as_object().cloned())
     }
 
     #[test]
     fn what_can_be_meant_in_one_way_is_taken() {
-        let mut sent = arguments(json!({"a": "5", "b": 7.0, "c": "TRUE", "d": " x ", "e": null, "f": 9, "g": " "}));
+        let mut sent = arguments(&json!({"a": "5", "b": 7.0, "c": "TRUE", "d": " x ", "e": null, "f": 9, "g": " "}));
         assert_eq!(sent.number("a", 1..=9).unwrap(), Some(5));
         assert_eq!(sent.number("b", 1..=9).unwrap(), Some(7));
         assert!(sent.flag("c").unwrap());
@@ -131,7 +131,7 @@ mod tests {
     #[test]
     fn what_cannot_is_refused_by_name() {
         let wrong = |value: Value| {
-            let mut sent = arguments(value);
+            let mut sent = arguments(&value);
             let read = sent.number("n", 1..=9).and_then(|_| sent.flag("f")).and_then(|_| sent.choice("c", &["one"]));
             read.and_then(|_| sent.none_left()).unwrap_err().message
         };
@@ -141,7 +141,7 @@ mod tests {
         assert_eq!(wrong(json!({"f": "perhaps"})), "`f` is true or false");
         assert_eq!(wrong(json!({"c": "two"})), "`c` is one of: one");
         assert_eq!(wrong(json!({"x": 1})), "there is no argument `x`; arguments are n, f, c");
-        assert!(arguments(json!({"t": "x".repeat(5_000)})).text("t").is_err());
-        assert!(arguments(json!({"t": ["x"]})).text("t").is_err());
+        assert!(arguments(&json!({"t": "x".repeat(5_000)})).text("t").is_err());
+        assert!(arguments(&json!({"t": ["x"]})).text("t").is_err());
     }
 }

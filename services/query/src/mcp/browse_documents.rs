@@ -81,7 +81,7 @@ pub(super) async fn call(call: &mut Call<'_>, mut arguments: Arguments) -> Resul
         Some(question) => documents = ranked(call, question, &documents).await?,
         None => documents.sort_by_key(|listed| std::cmp::Reverse(when(listed))),
     }
-    Ok(answer(call, &documents, folders, &page, if question.is_some() { "relevance" } else { "time" }))
+    Ok(answer(call, &documents, &folders, &page, if question.is_some() { "relevance" } else { "time" }))
 }
 
 /// The argument `where`, as text or as JSON.
@@ -130,7 +130,7 @@ fn folders(call: &Call<'_>, scope: &Scope, path: &str, recursive: bool) -> Vec<V
     folders
 }
 
-fn answer(call: &Call<'_>, documents: &[&Listed], folders: Vec<Value>, page: &Page, sort: &str) -> Answer {
+fn answer(call: &Call<'_>, documents: &[&Listed], folders: &[Value], page: &Page, sort: &str) -> Answer {
     let mut room = call.form.limit(None).saturating_sub(folders.iter().map(cost).sum());
     let mut shown = Vec::new();
     for listed in documents.iter().skip(page.offset).take(page.limit) {
@@ -149,7 +149,7 @@ fn answer(call: &Call<'_>, documents: &[&Listed], folders: Vec<Value>, page: &Pa
         (0, 0) => "No documents here".to_owned(),
         (shown, folders) => format!("{shown} of {total} documents, {folders} folders, sorted by {sort}"),
     };
-    let body = fence("catalogue", &listing(&shown, &folders));
+    let body = fence("catalogue", &listing(&shown, folders));
     let data = json!({
         "total": total,
         "documents": shown,

@@ -65,7 +65,7 @@ pub(super) async fn call(call: &mut Call<'_>, mut arguments: Arguments) -> Resul
     let links = links.take(5).collect();
     let name = name_of(listed);
     let body = fence(name, &overview(listed, &rows));
-    let answer = Answer::new(data(listed, rows), summary(listed)).body(body).links(links);
+    let answer = Answer::new(data(listed, &rows), summary(listed)).body(body).links(links);
     Ok(match state {
         "completed" => answer
             .option(format!("Sections: get_document_structure(doc_name: \"{name}\")"))
@@ -91,7 +91,7 @@ fn cause(listed: &Listed) -> String {
     }
 }
 
-fn data(listed: &Listed, items: Vec<Value>) -> Value {
+fn data(listed: &Listed, items: &[Value]) -> Value {
     let (version, entry) = (listed.version(), listed.entry());
     let folder = version.path.rsplit_once('/').map(|(folder, _)| format!("/{folder}"));
     let mut data = json!({

@@ -50,18 +50,18 @@ mod tests {
 
     use super::*;
 
-    fn page(arguments: serde_json::Value, filters: &str) -> Result<Page, Failure> {
+    fn page(arguments: &serde_json::Value, filters: &str) -> Result<Page, Failure> {
         paging(&mut Arguments::of(arguments.as_object().cloned()), 50, filters)
     }
 
     #[test]
     fn a_cursor_goes_on_under_its_own_arguments_only() {
-        let first = page(json!({}), "form=10-K").unwrap();
+        let first = page(&json!({}), "form=10-K").unwrap();
         assert_eq!((first.offset, first.limit), (0, 10));
         let cursor = first.cursor(10);
-        assert_eq!(page(json!({"cursor": cursor}), "form=10-K").unwrap().offset, 10);
+        assert_eq!(page(&json!({"cursor": cursor}), "form=10-K").unwrap().offset, 10);
         for (cursor, filters) in [(cursor.as_str(), "form=8-K"), ("1", "form=10-K"), ("x.y", ""), ("", ".")] {
-            let refused = page(json!({"cursor": cursor}), filters);
+            let refused = page(&json!({"cursor": cursor}), filters);
             assert_eq!(refused.is_err(), !cursor.is_empty(), "{cursor}");
         }
     }

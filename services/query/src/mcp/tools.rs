@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use rmcp::model::{Tool, ToolAnnotations};
+use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use serde_json::{Value, json};
 
 use super::answer::{Answer, Form};
@@ -105,10 +105,8 @@ pub(super) async fn call(
 
 /// A tool that reads and changes nothing. `takes` and `gives` are the `properties` of its schemas.
 pub(super) fn reading(name: &'static str, about: &'static str, takes: Value, needs: &[&str], gives: Value) -> Tool {
-    let input = json!({ "type": "object", "properties": takes, "required": needs });
-    let output = json!({ "type": "object", "properties": gives, "required": ["next_steps"] });
-    Tool::new(Cow::Borrowed(name), about, object(input))
-        .with_raw_output_schema(object(output))
+    Tool::new(Cow::Borrowed(name), about, object(takes, needs))
+        .with_raw_output_schema(object(gives, &["next_steps"]))
         .with_annotations(ToolAnnotations::new().read_only(true).open_world(false))
 }
 
@@ -118,11 +116,14 @@ fn as_json_text(mut tool: Tool) -> Tool {
     tool
 }
 
-fn object(value: Value) -> Arc<rmcp::model::JsonObject> {
-    Arc::new(if let Value::Object(object) = value { object } else { rmcp::model::JsonObject::new() })
+fn object(properties: Value, needs: &[&str]) -> Arc<JsonObject> {
+    let schema = [("type", json!("object")), ("properties", properties), ("required", json!(needs))];
+    Arc::new(schema.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
 }
 
 /// A list of objects with these fields.
 pub(super) fn items(fields: Value) -> Value {
-    json!({ "type": "array", "items": { "type": "object", "properties": fields } })
+    let mut item = json!({ "type": "object" });
+    item["properties"] = fields;
+    json!({ "type": "array", "items": item })
 }
