@@ -19,7 +19,7 @@ pub(super) const NAME: &str = "search";
 pub(super) const ALIAS: &str = "search_documents";
 /// Results that are linked to.
 const MAX_LINKS: usize = 5;
-/// Titles of a path that are shown.
+/// Characters of a path of titles.
 const TITLE_CHARS: usize = 160;
 
 fn query_argument() -> Value {
@@ -156,7 +156,7 @@ fn result(call: &Call<'_>, hit: &Hit) -> Value {
     let listed = call.reader.catalogue().get(hit.doc);
     let (label, name) = listed
         .map_or_else(|| (hit.doc.to_string(), hit.name.as_str()), |listed| (listed.label.clone(), name_of(listed)));
-    let path: String = hit.path.join(" › ").chars().take(TITLE_CHARS).collect();
+    let path: String = shortened(&hit.path);
     let mut result = json!({
         "id": section_locator(&label, hit.section),
         "title": format!("{name} › {path}"),
@@ -170,9 +170,19 @@ fn result(call: &Call<'_>, hit: &Hit) -> Value {
         result["page_label"] = json!(label);
     }
     if let Some((start, end)) = hit.pages {
-        result["pages"] = json!(format!("{start}-{end}"));
+        result["pages"] = json!(if start == end { start.to_string() } else { format!("{start}-{end}") });
     }
     result
+}
+
+/// A path of titles; of a long one the last, which says most.
+fn shortened(path: &[String]) -> String {
+    let cut = |text: &str| text.chars().take(TITLE_CHARS).collect();
+    let whole = path.join(" › ");
+    match path.last() {
+        Some(last) if path.len() > 1 && whole.chars().count() > TITLE_CHARS => cut(&format!("… › {last}")),
+        _ => cut(&whole),
+    }
 }
 
 fn listing(results: &[Value]) -> String {

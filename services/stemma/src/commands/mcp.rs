@@ -192,10 +192,10 @@ mod tests {
 
     #[test]
     fn each_client_has_its_file() {
-        let home = |name: &str| (name == "HOME").then(|| OsString::from("/home/ali"));
+        let home = |name: &str| (name == "HOME").then(|| OsString::from("/users/ali"));
         let file = |client: Client, system| client.file_under(system, &home).unwrap().display().to_string();
-        assert_eq!(file(Client::Cursor, "linux"), "/home/ali/.cursor/mcp.json");
-        assert_eq!(file(Client::Claude, "linux"), "/home/ali/.config/Claude/claude_desktop_config.json");
+        assert_eq!(file(Client::Cursor, "linux"), "/users/ali/.cursor/mcp.json");
+        assert_eq!(file(Client::Claude, "linux"), "/users/ali/.config/Claude/claude_desktop_config.json");
         assert!(file(Client::Claude, "macos").contains("Library/Application Support/Claude"));
         assert_eq!(Client::Claude.file_under("windows", &home), None);
     }
