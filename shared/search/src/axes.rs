@@ -105,7 +105,8 @@ impl Axis {
     }
 }
 
-fn quality(accuracy: f32) -> &'static str {
+/// The value of [`Axis::Quality`] for a share of titles verified.
+pub(crate) fn quality(accuracy: f32) -> &'static str {
     match accuracy {
         accuracy if accuracy >= 0.9 => "verified",
         accuracy if accuracy >= 0.6 => "partly_verified",

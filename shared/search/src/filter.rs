@@ -242,10 +242,10 @@ impl Filter {
             match value {
                 Value::Object(ops) => {
                     for (op, value) in ops {
-                        conditions.push(made(field, op_of(op).ok_or_else(|| syntax(op))?, texts(value)?)?);
+                        conditions.push(made(field, op_of(op).ok_or_else(|| syntax(op))?, &texts(value)?)?);
                     }
                 }
-                value => conditions.push(made(field, Op::In, texts(value)?)?),
+                value => conditions.push(made(field, Op::In, &texts(value)?)?),
             }
         }
         Self::checked(conditions)
@@ -355,7 +355,7 @@ fn condition(text: &str) -> Result<Condition, FilterError> {
     if values.iter().any(String::is_empty) || (op.ends_with("in") && list.is_none()) {
         return Err(wrong());
     }
-    made(field, op_of(op).ok_or_else(wrong)?, values)
+    made(field, op_of(op).ok_or_else(wrong)?, &values)
 }
 
 fn unquoted(value: &str) -> String {
@@ -380,7 +380,7 @@ fn field_of(name: &str) -> Result<Field, FilterError> {
     Field::named(name).ok_or_else(|| FilterError::NoField { name: name.chars().take(80).collect() })
 }
 
-fn made(field: Field, op: Op, values: Vec<String>) -> Result<Condition, FilterError> {
+fn made(field: Field, op: Op, values: &[String]) -> Result<Condition, FilterError> {
     let values: Vec<String> = values.iter().map(|value| field.canonical(value)).collect();
     if field.is_number()
         && let Some(value) = values.iter().find(|value| !value.parse::<f64>().is_ok_and(f64::is_finite))

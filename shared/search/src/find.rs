@@ -51,6 +51,8 @@ pub struct Query {
     pub rectangles: bool,
     /// Whether hits say what their scores are made of.
     pub explain: bool,
+    /// Ingredients of [`Strategy::Ranked`] to leave out, to see what each is worth.
+    pub without: Vec<Ingredient>,
 }
 
 impl Default for Query {
@@ -65,6 +67,7 @@ impl Default for Query {
             strategy: Strategy::Auto,
             rectangles: false,
             explain: false,
+            without: Vec::new(),
         }
     }
 }
@@ -139,6 +142,62 @@ impl Strategy {
     /// The strategy of this name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|strategy| strategy.as_str() == name)
+    }
+}
+
+/// A part of [`Strategy::Ranked`] that can be left out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ingredient {
+    /// That instructions and sources in a question are no search words, and words of asking count little.
+    Cleaning,
+    /// Heads, headings, paths and summaries beside the text.
+    Fields,
+    /// Labels of rows.
+    Labels,
+    /// Phrases of the vocabulary.
+    Vocabulary,
+    /// Pages that are statements, and questions that want them.
+    Statements,
+    /// Kinds of sections, and questions that want them.
+    Sections,
+    /// Columns of years.
+    Years,
+    /// Numbers on the page, where a number is asked for.
+    Numbers,
+    /// Tables of contents count half.
+    Contents,
+    /// Lines elsewhere that refer to a section.
+    References,
+    /// Issuers named in the question leave other documents out.
+    Routing,
+    /// Years, quarters and forms named in the question order documents.
+    Dates,
+    /// Documents with many good passages before those with one.
+    DocScore,
+}
+
+impl Ingredient {
+    /// All of them, with their words.
+    pub const ALL: [(Ingredient, &str); 13] = [
+        (Ingredient::Cleaning, "cleaning"),
+        (Ingredient::Fields, "fields"),
+        (Ingredient::Labels, "labels"),
+        (Ingredient::Vocabulary, "vocabulary"),
+        (Ingredient::Statements, "statements"),
+        (Ingredient::Sections, "sections"),
+        (Ingredient::Years, "years"),
+        (Ingredient::Numbers, "numbers"),
+        (Ingredient::Contents, "contents"),
+        (Ingredient::References, "references"),
+        (Ingredient::Routing, "routing"),
+        (Ingredient::Dates, "dates"),
+        (Ingredient::DocScore, "doc_score"),
+    ];
+
+    /// The ingredient of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|(_, word)| *word == name).map(|(ingredient, _)| ingredient)
     }
 }
 

@@ -25,6 +25,15 @@ impl Item {
     }
 }
 
+/// The ids of a section and all below it: they are pre-order.
+pub(crate) fn ids(section: &Section) -> std::ops::Range<u32> {
+    let mut last = section;
+    while let Some(child) = last.children.last() {
+        last = child;
+    }
+    section.id.0..last.id.0 + 1
+}
+
 /// All Items that have a section: those of the Item map, in the order of the form. Where a tree has no map, in reading
 /// order: a section is an Item when its title says so, with the word Item (or Items) and a number.
 pub fn items(tree: &SectionTree) -> Vec<Item> {

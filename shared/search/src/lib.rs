@@ -18,22 +18,29 @@
 //! What it refuses to do: guess between two documents that fit a name, and write anything but snapshots, which say
 //! nothing that the change records do not.
 
+pub mod aliases;
 pub mod axes;
 mod buckets;
 pub mod catalogue;
 mod changes;
+pub mod excerpt;
+pub mod features;
 pub mod filter;
 pub mod find;
 pub mod follow;
 pub mod index;
 pub mod items;
 mod labels;
+pub mod landmarks;
 pub mod lexical;
 pub mod locator;
 mod open;
 pub mod place;
+pub mod question;
 pub mod rank;
 mod snapshot;
+pub mod vocabulary;
+pub mod words;
 
 pub use find::{Chip, FindError, Finder, Found, Hit, Query, Strategy, Within};
 pub use open::newest_claim;

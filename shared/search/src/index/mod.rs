@@ -1,5 +1,6 @@
 //! The corpus index: all sections of a collection in a full-text index, kept up to date by its change records.
 //!
+//! - [`schema`] and [`entry`]: the fields, and what one tree becomes in them.
 //! - [`shape`]: what the index of this program looks like, and the revision that keeps it apart from others.
 //! - [`folder`]: an index on the local disk: generations, the lock, what it holds.
 //! - [`update`]: what a catalogue has and an index has not, and making it so.
@@ -12,7 +13,12 @@
 
 pub mod builder;
 pub mod corpus;
+pub mod entry;
 pub mod folder;
+pub mod query;
+pub mod route;
+pub mod schema;
+mod score;
 pub mod shape;
 pub mod snapshot;
 #[cfg(test)]
