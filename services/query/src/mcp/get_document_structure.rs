@@ -11,8 +11,6 @@ use super::tools::{Preset, reading};
 use crate::TreeRow;
 
 pub(super) const NAME: &str = "get_document_structure";
-/// Levels that are shown where the call does not say.
-const DEPTH: usize = 2;
 /// No tree is deeper.
 const MAX_DEPTH: usize = 64;
 /// Characters of a title and of a summary.
@@ -25,7 +23,7 @@ pub(super) fn tool() -> Tool {
         "doc_name": { "type": "string" },
         "part": { "type": "integer", "minimum": 1, "description": "until pagination.has_more is false" },
         "node_id": { "type": "string", "description": "only below this section, or item-7" },
-        "depth": { "type": "integer", "minimum": 1, "default": DEPTH },
+        "depth": { "type": "integer", "minimum": 1, "description": "levels; default all" },
         "detail": { "type": "string", "enum": ["outline", "summary", "full"] },
         "format": { "type": "string", "enum": ["json", "outline"], "description": "outline: text, half the tokens" },
         "folder_id": { "type": ["string", "null"] },
@@ -56,7 +54,7 @@ pub(super) async fn call(call: &mut Call<'_>, preset: Preset, mut arguments: Arg
     let part = arguments.number("part", 1..=1_000_000)?.unwrap_or(1);
     let node = arguments.text("node_id")?;
     let depth = arguments.number("depth", 1..=MAX_DEPTH)?;
-    // Prompts written for PageIndex expect the whole tree with its summaries.
+    // PageIndex gives summaries; without them a tree takes a fifth of the tokens.
     let details: [&'static str; 3] =
         if preset == Preset::PageIndex { ["summary", "outline", "full"] } else { ["outline", "summary", "full"] };
     let detail = arguments.choice("detail", &details)?;
@@ -65,7 +63,8 @@ pub(super) async fn call(call: &mut Call<'_>, preset: Preset, mut arguments: Arg
     let folder = arguments.text("folder_id")?;
     let wait = arguments.flag("wait_for_completion")?;
     arguments.none_left()?;
-    let depth = depth.unwrap_or(if preset == Preset::PageIndex { MAX_DEPTH } else { DEPTH });
+    // Agents that go through the parts expect every section in them, and know of no depth.
+    let depth = depth.unwrap_or(MAX_DEPTH);
     let named = call.named(&name, folder.as_deref())?;
     if wait {
         call.wait_for(&named).await?;
@@ -151,7 +150,7 @@ fn answer(
     let summary = format!("{sections} sections, {} shown here, part {part} of {total_parts}", shown.len());
     let mut answer = Answer::new(data, summary).body(fence(name, &outline));
     if part < total_parts {
-        answer = answer.option(format!("More: the same call with part: {}", part + 1));
+        answer = answer.option(format!("More: the same call with part: {}; only the top: depth: 2", part + 1));
     }
     if hidden > 0 {
         answer = answer.option(format!("{hidden} sections lie deeper: depth: 4, or node_id of one section"));

@@ -21,6 +21,8 @@ mod get_folder_structure;
 mod get_page_content;
 mod grep_document;
 mod http;
+#[cfg(test)]
+mod http_tests;
 mod paging;
 mod prompts;
 mod reading;

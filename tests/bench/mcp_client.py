@@ -158,25 +158,26 @@ def generated(rng, name, pages, sections, count):
     def page_list():
         start = rng.randint(1, pages)
         end = rng.choice([start, start + 1, start + rng.randint(0, 40), pages, pages + 50])
-        return rng.choice([f"{start}-{end}", f"{start}", f"{start},{max(1, start - 3)},{end}", f"1-{pages}", f"{end}-{start}", "x", "1-", "0-5"])
+        good = [f"{start}-{end}", f"{start}", f"{start},{max(1, start - 3)},{end}", f"1-{pages}"]
+        return rng.choice(good * 3 + [f"{end + 1}-{start}", "x", "1-", "0-5"])
 
     def maybe(chance, key, value):
         return {key: value()} if rng.random() < chance else {}
 
     def one():
-        section, doc = rng.choice(sections), rng.choice([name, name, name, name.rsplit(".", 1)[0], name.lower(), name[:-5], "nothing"])
+        section, doc = rng.choice(sections), rng.choice([name] * 6 + [name.rsplit(".", 1)[0], name.lower()] * 2 + [name[:-6], "nothing"])
         budget = maybe(0.6, "max_tokens", lambda: rng.choice([300, 1_000, 6_000, 9_000, 19_999, 20_000, 10**6, 1, "4000"]))
         kind = rng.randrange(12)
         if kind <= 2:
             return "get_page_content", {"doc_name": doc, "pages": page_list(), **budget}
         if kind == 3:
-            return "get_page_content", {"doc_name": doc, "section_id": rng.choice([section, "9999", "x"]), **budget}
+            return "get_page_content", {"doc_name": doc, "section_id": rng.choice([section] * 6 + ["9999", "x"]), **budget}
         if kind == 4:
-            return "get_page_content", {"doc_name": doc, "item": rng.choice(["1", "1A", "7", "7A", "8", "15", "99"]), **budget}
+            return "get_page_content", {"doc_name": doc, "item": rng.choice(["1", "1A", "7", "7A", "8", "9A", "15", "99"]), **budget}
         if kind == 5:
             return "fetch", {"id": rng.choice([doc, f"{doc}#{section}", f"{doc}#item-8", f"{doc}#p={page_list()}"]), **budget}
         if kind == 6:
-            more = {**maybe(0.5, "context", lambda: rng.choice([0, 3, 10, 99])), **maybe(0.5, "limit", lambda: rng.choice([1, 50, 200]))}
+            more = {**maybe(0.5, "context", lambda: rng.choice([0, 3, 10, 10, 99])), **maybe(0.5, "limit", lambda: rng.choice([1, 50, 200]))}
             return "grep_document", {"doc_name": doc, "pattern": rng.choice(patterns), "ignore_case": rng.random() < 0.5, **maybe(0.3, "offset", number), **more}
         if kind <= 8:
             more = {**maybe(0.5, "depth", lambda: rng.choice([1, 3, 9, 64])), **maybe(0.4, "part", number), **maybe(0.2, "node_id", lambda: section)}
@@ -185,8 +186,8 @@ def generated(rng, name, pages, sections, count):
             return "get_document", {"doc_name": doc}
         if kind == 10:
             return "search", {"query": rng.choice(words), **maybe(0.5, "scope", lambda: rng.choice([doc, f"{doc}#item-7", "/@form/10-K", "/"])), **maybe(0.5, "limit", lambda: rng.choice([1, 50, 51]))}
-        more = {**maybe(0.3, "sort", lambda: "relevance"), **maybe(0.4, "query", lambda: rng.choice(words)), **maybe(0.3, "where", lambda: "form=10-K and fiscal_year>=2020")}
-        return "browse_documents", {**maybe(0.5, "recursive", lambda: True), **maybe(0.5, "limit", lambda: rng.choice([1, 50, 0])), **maybe(0.3, "offset", number), **more}
+        more = {**rng.choice([{}, {}, {"query": rng.choice(words)}, {"sort": "relevance", "query": rng.choice(words)}, {"sort": "relevance"}]), **maybe(0.3, "where", lambda: "form=10-K and fiscal_year>=2020")}
+        return "browse_documents", {**maybe(0.5, "recursive", lambda: True), **maybe(0.5, "limit", lambda: rng.choice([1, 10, 50, 0])), **maybe(0.3, "offset", number), **more}
 
     return [one() for _ in range(count)]
 
