@@ -151,7 +151,8 @@ fn run(command: Command, level: &str, context: &Context) -> Result<Exit, Command
     // File access and structure work run on blocking threads; more of them than this only hold memory.
     let runtime = tokio::runtime::Builder::new_multi_thread().max_blocking_threads(32).enable_all().build();
     let runtime = runtime.map_err(|error| CommandError::new("system.runtime", error.to_string()))?;
-    runtime.block_on(async {
+    let reads_input = matches!(command, Command::Mcp(_));
+    let ended = runtime.block_on(async {
         let telemetry = start_telemetry(&command, level, context);
         let ended = match command {
             Command::Ingest(args) => commands::ingest::run(args, context).await,
@@ -191,7 +192,12 @@ fn run(command: Command, level: &str, context: &Context) -> Result<Exit, Command
         };
         telemetry.end().await;
         ended
-    })
+    });
+    if reads_input {
+        // A thread may wait for a line that never comes; there is nothing it could leave undone.
+        runtime.shutdown_background();
+    }
+    ended
 }
 
 /// Commands log what is asked for; services log what they do, and tell a collector where one is configured.

@@ -137,11 +137,16 @@ impl Desk {
     }
 }
 
-/// Whether the client knows structured content: who does not say is taken for a new one.
+/// Whether the client knows structured content: who does not say is taken for a new one. Over HTTP a version is said by
+/// each request; what a missing header stands for by the protocol is no statement of the client's.
 fn is_structured(context: &RequestContext<RoleServer>, parts: Option<&Parts>) -> bool {
-    let header = || parts?.headers.get("mcp-protocol-version")?.to_str().ok().map(str::to_owned);
-    let version = context.protocol_version().map(|version| version.as_str().to_owned()).or_else(header);
-    version.is_none_or(|version| version.as_str() >= STRUCTURED_SINCE.as_str())
+    let said = match parts {
+        Some(parts) => {
+            parts.headers.get("mcp-protocol-version").and_then(|value| value.to_str().ok()).map(str::to_owned)
+        }
+        None => context.protocol_version().map(|version| version.as_str().to_owned()),
+    };
+    said.is_none_or(|version| version.as_str() >= STRUCTURED_SINCE.as_str())
 }
 
 /// A parameter of the address that was called; names of collections and presets need no decoding.
