@@ -4,9 +4,10 @@ use serde::Serialize;
 use stemma_document::{Extent, FilingFacts, Method, Page, PageNo, Section, SectionKind, SectionSpan};
 use stemma_engine::FailureRecord;
 use stemma_search::catalogue::{Listed, State};
+use utoipa::ToSchema;
 
 /// A document in an answer.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct DocumentView {
     /// Its id.
     pub doc_id: String,
@@ -17,6 +18,7 @@ pub struct DocumentView {
     /// Path as ingested.
     pub path: String,
     /// Its state.
+    #[schema(value_type = String)]
     pub state: State,
     /// Version number.
     pub version: u64,
@@ -29,6 +31,7 @@ pub struct DocumentView {
     /// Tokens of its text (o200k).
     pub tokens: Option<u32>,
     /// How its tree was made.
+    #[schema(value_type = Option<String>)]
     pub method: Option<Method>,
     /// Share of titles found where they were located (0–1).
     pub accuracy: Option<f64>,
@@ -36,6 +39,7 @@ pub struct DocumentView {
     pub gaps: Vec<String>,
     /// What it says about itself.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
     pub facts: Option<FilingFacts>,
     /// One sentence.
     pub description: Option<String>,
@@ -71,7 +75,7 @@ impl DocumentView {
 }
 
 /// A recorded failure in an answer.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct FailureView {
     /// Stable code.
     pub code: String,
@@ -96,7 +100,7 @@ impl FailureView {
 }
 
 /// A section in an answer, without its text and children.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct SectionView {
     /// Its id in this version of the tree.
     pub section_id: String,
@@ -107,6 +111,7 @@ pub struct SectionView {
     /// What to paste back.
     pub locator: String,
     /// What kind of node it is.
+    #[schema(value_type = String)]
     pub kind: SectionKind,
     /// First and last physical page.
     pub pages: Option<(u32, u32)>,
@@ -140,7 +145,7 @@ impl SectionView {
 }
 
 /// A page in an answer.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct PageView {
     /// Physical page, from 1.
     pub page: u32,

@@ -6,7 +6,8 @@ use stemma_search::axes::{Choice, Scope, fold};
 use stemma_search::catalogue::Listed;
 use stemma_search::items;
 use stemma_search::locator::Fragment;
-use stemma_search::place::{self, Inside, Place, section_folder};
+use stemma_search::place::{Inside, Place, section_folder};
+use utoipa::ToSchema;
 
 use crate::list::Level;
 use crate::reader::no_tree;
@@ -14,18 +15,20 @@ use crate::tree::section_of;
 use crate::{DocumentView, Reader, Refusal, SectionView};
 
 /// How much of a place is listed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FilesOptions {
     /// Levels, from 1.
     pub depth: usize,
-    /// Rows to pass over.
+    /// The path of the row after which the listing goes on.
+    pub after: Option<String>,
+    /// Rows to pass over, behind that.
     pub skip: usize,
     /// Rows to return.
     pub limit: usize,
 }
 
 /// What lies in a place, in the order folders, documents, axes.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct FilesView {
     /// The place, to paste back.
     pub path: String,
@@ -35,12 +38,14 @@ pub struct FilesView {
     pub documents: usize,
     /// Rows of the whole listing.
     pub total: usize,
+    /// Whether rows follow those of the answer.
+    pub more: bool,
     /// The rows.
     pub entries: Vec<EntryView>,
 }
 
 /// What a row of the file-system view is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EntryKind {
     /// A folder as ingested, or a value of an axis.
@@ -62,7 +67,7 @@ pub enum EntryKind {
 }
 
 /// A row of the file-system view.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct EntryView {
     /// What it is.
     pub kind: EntryKind,
@@ -83,11 +88,33 @@ pub struct EntryView {
     pub section: Option<SectionView>,
 }
 
+impl FilesOptions {
+    fn window(&self, rows: Vec<Row<'_>>) -> Result<(usize, bool, Vec<EntryView>), Refusal> {
+        let total = rows.len();
+        let gone = || {
+            let message = "the row after which the listing was to go on is not there any more";
+            Refusal::new("cursor.invalid", message, "ask again from the beginning")
+        };
+        let after = match &self.after {
+            Some(path) => rows.iter().position(|row| row.path == *path).ok_or_else(gone)? + 1,
+            None => 0,
+        };
+        let skip = after.saturating_add(self.skip);
+        let more = total > skip.saturating_add(self.limit);
+        Ok((total, more, rows.into_iter().skip(skip).take(self.limit).map(Row::view).collect()))
+    }
+}
+
 /// A row before it is known whether it is shown.
-enum Row<'a> {
-    Plain(EntryView),
-    Document { listed: &'a Listed, name: String, path: String, depth: usize },
-    Section { section: &'a Section, label: &'a str, path: String, depth: usize },
+struct Row<'a> {
+    kind: EntryKind,
+    depth: usize,
+    name: String,
+    path: String,
+    count: Option<usize>,
+    document: Option<&'a Listed>,
+    /// With the label of its document.
+    section: Option<(&'a Section, &'a str)>,
 }
 
 impl Reader {
@@ -96,10 +123,6 @@ impl Reader {
     /// # Errors
     /// [`Refusal`] when it names nothing, two things, or lies in a document without a tree.
     pub async fn files(&self, path: &str, options: &FilesOptions) -> Result<FilesView, Refusal> {
-        let window = |rows: Vec<Row<'_>>| {
-            let total = rows.len();
-            (total, rows.into_iter().skip(options.skip).take(options.limit).map(Row::view).collect())
-        };
         match self.catalogue.place(path)? {
             Place::Folder(scope) => {
                 let level = self.level(&scope, false);
@@ -107,15 +130,15 @@ impl Reader {
                     (if scope.values_of.is_some() { EntryKind::Axis } else { EntryKind::Folder }, level.total);
                 let mut rows = Vec::new();
                 self.rows(&scope, level, 1, options.depth, &mut rows);
-                let (total, entries) = window(rows);
-                Ok(FilesView { path: scope.path(), kind, documents, total, entries })
+                let (total, more, entries) = options.window(rows)?;
+                Ok(FilesView { path: scope.path(), kind, documents, total, more, entries })
             }
             Place::Document { listed, inside } => {
                 let published = self.tree_of(listed).await?.ok_or_else(|| no_tree(listed))?;
                 let place = InDocument { listed, published: &published, path: self.path_of(listed) };
                 let (kind, path, rows) = place.rows(inside.as_ref(), options.depth)?;
-                let (total, entries) = window(rows);
-                Ok(FilesView { path, kind, documents: 1, total, entries })
+                let (total, more, entries) = options.window(rows)?;
+                Ok(FilesView { path, kind, documents: 1, total, more, entries })
             }
         }
     }
@@ -139,19 +162,19 @@ impl Reader {
         let mut below = below.into_iter();
         for folder in level.folders {
             let (kind, count) = (EntryKind::Folder, Some(folder.documents));
-            rows.push(Row::plain(kind, depth, folder.name, folder.locator, count));
+            rows.push(Row { count, ..Row::of(kind, depth, folder.name, folder.locator) });
             if let Some((inside, level)) = below.next() {
                 self.rows(&inside, level, depth + 1, deepest, rows);
             }
         }
         for (listed, name) in level.documents.into_iter().zip(leaves) {
             let path = format!("{base}/{name}");
-            rows.push(Row::Document { listed, name, path, depth });
+            rows.push(Row { document: Some(listed), ..Row::of(EntryKind::Document, depth, name, path) });
         }
         // Below the first level, axes would say the same again and again.
         for axis in level.axes.into_iter().filter(|_| depth == 1) {
             let name = format!("@{}", axis.axis.as_str());
-            rows.push(Row::plain(EntryKind::Axis, depth, name, axis.locator, Some(axis.values)));
+            rows.push(Row { count: Some(axis.values), ..Row::of(EntryKind::Axis, depth, name, axis.locator) });
         }
     }
 
@@ -209,7 +232,8 @@ impl<'a> InDocument<'a> {
                 let (items, pages) = (items::items(tree).len(), self.pages());
                 for (kind, name, count) in [(EntryKind::Items, "@item", items), (EntryKind::Pages, "@page", pages)] {
                     if count > 0 {
-                        rows.push(Row::plain(kind, 1, name.into(), format!("{}/{name}", self.path), Some(count)));
+                        let path = format!("{}/{name}", self.path);
+                        rows.push(Row { count: Some(count), ..Row::of(kind, 1, name.into(), path) });
                     }
                 }
                 Ok((EntryKind::Document, self.path.clone(), rows))
@@ -220,16 +244,14 @@ impl<'a> InDocument<'a> {
                     let fragment = item.fragment(&all);
                     let name = fragment.strip_prefix("item-").unwrap_or(&fragment).to_owned();
                     let path = format!("{}/@item/{name}", self.path);
-                    let section = tree.section(item.section).map(|section| SectionView::of(section, label));
-                    let entry = EntryView { section, ..plain(EntryKind::Item, 1, name, path, None) };
-                    rows.push(Row::Plain(entry));
+                    let section = tree.section(item.section).map(|section| (section, label));
+                    rows.push(Row { section, ..Row::of(EntryKind::Item, 1, name, path) });
                 }
                 Ok((EntryKind::Items, format!("{}/@item", self.path), rows))
             }
             Some(Inside::Pages) => {
-                let page = |page: usize| {
-                    Row::plain(EntryKind::Page, 1, page.to_string(), format!("{}/@page/{page}", self.path), None)
-                };
+                let path = |page: usize| format!("{}/@page/{page}", self.path);
+                let page = |page: usize| Row::of(EntryKind::Page, 1, page.to_string(), path(page));
                 Ok((EntryKind::Pages, format!("{}/@page", self.path), (1..=self.pages()).map(page).collect()))
             }
             Some(Inside::Part(part @ Fragment::Pages(_))) => {
@@ -249,8 +271,10 @@ impl<'a> InDocument<'a> {
 
     fn sections(&self, sections: &'a [Section], base: &str, depth: usize, deepest: usize, rows: &mut Vec<Row<'a>>) {
         for section in sections {
-            let path = format!("{base}/{}", section_folder(section));
-            rows.push(Row::Section { section, label: &self.listed.label, path: path.clone(), depth });
+            let name = section_folder(section);
+            let path = format!("{base}/{name}");
+            let shown = Some((section, self.listed.label.as_str()));
+            rows.push(Row { section: shown, ..Row::of(EntryKind::Section, depth, name, path.clone()) });
             if depth < deepest {
                 self.sections(&section.children, &path, depth + 1, deepest, rows);
             }
@@ -265,28 +289,16 @@ impl<'a> InDocument<'a> {
     }
 }
 
-fn plain(kind: EntryKind, depth: usize, name: String, path: String, count: Option<usize>) -> EntryView {
-    EntryView { kind, depth, name, path, count, document: None, section: None }
-}
-
 impl Row<'_> {
-    fn plain(kind: EntryKind, depth: usize, name: String, path: String, count: Option<usize>) -> Self {
-        Row::Plain(plain(kind, depth, name, path, count))
+    fn of(kind: EntryKind, depth: usize, name: String, path: String) -> Self {
+        Self { kind, depth, name, path, count: None, document: None, section: None }
     }
 
     fn view(self) -> EntryView {
-        match self {
-            Row::Plain(entry) => entry,
-            Row::Document { listed, name, path, depth } => {
-                let document = Some(DocumentView::of(listed));
-                EntryView { document, ..plain(EntryKind::Document, depth, name, path, None) }
-            }
-            Row::Section { section, label, path, depth } => {
-                let view = SectionView::of(section, label);
-                let name = place::section_folder(section);
-                EntryView { section: Some(view), ..plain(EntryKind::Section, depth, name, path, None) }
-            }
-        }
+        let Row { kind, depth, name, path, count, document, section } = self;
+        let document = document.map(DocumentView::of);
+        let section = section.map(|(section, label)| SectionView::of(section, label));
+        EntryView { kind, depth, name, path, count, document, section }
     }
 }
 
@@ -303,7 +315,7 @@ mod tests {
 
     use super::*;
 
-    const ALL: FilesOptions = FilesOptions { depth: 1, skip: 0, limit: usize::MAX };
+    const ALL: FilesOptions = FilesOptions { depth: 1, after: None, skip: 0, limit: usize::MAX };
 
     fn entry(root: usize, path: &str, [company, form, year, filed]: [&str; 4]) -> CatalogueEntry {
         let uri = format!("file:///{root}/{path}");

@@ -6,11 +6,12 @@ use stemma_document::{
 };
 use stemma_search::items;
 use stemma_search::locator::{section_locator, show_pages};
+use utoipa::ToSchema;
 
 use crate::{DocumentView, Reader, Refusal};
 
 /// The Item map of a document.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct ItemsView {
     /// The document.
     pub document: DocumentView,
@@ -19,7 +20,7 @@ pub struct ItemsView {
 }
 
 /// An Item of a filing.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct ItemView {
     /// Form, Part and number: `10-K.II.7A`; `None` where the tree has no Item map.
     pub id: Option<String>,
@@ -34,8 +35,10 @@ pub struct ItemView {
     /// Its title.
     pub title: String,
     /// How the document answers it; `None` where the tree has no Item map.
+    #[schema(value_type = Option<String>)]
     pub status: Option<ItemStatus>,
     /// What stands there instead of an answer, where there is none to give.
+    #[schema(value_type = Option<String>)]
     pub nothing: Option<NothingSaid>,
     /// First and last physical page.
     pub pages: Option<(u32, u32)>,
@@ -45,13 +48,14 @@ pub struct ItemView {
     pub boundary_unverifiable: bool,
     /// The headings between which it stands.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
     pub boundary: Option<Boundary>,
     /// Where its content is, when it is not under its heading.
     pub content: Vec<ContentView>,
 }
 
 /// Where content of an Item is.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct ContentView {
     /// The words that say so.
     pub text: String,

@@ -8,6 +8,7 @@ use stemma_extract::PackError;
 use stemma_search::catalogue::Listed;
 use stemma_search::locator::{Fragment, section_locator, show_pages};
 use stemma_search::newest_claim;
+use utoipa::ToSchema;
 
 use crate::documents::PageView;
 use crate::items::{self, ItemView};
@@ -27,7 +28,7 @@ pub enum Part {
 }
 
 /// Text of a document: a section, pages, or all of it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct TextView {
     /// The document's id.
     pub doc_id: String,
@@ -55,7 +56,7 @@ pub struct TextView {
 }
 
 /// What is known of a document, and of a section of it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct StatView {
     /// The document.
     pub document: DocumentView,
@@ -67,6 +68,7 @@ pub struct StatView {
     pub source: String,
     /// How its tree came to be.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
     pub provenance: Option<Provenance>,
     /// Its Items.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -80,7 +82,7 @@ pub struct StatView {
 }
 
 /// What is known of a section.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct SectionStat {
     /// The section.
     #[serde(flatten)]
@@ -88,6 +90,7 @@ pub struct SectionStat {
     /// Titles from the top down to it.
     pub path: Vec<String>,
     /// Who says that it exists.
+    #[schema(value_type = String)]
     pub witness: Witness,
     /// Tokens of its own text.
     pub own_tokens: u32,
@@ -102,7 +105,7 @@ pub struct SectionStat {
 }
 
 /// A mention of another place.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct ReferenceView {
     /// As written.
     pub text: String,

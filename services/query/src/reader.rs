@@ -92,6 +92,14 @@ impl Reader {
         }
     }
 
+    /// The file a document was read from; `None` where it is not in the store, or was torn by a power loss.
+    pub(crate) async fn original(&self, listed: &Listed) -> Result<Option<Original>, PortError> {
+        let version = listed.version();
+        let key = layout::original_key(&self.collection, version.source);
+        let size_bytes = self.blobs.size(&key).await?.filter(|size_bytes| *size_bytes == version.size_bytes);
+        Ok(size_bytes.map(|size_bytes| Original { blobs: Arc::clone(&self.blobs), key, size_bytes }))
+    }
+
     /// The packed text of a tree; `None` when the store does not have it (an imported tree).
     pub(crate) async fn packed(&self, published: &PublishedTree) -> Result<Option<Packed>, PortError> {
         let Ok(key) = published.text_artifact.parse::<TaskKey>() else { return Ok(None) };
@@ -109,6 +117,21 @@ impl Reader {
             Ok(source) => Ok(Some(source.body)),
             Err(error) => Err(PortError::lasting("blobs", "get", format!("{}: {error}", published.version.name))),
         }
+    }
+}
+
+/// The bytes of a document, as they lie in the store.
+pub(crate) struct Original {
+    blobs: Arc<dyn Blobs>,
+    key: String,
+    /// How many.
+    pub(crate) size_bytes: u64,
+}
+
+impl Original {
+    /// Some of them; `None` when they were removed meanwhile.
+    pub(crate) async fn read(&self, range: std::ops::Range<u64>) -> Result<Option<bytes::Bytes>, PortError> {
+        self.blobs.get_range(&self.key, range).await
     }
 }
 

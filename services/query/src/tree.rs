@@ -4,12 +4,13 @@ use serde::Serialize;
 use stemma_document::{Gap, ItemStatus, NothingSaid, SectionId, SectionKind, SectionTree};
 use stemma_search::items;
 use stemma_search::locator::{Fragment, ResolveError, resolve_item};
+use utoipa::ToSchema;
 
 use crate::items::{self as items_of, ContentView};
 use crate::{DocumentView, Reader, Refusal, SectionView};
 
 /// A document's tree, or one section of it with what is below.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct TreeView {
     /// The document.
     pub document: DocumentView,
@@ -20,13 +21,14 @@ pub struct TreeView {
     /// Pages (or lines) that a section covers.
     pub covered: u32,
     /// What is missing or doubtful, with its reason.
+    #[schema(value_type = Vec<Object>)]
     pub gaps: Vec<Gap>,
     /// Sections whose titles were not found where they were located.
     pub doubtful: usize,
 }
 
 /// A section in a tree.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct TreeRow {
     /// 1 for top sections.
     pub depth: usize,
@@ -38,9 +40,11 @@ pub struct TreeRow {
     pub item: Option<String>,
     /// How the document answers that Item.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
     pub status: Option<ItemStatus>,
     /// What stands there instead of an answer, where there is none to give.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
     pub nothing: Option<NothingSaid>,
     /// Where its content is, when it is not under its heading.
     #[serde(skip_serializing_if = "Vec::is_empty")]

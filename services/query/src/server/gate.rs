@@ -6,14 +6,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::extract::{Request, State};
-use axum::http::header;
+use axum::http::{HeaderValue, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures::FutureExt;
 use stemma_engine::Env;
 use tokio::sync::Semaphore;
 
-use super::keys::Keys;
+use super::keys::{Closed, Keys};
 use super::problem::Problem;
 
 /// Decides which requests are answered.
@@ -34,10 +34,7 @@ impl Gate {
     async fn answer(&self, mut request: Request, next: Next) -> Result<Response, Problem> {
         let key = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
         let key = key.and_then(|value| value.strip_prefix("Bearer ")).map(str::trim);
-        let Some(reach) = self.keys.reach(key) else {
-            return Err(Problem::new(401, "key.unknown", "a key is needed, and this is none of them")
-                .next("send `Authorization: Bearer KEY`"));
-        };
+        let reach = self.keys.reach(key, self.env.now_ms()).map_err(refused)?;
         let Ok(_place) = self.places.try_acquire() else {
             return Err(Problem::new(503, "server.busy", "too many requests are being answered").next("ask again"));
         };
@@ -63,18 +60,73 @@ impl Gate {
     }
 }
 
+/// Why a key does not open.
+fn refused(closed: Closed) -> Problem {
+    match closed {
+        Closed::Unknown => Problem::new(401, "key.unknown", "a key is needed, and this is none of them")
+            .next("send `Authorization: Bearer KEY`"),
+        Closed::Scope => Problem::new(403, "key.scope", "this key may not read"),
+        Closed::Spent(seconds) => {
+            let detail = "this key has made all the requests it may make in a minute";
+            Problem::new(429, "key.spent", detail).next(format!("ask again in {seconds} s")).retry_after(seconds)
+        }
+    }
+}
+
 /// Lets a request through, and names what went wrong.
 pub(super) async fn pass(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> Response {
     let (began, trace_id) = (Instant::now(), gate.trace_id(&request));
+    let accept = request.headers().get(header::ACCEPT).cloned();
     let mut response = gate.answer(request, next).await.unwrap_or_else(Problem::into_response);
+    if response.status().is_success() && !takes(accept.as_ref(), response.headers().get(header::CONTENT_TYPE)) {
+        response = Problem::new(406, "answer.type", "the answer is of no type that is accepted").into_response();
+    }
     if let Some(problem) = response.extensions_mut().remove::<Problem>() {
         if problem.is_ours() {
             tracing::warn!(trace_id, code = problem.code(), "a request was not answered");
         }
+        let beside = response.headers().get(header::ALLOW).cloned();
         response = problem.named(trace_id).into_response();
+        response.headers_mut().extend(beside.map(|methods| (header::ALLOW, methods)));
     }
     let class = ["1xx", "2xx", "3xx", "4xx", "5xx"][usize::from(response.status().as_u16() / 100).clamp(1, 5) - 1];
     metrics::counter!("stemma_http_requests_total", "status" => class).increment(1);
     metrics::histogram!("stemma_http_seconds").record(began.elapsed().as_secs_f64());
     response
+}
+
+/// Whether an answer of this type is among those that are accepted (RFC 9110 §12.5.1). What cannot be read accepts all.
+fn takes(accept: Option<&HeaderValue>, kind: Option<&HeaderValue>) -> bool {
+    let text = |value: Option<&HeaderValue>| value.and_then(|value| value.to_str().ok()).map(str::to_ascii_lowercase);
+    let (Some(accept), Some(kind)) = (text(accept), text(kind)) else { return true };
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    let (group, _) = kind.split_once('/').unwrap_or((kind, ""));
+    let fits = |range: &str| {
+        let mut parts = range.split(';').map(str::trim);
+        let named = parts.next().unwrap_or_default();
+        let refused = parts.any(|part| part.strip_prefix("q=").is_some_and(|q| q.parse() == Ok(0.0)));
+        let is_kind = matches!(named, "*/*" | "*") || named == kind || named.strip_suffix("/*") == Some(group);
+        is_kind && !refused
+    };
+    accept.trim().is_empty() || accept.split(',').any(fits)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_accepted_is_answered() {
+        let takes = |accept| {
+            takes(Some(&HeaderValue::from_static(accept)), Some(&HeaderValue::from_static("application/json")))
+        };
+        for accept in
+            ["*/*", "application/json", "text/html, application/*;q=0.8", "", "Application/JSON; charset=utf-8"]
+        {
+            assert!(takes(accept), "{accept}");
+        }
+        for accept in ["text/html", "application/json;q=0", "image/*", "nonsense"] {
+            assert!(!takes(accept), "{accept}");
+        }
+    }
 }

@@ -5,14 +5,24 @@
 //! request gets wrong is a 4xx that says what to do; a store that is away is a 503.
 
 pub(crate) mod archive;
+mod asked;
 mod cursor;
+mod documents;
+mod files;
 mod gate;
+#[cfg(test)]
+mod hostile;
 pub(crate) mod keys;
+mod listing;
+mod openapi;
 mod parameters;
 mod problem;
 mod routes;
+mod searching;
+mod source;
 #[cfg(test)]
 mod tests;
+mod texts;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -29,8 +39,8 @@ use tokio_util::sync::CancellationToken;
 use crate::mcp::{self, Desk, HostSettings};
 use archive::Archive;
 use gate::Gate;
-pub use keys::KeySettings;
 use keys::Keys;
+pub use keys::{KeyScope, KeySettings};
 
 /// The configuration `query`: local, changes no answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,8 +54,6 @@ pub struct QuerySettings {
     pub timeout_seconds: u64,
     /// The largest request body in bytes.
     pub max_body_bytes: usize,
-    /// Documents read at once by one search.
-    pub search_threads: usize,
     /// Names under which `/mcp` is called, beside this machine's own: `stemma.example.com`.
     pub mcp_hosts: Vec<String>,
     /// Web pages that may call `/mcp`: `https://app.example.com:443`; none: no page may.
@@ -56,9 +64,9 @@ impl Default for QuerySettings {
     fn default() -> Self {
         let (concurrency, timeout_seconds) = (64, 30);
         let (mcp_hosts, mcp_origins) = (Vec::new(), Vec::new());
-        let (max_body_bytes, search_threads) = (64 << 10, 2);
+        let max_body_bytes = 64 << 10;
         let keys = Vec::new();
-        Self { keys, concurrency, timeout_seconds, max_body_bytes, search_threads, mcp_hosts, mcp_origins }
+        Self { keys, concurrency, timeout_seconds, max_body_bytes, mcp_hosts, mcp_origins }
     }
 }
 
@@ -130,7 +138,7 @@ pub async fn serve(
         HostSettings { hosts: query.mcp_hosts, origins: query.mcp_origins, max_body_bytes: query.max_body_bytes };
     let mcp = mcp::service(desk, listen, hosts, &stop);
     let gate = Gate::new(env, keys, query.concurrency, limit, query.max_body_bytes);
-    let router = routes::router(archive, gate, query.search_threads.max(1), mcp);
+    let router = routes::router(archive, gate, mcp);
     let serving = health::serve(listen, health, metrics, router, stop).await;
     serving.map_err(|error| ServeError::Listen { listen, error })
 }

@@ -1,8 +1,9 @@
 //! What is wrong with a request, as `application/problem+json` (RFC 9457).
 
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::Refusal;
 
@@ -12,8 +13,9 @@ use crate::Refusal;
 pub(super) struct Problem(Box<Body>);
 
 /// What is written of a problem.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-struct Body {
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = Problem)]
+pub(super) struct Body {
     /// `https://…/errors/{code}`, relative.
     #[serde(rename = "type")]
     kind: String,
@@ -37,11 +39,14 @@ struct Body {
     /// Which parts of the request are wrong.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     errors: Vec<Wrong>,
+    /// Said beside the body.
+    #[serde(skip)]
+    headers: Vec<(HeaderName, String)>,
 }
 
 /// A part of a request that is wrong.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-struct Wrong {
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub(super) struct Wrong {
     /// JSON pointer into the body, or the name of a parameter.
     pointer: String,
     /// What is wrong with it.
@@ -62,6 +67,7 @@ impl Problem {
             trace_id: String::new(),
             candidates: Vec::new(),
             errors: Vec::new(),
+            headers: Vec::new(),
         }))
     }
 
@@ -79,6 +85,19 @@ impl Problem {
     pub(super) fn next(mut self, next: impl Into<String>) -> Self {
         self.0.next = Some(next.into());
         self
+    }
+
+    /// The same with a header.
+    #[must_use]
+    pub(super) fn with_header(mut self, name: HeaderName, value: impl Into<String>) -> Self {
+        self.0.headers.push((name, value.into()));
+        self
+    }
+
+    /// The same, to be asked again after so many seconds.
+    #[must_use]
+    pub(super) fn retry_after(self, seconds: u64) -> Self {
+        self.with_header(header::RETRY_AFTER, seconds.to_string())
     }
 
     /// The same under the name of its request.
@@ -103,6 +122,7 @@ impl From<Refusal> for Problem {
     fn from(refusal: Refusal) -> Self {
         let status = match refusal.code {
             "locator.no_page" => 404,
+            "cursor.invalid" => 400,
             "store.unreadable" => 503,
             "store.damaged" => 500,
             _ if refusal.is_not_found() => 404,
@@ -130,6 +150,11 @@ impl IntoResponse for Problem {
                 headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
             }
             _ => {}
+        }
+        for (name, value) in &self.0.headers {
+            if let Ok(value) = HeaderValue::from_str(value) {
+                headers.insert(name, value);
+            }
         }
         response.extensions_mut().insert(self); // the gate writes it again, with the name of the request
         response

@@ -10,31 +10,31 @@ use tokio::net::TcpStream;
 use super::*;
 use crate::tests as store;
 
-struct Server {
-    serving: Serving,
+pub(super) struct Server {
+    pub(super) serving: Serving,
     stop: CancellationToken,
     blobs: Arc<dyn Blobs>,
 }
 
 /// Status, headers and body of an answer.
-struct Reply {
-    status: u16,
-    head: String,
-    body: String,
+pub(super) struct Reply {
+    pub(super) status: u16,
+    pub(super) head: String,
+    pub(super) body: String,
 }
 
 impl Reply {
-    fn json(&self) -> Value {
+    pub(super) fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.body))
     }
 
-    fn code(&self) -> String {
+    pub(super) fn code(&self) -> String {
         assert!(self.head.contains("application/problem+json"), "{}", self.head);
         assert_eq!(self.json()["trace_id"].as_str().map(str::len), Some(32));
         self.json()["code"].as_str().unwrap_or_default().into()
     }
 
-    fn header(&self, name: &str) -> Option<&str> {
+    pub(super) fn header(&self, name: &str) -> Option<&str> {
         self.head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
     }
 }
@@ -56,16 +56,16 @@ async fn try_start(settings: ServerSettings) -> Result<Server, ServeError> {
     Ok(server)
 }
 
-async fn start() -> Server {
+pub(super) async fn start() -> Server {
     try_start(settings(QuerySettings::default())).await.unwrap()
 }
 
 impl Server {
-    async fn get(&self, path: &str) -> Reply {
+    pub(super) async fn get(&self, path: &str) -> Reply {
         self.ask(&format!("GET {path} HTTP/1.1\r\n")).await
     }
 
-    async fn post(&self, path: &str, body: &str) -> Reply {
+    pub(super) async fn post(&self, path: &str, body: &str) -> Reply {
         let length = body.len();
         self.ask(&format!(
             "POST {path} HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
@@ -73,7 +73,7 @@ impl Server {
         .await
     }
 
-    async fn ask(&self, request: &str) -> Reply {
+    pub(super) async fn ask(&self, request: &str) -> Reply {
         let mut stream = TcpStream::connect(self.serving.address).await.unwrap();
         let (line, rest) = request.split_once("\r\n").unwrap();
         let rest = if rest.contains("\r\n\r\n") { rest.to_string() } else { format!("{rest}\r\n") };
@@ -132,11 +132,138 @@ async fn a_document_is_read_by_tree_pages_sections_and_items() {
 }
 
 #[tokio::test]
+async fn items_facets_and_files_are_listed() {
+    let server = start().await;
+    let item = server.get("/v1/documents/ACME_2022/items/1a?text=true").await.json();
+    assert_eq!(item["item"]["item"], "1A");
+    assert!(item["text"].as_str().unwrap().contains("Hedging"), "{item}");
+    let facets = server.get("/v1/facets?fields=form,fiscal_year&q=acme").await.json();
+    assert_eq!((&facets["total"], &facets["facets"][0]["values"][0]["documents"]), (&2.into(), &2.into()), "{facets}");
+    assert_eq!(facets["facets"][1]["distinct"], 2);
+    let filtered = server.get("/v1/documents?where=form=10-K%20and%20fiscal_year%3C2022").await.json();
+    assert_eq!((&filtered["total"], &filtered["items"][0]["locator"]), (&1.into(), &"ACME_2021".into()));
+    let (mut paths, mut cursor) = (Vec::new(), String::new());
+    loop {
+        let page = server.get(&format!("/v1/fs?depth=2&limit=3{cursor}")).await.json();
+        paths.extend(page["entries"].as_array().unwrap().iter().map(|row| row["path"].as_str().unwrap().to_owned()));
+        let Some(next) = page["next_cursor"].as_str() else { break };
+        cursor = format!("&cursor={next}");
+    }
+    insta::assert_snapshot!(paths.join("\n"), @r"
+    /10-K
+    /10-K/ACME_2021.pdf
+    /10-K/ACME_2022.pdf
+    /8-K
+    /8-K/BROKEN.pdf
+    /8-K/QUEUED.pdf
+    /manual.md
+    /@fiscal_year
+    /@status
+    ");
+    for path in paths {
+        let opened = server.get(&format!("/v1/fs{path}")).await;
+        let has_tree = !path.contains("BROKEN") && !path.contains("QUEUED");
+        assert!(opened.status == if has_tree { 200 } else { 422 }, "{path}: {}", opened.body);
+    }
+    let inside = server.get("/v1/fs/10-K/ACME_2022.pdf?depth=3").await.json();
+    for row in inside["entries"].as_array().unwrap() {
+        let path = row["path"].as_str().unwrap();
+        assert_eq!(server.get(&format!("/v1/fs{path}")).await.json()["path"], path);
+    }
+}
+
+#[tokio::test]
+async fn a_file_in_the_store_is_read_in_parts() {
+    let server = start().await;
+    let document = server.get("/v1/documents/ACME_2022").await.json();
+    let digest: stemma_document::Digest = document["source"].as_str().unwrap().parse().unwrap();
+    let key = stemma_document::layout::original_key(&Collection::default(), digest);
+    let bytes: Vec<u8> = (0..1_000_u32).map(|at| b'a' + (at % 26) as u8).collect();
+    server.blobs.put(&key, bytes.into()).await.unwrap();
+    let path = "/v1/documents/ACME_2022/source";
+    let whole = server.get(path).await;
+    assert_eq!((whole.status, whole.body.len(), whole.header("content-type")), (200, 1_000, Some("application/pdf")));
+    let part = server.ask(&format!("GET {path} HTTP/1.1\r\nRange: bytes=26-28\r\n")).await;
+    assert_eq!((part.status, part.body.as_str(), part.header("content-range")), (206, "abc", Some("bytes 26-28/1000")));
+    let past = server.ask(&format!("GET {path} HTTP/1.1\r\nRange: bytes=1000-\r\n")).await;
+    assert_eq!(
+        (past.status, past.code().as_str(), past.header("content-range")),
+        (416, "source.range", Some("bytes */1000"))
+    );
+    let tag = whole.header("etag").unwrap();
+    assert_eq!(server.ask(&format!("GET {path} HTTP/1.1\r\nIf-None-Match: {tag}\r\n")).await.status, 304);
+    let head = server.ask(&format!("HEAD {path} HTTP/1.1\r\n")).await;
+    assert_eq!((head.status, head.header("content-length"), head.body.as_str()), (200, Some("1000"), ""));
+}
+
+#[tokio::test]
+async fn methods_types_and_limits_are_kept() {
+    let blake3 = blake3::hash(b"slow").to_string();
+    let slow = KeySettings { name: "slow".into(), blake3, requests_per_minute: 30, ..KeySettings::default() };
+    let server = start().await;
+    let put = server.ask("PUT /v1/documents HTTP/1.1\r\nContent-Length: 0\r\n").await;
+    assert_eq!((put.status, put.code().as_str(), put.header("allow")), (405, "route.method", Some("GET,HEAD")));
+    let picky = server.ask("GET /v1/documents HTTP/1.1\r\nAccept: text/html\r\n").await;
+    assert_eq!((picky.status, picky.code().as_str()), (406, "answer.type"));
+    let form = server.ask("POST /v1/search HTTP/1.1\r\nContent-Type: text/plain\r\nContent-Length: 2\r\n\r\n{}").await;
+    assert_eq!((form.status, form.code().as_str()), (415, "body.type"));
+    let head = server.ask("HEAD /v1/documents HTTP/1.1\r\n").await;
+    assert_eq!((head.status, head.body.as_str()), (200, ""));
+    let server = try_start(settings(QuerySettings { keys: vec![slow], ..QuerySettings::default() })).await.unwrap();
+    let with_key = "GET /v1/documents HTTP/1.1\r\nAuthorization: Bearer slow\r\n";
+    let spent = loop {
+        let reply = server.ask(with_key).await;
+        if reply.status != 200 && reply.status != 503 {
+            break reply;
+        }
+    };
+    assert_eq!((spent.status, spent.code().as_str(), spent.header("retry-after")), (429, "key.spent", Some("2")));
+}
+
+#[tokio::test]
+async fn the_api_describes_itself() {
+    let server = start().await;
+    let api = server.get("/openapi.json").await.json();
+    assert_eq!((&api["openapi"], &api["info"]["version"]), (&"3.1.0".into(), &env!("CARGO_PKG_VERSION").into()));
+    let paths: Vec<String> = api["paths"].as_object().unwrap().keys().cloned().collect();
+    insta::assert_snapshot!(paths.join("\n"), @r"
+    /v1/browse
+    /v1/documents
+    /v1/documents/{doc}
+    /v1/documents/{doc}/items
+    /v1/documents/{doc}/items/{item}
+    /v1/documents/{doc}/pages
+    /v1/documents/{doc}/sections/{id}
+    /v1/documents/{doc}/source
+    /v1/documents/{doc}/tree
+    /v1/facets
+    /v1/fs/{path}
+    /v1/search
+    ");
+    let text = api.to_string();
+    for reference in text.split("\"#/components/schemas/").skip(1).filter_map(|rest| rest.split('"').next()) {
+        assert!(api["components"]["schemas"][reference].is_object(), "{reference} is not described");
+    }
+}
+
+#[tokio::test]
 async fn a_search_finds_sections() {
     let server = start().await;
     let found =
         server.post("/v1/search", r#"{"query": "currency risk", "scopes": ["/10-K"], "limit": 3}"#).await.json();
     assert_eq!(found["hits"][0]["name"], "ACME_2022.pdf", "{found}");
+    let first = server.post("/v1/search", r#"{"query": "business", "limit": 1}"#).await.json();
+    let next = first["next_cursor"].as_str().expect("a second hit");
+    let second = format!(r#"{{"query": "business", "limit": 1, "cursor": "{next}"}}"#);
+    let second = server.post("/v1/search", &second).await.json();
+    assert_eq!(second["hits"][0]["rank"], 2, "{second}");
+    assert_ne!(second["hits"][0]["locator"], first["hits"][0]["locator"]);
+    let item = r#"{"query": "currency", "scopes": ["/10-K/ACME_2022.pdf/@item/7"]}"#;
+    assert!(server.post("/v1/search", item).await.json()["hits"].as_array().unwrap().is_empty());
+    let ranked = server.post("/v1/browse", r#"{"query": "hedging", "scope": "/", "recursive": true}"#).await.json();
+    assert_eq!(ranked["documents"][0]["document"]["locator"], "ACME_2022", "{ranked}");
+    let direct = server.post("/v1/browse", r#"{"query": "hedging", "scope": "/"}"#).await.json();
+    assert_eq!((&direct["documents_in_scope"], direct["documents"].as_array().unwrap().len()), (&1.into(), 0));
 }
 
 /// What a request gets wrong is never the server's fault, and always says what.
@@ -144,6 +271,18 @@ async fn a_search_finds_sections() {
 async fn bad_requests_are_refused_with_a_code() {
     let server = start().await;
     let cases = [
+        ("/v1/documents?where=color=red", 422, "filter.invalid"),
+        ("/v1/facets?fields=color", 400, "request.invalid"),
+        ("/v1/facets", 400, "request.invalid"),
+        ("/v1/fs/9-K", 404, "scope.not_found"),
+        ("/v1/fs/@color/red", 422, "scope.no_axis"),
+        ("/v1/fs/?depth=0", 400, "request.invalid"),
+        ("/v1/fs/?cursor=00", 400, "cursor.invalid"),
+        ("/v1/documents/ACME_2022/tree?depth=0", 400, "request.invalid"),
+        ("/v1/documents/ACME_2022/items/9", 404, "locator.no_item"),
+        ("/v1/documents/ACME_2022/items/x", 400, "request.invalid"),
+        ("/v1/documents/ACME_2021/source", 404, "source.elsewhere"),
+        ("/v1/documents/%ff", 400, "request.invalid"),
         ("/v1/documents/nothing-like-it", 404, "locator.not_found"),
         ("/v1/documents/ACME", 404, "locator.not_found"),
         ("/v1/documents/ACME_2022/sections/9999", 404, "locator.no_section"),
@@ -173,6 +312,12 @@ async fn bad_requests_are_refused_with_a_code() {
         (r#"{"query": 1}"#, 422),
         (r#"{"query": "the", "limit": 0}"#, 422),
         (r#"{"query": "?"}"#, 422),
+        (r#"{"query": "risk", "where": {"form": {"like": "x"}}}"#, 422),
+        (r#"{"query": "risk", "strategy": "best"}"#, 422),
+        (r#"{"query": "risk", "cursor": "00"}"#, 400),
+        (r#"{"query": "risk", "item": "one"}"#, 422),
+        (r#"{"query": "risk", "scopes": ["/9-K"]}"#, 404),
+        (r#"{"query": "risk", "color": "red"}"#, 422),
     ] {
         assert_eq!(server.post("/v1/search", body).await.status, status, "{body}");
     }
@@ -209,7 +354,8 @@ async fn others_than_this_machine_need_a_key() {
     let open = ServerSettings { listen: "0.0.0.0:0".parse().unwrap(), ..settings(QuerySettings::default()) };
     assert!(matches!(try_start(open).await, Err(ServeError::Anonymous { .. })));
     let blake3 = blake3::hash(b"open sesame").to_string();
-    let keys = vec![KeySettings { name: "ali".into(), blake3, collections: vec!["other".into()] }];
+    let keys =
+        vec![KeySettings { name: "ali".into(), blake3, collections: vec!["other".into()], ..KeySettings::default() }];
     let server = try_start(settings(QuerySettings { keys, ..QuerySettings::default() })).await.unwrap();
     let reply = server.get("/v1/documents").await;
     assert_eq!(

@@ -1,0 +1,326 @@
+//! What a search found, with locators that can be pasted back.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use stemma_document::{DocId, PageNo};
+use stemma_search::filter::Filter;
+use stemma_search::find::{ItemRef, PageRect, Searched};
+use stemma_search::locator::{Fragment, page_locator, section_locator};
+use stemma_search::{Chip, FindError, Found, Hit, Query, Strategy, Within, find};
+use utoipa::ToSchema;
+
+use crate::documents::rounded;
+use crate::{DocumentView, Reader, Refusal};
+
+/// Hits from which documents are ranked.
+const HITS_FOR_DOCUMENTS: usize = 500;
+
+/// A question as people and programs put it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Question {
+    /// A question, or key words.
+    pub text: String,
+    /// Only in these: documents, Items of one, folders, axis paths; empty for all.
+    pub scopes: Vec<String>,
+    /// Conditions on documents: `form=10-K and fiscal_year>=2020`.
+    pub filter: Filter,
+    /// Only in this Item: `1A`, `II.1A`.
+    pub item: Option<String>,
+    /// Hits to return.
+    pub limit: usize,
+    /// Hits to pass over.
+    pub skip: usize,
+    /// How to rank.
+    pub strategy: Strategy,
+    /// Whether hits say where their words stand on the page.
+    pub rectangles: bool,
+    /// Whether hits say what their scores are made of.
+    pub explain: bool,
+}
+
+/// What was found.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct FoundView {
+    /// The question.
+    pub query: String,
+    /// Its words as they are compared.
+    pub terms: Vec<String>,
+    /// What the question itself said about where to look.
+    #[schema(value_type = Vec<Object>)]
+    pub routed: Vec<Chip>,
+    /// Best first.
+    pub hits: Vec<FoundHit>,
+    /// How many there are.
+    pub total: TotalView,
+    /// What was looked at.
+    #[schema(value_type = Object)]
+    pub searched: Searched,
+}
+
+/// A number of things: `12`, or `{"at_least": 500}` where nobody counted on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(untagged)]
+pub enum TotalView {
+    /// This many.
+    Exact(usize),
+    /// So many were looked at; there may be more.
+    AtLeast {
+        /// How many.
+        at_least: usize,
+    },
+}
+
+/// A section that fits.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct FoundHit {
+    /// From 1.
+    pub rank: usize,
+    /// Larger is better; comparable within one answer.
+    pub score: f64,
+    /// Why it is here, in a few words.
+    pub why: String,
+    /// What the score is made of, where asked for.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[schema(value_type = Object)]
+    pub parts: BTreeMap<&'static str, f32>,
+    /// The document.
+    pub doc_id: String,
+    /// Its file name.
+    pub name: String,
+    /// The version of the tree that was searched.
+    pub version: u64,
+    /// The section, to paste back.
+    pub locator: String,
+    /// The section.
+    pub section_id: String,
+    /// Its title.
+    pub title: String,
+    /// Titles from the top down to it.
+    pub path: Vec<String>,
+    /// First and last physical page of the section.
+    pub pages: Option<(u32, u32)>,
+    /// First and last line of the section, in a text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lines: Option<(u32, u32)>,
+    /// The pages of its own text that fit best, best first.
+    pub best_pages: Vec<FoundPage>,
+    /// The words that fit, where they stand.
+    pub excerpt: ExcerptView,
+}
+
+/// A page that fits.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct FoundPage {
+    /// Physical page, from 1.
+    pub page: u32,
+    /// What is printed on it, where that differs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// To paste back.
+    pub locator: String,
+    /// Larger is better; comparable within one answer.
+    pub score: f64,
+    /// Where the words stand: `{x, y, w, h}`, 0–1 of the page, origin at the top left.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = Vec<Object>)]
+    pub rectangles: Vec<PageRect>,
+}
+
+/// Words of a section around those of the question.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct ExcerptView {
+    /// At most 240 characters, white space folded.
+    pub text: String,
+    /// Bytes of `text` that are words of the question.
+    pub marks: Vec<(usize, usize)>,
+}
+
+/// Documents that fit a question, best first.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct BrowseView {
+    /// The question.
+    pub query: String,
+    /// Where was looked.
+    pub scope: String,
+    /// Documents in the scope that fulfill the filter.
+    pub documents_in_scope: usize,
+    /// What the question itself said about where to look.
+    #[schema(value_type = Vec<Object>)]
+    pub routed: Vec<Chip>,
+    /// Best first.
+    pub documents: Vec<BrowseHit>,
+}
+
+/// A document that fits.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct BrowseHit {
+    /// From 1.
+    pub rank: usize,
+    /// `Σ scores of its sections / √(sections that fit + 1)`, larger is better; comparable within one answer.
+    pub score: f64,
+    /// The document.
+    pub document: DocumentView,
+    /// Its section that fits best.
+    pub best: FoundHit,
+}
+
+impl Reader {
+    /// Sections that fit a question, by any finder.
+    ///
+    /// # Errors
+    /// [`Refusal`] when a scope or Item names nothing, the question has no words, or the finder could not say.
+    pub async fn ask(
+        &self,
+        finder: &dyn find::Finder,
+        question: &Question,
+    ) -> Result<(FoundView, Option<usize>), Refusal> {
+        let query = self.query(question)?;
+        let found = finder.find(&query).await?;
+        Ok((self.found(&question.text, question.skip, &found), found.next))
+    }
+
+    /// Documents in `scope` that fit a question, best first; without `recursive`, those directly in the folder.
+    ///
+    /// # Errors
+    /// As [`Reader::ask`].
+    pub async fn browse(
+        &self,
+        finder: &dyn find::Finder,
+        scope: &str,
+        question: &Question,
+        recursive: bool,
+    ) -> Result<BrowseView, Refusal> {
+        let inside: Vec<DocId> = self.directly_in(scope, recursive)?;
+        let fits = |doc: &&DocId| self.catalogue.get(**doc).is_some_and(|listed| question.filter.holds(listed));
+        let documents_in_scope = inside.iter().filter(fits).count();
+        let whole = inside.len() == self.catalogue.documents().len();
+        let within = if whole { Within::All } else { Within::Documents(inside) };
+        let query = Query { within, limit: HITS_FOR_DOCUMENTS, skip: 0, ..self.query(question)? };
+        let found = finder.find(&query).await?;
+        let mut by_document: BTreeMap<DocId, (f64, usize, usize)> = BTreeMap::new();
+        for (at, hit) in found.hits.iter().enumerate() {
+            let (sum, sections, _) = by_document.entry(hit.doc).or_insert((0.0, 0, at));
+            *sum += f64::from(hit.score);
+            *sections += 1;
+        }
+        // DocScore (features F): many sections that fit speak for a document, but not each as much as the first.
+        let score = |(sum, sections, _): (f64, usize, usize)| sum / ((sections + 1) as f64).sqrt();
+        let mut ranked: Vec<(f64, usize)> = by_document.into_values().map(|fits| (score(fits), fits.2)).collect();
+        ranked.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        let hit = |(at, (score, best)): (usize, (f64, usize))| {
+            let hit = &found.hits[best];
+            let document = DocumentView::of(self.catalogue.get(hit.doc)?);
+            Some(BrowseHit { rank: at + 1, score: places(score), document, best: self.hit(hit, at + 1) })
+        };
+        let documents = ranked.into_iter().take(question.limit.max(1)).enumerate().filter_map(hit).collect();
+        let (query, scope) = (question.text.clone(), scope.to_owned());
+        Ok(BrowseView { query, scope, documents_in_scope, routed: found.routed, documents })
+    }
+
+    fn query(&self, question: &Question) -> Result<Query, Refusal> {
+        let mut item: Option<ItemRef> = question.item.as_deref().map(str::parse).transpose()?;
+        let mut docs: Vec<DocId> = Vec::new();
+        for scope in &question.scopes {
+            match self.locate(scope) {
+                Ok((listed, None)) => docs.push(listed.doc()),
+                Ok((listed, Some(Fragment::Item { part, number }))) if item.is_none() && question.scopes.len() == 1 => {
+                    docs.push(listed.doc());
+                    item = Some(ItemRef { part, number });
+                }
+                Ok(_) => {
+                    let message =
+                        format!("`{scope}` is a part of a document; a search goes through documents, or one Item");
+                    return Err(Refusal::new("search.scope", message, "stemma search … --in DOCUMENT --item 1A"));
+                }
+                Err(refusal) if refusal.code == "locator.folder" => {
+                    docs.extend(self.in_scope(scope)?.iter().map(|listed| listed.doc()));
+                }
+                Err(refusal) => return Err(refusal),
+            }
+        }
+        docs.sort_unstable();
+        docs.dedup();
+        Ok(Query {
+            text: question.text.clone(),
+            within: if question.scopes.is_empty() { Within::All } else { Within::Documents(docs) },
+            filter: question.filter.clone(),
+            item,
+            limit: question.limit,
+            skip: question.skip,
+            strategy: question.strategy,
+            rectangles: question.rectangles,
+            explain: question.explain,
+            ..Query::default()
+        })
+    }
+
+    fn found(&self, query: &str, skip: usize, found: &Found) -> FoundView {
+        let total = match found.total {
+            find::Total::Exact(total) => TotalView::Exact(total),
+            find::Total::AtLeast(at_least) => TotalView::AtLeast { at_least },
+        };
+        FoundView {
+            query: query.into(),
+            terms: found.terms.clone(),
+            routed: found.routed.clone(),
+            hits: found.hits.iter().enumerate().map(|(at, hit)| self.hit(hit, skip + at + 1)).collect(),
+            total,
+            searched: found.searched.clone(),
+        }
+    }
+
+    fn hit(&self, hit: &Hit, rank: usize) -> FoundHit {
+        // One that was removed meanwhile has its id.
+        let label = self.catalogue.get(hit.doc).map_or_else(|| hit.doc.to_string(), |listed| listed.label.clone());
+        let page = |page: &find::PageHit| {
+            let locator = page_locator(&label, PageNo::new(page.page)?);
+            let (label, rectangles) = (page.label.clone(), page.rectangles.clone());
+            Some(FoundPage { page: page.page, label, locator, score: rounded(page.score), rectangles })
+        };
+        FoundHit {
+            rank,
+            score: rounded(hit.score),
+            why: hit.why.clone(),
+            parts: hit.parts.clone(),
+            doc_id: hit.doc.to_string(),
+            name: hit.name.clone(),
+            version: hit.version,
+            locator: section_locator(&label, hit.section),
+            section_id: hit.section.to_string(),
+            title: hit.path.last().cloned().unwrap_or_default(),
+            path: hit.path.clone(),
+            pages: hit.pages,
+            lines: hit.lines,
+            best_pages: hit.best_pages.iter().filter_map(page).collect(),
+            excerpt: ExcerptView { text: hit.excerpt.text.clone(), marks: hit.excerpt.marks.clone() },
+        }
+    }
+
+    /// Documents of a folder; those of folders below it only with `recursive`. Axis paths have no folders below.
+    fn directly_in(&self, scope: &str, recursive: bool) -> Result<Vec<DocId>, Refusal> {
+        use stemma_search::place::Place;
+        match self.catalogue.place(scope)? {
+            Place::Folder(scope) if scope.values_of.is_none() => {
+                Ok(self.level(&scope, recursive).documents.iter().map(|listed| listed.doc()).collect())
+            }
+            _ => Ok(self.in_scope(scope)?.iter().map(|listed| listed.doc()).collect()),
+        }
+    }
+}
+
+fn places(score: f64) -> f64 {
+    (score * 1000.0).round() / 1000.0
+}
+
+impl From<FindError> for Refusal {
+    fn from(error: FindError) -> Self {
+        let message = error.to_string();
+        match error {
+            FindError::NoWords { .. } => Self::new("search.no_words", message, "stemma grep finds any characters"),
+            FindError::Item { .. } => Self::new("search.item", message, "an Item is written 1A, II.1A or 2.02"),
+            FindError::TooFar => Self::new("search.too_far", message, "ask a narrower question, or give a scope"),
+            FindError::Port(error) => error.into(),
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! A document: what is known of it, its tree, its Items.
+
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::IntoResponse;
+use stemma_document::SectionId;
+use stemma_search::locator::section_locator;
+
+use super::asked::{Answer, Asked, NotReady, Stop, json};
+use super::problem::Problem;
+use crate::{ExportFormat, ItemsView, StatView, TreeRow, TreeView};
+
+/// What is known of a document
+///
+/// Its state, facts, Items, and how its tree came to be. `{doc}` is an id, a name, or a path as ingested.
+#[utoipa::path(get, path = "/v1/documents/{doc}", tag = "documents",
+    params(("doc" = String, Path), ("collection" = Option<String>, Query)),
+    responses((status = 200, body = StatView)))]
+pub(super) async fn document(asked: Asked) -> Answer {
+    let label = asked.document()?.label.clone();
+    json(asked.reader.stat(&label).await?).await
+}
+
+/// The section tree of a document
+///
+/// `ETag` is the version of the tree. `format=pageindex` is the compatible JSON of the whole document; `outline` is text.
+#[utoipa::path(get, path = "/v1/documents/{doc}/tree", tag = "documents",
+    params(
+        ("doc" = String, Path), ("collection" = Option<String>, Query),
+        ("depth" = Option<u32>, Query, minimum = 1, description = "levels, all without"),
+        ("node" = Option<String>, Query, description = "only this section and what is below it: 0007"),
+        ("summary" = Option<bool>, Query, description = "with what each section is about"),
+        ("format" = Option<String>, Query, pattern = "^(stemma|pageindex|outline)$", description = "stemma without"),
+        ("If-None-Match" = Option<String>, Header, description = "an ETag: 304 where it is still right"),
+    ),
+    responses(
+        (status = 200, content((TreeView = "application/json"), (NotReady = "application/json"), (String = "text/plain")),
+            headers(("ETag" = String))),
+        (status = 304, description = "the tree is the one that is known")))]
+pub(super) async fn tree(mut asked: Asked, headers: HeaderMap) -> Answer {
+    let (depth, summary) = (asked.parameters.number("depth")?, asked.parameters.flag("summary")?);
+    let (node, format) = (asked.parameters.text("node"), asked.parameters.text("format"));
+    if depth == Some(0) {
+        return Err(Problem::parameter(400, "depth", "depth counts levels from 1").into());
+    }
+    let format = format.as_deref().unwrap_or("stemma");
+    if !matches!(format, "stemma" | "outline" | "pageindex") {
+        let detail =
+            format!("`{}` is no format: stemma, pageindex or outline", format.chars().take(60).collect::<String>());
+        return Err(Problem::parameter(400, "format", detail).into());
+    }
+    let node = node.map(|node| section_id(&node)).transpose()?;
+    let listed = asked.published()?;
+    let version = listed.version();
+    let tag = format!("W/\"{}-{}\"", version.doc.short(), version.seq);
+    let known = headers.get_all(header::IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
+    if known.flat_map(|tags| tags.split(',')).any(|known| matches!(known.trim(), "*") || known.trim() == tag) {
+        return Ok((StatusCode::NOT_MODIFIED, [(header::ETAG, tag)]).into_response());
+    }
+    let locator = node.map_or_else(|| listed.label.clone(), |node| section_locator(&listed.label, node));
+    let response = match format {
+        "outline" => outline(&asked.reader.tree(&locator, depth, summary).await?).into_response(),
+        "pageindex" => {
+            let exported = asked.reader.export(listed, "", ExportFormat::PageIndex { text: false }).await?;
+            ([(header::CONTENT_TYPE, "application/json")], exported.content).into_response()
+        }
+        _ => json(asked.reader.tree(&locator, depth, summary).await?).await?,
+    };
+    Ok(([(header::ETAG, tag)], response).into_response())
+}
+
+/// The Items of a filing
+///
+/// How each Item of the form is answered, and where.
+#[utoipa::path(get, path = "/v1/documents/{doc}/items", tag = "documents",
+    params(("doc" = String, Path), ("collection" = Option<String>, Query)),
+    responses((status = 200, content((ItemsView = "application/json"), (NotReady = "application/json")))))]
+pub(super) async fn items(asked: Asked) -> Answer {
+    let label = asked.published()?.label.clone();
+    json(asked.reader.items(&label).await?).await
+}
+
+/// The tree as people read it: id, title and place of each section, a line each.
+fn outline(tree: &TreeView) -> String {
+    let row = |row: &TreeRow| {
+        let place = match (row.section.pages, row.section.lines) {
+            (Some((first, last)), _) => format!("p {first}–{last}"),
+            (_, Some((first, last))) => format!("l {first}–{last}"),
+            _ => String::new(),
+        };
+        let indent = "  ".repeat(row.depth.saturating_sub(1));
+        format!("{} {indent}{}  {place}\n", row.section.section_id, row.section.title)
+    };
+    tree.sections.iter().map(row).collect()
+}
+
+pub(super) fn section_id(text: &str) -> Result<SectionId, Stop> {
+    let wrong = |error: stemma_document::ParseIdError| Problem::parameter(400, "id", error.to_string());
+    Ok(text.parse().map_err(wrong)?)
+}

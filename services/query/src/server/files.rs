@@ -1,0 +1,60 @@
+//! The file-system view over HTTP.
+
+use axum::extract::Request;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::asked::{Answer, Asked, json};
+use super::cursor;
+use super::problem::Problem;
+use crate::{FilesOptions, FilesView};
+
+/// Levels of one listing.
+const MAX_DEPTH: usize = 32;
+
+/// A part of a listing.
+#[derive(Serialize, ToSchema)]
+pub(super) struct FilesAnswer {
+    #[serde(flatten)]
+    files: FilesView,
+    /// Asks for the next rows; `null` at the end.
+    next_cursor: Option<String>,
+}
+
+/// The file-system view
+///
+/// Folders as ingested, axes that combine (`/@company/3M/@form/10-K`), and what lies in a document: sections, Items,
+/// pages. Whatever a listing prints as `path` can follow `/v1/fs`.
+#[utoipa::path(get, path = "/v1/fs/{path}", tag = "files",
+    params(
+        ("path" = String, Path, description = "as printed, percent-encoded or not; empty for the root"),
+        ("collection" = Option<String>, Query),
+        ("depth" = Option<u32>, Query, minimum = 1, maximum = 32, description = "levels, 1 without"),
+        ("limit" = Option<u32>, Query, minimum = 1, maximum = 500, description = "rows of the answer, 50 without"),
+        ("cursor" = Option<String>, Query, description = "`next_cursor` of the answer before"),
+    ),
+    responses((status = 200, body = FilesAnswer)))]
+pub(super) async fn files(mut asked: Asked, request: Request) -> Answer {
+    let (limit, cursor) = (asked.limit()?, asked.parameters.text("cursor"));
+    let depth = asked.parameters.number("depth")?.unwrap_or(1);
+    asked.parameters.none_left()?;
+    if !(1..=MAX_DEPTH).contains(&depth) {
+        return Err(Problem::parameter(400, "depth", format!("depth is from 1 to {MAX_DEPTH}")).into());
+    }
+    // As printed, escapes are part of a path: what stands in the URL is tried first, and what it decodes to after it.
+    let raw = request.uri().path().strip_prefix("/v1/fs").unwrap_or_default().to_owned();
+    let decoded = match asked.segment("path") {
+        "" => "/".to_owned(),
+        path => format!("/{path}"),
+    };
+    let path = match asked.reader.catalogue().place(&raw) {
+        Ok(_) => raw,
+        Err(_) => decoded,
+    };
+    let under = format!("{path}\n{depth}");
+    let after = cursor.map(|text| cursor::read(&text, &under)).transpose()?;
+    let options = FilesOptions { depth, after, skip: 0, limit };
+    let files = asked.reader.files(&path, &options).await?;
+    let next_cursor = files.entries.last().filter(|_| files.more).map(|last| cursor::show(&under, &last.path));
+    json(FilesAnswer { files, next_cursor }).await
+}

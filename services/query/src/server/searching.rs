@@ -1,0 +1,165 @@
+//! Search: sections and documents that fit a question.
+
+use axum::body::Bytes;
+use axum::extract::rejection::BytesRejection;
+use axum::http::header;
+use axum::http::request::Parts;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use stemma_search::Strategy;
+use stemma_search::filter::Filter;
+use utoipa::ToSchema;
+
+use super::asked::{Answer, MAX_LISTED, json};
+use super::cursor;
+use super::keys::Reach;
+use super::problem::Problem;
+use super::routes::Site;
+use crate::{BrowseView, FoundView, Question, Refusal};
+
+/// What `POST /v1/search` takes.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SearchRequest {
+    /// A question, or key words.
+    query: String,
+    /// The first of the server's without.
+    collection: Option<String>,
+    /// Documents, one Item (`3M_2022_10K#item-7A`), folders or axis paths; all documents without.
+    #[serde(default)]
+    scopes: Vec<String>,
+    /// Conditions on documents: text (`form=10-K and fiscal_year>=2020`), or an object (`{"form": "10-K"}`).
+    #[serde(rename = "where")]
+    #[schema(schema_with = super::openapi::conditions)]
+    filter: Option<serde_json::Value>,
+    /// Only in this Item: 1A, II.1A.
+    item: Option<String>,
+    /// Hits of the answer, 10 without.
+    #[schema(minimum = 1, maximum = 500)]
+    limit: Option<usize>,
+    /// `next_cursor` of the answer before.
+    cursor: Option<String>,
+    /// `auto`, `ranked` or `lexical`.
+    #[schema(pattern = "^(auto|ranked|lexical)$")]
+    strategy: Option<String>,
+    /// Say what scores are made of.
+    #[serde(default)]
+    explain: bool,
+    /// Say where words stand on their pages; costs a read of each text.
+    #[serde(default)]
+    rectangles: bool,
+}
+
+/// What `POST /v1/browse` takes.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct BrowseRequest {
+    /// A question, or key words.
+    query: String,
+    /// The first of the server's without.
+    collection: Option<String>,
+    /// A folder or axis path; all documents without.
+    #[serde(default)]
+    scope: String,
+    /// Conditions on documents: text (`form=10-K and fiscal_year>=2020`), or an object (`{"form": "10-K"}`).
+    #[serde(rename = "where")]
+    #[schema(schema_with = super::openapi::conditions)]
+    filter: Option<serde_json::Value>,
+    /// Documents of folders below, too.
+    #[serde(default)]
+    recursive: bool,
+    /// Documents of the answer, 10 without.
+    #[schema(minimum = 1, maximum = 500)]
+    limit: Option<usize>,
+}
+
+/// Sections that fit, and where to go on.
+#[derive(Serialize, ToSchema)]
+pub(super) struct SearchAnswer {
+    #[serde(flatten)]
+    found: FoundView,
+    /// Asks for the next ones; `null` at the end.
+    next_cursor: Option<String>,
+}
+
+/// Search sections
+///
+/// Sections that fit a question, best first, with the pages and words that speak for them. No model is asked.
+#[utoipa::path(post, path = "/v1/search", tag = "search", request_body = SearchRequest,
+    responses((status = 200, body = SearchAnswer)))]
+pub(super) async fn search(
+    site: axum::extract::State<Site>,
+    parts: Parts,
+    body: Result<Bytes, BytesRejection>,
+) -> Answer {
+    let request: SearchRequest = read(&parts, body)?;
+    let SearchRequest { query, collection, scopes, filter, item, limit, cursor, strategy, explain, rectangles } =
+        request;
+    let strategy = match strategy.as_deref() {
+        None => Strategy::default(),
+        Some(name) => Strategy::named(name).ok_or_else(|| {
+            let all = Strategy::ALL.map(Strategy::as_str).join(", ");
+            Problem::parameter(422, "/strategy", format!("strategies are {all}"))
+        })?,
+    };
+    let under = format!("{query}\n{scopes:?}\n{filter:?}\n{item:?}\n{}", strategy.as_str());
+    let skip = cursor.map(|text| cursor::read(&text, &under)).transpose()?;
+    let skip = skip.map(|skip| skip.parse().map_err(|_| cursor::invalid())).transpose()?.unwrap_or(0);
+    let (limit, filter) = (hits(limit)?, conditions(filter)?);
+    let reader = site.reader(Reach::of(&parts), collection.as_deref())?;
+    let question = Question { text: query, scopes, filter, item, limit, skip, strategy, rectangles, explain };
+    let (found, next) = reader.ask(site.finder(&reader), &question).await?;
+    let next_cursor = next.map(|next| cursor::show(&under, &next.to_string()));
+    json(SearchAnswer { found, next_cursor }).await
+}
+
+/// Rank documents
+///
+/// Documents of a folder that fit a question, best first, each with its best section.
+#[utoipa::path(post, path = "/v1/browse", tag = "search", request_body = BrowseRequest,
+    responses((status = 200, body = BrowseView)))]
+pub(super) async fn browse(
+    site: axum::extract::State<Site>,
+    parts: Parts,
+    body: Result<Bytes, BytesRejection>,
+) -> Answer {
+    let BrowseRequest { query, collection, scope, filter, recursive, limit } = read(&parts, body)?;
+    let (limit, filter) = (hits(limit)?, conditions(filter)?);
+    let reader = site.reader(Reach::of(&parts), collection.as_deref())?;
+    let question = Question { text: query, filter, limit, ..Question::default() };
+    json(reader.browse(site.finder(&reader), &scope, &question, recursive).await?).await
+}
+
+/// The body as what it is to be.
+fn read<T: DeserializeOwned>(parts: &Parts, body: Result<Bytes, BytesRejection>) -> Result<T, Problem> {
+    super::parameters::Parameters::of(parts.uri.query())?.none_left()?;
+    let body = body.map_err(|rejection| {
+        let status = rejection.status().as_u16();
+        Problem::new(status, if status == 413 { "body.too_large" } else { "body.unreadable" }, rejection.body_text())
+    })?;
+    let kind = parts.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    if !kind.eq_ignore_ascii_case("application/json") {
+        return Err(Problem::new(415, "body.type", "the body is to be application/json"));
+    }
+    serde_json::from_slice(&body).map_err(|error| {
+        let status = if error.is_data() { 422 } else { 400 };
+        Problem::parameter(status, "", error.to_string())
+    })
+}
+
+fn hits(limit: Option<usize>) -> Result<usize, Problem> {
+    match limit.unwrap_or(10) {
+        limit @ 1..=MAX_LISTED => Ok(limit),
+        _ => Err(Problem::parameter(422, "/limit", format!("limit is from 1 to {MAX_LISTED}"))),
+    }
+}
+
+fn conditions(filter: Option<serde_json::Value>) -> Result<Filter, Refusal> {
+    use serde_json::Value;
+    Ok(match filter {
+        None | Some(Value::Null) => Filter::default(),
+        Some(Value::String(text)) => Filter::parse(&text)?,
+        Some(value) => Filter::from_json(&value)?,
+    })
+}
