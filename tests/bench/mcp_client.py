@@ -310,12 +310,33 @@ def guards(options, checks):
         checks.check("http: where keys are configured, one is needed", (without, right) == (401, 200), f"{without}, {right}")
 
 
+def ends(options, checks):
+    """A server that is asked to end does, though its input stays open and is no pipe."""
+    ours, theirs = socket.socketpair()
+    server = subprocess.Popen([options.stemma, "--store", options.store, "mcp"], stdin=theirs, stdout=theirs, stderr=subprocess.DEVNULL)
+    theirs.close()
+    client = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}}
+    stream = ours.makefile("rw")
+    stream.write(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": client}) + "\n")
+    stream.flush()
+    greeted = "serverInfo" in stream.readline()
+    began = time.monotonic()
+    server.terminate()
+    try:
+        ended = server.wait(timeout=10) == 0
+    except subprocess.TimeoutExpired:
+        server.kill()
+        ended = False
+    checks.check("stdio: ends when asked to", greeted and ended, f"{(time.monotonic() - began) * 1e3:.0f} ms")
+
+
 async def main():
     parser = argparse.ArgumentParser()
     for name in ["stemma", "store", "count", "scratch"]:
         parser.add_argument(f"--{name}", required=True)
     parser.add_argument("--calls", type=int, default=1_000)
     options, checks = parser.parse_args(), Checks()
+    ends(options, checks)
     await transport("stdio", over_stdio, options, checks)
     with query_server(options) as options.port:
         await transport("http", over_http, options, checks)

@@ -33,7 +33,7 @@ impl Form {
     /// Tokens that the items of an answer may have in one form, when `asked` are asked for.
     pub(super) fn limit(self, asked: Option<usize>) -> usize {
         let most = match self {
-            Form::Both => 9_300,
+            Form::Both => 8_500,
             // JSON inside a JSON text: every quotation mark is written with two more.
             Form::JsonText => 14_000,
         };

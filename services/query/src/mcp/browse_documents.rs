@@ -3,7 +3,7 @@
 use rmcp::model::Tool;
 use serde_json::{Map, Value, json};
 use stemma_document::DocId;
-use stemma_search::axes::{Axis, Scope, below};
+use stemma_search::axes::Scope;
 use stemma_search::catalogue::{Listed, State};
 use stemma_search::filter::Filter;
 use stemma_search::{Finder, Query, Within};
@@ -15,6 +15,7 @@ use super::failure::Failure;
 use super::paging::{Page, paging};
 use super::tools::{items, reading};
 use crate::Refusal;
+use crate::list::Level;
 
 pub(super) const NAME: &str = "browse_documents";
 /// Documents that a question may rank.
@@ -27,7 +28,7 @@ const MAX_FOLDERS: usize = 100;
 /// How it is announced.
 pub(super) fn tool() -> Tool {
     let takes = json!({
-        "folder_id": { "type": "string", "default": "root", "description": "a folder's id, or a path: /10-K, /@company/3M/@form/10-K, /@form" },
+        "folder_id": { "type": "string", "default": "root", "description": "id of a folder, or a path: /@company/3M/@form/10-K; /@form lists the forms" },
         "recursive": { "type": "boolean", "description": "documents of sub-folders too" },
         "sort": { "type": "string", "enum": ["time", "relevance"] },
         "query": { "type": "string", "description": "with sort=relevance" },
@@ -50,7 +51,8 @@ pub(super) fn tool() -> Tool {
         "has_more": { "type": "boolean" },
         "next_offset": { "type": ["integer", "null"] },
     });
-    let about = "List documents and folders, newest first, or ranked by sort=relevance with query.";
+    let about = "List documents and folders, newest period first, or ranked by a question (sort=relevance, query). \
+Folders include axes: /@company, /@form, /@fiscal_year.";
     reading(NAME, about, takes, &[], gives)
 }
 
@@ -70,16 +72,17 @@ pub(super) async fn call(call: &mut Call<'_>, mut arguments: Arguments) -> Resul
     };
     let catalogue = call.reader.catalogue();
     let scope = Scope::parse(&folder, catalogue).map_err(Refusal::from)?;
-    let folders = folders(call, &scope, &folder, recursive);
-    let direct = |listed: &&Listed| {
-        let rest = below(&scope.folder, &listed.version().path).unwrap_or_default();
-        recursive || !scope.filters.is_empty() || question.is_some() || !rest.contains('/')
+    let level = call.reader.level(&scope, recursive);
+    let folders = folders(&level);
+    let documents = match &question {
+        // Whatever folder it lies in.
+        Some(_) if !recursive => call.reader.level(&scope, true).documents,
+        _ => level.documents,
     };
-    let held = catalogue.documents().iter().filter(|listed| scope.values_of.is_none() && scope.holds(listed));
-    let mut documents: Vec<&Listed> = held.filter(direct).filter(|listed| filter.holds(listed)).collect();
+    let mut documents: Vec<&Listed> = documents.into_iter().filter(|listed| filter.holds(listed)).collect();
     match &question {
         Some(question) => documents = ranked(call, question, &documents).await?,
-        None => documents.sort_by_key(|listed| std::cmp::Reverse(when(listed))),
+        None => documents.sort_by_cached_key(|listed| std::cmp::Reverse(when(listed))),
     }
     Ok(answer(call, &documents, &folders, &page, if question.is_some() { "relevance" } else { "time" }))
 }
@@ -115,19 +118,15 @@ async fn ranked<'a>(call: &Call<'_>, question: &str, among: &[&'a Listed]) -> Re
     Ok(ranked)
 }
 
-/// Sub-folders with their numbers of documents; values, for an axis. At the root the axes, too.
-fn folders(call: &Call<'_>, scope: &Scope, path: &str, recursive: bool) -> Vec<Value> {
-    let Ok(view) = call.reader.list(path, recursive) else { return Vec::new() };
-    let real = view
-        .folders
-        .iter()
-        .map(|folder| json!({ "id": folder.locator, "name": folder.name, "count": folder.documents }));
-    let mut folders: Vec<Value> = real.take(MAX_FOLDERS).collect();
-    if scope.folder.is_empty() && scope.filters.is_empty() && scope.values_of.is_none() {
-        let axis = |axis: &crate::AxisView| json!({ "id": axis.locator, "name": format!("by {}", axis.axis.as_str()), "count": axis.values });
-        folders.extend(view.axes.iter().filter(|axis| axis.axis != Axis::Period).map(axis));
-    }
-    folders
+/// Sub-folders with their numbers of documents, or the values of an axis; then the axes by which the place narrows, with
+/// their numbers of values.
+fn folders(level: &Level<'_>) -> Vec<Value> {
+    let real = level.folders.iter();
+    let real = real.map(|folder| json!({ "id": folder.locator, "name": folder.name, "count": folder.documents }));
+    let axes = level.axes.iter();
+    let axes = axes
+        .map(|axis| json!({ "id": axis.locator, "name": format!("by {}", axis.axis.as_str()), "count": axis.values }));
+    real.take(MAX_FOLDERS).chain(axes).collect()
 }
 
 fn answer(call: &Call<'_>, documents: &[&Listed], folders: &[Value], page: &Page, sort: &str) -> Answer {

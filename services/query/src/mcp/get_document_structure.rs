@@ -24,7 +24,7 @@ pub(super) fn tool() -> Tool {
         "part": { "type": "integer", "minimum": 1, "description": "until pagination.has_more is false" },
         "node_id": { "type": "string", "description": "only below this section, or item-7" },
         "depth": { "type": "integer", "minimum": 1, "description": "levels; default all" },
-        "detail": { "type": "string", "enum": ["outline", "summary", "full"] },
+        "detail": { "type": "string", "enum": ["outline", "summary", "full"], "description": "summary: what each section says" },
         "format": { "type": "string", "enum": ["json", "outline"], "description": "outline: text, half the tokens" },
         "folder_id": { "type": ["string", "null"] },
         "wait_for_completion": { "type": "boolean" },

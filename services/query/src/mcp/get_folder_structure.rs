@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use rmcp::model::Tool;
 use serde_json::{Value, json};
+use stemma_search::axes::Scope;
 
 use super::answer::{Answer, cost, fence};
 use super::arguments::Arguments;
@@ -31,7 +32,7 @@ pub(super) fn call(call: &Call<'_>, mut arguments: Arguments) -> Result<Answer, 
             *counts.entry(format!("/{}", &path[..at])).or_default() += 1;
         }
     }
-    let axes = call.reader.list("/", false)?.axes.into_iter().map(|axis| (axis.locator, axis.values));
+    let axes = call.reader.level(&Scope::default(), false).axes.into_iter().map(|axis| (axis.locator, axis.values));
     let documents = call.reader.catalogue().documents().len();
     let mut room = call.form.limit(None);
     let mut folders: Vec<Value> = vec![json!({ "id": "root", "count": documents })];

@@ -40,8 +40,8 @@ pub(super) fn tool() -> Tool {
         "remaining": { "type": "string" },
         "next_call": { "type": "object" },
     });
-    let about =
-        "Text of pages, of a section or of an Item. What does not fit is named in remaining; next_call gets it.";
+    let about = "Text of pages, of a section or of an Item. Ask for few pages; in long documents find them with \
+get_document_structure or search. What does not fit is named in remaining; next_call gets it.";
     reading(NAME, about, takes, &["doc_name"], gives)
 }
 

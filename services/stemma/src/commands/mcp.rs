@@ -12,16 +12,20 @@ use stemma_query::mcp::{Preset, serve_stdio};
 
 use crate::context::{CommandError, Context, Exit};
 
+/// The configuration file that is taken where none is named.
+const CONFIG: &str = "stemma.toml";
+
 /// Let a model read the archive: a server of the Model Context Protocol over standard input and output.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A client starts it and speaks to it; by hand it waits for JSON lines. It reads published trees and nothing else, needs
-no model and no key, and shows what is ingested meanwhile within two seconds. Over HTTP the same is at /mcp of
-`stemma query` (docs/MCP.md).
+A client starts it and speaks to it; by hand it waits for lines of JSON. It reads published trees
+and nothing else, needs no model and no key, and shows what is ingested meanwhile within two
+seconds. The same is at /mcp of `stemma query`, for clients on other machines (docs/MCP.md).
 
-Tools (--tools all): browse_documents, get_document, get_document_structure, get_page_content, search, fetch,
-grep_document. `pageindex` are the first four as PageIndex has them, `openai` are search and fetch alone; both answer in
-JSON text.
+  all        browse_documents, get_document, get_document_structure, get_page_content,
+             search, fetch, grep_document
+  pageindex  the first four as PageIndex has them, for agents written for its tools
+  openai     search and fetch with one argument each, as ChatGPT's connectors call them
 
 Examples:
   stemma mcp install claude                    print the entry for Claude, and where it belongs
@@ -44,7 +48,8 @@ enum McpCommand {
 /// Print the entry of this server for a client, or write it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-What else stands in the file is kept. The entry names this binary, the store and the collection as they are now.")]
+What else stands in the file is kept. The entry names this program, the store, the collection and
+the configuration file as they are now.")]
 struct InstallArgs {
     /// The client.
     #[arg(value_enum, value_name = "CLIENT")]
@@ -118,7 +123,9 @@ fn entry(tools: Preset, context: &Context) -> Result<Value, CommandError> {
         None => context.store.to_string(),
     };
     let mut args = vec!["--store".to_owned(), store, "--collection".to_owned(), context.collection.to_string()];
-    if let Some(file) = &context.config_file {
+    // The client starts it in another folder, where the file of this one would not be found.
+    let beside = Some(PathBuf::from(CONFIG)).filter(|file| file.exists());
+    if let Some(file) = context.config_file.clone().or(beside) {
         args.extend(["--config".to_owned(), std::path::absolute(file).map_err(failed)?.display().to_string()]);
     }
     args.extend(["mcp".to_owned(), "--tools".to_owned(), tools.as_str().to_owned()]);
