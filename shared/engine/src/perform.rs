@@ -34,7 +34,7 @@ use crate::trace::Trace;
 const LEASE: Duration = Duration::from_secs(30);
 /// How often it is renewed: so soon a ledger that forgot everything knows again who works on what. A call that takes
 /// less than that renews nothing.
-const RENEWED_EVERY: Duration = Duration::from_secs(1);
+const RENEWED_EVERY: Duration = Duration::from_secs(3);
 /// Leases that ran out before a task counts as poison: whoever takes it up goes away without a word.
 const MAX_CRASHES: u32 = 10;
 

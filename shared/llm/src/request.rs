@@ -52,6 +52,9 @@ pub struct Request {
     /// What is said after the question was answered, and not well: no part of its digest.
     #[serde(skip)]
     pub follow_up: Option<FollowUp>,
+    /// Of two requests that wait for a permit the more urgent is made first: no part of its digest.
+    #[serde(skip)]
+    pub urgency: u8,
 }
 
 /// Why the same question is asked again.
@@ -288,6 +291,7 @@ mod tests {
             schema: Schema::strict("a", &serde_json::json!({ "yes": { "type": "boolean" } })),
             max_output_tokens: 9,
             follow_up: None,
+            urgency: 0,
         };
         let again = FollowUp::Again { reply: "r".into(), wrong: "w".into() };
         assert_eq!(Request { follow_up: Some(again), ..request.clone() }.digest(), request.digest());

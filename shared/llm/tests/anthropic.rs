@@ -49,7 +49,7 @@ async fn call(
     });
     let schema = Schema::strict("detect", &json!({ "yes": { "type": "boolean" } }));
     let (model, system, user) = ("m".into(), "static".into(), "page".into());
-    let request = Request { model, system, user, schema, max_output_tokens: 64, follow_up };
+    let request = Request { model, system, user, schema, max_output_tokens: 64, follow_up, urgency: 0 };
     let result = client.complete(&request).await;
     let (head, body) = serving.await.unwrap();
     (head, body, result)

@@ -69,7 +69,7 @@ async fn ask(replies: Vec<Result<Reply, LlmError>>, pause: Duration) -> Ended {
     let gate = Gate::new(env, Arc::new(MemoryLimiter::default()), Arc::<Script>::clone(&script), settings);
     let schema = Schema::strict("s", &json!({ "title": { "type": "string" } }));
     let (model, system, user) = ("m".into(), "s".into(), "u".into());
-    let request = Request { model, system, user, schema, max_output_tokens: 100, follow_up: None };
+    let request = Request { model, system, user, schema, max_output_tokens: 100, follow_up: None, urgency: 0 };
     let wasted = Wasted::default();
     let check = |told: Told| if told.title.is_empty() { Err("the title is empty".into()) } else { Ok(told.title) };
     let answer = inquire(&gate, &request, Class::Bulk, &wasted, check).await;

@@ -77,6 +77,7 @@ fn request() -> Request {
         schema,
         max_output_tokens: 64,
         follow_up: None,
+        urgency: 0,
     }
 }
 

@@ -37,6 +37,7 @@ pub async fn conformance<F: Future<Output = Arc<dyn Limiter>>>(make: impl Fn() -
     keeps_to_what_is_stated(make().await).await;
     learns_what_no_one_states(make().await).await;
     learns_once_from_what_was_granted_before(make().await).await;
+    doubts_what_was_not_proved(make().await).await;
     keeps_accounts(make().await).await;
 }
 
@@ -238,6 +239,38 @@ async fn learns_what_no_one_states(limiter: Arc<dyn Limiter>) {
     let (late, refusals) = (since(&taken), since(&refused));
     assert!(late >= 7 * 600 * 90 / 100, "{late} of 4,200 in the last seven minutes");
     assert!(refusals * 100 <= late * 2, "{refusals} refusals of {late}");
+}
+
+/// Questions become ten times as long, and the provider counts requests alone: a rate of tokens that was learned from
+/// short ones must not hold the long ones up for long.
+async fn doubts_what_was_not_proved(limiter: Arc<dyn Limiter>) {
+    let unknown = Quota::per_minute(NOTHING_KNOWN.0, NOTHING_KNOWN.1);
+    let (mut at, mut taken): (Millis, Vec<Millis>) = (0, Vec::new());
+    while at < 420_000 {
+        let cost = Cost { class: Class::Bulk, tokens: if at < 180_000 { 500 } else { 5_000 } };
+        let mut answer = limiter.acquire("model", unknown, cost, START + at).await.expect("an answer");
+        if let Permit::Never { largest } = answer {
+            let largest = Cost { tokens: largest, ..cost };
+            answer = limiter.acquire("model", unknown, largest, START + at).await.expect("an answer");
+            if answer == Permit::Granted {
+                limiter.settle("model", unknown, largest.tokens, cost.tokens).await.expect("settled");
+            }
+        }
+        if let Permit::Wait { after_ms } = answer {
+            at += after_ms.min(500);
+            continue;
+        }
+        at += 40;
+        if taken.iter().rev().take_while(|t| **t + 60_000 > at).count() < 120 {
+            taken.push(at);
+        } else {
+            limiter.slow("model", 40, START + at).await.expect("slower");
+            limiter.settle("model", unknown, cost.tokens, 0).await.expect("settled");
+            limiter.pause("model", START + at + 1_000).await.expect("paused");
+        }
+    }
+    let late = taken.iter().filter(|t| **t >= 180_000).count();
+    assert!(late >= 4 * 120 * 80 / 100, "{late} of 480 long ones in four minutes");
 }
 
 async fn learns_once_from_what_was_granted_before(limiter: Arc<dyn Limiter>) {

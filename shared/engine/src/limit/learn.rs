@@ -5,6 +5,11 @@
 //! 70 % of what it was (a minute in which little was asked says little). Then it grows: 5 % in the first period, twice as
 //! much more in each that follows. A period is a minute, more where a minute is few requests, so that about one request
 //! in a hundred is refused; ten seconds where the bucket was watched for less than a minute.
+//!
+//! A refusal does not say which of the two limits it was. While questions stay alike that does not matter; when they
+//! become longer or shorter, one meter holds up what the other would let through, perhaps for nothing. So a rate that
+//! alone holds up work, and that nobody has proved, grows by half every ten seconds. A refusal proves it when the other
+//! meter has been at rest, and then says nothing about the other.
 
 use crate::env::Millis;
 
@@ -28,6 +33,11 @@ const PERIOD_REQUESTS: f64 = 75.0;
 /// The shortest time that is taken for a sample.
 const SAMPLE_MS: f64 = 5_000.0;
 const MINUTE_MS: f64 = 60_000.0;
+/// How much an unproved rate grows at a time that alone holds up work, and how often.
+const STEP: f64 = 1.5;
+const STEP_MS: Millis = 10_000;
+/// How many times more often than the other a meter alone must have held up work: lengths of questions vary.
+const ALONE: u32 = 4;
 /// Slots of the last minute, and their length.
 const SLOTS: u64 = 13;
 const SLOT_MS: u64 = 5_000;
@@ -39,6 +49,18 @@ pub(super) struct Learned {
     tokens: f64,
     slowed_ms: Millis,
     period_ms: f64,
+    /// Whether the rates of requests and of tokens were proved.
+    proved: (bool, bool),
+    /// How often requests, and tokens, alone held up a request since it was last looked at.
+    alone: (u32, u32),
+    looked_ms: Millis,
+}
+
+/// One of the two limits of a bucket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Which {
+    Requests,
+    Tokens,
 }
 
 impl Learned {
@@ -47,6 +69,23 @@ impl Learned {
         let periods = (now_ms.saturating_sub(self.slowed_ms) as f64 / self.period_ms).min(PERIODS);
         let grown = 1.0 + GROWTH * (periods.exp2() - 1.0);
         (self.requests * grown, self.tokens * grown)
+    }
+
+    /// A request is held up at `now_ms` by one meter, while the other is at rest. Where that was so nearly every time for a
+    /// while, the rate grows, unless it was proved.
+    pub(super) fn held_up(&mut self, by: Which, now_ms: Millis) {
+        let (rate, proved, alone, other) = match by {
+            Which::Requests => (&mut self.requests, self.proved.0, &mut self.alone.0, self.alone.1),
+            Which::Tokens => (&mut self.tokens, self.proved.1, &mut self.alone.1, self.alone.0),
+        };
+        *alone += 1;
+        if now_ms < self.looked_ms + STEP_MS {
+            return;
+        }
+        if !proved && *alone >= ALONE && *alone >= ALONE * other {
+            *rate *= STEP;
+        }
+        (self.looked_ms, self.alone) = (now_ms, (0, 0));
     }
 }
 
@@ -86,8 +125,15 @@ impl Seen {
         (slot.requests, slot.tokens) = (slot.requests + requests, slot.tokens + tokens);
     }
 
-    /// What a refusal of a request granted `age_ms` ago teaches; `known` is what was learned before.
-    pub(super) fn refused(&mut self, known: Option<Learned>, age_ms: u64, now_ms: Millis) -> Option<Learned> {
+    /// What a refusal of a request granted `age_ms` ago teaches; `known` is what was learned before, `fault` the limit that
+    /// it must have been, where the other was at rest.
+    pub(super) fn refused(
+        &mut self,
+        known: Option<Learned>,
+        fault: Option<Which>,
+        age_ms: u64,
+        now_ms: Millis,
+    ) -> Option<Learned> {
         self.add(-1.0, 0.0, now_ms);
         if known.is_some_and(|known| now_ms.saturating_sub(age_ms) < known.slowed_ms) {
             return known;
@@ -100,7 +146,15 @@ impl Seen {
         let (requests, tokens) = (rate(sum.0, before.0).max(fewest), rate(sum.1, before.1).max(FEWEST_TOKENS));
         let settled = PERIOD_MS.max(PERIOD_REQUESTS * MINUTE_MS / requests);
         let period_ms = if watched < MINUTE_MS { YOUNG_PERIOD_MS } else { settled };
-        Some(Learned { requests, tokens, slowed_ms: now_ms, period_ms })
+        let (proved, alone) = ((false, false), (0, 0));
+        let learned = Learned { requests, tokens, slowed_ms: now_ms, period_ms, proved, alone, looked_ms: now_ms };
+        let Some(known) = known else { return Some(learned) };
+        // The other limit stays what it has grown to.
+        Some(match fault {
+            None => Learned { proved: known.proved, ..learned },
+            Some(Which::Requests) => Learned { tokens: before.1, proved: (true, known.proved.1), ..learned },
+            Some(Which::Tokens) => Learned { requests: before.0, proved: (known.proved.0, true), ..learned },
+        })
     }
 
     /// Requests and tokens of the last minute; of the slot in which it begins, the part that lies in it.

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 
 use super::gcra::{Ahead, Asked, Rates, SLACK_REQUESTS, Span, owed_ms, slack_tokens, tokens_ms};
-use super::learn::{Learned, Seen};
+use super::learn::{Learned, Seen, Which};
 use super::{Cost, Limiter, Permit, Quota, Reserved, Stated};
 use crate::env::Millis;
 use crate::key::Class;
@@ -67,6 +67,11 @@ impl Meter {
         (self.earned_at_ms.max(now) + span.cost_ms - span.ahead_ms - now).max(0.0)
     }
 
+    /// Whether everything it granted is earned.
+    fn rests(&self, now: f64) -> bool {
+        self.earned_at_ms <= now
+    }
+
     fn take(&mut self, span: Span, now: f64) {
         self.earned_at_ms = self.earned_at_ms.max(now) + span.cost_ms;
     }
@@ -95,8 +100,17 @@ impl Limiter for MemoryLimiter {
         let now = now_ms as f64;
         let paused = bucket.paused_until_ms.saturating_sub(now_ms) as f64;
         let (requests, tokens) = (asked.requests, asked.tokens);
-        let wait = bucket.requests.wait_ms(requests, now).max(bucket.tokens.wait_ms(tokens, now)).max(paused);
+        let waits = (bucket.requests.wait_ms(requests, now), bucket.tokens.wait_ms(tokens, now));
+        let wait = waits.0.max(waits.1).max(paused);
         if wait > 0.0 {
+            let alone = match waits {
+                (_, 0.0) if bucket.tokens.rests(now) => Some(Which::Requests),
+                (0.0, _) if bucket.requests.rests(now) => Some(Which::Tokens),
+                _ => None,
+            };
+            if let (Some(learned), Some(alone), true) = (&mut bucket.learned, alone, paused == 0.0) {
+                learned.held_up(alone, now_ms);
+            }
             return Ok(Permit::Wait { after_ms: wait.ceil() as u64 });
         }
         bucket.requests.take(requests, now);
@@ -143,7 +157,13 @@ impl Limiter for MemoryLimiter {
     async fn slow(&self, bucket: &str, age_ms: u64, now_ms: Millis) -> Result<(), PortError> {
         let mut buckets = self.buckets();
         let bucket = buckets.entry(bucket.into()).or_default();
-        bucket.learned = bucket.seen.refused(bucket.learned, age_ms, now_ms);
+        let now = now_ms as f64;
+        let fault = match (bucket.requests.rests(now), bucket.tokens.rests(now)) {
+            (false, true) => Some(Which::Requests),
+            (true, false) => Some(Which::Tokens),
+            _ => None,
+        };
+        bucket.learned = bucket.seen.refused(bucket.learned, fault, age_ms, now_ms);
         Ok(())
     }
 

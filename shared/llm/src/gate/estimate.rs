@@ -84,7 +84,7 @@ mod tests {
     fn an_estimate_comes_near_what_is_used_and_never_exceeds_the_longest() {
         let schema = Schema::strict("s", &serde_json::json!({}));
         let (model, system, user) = ("m".into(), String::new(), String::new());
-        let request = Request { model, system, user, schema, max_output_tokens: 4_000, follow_up: None };
+        let request = Request { model, system, user, schema, max_output_tokens: 4_000, follow_up: None, urgency: 0 };
         let mut estimates = Estimates::default();
         assert_eq!(estimates.tokens(&request, 100), 4_100);
         for n in 0..200 {

@@ -3,6 +3,7 @@
 //! The gate decides nothing about retries: it turns every ending into the [`Failure`] that says what happens to the task.
 
 mod estimate;
+mod line;
 mod permit;
 mod settings;
 #[cfg(test)]
@@ -13,7 +14,7 @@ use std::time::Duration;
 
 use stemma_engine::env::Millis;
 use stemma_engine::jobs::Amount;
-use stemma_engine::limit::{Cost, Limiter, MemoryLimiter, Quota};
+use stemma_engine::limit::{Limiter, MemoryLimiter, Quota};
 use stemma_engine::presence::ModelBeat;
 use stemma_engine::{Class, Env, Failure};
 use tracing::{Instrument, field};
@@ -60,17 +61,16 @@ impl Gate {
     ///
     /// # Errors
     /// The [`Failure`] that says what happens to the task, with what the failed reply cost, if there was one:
-    /// throttled and uncounted while the breaker is open, no permit is to be had within 30 s, the provider asks for a
+    /// throttled and uncounted while the breaker is open, no permit is to be had within 30 s of its turn, the provider asks for a
     /// pause or serves no one; transient when a call failed; permanent when the provider refuses this request, or has
     /// been away for longer than patience.
     pub async fn ask(&self, request: &Request, class: Class, purse: &dyn Purse) -> Result<Answered, Refusal> {
         let passage = self.pass_breaker(class)?;
         let prompt_tokens = request.prompt_tokens();
-        let estimated = self.estimates().tokens(request, prompt_tokens);
         let asked_ms = self.env.now_ms();
-        let passed = self.pass_limits(Cost { class, tokens: estimated }).await;
+        let passed = self.pass_limits(class, request.urgency, || self.estimates().tokens(request, prompt_tokens)).await;
         measure::waited(&self.settings.bucket, self.env.now_ms().saturating_sub(asked_ms));
-        let _slot = passed?;
+        let (_slot, estimated) = passed?;
         self.still_closed(passage, estimated)?;
         let most = self.settings.prices.cost(self.estimates().most(request, prompt_tokens));
         if let Err(failure) = purse.reserve(most).await {

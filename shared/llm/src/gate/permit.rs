@@ -1,21 +1,32 @@
 //! Waiting for a permit, and telling the shared limits what came of it.
 //!
-//! Tasks of a process wait in the order they came: one of each class asks the shared limits, the others stand behind it. So
-//! a large request is not passed by small ones for ever, and a limit is asked as often as it grants.
+//! Tasks of a process wait in a line: one of each class asks the shared limits, the others stand behind it. So a large
+//! request is not passed by small ones for ever, and a limit is asked as often as it grants. A line that moves is stayed
+//! in: who leaves it stands behind everyone else when it comes back, and where many leave at once no one asks.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use stemma_engine::env::Millis;
 use stemma_engine::limit::{Cost, Limiter, Permit, Quota, Stated};
 use stemma_engine::{Class, Failure, PortError};
-use tokio::sync::{Mutex, Semaphore, SemaphorePermit};
+use tokio::sync::{Semaphore, SemaphorePermit};
 
+use super::line::{Line, Turn};
 use super::{Gate, GateSettings};
 
-/// How long a task waits for a permit before it goes back to the queue, uncounted.
+/// How long a task waits for a permit, or for a line to move, before it goes back to the queue, uncounted.
 const PERMIT_WAIT_MS: Millis = 30_000;
-/// How long it is away then.
+/// How long it stands in a line that moves.
+const LINE_WAIT_MS: Millis = 150_000;
+/// How long who asks the limits waits until it asks again: by then replies may have given back what was estimated for them.
+const LOOK_AGAIN_MS: u64 = 500;
+/// A request from so many tokens on lets others pass while it waits for tokens, a few times: they may use the requests
+/// that it leaves.
+const LARGE_TOKENS: u32 = 2_000;
+const LET_PASS: u32 = 6;
+/// How long a task without a permit is away.
 const PERMIT_PAUSE: Duration = Duration::from_secs(5);
 
 /// Where the tasks of one class wait.
@@ -23,7 +34,7 @@ pub(super) struct Queue {
     /// Calls under way.
     slots: Semaphore,
     /// Who asks the limits.
-    turn: Mutex<()>,
+    line: Line,
 }
 
 impl Queue {
@@ -33,36 +44,75 @@ impl Queue {
             (bulk, Class::Bulk) => bulk,
             (bulk, Class::Interactive) => bulk.div_ceil(4),
         };
-        Self { slots: Semaphore::new(slots), turn: Mutex::new(()) }
+        Self { slots: Semaphore::new(slots), line: Line::default() }
     }
 }
 
 impl Gate {
-    /// Waits for a slot of this process and a permit of the shared limits. The slot is free again when it is dropped.
-    pub(super) async fn pass_limits(&self, cost: Cost) -> Result<SemaphorePermit<'_>, Failure> {
-        let until_ms = self.env.now_ms() + PERMIT_WAIT_MS;
+    /// Waits for a slot of this process and a permit of the shared limits for what `estimate` says, asked when it is this
+    /// task's turn: by then others of its kind may have shown how long their replies are. The slot is free again when it
+    /// is dropped; with it comes the estimate that was charged.
+    pub(super) async fn pass_limits(
+        &self,
+        class: Class,
+        urgency: u8,
+        estimate: impl Fn() -> u32,
+    ) -> Result<(SemaphorePermit<'_>, u32), Failure> {
         let _waiting = self.waiting();
-        let queue = self.queue(cost.class);
-        let in_line = async {
-            let slot = queue.slots.acquire().await.ok()?;
-            Some((slot, queue.turn.lock().await))
-        };
-        let waited = tokio::time::timeout(Duration::from_millis(PERMIT_WAIT_MS), in_line).await;
-        let Ok(Some((slot, _turn))) = waited else { return Err(self.no_permit()) };
+        let queue = self.queue(class);
+        let came_ms = self.env.now_ms();
+        let (mut urgency, mut let_pass) = (urgency, 0);
         loop {
+            let (turn, slot) = self.stand(queue, urgency, came_ms).await?;
+            let until_ms = self.env.now_ms() + PERMIT_WAIT_MS;
+            loop {
+                let now_ms = self.env.now_ms();
+                let cost = Cost { class, tokens: estimate() };
+                let paused_ms = self.meter().paused_until_ms.saturating_sub(now_ms);
+                let after_ms = match paused_ms {
+                    0 => match self.permit(cost, now_ms).await? {
+                        None => {
+                            queue.line.moved(now_ms);
+                            return Ok((slot, cost.tokens));
+                        }
+                        Some(after_ms) => after_ms.max(1),
+                    },
+                    paused_ms => paused_ms,
+                };
+                if now_ms + after_ms > until_ms {
+                    return Err(self.no_permit());
+                }
+                let look_again = Duration::from_millis(after_ms.min(LOOK_AGAIN_MS));
+                if cost.tokens >= LARGE_TOKENS && let_pass < LET_PASS && queue.line.is_waited_in() {
+                    drop((turn, slot));
+                    self.env.sleep(look_again).await;
+                    (urgency, let_pass) = (u8::MAX, let_pass + 1);
+                    break;
+                }
+                self.env.sleep(look_again).await;
+            }
+        }
+    }
+
+    /// Waits until it is this task's turn to ask the limits, as long as the line moves, and for a call that may begin.
+    async fn stand<'a>(
+        &self,
+        queue: &'a Queue,
+        urgency: u8,
+        came_ms: Millis,
+    ) -> Result<(Turn<'a>, SemaphorePermit<'a>), Failure> {
+        let mut turn = pin!(async {
+            let turn = queue.line.turn(urgency).await;
+            Some((turn, queue.slots.acquire().await.ok()?))
+        });
+        loop {
+            if let Ok(turn) = tokio::time::timeout(Duration::from_millis(PERMIT_WAIT_MS), &mut turn).await {
+                return turn.ok_or_else(|| self.no_permit());
+            }
             let now_ms = self.env.now_ms();
-            let paused_ms = self.meter().paused_until_ms.saturating_sub(now_ms);
-            let after_ms = match paused_ms {
-                0 => match self.permit(cost, now_ms).await? {
-                    None => return Ok(slot),
-                    Some(after_ms) => after_ms.max(1),
-                },
-                paused_ms => paused_ms,
-            };
-            if now_ms + after_ms > until_ms {
+            if queue.line.stood_ms(now_ms) >= PERMIT_WAIT_MS || now_ms.saturating_sub(came_ms) >= LINE_WAIT_MS {
                 return Err(self.no_permit());
             }
-            self.env.sleep(Duration::from_millis(after_ms)).await;
         }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use async_trait::async_trait;
-use stemma_engine::limit::{Permit, Reserved, Stated};
+use stemma_engine::limit::{Cost, Permit, Reserved, Stated};
 use stemma_engine::{FailureKind, PortError};
 
 use super::*;
@@ -63,7 +63,15 @@ impl Limiter for Away {
 
 fn request(max_output_tokens: u32) -> Request {
     let schema = Schema::strict("s", &serde_json::json!({}));
-    Request { model: "m".into(), system: "s".into(), user: "u".into(), schema, max_output_tokens, follow_up: None }
+    Request {
+        model: "m".into(),
+        system: "s".into(),
+        user: "u".into(),
+        schema,
+        max_output_tokens,
+        follow_up: None,
+        urgency: 0,
+    }
 }
 
 fn gate(env: &Env, errors: Vec<LlmError>, settings: GateSettings, limiter: Arc<dyn Limiter>) -> (Gate, Arc<Script>) {
@@ -147,6 +155,22 @@ async fn no_permit_in_time_is_no_attempt() {
     assert_eq!(kind(gate.ask(&request(1), Class::Bulk, &Free).await), "answered");
     assert_eq!(kind(gate.ask(&request(1), Class::Bulk, &Free).await), "model.no_permit in 5000");
     assert_eq!((gate.beat().waiting, gate.beat().calling), (0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_line_that_moves_is_stayed_in() {
+    let env = Env::simulated(1);
+    let (gate, _) = gate(&env, vec![], minute(12, 0), Arc::new(MemoryLimiter::default()));
+    let gate = Arc::new(gate);
+    let asked: Vec<_> = (0..20)
+        .map(|_| {
+            let gate = Arc::clone(&gate);
+            env.spawn(async move { kind(gate.ask(&request(1), Class::Bulk, &Free).await) })
+        })
+        .collect();
+    for asked in asked {
+        assert_eq!(asked.await.unwrap(), "answered", "the last one 100 s later");
+    }
 }
 
 #[tokio::test(start_paused = true)]

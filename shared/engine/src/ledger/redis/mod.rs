@@ -8,7 +8,7 @@
 //! - Nothing stays for ever. A run, and the index, go a week after the last write; a run of which there are only
 //!   leases goes ten minutes after the last one runs out, and boards a minute after their last notice.
 //! - Times are those of the callers. Where clocks differ, a lease seems longer or shorter by as much; it is renewed
-//!   every second, so that differences must stay below its length.
+//!   every three seconds, so that differences must stay below its length.
 //!
 //! The layout is written in `run.lua`; why it is so, in ADR 0012.
 

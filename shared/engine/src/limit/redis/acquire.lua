@@ -18,8 +18,27 @@ local function earned(at)
 end
 local requests, tokens = earned(bucket[1]) + requests_ms, earned(bucket[2]) + tokens_ms
 local paused = tonumber(bucket[3]) or 0
-local wait = math.max(requests - requests_ahead - now, tokens - tokens_ahead - now, paused - now)
+local requests_wait, tokens_wait = requests - requests_ahead - now, tokens - tokens_ahead - now
+local wait = math.max(requests_wait, tokens_wait, paused - now)
 if wait > 0 then
+    -- What holds up work alone and was not proved grows; learn.rs says why.
+    local alone, other
+    if tokens_wait <= 0 and (tonumber(bucket[2]) or 0) <= now then
+        alone, other = 'requests', 'tokens'
+    elseif requests_wait <= 0 and (tonumber(bucket[1]) or 0) <= now then
+        alone, other = 'tokens', 'requests'
+    end
+    local said = redis.call('HMGET', KEYS[1], 'learned_' .. (alone or 'none'), 'looked')
+    if said[1] and paused <= now then
+        local times = redis.call('HINCRBY', KEYS[1], 'alone_' .. alone, 1)
+        if now >= tonumber(said[2]) + 10000 then
+            local others = redis.call('HMGET', KEYS[1], 'alone_' .. other, 'proved_' .. alone)
+            if not others[2] and times >= 4 and times >= 4 * (tonumber(others[1]) or 0) then
+                redis.call('HSET', KEYS[1], 'learned_' .. alone, number(tonumber(said[1]) * 1.5))
+            end
+            redis.call('HSET', KEYS[1], 'looked', number(now), 'alone_requests', 0, 'alone_tokens', 0)
+        end
+    end
     return math.ceil(wait)
 end
 redis.call('HSET', KEYS[1], 'requests', number(requests), 'tokens', number(tokens))
