@@ -24,6 +24,9 @@ const PAGES_PER_HIT: usize = 3;
 #[async_trait]
 impl Finder for Reader {
     async fn find(&self, query: &Query) -> Result<Found, FindError> {
+        if let Some(kept) = &self.kept {
+            return kept.find(&self.catalogue, query).await;
+        }
         let started = Instant::now();
         let terms = Terms::of(&query.text);
         if terms.as_slice().is_empty() {

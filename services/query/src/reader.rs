@@ -12,14 +12,16 @@ use stemma_search::locator::Fragment;
 use stemma_search::place::{Inside, Place};
 use stemma_search::rank::{Opened, Shelf};
 
-use crate::Refusal;
 use crate::refusal::quoted;
+use crate::{Kept, Refusal};
 
 /// A collection opened for reading: its catalogue as it was when opened, and the store behind it.
 pub struct Reader {
     pub(crate) blobs: Arc<dyn Blobs>,
     pub(crate) collection: Collection,
     pub(crate) catalogue: Catalogue,
+    /// What outlives it; `None` for a reader without an index.
+    pub(crate) kept: Option<Arc<Kept>>,
 }
 
 impl Reader {
@@ -34,7 +36,13 @@ impl Reader {
 
     /// A reader of a catalogue that was read elsewhere.
     pub fn over(blobs: Arc<dyn Blobs>, collection: Collection, catalogue: Catalogue) -> Self {
-        Self { blobs, collection, catalogue }
+        Self { blobs, collection, catalogue, kept: None }
+    }
+
+    /// The same with an index, and with what earlier readers left.
+    #[must_use]
+    pub fn keeping(self, kept: Arc<Kept>) -> Self {
+        Self { kept: Some(kept), ..self }
     }
 
     /// The documents of the collection.
@@ -83,10 +91,20 @@ impl Reader {
     /// The latest tree of a listed document; `None` when it has none (yet, or any more).
     pub(crate) async fn tree_of(&self, listed: &Listed) -> Result<Option<PublishedTree>, PortError> {
         let Some(entry) = listed.entry() else { return Ok(None) };
-        let key = layout::tree_key(&self.collection, entry.version.doc, entry.version.seq);
+        let (doc, seq) = (entry.version.doc, entry.version.seq);
+        if let Some(tree) = self.kept.as_ref().and_then(|kept| kept.tree(doc, seq)) {
+            return Ok(Some(PublishedTree::clone(&tree)));
+        }
+        let key = layout::tree_key(&self.collection, doc, seq);
         let Some(bytes) = self.blobs.get(&key).await? else { return Ok(None) };
+        let json_bytes = bytes.len();
         match aside(move || serde_json::from_slice::<TreeObject>(&bytes)).await? {
-            Ok(TreeObject::Published(published)) => Ok(Some(*published)),
+            Ok(TreeObject::Published(published)) => {
+                if let Some(kept) = &self.kept {
+                    kept.keep_tree(&published, json_bytes);
+                }
+                Ok(Some(*published))
+            }
             Ok(TreeObject::Removed) => Ok(None),
             Err(error) => Err(PortError::lasting("blobs", "get", format!("{key}: {error}"))),
         }

@@ -8,6 +8,7 @@ use stemma_boot::servers::{Cluster, Servers};
 use stemma_boot::store::{Store, StoreError, WritableStore};
 use stemma_document::Collection;
 use stemma_engine::{Env, PortError};
+use stemma_search::index::IndexError;
 
 use crate::config::Config;
 use crate::output::Output;
@@ -49,6 +50,13 @@ impl Context {
     /// [`CommandError`] when someone else writes to it.
     pub async fn writer(&self, env: &Env, command: &str) -> Result<WritableStore, CommandError> {
         Ok(WritableStore::open(&self.store, &self.servers()?, command, env.now_ms()).await?)
+    }
+
+    /// Where this machine keeps the index of the store.
+    pub fn cache(&self) -> PathBuf {
+        let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let home = || variable("HOME").map(|home| home.join(".cache"));
+        self.store.cache(&variable("XDG_CACHE_HOME").or_else(home).unwrap_or_else(std::env::temp_dir))
     }
 
     /// The servers that are configured.
@@ -149,6 +157,20 @@ impl From<StoreError> for CommandError {
             StoreError::Newer { .. } => Self::new("store.newer", message).with_next("update stemma"),
             StoreError::Port(error) => error.into(),
             StoreError::Io { .. } => Self::new("store.io", message).with_next("check that the folder can be written"),
+        }
+    }
+}
+
+impl From<IndexError> for CommandError {
+    fn from(error: IndexError) -> Self {
+        match error {
+            IndexError::Port(error) => error.into(),
+            IndexError::Busy => Self::new("index.busy", error.to_string()).with_next("wait until it has ended"),
+            IndexError::Disk { .. } => Self::new("index.disk", error.to_string())
+                .with_next("make room where the index lies, or the folder writable (`stemma index status` names it)"),
+            IndexError::Damaged(_) => {
+                Self::new("index.damaged", error.to_string()).with_next("make it again with `stemma index build`")
+            }
         }
     }
 }

@@ -4,6 +4,8 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use rustix::fs::{Access, access};
+
 /// Where a store is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Location {
@@ -29,6 +31,22 @@ impl Location {
         match self {
             Location::Folder(path) => Some(path),
             Location::Bucket { .. } => None,
+        }
+    }
+
+    /// Where this machine keeps what it makes of the store for itself and can make again: within a folder that it may write
+    /// to, else below `user_cache`.
+    pub fn cache(&self, user_cache: &Path) -> PathBuf {
+        match self {
+            Location::Folder(path) if access(path, Access::WRITE_OK).is_ok() || !path.exists() => path.join("index"),
+            Location::Folder(path) => {
+                let path = path.canonicalize().unwrap_or_else(|_| path.clone());
+                user_cache.join("stemma").join(path.to_string_lossy().replace('/', "~"))
+            }
+            // No bucket has a `~` in its name.
+            Location::Bucket { bucket, prefix } => {
+                user_cache.join("stemma").join(format!("{bucket}~{}", prefix.replace('/', "~")))
+            }
         }
     }
 }
@@ -69,6 +87,9 @@ mod tests {
         assert_eq!("s3://filings".parse(), Ok(bucket("filings", "")));
         assert_eq!(".stemma".parse(), Ok(Location::Folder(".stemma".into())));
         assert_eq!(bucket("filings", "a/b").to_string(), "s3://filings/a/b");
+        let cache = |text: &str| text.parse::<Location>().map(|location| location.cache(Path::new("/cache")));
+        assert_eq!(cache("no/such"), Ok("no/such/index".into()));
+        assert_eq!(cache("s3://filings/a/b"), Ok("/cache/stemma/filings~a~b".into()));
         for wrong in ["", "s3://", "s3:///a", "ftp://x/y"] {
             assert!(wrong.parse::<Location>().is_err(), "{wrong}");
         }

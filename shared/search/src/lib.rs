@@ -1,5 +1,6 @@
 //! Catalogue and search over published trees.
 //!
+//! - [`cache`]: what was answered or read lately, bounded in bytes and time.
 //! - [`catalogue`]: what a collection holds now, from its change records and their snapshots.
 //! - [`find`]: the one way to search: a `Query` to a `Finder`, a `Found` back; [`filter`]: typed conditions on documents.
 //! - [`follow`]: the same, kept up to date for as long as a server runs.
@@ -21,6 +22,7 @@
 pub mod aliases;
 pub mod axes;
 mod buckets;
+pub mod cache;
 pub mod catalogue;
 mod changes;
 pub mod excerpt;

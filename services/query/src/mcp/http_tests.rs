@@ -19,6 +19,7 @@ use crate::tests as store;
 struct Server {
     serving: Serving,
     stop: CancellationToken,
+    _cache: tempfile::TempDir,
 }
 
 impl Drop for Server {
@@ -34,9 +35,11 @@ impl Server {
         let health = Health::of_blobs(&env, &Presence::new(&env, "q", "query"), &blobs);
         let collections = vec![Collection::default(), "other".parse().unwrap()];
         let listen = "127.0.0.1:0".parse().unwrap();
-        let settings = ServerSettings { listen, collections, query, allow_anonymous: false };
+        let folder = tempfile::tempdir().unwrap();
+        let cache = folder.path().into();
+        let settings = ServerSettings { listen, collections, query, allow_anonymous: false, cache };
         let serving = serve(env, blobs, settings, health, None, stop.clone()).await.unwrap();
-        Self { serving, stop }
+        Self { serving, stop, _cache: folder }
     }
 
     /// Status and body of a call of a tool, with further lines in its head.

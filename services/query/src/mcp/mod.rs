@@ -32,6 +32,7 @@ mod search;
 mod tests;
 mod tools;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use rmcp::service::serve_server_with_ct;
@@ -47,7 +48,7 @@ pub(crate) use desk::Desk;
 pub(crate) use http::{HostSettings, McpService, service};
 pub use tools::Preset;
 
-/// Answers one client over the standard streams until it closes them, or until `stop`.
+/// Answers one client over the standard streams until it closes them, or until `stop`. The index lies below `cache`.
 ///
 /// # Errors
 /// What the client said instead of a greeting, or how the connection broke.
@@ -55,10 +56,11 @@ pub async fn serve_stdio(
     env: Env,
     blobs: Arc<dyn Blobs>,
     collection: Collection,
+    cache: &Path,
     preset: Preset,
     stop: CancellationToken,
 ) -> std::io::Result<()> {
-    serve(env, blobs, collection, preset, stdio_pipes(), stop).await
+    serve(env, blobs, collection, cache, preset, stdio_pipes(), stop).await
 }
 
 /// Answers one client over a pair of streams.
@@ -66,6 +68,7 @@ async fn serve<R, W>(
     env: Env,
     blobs: Arc<dyn Blobs>,
     collection: Collection,
+    cache: &Path,
     preset: Preset,
     streams: (R, W),
     stop: CancellationToken,
@@ -74,7 +77,7 @@ where
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
 {
-    let archive = Archive::follow(&env, &blobs, vec![collection], &stop);
+    let archive = Archive::follow(&env, &blobs, vec![collection], cache, &stop);
     let desk = Desk::alone(env, archive, preset);
     let served = match serve_server_with_ct(desk, streams, stop.clone()).await {
         Ok(running) => running.waiting().await.map(drop).map_err(std::io::Error::other),

@@ -21,6 +21,7 @@ struct Client {
     notes: Vec<Value>,
     blobs: Arc<MemoryBlobs>,
     stop: CancellationToken,
+    _cache: tempfile::TempDir,
 }
 
 impl Drop for Client {
@@ -37,11 +38,16 @@ impl Client {
     async fn with_version(preset: Preset, version: &str) -> Self {
         let (ours, theirs) = tokio::io::duplex(1 << 20);
         let (env, blobs, stop) = (Env::system(), store::store().await, CancellationToken::new());
-        let served = serve(env.clone(), blobs.clone(), Collection::default(), preset, split(theirs), stop.clone());
+        let cache = tempfile::tempdir().unwrap();
+        let (world, store, path, ended) = (env.clone(), blobs.clone(), cache.path().to_owned(), stop.clone());
+        let served = async move {
+            let collection = Collection::default();
+            serve(world, store, collection, &path, preset, split(theirs), ended).await
+        };
         drop(env.spawn(served)); // ends with `stop`
         let (reader, writer) = split(ours);
         let lines = BufReader::new(reader).lines();
-        let mut client = Self { lines, writer, next: 0, notes: Vec::new(), blobs, stop };
+        let mut client = Self { lines, writer, next: 0, notes: Vec::new(), blobs, stop, _cache: cache };
         let hello =
             json!({ "protocolVersion": version, "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
         let welcome = client.ask("initialize", hello).await;

@@ -1,6 +1,7 @@
 //! The collections a server answers from: a snapshot of each, replaced as documents are published.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
@@ -8,9 +9,10 @@ use stemma_document::Collection;
 use stemma_engine::blobs::Blobs;
 use stemma_engine::{Env, PortError};
 use stemma_search::follow::Follower;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::Reader;
+use crate::{Kept, Reader};
 
 /// How often new change records are looked for: what is published shows within two seconds.
 const GLANCE_EVERY: Duration = Duration::from_secs(1);
@@ -22,6 +24,7 @@ const SHARE: u32 = 2;
 /// Readers by collection; those not read yet are missing.
 pub(crate) struct Archive {
     collections: Vec<Collection>,
+    kept: HashMap<Collection, Arc<Kept>>,
     readers: RwLock<HashMap<Collection, Arc<Reader>>>,
 }
 
@@ -31,16 +34,63 @@ impl Archive {
         env: &Env,
         blobs: &Arc<dyn Blobs>,
         collections: Vec<Collection>,
+        cache: &Path,
         stop: &CancellationToken,
     ) -> Arc<Self> {
-        let archive = Arc::new(Self { collections: collections.clone(), readers: RwLock::default() });
+        let kept = |collection: &Collection| Kept::new(env.clone(), cache, blobs, collection);
+        let kept = collections.iter().map(|collection| (collection.clone(), kept(collection))).collect();
+        let archive = Arc::new(Self { collections: collections.clone(), kept, readers: RwLock::default() });
         for collection in collections {
+            let (world, followed) = (env.clone(), watch::Sender::new(()));
+            let (changed, ended) = (followed.subscribe(), stop.clone());
+            let (readers, of, clock) = (Arc::clone(&archive), collection.clone(), env.clone());
+            let indexing = async move { readers.keep_index(&clock, &of, changed, &ended).await };
+            drop(world.spawn(indexing)); // ends with `stop`
             let (env, blobs, archive) = (env.clone(), Arc::clone(blobs), Arc::clone(&archive));
-            let (stop, world) = (stop.clone(), env.clone());
-            let following = async move { archive.keep_up(&env, &blobs, &collection, &stop).await };
+            let stop = stop.clone();
+            let following = async move { archive.keep_up(&env, &blobs, &collection, &followed, &stop).await };
             drop(world.spawn(following)); // ends with `stop`
         }
         archive
+    }
+
+    /// Brings the index up to the newest catalogue whenever there is one. Answers about documents do not wait for it.
+    async fn keep_index(
+        &self,
+        env: &Env,
+        collection: &Collection,
+        mut changed: watch::Receiver<()>,
+        stop: &CancellationToken,
+    ) {
+        let Some(kept) = self.kept.get(collection) else { return };
+        if let Err(error) = kept.corpus().open().await {
+            tracing::warn!(%collection, %error, "the index cannot be opened");
+        }
+        loop {
+            let mut again = false;
+            if let Some(reader) = self.reader(collection) {
+                let began = Instant::now();
+                match kept.corpus().bring_up_to(reader.catalogue(), &|_| {}).await {
+                    Ok(brought) if brought.behind > 0 => again = true, // another process of this machine is at it
+                    Ok(brought) if brought.entered + brought.removed > 0 => {
+                        let (entered, removed, millis) =
+                            (brought.entered, brought.removed, began.elapsed().as_millis());
+                        tracing::info!(%collection, entered, removed, millis, "index brought up to date");
+                    }
+                    Ok(_) => {}
+                    Err(error) => {
+                        tracing::warn!(%collection, %error, "the index cannot be brought up to date; answering from what it has");
+                        again = true;
+                    }
+                }
+            }
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => return,
+                () = env.sleep(GLANCE_EVERY), if again => {}
+                heard = changed.changed() => if heard.is_err() { return },
+            }
+        }
     }
 
     /// The collections there are.
@@ -53,17 +103,27 @@ impl Archive {
         self.readers.read().unwrap_or_else(PoisonError::into_inner).get(collection).cloned()
     }
 
-    async fn keep_up(&self, env: &Env, blobs: &Arc<dyn Blobs>, collection: &Collection, stop: &CancellationToken) {
+    async fn keep_up(
+        &self,
+        env: &Env,
+        blobs: &Arc<dyn Blobs>,
+        collection: &Collection,
+        followed: &watch::Sender<()>,
+        stop: &CancellationToken,
+    ) {
         let (mut follower, mut glances, mut heard) = (None, 0, true);
         loop {
             let began = Instant::now();
             glances += 1;
             let kept = self.refresh(env, blobs, collection, &mut follower, &mut glances).await;
+            if let Ok(true) = kept {
+                followed.send_replace(());
+            }
             match &kept {
                 Err(error) if heard => {
                     tracing::warn!(%collection, %error, "the catalogue cannot be read; answering from what is known");
                 }
-                Ok(()) if !heard => tracing::info!(%collection, "the catalogue can be read again"),
+                Ok(_) if !heard => tracing::info!(%collection, "the catalogue can be read again"),
                 _ => {}
             }
             heard = kept.is_ok();
@@ -83,7 +143,7 @@ impl Archive {
         collection: &Collection,
         follower: &mut Option<Follower>,
         glances: &mut u32,
-    ) -> Result<(), PortError> {
+    ) -> Result<bool, PortError> {
         let changed = match follower {
             None => {
                 let (new, catalogue) = Follower::begin(blobs.as_ref(), collection.clone()).await?;
@@ -96,10 +156,12 @@ impl Archive {
             }
             Some(follower) => follower.glance(blobs.as_ref(), env.now_ms()).await?,
         };
-        if let Some(catalogue) = changed {
-            let reader = Arc::new(Reader::over(Arc::clone(blobs), collection.clone(), catalogue));
-            self.readers.write().unwrap_or_else(PoisonError::into_inner).insert(collection.clone(), reader);
+        let Some(catalogue) = changed else { return Ok(false) };
+        let mut reader = Reader::over(Arc::clone(blobs), collection.clone(), catalogue);
+        if let Some(kept) = self.kept.get(collection) {
+            reader = reader.keeping(Arc::clone(kept));
         }
-        Ok(())
+        self.readers.write().unwrap_or_else(PoisonError::into_inner).insert(collection.clone(), Arc::new(reader));
+        Ok(true)
     }
 }

@@ -25,6 +25,7 @@ mod tests;
 mod texts;
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -81,6 +82,8 @@ pub struct ServerSettings {
     pub query: QuerySettings,
     /// Whether anyone may read although others than this machine can connect.
     pub allow_anonymous: bool,
+    /// Where this machine keeps the index.
+    pub cache: PathBuf,
 }
 
 /// Why a server does not start.
@@ -123,7 +126,7 @@ pub async fn serve(
     metrics: Option<Metrics>,
     stop: CancellationToken,
 ) -> Result<Serving, ServeError> {
-    let ServerSettings { listen, collections, query, allow_anonymous } = settings;
+    let ServerSettings { listen, collections, query, allow_anonymous, cache } = settings;
     let keys = Keys::of(&query.keys)?;
     if keys.is_empty() && !listen.ip().is_loopback() && !allow_anonymous {
         return Err(ServeError::Anonymous { listen });
@@ -131,7 +134,7 @@ pub async fn serve(
     if collections.is_empty() {
         return Err(ServeError::NoCollection);
     }
-    let archive = Archive::follow(&env, &blobs, collections, &stop);
+    let archive = Archive::follow(&env, &blobs, collections, &cache, &stop);
     let limit = Duration::from_secs(query.timeout_seconds.max(1));
     let desk = Desk::behind_gate(env.clone(), Arc::clone(&archive));
     let hosts =

@@ -14,6 +14,7 @@ pub(super) struct Server {
     pub(super) serving: Serving,
     stop: CancellationToken,
     blobs: Arc<dyn Blobs>,
+    _cache: tempfile::TempDir,
 }
 
 /// Status, headers and body of an answer.
@@ -41,16 +42,27 @@ impl Reply {
 
 fn settings(query: QuerySettings) -> ServerSettings {
     let listen = "127.0.0.1:0".parse().unwrap();
-    ServerSettings { listen, collections: vec![Collection::default()], query, allow_anonymous: false }
+    ServerSettings {
+        listen,
+        collections: vec![Collection::default()],
+        query,
+        allow_anonymous: false,
+        cache: PathBuf::new(),
+    }
 }
 
-async fn try_start(settings: ServerSettings) -> Result<Server, ServeError> {
+async fn try_start(mut settings: ServerSettings) -> Result<Server, ServeError> {
+    let cache = tempfile::tempdir().unwrap();
+    settings.cache = cache.path().into();
     let (env, blobs, stop) = (Env::system(), store::store().await, CancellationToken::new());
     let blobs: Arc<dyn Blobs> = blobs;
     let health = Health::of_blobs(&env, &Presence::new(&env, "q", "query"), &blobs);
     let serving = serve(env, Arc::clone(&blobs), settings, health, None, stop.clone()).await?;
-    let server = Server { serving, stop, blobs };
-    while server.get("/v1/documents").await.status == 503 {
+    let server = Server { serving, stop, blobs, _cache: cache };
+    // The catalogue is read and the index made beside the start.
+    while server.get("/v1/documents").await.status == 503
+        || server.post("/v1/search", r#"{"query": "anvils"}"#).await.status == 503
+    {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     Ok(server)

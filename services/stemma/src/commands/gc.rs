@@ -6,6 +6,7 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use stemma_engine::Env;
 use stemma_engine::blobs::Blobs;
 use stemma_pipeline::garbage::{self, Garbage};
+use stemma_search::index::{schema, snapshot};
 
 use crate::context::{CommandError, Context, Exit};
 use crate::output::clean;
@@ -18,7 +19,8 @@ const SHOWN: usize = 10;
 /// Remove what is superseded.
 ///
 /// Kept are the last two trees of each document with their text, everything of documents that are in work or failed, all
-/// answers of models of documents that are there, and whatever became superfluous less than seven days ago.
+/// answers of models of documents that are there, and whatever became superfluous less than seven days ago. Of snapshots of
+/// the index the last two are kept, and those of the last day.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -37,7 +39,10 @@ pub struct GcArgs {
 pub async fn run(args: GcArgs, context: &Context) -> Result<Exit, CommandError> {
     let env = Env::system();
     let store = context.reader().await?;
-    let found = garbage::find(store.blobs.as_ref(), &context.collection, env.now_ms()).await?;
+    let mut found = garbage::find(store.blobs.as_ref(), &context.collection, env.now_ms()).await?;
+    let revision = schema::shape().revision;
+    let superseded = snapshot::superseded(&store.blobs, &context.collection, revision, env.now_ms()).await?;
+    found.extend(superseded.into_iter().map(|key| Garbage { key, what: "superseded index" }));
     if !args.dry_run && !context.yes && !found.is_empty() {
         let message = format!("{} objects would be removed", found.len());
         return Err(

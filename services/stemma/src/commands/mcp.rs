@@ -80,7 +80,8 @@ pub async fn run(args: McpArgs, context: &Context) -> Result<Exit, CommandError>
     }
     let stop = shutdown::listen();
     let store = context.reader().await?;
-    let served = serve_stdio(Env::system(), store.blobs, context.collection.clone(), args.tools, stop).await;
+    let (collection, cache) = (context.collection.clone(), context.cache());
+    let served = serve_stdio(Env::system(), store.blobs, collection, &cache, args.tools, stop).await;
     served.map_err(|error| CommandError::new("mcp.connection", format!("standard input and output: {error}")))?;
     Ok(Exit::Done)
 }

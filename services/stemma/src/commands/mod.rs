@@ -11,6 +11,7 @@ pub mod failures;
 pub mod gc;
 pub mod grep;
 pub mod import;
+pub mod index;
 pub mod ingest;
 pub mod items;
 pub mod jobs;

@@ -1,14 +1,39 @@
 //! What the reading commands have in common.
 
-use stemma_document::{ItemStatus, NothingSaid};
-use stemma_query::{ContentView, DocumentView, Reader, Refusal};
+use std::time::{Duration, Instant};
 
+use stemma_document::{ItemStatus, NothingSaid};
+use stemma_engine::Env;
+use stemma_query::{ContentView, DocumentView, Kept, Reader, Refusal};
+
+use crate::commands::index;
 use crate::context::{CommandError, Context};
+
+/// How long another process that updates the index is waited for.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The collection, opened for reading.
 pub async fn open(context: &Context) -> Result<Reader, CommandError> {
     let store = context.reader().await?;
     Ok(Reader::open(store.blobs, context.collection.clone()).await?)
+}
+
+/// The collection with its index, brought up to date. Where another process is at that, it is waited for a while.
+pub async fn open_indexed(context: &Context) -> Result<Reader, CommandError> {
+    let (env, store) = (Env::system(), context.reader().await?);
+    let kept = Kept::new(env.clone(), &context.cache(), &store.blobs, &context.collection);
+    let reader = Reader::open(store.blobs, context.collection.clone()).await?;
+    let mut behind = index::bring(kept.corpus(), reader.catalogue(), context).await?.behind;
+    let began = Instant::now();
+    while behind > 0 && began.elapsed() < PATIENCE {
+        env.sleep(PATIENCE / 50).await;
+        behind = index::bring(kept.corpus(), reader.catalogue(), context).await?.behind;
+    }
+    if behind > 0 {
+        let missing = crate::table::counted(behind, "document");
+        context.output.note(&format!("{missing} not in the index yet: another process is entering them"));
+    }
+    Ok(reader.keeping(kept))
 }
 
 impl From<Refusal> for CommandError {

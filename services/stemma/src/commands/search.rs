@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use stemma_query::{HitView, SearchOptions, SearchView};
 
-use crate::commands::reading::{marked, open, span};
+use crate::commands::reading::{marked, open_indexed, span};
 use crate::context::{CommandError, Context, Exit};
 use crate::output::{Form, Output, clean};
 use crate::table::counted;
@@ -39,7 +39,7 @@ pub async fn run(args: SearchArgs, context: &Context) -> Result<Exit, CommandErr
     let started = Instant::now();
     let SearchArgs { query, scopes, item, limit, max_documents } = args;
     let options = SearchOptions { scopes, item, limit, max_documents, ..SearchOptions::default() };
-    let view = open(context).await?.search(&query, &options).await?;
+    let view = open_indexed(context).await?.search(&query, &options).await?;
     let output = &context.output;
     match output.form {
         Form::Json => output.json(&view),

@@ -12,6 +12,7 @@ use stemma_document::{CatalogueEntry, Collection, DocId};
 use stemma_engine::blobs::Blobs;
 use stemma_engine::env::Millis;
 use tantivy::Searcher;
+use tokio::sync::watch;
 
 use super::folder::{Folder, Generation, Held, Lock};
 use super::shape::Shape;
@@ -29,14 +30,20 @@ pub struct Edition {
     /// Reads it.
     pub searcher: Searcher,
     held: Arc<Held>,
-    /// The number of the commit.
+    /// The number of the commit, in its generation.
     commit: u64,
+    number: u64,
 }
 
 impl Edition {
     /// The version of a document that it holds. A hit in another version than the catalogue lists is stale.
     pub fn version(&self, doc: DocId) -> Option<u64> {
         self.held.get(&doc).copied()
+    }
+
+    /// Its number, in this process: what is entered or removed changes it.
+    pub fn number(&self) -> u64 {
+        self.number
     }
 
     /// Documents in it.
@@ -90,6 +97,8 @@ pub struct Corpus {
     writing: tokio::sync::Mutex<()>,
     /// Whether a search could not read it.
     doubted: AtomicBool,
+    /// Editions shown so far.
+    shown: watch::Sender<u64>,
 }
 
 /// Told how many documents are left.
@@ -113,6 +122,7 @@ impl Corpus {
             unreadable: Mutex::default(),
             writing: tokio::sync::Mutex::default(),
             doubted: AtomicBool::new(false),
+            shown: watch::Sender::new(0),
         }
     }
 
@@ -122,9 +132,34 @@ impl Corpus {
         open.as_ref().map(|(_, edition)| Arc::clone(edition))
     }
 
+    /// Hears of editions.
+    pub fn shown(&self) -> watch::Receiver<u64> {
+        self.shown.subscribe()
+    }
+
     /// Where it lies.
     pub fn folder(&self) -> &Folder {
         &self.folder
+    }
+
+    /// Its snapshots in the store.
+    pub fn snapshots(&self) -> &Snapshots {
+        &self.snapshots
+    }
+
+    /// Bytes on disk.
+    pub fn bytes(&self) -> u64 {
+        self.generation().map_or(0, |generation| generation.bytes())
+    }
+
+    /// Names of files that were altered since they were written; opens the index and reads all of it.
+    ///
+    /// # Errors
+    /// [`IndexError::Damaged`] when that cannot be told.
+    pub async fn altered(&self) -> Result<Vec<String>, IndexError> {
+        self.open().await?;
+        let Some(generation) = self.generation() else { return Ok(Vec::new()) };
+        aside(move || generation.altered()).await
     }
 
     /// Opens what lies in the folder, without looking whether it is up to date: milliseconds.
@@ -354,9 +389,17 @@ impl Corpus {
             Some((entered, removed)) => after(held, entered, removed),
             None => held,
         };
-        let edition = Arc::new(Edition { searcher, held: Arc::new(held), commit });
         let mut open = self.open.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some((known, edition)) = open.as_ref()
+            && known.path == generation.path
+            && edition.commit > commit
+        {
+            return Ok(Arc::clone(edition)); // shown while this one was read
+        }
+        let number = *self.shown.borrow() + 1;
+        let edition = Arc::new(Edition { searcher, held: Arc::new(held), commit, number });
         *open = Some((generation, Arc::clone(&edition)));
+        self.shown.send_replace(number);
         Ok(edition)
     }
 }

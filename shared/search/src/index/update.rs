@@ -95,17 +95,16 @@ pub async fn enter(
         writer.delete_term(shape.term(*doc));
     }
     let mut entered = Entered::default();
-    let work = add.iter().map(|entry| one(&writer, shape, shelf, entry));
+    let work = add.iter().cloned().map(|entry| one(&writer, shape, shelf, entry));
     let mut work = stream::iter(work).buffer_unordered(READS_AT_ONCE);
-    while let Some((entry, entries)) = work.next().await {
-        let version = (entry.version.doc, entry.version.seq);
+    while let Some((version, entries)) = work.next().await {
         match entries? {
             Some(entries) => {
                 entered.entries += entries;
                 entered.documents.push(version);
             }
             None => {
-                writer.delete_term(shape.term(entry.version.doc));
+                writer.delete_term(shape.term(version.0));
                 entered.unreadable.push(version);
             }
         }
@@ -136,28 +135,29 @@ fn commit(mut writer: IndexWriter) -> Result<(), IndexError> {
 }
 
 /// Enters one document in place of its older versions; how many entries it became, `None` when it cannot be read.
-async fn one<'a>(
+async fn one(
     writer: &Arc<IndexWriter>,
     shape: &Arc<Shape>,
     shelf: &dyn Shelf,
-    entry: &'a Arc<CatalogueEntry>,
-) -> (&'a Arc<CatalogueEntry>, Result<Option<u64>, IndexError>) {
-    let opened = match shelf.open(&Listed::published(Arc::clone(entry), None)).await {
+    entry: Arc<CatalogueEntry>,
+) -> ((DocId, u64), Result<Option<u64>, IndexError>) {
+    let version = (entry.version.doc, entry.version.seq);
+    let opened = match shelf.open(&Listed::published(Arc::clone(&entry), None)).await {
         Ok(Some(opened)) => opened,
-        Ok(None) => return (entry, Ok(None)),
-        Err(error) if error.passing => return (entry, Err(error.into())),
+        Ok(None) => return (version, Ok(None)),
+        Err(error) if error.passing => return (version, Err(error.into())),
         Err(error) => {
-            tracing::warn!(doc = %entry.version.doc, %error, "document cannot be read; it is not in the index");
-            return (entry, Ok(None));
+            tracing::warn!(doc = %version.0, %error, "document cannot be read; it is not in the index");
+            return (version, Ok(None));
         }
     };
-    let (writer, shape, listed) = (Arc::clone(writer), Arc::clone(shape), Arc::clone(entry));
+    let (writer, shape) = (Arc::clone(writer), Arc::clone(shape));
     let entered = aside(move || {
-        let documents: Vec<TantivyDocument> = (shape.enter)(&listed, &opened);
-        writer.delete_term(shape.term(listed.version.doc));
+        let documents: Vec<TantivyDocument> = (shape.enter)(&entry, &opened);
+        writer.delete_term(shape.term(version.0));
         let entries = documents.len() as u64;
         documents.into_iter().try_for_each(|document| writer.add_document(document).map(drop))?;
         Ok(Some(entries))
     });
-    (entry, entered.await)
+    (version, entered.await)
 }

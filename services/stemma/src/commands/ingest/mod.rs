@@ -27,6 +27,7 @@ use tokio_util::sync::CancellationToken;
 use self::estimate::Estimate;
 use self::progress::Progress;
 use self::summary::{Failed, Summary, Tally};
+use crate::commands::index;
 use crate::commands::jobs::submit::{self, SubmitArgs};
 use crate::config::no_model;
 use crate::context::{CommandError, Context, Exit};
@@ -131,6 +132,9 @@ pub async fn run(args: IngestArgs, context: &Context) -> Result<Exit, CommandErr
     let how = follow(events, &stop, &mut tally, &progress, blobs, context, &followed).await;
     services.stop().await;
     progress.clear();
+    if how == How::Finished {
+        index::after_ingest(&env, &store.ports.blobs, context).await;
+    }
     let prices = PriceList::of(&config);
     let spent = spent_by(blobs, &context.collection, &prices, &manifest.job, manifest.submitted_ms).await?;
     let seconds = began.elapsed().as_secs_f64();

@@ -63,7 +63,8 @@ pub async fn run(args: QueryArgs, context: &Context) -> Result<Exit, CommandErro
 fn settings(args: QueryArgs, context: &Context, query: stemma_query::server::QuerySettings) -> ServerSettings {
     let mut collections = vec![context.collection.clone()];
     collections.extend(args.also.into_iter().filter(|other| *other != context.collection));
-    ServerSettings { listen: args.service.listen, collections, query, allow_anonymous: args.allow_anonymous }
+    let cache = context.cache();
+    ServerSettings { listen: args.service.listen, collections, query, allow_anonymous: args.allow_anonymous, cache }
 }
 
 fn refused(listen: SocketAddr, error: &ServeError) -> CommandError {

@@ -1,0 +1,148 @@
+//! What is kept between two readers of one collection: its index, answers to questions, and trees that were read lately.
+//!
+//! A [`Reader`](crate::Reader) is made anew whenever something is published; these are not. An answer is kept under the
+//! state of the index it was read from, a tree under its version: what was published since asks under another key.
+
+use std::path::Path;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use stemma_document::{Collection, DocId, PublishedTree};
+use stemma_engine::blobs::Blobs;
+use stemma_engine::{Env, PortError};
+use stemma_search::cache::Cache;
+use stemma_search::catalogue::Catalogue;
+use stemma_search::index::corpus::{Corpus, Edition};
+use stemma_search::index::{query, schema};
+use stemma_search::{FindError, Found, Query};
+use tokio::sync::Semaphore;
+
+use crate::Reader;
+
+/// Answers kept: bytes, and for how long.
+const ANSWERS_BYTES: usize = 32 << 20;
+const ANSWERS_MS: u64 = 10 * 60_000;
+/// Trees kept: bytes, and for how long.
+const TREES_BYTES: usize = 128 << 20;
+const TREES_MS: u64 = 60 * 60_000;
+/// A tree takes about so many times the bytes of its JSON.
+const TREE_BYTES_PER_JSON_BYTE: usize = 2;
+/// How long a question waits for the first part of an index.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// What a hit takes beside its texts, in bytes.
+const HIT_BYTES: usize = 600;
+
+/// What is kept of a collection for as long as a process runs.
+pub struct Kept {
+    env: Env,
+    corpus: Corpus,
+    answers: Cache<(u64, String), Arc<Found>>,
+    trees: Cache<(DocId, u64), Arc<PublishedTree>>,
+    /// Searches keep a core busy: more of them at once than cores only make all of them late.
+    cores: Semaphore,
+}
+
+impl Kept {
+    /// Nothing yet; the files of the index lie below `cache`. Nothing is read or made before it is asked for.
+    pub fn new(env: Env, cache: &Path, blobs: &Arc<dyn Blobs>, collection: &Collection) -> Arc<Self> {
+        let shelf = Reader::over(Arc::clone(blobs), collection.clone(), Catalogue::default());
+        let shape = Arc::new(schema::shape());
+        Arc::new(Self {
+            env,
+            corpus: Corpus::new(cache, Arc::clone(blobs), collection, Arc::new(shelf), shape),
+            answers: Cache::new(ANSWERS_BYTES, ANSWERS_MS),
+            trees: Cache::new(TREES_BYTES, TREES_MS),
+            cores: Semaphore::new(std::thread::available_parallelism().map_or(1, usize::from)),
+        })
+    }
+
+    /// The index.
+    pub fn corpus(&self) -> &Corpus {
+        &self.corpus
+    }
+
+    /// Asks the index. What `catalogue` lists in another version, or no more, is left out: an index is behind for as long as
+    /// it takes to enter what was published, and never shows what was superseded.
+    pub(crate) async fn find(&self, catalogue: &Catalogue, query: &Query) -> Result<Found, FindError> {
+        let edition = self.edition(catalogue).await?;
+        let key = (edition.number(), normalized(query));
+        let now_ms = self.env.now_ms();
+        let found = match self.answers.get(&key, now_ms) {
+            Some(found) => found,
+            None => {
+                let found = Arc::new(self.ask(&edition, query).await?);
+                self.answers.put(key, Arc::clone(&found), bytes_of(&found), now_ms);
+                found
+            }
+        };
+        let mut found = Found::clone(&found);
+        found.hits.retain(|hit| {
+            let listed = catalogue.get(hit.doc).and_then(|listed| listed.entry());
+            listed.is_some_and(|entry| entry.version.seq == hit.version)
+        });
+        Ok(found)
+    }
+
+    /// The index as it is; where it is only being made, what is made first is waited for.
+    async fn edition(&self, catalogue: &Catalogue) -> Result<Arc<Edition>, FindError> {
+        let mut shown = self.corpus.shown();
+        if self.corpus.edition().is_none()
+            && let Err(error) = self.corpus.open().await
+        {
+            tracing::warn!(%error, "the index cannot be opened");
+        }
+        let nothing = catalogue.documents().iter().all(|listed| listed.entry().is_none());
+        let mut patience = pin!(self.env.sleep(PATIENCE));
+        loop {
+            if let Some(edition) = self.corpus.edition().filter(|edition| nothing || edition.documents() > 0) {
+                return Ok(edition);
+            }
+            tokio::select! {
+                () = &mut patience => return Err(PortError::passing("index", "open", "the index is being made").into()),
+                _ = shown.changed() => {}
+            }
+        }
+    }
+
+    async fn ask(&self, edition: &Arc<Edition>, query: &Query) -> Result<Found, FindError> {
+        let closed = |error: tokio::sync::AcquireError| PortError::passing("index", "search", error.to_string());
+        let _core = self.cores.acquire().await.map_err(closed)?;
+        let (held, asked) = (Arc::clone(edition), query.clone());
+        let searched = tokio::task::spawn_blocking(move || query::find(&held.searcher, &asked)).await;
+        let unreadable = match searched {
+            Ok(Err(FindError::Port(error))) => error.message,
+            Ok(found) => return found,
+            Err(error) => error.to_string(),
+        };
+        self.corpus.doubt();
+        Err(PortError::passing("index", "search", format!("it is made again: {unreadable}")).into())
+    }
+
+    /// A tree that was read lately.
+    pub(crate) fn tree(&self, doc: DocId, seq: u64) -> Option<Arc<PublishedTree>> {
+        self.trees.get(&(doc, seq), self.env.now_ms())
+    }
+
+    /// Keeps a tree whose JSON has `json_bytes`.
+    pub(crate) fn keep_tree(&self, tree: &PublishedTree, json_bytes: usize) {
+        let key = (tree.version.doc, tree.version.seq);
+        let bytes = json_bytes * TREE_BYTES_PER_JSON_BYTE;
+        self.trees.put(key, Arc::new(tree.clone()), bytes, self.env.now_ms());
+    }
+}
+
+/// A question as it is compared: white space folded; whom it is for and how it is ranked included.
+fn normalized(query: &Query) -> String {
+    let text = query.text.split_whitespace().collect::<Vec<_>>().join(" ");
+    serde_json::to_string(&Query { text, ..query.clone() }).unwrap_or_default()
+}
+
+/// About what an answer takes in memory.
+fn bytes_of(found: &Found) -> usize {
+    let of_hit = |hit: &stemma_search::Hit| {
+        let path: usize = hit.path.iter().map(String::len).sum();
+        HIT_BYTES + path + hit.name.len() + hit.why.len() + hit.excerpt.text.len() + 80 * hit.best_pages.len()
+    };
+    found.hits.iter().map(of_hit).sum()
+}

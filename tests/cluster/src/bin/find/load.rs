@@ -1,0 +1,133 @@
+//! Clients of a query server, and what they measured.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+/// The longest an answer is waited for.
+pub const PATIENCE: Duration = Duration::from_secs(35);
+
+/// A connection that is kept.
+pub struct Client {
+    address: SocketAddr,
+    stream: Option<TcpStream>,
+}
+
+/// An answer.
+pub struct Reply {
+    /// Status.
+    pub status: u16,
+    /// Whether it says when to come back.
+    pub retry_after: bool,
+    /// Body.
+    pub body: Vec<u8>,
+}
+
+impl Client {
+    /// A client of the server at `address`.
+    pub fn new(address: SocketAddr) -> Self {
+        Self { address, stream: None }
+    }
+
+    /// Asks a question; the answer, however it ends.
+    ///
+    /// # Errors
+    /// When there is none in time.
+    pub async fn search(&mut self, question: &str, limit: usize) -> Result<Reply> {
+        let body = serde_json::json!({ "query": question, "limit": limit }).to_string();
+        let request = format!(
+            "POST /v1/search HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        self.ask(&request).await
+    }
+
+    /// Reads a path.
+    ///
+    /// # Errors
+    /// As [`Client::search`].
+    pub async fn get(&mut self, path: &str) -> Result<Reply> {
+        self.ask(&format!("GET {path} HTTP/1.1\r\nHost: bench\r\n\r\n")).await
+    }
+
+    async fn ask(&mut self, request: &str) -> Result<Reply> {
+        let reply = timeout(PATIENCE, self.exchange(request)).await.context("no answer in time").and_then(|done| done);
+        if reply.is_err() {
+            self.stream = None;
+        }
+        reply
+    }
+
+    async fn exchange(&mut self, request: &str) -> Result<Reply> {
+        let mut stream = match self.stream.take() {
+            Some(stream) => stream,
+            None => TcpStream::connect(self.address).await.context("connecting")?,
+        };
+        stream.set_nodelay(true)?;
+        stream.write_all(request.as_bytes()).await?;
+        let mut read = Vec::with_capacity(16 << 10);
+        let end = loop {
+            if let Some(end) = read.windows(4).position(|window| window == b"\r\n\r\n") {
+                break end + 4;
+            }
+            ensure!(stream.read_buf(&mut read).await? > 0, "the connection was closed");
+        };
+        let head = String::from_utf8_lossy(&read[..end]).to_lowercase();
+        let header = |name: &str| head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
+        let length: usize = header("content-length").context("an answer without a length")?.parse()?;
+        while read.len() < end + length {
+            ensure!(stream.read_buf(&mut read).await? > 0, "the connection was closed");
+        }
+        let status = head.split(' ').nth(1).context("an answer without a status")?.parse()?;
+        let reply = Reply { status, retry_after: header("retry-after").is_some(), body: read[end..].to_vec() };
+        if header("connection") != Some("close") {
+            self.stream = Some(stream);
+        }
+        Ok(reply)
+    }
+}
+
+/// How long things took, in milliseconds.
+#[derive(Default)]
+pub struct Times(Vec<f64>);
+
+impl Times {
+    /// Adds one.
+    pub fn add(&mut self, since: Instant) {
+        self.0.push(since.elapsed().as_secs_f64() * 1_000.0);
+    }
+
+    /// Adds those of another.
+    pub fn extend(&mut self, other: Times) {
+        self.0.extend(other.0);
+    }
+
+    /// How many.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The time that `share` of them did not exceed, in milliseconds.
+    pub fn quantile(&mut self, share: f64) -> f64 {
+        self.0.sort_by(f64::total_cmp);
+        let at = ((self.0.len() as f64 * share).ceil() as usize).max(1) - 1;
+        self.0.get(at).copied().unwrap_or(f64::NAN)
+    }
+}
+
+/// Memory of a process in megabytes: anonymous, and of mapped files.
+///
+/// # Errors
+/// When the system does not say.
+pub fn memory_mb(pid: u32) -> Result<(f64, f64)> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let of = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name)).context("a line of /proc/…/status")?;
+        Ok::<f64, anyhow::Error>(line.trim().trim_end_matches(" kB").trim().parse::<f64>()? / 1024.0)
+    };
+    Ok((of("RssAnon:")?, of("RssFile:")?))
+}

@@ -1,0 +1,375 @@
+//! Search over a large archive: `find scale STORE [DOCUMENTS] | soak STORE [SECONDS] [CLIENTS]`.
+//!
+//! `scale` writes the archive where it is not there yet, builds the index, and prints how fast that went, how large it is,
+//! how long questions take, one after the other and at once, what memory they take, when a new tree is found, and how
+//! soon a killed server answers again. `soak` asks from many clients while trees are published. Both fail where a mark is
+//! missed.
+
+mod archive;
+mod load;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, Result, bail, ensure};
+use stemma_cluster::{Fleet, Role, binary};
+use stemma_engine::blobs::FolderBlobs;
+
+use archive::{Archive, SECTIONS};
+use load::{Client, Times, memory_mb};
+
+const USAGE: &str = "usage: find scale STORE [DOCUMENTS] | soak STORE [SECONDS] [CLIENTS]";
+/// Questions asked one after the other, and seconds of questions at once.
+const ALONE: usize = 1_000;
+const TOGETHER: Duration = Duration::from_secs(20);
+/// Clients that ask at once where the rate is measured.
+const CLIENTS: usize = 4;
+/// Trees published one after the other, and kills.
+const PUBLISHED: usize = 10;
+const KILLS: usize = 3;
+/// The longest a build may take.
+const BUILD: Duration = Duration::from_secs(3_600);
+/// Marks (issue 6): milliseconds, questions a second, megabytes, seconds, share of shed questions.
+const P50_MS: f64 = 15.0;
+const P95_MS: f64 = 60.0;
+const RATE: f64 = 200.0;
+const ANON_MB: f64 = 600.0;
+const FOUND_MS: f64 = 2_000.0;
+const READY_MS: f64 = 5_000.0;
+const SHED: f64 = 0.01;
+
+fn main() -> ExitCode {
+    match tokio::runtime::Runtime::new().context("starting").and_then(|runtime| runtime.block_on(run())) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("find: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run() -> Result<bool> {
+    let words: Vec<_> = std::env::args().skip(1).collect();
+    let number = |at: usize, usual: usize| words.get(at).map_or(Ok(usual), |word| word.parse());
+    let Some(store) = words.get(1).map(PathBuf::from) else { bail!(USAGE) };
+    let mut bench = Bench::new(&store)?;
+    match words[0].as_str() {
+        "scale" => bench.scale(number(2, 10_000)?).await,
+        "soak" => bench.soak(number(2, 300)?, number(3, 500)?).await,
+        _ => bail!(USAGE),
+    }
+}
+
+struct Bench {
+    store: PathBuf,
+    blobs: FolderBlobs,
+    archive: Archive,
+    fleet: Fleet,
+    sound: bool,
+}
+
+impl Bench {
+    fn new(store: &Path) -> Result<Self> {
+        std::fs::create_dir_all(store)?;
+        let store = store.canonicalize()?;
+        let blobs = FolderBlobs::open(&store)?;
+        let fleet = Fleet::new(binary()?, &store.to_string_lossy(), Vec::new())?;
+        Ok(Self { store, blobs, archive: Archive::new(), fleet, sound: true })
+    }
+
+    /// Prints a figure, and whether it is what it has to be.
+    fn mark(&mut self, what: &str, figure: f64, unit: &str, right: bool, mark: &str) {
+        println!("{} {what}: {figure:.1} {unit} ({mark})", if right { "ok " } else { "NO " });
+        self.sound &= right;
+    }
+
+    async fn scale(&mut self, documents: usize) -> Result<bool> {
+        self.write(documents).await?;
+        self.build(documents).await?;
+        let server = self.fleet.spawn(Role::Query, &[])?;
+        let server = self.answering(server).await?.0;
+        self.alone(&server, documents).await?;
+        self.together(&server, documents).await?;
+        let (anon, file) = memory_mb(self.fleet.pid(&server)?)?;
+        self.mark("anonymous memory", anon, "MB", anon <= ANON_MB, "at most 600");
+        println!("    mapped files: {file:.0} MB");
+        self.found(&server, documents).await?;
+        self.killed(server).await?;
+        Ok(self.sound)
+    }
+
+    async fn write(&self, documents: usize) -> Result<()> {
+        let there = self.store.join("bench-documents");
+        let written: usize =
+            std::fs::read_to_string(&there).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0);
+        let began = Instant::now();
+        self.archive.write(&self.blobs, written, documents.max(written)).await?;
+        std::fs::write(&there, documents.max(written).to_string())?;
+        let (new, seconds) = (documents.saturating_sub(written), began.elapsed().as_secs_f64());
+        println!("    {documents} documents, {} sections; {new} written in {seconds:.0} s", documents * SECTIONS);
+        Ok(())
+    }
+
+    async fn build(&self, documents: usize) -> Result<()> {
+        let began = Instant::now();
+        let mut child = self.fleet.launch("build", &["index", "build", "--json"])?;
+        let (pid, mut most) = (child.id().context("a process id")?, 0.0_f64);
+        let waited = child.wait();
+        tokio::pin!(waited);
+        let status = loop {
+            tokio::select! {
+                status = &mut waited => break status?,
+                () = tokio::time::sleep(Duration::from_millis(500)) => {
+                    most = memory_mb(pid).map_or(most, |(anon, _)| most.max(anon));
+                    ensure!(began.elapsed() < BUILD, "the build takes too long");
+                }
+            }
+        };
+        ensure!(status.success(), "the build failed");
+        let seconds = began.elapsed().as_secs_f64();
+        let bytes = size_of(&self.store.join("index"));
+        println!(
+            "    index built in {seconds:.0} s: {:.0} sections/s, {:.0} MB ({:.0} bytes a section), at most {most:.0} MB anonymous",
+            (documents * SECTIONS) as f64 / seconds,
+            bytes as f64 / 1e6,
+            bytes as f64 / (documents * SECTIONS) as f64
+        );
+        Ok(())
+    }
+
+    /// Waits until a server answers a question; how long that took.
+    async fn answering(&mut self, server: String) -> Result<(String, f64)> {
+        let began = Instant::now();
+        let mut client = Client::new(self.fleet.address(&server)?);
+        while !matches!(client.search("net sales", 1).await, Ok(reply) if reply.status == 200) {
+            ensure!(began.elapsed() < Duration::from_secs(120), "no answer:\n{}", self.fleet.log(&server)?);
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        Ok((server, began.elapsed().as_secs_f64() * 1_000.0))
+    }
+
+    async fn alone(&mut self, server: &str, documents: usize) -> Result<()> {
+        let mut client = Client::new(self.fleet.address(server)?);
+        let (mut times, mut found) = (Times::default(), 0);
+        for number in 0..ALONE + 100 {
+            let question = self.archive.question(number, documents);
+            let began = Instant::now();
+            let reply = client.search(&question, 10).await?;
+            ensure!(reply.status == 200, "{question}: {}", String::from_utf8_lossy(&reply.body));
+            found += usize::from(hits(&reply.body) > 0);
+            // The first hundred read files into memory.
+            if number >= 100 {
+                times.add(began);
+            }
+        }
+        println!("    {ALONE} different questions, one after the other; {found} of {} with hits", ALONE + 100);
+        let (p50, p95, p99) = (times.quantile(0.5), times.quantile(0.95), times.quantile(0.99));
+        self.mark("p50", p50, "ms", p50 <= P50_MS, "at most 15");
+        self.mark("p95", p95, "ms", p95 <= P95_MS, "at most 60");
+        println!("    p99: {p99:.1} ms");
+        Ok(())
+    }
+
+    async fn together(&mut self, server: &str, documents: usize) -> Result<()> {
+        let address = self.fleet.address(server)?;
+        let archive = &self.archive;
+        let until = Instant::now() + TOGETHER;
+        let client = |index: usize| async move {
+            let (mut client, mut times, mut number) = (Client::new(address), Times::default(), 1_000_000 * (index + 1));
+            while Instant::now() < until {
+                let began = Instant::now();
+                let reply = client.search(&archive.question(number, documents), 10).await?;
+                ensure!(reply.status == 200, "status {}", reply.status);
+                times.add(began);
+                number += 1;
+            }
+            anyhow::Ok(times)
+        };
+        let mut all = Times::default();
+        for times in futures::future::try_join_all((0..CLIENTS).map(client)).await? {
+            all.extend(times);
+        }
+        let rate = all.len() as f64 / TOGETHER.as_secs_f64();
+        self.mark("questions at once", rate, "/s", rate >= RATE, "at least 200, the clients on the same cores");
+        println!("    p50 {:.1} ms, p95 {:.1} ms with {CLIENTS} clients", all.quantile(0.5), all.quantile(0.95));
+        Ok(())
+    }
+
+    /// Publishes trees one by one, each with a word of its own, and waits until it is found.
+    async fn found(&mut self, server: &str, documents: usize) -> Result<()> {
+        let mut client = Client::new(self.fleet.address(server)?);
+        let mut times = Times::default();
+        for at in 0..PUBLISHED {
+            let now_ms = now_ms()?;
+            let word = format!("zyx{now_ms}");
+            self.archive
+                .publish(&self.blobs, documents + 1_000_000 + (now_ms as usize % 1_000_000_000), now_ms, &word)
+                .await?;
+            let began = Instant::now();
+            while hits(&client.search(&word, 1).await?.body) == 0 {
+                ensure!(began.elapsed() < Duration::from_secs(60), "tree {at} is not found");
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            times.add(began);
+        }
+        let (p50, most) = (times.quantile(0.5), times.quantile(1.0));
+        println!("    {PUBLISHED} trees published one by one: found after {p50:.0} ms (median)");
+        self.mark("a new tree is found after", most, "ms", most <= FOUND_MS, "at most 2,000");
+        Ok(())
+    }
+
+    async fn killed(&mut self, mut server: String) -> Result<()> {
+        let mut most = 0.0_f64;
+        for _ in 0..KILLS {
+            self.fleet.kill(&server)?;
+            let (next, ready) = {
+                let next = self.fleet.spawn(Role::Query, &[])?;
+                self.answering(next).await?
+            };
+            (server, most) = (next, most.max(ready));
+        }
+        self.mark("answers again after kill -9", most, "ms", most <= READY_MS, "at most 5,000");
+        Ok(())
+    }
+
+    /// Many clients for a while, beside publications.
+    async fn soak(&mut self, seconds: usize, clients: usize) -> Result<bool> {
+        let there = std::fs::read_to_string(self.store.join("bench-documents")).context("run `find scale` first")?;
+        let documents: usize = there.trim().parse()?;
+        let server = self.fleet.spawn(Role::Query, &[])?;
+        let server = self.answering(server).await?.0;
+        let address = self.fleet.address(&server)?;
+        let (archive, blobs) = (&self.archive, &self.blobs);
+        let until = Instant::now() + Duration::from_secs(seconds as u64);
+        let asking = (0..clients).map(|index| async move { soaking(archive, address, index, documents, until).await });
+        let publishing = async {
+            let mut published = 0_usize;
+            // A thousand trees in five minutes.
+            while Instant::now() < until {
+                let now_ms = now_ms()?;
+                archive.publish(blobs, documents + 3_000_000 + (now_ms as usize % 1_000_000_000), now_ms, "").await?;
+                published += 1;
+                tokio::time::sleep(Duration::from_millis(290)).await;
+            }
+            anyhow::Ok(published)
+        };
+        let (asked, published) = tokio::join!(futures::future::join_all(asking), publishing);
+        let mut sum = Soaked::default();
+        asked.into_iter().for_each(|one| sum.add(one));
+        println!("    {clients} clients, {seconds} s, {} trees published, {} answers", published?, sum.times.len());
+        println!(
+            "    p50 {:.0} ms, p95 {:.0} ms, p99 {:.0} ms",
+            sum.times.quantile(0.5),
+            sum.times.quantile(0.95),
+            sum.times.quantile(0.99)
+        );
+        let all = (sum.times.len() + sum.shed).max(1) as f64;
+        self.mark("shed", 100.0 * sum.shed as f64 / all, "%", sum.shed as f64 / all < SHED, "less than 1");
+        self.mark("shed without Retry-After", sum.rude as f64, "", sum.rude == 0, "none");
+        self.mark("server errors", sum.errors as f64, "", sum.errors == 0, "none");
+        self.mark("wrong bodies", sum.wrong as f64, "", sum.wrong == 0, "none");
+        self.mark("timeouts and broken connections", sum.lost as f64, "", sum.lost == 0, "none");
+        if let Some(first) = &sum.first {
+            println!("    first: {first}");
+        }
+        let (anon, _) = memory_mb(self.fleet.pid(&server)?)?;
+        println!("    anonymous memory: {anon:.0} MB");
+        Ok(self.sound)
+    }
+}
+
+/// What the clients of a soak saw.
+#[derive(Default)]
+struct Soaked {
+    times: Times,
+    shed: usize,
+    rude: usize,
+    errors: usize,
+    wrong: usize,
+    lost: usize,
+    first: Option<String>,
+}
+
+impl Soaked {
+    fn add(&mut self, other: Soaked) {
+        self.times.extend(other.times);
+        self.shed += other.shed;
+        self.rude += other.rude;
+        self.errors += other.errors;
+        self.wrong += other.wrong;
+        self.lost += other.lost;
+        self.first = self.first.take().or(other.first);
+    }
+
+    fn trouble(&mut self, what: String) {
+        self.first.get_or_insert(what);
+    }
+}
+
+async fn soaking(
+    archive: &Archive,
+    address: std::net::SocketAddr,
+    index: usize,
+    documents: usize,
+    until: Instant,
+) -> Soaked {
+    let (mut seen, mut client, mut number) = (Soaked::default(), Client::new(address), index * 1_000_000);
+    while Instant::now() < until {
+        number += 1;
+        let began = Instant::now();
+        // People read in between, and ask each other's questions.
+        let asked = match number % 3 {
+            0 => client.get("/v1/documents?limit=5").await,
+            1 => client.search(&archive.question(number % 200, documents), 5).await,
+            _ => client.search(&archive.question(number, documents), 5).await,
+        };
+        match asked {
+            Ok(reply) if reply.status == 200 => {
+                if serde_json::from_slice::<serde_json::Value>(&reply.body).is_err() {
+                    seen.wrong += 1;
+                    seen.trouble("a body that is no JSON".into());
+                }
+                seen.times.add(began);
+            }
+            Ok(reply) if matches!(reply.status, 429 | 503) => {
+                seen.shed += 1;
+                seen.rude += usize::from(!reply.retry_after);
+                seen.trouble(format!("{}: {}", reply.status, String::from_utf8_lossy(&reply.body)));
+            }
+            Ok(reply) => {
+                seen.errors += 1;
+                seen.trouble(format!("{}: {}", reply.status, String::from_utf8_lossy(&reply.body)));
+            }
+            Err(error) => {
+                seen.lost += 1;
+                seen.trouble(format!("{error:#}"));
+            }
+        }
+        tokio::time::sleep(Duration::from_millis(2_000 + (number as u64 * 37) % 1_000)).await;
+    }
+    seen
+}
+
+/// Hits in an answer of `POST /v1/search`.
+fn hits(body: &[u8]) -> usize {
+    let answer: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
+    answer["hits"].as_array().map_or(0, Vec::len)
+}
+
+fn now_ms() -> Result<u64> {
+    Ok(u64::try_from(SystemTime::now().duration_since(UNIX_EPOCH)?.as_millis())?)
+}
+
+/// Bytes below a folder.
+fn size_of(folder: &Path) -> u64 {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries
+        .map(|entry| match entry.metadata() {
+            Ok(metadata) if metadata.is_dir() => size_of(&entry.path()),
+            Ok(metadata) => metadata.len(),
+            Err(_) => 0,
+        })
+        .sum()
+}
