@@ -74,6 +74,17 @@ pub fn aliases(entry: &CatalogueEntry) -> Vec<Alias> {
     aliases
 }
 
+/// What an issuer keeps when its name changes: keys, and numbers it was given. Leading zeros say nothing.
+pub fn identity(facts: &FilingFacts) -> Vec<String> {
+    let plain = |number: &str| {
+        let parts = number.split(|c: char| !c.is_ascii_alphanumeric()).map(|part| part.trim_start_matches('0'));
+        parts.filter(|part| !part.is_empty()).collect::<Vec<_>>().join("-").to_lowercase()
+    };
+    let numbers = [("cik", &facts.cik), ("file", &facts.file_number), ("irs", &facts.irs_number)];
+    let named = numbers.into_iter().filter_map(|(kind, fact)| Some((kind, plain(&fact.as_ref()?.value))));
+    named.filter(|(_, number)| number.len() >= 3).map(|(kind, number)| format!("{kind}:{number}")).collect()
+}
+
 fn of_issuer(issuer: &str, add: &mut impl FnMut(Strength, String)) {
     let folded = fold(Axis::Company, issuer);
     let words = name_words(&folded);
@@ -178,6 +189,16 @@ mod tests {
         let made = aliases(&entry("WIDGETCO_2023Q4_EARNINGS.pdf"));
         assert_eq!(made, [Alias { strength: Strength::Likely, name: "widgetco".into() }]);
         assert!(aliases(&entry("report.pdf")).is_empty());
+    }
+
+    #[test]
+    fn an_issuer_is_known_by_its_numbers_however_they_are_written() {
+        let mut facts = FilingFacts::default();
+        facts.file_number = Some(stemma_document::Fact::text("001-03285", None));
+        let first = identity(&facts);
+        facts.file_number = Some(stemma_document::Fact::text("1-3285", None));
+        assert_eq!((first.as_slice(), identity(&facts)), (&["file:1-3285".to_owned()][..], first.clone()));
+        assert!(identity(&FilingFacts::default()).is_empty());
     }
 
     #[test]

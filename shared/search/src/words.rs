@@ -27,7 +27,7 @@ const COMPOUNDS: [(&str, [&str; 2]); 4] = [
 
 /// Words that say nothing about a subject, as they are compared.
 const STOP_WORDS: [&str; 100] = [
-    "a", "about", "after", "all", "also", "am", "an", "and", "any", "are", "as", "at", "be", "been", "befor", "being",
+    "a", "about", "after", "all", "also", "am", "an", "and", "ani", "are", "as", "at", "be", "been", "befor", "being",
     "between", "both", "but", "by", "can", "could", "did", "do", "doe", "dure", "each", "for", "from", "fy", "had",
     "has", "have", "how", "i", "if", "in", "into", "is", "it", "itself", "like", "may", "me", "more", "most", "much",
     "mani", "my", "no", "nor", "not", "of", "on", "one", "onli", "or", "other", "our", "out", "over", "per", "pleas",

@@ -12,7 +12,7 @@ use tantivy::schema::Field;
 use tantivy::tokenizer::{PreTokenizedString, Token};
 
 use super::schema::{Fields, Kind, Sort};
-use crate::aliases::{Alias, aliases};
+use crate::aliases::{Alias, aliases, identity};
 use crate::axes::{Axis, fold};
 use crate::catalogue::State;
 use crate::features::{Features, PageLine};
@@ -131,6 +131,9 @@ impl<'a> Writer<'a> {
         made.add_text(self.fields.kind, Kind::Document.as_str());
         for alias in aliases(self.entry) {
             made.add_text(self.fields.aliases, Alias::term(alias.strength, &alias.name));
+        }
+        for name in identity(&self.entry.facts) {
+            made.add_text(self.fields.identity, name);
         }
         let description = self.entry.description.as_deref().unwrap_or_default();
         add_words(&mut made, self.fields.about, words(description));

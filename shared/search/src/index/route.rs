@@ -8,11 +8,11 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use tantivy::collector::TopDocs;
-use tantivy::query::TermQuery;
+use tantivy::query::{BooleanQuery, TermQuery};
 use tantivy::schema::{IndexRecordOption, Value};
 use tantivy::{Searcher, TantivyDocument, Term};
 
-use super::schema::Fields;
+use super::schema::{Fields, Kind};
 use crate::aliases::{Alias, MAX_WORDS, Strength, name_words};
 use crate::find::Chip;
 use crate::words;
@@ -21,6 +21,9 @@ use crate::words;
 const MAX_DOCUMENTS: usize = 5_000;
 /// Words of a question in which names are looked for.
 const QUESTION_WORDS: usize = 120;
+
+/// Documents of an issuer that are read for its numbers.
+const READ_DOCUMENTS: usize = 8;
 
 /// Words that begin names and are no names by themselves.
 const COMMON: [&str; 40] = [
@@ -104,18 +107,41 @@ pub fn route(searcher: &Searcher, fields: &Fields, text: &str) -> tantivy::Resul
     for start in 0..tokens.len() {
         for end in (start + 1..=tokens.len().min(start + MAX_WORDS)).rev() {
             let name = tokens[start..end].iter().map(|token| token.word.as_str()).collect::<Vec<_>>().join(" ");
-            for strength in Strength::ALL.into_iter().filter(|strength| may_name(*strength, &tokens[start..end])) {
-                let answers = answers(searcher, fields, strength, &name)?;
-                // A beginning or a blend that several issuers share names none of them.
-                let sure = strength >= Strength::Capitals || answers.issuers.len() <= 1;
-                if sure && !answers.documents.is_empty() {
-                    named.push(Named { strength, from: start..end, answers });
-                    break;
-                }
+            if let Some(one) = named_by(searcher, fields, &tokens[start..end], &name)? {
+                named.push(Named { from: start..end, ..one });
             }
         }
     }
-    Ok(decide(named, &tokens, &written))
+    let mut routed = decide(named, &tokens, &written);
+    if let Some(documents) = &mut routed.documents {
+        same_issuer(searcher, fields, documents)?;
+        if let [chip] = routed.chips.as_mut_slice() {
+            chip.documents = documents.len();
+        }
+    }
+    Ok(routed)
+}
+
+/// The documents that answer to a name, surely or not: where a sure answer names one issuer, documents that name none and
+/// answer too are its documents as well.
+fn named_by(searcher: &Searcher, fields: &Fields, tokens: &[Token], name: &str) -> tantivy::Result<Option<Named>> {
+    let mut named: Option<Named> = None;
+    for strength in Strength::ALL.into_iter().filter(|strength| may_name(*strength, tokens)) {
+        let answers = answers(searcher, fields, strength, name)?;
+        // A beginning or a blend that several issuers share names none of them.
+        let sure = strength >= Strength::Capitals || answers.issuers.len() <= 1;
+        if !sure || answers.documents.is_empty() {
+            continue;
+        }
+        match &mut named {
+            None => named = Some(Named { strength, from: 0..0, answers }),
+            Some(known) if answers.issuers.is_subset(&known.answers.issuers) => {
+                known.answers.documents.extend(answers.documents);
+            }
+            Some(_) => {}
+        }
+    }
+    Ok(named)
 }
 
 struct Token {
@@ -184,6 +210,30 @@ fn answers(searcher: &Searcher, fields: &Fields, strength: Strength, name: &str)
             answers.company.or(shown.get_first(fields.company).and_then(|value| value.as_str()).map(str::to_owned));
     }
     Ok(answers)
+}
+
+/// Adds documents of the same issuers under other names: those with one of their keys or numbers.
+fn same_issuer(searcher: &Searcher, fields: &Fields, documents: &mut BTreeSet<u64>) -> tantivy::Result<()> {
+    let mut identities: BTreeSet<String> = BTreeSet::new();
+    for key in documents.iter().take(READ_DOCUMENTS) {
+        let of_document = |term| Box::new(TermQuery::new(term, IndexRecordOption::Basic)) as Box<dyn tantivy::query::Query>;
+        let query = BooleanQuery::intersection(vec![
+            of_document(Term::from_field_u64(fields.doc_key, *key)),
+            of_document(fields.kind_term(Kind::Document)),
+        ]);
+        for (_, address) in searcher.search(&query, &TopDocs::with_limit(1).order_by_score())? {
+            let stored: TantivyDocument = searcher.doc(address)?;
+            identities.extend(stored.get_all(fields.identity).filter_map(|value| value.as_str().map(str::to_owned)));
+        }
+    }
+    for identity in identities {
+        let query = TermQuery::new(Term::from_field_text(fields.identity, &identity), IndexRecordOption::Basic);
+        for (_, address) in searcher.search(&query, &TopDocs::with_limit(MAX_DOCUMENTS).order_by_score())? {
+            let numbers = searcher.segment_reader(address.segment_ord).fast_fields();
+            documents.extend(numbers.u64("doc_key")?.first(address.doc_id));
+        }
+    }
+    Ok(())
 }
 
 /// The surest names win; of names within each other, the longest.

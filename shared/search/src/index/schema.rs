@@ -14,7 +14,7 @@ use super::shape::Shape;
 use crate::vocabulary::Vocabulary;
 
 /// Counts up when entries or tokens change and the vocabulary does not.
-const REVISION: u32 = 1;
+const REVISION: u32 = 2;
 
 /// What an entry is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -139,6 +139,8 @@ fields! {
     aliases: term;
     /// The issuer, folded.
     company: stored_term;
+    /// What names an issuer whatever it is called: its keys and numbers (document entries only).
+    identity: stored_term;
     /// Stands for the issuer, to tell issuers apart; 0 where it is not known.
     company_key: number;
     /// Trading symbols, lower case.
