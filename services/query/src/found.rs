@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use stemma_document::{DocId, PageNo};
 use stemma_search::filter::Filter;
-use stemma_search::find::{ItemRef, PageRect, Searched};
+use stemma_search::find::{Ingredient, ItemRef, PageRect, Searched};
 use stemma_search::locator::{Fragment, page_locator, section_locator};
 use stemma_search::{Chip, FindError, Found, Hit, Query, Strategy, Within, find};
 use utoipa::ToSchema;
@@ -37,6 +37,8 @@ pub struct Question {
     pub rectangles: bool,
     /// Whether hits say what their scores are made of.
     pub explain: bool,
+    /// Ingredients of the ranking to leave out, to see what each is worth.
+    pub without: Vec<Ingredient>,
 }
 
 /// What was found.
@@ -251,7 +253,7 @@ impl Reader {
             strategy: question.strategy,
             rectangles: question.rectangles,
             explain: question.explain,
-            ..Query::default()
+            without: question.without.clone(),
         })
     }
 

@@ -107,7 +107,18 @@ pub(super) async fn search(
     let skip = skip.map(|skip| skip.parse().map_err(|_| cursor::invalid())).transpose()?.unwrap_or(0);
     let (limit, filter) = (hits(limit)?, conditions(filter)?);
     let reader = site.reader(Reach::of(&parts), collection.as_deref())?;
-    let question = Question { text: query, scopes, filter, item, limit, skip, strategy, rectangles, explain };
+    let question = Question {
+        text: query,
+        scopes,
+        filter,
+        item,
+        limit,
+        skip,
+        strategy,
+        rectangles,
+        explain,
+        ..Question::default()
+    };
     let (found, next) = reader.ask(site.finder(&reader), &question).await?;
     let next_cursor = next.map(|next| cursor::show(&under, &next.to_string()));
     json(SearchAnswer { found, next_cursor }).await

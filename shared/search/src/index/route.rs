@@ -216,7 +216,8 @@ fn answers(searcher: &Searcher, fields: &Fields, strength: Strength, name: &str)
 fn same_issuer(searcher: &Searcher, fields: &Fields, documents: &mut BTreeSet<u64>) -> tantivy::Result<()> {
     let mut identities: BTreeSet<String> = BTreeSet::new();
     for key in documents.iter().take(READ_DOCUMENTS) {
-        let of_document = |term| Box::new(TermQuery::new(term, IndexRecordOption::Basic)) as Box<dyn tantivy::query::Query>;
+        let of_document =
+            |term| Box::new(TermQuery::new(term, IndexRecordOption::Basic)) as Box<dyn tantivy::query::Query>;
         let query = BooleanQuery::intersection(vec![
             of_document(Term::from_field_u64(fields.doc_key, *key)),
             of_document(fields.kind_term(Kind::Document)),

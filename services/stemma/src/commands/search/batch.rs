@@ -1,0 +1,80 @@
+//! Questions by the file, answered with pages.
+
+use std::io::Read;
+use std::path::Path;
+use std::time::Instant;
+
+use serde::{Deserialize, Serialize};
+use stemma_query::{FoundView, Question, Reader, document_part};
+
+use crate::context::{CommandError, Context, Exit};
+
+/// Sections that pages are taken from.
+const SECTIONS: usize = 100;
+
+/// A line of a batch.
+#[derive(Debug, Deserialize)]
+struct Asked {
+    id: serde_json::Value,
+    query: String,
+    /// The document, where it is known.
+    #[serde(default)]
+    doc: Option<String>,
+}
+
+/// The answer to a line.
+#[derive(Debug, Serialize)]
+struct Answered {
+    id: serde_json::Value,
+    /// Document and physical page, best first.
+    ranked_pages: Vec<(String, u32)>,
+    latency_ms: f64,
+}
+
+/// Answers each line with a line. What is asked in `template` beside the question holds for all of them.
+pub(super) async fn run(
+    file: &Path,
+    reader: &Reader,
+    template: &Question,
+    context: &Context,
+) -> Result<Exit, CommandError> {
+    for (at, line) in read(file)?.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+        let asked: Asked = serde_json::from_str(line).map_err(|error| {
+            let message = format!("line {} of {} is no question: {error}", at + 1, file.display());
+            CommandError::new("search.batch", message)
+                .with_next(r#"write {"id": 1, "query": "capital expenditure", "doc": "3M_2022_10K"}"#)
+        })?;
+        let scopes = asked.doc.map_or_else(|| template.scopes.clone(), |doc| vec![doc]);
+        let question = Question { text: asked.query, scopes, limit: SECTIONS, ..template.clone() };
+        let started = Instant::now();
+        let (view, _) = reader.ask(reader, &question).await?;
+        let latency_ms = (started.elapsed().as_secs_f64() * 1e5).round() / 100.0;
+        let answered = Answered { id: asked.id, ranked_pages: pages(&view), latency_ms };
+        context.output.line(&serde_json::to_string(&answered).unwrap_or_default());
+    }
+    Ok(Exit::Done)
+}
+
+/// The pages of all hits, best first; each once.
+fn pages(view: &FoundView) -> Vec<(String, u32)> {
+    let of_hit = |hit: &stemma_query::FoundHit| {
+        let document = document_part(&hit.locator);
+        hit.best_pages.iter().map(move |page| (page.score, (document.clone(), page.page))).collect::<Vec<_>>()
+    };
+    let mut pages: Vec<(f64, (String, u32))> = view.hits.iter().flat_map(of_hit).collect();
+    pages.sort_by(|a, b| b.0.total_cmp(&a.0));
+    pages.into_iter().map(|(_, page)| page).collect()
+}
+
+fn read(file: &Path) -> Result<String, CommandError> {
+    let text = if file == Path::new("-") {
+        let mut text = String::new();
+        std::io::stdin().read_to_string(&mut text).map(|_| text)
+    } else {
+        std::fs::read_to_string(file)
+    };
+    text.map_err(|error| {
+        let message = format!("{}: {error}", file.display());
+        CommandError::new("search.batch", message).with_next("stemma search --batch questions.jsonl")
+    })
+}

@@ -1,0 +1,137 @@
+//! `stemma search`: sections that fit a question.
+
+mod batch;
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use stemma_query::{FoundHit, FoundView, Question, TotalView};
+use stemma_search::Strategy;
+use stemma_search::filter::Filter;
+use stemma_search::find::Ingredient;
+
+use crate::commands::reading::{marked, open_indexed, span};
+use crate::context::{CommandError, Context, Exit};
+use crate::output::{Form, Output, clean};
+use crate::table::counted;
+
+/// Find the sections that fit a question best. No model is asked.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+A question that names an issuer, a year, a quarter, a form or an Item looks there: what it was understood as stands under
+the answer. `--in` one document looks nowhere else.
+
+Examples:
+  stemma search \"hedging of foreign currency\"
+  stemma search \"hedging of foreign currency\" --in /@company/3M --item 7A -n 3
+  stemma search \"R&D expense\" --in 3M_2022_10K --json
+  stemma search \"capital expenditure\" --where \"form=10-K and fiscal_year>=2020\" --explain
+  stemma search --batch questions.jsonl > answers.jsonl
+
+Lines of a batch are {\"id\": …, \"query\": …, \"doc\": …}, without `doc` to search everything; each is answered by a line
+{\"id\", \"ranked_pages\": [[document, page], …], \"latency_ms\"}, best page first.")]
+pub struct SearchArgs {
+    /// A question, or key words.
+    #[arg(value_name = "QUERY", required_unless_present = "batch", conflicts_with = "batch")]
+    query: Option<String>,
+    /// Only in this document, folder or axis path; may be given more than once.
+    #[arg(long = "in", value_name = "SCOPE")]
+    scopes: Vec<String>,
+    /// Only in documents for which this holds: `form=10-K and fiscal_year>=2020`, or JSON.
+    #[arg(long = "where", value_name = "CONDITIONS", default_value = "")]
+    conditions: String,
+    /// Only in this Item: 1A, II.1A.
+    #[arg(long, value_name = "ITEM")]
+    item: Option<String>,
+    /// Sections to show.
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 10)]
+    limit: usize,
+    /// Sections to pass over, for further pages of an answer.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    skip: usize,
+    /// How to rank: `auto`, `ranked`, or `lexical`, the plain baseline.
+    #[arg(long, value_name = "NAME", default_value = "auto", value_parser = strategy)]
+    strategy: Strategy,
+    /// Say what each score is made of.
+    #[arg(long)]
+    explain: bool,
+    /// Answer a file of questions, one JSON object on a line; `-` reads standard input.
+    #[arg(long, value_name = "FILE")]
+    batch: Option<PathBuf>,
+    /// Leave an ingredient of `ranked` out, to see what it is worth; may be given more than once.
+    #[arg(long, value_name = "INGREDIENT", value_parser = ingredient)]
+    without: Vec<Ingredient>,
+}
+
+fn strategy(name: &str) -> Result<Strategy, String> {
+    Strategy::named(name).ok_or_else(|| format!("one of {}", Strategy::ALL.map(Strategy::as_str).join(", ")))
+}
+
+fn ingredient(name: &str) -> Result<Ingredient, String> {
+    Ingredient::named(name).ok_or_else(|| format!("one of {}", Ingredient::ALL.map(|(_, word)| word).join(", ")))
+}
+
+/// Runs the command.
+pub async fn run(args: SearchArgs, context: &Context) -> Result<Exit, CommandError> {
+    let SearchArgs { query, scopes, conditions, item, limit, skip, strategy, explain, batch, without } = args;
+    let filter = Filter::parse(&conditions).map_err(|error| {
+        CommandError::new("search.where", error.to_string())
+            .with_next("stemma search … --where \"form=10-K and fiscal_year>=2020\"")
+    })?;
+    let text = query.unwrap_or_default();
+    let question =
+        Question { text, scopes, filter, item, limit, skip, strategy, explain, without, ..Question::default() };
+    let reader = open_indexed(context).await?;
+    if let Some(file) = batch {
+        return batch::run(&file, &reader, &question, context).await;
+    }
+    let started = Instant::now();
+    let (view, next) = reader.ask(&reader, &question).await?;
+    let output = &context.output;
+    match output.form {
+        Form::Json => output.json(&view),
+        Form::JsonLines => output.json(&view.hits),
+        Form::Text => view.hits.iter().for_each(|hit| show(hit, output)),
+    }
+    output.note(&output.dim(&footer(&view, next, started.elapsed().as_millis())));
+    Ok(if view.hits.is_empty() { Exit::Nothing } else { Exit::Done })
+}
+
+fn show(hit: &FoundHit, output: &Output) {
+    let path: Vec<String> = hit.path.iter().map(|title| clean(title)).collect();
+    let place = match hit.best_pages.first() {
+        // The best page says more than the span of a long section.
+        Some(best) if hit.pages.is_some_and(|(start, end)| end > start + 1) => {
+            let label = best.label.as_ref().map(|label| format!(", printed {label}")).unwrap_or_default();
+            format!("{} (best p {}{label})", span(hit.pages, None), best.page)
+        }
+        _ => span(hit.pages, hit.lines),
+    };
+    let (locator, path) = (output.bold(&clean(&hit.locator)), path.join(" › "));
+    output.line(&format!("{:>2} {locator}  {path}  {}  {:.2}", hit.rank, clean(&place), hit.score));
+    if !hit.excerpt.text.is_empty() {
+        output.line(&format!("   “{}”", marked(output, &hit.excerpt.text, &hit.excerpt.marks)));
+    }
+    if !hit.parts.is_empty() {
+        let mut parts: Vec<(&str, f32)> = hit.parts.iter().map(|(part, value)| (*part, *value)).collect();
+        parts.sort_by(|a, b| b.1.abs().total_cmp(&a.1.abs()));
+        let parts: Vec<String> = parts.iter().map(|(part, value)| format!("{part} {value:.1}")).collect();
+        output.line(&output.dim(&format!("   {} = {}", clean(&hit.why), parts.join(" + "))));
+    }
+}
+
+fn footer(view: &FoundView, next: Option<usize>, millis: u128) -> String {
+    let searched = &view.searched;
+    let documents = match searched.documents < searched.documents_in_scope {
+        true => format!("routed to {} of {} documents", searched.documents, searched.documents_in_scope),
+        false => counted(searched.documents, "document"),
+    };
+    let chips: Vec<String> = view.routed.iter().map(|chip| format!("{}: {}", chip.facet, clean(&chip.value))).collect();
+    let routed = if chips.is_empty() { String::new() } else { format!(" by {}", chips.join(", ")) };
+    let found = if view.hits.is_empty() { "nothing found · " } else { "" };
+    let more = match (view.total, next) {
+        (_, None) => String::new(),
+        (TotalView::Exact(_) | TotalView::AtLeast { .. }, Some(next)) => format!(" · more with --skip {next}"),
+    };
+    format!("{found}{documents}{routed} · {} · {millis} ms · no model{more}", counted(searched.sections, "section"))
+}
