@@ -243,7 +243,7 @@ const STATEMENTS: [Statement; 4] = [
 const TITLE_WORDS: usize = 14;
 
 /// What stands above statements that are not the filer's own of the period.
-const LOOK_ALIKES: [&str; 10] = [
+const LOOK_ALIKES: [&str; 11] = [
     "parent company",
     "parent only",
     "schedule",
@@ -251,7 +251,8 @@ const LOOK_ALIKES: [&str; 10] = [
     "pro forma",
     "condensed consolidating",
     "supplemental",
-    "selected financial",
+    "selected",
+    "segment",
     "obligor",
     "deconsolidated",
 ];

@@ -39,6 +39,8 @@ const SECTION_ABOVE: f32 = 0.5;
 const YEARS: f32 = 2.0;
 /// As many numbers as a statement has, where a number is wanted.
 const NUMBERS: f32 = 5.0;
+/// No numbers, where none is wanted.
+const PROSE: f32 = 8.0;
 /// Share of words that are numbers in a table.
 const TABLE: f32 = 0.3;
 /// What a table of contents keeps.
@@ -287,9 +289,10 @@ impl<'q> Plan<'q> {
         if self.uses(Ingredient::Years) && years > 0 {
             parts.insert(Part::Years, YEARS * years as f32 / asked);
         }
-        if self.uses(Ingredient::Numbers) && self.question.numeric {
-            let share = get(&numbers.numbers) as f32 / (get(&numbers.length) as f32).max(50.0);
-            parts.insert(Part::Numbers, NUMBERS * (share / TABLE).min(1.0));
+        if self.uses(Ingredient::Numbers) {
+            let share = get(&numbers.numbers) as f32 / (get(&numbers.length) as f32).max(50.0) / TABLE;
+            let fit = if self.question.numeric { NUMBERS * share.min(1.0) } else { PROSE * (1.0 - share).max(0.0) };
+            parts.insert(Part::Numbers, fit);
         }
         if self.uses(Ingredient::Contents) && get(&numbers.contents) > 0 {
             let all: f32 = parts.values().sum();
