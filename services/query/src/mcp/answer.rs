@@ -60,6 +60,13 @@ impl Answer {
         Self { data, summary, body, options: Vec::new(), links: Vec::new(), bare: false }
     }
 
+    /// The same with one more field.
+    #[must_use]
+    pub(super) fn with(mut self, name: &str, value: Value) -> Self {
+        self.data.insert(name.into(), value);
+        self
+    }
+
     /// The same with its items as text.
     #[must_use]
     pub(super) fn body(mut self, body: String) -> Self {
@@ -154,6 +161,20 @@ fn refused(failure: &Failure, form: Form) -> CallToolResult {
 /// Tokens an item takes in the form that takes more.
 pub(super) fn cost(item: &Value) -> usize {
     tokens::count(&item.to_string()) as usize + 2
+}
+
+/// As many items as have room, in order; the first in any case.
+pub(super) fn fitting(items: impl Iterator<Item = Value>, mut room: usize) -> Vec<Value> {
+    let mut fitting = Vec::new();
+    for item in items {
+        let size = cost(&item);
+        if size > room && !fitting.is_empty() {
+            break;
+        }
+        room = room.saturating_sub(size);
+        fitting.push(item);
+    }
+    fitting
 }
 
 /// The beginning of a text that has at most `limit` tokens, ended at a line end where there is one.

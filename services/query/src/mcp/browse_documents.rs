@@ -8,7 +8,7 @@ use stemma_search::catalogue::{Listed, State};
 use stemma_search::filter::Filter;
 use stemma_search::{Finder, Query, Within};
 
-use super::answer::{Answer, cost, fence};
+use super::answer::{Answer, cost, fence, fitting};
 use super::arguments::Arguments;
 use super::call::{Call, is_root, name_of, status};
 use super::failure::Failure;
@@ -130,17 +130,9 @@ fn folders(level: &Level<'_>) -> Vec<Value> {
 }
 
 fn answer(call: &Call<'_>, documents: &[&Listed], folders: &[Value], page: &Page, sort: &str) -> Answer {
-    let mut room = call.form.limit(None).saturating_sub(folders.iter().map(cost).sum());
-    let mut shown = Vec::new();
-    for listed in documents.iter().skip(page.offset).take(page.limit) {
-        let view = document(listed);
-        let size = cost(&view);
-        if size > room && !shown.is_empty() {
-            break;
-        }
-        room = room.saturating_sub(size);
-        shown.push(view);
-    }
+    let room = call.form.limit(None).saturating_sub(folders.iter().map(cost).sum());
+    let wanted = documents.iter().skip(page.offset).take(page.limit);
+    let shown = fitting(wanted.map(|listed| document(listed)), room);
     let next = page.offset + shown.len();
     let has_more = next < documents.len();
     let total = documents.len();

@@ -2,6 +2,7 @@
 
 use rmcp::model::Tool;
 use serde_json::{Value, json};
+use stemma_search::catalogue::Listed;
 use stemma_search::locator::Fragment;
 
 use super::answer::{Answer, DEFAULT_TOKENS, HARD_TOKENS, LEAST_TOKENS, fence};
@@ -12,8 +13,11 @@ use super::failure::Failure;
 use super::get_page_content::{links, text, wanted};
 use super::reading::{Reading, Wanted};
 use super::tools::reading;
+use crate::ItemView;
 
 pub(super) const NAME: &str = "fetch";
+/// Characters of a title.
+const TITLE_CHARS: usize = 400;
 
 fn id_argument() -> Value {
     json!({ "type": "string", "description": "from search, or any locator: NAME#0019, NAME#item-7, NAME#p=5-7" })
@@ -60,46 +64,57 @@ pub(super) async fn call(call: &mut Call<'_>, mut arguments: Arguments) -> Resul
         Wanted::Section(id, _) => Some(*id),
         Wanted::Pages(_) => None,
     };
-    let path: Vec<String> = match section {
-        Some(id) => published.tree.path_to(id).iter().map(|section| section.title.clone()).collect(),
-        None => Vec::new(),
-    };
+    let path = section.map(|id| published.tree.path_to(id)).unwrap_or_default();
+    let path = path.iter().map(|section| section.title.as_str()).collect::<Vec<_>>().join(" › ");
     let reading = call.read(listed, published, what, call.form.limit(max_tokens)).await?;
-    let (name, unit) = (name_of(listed), reading.unit);
-    let place = match &named.fragment {
-        None => String::new(),
-        Some(_) if !path.is_empty() => format!(" › {}", path.join(" › ")),
-        Some(fragment) => format!(" › {fragment}"),
-    };
-    let title: String = format!("{name}{place}").chars().take(400).collect();
+    let title = title(listed, named.fragment.as_ref(), &path);
     let url = match (section, reading.passages.first()) {
         (Some(id), _) => section_address(listed.doc(), id),
         (None, Some(first)) if named.fragment.is_some() => page_address(listed.doc(), first.page),
         _ => format!("{SCHEME}{}", listed.doc()),
     };
+    Ok(answer(listed, named.fragment.as_ref(), &reading, (title, url), item))
+}
+
+/// What a person would call it.
+fn title(listed: &Listed, part: Option<&Fragment>, path: &str) -> String {
+    let name = name_of(listed);
+    let title = match part {
+        None => name.to_owned(),
+        Some(_) if !path.is_empty() => format!("{name} › {path}"),
+        Some(fragment) => format!("{name} › {fragment}"),
+    };
+    title.chars().take(TITLE_CHARS).collect()
+}
+
+fn answer(
+    listed: &Listed,
+    part: Option<&Fragment>,
+    reading: &Reading,
+    (title, url): (String, String),
+    item: Option<ItemView>,
+) -> Answer {
+    let (name, unit) = (name_of(listed), reading.unit);
+    let id = part.map_or_else(|| listed.label.clone(), |part| format!("{}#{part}", listed.label));
     let mut about = metadata(listed);
     about.insert("document".into(), json!(name));
     about.insert(format!("{unit}s"), json!(reading.returned));
-    if let Some(item) = item {
-        about.insert("item".into(), json!(item.id.unwrap_or(item.item)));
-    }
-    let locator =
-        named.fragment.as_ref().map_or_else(|| listed.label.clone(), |part| format!("{}#{part}", listed.label));
-    let text = text(&reading);
-    let mut data =
-        json!({ "id": locator, "title": title, "text": text, "url": url, "truncated": reading.is_truncated() });
-    let mut options = Vec::new();
-    if let Some(rest) = rest(&reading, &listed.label, named.fragment.as_ref()) {
-        data["remaining"] = json!(reading.remaining);
-        about.insert("rest".into(), json!(rest));
-        data["next_call"] = json!({ "tool": NAME, "arguments": { "id": rest } });
-        options.push(format!("For the rest: fetch(id: \"{rest}\")"));
-    }
-    data["metadata"] = Value::Object(about);
+    about.extend(item.map(|item| ("item".to_owned(), json!(item.id.unwrap_or(item.item)))));
+    let rest = rest(reading, &listed.label, part);
+    about.extend(rest.as_ref().map(|rest| ("rest".to_owned(), json!(rest))));
+    let text = text(reading);
     let summary = format!("{title}: {unit}s {}", reading.returned);
     let body = fence(&format!("{name} {unit}s {}", reading.returned), &text);
-    let answer = Answer::new(data, summary).body(body).links(links(listed.doc(), &reading)).bare_as_json();
-    Ok(options.into_iter().fold(answer, Answer::option).option("Cite the document and the page"))
+    let data = json!({ "id": id, "title": title, "text": text, "url": url, "truncated": reading.is_truncated() });
+    let links = links(listed.doc(), reading);
+    let mut answer = Answer::new(data, summary).with("metadata", about.into()).body(body).links(links).bare_as_json();
+    if let Some(rest) = rest {
+        answer = answer
+            .with("remaining", json!(reading.remaining))
+            .with("next_call", json!({ "tool": NAME, "arguments": { "id": rest } }))
+            .option(format!("For the rest: fetch(id: \"{rest}\")"));
+    }
+    answer.option("Cite the document and the page")
 }
 
 /// The id under which the rest can be fetched. Pages of a section are fetched whole, which may bring a little of the

@@ -2,23 +2,25 @@
 
 use std::collections::HashMap;
 
-use rmcp::model::Tool;
+use rmcp::model::{Resource, Tool};
 use serde_json::{Value, json};
-use stemma_document::text;
+use stemma_document::{DocId, text};
 
-use super::answer::{Answer, cost, fence};
+use super::answer::{Answer, fence, fitting};
 use super::arguments::Arguments;
 use super::call::{Call, Named, link, name_of, section_address};
 use super::failure::Failure;
 use super::paging::paging;
 use super::tools::{items, reading};
-use crate::{GrepHit, GrepOptions};
+use crate::{GrepHit, GrepOptions, GrepView};
 
 pub(super) const NAME: &str = "grep_document";
 /// Lines counted at most.
 const MAX_COUNTED: usize = 10_000;
 /// Lines around a match at most.
 const MAX_CONTEXT: usize = 10;
+/// Sections linked to.
+const MAX_LINKS: usize = 3;
 /// Characters of a line around a match.
 const LINE_CHARS: usize = 300;
 
@@ -72,54 +74,51 @@ pub(super) async fn call(call: &mut Call<'_>, mut arguments: Arguments) -> Resul
     };
     let shown: Vec<&GrepHit> = found.hits.iter().skip(page.offset).take(page.limit).collect();
     let around = around(call, &named, &shown, context).await?;
-    let (mut room, mut matches) = (call.form.limit(None), Vec::new());
-    for (hit, lines) in shown.iter().zip(around) {
-        let row = row(hit, lines);
-        let size = cost(&row);
-        if size > room && !matches.is_empty() {
-            break;
-        }
-        room = room.saturating_sub(size);
-        matches.push(row);
-    }
-    let (total, next) = (found.hits.len(), page.offset + matches.len());
-    let more = next < total;
+    let rows = shown.iter().zip(around).map(|(hit, lines)| row(hit, lines));
+    let matches = fitting(rows, call.form.limit(None));
+    let links = links(named.doc, &shown[..matches.len()]);
     let name = name_of(listed);
-    let at_least = if found.truncated { "at least " } else { "" };
     let as_text = if fixed { " (as text: it is no expression)" } else { "" };
-    let first = page.offset.min(total);
-    let summary = format!(
-        "{at_least}{total} lines of {name} match{as_text}; shown from {} to {}",
-        first + usize::from(!matches.is_empty()),
-        next.min(total).max(first)
-    );
-    let links = shown.iter().take(matches.len()).map(|hit| (&hit.section_id, &hit.title));
-    let mut seen = Vec::new();
-    for (section, title) in links {
-        if !seen.contains(&(section, title)) && seen.len() < 3 {
-            seen.push((section, title));
-        }
-    }
-    let links = seen
-        .into_iter()
-        .map(|(section, title)| link(section_address(named.doc, section), &title.chars().take(60).collect::<String>()));
+    Ok(answer(name, &found, matches, page.offset, as_text).links(links))
+}
+
+fn answer(name: &str, found: &GrepView, matches: Vec<Value>, offset: usize, as_text: &str) -> Answer {
+    let (total, next) = (found.hits.len(), offset + matches.len());
+    let more = next < total;
+    let at_least = if found.truncated { "at least " } else { "" };
+    let shown = match matches.len() {
+        0 => "none shown".to_owned(),
+        _ => format!("shown from {} to {next}", offset + 1),
+    };
+    let summary = format!("{at_least}{total} lines of {name} match{as_text}; {shown}");
     let body = fence(name, &listing(&matches));
     let data = json!({
         "doc_name": name,
         "total": total,
         "total_is_exact": !found.truncated,
-        "matches": matches,
         "truncated": more || found.truncated,
         "next_offset": more.then_some(next),
     });
-    let mut answer = Answer::new(data, summary).body(body).links(links.collect());
+    let mut answer = Answer::new(data, summary).with("matches", matches.into()).body(body);
     if more {
         answer = answer.option(format!("More: the same call with offset: {next}"));
     }
-    Ok(match total {
+    match total {
         0 => answer.option("Try ignore_case: true, fewer words, or search()"),
         _ => answer.option("Text around a line: get_page_content(doc_name, pages), or context: 3"),
-    })
+    }
+}
+
+/// Addresses of the first sections, each once.
+fn links(doc: DocId, hits: &[&GrepHit]) -> Vec<Resource> {
+    let mut seen: Vec<&str> = Vec::new();
+    let first = hits.iter().filter(|hit| {
+        let new = !seen.contains(&hit.section_id.as_str());
+        seen.push(&hit.section_id);
+        new
+    });
+    let name = |hit: &GrepHit| hit.title.chars().take(60).collect::<String>();
+    first.take(MAX_LINKS).map(|hit| link(section_address(doc, &hit.section_id), &name(hit))).collect()
 }
 
 /// The lines before and after each match, as they stand in its section.

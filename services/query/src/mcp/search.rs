@@ -6,7 +6,7 @@ use stemma_search::find::Total;
 use stemma_search::locator::{Fragment, Locator, section_locator};
 use stemma_search::{Finder, Found, Hit, Query, Within, find};
 
-use super::answer::{Answer, cost, fence};
+use super::answer::{Answer, fence, fitting};
 use super::arguments::Arguments;
 use super::browse_documents::filter;
 use super::call::{Call, is_root, link, locator_of, name_of, section_address};
@@ -106,17 +106,7 @@ fn within(call: &Call<'_>, scope: Option<&str>) -> Result<(Within, Option<find::
 }
 
 fn answer(call: &Call<'_>, found: &Found, page: &Page) -> Answer {
-    let mut room = call.form.limit(None);
-    let mut results = Vec::new();
-    for hit in &found.hits {
-        let result = result(call, hit);
-        let size = cost(&result);
-        if size > room && !results.is_empty() {
-            break;
-        }
-        room = room.saturating_sub(size);
-        results.push(result);
-    }
+    let results = fitting(found.hits.iter().map(|hit| result(call, hit)), call.form.limit(None));
     let next = page.offset + results.len();
     let next = (results.len() < found.hits.len() || found.next.is_some()).then_some(next);
     let (total, more) = match found.total {
