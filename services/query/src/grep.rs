@@ -7,7 +7,7 @@ use stemma_document::{Body, PageNo, text};
 use stemma_engine::PortError;
 use stemma_search::catalogue::Listed;
 use stemma_search::locator::Fragment;
-use stemma_search::rank::{Opened, Shelf};
+use stemma_search::shelf::{Opened, Shelf};
 
 use crate::documents::label_of;
 use crate::tree::section_of;

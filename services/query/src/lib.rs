@@ -21,7 +21,6 @@ pub mod mcp;
 mod read;
 mod reader;
 mod refusal;
-mod search;
 pub mod server;
 mod status;
 #[cfg(test)]
@@ -39,7 +38,6 @@ pub use list::{AxisView, FolderView, ListView};
 pub use read::{Part, SectionStat, StatView, TextView};
 pub use reader::Reader;
 pub use refusal::Refusal;
-pub use search::{HitView, SearchOptions, SearchView};
 pub use status::{FailureRow, FailuresView, ReasonRow, WhyView};
 pub use tree::{TreeRow, TreeView};
 

@@ -10,7 +10,7 @@ use stemma_extract::Packed;
 use stemma_search::catalogue::{Catalogue, Listed};
 use stemma_search::locator::Fragment;
 use stemma_search::place::{Inside, Place};
-use stemma_search::rank::{Opened, Shelf};
+use stemma_search::shelf::{Opened, Shelf};
 
 use crate::refusal::quoted;
 use crate::{Kept, Refusal};

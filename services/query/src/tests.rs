@@ -11,7 +11,7 @@ use stemma_engine::artifact::Artifact;
 use stemma_engine::blobs::{Blobs, MemoryBlobs};
 use stemma_engine::{Failure, FailureRecord, TaskKey};
 
-use crate::{ExportFormat, GrepOptions, Part, Reader, SearchOptions};
+use crate::{ExportFormat, GrepOptions, Kept, Part, Question, Reader};
 
 const ANNUAL: [&str; 5] = [
     "ACME INC\nAnnual report",
@@ -286,7 +286,8 @@ async fn whatever_is_printed_can_be_pasted_back() {
             assert_eq!(text.section.unwrap().section_id, row.section.section_id);
         }
     }
-    let hit = &reader.search("hedging", &SearchOptions::default()).await.unwrap().hits[0];
+    let (_cache, indexed) = indexed().await;
+    let hit = &ask(&indexed, "hedging").await.hits[0];
     let page = reader.text(&hit.best_pages[0].locator, Part::Full).await.unwrap();
     assert!(page.pages[0].text.contains("Hedging"), "{page:?}");
 }
@@ -418,113 +419,66 @@ async fn grep_names_section_page_and_label() {
     assert_eq!(reader.grep("/", &bad).await.unwrap_err().code, "grep.pattern");
 }
 
+async fn indexed() -> (tempfile::TempDir, Reader) {
+    let cache = tempfile::tempdir().unwrap();
+    let blobs: Arc<dyn Blobs> = store().await;
+    let kept = Kept::new(stemma_engine::Env::system(), cache.path(), &blobs, &Collection::default());
+    let reader = Reader::open(blobs, Collection::default()).await.unwrap();
+    kept.corpus().bring_up_to(reader.catalogue(), &|_| {}).await.unwrap();
+    (cache, reader.keeping(kept))
+}
+
+async fn ask(reader: &Reader, text: &str) -> crate::FoundView {
+    let question = Question { text: text.into(), limit: 5, rectangles: true, explain: true, ..Question::default() };
+    reader.ask(reader, &question).await.unwrap().0
+}
+
 #[tokio::test]
 async fn search_finds_sections_by_title_body_and_script() {
-    let reader = reader().await;
-    for (query, scope, locator) in [
-        ("risk factors 2022", "/", "ACME_2022#0003"),
-        ("hedged currencies", "/", "ACME_2022#0003"),
-        ("$1,577", "ACME_2021", "ACME_2021#0002"),
-        ("liquidity at year end", "/10-K", "ACME_2022#0005"),
-        ("收入", "/", "manual#0000"),
-    ] {
-        let options = SearchOptions { scopes: vec![scope.into()], ..SearchOptions::default() };
-        let view = reader.search(query, &options).await.unwrap();
-        assert_eq!(view.hits[0].locator, locator, "{query}: {view:#?}");
-    }
-    let item = SearchOptions { item: Some("1".into()), ..SearchOptions::default() };
-    assert!(reader.search("hedging", &item).await.unwrap().hits.is_empty());
-    assert_eq!(reader.search("?!", &SearchOptions::default()).await.unwrap_err().code, "search.no_words");
-}
-
-#[tokio::test]
-async fn a_hit_has_the_documented_shape() {
-    let reader = reader().await;
-    let options = SearchOptions { limit: 1, ..SearchOptions::default() };
-    insta::assert_json_snapshot!(reader.search("hedging currency", &options).await.unwrap(), @r#"
-    {
-      "query": "hedging currency",
-      "terms": [
-        "hedg",
-        "currenc"
-      ],
-      "hits": [
-        {
-          "rank": 1,
-          "score": 0.583,
-          "doc_id": "ade0cc517417a4a865cef893d845c4c5",
-          "name": "ACME_2022.pdf",
-          "locator": "ACME_2022#0003",
-          "section_id": "0003",
-          "title": "Item 1A. Risk Factors",
-          "path": [
-            "PART I",
-            "Item 1A. Risk Factors"
-          ],
-          "pages": [
-            3,
-            4
-          ],
-          "best_pages": [
-            {
-              "page": 4,
-              "label": "3",
-              "locator": "ACME_2022#p=4",
-              "score": 1.89
-            },
-            {
-              "page": 3,
-              "label": "2",
-              "locator": "ACME_2022#p=3",
-              "score": 0.945
-            }
-          ],
-          "excerpt": {
-            "text": "Foreign currency may move against us. Hedging reduces but does not remove currency risk.",
-            "marks": [
-              [
-                8,
-                16
-              ],
-              [
-                38,
-                45
-              ],
-              [
-                74,
-                82
-              ]
-            ]
-          }
+    let (_cache, reader) = indexed().await;
+    for strategy in stemma_search::Strategy::ALL {
+        for (query, scope, locator) in [
+            ("risk factors 2022", "/", "ACME_2022#0003"),
+            ("hedged currencies", "/", "ACME_2022#0003"),
+            ("$1,577", "ACME_2021", "ACME_2021#0002"),
+            ("liquidity at year end", "/10-K", "ACME_2022#0005"),
+            ("收入", "/", "manual#0000"),
+        ] {
+            let (text, scopes) = (query.to_owned(), vec![scope.to_owned()]);
+            let question = Question { text, scopes, limit: 5, strategy, ..Question::default() };
+            let (view, _) = reader.ask(&reader, &question).await.unwrap();
+            assert_eq!(view.hits[0].locator, locator, "{query}, {strategy:?}: {view:#?}");
         }
-      ],
-      "searched": {
-        "documents_in_scope": 3,
-        "documents_read": 3,
-        "documents_without_text": 0,
-        "sections": 11,
-        "routed_by": null
-      }
     }
-    "#);
+    let only = |text: &str| Question { text: text.into(), item: Some("1".into()), limit: 5, ..Question::default() };
+    assert!(reader.ask(&reader, &only("hedging")).await.unwrap().0.hits.is_empty());
+    assert_eq!(reader.ask(&reader, &only("?!")).await.unwrap_err().code, "search.no_words");
 }
 
 #[tokio::test]
-async fn threads_do_not_change_the_answer() {
-    let reader = reader().await;
-    let with = |threads| SearchOptions { threads, ..SearchOptions::default() };
-    let one = reader.search("currency risk business", &with(1)).await.unwrap();
-    assert_eq!(one, reader.search("currency risk business", &with(8)).await.unwrap());
+async fn a_hit_says_where_and_why() {
+    let (_cache, reader) = indexed().await;
+    let view = ask(&reader, "hedging currency").await;
+    let hit = &view.hits[0];
+    assert_eq!((hit.locator.as_str(), hit.pages), ("ACME_2022#0003", Some((3, 4))));
+    assert_eq!(hit.path, ["PART I", "Item 1A. Risk Factors"]);
+    assert_eq!((hit.best_pages[0].page, hit.best_pages[0].label.as_deref()), (4, Some("3")));
+    assert_eq!(hit.excerpt.text, "Hedging reduces but does not remove currency risk.");
+    assert!(hit.excerpt.marks.contains(&(0, 7)), "{:?}", hit.excerpt.marks);
+    let sum: f32 = hit.parts.values().sum();
+    assert!((f64::from(sum) - hit.score).abs() < 0.01 && hit.parts.contains_key("text"), "{hit:#?}");
+    assert!(hit.why.contains("currency"), "{}", hit.why);
+    assert_eq!((view.searched.documents_in_scope, view.searched.documents), (3, 3));
 }
 
 #[tokio::test]
-async fn routing_says_what_was_not_read() {
-    let reader = reader().await;
-    let options = SearchOptions { max_documents: 1, ..SearchOptions::default() };
-    let view = reader.search("business 2021", &options).await.unwrap();
-    assert_eq!((view.searched.documents_in_scope, view.searched.documents_read), (3, 1));
-    assert_eq!(view.hits[0].locator, "ACME_2021#0002");
-    assert!(view.searched.routed_by.is_some());
+async fn an_issuer_a_year_and_an_item_route_a_question() {
+    let (_cache, reader) = indexed().await;
+    let view = ask(&reader, "What does ACME say of its business in Item 1 for 2021?").await;
+    assert_eq!(view.hits[0].locator, "ACME_2021#0002", "{view:#?}");
+    let chips: Vec<&str> = view.routed.iter().map(|chip| chip.facet.as_str()).collect();
+    assert_eq!(chips, ["company", "fiscal_year", "item"]);
+    assert!(view.searched.documents < view.searched.documents_in_scope);
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@
 //! - [`axes`]: the virtual folders (`/@company/3M/@form/10-K`) and the real ones; [`place`]: the one resolver of paths.
 //! - [`index`]: all sections in a full-text index that is kept up to date.
 //! - [`items`]: which sections are the Items of a filing.
-//! - [`lexical`] and [`rank`]: words, and BM25 over sections, without a model and without an index.
+//! - [`question`], [`words`], [`vocabulary`], [`landmarks`]: what a question says, and what pages are looked at for.
 //!
 //! ```
 //! use stemma_search::locator::{Fragment, Locator};
@@ -34,12 +34,11 @@ pub mod index;
 pub mod items;
 mod labels;
 pub mod landmarks;
-pub mod lexical;
 pub mod locator;
 mod open;
 pub mod place;
 pub mod question;
-pub mod rank;
+pub mod shelf;
 mod snapshot;
 pub mod vocabulary;
 pub mod words;

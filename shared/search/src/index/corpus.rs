@@ -20,7 +20,7 @@ use super::snapshot::{Manifest, Snapshots, Uploaded};
 use super::update::{self, BATCH, Difference, Entered};
 use super::{IndexError, aside};
 use crate::catalogue::Catalogue;
-use crate::rank::Shelf;
+use crate::shelf::Shelf;
 
 /// Documents from which on fetching a snapshot is tried before they are entered one by one.
 const FAR_BEHIND: usize = 500;

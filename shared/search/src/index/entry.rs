@@ -18,7 +18,7 @@ use crate::catalogue::State;
 use crate::features::{Features, PageLine};
 use crate::items;
 use crate::landmarks::Surety;
-use crate::rank::Opened;
+use crate::shelf::Opened;
 use crate::vocabulary::Vocabulary;
 use crate::words::{content_words, words};
 

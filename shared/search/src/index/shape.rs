@@ -6,7 +6,7 @@ use tantivy::tokenizer::TokenizerManager;
 use tantivy::{TantivyDocument, Term};
 
 use super::IndexError;
-use crate::rank::Opened;
+use crate::shelf::Opened;
 
 /// What one document becomes in the index; at least one entry, or it would be entered again and again.
 pub type Enter = fn(&CatalogueEntry, &Opened) -> Vec<TantivyDocument>;

@@ -23,7 +23,7 @@ use super::corpus::{Brought, Corpus};
 use super::shape::Shape;
 use super::snapshot::{GRACE_MS, Snapshots, superseded};
 use crate::catalogue::{Catalogue, Listed, tests::entry};
-use crate::rank::{Opened, Shelf};
+use crate::shelf::{Opened, Shelf};
 
 /// Entries that one document becomes.
 const ENTRIES: u64 = 3;

@@ -15,7 +15,7 @@ use super::folder::{Generation, Held};
 use super::shape::Shape;
 use super::{IndexError, aside};
 use crate::catalogue::{Catalogue, Listed};
-use crate::rank::Shelf;
+use crate::shelf::Shelf;
 
 /// Documents entered between two commits: what is lost by a kill.
 pub const BATCH: usize = 1_000;
