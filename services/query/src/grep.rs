@@ -15,6 +15,10 @@ use crate::{Reader, Refusal};
 
 /// Matches returned at most, whatever is asked.
 pub const MAX_HITS: usize = 100_000;
+/// Lines from which sections are ranked.
+const MAX_RANKED_LINES: usize = 20_000;
+/// Lines shown of each section.
+const LINES_SHOWN: usize = 3;
 /// Size of a compiled pattern, in bytes.
 const MAX_PATTERN_BYTES: usize = 1 << 20;
 /// Characters of a line that are shown.
@@ -79,7 +83,86 @@ pub struct GrepHit {
     pub marks: Vec<(usize, usize)>,
 }
 
+/// Sections whose lines match.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct GrepSectionsView {
+    /// The pattern.
+    pub pattern: String,
+    /// Where it was looked for.
+    pub scope: String,
+    /// Documents read.
+    pub documents_read: usize,
+    /// Documents that match.
+    pub documents_matching: usize,
+    /// Documents in scope whose text is not in the store, or that have no tree yet.
+    pub documents_without_text: usize,
+    /// Sections that match.
+    pub sections_matching: usize,
+    /// Whether there may be more: reading stopped after 20,000 lines.
+    pub truncated: bool,
+    /// Those with most matching lines first, then in order of documents and places.
+    pub sections: Vec<GrepSection>,
+}
+
+/// A section whose lines match.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct GrepSection {
+    /// The document.
+    pub doc_id: String,
+    /// The section, to paste back.
+    pub locator: String,
+    /// The section.
+    pub section_id: String,
+    /// Its title.
+    pub title: String,
+    /// Lines of its own text that match.
+    pub matches: usize,
+    /// The first of them.
+    pub first: Vec<GrepHit>,
+}
+
 impl Reader {
+    /// Sections in `scope` with lines that match, those with most first; at most `options.limit`.
+    ///
+    /// # Errors
+    /// As [`Reader::grep`].
+    pub async fn grep_sections(&self, scope: &str, options: &GrepOptions) -> Result<GrepSectionsView, Refusal> {
+        let found = self.grep(scope, &GrepOptions { limit: MAX_RANKED_LINES, ..options.clone() }).await?;
+        let mut sections: Vec<GrepSection> = Vec::new();
+        for hit in found.hits {
+            match sections.last_mut().filter(|last| last.locator == hit.locator) {
+                Some(last) => {
+                    last.matches += 1;
+                    if last.first.len() < LINES_SHOWN {
+                        last.first.push(hit);
+                    }
+                }
+                None => sections.push(GrepSection {
+                    doc_id: hit.doc_id.clone(),
+                    locator: hit.locator.clone(),
+                    section_id: hit.section_id.clone(),
+                    title: hit.title.clone(),
+                    matches: 1,
+                    first: vec![hit],
+                }),
+            }
+        }
+        // Stable: equal sections stay in order of documents and places.
+        sections.sort_by_key(|section| std::cmp::Reverse(section.matches));
+        let sections_matching = sections.len();
+        sections.truncate(options.limit.max(1));
+        Ok(GrepSectionsView {
+            pattern: found.pattern,
+            scope: found.scope,
+            documents_read: found.documents_read,
+            documents_matching: found.documents_matching,
+            documents_without_text: found.documents_without_text,
+            sections_matching,
+            truncated: found.truncated,
+            sections,
+        })
+    }
+
     /// Lines in `scope` (a document, a part of one, a folder or an axis path) that match.
     ///
     /// # Errors

@@ -31,7 +31,7 @@ pub use documents::{DocumentView, FailureView, PageView, SectionView};
 pub use export::{ExportFormat, Exported};
 pub use files::{EntryKind, EntryView, FilesOptions, FilesView};
 pub use found::{BrowseHit, BrowseView, ExcerptView, FoundHit, FoundPage, FoundView, Question, TotalView};
-pub use grep::{GrepHit, GrepOptions, GrepView, MAX_HITS};
+pub use grep::{GrepHit, GrepOptions, GrepSection, GrepSectionsView, GrepView, MAX_HITS};
 pub use index::Kept;
 pub use items::{ContentView, ItemView, ItemsView};
 pub use list::{AxisView, FolderView, ListView};
@@ -39,6 +39,7 @@ pub use read::{Part, SectionStat, StatView, TextView};
 pub use reader::Reader;
 pub use refusal::Refusal;
 pub use status::{FailureRow, FailuresView, ReasonRow, WhyView};
+pub use stemma_search::filter::Filter;
 pub use tree::{TreeRow, TreeView};
 
 /// The document part of a locator: `3M_2022_10K` of `3M_2022_10K#item-1A`.

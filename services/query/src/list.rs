@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use stemma_search::axes::{Axis, Scope, below};
 use stemma_search::catalogue::Listed;
+use stemma_search::filter::Filter;
 use stemma_search::place::{self, Place};
 
 use crate::{DocumentView, Reader, Refusal};
@@ -80,6 +81,26 @@ impl Reader {
         let documents = level.documents.iter().map(|listed| DocumentView::of(listed)).collect();
         let Level { total, folders, axes, .. } = level;
         Ok(ListView { scope: scope.into(), total, folders, documents, axes })
+    }
+
+    /// Documents in `scope` that fulfill a filter, those of folders below included.
+    ///
+    /// # Errors
+    /// [`Refusal`] when the scope names nothing, or two things.
+    pub fn list_where(&self, scope: &str, filter: &Filter) -> Result<ListView, Refusal> {
+        let inside = self.in_scope(scope)?;
+        let documents: Vec<DocumentView> =
+            inside.into_iter().filter(|listed| filter.holds(listed)).map(DocumentView::of).collect();
+        let (total, folders, axes) = (documents.len(), Vec::new(), Vec::new());
+        Ok(ListView { scope: scope.into(), total, folders, documents, axes })
+    }
+
+    /// Whether a path names a folder or an axis, rather than a document or what lies in one.
+    ///
+    /// # Errors
+    /// [`Refusal`] when it names nothing, or two things.
+    pub fn is_folder(&self, path: &str) -> Result<bool, Refusal> {
+        Ok(matches!(self.catalogue.place(path)?, Place::Folder(_)))
     }
 
     /// What lies directly in a folder; with `recursive`, all documents below it instead of folders.

@@ -72,7 +72,11 @@ impl Asked {
     /// The document in the path, where it has a tree.
     pub(super) fn published(&self) -> Result<&Listed, Stop> {
         let listed = self.document()?;
-        if listed.entry().is_some() { Ok(listed) } else { Err(Stop::NotReady(Box::new(DocumentView::of(listed)))) }
+        if listed.entry().is_some() {
+            Ok(listed)
+        } else {
+            Err(Stop::NotReady(Box::new(NotReady { ready: false, document: DocumentView::of(listed) })))
+        }
     }
 }
 
@@ -81,11 +85,19 @@ pub(super) enum Stop {
     /// The request is wrong, or cannot be answered.
     Problem(Problem),
     /// The document is known and has no tree: its state is the answer.
-    NotReady(Box<DocumentView>),
+    NotReady(Box<NotReady>),
 }
 
 /// What a handler answers.
 pub(super) type Answer = Result<Response, Stop>;
+
+/// What is asked of a tree, or what state the document is in where it has none.
+#[derive(Serialize, ToSchema)]
+#[serde(untagged)]
+pub(super) enum Ready<T> {
+    Yes(T),
+    No(Box<NotReady>),
+}
 
 /// A document that is known and has no tree yet, or never will have.
 #[derive(Serialize, ToSchema)]
@@ -112,7 +124,7 @@ impl IntoResponse for Stop {
     fn into_response(self) -> Response {
         match self {
             Stop::Problem(problem) => problem.into_response(),
-            Stop::NotReady(document) => axum::Json(NotReady { ready: false, document: *document }).into_response(),
+            Stop::NotReady(state) => axum::Json(Ready::<()>::No(state)).into_response(),
         }
     }
 }

@@ -5,9 +5,12 @@ use axum::response::IntoResponse;
 use stemma_document::SectionId;
 use stemma_search::locator::section_locator;
 
-use super::asked::{Answer, Asked, NotReady, Stop, json};
+use super::asked::{Answer, Asked, Ready, Stop, json};
 use super::problem::Problem;
 use crate::{ExportFormat, ItemsView, StatView, TreeRow, TreeView};
+
+/// Levels of one answer; no tree has as many.
+const MAX_DEPTH: usize = 1_000;
 
 /// What is known of a document
 ///
@@ -26,21 +29,21 @@ pub(super) async fn document(asked: Asked) -> Answer {
 #[utoipa::path(get, path = "/v1/documents/{doc}/tree", tag = "documents",
     params(
         ("doc" = String, Path), ("collection" = Option<String>, Query),
-        ("depth" = Option<u32>, Query, minimum = 1, description = "levels, all without"),
-        ("node" = Option<String>, Query, description = "only this section and what is below it: 0007"),
+        ("depth" = Option<u32>, Query, minimum = 1, maximum = 1000, description = "levels, all without"),
+        ("node" = Option<String>, Query, pattern = "^[0-9]{4,9}$", description = "only this section and what is below it: 0007"),
         ("summary" = Option<bool>, Query, description = "with what each section is about"),
         ("format" = Option<String>, Query, pattern = "^(stemma|pageindex|outline)$", description = "stemma without"),
         ("If-None-Match" = Option<String>, Header, description = "an ETag: 304 where it is still right"),
     ),
     responses(
-        (status = 200, content((TreeView = "application/json"), (NotReady = "application/json"), (String = "text/plain")),
+        (status = 200, content((super::openapi::TreeAnswer = "application/json"), (String = "text/plain")),
             headers(("ETag" = String))),
         (status = 304, description = "the tree is the one that is known")))]
 pub(super) async fn tree(mut asked: Asked, headers: HeaderMap) -> Answer {
     let (depth, summary) = (asked.parameters.number("depth")?, asked.parameters.flag("summary")?);
     let (node, format) = (asked.parameters.text("node"), asked.parameters.text("format"));
-    if depth == Some(0) {
-        return Err(Problem::parameter(400, "depth", "depth counts levels from 1").into());
+    if depth.is_some_and(|depth| !(1..=MAX_DEPTH).contains(&depth)) {
+        return Err(Problem::parameter(400, "depth", format!("depth is from 1 to {MAX_DEPTH}")).into());
     }
     let format = format.as_deref().unwrap_or("stemma");
     if !matches!(format, "stemma" | "outline" | "pageindex") {
@@ -73,10 +76,10 @@ pub(super) async fn tree(mut asked: Asked, headers: HeaderMap) -> Answer {
 /// How each Item of the form is answered, and where.
 #[utoipa::path(get, path = "/v1/documents/{doc}/items", tag = "documents",
     params(("doc" = String, Path), ("collection" = Option<String>, Query)),
-    responses((status = 200, content((ItemsView = "application/json"), (NotReady = "application/json")))))]
+    responses((status = 200, body = Ready<ItemsView>)))]
 pub(super) async fn items(asked: Asked) -> Answer {
     let label = asked.published()?.label.clone();
-    json(asked.reader.items(&label).await?).await
+    json(Ready::Yes(asked.reader.items(&label).await?)).await
 }
 
 /// The tree as people read it: id, title and place of each section, a line each.

@@ -83,7 +83,7 @@ pub(super) async fn pass(State(gate): State<Arc<Gate>>, request: Request, next: 
     }
     if let Some(problem) = response.extensions_mut().remove::<Problem>() {
         if problem.is_ours() {
-            tracing::warn!(trace_id, code = problem.code(), "a request was not answered");
+            tracing::warn!(trace_id, code = problem.code(), cause = problem.cause(), "a request was not answered");
         }
         let beside = response.headers().get(header::ALLOW).cloned();
         response = problem.named(trace_id).into_response();

@@ -104,7 +104,7 @@ pub(super) async fn documents(mut asked: Asked) -> Answer {
 /// Under the same filters as the list of documents.
 #[utoipa::path(get, path = "/v1/facets", tag = "documents",
     params(
-        ("fields" = String, Query, description = "properties, with commas between: company, form, fiscal_year, fiscal_period, period, filed, ticker, cik, language, status, quality"),
+        ("fields" = String, Query, pattern = "^(company|form|fiscal_year|fiscal_period|period|filed|ticker|cik|language|status|quality)(,(company|form|fiscal_year|fiscal_period|period|filed|ticker|cik|language|status|quality))*$", description = "properties, with commas between: company, form, fiscal_year, fiscal_period, period, filed, ticker, cik, language, status, quality"),
         ("collection" = Option<String>, Query),
         ("limit" = Option<u32>, Query, minimum = 1, maximum = 500, description = "values of each property, 50 without"),
         ("scope" = Option<String>, Query), ("where" = Option<String>, Query), ("q" = Option<String>, Query),

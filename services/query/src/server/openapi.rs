@@ -2,13 +2,15 @@
 
 use axum::response::Response;
 use utoipa::openapi::path::Operation;
-use utoipa::openapi::schema::{ObjectBuilder, OneOfBuilder, Schema, SchemaType, Type};
+use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, OneOfBuilder, Schema, SchemaType, Type};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::{ContentBuilder, Ref, RefOr, ResponseBuilder};
-use utoipa::{Modify, OpenApi};
+use utoipa::{Modify, OpenApi, PartialSchema, ToSchema};
 
 use super::asked::Stop;
+
 use super::{asked, documents, files, listing, problem, searching, source, texts};
+use crate::TreeView;
 
 #[derive(OpenApi)]
 #[openapi(
@@ -31,7 +33,7 @@ use super::{asked, documents, files, listing, problem, searching, source, texts}
         searching::browse,
         files::files,
     ),
-    components(schemas(problem::Body, asked::NotReady)),
+    components(schemas(problem::Body, asked::NotReady, TreeView)),
     modifiers(&Common),
     tags(
         (name = "documents", description = "What there is, and how it is built"),
@@ -80,6 +82,23 @@ fn refusals(operation: &mut Operation) {
         operation.responses.responses.entry(status.into()).or_insert(RefOr::T(problem));
     }
 }
+
+/// What `…/tree` answers in JSON: never made, only described.
+pub(super) enum TreeAnswer {}
+
+impl PartialSchema for TreeAnswer {
+    fn schema() -> RefOr<Schema> {
+        let text = ObjectBuilder::new().schema_type(SchemaType::new(Type::String));
+        let nodes = ArrayBuilder::new().items(ObjectBuilder::new());
+        let pageindex = ObjectBuilder::new().property("doc_name", text).property("structure", nodes);
+        let pageindex = pageindex.required("doc_name").required("structure");
+        let named = ["TreeView", "NotReady"].map(Ref::from_schema_name);
+        let of = named.into_iter().fold(OneOfBuilder::new(), OneOfBuilder::item);
+        RefOr::T(Schema::OneOf(of.item(pageindex).build()))
+    }
+}
+
+impl ToSchema for TreeAnswer {}
 
 /// Conditions on documents, as text or as an object.
 pub(super) fn conditions() -> Schema {

@@ -42,6 +42,9 @@ pub(super) struct Body {
     /// Said beside the body.
     #[serde(skip)]
     headers: Vec<(HeaderName, String)>,
+    /// What the store said, for the log alone: it may name keys and addresses.
+    #[serde(skip)]
+    cause: Option<String>,
 }
 
 /// A part of a request that is wrong.
@@ -68,6 +71,7 @@ impl Problem {
             candidates: Vec::new(),
             errors: Vec::new(),
             headers: Vec::new(),
+            cause: None,
         }))
     }
 
@@ -112,6 +116,11 @@ impl Problem {
         self.0.code
     }
 
+    /// What is for the log alone.
+    pub(super) fn cause(&self) -> &str {
+        self.0.cause.as_deref().unwrap_or(&self.0.detail)
+    }
+
     /// Whether the server, not the request, is at fault.
     pub(super) fn is_ours(&self) -> bool {
         self.0.status >= 500
@@ -128,9 +137,12 @@ impl From<Refusal> for Problem {
             _ if refusal.is_not_found() => 404,
             _ => 422,
         };
-        // What a store says of itself (keys, addresses) is for the log.
-        let detail = if status >= 500 { "the store cannot be read".to_string() } else { refusal.message };
+        let (detail, cause) = match status {
+            500.. => ("the store cannot be read".to_owned(), Some(refusal.message)),
+            _ => (refusal.message, None),
+        };
         let mut problem = Self::new(status, refusal.code, detail);
+        problem.0.cause = cause;
         (problem.0.next, problem.0.candidates) = (refusal.next, refusal.candidates);
         problem
     }

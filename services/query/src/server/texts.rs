@@ -4,7 +4,7 @@ use serde::Serialize;
 use stemma_search::locator::{Fragment, parse_pages, section_locator, show_pages};
 use utoipa::ToSchema;
 
-use super::asked::{Answer, Asked, NotReady, json};
+use super::asked::{Answer, Asked, Ready, json};
 use super::documents::section_id;
 use super::problem::Problem;
 use crate::{DocumentView, ItemView, PageView, Part, SectionStat, TextView};
@@ -41,10 +41,10 @@ pub(super) struct ItemAnswer {
 /// What is known of it; with `text=true` its text with all sub-sections.
 #[utoipa::path(get, path = "/v1/documents/{doc}/sections/{id}", tag = "text",
     params(
-        ("doc" = String, Path), ("id" = String, Path, description = "0007"), ("collection" = Option<String>, Query),
+        ("doc" = String, Path), ("id" = String, Path, pattern = "^[0-9]{4,9}$", description = "0007"), ("collection" = Option<String>, Query),
         ("text" = Option<bool>, Query),
     ),
-    responses((status = 200, content((SectionAnswer = "application/json"), (NotReady = "application/json")))))]
+    responses((status = 200, body = Ready<SectionAnswer>)))]
 pub(super) async fn section(mut asked: Asked) -> Answer {
     let (with_text, id) = (asked.parameters.flag("text")?, section_id(asked.segment("id"))?);
     let listed = asked.published()?;
@@ -53,7 +53,7 @@ pub(super) async fn section(mut asked: Asked) -> Answer {
     let text = if with_text { asked.reader.text(&locator, Part::Full).await?.text } else { None };
     let removed = || Problem::new(404, "locator.no_section", "the tree was removed meanwhile");
     let section = stat.section.ok_or_else(removed)?;
-    json(SectionAnswer { document: stat.document, section, text }).await
+    json(Ready::Yes(SectionAnswer { document: stat.document, section, text })).await
 }
 
 /// An Item of a filing
@@ -61,10 +61,10 @@ pub(super) async fn section(mut asked: Asked) -> Answer {
 /// How it is answered; with `text=true` its text, or its pages where only an index says where it is.
 #[utoipa::path(get, path = "/v1/documents/{doc}/items/{item}", tag = "text",
     params(
-        ("doc" = String, Path), ("item" = String, Path, description = "1A, II.1A, 2.02"),
+        ("doc" = String, Path), ("item" = String, Path, pattern = r"^([IV]{1,3}\.)?[0-9]{1,2}([A-Z]|\.[0-9]{2})?$", description = "1A, II.1A, 2.02"),
         ("collection" = Option<String>, Query), ("text" = Option<bool>, Query),
     ),
-    responses((status = 200, content((ItemAnswer = "application/json"), (NotReady = "application/json")))))]
+    responses((status = 200, body = Ready<ItemAnswer>)))]
 pub(super) async fn item(mut asked: Asked) -> Answer {
     let with_text = asked.parameters.flag("text")?;
     let name = asked.segment("item");
@@ -86,7 +86,7 @@ pub(super) async fn item(mut asked: Asked) -> Answer {
     let item = of_map.ok_or_else(|| Problem::new(404, "locator.no_item", "the document has no such Item"))?;
     let text = read.text.filter(|_| with_text);
     let pages = if with_text { read.pages } else { Vec::new() };
-    json(ItemAnswer { document: DocumentView::of(listed), item, text, pages }).await
+    json(Ready::Yes(ItemAnswer { document: DocumentView::of(listed), item, text, pages })).await
 }
 
 /// The text of pages
@@ -95,9 +95,9 @@ pub(super) async fn item(mut asked: Asked) -> Answer {
 #[utoipa::path(get, path = "/v1/documents/{doc}/pages", tag = "text",
     params(
         ("doc" = String, Path), ("collection" = Option<String>, Query),
-        ("range" = String, Query, description = "physical pages: 5-7,9"),
+        ("range" = String, Query, pattern = "^[1-9][0-9]{0,4}(-[1-9][0-9]{0,4})?(,[1-9][0-9]{0,4})*$", description = "physical pages: 5-7,9"),
     ),
-    responses((status = 200, content((TextView = "application/json"), (NotReady = "application/json")))))]
+    responses((status = 200, body = Ready<TextView>)))]
 pub(super) async fn pages(mut asked: Asked) -> Answer {
     let range = asked.parameters.text("range").unwrap_or_default();
     let Some(spans) = parse_pages(&range) else {
@@ -109,5 +109,5 @@ pub(super) async fn pages(mut asked: Asked) -> Answer {
         return Err(Problem::parameter(422, "range", detail).into());
     }
     let locator = format!("{}#p={}", listed.label, show_pages(&spans));
-    json(asked.reader.text(&locator, Part::Full).await?).await
+    json(Ready::Yes(asked.reader.text(&locator, Part::Full).await?)).await
 }

@@ -3,6 +3,7 @@
 use stemma_query::{Part, Reader, TextView};
 
 use crate::commands::reading::{content, open, word};
+use crate::commands::tree::{self, TreeArgs};
 use crate::context::{CommandError, Context, Exit};
 use crate::output::{Output, clean};
 
@@ -14,6 +15,7 @@ Examples:
   stemma cat 3M_2022_10K#item-7A     an Item
   stemma cat 3M_2022_10K#p=5-7,9     pages, counted from the first page of the file
   stemma cat 3M_2022_10K --page 5-7  the same
+  stemma cat 3M_2022_10K --structure its sections instead of text (stemma tree)
 
 An Item whose heading, or the one that ends it, is not on paper is printed with a warning and exit
 code 3; its JSON says `boundary_unverifiable`.")]
@@ -30,6 +32,9 @@ pub struct CatArgs {
     /// An Item of the document: 1A, II.1A.
     #[arg(long, value_name = "ITEM", group = "what")]
     item: Option<String>,
+    /// The sections of the document instead of its text.
+    #[arg(long, group = "what")]
+    structure: bool,
     /// Only the section's own text, up to its first sub-section.
     #[arg(long)]
     own: bool,
@@ -37,6 +42,13 @@ pub struct CatArgs {
 
 /// Runs the command.
 pub async fn run(args: CatArgs, context: &Context) -> Result<Exit, CommandError> {
+    if args.structure {
+        let mut ended = Exit::Nothing;
+        for locator in args.locators {
+            ended = tree::run(TreeArgs::whole(locator), context).await?;
+        }
+        return Ok(ended);
+    }
     let reader = open(context).await?;
     let part = if args.own { Part::Own } else { Part::Full };
     let mut views = Vec::new();

@@ -1,25 +1,32 @@
 //! `stemma grep`: lines that match a pattern.
 
-use stemma_query::{GrepOptions, GrepView};
+use stemma_query::{GrepHit, GrepOptions, GrepSectionsView, GrepView, Reader};
 
 use crate::commands::reading::{marked, open};
 use crate::context::{CommandError, Context, Exit};
 use crate::output::{Form, Output, clean};
 use crate::table::counted;
 
-/// Find lines that match a pattern, with their sections and pages.
+/// Lines of one document, and sections of many, where no number is given.
+const LINES: usize = 1_000;
+const SECTIONS: usize = 20;
+
+/// Find lines that match a pattern: in a document, or with -r in the sections of many.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   stemma grep 'cross.currency swaps?' 3M_2022_10K
   stemma grep -i goodwill 3M_2022_10K#item-8
-  stemma grep -F '$1,749' /@company/3M -m 20
-  stemma grep -c impairment             how many lines, in how many documents")]
+  stemma grep -r -F '$1,749' /@company/3M
+  stemma grep -rc impairment /           how many lines, in how many documents
+
+One document, or a part of one; with -r a folder or axis path. Then sections are shown, those with
+most matches first, each with its first lines.")]
 pub struct GrepArgs {
     /// A regular expression.
     #[arg(value_name = "PATTERN")]
     pattern: String,
-    /// A document, a part of one, a folder or an axis path.
+    /// A document or a part of one; with -r a folder or axis path, too.
     #[arg(value_name = "SCOPE", default_value = "/")]
     scope: String,
     /// Without regard to case.
@@ -28,23 +35,42 @@ pub struct GrepArgs {
     /// The pattern is text, not an expression.
     #[arg(short = 'F', long)]
     fixed_strings: bool,
-    /// Matches to print; reading stops there.
-    #[arg(short, long, value_name = "N", default_value_t = 1_000)]
-    max_count: usize,
+    /// Lines to print [default: 1000], with -r sections [default: 20].
+    #[arg(short, long, value_name = "N")]
+    max_count: Option<usize>,
     /// Only count.
     #[arg(short, long)]
     count: bool,
-    /// Folders are always searched through; taken for habit's sake.
-    #[arg(short, long, hide = true)]
+    /// All documents of a folder or axis path.
+    #[arg(short, long)]
     recursive: bool,
 }
 
 /// Runs the command.
 pub async fn run(args: GrepArgs, context: &Context) -> Result<Exit, CommandError> {
-    let limit = if args.count { stemma_query::MAX_HITS } else { args.max_count };
-    let GrepArgs { pattern, ignore_case, fixed_strings: fixed, .. } = args;
-    let mut view = open(context).await?.grep(&args.scope, &GrepOptions { pattern, ignore_case, fixed, limit }).await?;
-    let (output, found) = (&context.output, view.hits.len());
+    let (reader, output) = (open(context).await?, &context.output);
+    if !args.recursive {
+        one_document(&reader, &args)?;
+    }
+    let options = |limit| GrepOptions {
+        pattern: args.pattern.clone(),
+        ignore_case: args.ignore_case,
+        fixed: args.fixed_strings,
+        limit,
+    };
+    if args.recursive && !args.count {
+        let view = reader.grep_sections(&args.scope, &options(args.max_count.unwrap_or(SECTIONS))).await?;
+        match output.form {
+            Form::Json => output.json(&view),
+            Form::JsonLines => output.json(&view.sections),
+            Form::Text => show_sections(&view, output),
+        }
+        note_unread(view.documents_without_text, output);
+        return Ok(if view.sections.is_empty() { Exit::Nothing } else { Exit::Done });
+    }
+    let limit = if args.count { stemma_query::MAX_HITS } else { args.max_count.unwrap_or(LINES) };
+    let mut view = reader.grep(&args.scope, &options(limit)).await?;
+    let found = view.hits.len();
     if args.count && output.is_text() {
         let more = if view.truncated { "at least " } else { "" };
         output.line(&format!("{more}{} in {}", counted(found, "line"), counted(view.documents_matching, "document")));
@@ -55,23 +81,54 @@ pub async fn run(args: GrepArgs, context: &Context) -> Result<Exit, CommandError
         Form::JsonLines => output.json(&view.hits),
         Form::Text => show(&view, output),
     }
-    if view.documents_without_text > 0 {
-        output.note(&format!("not searched: {} without text", counted(view.documents_without_text, "document")));
-    }
+    note_unread(view.documents_without_text, output);
     Ok(if found == 0 { Exit::Nothing } else { Exit::Done })
+}
+
+/// Refuses a folder: where one document is meant, lines of a thousand would only be noise.
+fn one_document(reader: &Reader, args: &GrepArgs) -> Result<(), CommandError> {
+    if !reader.is_folder(&args.scope)? {
+        return Ok(());
+    }
+    let message = format!("`{}` is a folder, and grep reads one document", args.scope);
+    Err(CommandError::new("grep.folder", message).with_next("stemma grep -r PATTERN SCOPE goes through all of them"))
+}
+
+fn note_unread(documents: usize, output: &Output) {
+    if documents > 0 {
+        output.note(&format!("not searched: {} without text", counted(documents, "document")));
+    }
 }
 
 fn show(view: &GrepView, output: &Output) {
     for hit in &view.hits {
-        let label = hit.label.as_ref().map(|label| format!(" ({label})")).unwrap_or_default();
-        let place = match hit.page {
-            Some(page) => format!("p {page}{label}"),
-            None => format!("line {}", hit.line),
-        };
-        let text = marked(output, hit.text.trim_end(), &hit.marks);
-        output.line(&format!("{} {}: {text}", clean(&hit.locator), output.dim(&clean(&place))));
+        output.line(&format!("{} {}", clean(&hit.locator), line(hit, output)));
     }
     if view.truncated && !view.hits.is_empty() {
         output.note(&format!("stopped after {}; more with -m", counted(view.hits.len(), "line")));
     }
+}
+
+fn show_sections(view: &GrepSectionsView, output: &Output) {
+    for section in &view.sections {
+        let matches = output.dim(&format!("({})", section.matches));
+        output.line(&format!("{}  {}  {matches}", output.bold(&clean(&section.locator)), clean(&section.title)));
+        section.first.iter().for_each(|hit| output.line(&format!("   {}", line(hit, output))));
+    }
+    let least = if view.truncated { "at least " } else { "" };
+    let all = format!(
+        "{least}{} in {}",
+        counted(view.sections_matching, "section"),
+        counted(view.documents_matching, "document")
+    );
+    output.note(&output.dim(&format!("{all} of {}; more with -m", view.documents_read)));
+}
+
+fn line(hit: &GrepHit, output: &Output) -> String {
+    let label = hit.label.as_ref().map(|label| format!(" ({label})")).unwrap_or_default();
+    let place = match hit.page {
+        Some(page) => format!("p {page}{label}"),
+        None => format!("line {}", hit.line),
+    };
+    format!("{}: {}", output.dim(&clean(&place)), marked(output, hit.text.trim_end(), &hit.marks))
 }

@@ -2,7 +2,8 @@
 
 use stemma_query::{DocumentView, ListView};
 
-use crate::commands::reading::{open, word};
+use crate::commands::reading::{filter, open, word};
+use crate::commands::tree::{self, TreeArgs};
 use crate::context::{CommandError, Context, Exit};
 use crate::output::{Form, Output, clean};
 use crate::table::{Align, Table, thousands};
@@ -15,7 +16,11 @@ Examples:
   stemma ls 10-K/2022                a folder
   stemma ls /@company                companies, with their numbers of documents
   stemma ls /@company/3M/@form/10-K  documents by what they say about themselves
+  stemma ls /@filed/2023/02          by year and month of filing
+  stemma ls /@fiscal_year/2018..2020 a range
   stemma ls /@status/failed          what has no tree, and why: stemma failures
+  stemma ls 3M_2022_10K              the top sections of a document (stemma tree)
+  stemma ls / --where 'form=10-K and fiscal_year>=2020 and accuracy<0.9'
   stemma ls -R --jsonl --fields locator,pages")]
 pub struct LsArgs {
     /// A folder, an axis path, or a document.
@@ -24,12 +29,21 @@ pub struct LsArgs {
     /// Documents of folders below, too.
     #[arg(short = 'R', long)]
     recursive: bool,
+    /// Only documents that fulfill this, from all folders below; text or JSON.
+    #[arg(long = "where", value_name = "FILTER")]
+    conditions: Option<String>,
 }
 
 /// Runs the command.
 pub async fn run(args: LsArgs, context: &Context) -> Result<Exit, CommandError> {
-    let view = open(context).await?.list(&args.scope, args.recursive)?;
-    let output = &context.output;
+    let (reader, output) = (open(context).await?, &context.output);
+    if !reader.is_folder(&args.scope)? {
+        return tree::run(TreeArgs::top(args.scope), context).await;
+    }
+    let view = match &args.conditions {
+        Some(conditions) => reader.list_where(&args.scope, &filter(Some(conditions))?)?,
+        None => reader.list(&args.scope, args.recursive)?,
+    };
     match output.form {
         Form::Json => output.json(&view),
         Form::JsonLines if view.documents.is_empty() => output.json(&view.folders),

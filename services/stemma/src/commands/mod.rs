@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+pub mod browse;
 pub mod cat;
 pub mod completions;
 pub mod config;

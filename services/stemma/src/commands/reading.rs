@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use stemma_document::{ItemStatus, NothingSaid};
 use stemma_engine::Env;
-use stemma_query::{ContentView, DocumentView, Kept, Reader, Refusal};
+use stemma_query::{ContentView, DocumentView, Filter, Kept, Reader, Refusal};
 
 use crate::commands::index;
 use crate::context::{CommandError, Context};
@@ -34,6 +34,11 @@ pub async fn open_indexed(context: &Context) -> Result<Reader, CommandError> {
         context.output.note(&format!("{missing} not in the index yet: another process is entering them"));
     }
     Ok(reader.keeping(kept))
+}
+
+/// Conditions on documents, as text or JSON.
+pub fn filter(conditions: Option<&str>) -> Result<Filter, CommandError> {
+    Ok(Filter::parse(conditions.unwrap_or_default()).map_err(Refusal::from)?)
 }
 
 impl From<Refusal> for CommandError {

@@ -3,37 +3,57 @@
 use std::path::PathBuf;
 
 use stemma_document::{CatalogueEntry, SectionKind};
-use stemma_query::{ExportFormat, TreeRow, TreeView};
+use stemma_query::{EntryView, ExportFormat, FilesOptions, Reader, TreeRow, TreeView};
 
 use crate::commands::reading::{badge, content, identity, length, open, span, word};
 use crate::context::{CommandError, Context, Exit};
 use crate::output::{Form, Output, clean};
 use crate::table::{Align, Table, counted, pad, shorten, thousands};
 
-/// Show the sections of a document: ids, titles, pages, tokens.
+/// Rows of a folder's tree on one page.
+const ROWS: usize = 200;
+
+/// Show the sections of a document (ids, titles, pages, tokens), or what lies in a folder.
 #[derive(Debug, Default, clap::Args)]
 #[command(after_help = "\
 Examples:
   stemma tree 3M_2022_10K -L 2
   stemma tree 3M_2022_10K#item-7      one Item and what is below it
   stemma tree 3M_2022_10K --summaries
+  stemma tree / -L 2                  folders, documents and axes
+  stemma tree /@company -L 2 --page 3 rows 401–600
   stemma tree 3M_2022_10K --format pageindex > 3M_2022_10K.json")]
 pub struct TreeArgs {
-    /// A document, or a section or Item of it.
-    #[arg(value_name = "LOCATOR")]
+    /// A document, or a section or Item of it; a folder or an axis path.
+    #[arg(value_name = "LOCATOR", default_value = "/")]
     locator: String,
-    /// Levels to show.
+    /// Levels to show; of a folder 1 without.
     #[arg(short = 'L', long, value_name = "N")]
     depth: Option<usize>,
     /// With what each section is about.
     #[arg(long)]
     summaries: bool,
+    /// Which page of a folder's rows, from 1; a page has 200.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    page: usize,
     /// Only sections whose titles were not found where they were located.
     #[arg(long)]
     show_doubts: bool,
     /// How the tree is written.
     #[arg(long, value_enum, default_value_t)]
     format: TreeFormat,
+}
+
+impl TreeArgs {
+    /// All sections of a document.
+    pub fn whole(locator: String) -> Self {
+        Self { locator, ..Self::default() }
+    }
+
+    /// The top sections of a document.
+    pub fn top(locator: String) -> Self {
+        Self { locator, depth: Some(1), ..Self::default() }
+    }
 }
 
 /// How a tree is written.
@@ -49,6 +69,9 @@ enum TreeFormat {
 /// Runs the command.
 pub async fn run(args: TreeArgs, context: &Context) -> Result<Exit, CommandError> {
     let (reader, output) = (open(context).await?, &context.output);
+    if reader.is_folder(&args.locator)? {
+        return folder(&reader, &args, output).await;
+    }
     if args.format == TreeFormat::Pageindex {
         let locator = stemma_query::document_part(&args.locator);
         let listed = reader.in_scope(&locator)?;
@@ -71,6 +94,37 @@ pub async fn run(args: TreeArgs, context: &Context) -> Result<Exit, CommandError
         Form::Text => print(&view, &args, output),
     }
     Ok(if view.sections.is_empty() { Exit::Nothing } else { Exit::Done })
+}
+
+/// Folders, documents and axes, a page of rows.
+async fn folder(reader: &Reader, args: &TreeArgs, output: &Output) -> Result<Exit, CommandError> {
+    let skip = args.page.saturating_sub(1).saturating_mul(ROWS);
+    let options = FilesOptions { depth: args.depth.unwrap_or(1).max(1), after: None, skip, limit: ROWS };
+    let view = reader.files(&args.locator, &options).await?;
+    match output.form {
+        Form::Json => output.json(&view),
+        Form::JsonLines => output.json(&view.entries),
+        Form::Text => view.entries.iter().for_each(|row| output.line(&entry(row, output))),
+    }
+    if view.more {
+        let shown = skip + view.entries.len();
+        output.note(&format!("rows {}–{shown} of {}; more with --page {}", skip + 1, view.total, args.page.max(1) + 1));
+    }
+    Ok(if view.entries.is_empty() { Exit::Nothing } else { Exit::Done })
+}
+
+/// A row of a folder's tree: the path at the first level, names below it.
+fn entry(row: &EntryView, output: &Output) -> String {
+    let count = row.count.map(|count| output.dim(&format!("  ({count})"))).unwrap_or_default();
+    let name = if row.depth == 1 { &row.path } else { &row.name };
+    let about =
+        row.document.as_ref().map(|document| format!("  {}", identity(document).join(" · "))).unwrap_or_default();
+    format!(
+        "{}{}{count}{}",
+        "  ".repeat(row.depth.saturating_sub(1)),
+        clean(name),
+        output.dim(clean(&about).trim_end())
+    )
 }
 
 /// Shows the tree of a document that was just ingested, down to `depth` levels.

@@ -56,7 +56,7 @@ fn json_answers_have_these_shapes() {
     for (name, truth) in TRUTHS {
         std::fs::write(lab.path(name), truth).unwrap();
     }
-    let questions: [&[&str]; 22] = [
+    let questions: [&[&str]; 26] = [
         &["status"],
         &["ls"],
         &["ls", "-R"],
@@ -67,7 +67,11 @@ fn json_answers_have_these_shapes() {
         &["items", "annual"],
         &["cat", "annual#item-1A"],
         &["cat", "annual#p=2-3"],
-        &["grep", "risk", "-i"],
+        &["tree", "/", "-L", "2"],
+        &["ls", "/", "--where", "form=10-K and accuracy<=1"],
+        &["grep", "risk", "annual", "-i"],
+        &["grep", "-r", "risk", "/10-K", "-i"],
+        &["browse", "/10-K", "risk factors"],
         &["search", "risk factors"],
         &["why", "scanned"],
         &["why", "locked"],
@@ -148,7 +152,7 @@ fn what_cannot_be_done_says_why_and_what_to_do() {
     let (lab, _) = library();
     lab.put("other/annual.pdf", generate(&Spec { pages: 8, ..Spec::of(Kind::TenQ, 24) }).pdf);
     lab.ingest("store", &[]);
-    let refused: [(&[&str], &str); 14] = [
+    let refused: [(&[&str], &str); 19] = [
         (&["tree", "nothing"], "locator.not_found"),
         (&["tree", "annual"], "locator.ambiguous"),
         (&["cat", "scanned#item-99"], "locator.no_item"),
@@ -156,7 +160,12 @@ fn what_cannot_be_done_says_why_and_what_to_do() {
         (&["stat", "scanned#9999"], "locator.no_section"),
         (&["ls", "/@nope"], "scope.no_axis"),
         (&["ls", "/@company/Nobody"], "scope.not_found"),
-        (&["grep", "("], "grep.pattern"),
+        (&["grep", "("], "grep.folder"),
+        (&["grep", "-r", "("], "grep.pattern"),
+        (&["cat", "/"], "locator.folder"),
+        (&["stat", "/@company"], "locator.folder"),
+        (&["ls", "/", "--where", "color=red"], "filter.invalid"),
+        (&["browse", "/", "?!"], "search.no_words"),
         (&["search", "?!"], "search.no_words"),
         (&["ingest", "nowhere.pdf"], "input.not_found"),
         (&["rm", "/"], "rm.not_confirmed"),
@@ -178,8 +187,8 @@ fn what_cannot_be_done_says_why_and_what_to_do() {
     let missing = lab.stemma("no-store", ["--json", "ls"]).run();
     assert_eq!((missing.code, &missing.json()["error"]["code"]), (Some(2), &Value::from("store.missing")));
     assert!(!lab.path("no-store").exists(), "asking made a store");
-    for nothing in [["search", "zzzqqq"], ["grep", "zzzqqq"], ["config", "zzzqqq"]] {
-        assert_eq!(lab.stemma("store", nothing).run().code, Some(1), "{nothing:?}");
+    for nothing in [&["search", "zzzqqq"][..], &["grep", "-r", "zzzqqq"], &["config", "zzzqqq"]] {
+        assert_eq!(lab.stemma("store", nothing.iter().copied()).run().code, Some(1), "{nothing:?}");
     }
     assert_eq!(lab.stemma("store", ["no-command"]).run().code, Some(2));
 }

@@ -1,0 +1,69 @@
+//! `stemma browse`: documents that fit a question.
+
+use stemma_query::{BrowseHit, BrowseView, Question};
+
+use crate::commands::reading::{filter, identity, marked, open_indexed, span};
+use crate::context::{CommandError, Context, Exit};
+use crate::output::{Form, Output, clean};
+use crate::table::counted;
+
+/// Rank the documents of a folder by a question. No model is asked.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  stemma browse / \"supply chain risk\" -R
+  stemma browse /@company/3M \"impairment of goodwill\" --where 'fiscal_year>=2020'
+  stemma browse /10-K \"revenue by segment\" --where '{\"form\": [\"10-K\", \"10-K/A\"]}'
+
+Documents directly in the folder; with -R those of folders below, too. An axis path has none below.
+Each document comes with its best section; `stemma search` ranks sections.")]
+pub struct BrowseArgs {
+    /// A folder or axis path.
+    #[arg(value_name = "SCOPE")]
+    scope: String,
+    /// A question, or key words.
+    #[arg(value_name = "QUERY")]
+    query: String,
+    /// Conditions on documents, as text or JSON: 'form=10-K and fiscal_year>=2020'.
+    #[arg(long = "where", value_name = "FILTER")]
+    conditions: Option<String>,
+    /// Documents of folders below, too.
+    #[arg(short = 'R', long)]
+    recursive: bool,
+    /// Documents to show.
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 10)]
+    limit: usize,
+}
+
+/// Runs the command.
+pub async fn run(args: BrowseArgs, context: &Context) -> Result<Exit, CommandError> {
+    let BrowseArgs { scope, query: text, conditions, recursive, limit } = args;
+    let (reader, output) = (open_indexed(context).await?, &context.output);
+    let question = Question { text, filter: filter(conditions.as_deref())?, limit, ..Question::default() };
+    let view = reader.browse(&reader, &scope, &question, recursive).await?;
+    match output.form {
+        Form::Json => output.json(&view),
+        Form::JsonLines => output.json(&view.documents),
+        Form::Text => view.documents.iter().for_each(|hit| show(hit, output)),
+    }
+    output.note(&output.dim(&footer(&view, recursive)));
+    Ok(if view.documents.is_empty() { Exit::Nothing } else { Exit::Done })
+}
+
+fn show(hit: &BrowseHit, output: &Output) {
+    let (document, best) = (&hit.document, &hit.best);
+    let about = clean(&identity(document).join(" · "));
+    output.line(&format!("{:>2} {}  {about}  {:.2}", hit.rank, output.bold(&clean(&document.locator)), hit.score));
+    let path: Vec<String> = best.path.iter().map(|title| clean(title)).collect();
+    output.line(&format!("   {}  {}  {}", clean(&best.locator), path.join(" › "), span(best.pages, best.lines)));
+    if !best.excerpt.text.is_empty() {
+        output.line(&format!("   “{}”", marked(output, &best.excerpt.text, &best.excerpt.marks)));
+    }
+}
+
+fn footer(view: &BrowseView, recursive: bool) -> String {
+    let routed: Vec<String> = view.routed.iter().map(|chip| format!("{}: {}", chip.facet, chip.value)).collect();
+    let routed = if routed.is_empty() { String::new() } else { format!(" · {}", clean(&routed.join(", "))) };
+    let below = if view.documents_in_scope == 0 && !recursive { " directly here (-R looks below)" } else { "" };
+    format!("{}{below}{routed} · no model", counted(view.documents_in_scope, "document"))
+}
