@@ -6,7 +6,7 @@ use stemma_document::DocId;
 use stemma_search::axes::Scope;
 use stemma_search::catalogue::{Listed, State};
 use stemma_search::filter::Filter;
-use stemma_search::{Finder, Query, Within};
+use stemma_search::{Query, Within};
 
 use super::answer::{Answer, cost, fence, fitting};
 use super::arguments::Arguments;
@@ -109,7 +109,7 @@ async fn ranked<'a>(call: &Call<'_>, question: &str, among: &[&'a Listed]) -> Re
     let docs: Vec<DocId> = among.iter().map(|listed| listed.doc()).collect();
     let whole = docs.len() == call.reader.catalogue().documents().len();
     let within = if whole { Within::All } else { Within::Documents(docs) };
-    let found = call.reader.find(&Query { within, limit: RANKED_SECTIONS, ..Query::of(question) }).await?;
+    let found = call.find(&Query { within, limit: RANKED_SECTIONS, ..Query::of(question) }).await?;
     let mut ranked: Vec<&Listed> = Vec::new();
     for hit in &found.hits {
         let listed = among.iter().find(|listed| listed.doc() == hit.doc);

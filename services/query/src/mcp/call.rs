@@ -6,8 +6,10 @@ use std::time::Duration;
 use rmcp::model::{ProgressNotificationParam, ProgressToken, Resource};
 use rmcp::service::{Peer, RoleServer};
 use stemma_document::{Collection, DocId, PublishedTree};
+use stemma_engine::PortError;
 use stemma_search::catalogue::{Listed, State};
 use stemma_search::locator::{Locator, ResolveError};
+use stemma_search::{FindError, Finder, Found, Query};
 
 use super::answer::Form;
 use super::desk::Desk;
@@ -16,6 +18,8 @@ use crate::Reader;
 
 /// How long a call waits for a document at most, below the 20 s after which clients may give up.
 const WAIT: Duration = Duration::from_secs(17);
+/// After how long no further look at an index is begun; one look may take five seconds.
+const INDEX_WAIT_MS: u64 = 10_000;
 /// How often it looks meanwhile.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// What locators of this server begin with as addresses.
@@ -100,6 +104,21 @@ impl Call<'_> {
         Ok(())
     }
 
+    /// Sections that fit. Where the index is being made the first time, it is waited for.
+    pub(super) async fn find(&self, query: &Query) -> Result<Found, Failure> {
+        let began_ms = self.desk.env.now_ms();
+        loop {
+            let waited_ms = self.desk.env.now_ms().saturating_sub(began_ms);
+            match self.reader.find(query).await {
+                Err(FindError::Port(error)) if is_being_indexed(&error) && waited_ms < INDEX_WAIT_MS => {
+                    self.tell(waited_ms as f64 / INDEX_WAIT_MS as f64, "the index is being made").await;
+                    self.desk.env.sleep(LOOK_EVERY).await;
+                }
+                found => return Ok(found?),
+            }
+        }
+    }
+
     async fn tell(&self, share: f64, message: &str) {
         let Some((peer, token)) = &self.progress else { return };
         let note = ProgressNotificationParam::new(token.clone(), share).with_total(1.0).with_message(message);
@@ -107,6 +126,11 @@ impl Call<'_> {
             tracing::debug!(%error, "progress was not taken");
         }
     }
+}
+
+/// Whether a search failed because there is no index yet.
+pub(super) fn is_being_indexed(error: &PortError) -> bool {
+    error.port == "index" && error.passing
 }
 
 /// Whether a folder is the root, in the words of PageIndex and in ours.

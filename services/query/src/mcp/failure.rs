@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 use stemma_engine::PortError;
 use stemma_search::FindError;
 
+use super::call::is_being_indexed;
 use crate::Refusal;
 
 /// What kind of failure it is; the words are those of the envelope.
@@ -152,6 +153,10 @@ impl From<PortError> for Failure {
 impl From<FindError> for Failure {
     fn from(error: FindError) -> Self {
         match error {
+            FindError::Port(error) if is_being_indexed(&error) => {
+                Self::new(Kind::Unavailable, "index.building", "the index of the documents is still being made")
+                    .option("Call again in a few seconds; names, pages and grep_document() need no index")
+            }
             FindError::Port(error) => error.into(),
             FindError::NoWords { .. } => Self::new(Kind::InvalidInput, "search.no_words", error.to_string())
                 .option("grep_document() finds any characters in one document"),

@@ -4,7 +4,7 @@ use rmcp::model::{Resource, Tool};
 use serde_json::{Value, json};
 use stemma_search::find::Total;
 use stemma_search::locator::{Fragment, Locator, section_locator};
-use stemma_search::{Finder, Found, Hit, Query, Within, find};
+use stemma_search::{Found, Hit, Query, Within, find};
 
 use super::answer::{Answer, fence, fitting};
 use super::arguments::Arguments;
@@ -85,7 +85,7 @@ pub(super) async fn call(call: &mut Call<'_>, mut arguments: Arguments) -> Resul
     let (within, item) = within(call, scope.as_deref())?;
     let (limit, skip) = (page.limit, page.offset);
     let query = Query { text, within, filter, item, limit, skip, ..Query::default() };
-    let found = call.reader.find(&query).await?;
+    let found = call.find(&query).await?;
     Ok(answer(call, &found, &page))
 }
 
