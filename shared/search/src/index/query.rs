@@ -149,7 +149,7 @@ impl<'s> Search<'s> {
         Box::new(TermQuery::new(Term::from_field_text(field, text), IndexRecordOption::Basic))
     }
 
-    /// What the caller allows; amendments only where they are asked for.
+    /// What the caller allows.
     fn scope(&self) -> Vec<Box<dyn IndexQuery>> {
         let mut scope: Vec<Box<dyn IndexQuery>> = Vec::new();
         let within = match &self.query.within {
@@ -161,13 +161,13 @@ impl<'s> Search<'s> {
             scope.push(Box::new(TermSetQuery::new(terms)));
         }
         scope.extend(filter(&self.fields, &self.query.filter));
-        let named =
-            within.is_some() || self.query.filter.conditions.iter().any(|condition| condition.field == Field::Form);
-        if !named && !self.question.amended {
-            scope
-                .push(Box::new(TermQuery::new(Term::from_field_u64(self.fields.amended, 0), IndexRecordOption::Basic)));
-        }
         scope
+    }
+
+    /// Whether amendments may be found: where they are asked for, or documents or forms are named.
+    fn amendments(&self) -> bool {
+        let named = self.query.filter.conditions.iter().any(|condition| condition.field == Field::Form);
+        named || self.query.within != Within::All || self.question.amended
     }
 
     fn routed_scope(&self, scope: &[Box<dyn IndexQuery>]) -> Vec<Box<dyn IndexQuery>> {
@@ -180,6 +180,10 @@ impl<'s> Search<'s> {
     }
 
     fn count(&self, scope: &[Box<dyn IndexQuery>], kind: Kind) -> tantivy::Result<usize> {
+        if scope.is_empty() {
+            // A term by itself is counted without being read.
+            return self.searcher.search(&self.kind(kind), &Count);
+        }
         self.searcher.search(&all_of(scope, Some(self.kind(kind))), &Count)
     }
 
@@ -193,7 +197,8 @@ impl<'s> Search<'s> {
         let wanted = CANDIDATES.max(4 * (self.query.skip + self.query.limit.clamp(1, MAX_LIMIT)));
         let candidates = self.best(scope, Box::new(plan.query()), wanted)?;
         let full = candidates.len() == wanted;
-        let mut scored = plan.score(self.searcher, candidates.into_iter().map(|(_, address)| address).collect())?;
+        let candidates = candidates.into_iter().map(|(_, address)| address).collect();
+        let mut scored = plan.score(self.searcher, candidates, self.amendments())?;
         if !self.query.without.contains(&Ingredient::DocScore) {
             by_document(&mut scored);
         }
@@ -314,7 +319,12 @@ impl<'s> Search<'s> {
         let query = BooleanQuery::new(clauses.collect());
         let limit = self.query.limit.clamp(1, MAX_LIMIT);
         let end = self.query.skip + limit;
-        let best = self.best(scope, Box::new(query), end + 1)?;
+        let mut scope: Vec<Box<dyn IndexQuery>> = scope.iter().map(|query| query.box_clone()).collect();
+        if !self.amendments() {
+            let term = Term::from_field_u64(self.fields.amended, 0);
+            scope.push(Box::new(TermQuery::new(term, IndexRecordOption::Basic)));
+        }
+        let best = self.best(&scope, Box::new(query), end + 1)?;
         found.next = (best.len() > end).then_some(end);
         found.total = if best.len() > end { Total::AtLeast(best.len()) } else { Total::Exact(best.len()) };
         for (score, address) in best.into_iter().skip(self.query.skip).take(limit) {

@@ -14,7 +14,7 @@ use super::shape::Shape;
 use crate::vocabulary::Vocabulary;
 
 /// Counts up when entries or tokens change and the vocabulary does not.
-const REVISION: u32 = 2;
+const REVISION: u32 = 3;
 
 /// What an entry is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -128,9 +128,9 @@ fields! {
     /// Phrases of the vocabulary, in labels of rows.
     row_phrases: present;
     /// Landmarks (statements, kinds of sections) this surely is.
-    places: term;
+    places: present;
     /// Places this may be.
-    like: term;
+    like: present;
     /// Years that head columns.
     years: term;
     /// Items this lies in: `1A`, and with their Parts, `II.1A`.

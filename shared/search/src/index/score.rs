@@ -206,13 +206,19 @@ impl<'q> Plan<'q> {
                 false => (Ingredient::Sections, SECTION, SECTION_ABOVE),
             };
             if self.uses(ingredient) {
-                self.add(What::Landmark(*place), bonus * share, fields.places, place.code(), IndexRecordOption::Basic);
+                self.add(
+                    What::Landmark(*place),
+                    bonus * share,
+                    fields.places,
+                    place.code(),
+                    IndexRecordOption::WithFreqs,
+                );
                 self.add(
                     What::Landmark(*place),
                     bonus * share * like,
                     fields.like,
                     place.code(),
-                    IndexRecordOption::Basic,
+                    IndexRecordOption::WithFreqs,
                 );
             }
         }
@@ -222,14 +228,15 @@ impl<'q> Plan<'q> {
         self.clauses.push(Clause { what, weight, term: Term::from_field_text(field, text), record });
     }
 
-    /// The terms as one query: what gives candidates. Places count by how rare they are here, so that it stays a sum of
-    /// terms, which the index prunes.
+    /// The terms as one query: what gives candidates. Places count by how rare they are here, and fields that count little
+    /// wait for the second look, so that it stays a short sum of terms with frequencies, which the index prunes.
     pub(super) fn query(&self) -> BooleanQuery {
         let clauses = self.clauses.iter().filter_map(|clause| {
             let boost = match clause.what {
-                What::Word(_) | What::Phrase(..) => clause.weight,
+                What::Word(Part::Text) | What::Phrase(..) => clause.weight,
+                What::Word(Part::Headings | Part::Labels) if clause.weight > HEADINGS * 0.5 => clause.weight,
                 What::Landmark(_) => clause.weight / 4.0,
-                What::Year | What::NearYear => return None,
+                _ => return None,
             };
             let term = TermQuery::new(clause.term.clone(), clause.record);
             Some((Occur::Should, Box::new(BoostQuery::new(Box::new(term), boost)) as Box<dyn Query>))
@@ -238,7 +245,13 @@ impl<'q> Plan<'q> {
     }
 
     /// Scores candidates part by part, best first.
-    pub(super) fn score(&self, searcher: &Searcher, candidates: Vec<DocAddress>) -> tantivy::Result<Vec<Scored>> {
+    /// Amendments only where they are allowed.
+    pub(super) fn score(
+        &self,
+        searcher: &Searcher,
+        candidates: Vec<DocAddress>,
+        amendments: bool,
+    ) -> tantivy::Result<Vec<Scored>> {
         let mut by_segment: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
         for address in candidates {
             by_segment.entry(address.segment_ord).or_default().push(address.doc_id);
@@ -272,6 +285,9 @@ impl<'q> Plan<'q> {
             }
             let numbers = Numbers::open(reader.fast_fields())?;
             for (doc, sum) in docs.into_iter().zip(sums) {
+                if !amendments && numbers.amended.first(doc).unwrap_or(0) > 0 {
+                    continue;
+                }
                 scored.push(self.finish(DocAddress::new(segment, doc), sum, &numbers));
             }
         }
@@ -347,6 +363,7 @@ struct Numbers {
     fiscal_year: tantivy::columnar::Column<u64>,
     quarter: tantivy::columnar::Column<u64>,
     sort: tantivy::columnar::Column<u64>,
+    amended: tantivy::columnar::Column<u64>,
 }
 
 impl Numbers {
@@ -360,6 +377,7 @@ impl Numbers {
             fiscal_year: columns.u64("fiscal_year")?,
             quarter: columns.u64("quarter")?,
             sort: columns.u64("sort")?,
+            amended: columns.u64("amended")?,
         })
     }
 }
