@@ -227,6 +227,16 @@ def count_tokens(options, texts):
     return [int(line) for line in done.stdout.split()]
 
 
+async def indexed(session):
+    """Seconds until searches are answered; until then they say that the index is being made, and nothing else."""
+    began = time.monotonic()
+    while time.monotonic() - began < 120:
+        data = data_of(await session.call_tool("search", {"query": "revenue", "limit": 1}))
+        if data.get("code") != "index.building":
+            return time.monotonic() - began if "results" in data else None
+    return None
+
+
 async def chain(session, name, checks, over):
     """Follows next_call through the longest Item: every page once, in order."""
     arguments, pages, steps = {"doc_name": name, "item": "8"}, [], 0
@@ -255,6 +265,8 @@ async def transport(over, connect, options, checks):
         name, pages = largest["name"], largest["page_count"]
         structure = data_of(await session.call_tool("get_document_structure", {"doc_name": name, "depth": 9, "format": "outline"}))
         sections = [line.split()[0] for line in structure["structure"].splitlines()]
+        waited = await indexed(session)
+        checks.check(f"{over}: the index is there", waited is not None, f"after {waited or 0:.1f} s")
         rng = random.Random(6)
         made = generated(rng, name, pages, sections, options.calls)
         print(f"        {over}: the largest filing is {name}: {pages} pages, {largest['tokens']} tokens")
