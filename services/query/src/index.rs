@@ -146,3 +146,79 @@ fn bytes_of(found: &Found) -> usize {
     };
     found.hits.iter().map(of_hit).sum()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::tests as store;
+
+    struct Desk {
+        kept: Arc<Kept>,
+        blobs: Arc<dyn Blobs>,
+        _cache: tempfile::TempDir,
+    }
+
+    impl Desk {
+        async fn new() -> Self {
+            let (cache, blobs) = (tempfile::tempdir().unwrap(), store::store().await);
+            let blobs: Arc<dyn Blobs> = blobs;
+            let kept = Kept::new(Env::system(), cache.path(), &blobs, &Collection::default());
+            let desk = Self { kept, blobs, _cache: cache };
+            desk.kept.corpus().bring_up_to(&desk.catalogue().await, &|_| {}).await.unwrap();
+            desk
+        }
+
+        async fn catalogue(&self) -> Catalogue {
+            Catalogue::load(self.blobs.as_ref(), &Collection::default()).await.unwrap()
+        }
+
+        async fn names(&self, catalogue: &Catalogue) -> BTreeSet<String> {
+            let found = self.kept.find(catalogue, &Query::of("anvils  and rockets")).await.unwrap();
+            found.hits.into_iter().map(|hit| hit.name).collect()
+        }
+    }
+
+    #[tokio::test]
+    async fn an_answer_is_kept_until_something_is_published() {
+        let desk = Desk::new().await;
+        let catalogue = desk.catalogue().await;
+        let both = desk.names(&catalogue).await;
+        assert!(both.contains("ACME_2022.pdf"), "{both:?}");
+        assert_eq!(desk.names(&catalogue).await, both);
+        assert_eq!((desk.kept.answers.state().hits, desk.kept.answers.state().misses), (1, 1));
+        store::publish_now(desk.blobs.as_ref(), "10-K/NEW_2023.pdf", desk.kept.env.now_ms()).await;
+        let newer = desk.catalogue().await;
+        assert!(!desk.names(&newer).await.contains("NEW_2023.pdf"));
+        desk.kept.corpus().bring_up_to(&newer, &|_| {}).await.unwrap();
+        assert!(desk.names(&newer).await.contains("NEW_2023.pdf"));
+    }
+
+    #[tokio::test]
+    async fn what_is_listed_no_more_or_in_another_version_is_not_shown() {
+        let desk = Desk::new().await;
+        let catalogue = desk.catalogue().await;
+        let entries = || catalogue.documents().iter().filter_map(|listed| listed.entry().cloned());
+        let newer = entries().filter(|entry| entry.version.name != "ACME_2021.pdf").map(|mut entry| {
+            entry.version.seq += u64::from(entry.version.name == "ACME_2022.pdf");
+            entry
+        });
+        // The index knows of neither yet.
+        assert_eq!(desk.names(&Catalogue::of_entries(newer)).await, BTreeSet::new());
+        assert!(!desk.names(&catalogue).await.is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_tree_is_read_once_and_kept_under_its_version() {
+        let desk = Desk::new().await;
+        let catalogue = desk.catalogue().await;
+        let reader = Reader::over(Arc::clone(&desk.blobs), Collection::default(), catalogue.clone());
+        let reader = reader.keeping(Arc::clone(&desk.kept));
+        let listed = catalogue.documents().iter().find(|listed| listed.entry().is_some()).unwrap();
+        let first = reader.tree_of(listed).await.unwrap();
+        assert_eq!(reader.tree_of(listed).await.unwrap(), first);
+        assert_eq!((desk.kept.trees.state().entries, desk.kept.trees.state().hits), (1, 1));
+        assert!(desk.kept.tree(listed.doc(), 2).is_none());
+    }
+}

@@ -15,9 +15,9 @@ use tokio_util::sync::CancellationToken;
 use crate::{Kept, Reader};
 
 /// How often new change records are looked for: what is published shows within two seconds.
-const GLANCE_EVERY: Duration = Duration::from_secs(1);
+const GLANCE_EVERY: Duration = Duration::from_millis(700);
 /// Glances after which everything is looked at: late records, documents in work.
-const LOOK_AFTER: u32 = 30;
+const LOOK_AFTER: u32 = 40;
 /// Making a catalogue anew may take up to this part of the time.
 const SHARE: u32 = 2;
 

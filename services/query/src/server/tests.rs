@@ -357,6 +357,11 @@ async fn what_is_published_shows_within_two_seconds() {
         assert!(began.elapsed() < Duration::from_secs(2), "not yet visible");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
+    let search = r#"{"query": "anvils and rockets", "limit": 50}"#;
+    while !server.post("/v1/search", search).await.body.contains("NEW_2023") {
+        assert!(began.elapsed() < Duration::from_secs(2), "not yet found");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
     server.stop.cancel();
     server.serving.ended().await.unwrap();
 }

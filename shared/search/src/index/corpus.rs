@@ -68,7 +68,7 @@ pub struct Brought {
     pub removed: usize,
     /// Documents that cannot be read.
     pub unreadable: usize,
-    /// Documents still lacking: another process is at work.
+    /// Documents still lacking: another process is at work, or the store is away.
     pub behind: usize,
     /// Whether the index that was there could not be read, and was made again.
     pub remade: bool,
@@ -82,6 +82,7 @@ impl Brought {
         self.entered += entered.documents.len();
         self.entries += entered.entries;
         self.unreadable += entered.unreadable.len();
+        self.behind += entered.missed;
     }
 }
 

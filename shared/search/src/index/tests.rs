@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -50,16 +50,20 @@ fn enter(entry: &CatalogueEntry, _: &Opened) -> Vec<TantivyDocument> {
     (0..ENTRIES).map(one).collect()
 }
 
-/// Opens every document, and counts; those called `gone` have no tree any more.
+/// Opens every document, and counts; those called `gone` have no tree any more, `away` cannot be read while that is so.
 #[derive(Default)]
 struct Trees {
     opened: AtomicUsize,
+    away: AtomicBool,
 }
 
 #[async_trait]
 impl Shelf for Trees {
     async fn open(&self, listed: &Listed) -> Result<Option<Opened>, PortError> {
         self.opened.fetch_add(1, Ordering::Relaxed);
+        if listed.version().path == "away" && self.away.load(Ordering::Relaxed) {
+            return Err(PortError::passing("blobs", "get", "away"));
+        }
         let outline = VerifiedOutline::new(Extent::Lines(3), Vec::new()).unwrap();
         let tree = SectionTree::build(&outline, Method::Markup, Vec::new());
         Ok((listed.version().path != "gone").then_some(Opened { tree, body: None }))
@@ -167,6 +171,18 @@ async fn an_index_follows_its_catalogue_and_survives_a_restart() {
     let machine = machine.restarted();
     assert_eq!(machine.bring(&catalogue(&[("a", 2), ("c", 1)])).await, Brought::default());
     assert_eq!((machine.found("v2"), machine.opened()), (1, 0));
+}
+
+#[tokio::test]
+async fn what_cannot_be_read_for_now_is_entered_later_and_keeps_no_one_waiting() {
+    let machine = Machine::new(&memory());
+    machine.bring(&catalogue(&[("a", 1), ("away", 1)])).await;
+    machine.trees.away.store(true, Ordering::Relaxed);
+    let newer = catalogue(&[("a", 2), ("away", 2)]);
+    let brought = machine.bring(&newer).await;
+    assert_eq!((brought.entered, brought.behind, machine.found("v2"), machine.found("v1")), (1, 1, 1, 1));
+    machine.trees.away.store(false, Ordering::Relaxed);
+    assert_eq!((machine.bring(&newer).await.entered, machine.found("v2")), (1, 2));
 }
 
 #[tokio::test]

@@ -74,6 +74,8 @@ pub struct Entered {
     pub entries: u64,
     /// Documents that cannot be read: their trees are gone or damaged. They are not in the index.
     pub unreadable: Vec<(DocId, u64)>,
+    /// Documents that could not be read because the store was away; what the index has of them stays.
+    pub missed: usize,
 }
 
 /// Enters `add` and removes `remove` in one commit; whoever searches sees all of it or nothing. `total` is the size of the
@@ -98,7 +100,15 @@ pub async fn enter(
     let work = add.iter().cloned().map(|entry| one(&writer, shape, shelf, entry));
     let mut work = stream::iter(work).buffer_unordered(READS_AT_ONCE);
     while let Some((version, entries)) = work.next().await {
-        match entries? {
+        let entries = match entries {
+            Err(IndexError::Port(error)) if error.passing => {
+                tracing::warn!(doc = %version.0, %error, "document is entered later");
+                entered.missed += 1;
+                continue;
+            }
+            entries => entries?,
+        };
+        match entries {
             Some(entries) => {
                 entered.entries += entries;
                 entered.documents.push(version);
