@@ -22,10 +22,10 @@ const PERMIT_WAIT_MS: Millis = 30_000;
 const LINE_WAIT_MS: Millis = 150_000;
 /// How long who asks the limits waits until it asks again: by then replies may have given back what was estimated for them.
 const LOOK_AGAIN_MS: u64 = 500;
-/// A request from so many tokens on lets others pass while it waits for tokens, a few times: they may use the requests
+/// A request from so many tokens on lets others pass while it waits for tokens, for some ten seconds: they may use the requests
 /// that it leaves.
 const LARGE_TOKENS: u32 = 2_000;
-const LET_PASS: u32 = 6;
+const LET_PASS: u32 = 24;
 /// How long a task without a permit is away.
 const PERMIT_PAUSE: Duration = Duration::from_secs(5);
 
