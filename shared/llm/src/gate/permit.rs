@@ -25,7 +25,7 @@ const LOOK_AGAIN_MS: u64 = 500;
 /// A request from so many tokens on lets others pass while it waits for tokens, for some ten seconds: they may use the requests
 /// that it leaves.
 const LARGE_TOKENS: u32 = 2_000;
-const LET_PASS: u32 = 24;
+const LET_PASS: u32 = 20;
 /// How long a task without a permit is away.
 const PERMIT_PAUSE: Duration = Duration::from_secs(5);
 
@@ -83,7 +83,8 @@ impl Gate {
                     return Err(self.no_permit());
                 }
                 let look_again = Duration::from_millis(after_ms.min(LOOK_AGAIN_MS));
-                if cost.tokens >= LARGE_TOKENS && let_pass < LET_PASS && queue.line.is_waited_in() {
+                let for_tokens = cost.tokens >= LARGE_TOKENS && after_ms > self.settings.request_ms();
+                if for_tokens && let_pass < LET_PASS && queue.line.is_waited_in() {
                     drop((turn, slot));
                     self.env.sleep(look_again).await;
                     (urgency, let_pass) = (u8::MAX, let_pass + 1);

@@ -54,6 +54,14 @@ impl GateSettings {
         Quota::per_minute(known(self.requests_per_minute), known(self.tokens_per_minute))
     }
 
+    /// Milliseconds from one request to the next at the known rate, rounded up; 0 where none is known.
+    pub(super) fn request_ms(&self) -> u64 {
+        match self.quota().requests_per_minute {
+            Quota::UNKNOWN => 0,
+            rate => 60_000 / u64::from(rate.max(1)) + 1,
+        }
+    }
+
     /// Whether a refusal teaches something: a known quota is kept by its bucket alone (rule 11).
     pub(super) fn learns(&self) -> bool {
         self.requests_per_minute == 0 || self.tokens_per_minute == 0

@@ -173,6 +173,30 @@ async fn a_line_that_moves_is_stayed_in() {
     }
 }
 
+/// 110 requests and 330,000 tokens a minute: five requests of 7,000 tokens, and thirty of 700 behind them, are no
+/// more than either limit lets through in twenty seconds.
+#[tokio::test(start_paused = true)]
+async fn who_waits_for_tokens_lets_others_use_the_requests() {
+    let env = Env::simulated(1);
+    let (gate, script) = gate(&env, vec![], minute(110, 330_000), Arc::new(MemoryLimiter::default()));
+    let gate = Arc::new(gate);
+    let began = env.now_ms();
+    let asked: Vec<_> = (0..35)
+        .map(|number| {
+            let gate = Arc::clone(&gate);
+            let user = "word ".repeat(if number < 5 { 7_000 } else { 700 });
+            let request = Request { user, urgency: u8::from(number < 5), ..request(100) };
+            env.spawn(async move { kind(gate.ask(&request, Class::Bulk, &Free).await) })
+        })
+        .collect();
+    for asked in asked {
+        assert_eq!(asked.await.unwrap(), "answered");
+    }
+    let asked = script.asked_ms.lock().unwrap().clone();
+    let last = asked.iter().max().unwrap() - began;
+    assert!(last <= 20_500, "{:?}", asked.iter().map(|at| at - began).collect::<Vec<_>>());
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_request_larger_than_a_burst_passes_and_is_charged_for_what_it_used() {
     let env = Env::simulated(1);
