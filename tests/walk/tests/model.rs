@@ -110,7 +110,11 @@ fn blocks(prompt: &str) -> Vec<String> {
     let mut blocks = Vec::new();
     let mut lines = prompt.lines();
     while let Some(line) = lines.next() {
-        if let Some(mark) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).filter(|m| m.len() == 16) {
+        if let Some(mark) = line
+            .strip_prefix('[')
+            .and_then(|rest| rest.strip_suffix(']'))
+            .filter(|m| m.len() == 18 && m.bytes().all(|b| b.is_ascii_digit()))
+        {
             let end = format!("[/{mark}]");
             let text: Vec<&str> = lines.by_ref().take_while(|line| *line != end).collect();
             blocks.push(text.join("\n"));

@@ -11,16 +11,20 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures::FutureExt;
 use stemma_engine::Env;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::keys::{Closed, Keys};
 use super::problem::Problem;
+
+/// Requests that may wait for each one that is answered, and how long they wait.
+const SEATS_PER_PLACE: usize = 16;
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Decides which requests are answered.
 pub(super) struct Gate {
     env: Env,
     keys: Keys,
-    places: Semaphore,
+    places: Places,
     limit: Duration,
     /// The largest request body in bytes.
     pub(super) max_body_bytes: usize,
@@ -28,14 +32,14 @@ pub(super) struct Gate {
 
 impl Gate {
     pub(super) fn new(env: Env, keys: Keys, concurrency: usize, limit: Duration, max_body_bytes: usize) -> Arc<Self> {
-        Arc::new(Self { env, keys, places: Semaphore::new(concurrency.max(1)), limit, max_body_bytes })
+        Arc::new(Self { env, keys, places: Places::new(concurrency.max(1)), limit, max_body_bytes })
     }
 
     async fn answer(&self, mut request: Request, next: Next) -> Result<Response, Problem> {
         let key = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
         let key = key.and_then(|value| value.strip_prefix("Bearer ")).map(str::trim);
         let reach = self.keys.reach(key, self.env.now_ms()).map_err(refused)?;
-        let Ok(_place) = self.places.try_acquire() else {
+        let Some(_place) = self.places.take().await else {
             return Err(Problem::new(503, "server.busy", "too many requests are being answered").next("ask again"));
         };
         request.extensions_mut().insert(reach);
@@ -57,6 +61,28 @@ impl Gate {
         let is_id = |trace: &&str| trace.len() == 32 && trace.bytes().all(|b| b.is_ascii_hexdigit());
         let random = || format!("{:016x}{:016x}", self.env.random(), self.env.random());
         trace.filter(is_id).map_or_else(random, str::to_ascii_lowercase)
+    }
+}
+
+/// Places of requests that are answered, and seats of those that wait for one: many that come at once are answered one
+/// after another, not sent away.
+struct Places {
+    free: Semaphore,
+    seats: Semaphore,
+}
+
+impl Places {
+    fn new(places: usize) -> Self {
+        Self { free: Semaphore::new(places), seats: Semaphore::new(places.saturating_mul(SEATS_PER_PLACE)) }
+    }
+
+    /// A place, where one is free soon.
+    async fn take(&self) -> Option<SemaphorePermit<'_>> {
+        if let Ok(place) = self.free.try_acquire() {
+            return Some(place);
+        }
+        let _seat = self.seats.try_acquire().ok()?;
+        tokio::time::timeout(PATIENCE, self.free.acquire()).await.ok()?.ok()
     }
 }
 
@@ -114,6 +140,30 @@ fn takes(accept: Option<&HeaderValue>, kind: Option<&HeaderValue>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_place_is_waited_for_a_little() {
+        let places = Places::new(1);
+        let place = places.take().await;
+        assert!(place.is_some());
+        let free_soon = async {
+            tokio::time::sleep(PATIENCE / 2).await;
+            drop(place);
+        };
+        let (waited, ()) = tokio::join!(places.take(), free_soon);
+        assert!(waited.is_some());
+        let begun = tokio::time::Instant::now();
+        assert!(places.take().await.is_none(), "it is never free");
+        assert_eq!(begun.elapsed(), PATIENCE);
+        let many = futures::future::join_all((0..SEATS_PER_PLACE).map(|_| places.take()));
+        let late = async {
+            tokio::time::sleep(PATIENCE / 2).await;
+            let begun = tokio::time::Instant::now();
+            (places.take().await.is_none(), begun.elapsed())
+        };
+        let (_, late) = tokio::join!(many, late);
+        assert_eq!(late, (true, Duration::ZERO), "no seat is left");
+    }
 
     #[test]
     fn what_is_accepted_is_answered() {

@@ -49,7 +49,7 @@ pub use keys::{KeyScope, KeySettings};
 pub struct QuerySettings {
     /// Keys that may read; none: anyone may, from this machine.
     pub keys: Vec<KeySettings>,
-    /// Requests answered at once; more are told to come back.
+    /// Requests answered at once; sixteen times as many wait up to five seconds, more are told to come back.
     pub concurrency: usize,
     /// How long an answer may take, in seconds.
     pub timeout_seconds: u64,
