@@ -1,5 +1,6 @@
 //! Catalogue and search over published trees.
 //!
+//! - [`answer`]: questions answered with citations that are checked against page text.
 //! - [`cache`]: what was answered or read lately, bounded in bytes and time.
 //! - [`catalogue`]: what a collection holds now, from its change records and their snapshots.
 //! - [`find`]: the one way to search: a `Query` to a `Finder`, a `Found` back; [`filter`]: typed conditions on documents.
@@ -20,6 +21,7 @@
 //! nothing that the change records do not.
 
 pub mod aliases;
+pub mod answer;
 pub mod axes;
 mod buckets;
 pub mod cache;

@@ -1,0 +1,90 @@
+//! Answers whose every claim can be clicked and checked.
+//!
+//! A [`Question`] goes to an [`Answerer`], an [`Answer`] comes back: claims, each with [`Citation`]s of pages that were
+//! read, each checked against the text of its page without a model. While it is made, a [`Sink`] hears [`Event`]s; those
+//! that are part of the answer (deltas, citations, the end) are told only when it is stored, so that a stream, the stored
+//! answer and every other surface say the same under the same ids.
+//!
+//! ```
+//! # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+//! use stemma_search::answer::{Answerer, Event, Question, Scripted};
+//! let scripted = Scripted::default().says("capital expenditure", "It was $1,749 million [1].");
+//! let mut heard: Vec<Event> = Vec::new();
+//! let answer = scripted.answer(&Question::of("What was capital expenditure?"), &mut heard).await.unwrap();
+//! assert_eq!(answer.text, "It was $1,749 million [1].");
+//! assert_eq!(heard.last(), Some(&Event::Done(Box::new(answer))));
+//! # });
+//! ```
+//!
+//! What it refuses to do: show a claim as verified that no cited page bears out, cite what a model was not shown, or look
+//! beyond the scope of a question because a model, or a document, says so.
+
+mod citation;
+mod event;
+mod question;
+mod record;
+mod scripted;
+
+use async_trait::async_trait;
+use stemma_engine::PortError;
+
+pub use citation::{Citation, CitedRect, Verified};
+pub use event::{Event, Sink, Step, StepKind};
+pub use question::{Citations, Limits, MAX_EARLIER, Mode, Question, Turn};
+pub use record::{Answer, Claim, Degraded, Dropped, Looked, Outcome, ReadSection, Spent};
+pub use scripted::Scripted;
+
+use crate::FindError;
+
+/// Answers questions over one collection.
+#[async_trait]
+pub trait Answerer: Send + Sync {
+    /// Answers a question, and tells `events` of it on the way. The last event is [`Event::Done`] with the same answer, or
+    /// [`Event::Error`]. The same question over the same trees, settings and knowledge gives the same answer under the
+    /// same id, without a call of a model.
+    ///
+    /// A model that stays away is no error: the answer then lists what a search without a model found, and says so.
+    ///
+    /// # Errors
+    /// [`AnswerError`] when there is nothing to answer, or the store or index could not say.
+    async fn answer(&self, question: &Question, events: &mut dyn Sink) -> Result<Answer, AnswerError>;
+
+    /// The stored answer of this id; `None` where there is none.
+    ///
+    /// # Errors
+    /// [`AnswerError`] when the store could not say.
+    async fn stored(&self, id: &str) -> Result<Option<Answer>, AnswerError>;
+}
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum AnswerError {
+    /// The question cannot be looked for.
+    #[error(transparent)]
+    Find(#[from] FindError),
+    /// It is no question that can be asked.
+    #[error("{message}")]
+    Question {
+        /// What is wrong with it.
+        message: String,
+    },
+}
+
+impl AnswerError {
+    /// Stable code.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Find(FindError::NoWords { .. }) => "search.no_words",
+            Self::Find(FindError::Item { .. }) => "search.item",
+            Self::Find(FindError::TooFar) => "search.too_far",
+            Self::Find(FindError::Port(_)) => "store.unreadable",
+            Self::Question { .. } => "answer.question",
+        }
+    }
+}
+
+impl From<PortError> for AnswerError {
+    fn from(error: PortError) -> Self {
+        Self::Find(error.into())
+    }
+}
