@@ -1,9 +1,9 @@
 //! What stands between Stemma and language models.
 //!
 //! [`request`] is a question and its answer, whoever gives it; [`openai`] and [`anthropic`] are clients; [`gate`] is the one
-//! way to a client: breaker, shared limits, live numbers; [`inquiry`] asks until a reply is an answer; [`reply`] reads what a
-//! model wrote; [`calls`] is the record of every reply that came, [`prices`] what it cost; [`embeddings`] turns texts into vectors. Attempts after a
-//! call without a reply are the engine's.
+//! way to a client: breaker, shared limits, live numbers; [`inquiry`] asks until a reply is an answer; [`fence`] puts text
+//! before a model as data; [`reply`] reads what a model wrote; [`calls`] is the record of every reply that came, [`prices`]
+//! what it cost; [`embeddings`] turns texts into vectors. Attempts after a call without a reply are the engine's.
 //!
 //! [`tokens`] counts: everything that cuts, packs or budgets text needs the same count on every machine, without a
 //! network and without a model, so the count is always in the o200k vocabulary, whichever model answers. For models
@@ -21,6 +21,7 @@ mod breaker;
 pub mod calls;
 mod clock;
 pub mod embeddings;
+pub mod fence;
 pub mod gate;
 mod headers;
 pub mod http;

@@ -6,9 +6,9 @@
 use std::collections::BTreeMap;
 
 use stemma_document::Digest;
+use stemma_llm::fence::DATA_ONLY;
 use stemma_llm::tokens;
 
-use crate::model::DATA_ONLY;
 use crate::stages::QUESTIONS;
 
 /// Instructions by the name of the stage.

@@ -9,6 +9,7 @@
 //! - [`axes`]: the virtual folders (`/@company/3M/@form/10-K`) and the real ones; [`place`]: the one resolver of paths.
 //! - [`index`]: all sections in a full-text index that is kept up to date.
 //! - [`items`]: which sections are the Items of a filing.
+//! - [`reason`]: what asks a model: strategies that walk trees, under a budget.
 //! - [`question`], [`words`], [`vocabulary`], [`landmarks`]: what a question says, and what pages are looked at for.
 //!
 //! ```
@@ -40,6 +41,7 @@ pub mod locator;
 mod open;
 pub mod place;
 pub mod question;
+pub mod reason;
 pub mod shelf;
 mod snapshot;
 pub mod vocabulary;

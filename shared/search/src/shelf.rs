@@ -1,7 +1,9 @@
 //! Where trees and texts come from.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
-use stemma_document::{Body, SectionTree};
+use stemma_document::{Body, SectionId, SectionTree, text};
 use stemma_engine::PortError;
 
 use crate::catalogue::Listed;
@@ -22,4 +24,32 @@ pub trait Shelf: Send + Sync {
     /// # Errors
     /// [`PortError`] when the store could not say.
     async fn open(&self, listed: &Listed) -> Result<Option<Opened>, PortError>;
+
+    /// The tree of a document alone; `None` when it has gone meanwhile.
+    ///
+    /// # Errors
+    /// As [`Shelf::open`].
+    async fn tree(&self, listed: &Listed) -> Result<Option<Arc<SectionTree>>, PortError> {
+        Ok(self.open(listed).await?.map(|opened| Arc::new(opened.tree)))
+    }
+
+    /// The own texts of sections, without their descendants', each cut at about `most_bytes`; empty where the text is not in
+    /// the store, or there is no such section.
+    ///
+    /// # Errors
+    /// As [`Shelf::open`].
+    async fn own_texts(
+        &self,
+        listed: &Listed,
+        sections: &[SectionId],
+        most_bytes: usize,
+    ) -> Result<Vec<String>, PortError> {
+        let opened = self.open(listed).await?;
+        let text = |id: &SectionId| {
+            let opened = opened.as_ref()?;
+            let text = text::own_text(opened.tree.section(*id)?, opened.body.as_ref()?);
+            Some(text[..text.floor_char_boundary(most_bytes)].to_owned())
+        };
+        Ok(sections.iter().map(|id| text(id).unwrap_or_default()).collect())
+    }
 }

@@ -5,9 +5,10 @@
 use serde::{Deserialize, Serialize};
 use stemma_document::{Digest, Page, PageNo, PageSpan, Place};
 use stemma_engine::TaskKey;
+use stemma_llm::fence::fenced;
 
 use super::texts::entry_lines;
-use super::{Spent, fenced, page_text};
+use super::{Spent, page_text};
 
 /// The kinds of questions about structure, each named as the stage that asks it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -12,15 +12,16 @@ use std::time::Duration;
 use serde::Deserialize;
 use stemma_engine::stage::Task;
 use stemma_engine::{Class, Env, Failure, RunId};
+use stemma_llm::fence::fenced;
 use stemma_llm::gate::Gate;
 use stemma_llm::inquiry::inquire;
 use stemma_llm::request::Request;
 use stemma_llm::tokens;
 use tokio::sync::oneshot;
 
+use super::Question;
 use super::log::Log;
 use super::summaries::AROUND_TOKENS;
-use super::{Question, fenced};
 use crate::Filings;
 
 /// Sections in one call at most.

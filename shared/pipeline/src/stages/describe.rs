@@ -7,12 +7,11 @@ use stemma_document::{Digest, SectionTree};
 use stemma_engine::queue::Lane;
 use stemma_engine::stage::{Output, Stage, Task};
 use stemma_engine::{Failure, Identity, TaskKey};
+use stemma_llm::fence::fenced;
 use stemma_llm::tokens;
 
 use crate::Filings;
-use crate::model::{
-    MAX_PARTS, Question, Reads, Spent, Told, digest_of, fenced, one_line, own_stretches, parts, same_text,
-};
+use crate::model::{MAX_PARTS, Question, Reads, Spent, Told, digest_of, one_line, own_stretches, parts, same_text};
 use crate::sections::{Metadata, Values};
 use crate::settings::{Purpose, Settings};
 

@@ -1,0 +1,109 @@
+//! Replies that were paid for once: the same question is not asked twice, by any process that shares the store.
+//!
+//! A reply lies under the digest of its request, which holds model, prompt, shape and length (so also the texts that were
+//! read, the strategy's instructions and the expert knowledge), under the month in which it came: what is older than two
+//! months is not looked for.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bytes::Bytes;
+use serde_json::Value;
+use stemma_engine::blobs::Blobs;
+use stemma_engine::env::Millis;
+use stemma_engine::port::ask;
+use stemma_engine::{Env, PortError};
+
+use crate::cache::Cache;
+
+/// Replies held in memory: bytes, and for how long.
+const HELD_BYTES: usize = 16 << 20;
+const HELD_MS: Millis = 24 * 3_600_000;
+/// A month, as the store counts them.
+const MONTH_MS: Millis = 30 * 24 * 3_600_000;
+
+/// Replies by the digests of their requests.
+pub(super) struct Memory {
+    env: Env,
+    held: Cache<String, Arc<Value>>,
+    shelf: Option<Shelf>,
+}
+
+/// Where a collection keeps what was paid for; what it refuses to keep is not tried again.
+pub(super) struct Shelf {
+    blobs: Arc<dyn Blobs>,
+    /// Blob prefix of the tenant, without a slash at its end.
+    collection: String,
+    refuses: AtomicBool,
+}
+
+impl Memory {
+    pub(super) fn new(env: &Env, shelf: Option<Shelf>) -> Self {
+        Self { env: env.clone(), held: Cache::new(HELD_BYTES, HELD_MS), shelf }
+    }
+
+    pub(super) fn shelf(&self) -> Option<&Shelf> {
+        self.shelf.as_ref()
+    }
+
+    /// The reply to the request of this digest. A store that is away remembers nothing.
+    pub(super) async fn recall(&self, request: &str) -> Option<Arc<Value>> {
+        let now_ms = self.env.now_ms();
+        if let Some(held) = self.held.get(&request.to_owned(), now_ms) {
+            return Some(held);
+        }
+        let shelf = self.shelf.as_ref()?;
+        let month = now_ms / MONTH_MS;
+        let (this, last) = (shelf.reply(month, request), shelf.reply(month.saturating_sub(1), request));
+        let (this, last) = futures::join!(shelf.blobs.get(&this), shelf.blobs.get(&last));
+        let bytes = this.ok().flatten().or(last.ok().flatten())?;
+        let reply = Arc::new(serde_json::from_slice::<Value>(&bytes).ok()?);
+        self.held.put(request.to_owned(), Arc::clone(&reply), bytes.len(), now_ms);
+        Some(reply)
+    }
+
+    /// Keeps a reply, in the store too.
+    pub(super) async fn keep(&self, request: &str, reply: Value) {
+        let now_ms = self.env.now_ms();
+        let bytes = Bytes::from(reply.to_string());
+        self.held.put(request.to_owned(), Arc::new(reply), bytes.len(), now_ms);
+        if let Some(shelf) = &self.shelf {
+            shelf.put(&self.env, &shelf.reply(now_ms / MONTH_MS, request), bytes).await;
+        }
+    }
+}
+
+impl Shelf {
+    pub(super) fn new(blobs: Arc<dyn Blobs>, collection: String) -> Self {
+        Self { blobs, collection, refuses: AtomicBool::new(false) }
+    }
+
+    pub(super) fn collection(&self) -> &str {
+        &self.collection
+    }
+
+    /// Writes an object; where the store refuses for good, that is said once and nothing is tried again.
+    pub(super) async fn put(&self, env: &Env, key: &str, bytes: Bytes) {
+        if self.refuses.load(Ordering::Relaxed) {
+            return;
+        }
+        if let Err(error) = ask(env, || self.blobs.put(key, bytes.clone())).await {
+            self.refused(&error);
+        }
+    }
+
+    fn refused(&self, error: &PortError) {
+        if error.passing {
+            tracing::warn!(collection = self.collection, %error, "a line of the call log, or a reply, was not kept");
+        } else if !self.refuses.swap(true, Ordering::Relaxed) {
+            tracing::warn!(
+                collection = self.collection, %error,
+                "the store keeps no replies and no call log of this process: give it the right to write below calls/ and replies/"
+            );
+        }
+    }
+
+    fn reply(&self, month: u64, request: &str) -> String {
+        format!("{}/replies/{month:06}/{request}.json", self.collection)
+    }
+}

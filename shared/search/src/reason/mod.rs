@@ -1,0 +1,26 @@
+//! Reasoning: walking trees with a model under a budget, and the one way in which questions of people ask one.
+//!
+//! - [`asker`]: gate, call log, budget, remembered replies and fenced data behind one `ask`.
+//! - [`budget`]: what a question may cost, and what it came to.
+//! - [`reasoner`]: from a question to sections, by one of the strategies; [`walked`]: what comes back, with all reasons.
+//! - [`settings`]: every parameter, named once.
+
+pub mod asker;
+pub mod budget;
+mod choice;
+mod judge;
+mod memory;
+mod outline;
+pub mod reasoner;
+#[cfg(test)]
+mod scripted;
+pub mod settings;
+mod strategies;
+mod verdicts;
+pub mod walked;
+
+pub use asker::{AskError, Asker, AskerSettings, Consultation, Prompt};
+pub use budget::{Budget, Spent};
+pub use reasoner::{Reasoner, Sources};
+pub use settings::ReasonSettings;
+pub use walked::{Note, Reasoning, Strategy, Walked};

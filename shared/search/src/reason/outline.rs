@@ -1,0 +1,171 @@
+//! A tree laid out for a walk: sections by index, with what search without a model thinks of each.
+
+use std::collections::HashMap;
+
+use stemma_document::{DocId, Section, SectionId, SectionSpan, SectionTree};
+
+use crate::find::Hit;
+
+/// Characters of a title.
+const TITLE_CHARS: usize = 120;
+
+/// The sections of one document, in pre-order.
+pub(super) struct Outline {
+    pub(super) doc: DocId,
+    /// The version of the tree.
+    pub(super) version: u64,
+    /// The file name.
+    pub(super) name: String,
+    /// What the document is, in a sentence.
+    pub(super) about: String,
+    pub(super) nodes: Vec<Node>,
+    /// What search without a model found here, by section.
+    pub(super) hits: HashMap<SectionId, Hit>,
+}
+
+/// A section.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Node {
+    pub(super) id: SectionId,
+    pub(super) title: String,
+    pub(super) summary: String,
+    pub(super) span: SectionSpan,
+    pub(super) parent: Option<usize>,
+    pub(super) depth: usize,
+    pub(super) children: Vec<usize>,
+    /// What search without a model thinks of its own text, 0–1.
+    pub(super) lexical: f32,
+    /// The best of it and its descendants.
+    pub(super) below: f32,
+    /// The part of the question, from 0, that its own text fits best.
+    pub(super) aspect: usize,
+}
+
+impl Outline {
+    /// Lays a tree out. `found`: what search without a model found in the document for each part of the question.
+    pub(super) fn of(doc: DocId, (name, version): (&str, u64), tree: &SectionTree, found: Vec<Vec<Hit>>) -> Self {
+        let mut nodes: Vec<Node> = Vec::new();
+        let mut above: Vec<usize> = Vec::new();
+        for (depth, section) in tree.walk() {
+            above.truncate(depth - 1);
+            let at = nodes.len();
+            if let Some(parent) = above.last() {
+                nodes[*parent].children.push(at);
+            }
+            nodes.push(node(section, depth, above.last().copied()));
+            above.push(at);
+        }
+        let positions: HashMap<SectionId, usize> = nodes.iter().enumerate().map(|(at, node)| (node.id, at)).collect();
+        let mut hits: HashMap<SectionId, Hit> = HashMap::new();
+        for (aspect, found) in found.into_iter().enumerate() {
+            let best = found.first().map_or(1.0, |hit| hit.score).max(f32::MIN_POSITIVE);
+            for hit in found {
+                let Some(node) = positions.get(&hit.section).map(|at| &mut nodes[*at]) else { continue };
+                let value = (hit.score / best).clamp(0.0, 1.0);
+                if value > node.lexical {
+                    (node.lexical, node.aspect) = (value, aspect);
+                    hits.insert(hit.section, hit);
+                }
+            }
+        }
+        for at in (0..nodes.len()).rev() {
+            nodes[at].below = nodes[at].below.max(nodes[at].lexical);
+            if let Some(parent) = nodes[at].parent {
+                nodes[parent].below = nodes[parent].below.max(nodes[at].below);
+            }
+        }
+        let about = tree.description.clone().unwrap_or_default();
+        Self { doc, version, name: name.into(), about, nodes, hits }
+    }
+
+    /// The sections without a section above.
+    pub(super) fn top(&self) -> Vec<usize> {
+        (0..self.nodes.len()).filter(|at| self.nodes[*at].parent.is_none()).collect()
+    }
+
+    /// The section of an id as a model writes it; `None`: there is none.
+    pub(super) fn at(&self, id: &str) -> Option<usize> {
+        let digits = id.trim().trim_start_matches('#');
+        let id = digits.parse::<u32>().ok().filter(|_| digits.len() <= 8)?;
+        self.nodes.binary_search_by_key(&SectionId(id), |node| node.id).ok()
+    }
+
+    /// Titles from the top down to a section.
+    pub(super) fn path(&self, at: usize) -> Vec<String> {
+        let mut path: Vec<String> = self.line(at).iter().map(|at| self.nodes[*at].title.clone()).collect();
+        path.reverse();
+        path
+    }
+
+    /// A section and all above it, from itself up.
+    pub(super) fn line(&self, at: usize) -> Vec<usize> {
+        std::iter::successors(Some(at), |at| self.nodes[*at].parent).collect()
+    }
+
+    /// Whether one section stands above another.
+    pub(super) fn holds(&self, above: usize, at: usize) -> bool {
+        above != at && self.line(at).contains(&above)
+    }
+
+    /// The sections that fit best without a model, best first.
+    pub(super) fn lexical(&self, most: usize) -> Vec<usize> {
+        let mut best: Vec<usize> = (0..self.nodes.len()).filter(|at| self.nodes[*at].lexical > 0.0).collect();
+        best.sort_by(|a, b| self.nodes[*b].lexical.total_cmp(&self.nodes[*a].lexical).then(a.cmp(b)));
+        best.truncate(most);
+        best
+    }
+
+    /// How a section stands in a listing: id, place, title (under the one above, where that is not seen), and as much of the
+    /// summary as is asked for.
+    pub(super) fn entry(&self, at: usize, above: Option<&str>, summary_chars: usize) -> String {
+        let node = &self.nodes[at];
+        let place = match node.span {
+            SectionSpan::Pages { pages, .. } if pages.start() == pages.end() => format!("p {}", pages.start()),
+            SectionSpan::Pages { pages, .. } => format!("p {}-{}", pages.start(), pages.end()),
+            SectionSpan::Lines { start, end } => format!("l {start}-{end}"),
+        };
+        let summary = cut(&node.summary, summary_chars);
+        let title = cut(&node.title, TITLE_CHARS);
+        let title = above.map_or_else(|| title.clone(), |above| format!("{above} › {title}"));
+        let parts = [node.id.to_string(), place, title, summary];
+        parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" | ")
+    }
+}
+
+fn node(section: &Section, depth: usize, parent: Option<usize>) -> Node {
+    let summary = section.summary.as_ref().map(|summary| one_line(&summary.text)).unwrap_or_default();
+    let title = one_line(&section.title);
+    // Extractive summaries begin with the title: a listing says it once.
+    let summary = summary.strip_prefix(title.as_str()).map(|rest| rest.trim_start().to_owned()).unwrap_or(summary);
+    Node {
+        id: section.id,
+        title,
+        summary,
+        span: section.span,
+        parent,
+        depth,
+        children: Vec::new(),
+        lexical: 0.0,
+        below: 0.0,
+        aspect: 0,
+    }
+}
+
+/// Words on one line: a listing is read line by line.
+pub(super) fn one_line(text: &str) -> String {
+    text.split(|c: char| c.is_whitespace() || c.is_control())
+        .filter(|word| !word.is_empty())
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+/// The first characters of a text, to the end of a word.
+pub(super) fn cut(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        None => text.to_owned(),
+        Some((end, _)) => {
+            let begin = &text[..end];
+            begin.rsplit_once(' ').map_or(begin, |(words, _)| words).to_owned()
+        }
+    }
+}

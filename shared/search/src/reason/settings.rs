@@ -1,0 +1,202 @@
+//! How trees are walked; every default is named here once.
+
+use serde::{Deserialize, Serialize};
+
+use super::asker::AskerSettings;
+use super::budget::Budget;
+
+/// The configuration `reason`: how questions are answered with a model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ReasonSettings {
+    /// How the model is asked.
+    #[serde(skip)]
+    pub asker: AskerSettings,
+    /// What one question may cost, where it does not say.
+    pub budget: Budget,
+    /// Whether a question is analyzed before trees are walked: one call.
+    pub analysis: bool,
+    /// Documents whose trees are walked for one question.
+    pub documents: usize,
+    /// The score from which on a section is taken, 0–1.
+    pub threshold: f32,
+    /// The score from which on a section is taken though its topic is covered.
+    pub sure: f32,
+    /// Sections that are chosen at most.
+    pub sections: usize,
+    /// Hops along references from a chosen section, 0 to 2.
+    pub hops: u8,
+    /// Share of equal shingles from which on two sections say the same.
+    pub overlap: f32,
+    /// `single`.
+    pub single: SingleSettings,
+    /// `best_first`.
+    pub best_first: BestFirstSettings,
+    /// `beam`.
+    pub beam: BeamSettings,
+    /// `mcts`.
+    pub mcts: MctsSettings,
+    /// `auto`.
+    pub auto: AutoSettings,
+}
+
+impl Default for ReasonSettings {
+    fn default() -> Self {
+        Self {
+            asker: AskerSettings::default(),
+            budget: Budget::default(),
+            analysis: true,
+            documents: 3,
+            threshold: 0.3,
+            sure: 0.8,
+            sections: 8,
+            hops: 2,
+            overlap: 0.8,
+            single: SingleSettings::default(),
+            best_first: BestFirstSettings::default(),
+            beam: BeamSettings::default(),
+            mcts: MctsSettings::default(),
+            auto: AutoSettings::default(),
+        }
+    }
+}
+
+/// The whole tree in one prompt.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SingleSettings {
+    /// Tokens of the listing at most; a longer one is cut at a depth.
+    pub listing_tokens: u32,
+    /// Characters of a summary.
+    pub summary_chars: usize,
+}
+
+impl Default for SingleSettings {
+    fn default() -> Self {
+        Self { listing_tokens: 60_000, summary_chars: 240 }
+    }
+}
+
+/// A priority queue of sections.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct BestFirstSettings {
+    /// Calls per document.
+    pub calls: u32,
+    /// Sections valued in one call.
+    pub batch: usize,
+    /// The best sections of the search without a model that are looked at first.
+    pub warm: usize,
+    /// Characters of a summary.
+    pub summary_chars: usize,
+    /// What a section's own words count beside the value of the section above, 0–1.
+    pub lexical: f32,
+    /// It stops early with so many sections of `stop_score` or better.
+    pub enough: usize,
+    /// See `enough`.
+    pub stop_score: f32,
+}
+
+impl Default for BestFirstSettings {
+    fn default() -> Self {
+        Self { calls: 5, batch: 12, warm: 10, summary_chars: 160, lexical: 0.4, enough: 4, stop_score: 0.8 }
+    }
+}
+
+/// Who picks the children of a level.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Picker {
+    /// The model: one call per level.
+    #[default]
+    Model,
+    /// Search without a model: no call.
+    Lexical,
+}
+
+/// Level by level.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct BeamSettings {
+    /// Levels at most.
+    pub max_depth: usize,
+    /// Sections in the beam.
+    pub width: usize,
+    /// Who picks.
+    pub picker: Picker,
+    /// Children that are shown per level at most; of more, those that fit best without a model.
+    pub shown: usize,
+    /// The best sections of the search without a model that are joined to those visited.
+    pub global: usize,
+    /// Sections that are ranked in the end.
+    pub ranked: usize,
+    /// Sections that the ranking is to bring at least; fewer are filled up from the search without a model.
+    pub top_k: usize,
+    /// The least score, without a model, of sections that fill gaps, 0–1.
+    pub fill: f32,
+    /// Characters of a summary.
+    pub summary_chars: usize,
+    /// Characters of an excerpt.
+    pub excerpt_chars: usize,
+}
+
+impl Default for BeamSettings {
+    fn default() -> Self {
+        Self {
+            max_depth: 4,
+            width: 4,
+            picker: Picker::Model,
+            shown: 20,
+            global: 80,
+            ranked: 24,
+            top_k: 5,
+            fill: 0.35,
+            summary_chars: 90,
+            excerpt_chars: 120,
+        }
+    }
+}
+
+/// Monte Carlo tree search.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct MctsSettings {
+    /// Calls per document.
+    pub calls: u32,
+    /// The weight of what was seldom visited (UCB1).
+    pub exploration: f32,
+    /// What a section's own words count beside the model's value, 0–1.
+    pub lexical: f32,
+    /// Sections valued in one call.
+    pub batch: usize,
+    /// Characters of a summary.
+    pub summary_chars: usize,
+    /// Characters of the excerpt that a second visit reads.
+    pub excerpt_chars: usize,
+}
+
+impl Default for MctsSettings {
+    fn default() -> Self {
+        Self { calls: 8, exploration: 1.4, lexical: 0.3, batch: 12, summary_chars: 160, excerpt_chars: 600 }
+    }
+}
+
+/// Who chooses the strategy.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AutoSettings {
+    /// Tokens of a listing up to which the whole tree is shown.
+    pub single_tokens: u32,
+    /// Calls that must be left for `beam`.
+    pub beam_calls: u32,
+    /// Calls that must be left for `mcts`.
+    pub mcts_calls: u32,
+    /// The best score without a model below which words alone are taken to say little, 0–1.
+    pub vague: f32,
+}
+
+impl Default for AutoSettings {
+    fn default() -> Self {
+        Self { single_tokens: 3_000, beam_calls: 5, mcts_calls: 8, vague: 0.25 }
+    }
+}
