@@ -220,7 +220,7 @@ impl Reader {
         Ok(BrowseView { query, scope, documents_in_scope, routed: found.routed, documents })
     }
 
-    fn query(&self, question: &Question) -> Result<Query, Refusal> {
+    pub(crate) fn query(&self, question: &Question) -> Result<Query, Refusal> {
         let mut item: Option<ItemRef> = question.item.as_deref().map(str::parse).transpose()?;
         let mut docs: Vec<DocId> = Vec::new();
         for scope in &question.scopes {

@@ -6,6 +6,8 @@
 mod matching;
 pub mod metadata;
 mod pairing;
+pub mod question;
+pub mod retrieval;
 pub mod structure;
 pub mod text;
 mod titles;

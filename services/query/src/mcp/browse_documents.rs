@@ -98,7 +98,7 @@ pub(super) fn filter(arguments: &mut Arguments) -> Result<Filter, Failure> {
 }
 
 /// When a document was filed, or else the end of its period; later ones are greater.
-fn when(listed: &Listed) -> Option<String> {
+pub(crate) fn when(listed: &Listed) -> Option<String> {
     let facts = &listed.entry()?.facts;
     let fact = facts.filed.as_ref().or(facts.period_end.as_ref()).or(facts.fiscal_year.as_ref())?;
     Some(fact.value.clone())
@@ -178,7 +178,7 @@ fn document(listed: &Listed) -> Value {
 }
 
 /// One sentence about a document: its own, or why it has none.
-pub(super) fn description(listed: &Listed) -> String {
+pub(crate) fn description(listed: &Listed) -> String {
     let own = listed.entry().and_then(|entry| entry.description.clone());
     let failed = || listed.failure.as_ref().map(|failure| failure.message.clone());
     let text = own.or_else(failed).unwrap_or_default();
@@ -186,7 +186,7 @@ pub(super) fn description(listed: &Listed) -> String {
 }
 
 /// Pages of a document; `None` for texts, and for documents that were not read yet.
-pub(super) fn page_count(listed: &Listed) -> Option<u32> {
+pub(crate) fn page_count(listed: &Listed) -> Option<u32> {
     listed.entry().and_then(|entry| match entry.extent {
         stemma_document::Extent::Pages(pages) => Some(pages),
         stemma_document::Extent::Lines(_) => None,
@@ -194,7 +194,7 @@ pub(super) fn page_count(listed: &Listed) -> Option<u32> {
 }
 
 /// What a document says about itself, the first value of each name.
-pub(super) fn metadata(listed: &Listed) -> Map<String, Value> {
+pub(crate) fn metadata(listed: &Listed) -> Map<String, Value> {
     let mut metadata = Map::new();
     for (name, fact) in listed.entry().map(|entry| entry.facts.known()).unwrap_or_default() {
         let value: String = fact.value.chars().take(DESCRIPTION_CHARS).collect();

@@ -134,12 +134,12 @@ pub(super) fn is_being_indexed(error: &PortError) -> bool {
 }
 
 /// Whether a folder is the root, in the words of PageIndex and in ours.
-pub(super) fn is_root(folder: &str) -> bool {
+pub(crate) fn is_root(folder: &str) -> bool {
     matches!(folder.trim(), "" | "/" | "root")
 }
 
 /// The state in PageIndex's words.
-pub(super) fn status(state: State) -> &'static str {
+pub(crate) fn status(state: State) -> &'static str {
     match state {
         State::Queued => "queued",
         State::Running => "processing",
@@ -149,7 +149,7 @@ pub(super) fn status(state: State) -> &'static str {
 }
 
 /// The name under which a document is given out: its file name where no other document has it, else its label.
-pub(super) fn name_of(listed: &Listed) -> &str {
+pub(crate) fn name_of(listed: &Listed) -> &str {
     let name = &listed.version().name;
     let rest = name.strip_prefix(listed.label.as_str());
     if rest.is_some_and(|ending| ending.is_empty() || ending.starts_with('.')) { name } else { &listed.label }

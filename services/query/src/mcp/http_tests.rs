@@ -13,7 +13,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
 
-use crate::server::{KeySettings, QuerySettings, ServerSettings, serve};
+use crate::server::{KeySettings, Means, QuerySettings, ServerSettings, serve};
 use crate::tests as store;
 
 struct Server {
@@ -38,7 +38,7 @@ impl Server {
         let folder = tempfile::tempdir().unwrap();
         let cache = folder.path().into();
         let settings = ServerSettings { listen, collections, query, allow_anonymous: false, cache };
-        let serving = serve(env, blobs, settings, health, None, stop.clone()).await.unwrap();
+        let serving = serve(env, blobs, settings, Means::default(), health, None, stop.clone()).await.unwrap();
         Self { serving, stop, _cache: folder }
     }
 

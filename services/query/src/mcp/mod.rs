@@ -45,6 +45,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::server::archive::Archive;
 pub(crate) use desk::Desk;
+/// What PageIndex's tools and its cloud say in the same words.
+pub(crate) mod dialect {
+    pub(crate) use super::browse_documents::{description, metadata, page_count, when};
+    pub(crate) use super::call::{is_root, name_of, status};
+}
 pub(crate) use http::{HostSettings, McpService, service};
 pub use tools::Preset;
 

@@ -61,12 +61,12 @@ impl Asked {
     /// The document in the path, once all parameters are read: an id, a name or a path.
     pub(super) fn document(&self) -> Result<&Listed, Problem> {
         self.parameters.none_left()?;
-        let doc = self.segment("doc");
-        let known = doc.parse::<DocId>().ok().and_then(|id| self.reader.catalogue().get(id));
-        match known {
-            Some(listed) => Ok(listed),
-            None => self.reader.catalogue().resolve(doc).map_err(|error| Refusal::from(error).into()),
-        }
+        self.named()
+    }
+
+    /// The same whatever else was sent.
+    pub(super) fn named(&self) -> Result<&Listed, Problem> {
+        named(&self.reader, self.segment("doc")).map_err(Problem::from)
     }
 
     /// The document in the path, where it has a tree.
@@ -78,6 +78,12 @@ impl Asked {
             Err(Stop::NotReady(Box::new(NotReady { ready: false, document: DocumentView::of(listed) })))
         }
     }
+}
+
+/// The document of an id, a name or a path.
+pub(super) fn named<'a>(reader: &'a Reader, doc: &str) -> Result<&'a Listed, Refusal> {
+    let known = doc.parse::<DocId>().ok().and_then(|id| reader.catalogue().get(id));
+    known.map_or_else(|| reader.catalogue().resolve(doc).map_err(Refusal::from), Ok)
 }
 
 /// Why a handler ends before its end.

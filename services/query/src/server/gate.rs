@@ -14,6 +14,7 @@ use stemma_engine::Env;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::keys::{Closed, Keys};
+use super::openai;
 use super::problem::Problem;
 
 /// Requests that may wait for each one that is answered, and how long they wait.
@@ -36,8 +37,7 @@ impl Gate {
     }
 
     async fn answer(&self, mut request: Request, next: Next) -> Result<Response, Problem> {
-        let key = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-        let key = key.and_then(|value| value.strip_prefix("Bearer ")).map(str::trim);
+        let key = key_of(&request);
         let reach = self.keys.reach(key, self.env.now_ms()).map_err(refused)?;
         let Some(_place) = self.places.take().await else {
             return Err(Problem::new(503, "server.busy", "too many requests are being answered").next("ask again"));
@@ -86,6 +86,13 @@ impl Places {
     }
 }
 
+/// The key of a request: as bearer, or in the header of the PageIndex dialect.
+fn key_of(request: &Request) -> Option<&str> {
+    let text = |name: &str| request.headers().get(name).and_then(|value| value.to_str().ok());
+    let bearer = text(header::AUTHORIZATION.as_str()).and_then(|value| value.strip_prefix("Bearer "));
+    bearer.or_else(|| text("api_key")).map(str::trim)
+}
+
 /// Why a key does not open.
 fn refused(closed: Closed) -> Problem {
     match closed {
@@ -102,7 +109,9 @@ fn refused(closed: Closed) -> Problem {
 /// Lets a request through, and names what went wrong.
 pub(super) async fn pass(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> Response {
     let (began, trace_id) = (Instant::now(), gate.trace_id(&request));
-    let accept = request.headers().get(header::ACCEPT).cloned();
+    let openai = openai::speaks(request.uri().path());
+    // Its clients say that they accept JSON, and ask for streams.
+    let accept = request.headers().get(header::ACCEPT).filter(|_| !openai).cloned();
     let mut response = gate.answer(request, next).await.unwrap_or_else(Problem::into_response);
     if response.status().is_success() && !takes(accept.as_ref(), response.headers().get(header::CONTENT_TYPE)) {
         response = Problem::new(406, "answer.type", "the answer is of no type that is accepted").into_response();
@@ -112,7 +121,13 @@ pub(super) async fn pass(State(gate): State<Arc<Gate>>, request: Request, next: 
             tracing::warn!(trace_id, code = problem.code(), cause = problem.cause(), "a request was not answered");
         }
         let beside = response.headers().get(header::ALLOW).cloned();
-        response = problem.named(trace_id).into_response();
+        let problem = problem.named(trace_id);
+        let said = openai.then(|| problem.as_openai());
+        response = problem.into_response();
+        if let Some(said) = said {
+            *response.body_mut() = axum::body::Body::from(said.to_string());
+            response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        }
         response.headers_mut().extend(beside.map(|methods| (header::ALLOW, methods)));
     }
     let class = ["1xx", "2xx", "3xx", "4xx", "5xx"][usize::from(response.status().as_u16() / 100).clamp(1, 5) - 1];

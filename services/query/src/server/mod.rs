@@ -7,6 +7,7 @@
 pub(crate) mod archive;
 mod asked;
 mod cursor;
+mod dialogue;
 mod documents;
 mod files;
 mod gate;
@@ -14,7 +15,9 @@ mod gate;
 mod hostile;
 pub(crate) mod keys;
 mod listing;
+mod openai;
 mod openapi;
+mod pageindex;
 mod parameters;
 mod problem;
 mod routes;
@@ -35,13 +38,16 @@ use stemma_boot::telemetry::Metrics;
 use stemma_document::Collection;
 use stemma_engine::Env;
 use stemma_engine::blobs::Blobs;
+use stemma_search::answer::Answerer;
 use tokio_util::sync::CancellationToken;
 
+use crate::Reader;
 use crate::mcp::{self, Desk, HostSettings};
 use archive::Archive;
 use gate::Gate;
 use keys::Keys;
 pub use keys::{KeyScope, KeySettings};
+use routes::Site;
 
 /// The configuration `query`: local, changes no answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -86,6 +92,19 @@ pub struct ServerSettings {
     pub cache: PathBuf,
 }
 
+/// What a server may use beside the store: without it, routes that need it refuse and say so.
+#[derive(Clone, Default)]
+pub struct Means {
+    /// Who answers questions in words.
+    pub answering: Option<Arc<dyn Answering>>,
+}
+
+/// Answers questions in words over what a reader reads.
+pub trait Answering: Send + Sync {
+    /// The answerer over this state of a collection.
+    fn over(&self, reader: &Arc<Reader>) -> Arc<dyn Answerer>;
+}
+
 /// Why a server does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
@@ -122,6 +141,7 @@ pub async fn serve(
     env: Env,
     blobs: Arc<dyn Blobs>,
     settings: ServerSettings,
+    means: Means,
     health: Health,
     metrics: Option<Metrics>,
     stop: CancellationToken,
@@ -140,8 +160,8 @@ pub async fn serve(
     let hosts =
         HostSettings { hosts: query.mcp_hosts, origins: query.mcp_origins, max_body_bytes: query.max_body_bytes };
     let mcp = mcp::service(desk, listen, hosts, &stop);
-    let gate = Gate::new(env, keys, query.concurrency, limit, query.max_body_bytes);
-    let router = routes::router(archive, gate, mcp);
+    let gate = Gate::new(env.clone(), keys, query.concurrency, limit, query.max_body_bytes);
+    let router = routes::router(Site { env, archive, means }, gate, mcp);
     let serving = health::serve(listen, health, metrics, router, stop).await;
     serving.map_err(|error| ServeError::Listen { listen, error })
 }

@@ -111,6 +111,27 @@ impl Problem {
         self
     }
 
+    /// The same in the shape OpenAI's clients read.
+    pub(super) fn as_openai(&self) -> serde_json::Value {
+        let kind = match self.0.status {
+            401 => "authentication_error",
+            403 => "permission_error",
+            429 => "rate_limit_error",
+            500.. => "server_error",
+            _ => "invalid_request_error",
+        };
+        let param = self.0.errors.first().map(|wrong| wrong.pointer.trim_start_matches('/').to_owned());
+        let error = serde_json::json!({
+            "message": self.0.detail,
+            "type": kind,
+            "code": self.0.code,
+            "param": param,
+            "next": self.0.next,
+            "trace_id": self.0.trace_id,
+        });
+        serde_json::json!({ "error": error })
+    }
+
     /// Its stable code.
     pub(super) fn code(&self) -> &'static str {
         self.0.code

@@ -6,23 +6,30 @@ use axum::extract::DefaultBodyLimit;
 use axum::routing::{get, post};
 use axum::{Router, middleware};
 use stemma_search::Finder;
+use stemma_search::answer::Answerer;
 
+use stemma_document::Collection;
+use stemma_engine::Env;
+
+use super::Means;
 use super::archive::Archive;
 use super::gate::{self, Gate};
 use super::keys::Reach;
 use super::problem::Problem;
-use super::{documents, files, listing, openapi, searching, source, texts};
+use super::{documents, files, listing, openai, openapi, pageindex, searching, source, texts};
 use crate::Reader;
 use crate::mcp::McpService;
 
 /// What handlers answer from.
 #[derive(Clone)]
 pub(super) struct Site {
-    archive: Arc<Archive>,
+    pub(super) env: Env,
+    pub(super) archive: Arc<Archive>,
+    pub(super) means: Means,
 }
 
 /// All routes, behind the gate.
-pub(super) fn router(archive: Arc<Archive>, gate: Arc<Gate>, mcp: McpService) -> Router {
+pub(super) fn router(site: Site, gate: Arc<Gate>, mcp: McpService) -> Router {
     let unknown = || async { Problem::new(404, "route.unknown", "there is no such route").next("GET /openapi.json") };
     let other_method = || async { Problem::new(405, "route.method", "this route does not take that method") };
     let max_body_bytes = gate.max_body_bytes;
@@ -42,12 +49,14 @@ pub(super) fn router(archive: Arc<Archive>, gate: Arc<Gate>, mcp: McpService) ->
         .route("/v1/fs", get(files::files))
         .route("/v1/fs/", get(files::files))
         .route("/v1/fs/{*path}", get(files::files))
+        .merge(openai::routes())
+        .merge(pageindex::routes())
         .route_service("/mcp", mcp)
         .fallback(unknown)
         .method_not_allowed_fallback(other_method)
         .layer(DefaultBodyLimit::max(max_body_bytes))
         .layer(middleware::from_fn_with_state(gate, gate::pass))
-        .with_state(Site { archive })
+        .with_state(site)
 }
 
 impl Site {
@@ -64,6 +73,20 @@ impl Site {
         };
         let loading = || Problem::new(503, "catalogue.loading", "the catalogue is being read").next("ask again");
         self.archive.reader(meant).ok_or_else(loading)
+    }
+
+    /// Who answers questions in words over the collection of a reader.
+    pub(super) fn answerer(&self, reader: &Arc<Reader>) -> Result<Arc<dyn Answerer>, Problem> {
+        let absent = || {
+            let detail = "this server only searches: it was started without what answers questions in words";
+            Problem::new(501, "answer.not_here", detail).next("POST /v1/search")
+        };
+        self.means.answering.as_ref().map(|answering| answering.over(reader)).ok_or_else(absent)
+    }
+
+    /// The collections a key reaches.
+    pub(super) fn collections(&self, reach: &Reach) -> Vec<&Collection> {
+        self.archive.collections().iter().filter(|collection| reach.holds(collection)).collect()
     }
 
     /// What answers questions over the collection of a reader.

@@ -142,7 +142,7 @@ pub(super) async fn browse(
 }
 
 /// The body as what it is to be.
-fn read<T: DeserializeOwned>(parts: &Parts, body: Result<Bytes, BytesRejection>) -> Result<T, Problem> {
+pub(super) fn read<T: DeserializeOwned>(parts: &Parts, body: Result<Bytes, BytesRejection>) -> Result<T, Problem> {
     super::parameters::Parameters::of(parts.uri.query())?.none_left()?;
     let body = body.map_err(|rejection| {
         let status = rejection.status().as_u16();

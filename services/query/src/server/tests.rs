@@ -51,13 +51,22 @@ fn settings(query: QuerySettings) -> ServerSettings {
     }
 }
 
-async fn try_start(mut settings: ServerSettings) -> Result<Server, ServeError> {
+async fn try_start(settings: ServerSettings) -> Result<Server, ServeError> {
+    try_start_with(settings, Means::default()).await
+}
+
+/// A server that may use these.
+pub(super) async fn start_with(means: Means) -> Server {
+    try_start_with(settings(QuerySettings::default()), means).await.unwrap()
+}
+
+async fn try_start_with(mut settings: ServerSettings, means: Means) -> Result<Server, ServeError> {
     let cache = tempfile::tempdir().unwrap();
     settings.cache = cache.path().into();
     let (env, blobs, stop) = (Env::system(), store::store().await, CancellationToken::new());
     let blobs: Arc<dyn Blobs> = blobs;
     let health = Health::of_blobs(&env, &Presence::new(&env, "q", "query"), &blobs);
-    let serving = serve(env, Arc::clone(&blobs), settings, health, None, stop.clone()).await?;
+    let serving = serve(env, Arc::clone(&blobs), settings, means, health, None, stop.clone()).await?;
     let server = Server { serving, stop, blobs, _cache: cache };
     // The catalogue is read and the index made beside the start.
     while server.get("/v1/documents").await.status == 503
@@ -72,6 +81,18 @@ pub(super) async fn start() -> Server {
     try_start(settings(QuerySettings::default())).await.unwrap()
 }
 
+/// A server that is read with this key only.
+pub(super) async fn start_with_key(key: &str) -> Server {
+    let blake3 = blake3::hash(key.as_bytes()).to_string();
+    let keys = vec![KeySettings { name: "reader".into(), blake3, ..KeySettings::default() }];
+    let server = try_start(settings(QuerySettings { keys, ..QuerySettings::default() })).await.unwrap();
+    let asked = format!("GET /v1/documents HTTP/1.1\r\nAuthorization: Bearer {key}\r\n");
+    while server.ask(&asked).await.status == 503 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    server
+}
+
 impl Server {
     pub(super) async fn get(&self, path: &str) -> Reply {
         self.ask(&format!("GET {path} HTTP/1.1\r\n")).await
@@ -81,6 +102,15 @@ impl Server {
         let length = body.len();
         self.ask(&format!(
             "POST {path} HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
+        ))
+        .await
+    }
+
+    /// The same, for an answer in pieces: the frames of its body, without the marks of the transfer between them.
+    pub(super) async fn stream(&self, path: &str, body: &str, accept: &str) -> Reply {
+        let length = body.len();
+        self.ask(&format!(
+            "POST {path} HTTP/1.1\r\nAccept: {accept}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
         ))
         .await
     }

@@ -71,6 +71,11 @@ impl Answer {
         events.hear(Event::Done(Box::new(self.clone())));
     }
 
+    /// The text as it is told, piece by piece.
+    pub fn pieces(&self) -> impl Iterator<Item = &str> {
+        pieces(&self.text)
+    }
+
     /// The citation of this id.
     pub fn citation(&self, id: &str) -> Option<&Citation> {
         self.citations.iter().find(|citation| citation.id == id)

@@ -1,5 +1,6 @@
 //! `stemma eval`: how good trees, texts and facts are, on documents whose truth is known.
 
+mod questions;
 mod show;
 
 use std::path::{Path, PathBuf};
@@ -28,10 +29,12 @@ Examples:
   stemma eval structure truths/ --details    with what was missed, and what is too much
   stemma eval text pages.jsonl --min words=0.99
   stemma eval metadata facts.json --json
+  stemma eval retrieval questions.jsonl      how often search finds the pages that answer
 
 A truth of structure:  {\"doc\": \"NAME\", \"pages\": 9, \"nodes\": [{\"title\": \"…\", \"level\": 1, \"page\": 1}]}
 A truth of text:       {\"doc\": \"NAME\", \"page\": 1, \"text\": \"…\"}
 A truth of metadata:   {\"doc\": \"NAME\", \"form\": \"10-K\", \"fiscal_year\": 2022, \"cik\": null}
+A question:            {\"id\": 1, \"question\": \"…\", \"doc\": \"NAME\", \"gold_pages\": [48], \"answer\": \"…\"}, or FinanceBench's own fields
 
 Exit codes: 0 scored · 1 nothing to score, or a mean below its --min · 2 a truth that cannot be read.")]
 pub struct EvalArgs {
@@ -49,6 +52,8 @@ enum What {
     Text(Truths),
     /// Facts: form, registrant, period, numbers. A fact that is null must not be found.
     Metadata(Truths),
+    /// Search: where the pages rank that answer questions. No model is asked.
+    Retrieval(questions::RetrievalArgs),
 }
 
 #[derive(Debug, clap::Args)]
@@ -96,6 +101,7 @@ pub async fn run(args: EvalArgs, context: &Context) -> Result<Exit, CommandError
             let eval = open(context).await?.eval_metadata(&read, truths.count_missing);
             truths.answer(&eval, context)
         }
+        What::Retrieval(args) => questions::retrieval(args, context).await,
     }
 }
 

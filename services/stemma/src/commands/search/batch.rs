@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
-use stemma_query::{FoundView, Question, Reader, document_part};
+use stemma_query::{Question, Reader};
 
 use crate::context::{CommandError, Context, Exit};
 
@@ -49,21 +49,10 @@ pub(super) async fn run(
         let started = Instant::now();
         let (view, _) = reader.ask(reader, &question).await?;
         let latency_ms = (started.elapsed().as_secs_f64() * 1e5).round() / 100.0;
-        let answered = Answered { id: asked.id, ranked_pages: pages(&view), latency_ms };
+        let answered = Answered { id: asked.id, ranked_pages: view.ranked_pages(), latency_ms };
         context.output.line(&serde_json::to_string(&answered).unwrap_or_default());
     }
     Ok(Exit::Done)
-}
-
-/// The pages of all hits, best first; each once.
-fn pages(view: &FoundView) -> Vec<(String, u32)> {
-    let of_hit = |hit: &stemma_query::FoundHit| {
-        let document = document_part(&hit.locator);
-        hit.best_pages.iter().map(move |page| (page.score, (document.clone(), page.page))).collect::<Vec<_>>()
-    };
-    let mut pages: Vec<(f64, (String, u32))> = view.hits.iter().flat_map(of_hit).collect();
-    pages.sort_by(|a, b| b.0.total_cmp(&a.0));
-    pages.into_iter().map(|(_, page)| page).collect()
 }
 
 fn read(file: &Path) -> Result<String, CommandError> {

@@ -63,7 +63,11 @@ pub struct SearchArgs {
     without: Vec<Ingredient>,
 }
 
-fn strategy(name: &str) -> Result<Strategy, String> {
+/// The strategy of this name.
+///
+/// # Errors
+/// The names there are.
+pub fn strategy(name: &str) -> Result<Strategy, String> {
     Strategy::named(name).ok_or_else(|| format!("one of {}", Strategy::ALL.map(Strategy::as_str).join(", ")))
 }
 

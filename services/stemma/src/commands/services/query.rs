@@ -9,7 +9,7 @@ use stemma_boot::{identity, shutdown};
 use stemma_document::Collection;
 use stemma_engine::Env;
 use stemma_engine::presence::Presence;
-use stemma_query::server::{ServeError, ServerSettings, serve};
+use stemma_query::server::{Means, ServeError, ServerSettings, serve};
 
 use super::ServiceArgs;
 use crate::context::{CommandError, Context, Exit};
@@ -50,7 +50,9 @@ pub async fn run(args: QueryArgs, context: &Context) -> Result<Exit, CommandErro
     let health = Health::of_blobs(&env, &presence, &store.blobs);
     let settings = settings(args, context, config.query);
     let listen = settings.listen;
-    let serving = serve(env, Arc::clone(&store.blobs), settings, health, Metrics::install(), stop.clone()).await;
+    let serving =
+        serve(env, Arc::clone(&store.blobs), settings, Means::default(), health, Metrics::install(), stop.clone())
+            .await;
     let serving = serving.map_err(|error| refused(listen, &error))?;
     tracing::info!(store = %context.store, listen = %serving.address, "started");
     stop.cancelled().await;

@@ -1,0 +1,217 @@
+//! How often search finds the pages that answer questions.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use serde::Serialize;
+use stemma_search::Finder;
+
+use super::Unscored;
+use super::pairing::Pairing;
+use super::question::QuestionTruth;
+use crate::{FoundView, Question, Reader, Refusal, document_part};
+
+/// After how many pages is looked.
+pub const DEPTHS: [usize; 5] = [1, 3, 5, 10, 20];
+/// Sections that pages are taken from.
+const SECTIONS: usize = 100;
+
+/// Found pages against those that answer.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RetrievalEval {
+    /// Question by question.
+    pub questions: Vec<RetrievalRow>,
+    /// Means of all, and of each kind of question where there are several.
+    pub means: Vec<RetrievalMeans>,
+    /// Questions that were not asked.
+    pub unscored: Vec<Unscored>,
+}
+
+/// One question.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RetrievalRow {
+    /// Its id.
+    pub id: String,
+    /// Its kind.
+    pub kind: String,
+    /// Where was looked: a document's locator, or nothing for everywhere.
+    pub within: Option<String>,
+    /// Pages that answer it.
+    pub gold: usize,
+    /// Rank of the first page that does, from 1.
+    pub first: Option<usize>,
+    /// Ranks of all that were found.
+    pub ranks: Vec<usize>,
+    /// Whether the best page is of a right document.
+    pub document: bool,
+    /// How long it took, in milliseconds.
+    pub latency_ms: f64,
+    /// The best pages, as locators.
+    pub found: Vec<String>,
+}
+
+/// Means over questions.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct RetrievalMeans {
+    /// `all`, or a kind of question.
+    pub set: String,
+    /// Questions.
+    pub questions: usize,
+    /// Share of questions with a page that answers among the first so many.
+    pub hit: BTreeMap<usize, f64>,
+    /// Mean share of the pages that answer among the first so many.
+    pub recall: BTreeMap<usize, f64>,
+    /// Mean of 1 / rank of the first.
+    pub mrr: f64,
+    /// Share of questions whose best page is of a right document.
+    pub document: f64,
+    /// Half of the questions took no longer, in milliseconds.
+    pub p50_ms: f64,
+    /// 95 of 100 took no longer.
+    pub p95_ms: f64,
+}
+
+impl FoundView {
+    /// The pages of all hits, best first, each once: document and physical page.
+    pub fn ranked_pages(&self) -> Vec<(String, u32)> {
+        let of_hit = |hit: &crate::FoundHit| {
+            let document = document_part(&hit.locator);
+            hit.best_pages.iter().map(move |page| (page.score, (document.clone(), page.page))).collect::<Vec<_>>()
+        };
+        let mut pages: Vec<(f64, (String, u32))> = self.hits.iter().flat_map(of_hit).collect();
+        pages.sort_by(|a, b| b.0.total_cmp(&a.0));
+        pages.into_iter().map(|(_, page)| page).collect()
+    }
+}
+
+impl Reader {
+    /// Asks questions and looks where the pages that answer them rank. With `everywhere`, all documents are searched also
+    /// where a question names its own. `template` says how is searched.
+    ///
+    /// # Errors
+    /// [`Refusal`] when the index could not say.
+    pub async fn eval_retrieval(
+        &self,
+        finder: &dyn Finder,
+        truths: &[QuestionTruth],
+        template: &Question,
+        everywhere: bool,
+    ) -> Result<RetrievalEval, Refusal> {
+        let pairing = Pairing::of(&self.catalogue);
+        let (mut questions, mut unscored) = (Vec::new(), Vec::new());
+        for truth in truths {
+            let (gold, within) = match places(truth, &pairing) {
+                Ok(placed) => placed,
+                Err(reason) => {
+                    unscored.push(Unscored { doc: truth.id.clone(), reason });
+                    continue;
+                }
+            };
+            let within = within.filter(|_| !everywhere);
+            let scopes = within.iter().cloned().collect();
+            let question = Question { text: truth.question.clone(), scopes, limit: SECTIONS, ..template.clone() };
+            let began = Instant::now();
+            let (view, _) = self.ask(finder, &question).await?;
+            let latency_ms = (began.elapsed().as_secs_f64() * 1e5).round() / 100.0;
+            questions.push(row(truth, within, &gold, &view.ranked_pages(), latency_ms));
+        }
+        Ok(RetrievalEval { means: means(&questions), questions, unscored })
+    }
+}
+
+/// The labels and pages that answer a question, and the label of its own document.
+type Placed = (Vec<(String, u32)>, Option<String>);
+
+fn places(truth: &QuestionTruth, pairing: &Pairing<'_>) -> Result<Placed, String> {
+    let label = |doc: &str| pairing.find(doc).map(|listed| listed.label.clone());
+    let own = truth.doc.as_deref().map(label).transpose()?;
+    if truth.gold.is_empty() {
+        return Err("it names no pages".into());
+    }
+    let placed = truth.gold.iter().map(|gold| {
+        let doc = gold.doc.as_deref().map(label).transpose()?.or_else(|| own.clone());
+        Ok((doc.ok_or("it names pages and no document")?, gold.page))
+    });
+    Ok((placed.collect::<Result<_, String>>()?, own))
+}
+
+fn row(
+    truth: &QuestionTruth,
+    within: Option<String>,
+    gold: &[(String, u32)],
+    found: &[(String, u32)],
+    latency_ms: f64,
+) -> RetrievalRow {
+    let mut ranks: Vec<usize> =
+        gold.iter().filter_map(|page| found.iter().position(|other| other == page)).map(|at| at + 1).collect();
+    ranks.sort_unstable();
+    RetrievalRow {
+        id: truth.id.clone(),
+        kind: truth.kind.clone(),
+        within,
+        gold: gold.len(),
+        first: ranks.first().copied(),
+        document: found.first().is_some_and(|best| gold.iter().any(|(doc, _)| *doc == best.0)),
+        ranks,
+        latency_ms,
+        found: found.iter().take(10).map(|(doc, page)| format!("{doc}#p={page}")).collect(),
+    }
+}
+
+/// Means of all, and of each kind where there are several.
+fn means(rows: &[RetrievalRow]) -> Vec<RetrievalMeans> {
+    let mut kinds: BTreeMap<&str, Vec<&RetrievalRow>> = BTreeMap::new();
+    rows.iter().for_each(|row| kinds.entry(&row.kind).or_default().push(row));
+    let all = (!rows.is_empty()).then(|| means_of("all", &rows.iter().collect::<Vec<_>>()));
+    let several = if kinds.len() > 1 { kinds } else { BTreeMap::new() };
+    all.into_iter().chain(several.iter().map(|(kind, rows)| means_of(kind, rows))).collect()
+}
+
+fn means_of(set: &str, rows: &[&RetrievalRow]) -> RetrievalMeans {
+    let mean =
+        |of: &dyn Fn(&RetrievalRow) -> f64| rows.iter().map(|row| of(row)).sum::<f64>() / rows.len().max(1) as f64;
+    let within = |row: &RetrievalRow, depth: usize| row.ranks.iter().filter(|rank| **rank <= depth).count();
+    let share = |yes: bool| if yes { 1.0 } else { 0.0 };
+    let latencies: Vec<f64> = rows.iter().map(|row| row.latency_ms).collect();
+    RetrievalMeans {
+        set: set.into(),
+        questions: rows.len(),
+        hit: DEPTHS.iter().map(|depth| (*depth, mean(&|row| share(within(row, *depth) > 0)))).collect(),
+        recall: DEPTHS
+            .iter()
+            .map(|depth| (*depth, mean(&|row| within(row, *depth) as f64 / row.gold as f64)))
+            .collect(),
+        mrr: mean(&|row| row.first.map_or(0.0, |first| 1.0 / first as f64)),
+        document: mean(&|row| share(row.document)),
+        p50_ms: percentile(&latencies, 0.50),
+        p95_ms: percentile(&latencies, 0.95),
+    }
+}
+
+/// The smallest of `values` that is not exceeded by this share of them (nearest rank); 0 of none.
+pub(super) fn percentile(values: &[f64], share: f64) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let rank = (share * sorted.len() as f64).ceil() as usize;
+    sorted.get(rank.saturating_sub(1)).copied().unwrap_or(0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_make_hits_and_recall() {
+        let truth: QuestionTruth =
+            serde_json::from_str(r#"{"id": 1, "question": "q", "doc": "a", "gold_pages": [2, 9]}"#).unwrap();
+        let page = |doc: &str, page| (doc.to_owned(), page);
+        let found = [page("b", 2), page("a", 4), page("a", 9), page("a", 2)];
+        let one = row(&truth, None, &[page("a", 2), page("a", 9)], &found, 4.0);
+        assert_eq!((one.first, one.ranks.as_slice(), one.document), (Some(3), [3, 4].as_slice(), false));
+        let none = row(&truth, None, &[page("a", 7)], &found, 2.0);
+        let means = &means(&[one, none])[0];
+        assert_eq!((means.hit[&1], means.hit[&3], means.recall[&3], means.recall[&5]), (0.0, 0.5, 0.25, 0.5));
+        assert!((means.mrr - 1.0 / 6.0).abs() < 1e-9);
+        assert_eq!((means.p50_ms, means.p95_ms, percentile(&[], 0.5)), (2.0, 4.0, 0.0));
+    }
+}

@@ -1,0 +1,234 @@
+//! Conversations in the dialects of others: messages become a question, and an answer is told as it is made.
+
+use std::sync::Arc;
+
+use axum::http::header;
+use axum::http::request::Parts;
+use axum::response::sse::{Event as Frame, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use futures::stream::{self, Stream, StreamExt};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use stemma_engine::Env;
+use stemma_search::answer::{Answer, AnswerError, Answerer, Event, MAX_EARLIER, Question, Turn};
+use tokio::sync::mpsc;
+
+use super::problem::Problem;
+use super::routes::Site;
+use crate::{Reader, Refusal};
+
+/// Characters of a question that are read.
+const MAX_CHARS: usize = 32_000;
+
+/// A message of a conversation. Its content is a text, or a list of parts of which some are texts.
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct Message {
+    #[serde(default)]
+    role: String,
+    #[serde(default)]
+    content: Value,
+}
+
+impl Message {
+    /// What a person says.
+    pub(super) fn of_user(text: String) -> Self {
+        Self { role: "user".into(), content: Value::String(text) }
+    }
+
+    fn text(&self) -> String {
+        match &self.content {
+            Value::String(text) => text.clone(),
+            Value::Array(parts) => {
+                let texts = parts.iter().filter_map(|part| part["text"].as_str());
+                texts.collect::<Vec<_>>().join("\n")
+            }
+            _ => String::new(),
+        }
+    }
+}
+
+/// A question, and who answers it.
+pub(super) struct Dialogue {
+    answerer: Arc<dyn Answerer>,
+    question: Question,
+}
+
+impl Dialogue {
+    /// The question of a conversation, over the documents in `scopes`; empty: over all of them. The last message is what
+    /// is asked; turns before it are what was said earlier. What a system message says is passed over: it is no part of
+    /// the question, and instructions to the model are the operator's.
+    pub(super) fn of(
+        site: &Site,
+        reader: &Arc<Reader>,
+        scopes: Vec<String>,
+        messages: &[Message],
+    ) -> Result<Self, Problem> {
+        let (text, earlier) = turns(messages)?;
+        let answerer = site.answerer(reader)?;
+        let searched = crate::Question { text: text.clone(), scopes, ..crate::Question::default() };
+        let query = reader.query(&searched)?;
+        let (within, filter, item) = (query.within, query.filter, query.item);
+        Ok(Self { answerer, question: Question { text, within, filter, item, earlier, ..Question::default() } })
+    }
+
+    /// The answer.
+    pub(super) async fn whole(self) -> Result<Answer, Problem> {
+        self.answerer.answer(&self.question, &mut ()).await.map_err(refused)
+    }
+
+    /// What is told of the answer while it is made; it is made to its end, and stored, also where no one listens.
+    pub(super) fn told(self, env: &Env) -> impl Stream<Item = Event> + Send + use<> {
+        let (mut sender, events) = mpsc::unbounded_channel();
+        let answering = async move {
+            if let Err(error) = self.answerer.answer(&self.question, &mut sender).await {
+                tracing::debug!(%error, "a question was not answered");
+                // Told already, unless it was refused before anything was told: a second time does no harm.
+                let (code, message) = (error.code().to_owned(), said(error));
+                drop(sender.send(Event::Error { code, message }));
+            }
+        };
+        drop(env.spawn(answering)); // ends with the answer
+        stream::unfold(events, |mut events| async move { events.recv().await.map(|event| (event, events)) })
+    }
+}
+
+/// The question, and what was said before it.
+fn turns(messages: &[Message]) -> Result<(String, Vec<Turn>), Problem> {
+    let mut earlier: Vec<Turn> = Vec::new();
+    let mut asked: Option<String> = None;
+    for message in messages {
+        match message.role.as_str() {
+            "user" => {
+                // Two questions in a row are one: no answer came between them.
+                let text = message.text();
+                asked = Some(asked.map_or_else(|| text.clone(), |before| format!("{before}\n{text}")));
+            }
+            "assistant" => {
+                if let Some(question) = asked.take() {
+                    earlier.push(Turn { question, answer: message.text() });
+                }
+            }
+            _ => {}
+        }
+    }
+    let text = asked.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
+    let text =
+        text.ok_or_else(|| Problem::parameter(422, "/messages", "the last message is to be a user's, with text"))?;
+    if text.chars().count() > MAX_CHARS {
+        return Err(Problem::parameter(422, "/messages", format!("a question has at most {MAX_CHARS} characters")));
+    }
+    let skip = earlier.len().saturating_sub(MAX_EARLIER);
+    Ok((text, earlier.split_off(skip)))
+}
+
+fn refused(error: AnswerError) -> Problem {
+    match error {
+        AnswerError::Find(error) => Refusal::from(error).into(),
+        AnswerError::Question { message } => Problem::new(422, "answer.question", message),
+    }
+}
+
+/// A sentence for who asked: what a store says may name keys and addresses.
+fn said(error: AnswerError) -> String {
+    match error {
+        AnswerError::Find(stemma_search::FindError::Port(_)) => "the store cannot be read".into(),
+        other => other.to_string(),
+    }
+}
+
+/// Why an answer ends: `length` where a limit cut it short.
+pub(super) fn finish_reason(answer: &Answer) -> &'static str {
+    let cut = answer.degraded.as_ref().is_some_and(|degraded| degraded.code.starts_with("answer.limit"));
+    if cut { "length" } else { "stop" }
+}
+
+/// The address of a citation: as this server was called, for where that is not known a path says enough.
+pub(super) fn address(parts: &Parts, url: &str) -> String {
+    let text = |name: &str| parts.headers.get(name).and_then(|value| value.to_str().ok());
+    let sound =
+        |host: &&str| !host.is_empty() && host.bytes().all(|b| b.is_ascii_alphanumeric() || b"-.:[]_".contains(&b));
+    let scheme = text("x-forwarded-proto").filter(|scheme| matches!(*scheme, "http" | "https")).unwrap_or("http");
+    match text(header::HOST.as_str()).filter(sound) {
+        Some(host) if url.starts_with('/') => format!("{scheme}://{host}{url}"),
+        _ => url.to_owned(),
+    }
+}
+
+/// Tokens and calls, in the words of OpenAI: those of the calls that were made.
+pub(super) fn usage(answer: &Answer) -> Value {
+    let spent = answer.usage;
+    json!({
+        "prompt_tokens": spent.prompt_tokens,
+        "completion_tokens": spent.output_tokens,
+        "total_tokens": spent.prompt_tokens + spent.output_tokens,
+    })
+}
+
+/// What stands beside an answer in each dialect: what it rests on, and how far.
+pub(super) fn beside(answer: &Answer) -> Value {
+    json!({
+        "answer_id": answer.id,
+        "outcome": answer.outcome,
+        "confidence": answer.confidence,
+        "citations": answer.citations,
+        "degraded": answer.degraded,
+        "model": answer.model,
+        "calls": answer.usage.calls,
+    })
+}
+
+/// The marks `[n]` of a text: number, first and behind the last character, counted in characters.
+pub(super) fn marks(text: &str) -> Vec<(String, usize, usize)> {
+    let chars: Vec<char> = text.chars().collect();
+    let mut marks = Vec::new();
+    for (at, _) in chars.iter().enumerate().filter(|(_, c)| **c == '[') {
+        let digits: String = chars[at + 1..].iter().take_while(|c| c.is_ascii_digit()).collect();
+        let end = at + 1 + digits.len();
+        if !digits.is_empty() && chars.get(end) == Some(&']') {
+            marks.push((digits, at, end + 1));
+        }
+    }
+    marks
+}
+
+/// A stream of server-sent events; a comment every fifteen seconds keeps the connection.
+pub(super) fn streamed(frames: impl Stream<Item = Frame> + Send + 'static) -> Response {
+    Sse::new(frames.map(Ok::<_, std::convert::Infallible>)).keep_alive(KeepAlive::default()).into_response()
+}
+
+/// A frame with JSON.
+pub(super) fn frame(value: &Value) -> Frame {
+    Frame::default().data(value.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(role: &str, content: Value) -> Message {
+        Message { role: role.into(), content }
+    }
+
+    #[test]
+    fn the_last_message_is_asked_and_the_others_were_said_before() {
+        let said = [
+            message("system", "Answer in rhymes.".into()),
+            message("user", "What is capex?".into()),
+            message("assistant", "5 [1].".into()),
+            message("user", json!([{"type": "text", "text": "And in 2021?"}, {"type": "image_url"}])),
+        ];
+        let (text, earlier) = turns(&said).unwrap();
+        assert_eq!(text, "And in 2021?");
+        assert_eq!(earlier, [Turn { question: "What is capex?".into(), answer: "5 [1].".into() }]);
+        for wrong in [&said[..1], &said[..3], &[message("user", " ".into())], &[]] {
+            assert!(turns(wrong).is_err());
+        }
+        let many: Vec<Message> = (0..20).flat_map(|_| said[1..3].to_vec()).chain([said[1].clone()]).collect();
+        assert_eq!(turns(&many).unwrap().1.len(), MAX_EARLIER);
+    }
+
+    #[test]
+    fn marks_are_counted_in_characters() {
+        assert_eq!(marks("Ünd 5 [1], [12]. [x] [3"), [("1".into(), 6, 9), ("12".into(), 11, 15)]);
+    }
+}

@@ -1,0 +1,79 @@
+//! The shape of OpenAI (`/v1/chat/completions`, `/v1/responses`, `/v1/models`), for clients and chat windows that speak it.
+//!
+//! A model is a collection, or a part of one: `default`, `default/10-K/2022`, `default/@company/3M`,
+//! `default/3M_2022_10K`. What is asked is answered from its documents, with citations in `annotations` as `url_citation`
+//! and whole under `stemma`. Sampling parameters are passed over: how the model is asked is the operator's. The id of a
+//! completion is that of the stored answer.
+
+mod chat;
+mod models;
+mod responses;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::http::request::Parts;
+use axum::routing::{get, post};
+use serde_json::{Value, json};
+use stemma_search::answer::{Answer, Citation};
+
+use super::dialogue;
+use super::keys::Reach;
+use super::problem::Problem;
+use super::routes::Site;
+use crate::Reader;
+
+/// All routes of the dialect.
+pub(super) fn routes() -> Router<Site> {
+    Router::new()
+        .route("/v1/models", get(models::list))
+        .route("/v1/models/{*model}", get(models::one))
+        .route("/v1/chat/completions", post(chat::completions))
+        .route("/v1/responses", post(responses::create))
+}
+
+/// Whether requests to this path are answered, and refused, in this shape.
+pub(super) fn speaks(path: &str) -> bool {
+    matches!(path, "/v1/chat/completions" | "/v1/responses" | "/v1/models") || path.starts_with("/v1/models/")
+}
+
+/// What a model names: a collection the key reaches, and a scope in it; a name that is none of a collection is a scope in
+/// the first one.
+fn meant(site: &Site, parts: &Parts, model: &str) -> Result<(Arc<Reader>, Vec<String>), Problem> {
+    let reach = Reach::of(parts);
+    let (first, rest) = model.split_once('/').unwrap_or((model, ""));
+    let named = site.collections(reach).into_iter().any(|collection| collection.as_str() == first);
+    let (collection, scope) = if named { (Some(first), rest) } else { (None, model) };
+    let reader = site.reader(reach, collection)?;
+    let scope = scope.trim_matches('/');
+    if scope.is_empty() {
+        return Ok((reader, Vec::new()));
+    }
+    // A folder or axis is a path of the file-system view; a document is found by its name as well.
+    let unknown = || {
+        let detail = format!("there is no model `{}`", model.chars().take(80).collect::<String>());
+        Problem::new(404, "model_not_found", detail).next("GET /v1/models")
+    };
+    let paths = [format!("/{scope}"), scope.to_owned()];
+    let found = paths.into_iter().find(|path| reader.in_scope(path).is_ok());
+    Ok((reader, vec![found.ok_or_else(unknown)?]))
+}
+
+/// Each mark of a citation in a text.
+fn citations<'a>(answer: &'a Answer) -> impl Iterator<Item = (&'a Citation, usize, usize)> + 'a {
+    dialogue::marks(&answer.text).into_iter().filter_map(|(id, start, end)| Some((answer.citation(&id)?, start, end)))
+}
+
+/// A citation as chat completions have it, or flat, as responses have it.
+fn annotation(parts: &Parts, citation: &Citation, start: usize, end: usize) -> Value {
+    let place = citation.page_label.clone().or_else(|| citation.page.map(|page| page.to_string()));
+    let place = place.map(|page| format!(", p {page}")).unwrap_or_default();
+    json!({
+        "start_index": start,
+        "end_index": end,
+        "title": format!("{}{place}", citation.name),
+        "url": dialogue::address(parts, &citation.url),
+    })
+}

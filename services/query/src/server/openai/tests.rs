@@ -1,0 +1,131 @@
+//! The shape of OpenAI over a scripted answerer.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use stemma_search::answer::{Answerer, Scripted};
+
+use crate::Reader;
+use crate::server::tests::{Server, start, start_with};
+use crate::server::{Answering, Means};
+
+struct Script;
+
+impl Answering for Script {
+    fn over(&self, _: &Arc<Reader>) -> Arc<dyn Answerer> {
+        Arc::new(Scripted::default().says("capex", "Capital expenditure was 5 [1]. It rose from 4 [2]."))
+    }
+}
+
+/// A server that answers from a script.
+pub(in crate::server) async fn scripted() -> Server {
+    start_with(Means { answering: Some(Arc::new(Script)) }).await
+}
+
+/// The JSON of all frames but the last, which ends the stream.
+pub(in crate::server) fn frames(body: &str) -> Vec<Value> {
+    let data = body.lines().filter_map(|line| line.split_once("data: ").map(|(_, data)| data));
+    data.filter(|data| *data != "[DONE]").map(|data| serde_json::from_str(data).unwrap()).collect()
+}
+
+#[tokio::test]
+async fn a_completion_cites_its_pages() {
+    let server = scripted().await;
+    let asked = json!({
+        "model": "default", "temperature": 0.2, "stream": false,
+        "messages": [{"role": "system", "content": "Be kind."}, {"role": "user", "content": "What was capex?"}],
+    });
+    let whole = server.post("/v1/chat/completions", &asked.to_string()).await.json();
+    let message = &whole["choices"][0]["message"];
+    let text = message["content"].as_str().unwrap();
+    assert_eq!(
+        (text, &whole["choices"][0]["finish_reason"]),
+        ("Capital expenditure was 5 [1]. It rose from 4 [2].", &json!("stop"))
+    );
+    assert_eq!(whole["usage"], json!({ "prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110 }));
+    let cited = message["annotations"].as_array().unwrap();
+    assert_eq!(cited.len(), 2);
+    let (start, end) =
+        (cited[1]["url_citation"]["start_index"].as_u64(), cited[1]["url_citation"]["end_index"].as_u64());
+    assert_eq!(&text[start.unwrap() as usize..end.unwrap() as usize], "[2]");
+    assert_eq!(
+        cited[0]["url_citation"]["url"],
+        "http://test/v1/documents/00000000000000000000000000000000/pages?range=1"
+    );
+    assert_eq!(message["stemma"]["citations"][0]["verified"], "exact");
+    assert_eq!(whole["stemma"]["answer_id"], whole["id"]);
+    let mut streaming = asked.clone();
+    (streaming["stream"], streaming["stream_options"]) = (json!(true), json!({ "include_usage": true }));
+    let stream = server.stream("/v1/chat/completions", &streaming.to_string(), "application/json").await;
+    assert!(stream.head.contains("text/event-stream") && stream.body.contains("data: [DONE]"), "{}", stream.head);
+    let chunks = frames(&stream.body);
+    let said: String = chunks.iter().filter_map(|chunk| chunk["choices"][0]["delta"]["content"].as_str()).collect();
+    assert_eq!(said, text);
+    assert!(chunks.iter().all(|chunk| chunk["id"] == whole["id"]), "all chunks have the id of the stored answer");
+    let last = &chunks[chunks.len() - 2];
+    assert_eq!(last["choices"][0]["delta"]["annotations"], message["annotations"]);
+    assert_eq!((&last["stemma"], &last["choices"][0]["finish_reason"]), (&whole["stemma"], &json!("stop")));
+    assert_eq!(
+        (&chunks[chunks.len() - 1]["usage"], chunks[chunks.len() - 1]["choices"].as_array().unwrap().len()),
+        (&whole["usage"], 0)
+    );
+}
+
+#[tokio::test]
+async fn a_response_is_the_same_answer() {
+    let server = scripted().await;
+    let whole = server.post("/v1/responses", r#"{"model": "default", "input": "What was capex?"}"#).await.json();
+    let part = &whole["output"][0]["content"][0];
+    assert_eq!((&whole["status"], &part["type"]), (&json!("completed"), &json!("output_text")));
+    assert_eq!(part["annotations"][0]["type"], "url_citation");
+    let parts = json!([{"role": "user", "content": [{"type": "input_text", "text": "What was capex?"}]}]);
+    let asked = json!({ "model": "default", "input": parts, "stream": true });
+    let stream = server.stream("/v1/responses", &asked.to_string(), "*/*").await;
+    let events = frames(&stream.body);
+    let names: Vec<&str> = events.iter().map(|event| event["type"].as_str().unwrap()).collect();
+    assert_eq!((names[0], names[names.len() - 1]), ("response.created", "response.completed"));
+    assert!(events.iter().enumerate().all(|(at, event)| event["sequence_number"] == at));
+    let said: String = events.iter().filter_map(|event| event["delta"].as_str()).collect();
+    assert_eq!(said, part["text"].as_str().unwrap());
+    let end = &events[events.len() - 1]["response"];
+    assert_eq!((&end["output"], &end["id"], &end["usage"]), (&whole["output"], &whole["id"], &whole["usage"]));
+    let kept = r#"{"model": "default", "input": "x", "previous_response_id": "a-1"}"#;
+    assert_eq!(server.post("/v1/responses", kept).await.status, 422);
+}
+
+#[tokio::test]
+async fn models_are_collections_and_scopes() {
+    let server = scripted().await;
+    let list = server.get("/v1/models").await.json();
+    let ids: Vec<&str> = list["data"].as_array().unwrap().iter().map(|model| model["id"].as_str().unwrap()).collect();
+    assert_eq!(ids, ["default", "default/10-K", "default/8-K"]);
+    for model in ["default", "default/10-K", "default/@form/10-K", "default/ACME_2022", "ACME_2022", "@form/10-K"] {
+        assert_eq!(server.get(&format!("/v1/models/{model}")).await.json()["id"], model);
+        let asked = json!({ "model": model, "messages": [{"role": "user", "content": "capex?"}] });
+        let reply = server.post("/v1/chat/completions", &asked.to_string()).await;
+        assert_eq!((reply.status, &reply.json()["model"]), (200, &json!(model)), "{}", reply.body);
+    }
+}
+
+#[tokio::test]
+async fn refusals_have_the_shape_its_clients_read() {
+    let server = scripted().await;
+    let asked = |model: &str, messages: Value| json!({ "model": model, "messages": messages }).to_string();
+    let question = json!([{"role": "user", "content": "capex?"}]);
+    for (body, status, code) in [
+        (asked("gpt-9", question.clone()), 404, "model_not_found"),
+        (asked("default", json!([])), 422, "request.invalid"),
+        (asked("default", json!([{"role": "assistant", "content": "x"}])), 422, "request.invalid"),
+        ("{".into(), 400, "request.invalid"),
+        (r#"{"model": "default"}"#.into(), 422, "request.invalid"),
+    ] {
+        let reply = server.post("/v1/chat/completions", &body).await;
+        let error = &reply.json()["error"];
+        assert_eq!((reply.status, &error["code"]), (status, &json!(code)), "{body}");
+        assert!(error["message"].is_string() && error["type"] == "invalid_request_error", "{error}");
+        assert_eq!(error["trace_id"].as_str().map(str::len), Some(32));
+    }
+    let searching = start().await;
+    let reply = searching.post("/v1/chat/completions", &asked("default", question)).await;
+    assert_eq!((reply.status, &reply.json()["error"]["code"]), (501, &json!("answer.not_here")));
+}

@@ -1,0 +1,144 @@
+//! Retrieval: the sections of one document that fit a question, with their text.
+//!
+//! There the work of a retrieval is under way after it was submitted. Here it takes milliseconds and is done when its
+//! result is asked for: its id holds the question, so that any replica answers it, also after a restart.
+
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::extract::rejection::BytesRejection;
+use axum::http::request::Parts;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use stemma_document::{DocId, PageNo, PageSpan};
+use stemma_search::find::MAX_QUERY_CHARS;
+use stemma_search::{Hit, Query, Within};
+
+use super::super::asked::{Answer, Asked, json as answered, named};
+use super::super::keys::Reach;
+use super::super::problem::Problem;
+use super::super::routes::Site;
+use super::super::searching::read;
+use crate::Refusal;
+use crate::reader::no_text;
+
+/// Sections of a result.
+const NODES: usize = 5;
+/// Pages of a section whose text is given.
+const PAGES: usize = 3;
+
+/// What `POST /retrieval/` takes.
+#[derive(Debug, Deserialize)]
+pub(super) struct Submitted {
+    doc_id: String,
+    query: String,
+    /// Asked for there so that a model plans first; the ranking is the same here, and no model is asked.
+    #[serde(default)]
+    thinking: bool,
+}
+
+/// What an id says.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Asking {
+    doc: DocId,
+    query: String,
+}
+
+/// `POST /retrieval/`: takes a question about one document.
+pub(super) async fn submit(site: State<Site>, parts: Parts, body: Result<Bytes, BytesRejection>) -> Answer {
+    let Submitted { doc_id, query, thinking } = read(&parts, body)?;
+    if query.trim().is_empty() || query.chars().count() > MAX_QUERY_CHARS {
+        return Err(Problem::parameter(422, "/query", format!("query is of 1 to {MAX_QUERY_CHARS} characters")).into());
+    }
+    let reader = site.reader(Reach::of(&parts), None)?;
+    let doc = named(&reader, &doc_id)?.doc();
+    tracing::debug!(thinking, "a retrieval was submitted");
+    answered(json!({ "retrieval_id": shown(&Asking { doc, query }), "status": "completed" })).await
+}
+
+/// `GET /retrieval/{retrieval}/`: its result.
+pub(super) async fn result(asked: Asked) -> Answer {
+    let id = asked.segment("retrieval");
+    let unknown = || Problem::new(404, "pageindex.no_retrieval", "there is no such retrieval");
+    let Asking { doc, query } = hidden(id).ok_or_else(unknown)?;
+    let listed = asked.reader.catalogue().get(doc).ok_or_else(unknown)?;
+    if listed.entry().is_none() {
+        let status = crate::mcp::dialect::status(listed.state);
+        return answered(json!({ "retrieval_id": id, "doc_id": doc.to_string(), "status": status })).await;
+    }
+    let sought = Query { within: Within::Documents(vec![doc]), limit: NODES, ..Query::of(query.as_str()) };
+    let found = stemma_search::Finder::find(asked.reader.as_ref(), &sought).await.map_err(Refusal::from)?;
+    let published = asked.reader.tree_of(listed).await.map_err(Refusal::from)?;
+    let packed = match &published {
+        Some(published) => asked.reader.packed(published).await.map_err(Refusal::from)?,
+        None => None,
+    };
+    let packed = packed.ok_or_else(|| no_text(listed))?;
+    let nodes = crate::reader::aside(move || found.hits.iter().map(|hit| node(hit, &packed)).collect::<Vec<_>>());
+    let nodes = nodes.await.map_err(Refusal::from)?;
+    answered(json!({
+        "retrieval_id": id,
+        "doc_id": doc.to_string(),
+        "status": "completed",
+        "query": query,
+        "strategy": "ranked",
+        "retrieved_nodes": nodes,
+    }))
+    .await
+}
+
+/// A section that fits, with the text of the pages of it that fit best; an excerpt where it has no pages.
+fn node(hit: &Hit, packed: &stemma_extract::Packed) -> Value {
+    let page = |number: u32| {
+        let number = PageNo::new(number)?;
+        let text = packed.pages(PageSpan::between(number, number)).ok()?.first()?.text();
+        // The field has had both names.
+        Some(json!({ "page_index": number, "physical_index": number, "relevant_content": text }))
+    };
+    let pages: Vec<Value> = hit.best_pages.iter().take(PAGES).filter_map(|best| page(best.page)).collect();
+    let excerpt = || vec![json!({ "relevant_content": hit.excerpt.text })];
+    json!({
+        "title": hit.path.last(),
+        "node_id": hit.section,
+        "path": hit.path,
+        "score": hit.score,
+        "relevant_contents": if pages.is_empty() { excerpt() } else { pages },
+    })
+}
+
+/// An id: the question, and a digest that tells a torn one.
+fn shown(asking: &Asking) -> String {
+    let text = serde_json::to_string(asking).unwrap_or_default();
+    let hex: String = text.bytes().map(|byte| format!("{byte:02x}")).collect();
+    format!("rt-{}{hex}", digest(&text))
+}
+
+fn hidden(id: &str) -> Option<Asking> {
+    let (known, hex) = id.strip_prefix("rt-")?.split_at_checked(8)?;
+    let digit = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
+    let pairs = hex.as_bytes().chunks(2).map(|pair| match pair {
+        [high, low] => Some(digit(*high)? * 16 + digit(*low)?),
+        _ => None,
+    });
+    let text = String::from_utf8(pairs.collect::<Option<Vec<u8>>>()?).ok()?;
+    if digest(&text) == known { serde_json::from_str(&text).ok() } else { None }
+}
+
+fn digest(text: &str) -> String {
+    blake3::hash(text.as_bytes()).to_hex().chars().take(8).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_holds_its_question() {
+        let doc = DocId::of(&stemma_document::Collection::default(), "a");
+        let asking = Asking { doc, query: "Wie hoch ist die Marge? 边际".into() };
+        let id = shown(&asking);
+        assert_eq!(hidden(&id), Some(asking));
+        for wrong in ["", "rt-", "rt-00", &id[..id.len() - 2], &id[3..], "rt-éééééééé", &format!("{id}é")] {
+            assert_eq!(hidden(wrong), None, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! The dialect over the store of the other tests, as its published SDK calls it.
+
+use serde_json::{Value, json};
+
+use crate::server::tests::start;
+
+#[tokio::test]
+async fn documents_and_folders_are_listed() {
+    let server = start().await;
+    let all = server.get("/docs/?limit=50&offset=0").await.json();
+    let names: Vec<&str> =
+        all["documents"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
+    assert_eq!((names.len(), &all["total"]), (5, &5.into()), "{names:?}");
+    let one = &all["documents"][0];
+    assert_eq!(
+        (&one["name"], &one["status"], &one["folderId"]),
+        (&json!("ACME_2022.pdf"), &json!("completed"), &json!("/10-K"))
+    );
+    assert_eq!((&one["pageNum"], &one["metadata"]["form"], &one["path"]), (&json!(5), &json!("10-K"), &json!("10-K")));
+    let skipped = server.get("/docs?limit=2&offset=1&unheard_of=1").await.json();
+    assert_eq!(skipped["documents"].as_array().unwrap(), &all["documents"].as_array().unwrap()[1..3]);
+    let named = server.get("/docs/?limit=1&name=manual.md").await.json();
+    assert_eq!((&named["total"], &named["documents"][0]["folderId"]), (&1.into(), &Value::Null));
+    let inside = server.get("/docs/?folder_id=%2F10-K").await.json();
+    assert_eq!(inside["total"], 2);
+    assert_eq!(server.get("/docs/?folder_id=root").await.json()["total"], 1);
+    assert_eq!(server.get("/docs/?folder_id=root&recursive=True").await.json()["total"], 5);
+    assert_eq!(server.get("/docs/?folder_id=%2Fnowhere").await.status, 404);
+    let folders = server.get("/folders/").await.json();
+    assert_eq!(folders["total"], 2);
+    assert_eq!(
+        folders["folders"][0],
+        json!({
+            "id": "/10-K", "name": "10-K", "description": null, "parent_folder_id": null, "created_at": null,
+            "file_count": 2, "children_count": 0
+        })
+    );
+    let top = server.get("/folders/?parent_folder_id=root").await.json();
+    let ids: Vec<&str> = top["folders"].as_array().unwrap().iter().map(|one| one["id"].as_str().unwrap()).collect();
+    assert!(ids.starts_with(&["/10-K", "/8-K"]) && ids.contains(&"/@fiscal_year"), "{ids:?}");
+}
+
+#[tokio::test]
+async fn a_tree_and_its_pages_are_read() {
+    let server = start().await;
+    let id = server.get("/docs/?name=ACME_2022.pdf").await.json()["documents"][0]["id"].as_str().unwrap().to_owned();
+    let about = server.get(&format!("/doc/{id}/metadata/")).await.json();
+    assert_eq!((&about["id"], &about["status"]), (&json!(id), &json!("completed")));
+    let tree = server.get(&format!("/doc/{id}/?type=tree&summary=False&include_text=true")).await.json();
+    assert_eq!((&tree["doc_id"], &tree["retrieval_ready"]), (&json!(id), &json!(true)));
+    let item = &tree["result"][1]["nodes"][0];
+    assert_eq!(
+        (&item["title"], &item["start_index"], &item["page_index"]),
+        (&json!("Item 1. Business"), &json!(2), &json!(2))
+    );
+    assert!(item["text"].as_str().unwrap().contains("anvils"), "{item}");
+    assert!(!tree["result"][1]["text"].as_str().unwrap().contains("anvils"), "text stands in one node only");
+    let bare = server.get(&format!("/doc/{id}/?type=tree&summary=True&include_text=false")).await.json();
+    assert_eq!(bare["result"][1]["nodes"][0]["text"], Value::Null);
+    let pages = server.get(&format!("/doc/{id}/?type=ocr&format=page")).await.json();
+    assert_eq!(pages["result"].as_array().unwrap().len(), 5);
+    assert_eq!(pages["result"][3]["page_index"], 4);
+    assert!(pages["result"][3]["markdown"].as_str().unwrap().starts_with("Hedging reduces"));
+    let nodes = server.get(&format!("/doc/{id}/?type=ocr&format=node")).await.json();
+    assert!(nodes["result"][1]["nodes"][0]["text"].is_string());
+    let raw = server.get(&format!("/doc/{id}/?type=ocr&format=raw")).await.json();
+    assert!(raw["result"].as_str().unwrap().starts_with("ACME INC\nAnnual report\n\nPART I"));
+    assert_eq!(server.get(&format!("/doc/{id}/?type=ocr&format=html")).await.status, 400);
+    let text = server.get("/doc/manual.md/?type=ocr").await.json();
+    assert_eq!((&text["result"][0]["page_index"], text["result"].as_array().unwrap().len()), (&json!(1), 1));
+}
+
+#[tokio::test]
+async fn what_has_no_tree_says_its_state_and_what_is_not_there_is_404() {
+    let server = start().await;
+    for (name, status) in [("QUEUED.pdf", "queued"), ("BROKEN.pdf", "failed")] {
+        let tree = server.get(&format!("/doc/{name}/?type=tree")).await;
+        let told = tree.json();
+        let seen = (&told["status"], &told["retrieval_ready"], &told["result"]);
+        assert_eq!((tree.status, seen), (200, (&json!(status), &json!(false), &Value::Null)));
+        assert_eq!(server.get(&format!("/doc/{name}/metadata/")).await.json()["status"], status);
+    }
+    for path in [
+        "/doc/none/?type=tree",
+        "/doc/none/metadata/",
+        "/doc/ACME_2022/block/p1_text_1/",
+        "/doc/s3/ACME_2022/images?start=1&end=1",
+    ] {
+        let reply = server.get(path).await;
+        assert_eq!(reply.status, 404, "{path}");
+        assert!(reply.json()["detail"].is_string());
+    }
+    assert_eq!(server.post("/folder/", r#"{"name": "mine"}"#).await.code(), "pageindex.no_folders");
+}
+
+#[tokio::test]
+async fn a_retrieval_is_answered_from_its_id() {
+    let server = start().await;
+    let asked =
+        server.post("/retrieval/", r#"{"doc_id": "ACME_2022", "query": "currency hedging", "thinking": true}"#).await;
+    let id = asked.json()["retrieval_id"].as_str().unwrap().to_owned();
+    let found = server.get(&format!("/retrieval/{id}/")).await.json();
+    assert_eq!((&found["status"], &found["query"]), (&json!("completed"), &json!("currency hedging")));
+    let node = &found["retrieved_nodes"][0];
+    assert_eq!(node["title"], "Item 1A. Risk Factors");
+    let content = &node["relevant_contents"][0];
+    assert!(content["relevant_content"].as_str().unwrap().to_lowercase().contains("currency"), "{content}");
+    assert_eq!(content["page_index"], content["physical_index"]);
+    assert_eq!(server.get(&format!("/retrieval/{id}0/")).await.code(), "pageindex.no_retrieval");
+    for wrong in [r#"{"doc_id": "ACME_2022", "query": " "}"#, r#"{"doc_id": "ACME_2022"}"#] {
+        assert_eq!(server.post("/retrieval/", wrong).await.status, 422, "{wrong}");
+    }
+    assert_eq!(server.post("/retrieval/", r#"{"doc_id": "none", "query": "x"}"#).await.status, 404);
+    let queued = server.post("/retrieval/", r#"{"doc_id": "QUEUED", "query": "x"}"#).await.json();
+    let told = server.get(&format!("/retrieval/{}/", queued["retrieval_id"].as_str().unwrap())).await.json();
+    assert_eq!((&told["status"], &told["retrieved_nodes"]), (&json!("queued"), &Value::Null));
+}
+
+#[tokio::test]
+async fn a_key_may_come_in_the_header_of_the_dialect() {
+    let server = crate::server::tests::start_with_key("secret").await;
+    assert_eq!(server.get("/docs/").await.status, 401);
+    assert_eq!(server.ask("GET /docs/ HTTP/1.1\r\napi_key: wrong\r\n").await.status, 401);
+    assert_eq!(server.ask("GET /docs/ HTTP/1.1\r\napi_key: secret\r\n").await.json()["total"], 5);
+}

@@ -1,0 +1,91 @@
+//! Questions whose pages and answers are known: `eval retrieval`.
+
+use stemma_query::Question;
+use stemma_query::eval::question::QuestionTruth;
+use stemma_query::eval::retrieval::{DEPTHS, RetrievalEval, RetrievalMeans, RetrievalRow};
+use stemma_search::Strategy;
+
+use super::{Evaluation, Truths, Unscored};
+use crate::commands::reading::open_indexed;
+use crate::context::{CommandError, Context, Exit};
+use crate::output::clean;
+use crate::table::{Align, Table};
+
+/// What `eval retrieval` takes.
+#[derive(Debug, clap::Args)]
+pub struct RetrievalArgs {
+    #[command(flatten)]
+    truths: Truths,
+    /// Search all documents, also where a question names its own.
+    #[arg(long)]
+    everywhere: bool,
+    /// How to rank: `auto`, `ranked`, or `lexical`.
+    #[arg(long, value_name = "NAME", default_value = "auto", value_parser = crate::commands::search::strategy)]
+    strategy: Strategy,
+}
+
+/// Runs `eval retrieval`.
+///
+/// # Errors
+/// [`CommandError`] when the file cannot be read, or the index cannot say.
+pub async fn retrieval(args: RetrievalArgs, context: &Context) -> Result<Exit, CommandError> {
+    let questions: Vec<QuestionTruth> = args.truths.read()?;
+    let reader = open_indexed(context).await?;
+    let template = Question { strategy: args.strategy, ..Question::default() };
+    let eval = reader.eval_retrieval(&reader, &questions, &template, args.everywhere).await?;
+    args.truths.answer(&eval, context)
+}
+
+impl Evaluation for RetrievalEval {
+    fn scored(&self) -> usize {
+        self.questions.len()
+    }
+
+    fn unscored(&self) -> &[Unscored] {
+        &self.unscored
+    }
+
+    fn figures(&self) -> Vec<(String, Option<f64>)> {
+        let all = self.means.first();
+        let at = |name: &str, of: fn(&RetrievalMeans, usize) -> Option<f64>| {
+            DEPTHS.map(|depth| (format!("{name}@{depth}"), all.and_then(|means| of(means, depth)))).to_vec()
+        };
+        let mut figures = at("hit", |means, depth| means.hit.get(&depth).copied());
+        figures.extend(at("recall", |means, depth| means.recall.get(&depth).copied()));
+        figures.push(("mrr".into(), all.map(|means| means.mrr)));
+        figures.push(("document".into(), all.map(|means| means.document)));
+        figures
+    }
+
+    fn lines(&self, details: bool) -> Vec<String> {
+        let mut lines = if details { self.questions.iter().map(line).collect() } else { Vec::new() };
+        if !self.means.is_empty() {
+            lines.extend(table(&self.means).lines());
+        }
+        lines
+    }
+}
+
+fn table(means: &[RetrievalMeans]) -> Table {
+    let mut columns = vec![(Align::Left, 40)];
+    columns.resize(16, (Align::Right, 0));
+    let mut table = Table::new(&columns);
+    let depths = |name: &'static str| DEPTHS.map(move |depth| format!("{name}@{depth}"));
+    let last = ["mrr", "doc", "p50 ms", "p95 ms"].map(str::to_owned);
+    table.row(["questions".to_owned(), "n".into()].into_iter().chain(depths("hit")).chain(depths("R")).chain(last));
+    for means in means {
+        let share = |value: f64| format!("{value:.2}");
+        let shares = means.hit.values().chain(means.recall.values()).chain([&means.mrr, &means.document]);
+        let took = [means.p50_ms, means.p95_ms].map(|ms| format!("{ms:.1}"));
+        let name = [clean(&means.set), means.questions.to_string()];
+        table.row(name.into_iter().chain(shares.map(|value| share(*value))).chain(took));
+    }
+    table
+}
+
+/// `fb_1  first 2  of 3 pages: 2, 4, –   3M_2022_10K#p=48 …`.
+fn line(row: &RetrievalRow) -> String {
+    let first = row.first.map_or_else(|| "not found".into(), |first| format!("first at {first}"));
+    let found: Vec<String> = row.found.iter().take(5).map(|page| clean(page)).collect();
+    format!("{}  {first}, {} of {} pages  {}", clean(&row.id), row.ranks.len(), row.gold, found.join(" "))
+}
