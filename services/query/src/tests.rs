@@ -98,13 +98,21 @@ async fn publish(blobs: &dyn Blobs, path: &str, body: Body, facts: FilingFacts) 
 }
 
 /// Publishes a one-page filing with a change record of now.
-pub(crate) async fn publish_now(blobs: &dyn Blobs, path: &str, at_ms: u64) {
+pub(crate) async fn publish_now(blobs: &dyn Blobs, path: &str, at_ms: u64) -> DocId {
     publish(blobs, path, pages(&ANNUAL[..2]), FilingFacts::default()).await;
     let tree = layout::tree_key(&Collection::default(), version(path, 1).doc, 1);
     let published: TreeObject = serde_json::from_slice(&blobs.get(&tree).await.unwrap().unwrap()).unwrap();
     let TreeObject::Published(published) = published else { panic!("just published") };
     let kind = ChangeKind::Published(Box::new(CatalogueEntry::of(&published)));
     put(blobs, &layout::change_key(&Collection::default(), at_ms, at_ms), &Change { at_ms, kind }).await;
+    version(path, 1).doc
+}
+
+/// Removes a document with a change record of now.
+pub(crate) async fn remove_now(blobs: &dyn Blobs, collection: &Collection, doc: DocId, at_ms: u64) {
+    put(blobs, &layout::tree_key(collection, doc, 2), &TreeObject::Removed).await;
+    let kind = ChangeKind::Removed { doc, seq: 2 };
+    put(blobs, &layout::change_key(collection, at_ms, at_ms), &Change { at_ms, kind }).await;
 }
 
 async fn change(blobs: &dyn Blobs, kind: ChangeKind, random: u8) {

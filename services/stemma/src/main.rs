@@ -115,6 +115,7 @@ enum Command {
     Worker(commands::services::WorkerArgs),
     Assembler(commands::services::AssemblerArgs),
     Query(commands::services::QueryArgs),
+    Serve(commands::services::ServeArgs),
     Mcp(commands::mcp::McpArgs),
     Probe(commands::probe::ProbeArgs),
     /// Reads documents for a parent process.
@@ -190,6 +191,7 @@ fn run(command: Command, level: &str, context: &Context) -> Result<Exit, Command
             Command::Worker(args) => commands::services::worker(args, context).await,
             Command::Assembler(args) => commands::services::assembler(args, context).await,
             Command::Query(args) => commands::services::query(args, context).await,
+            Command::Serve(args) => commands::services::serve(args, context).await,
             Command::Mcp(args) => commands::mcp::run(args, context).await,
             Command::Probe(args) => commands::probe::run(args, context).await,
             Command::ExtractChild => Ok(Exit::Done),
@@ -211,6 +213,7 @@ fn start_telemetry(command: &Command, level: &str, context: &Context) -> Telemet
         Command::Worker(_) => "worker",
         Command::Assembler(_) => "assembler",
         Command::Query(_) => "query",
+        Command::Serve(_) => "serve",
         _ => return telemetry::start(level, &telemetry::Settings::default(), "command"),
     };
     // A configuration that cannot be read is the command's to complain of.

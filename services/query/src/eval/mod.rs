@@ -3,8 +3,10 @@
 //! The scores are pure functions ([`structure`], [`text`], [`metadata`]); [`Reader`] pairs truths with the documents of
 //! its collection. A truth without a document is listed, and left out of all means unless it shall count.
 
+pub mod answers;
 mod matching;
 pub mod metadata;
+mod numbers;
 mod pairing;
 pub mod question;
 pub mod retrieval;

@@ -9,7 +9,7 @@ use stemma_document::Collection;
 use stemma_engine::blobs::Blobs;
 use stemma_engine::{Env, PortError};
 use stemma_search::follow::Follower;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::{Kept, Reader};
@@ -25,6 +25,8 @@ const SHARE: u32 = 2;
 pub(crate) struct Archive {
     collections: Vec<Collection>,
     kept: HashMap<Collection, Arc<Kept>>,
+    /// Wakes who follows a collection.
+    wakes: HashMap<Collection, Notify>,
     readers: RwLock<HashMap<Collection, Arc<Reader>>>,
 }
 
@@ -39,7 +41,8 @@ impl Archive {
     ) -> Arc<Self> {
         let kept = |collection: &Collection| Kept::new(env.clone(), cache, blobs, collection);
         let kept = collections.iter().map(|collection| (collection.clone(), kept(collection))).collect();
-        let archive = Arc::new(Self { collections: collections.clone(), kept, readers: RwLock::default() });
+        let wakes = collections.iter().map(|collection| (collection.clone(), Notify::new())).collect();
+        let archive = Arc::new(Self { collections: collections.clone(), kept, wakes, readers: RwLock::default() });
         for collection in collections {
             let (world, followed) = (env.clone(), watch::Sender::new(()));
             let (changed, ended) = (followed.subscribe(), stop.clone());
@@ -103,6 +106,20 @@ impl Archive {
         self.readers.read().unwrap_or_else(PoisonError::into_inner).get(collection).cloned()
     }
 
+    /// Has a collection looked through soon: something was done to it from here.
+    pub(crate) fn look_soon(&self, collection: &Collection) {
+        if let Some(wake) = self.wakes.get(collection) {
+            wake.notify_one();
+        }
+    }
+
+    async fn woken(&self, collection: &Collection) {
+        match self.wakes.get(collection) {
+            Some(wake) => wake.notified().await,
+            None => std::future::pending().await,
+        }
+    }
+
     async fn keep_up(
         &self,
         env: &Env,
@@ -131,6 +148,7 @@ impl Archive {
             tokio::select! {
                 biased;
                 () = stop.cancelled() => return,
+                () = self.woken(collection) => glances = LOOK_AFTER,
                 () = env.sleep(pause.min(30 * GLANCE_EVERY)) => {}
             }
         }

@@ -13,6 +13,8 @@ use futures::FutureExt;
 use stemma_engine::Env;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
+use super::QuerySettings;
+use super::intake::MayWrite;
 use super::keys::{Closed, Keys};
 use super::openai;
 use super::problem::Problem;
@@ -26,29 +28,43 @@ pub(super) struct Gate {
     env: Env,
     keys: Keys,
     places: Places,
+    /// Of questions that a model answers: they wait for it, and keep no one else waiting.
+    asks: Places,
     limit: Duration,
+    answer_limit: Duration,
+    /// Whether anyone who can connect may write: where no keys are, and only this machine connects.
+    open: bool,
     /// The largest request body in bytes.
     pub(super) max_body_bytes: usize,
 }
 
 impl Gate {
-    pub(super) fn new(env: Env, keys: Keys, concurrency: usize, limit: Duration, max_body_bytes: usize) -> Arc<Self> {
-        Arc::new(Self { env, keys, places: Places::new(concurrency.max(1)), limit, max_body_bytes })
+    pub(super) fn new(env: Env, keys: Keys, open: bool, settings: &QuerySettings) -> Arc<Self> {
+        let seconds = |seconds: u64| Duration::from_secs(seconds.max(1));
+        let (limit, answer_limit) = (seconds(settings.timeout_seconds), seconds(settings.answer_timeout_seconds));
+        let (places, asks) = (Places::new(settings.concurrency.max(1)), Places::new(settings.answers.max(1)));
+        Arc::new(Self { env, keys, places, asks, limit, answer_limit, open, max_body_bytes: settings.max_body_bytes })
     }
 
     async fn answer(&self, mut request: Request, next: Next) -> Result<Response, Problem> {
         let key = key_of(&request);
         let reach = self.keys.reach(key, self.env.now_ms()).map_err(refused)?;
-        let Some(_place) = self.places.take().await else {
+        let may_write = MayWrite(if self.keys.is_empty() { self.open } else { self.keys.may_write(key) });
+        let (places, limit) = match asks(request.uri().path()) {
+            true => (&self.asks, self.answer_limit),
+            false => (&self.places, self.limit),
+        };
+        let Some(_place) = places.take().await else {
             return Err(Problem::new(503, "server.busy", "too many requests are being answered").next("ask again"));
         };
         request.extensions_mut().insert(reach);
+        request.extensions_mut().insert(may_write);
         let answer = AssertUnwindSafe(next.run(request)).catch_unwind();
-        match tokio::time::timeout(self.limit, answer).await {
+        match tokio::time::timeout(limit, answer).await {
             Ok(Ok(response)) => Ok(response),
             Ok(Err(_)) => Err(Problem::new(500, "server.panic", "the server made a mistake; its log says where")),
             Err(_) => {
-                let detail = format!("the answer takes longer than {} s", self.limit.as_secs());
+                let detail = format!("the answer takes longer than {} s", limit.as_secs());
                 Err(Problem::new(503, "request.timeout", detail).next("ask for less: fewer documents, pages or hits"))
             }
         }
@@ -91,6 +107,19 @@ fn key_of(request: &Request) -> Option<&str> {
     let text = |name: &str| request.headers().get(name).and_then(|value| value.to_str().ok());
     let bearer = text(header::AUTHORIZATION.as_str()).and_then(|value| value.strip_prefix("Bearer "));
     bearer.or_else(|| text("api_key")).map(str::trim)
+}
+
+/// Whether requests to this path wait for a model.
+fn asks(path: &str) -> bool {
+    matches!(
+        path,
+        "/v1/answers"
+            | "/v1/comparisons"
+            | "/v1/chat/completions"
+            | "/v1/responses"
+            | "/chat/completions"
+            | "/chat/completions/"
+    )
 }
 
 /// Why a key does not open.

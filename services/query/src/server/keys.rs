@@ -33,6 +33,8 @@ pub struct KeySettings {
 pub enum KeyScope {
     /// List, read and search.
     Read,
+    /// Submit and remove documents, where the server has a way in.
+    Write,
 }
 
 impl Default for KeySettings {
@@ -113,6 +115,13 @@ impl Keys {
         key.spend(now_ms)?;
         let collections = &key.settings.collections;
         Ok(if collections.is_empty() { Reach::All } else { Reach::Only(collections.clone()) })
+    }
+
+    /// Whether the bearer of `key` may write; where no keys are, that is not said here.
+    pub(super) fn may_write(&self, key: Option<&str>) -> bool {
+        let Some(digest) = key.map(|key| blake3::hash(key.as_bytes())) else { return false };
+        let known = self.0.iter().find(|known| known.digest == digest);
+        known.is_some_and(|key| key.settings.scopes.contains(&KeyScope::Write))
     }
 }
 

@@ -13,8 +13,10 @@ mod files;
 mod gate;
 #[cfg(test)]
 mod hostile;
+mod intake;
 pub(crate) mod keys;
 mod listing;
+mod multipart;
 mod openai;
 mod openapi;
 mod pageindex;
@@ -30,7 +32,6 @@ mod texts;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use stemma_boot::health::{self, Health, Serving};
@@ -45,6 +46,7 @@ use crate::Reader;
 use crate::mcp::{self, Desk, HostSettings};
 use archive::Archive;
 use gate::Gate;
+pub use intake::{Intake, Submitted, Upload};
 use keys::Keys;
 pub use keys::{KeyScope, KeySettings};
 use routes::Site;
@@ -59,6 +61,10 @@ pub struct QuerySettings {
     pub concurrency: usize,
     /// How long an answer may take, in seconds.
     pub timeout_seconds: u64,
+    /// Questions for a model answered at once, beside other requests; sixteen times as many wait.
+    pub answers: usize,
+    /// How long an answer by a model may take, in seconds.
+    pub answer_timeout_seconds: u64,
     /// The largest request body in bytes.
     pub max_body_bytes: usize,
     /// Names under which `/mcp` is called, beside this machine's own: `stemma.example.com`.
@@ -70,10 +76,20 @@ pub struct QuerySettings {
 impl Default for QuerySettings {
     fn default() -> Self {
         let (concurrency, timeout_seconds) = (64, 30);
+        let (answers, answer_timeout_seconds) = (128, 600);
         let (mcp_hosts, mcp_origins) = (Vec::new(), Vec::new());
         let max_body_bytes = 64 << 10;
         let keys = Vec::new();
-        Self { keys, concurrency, timeout_seconds, max_body_bytes, mcp_hosts, mcp_origins }
+        Self {
+            keys,
+            concurrency,
+            timeout_seconds,
+            answers,
+            answer_timeout_seconds,
+            max_body_bytes,
+            mcp_hosts,
+            mcp_origins,
+        }
     }
 }
 
@@ -97,6 +113,8 @@ pub struct ServerSettings {
 pub struct Means {
     /// Who answers questions in words.
     pub answering: Option<Arc<dyn Answering>>,
+    /// Takes documents in, and removes them.
+    pub intake: Option<Arc<dyn Intake>>,
 }
 
 /// Answers questions in words over what a reader reads.
@@ -155,12 +173,11 @@ pub async fn serve(
         return Err(ServeError::NoCollection);
     }
     let archive = Archive::follow(&env, &blobs, collections, &cache, &stop);
-    let limit = Duration::from_secs(query.timeout_seconds.max(1));
+    let gate = Gate::new(env.clone(), keys, listen.ip().is_loopback(), &query);
     let desk = Desk::behind_gate(env.clone(), Arc::clone(&archive));
     let hosts =
         HostSettings { hosts: query.mcp_hosts, origins: query.mcp_origins, max_body_bytes: query.max_body_bytes };
     let mcp = mcp::service(desk, listen, hosts, &stop);
-    let gate = Gate::new(env.clone(), keys, query.concurrency, limit, query.max_body_bytes);
     let router = routes::router(Site { env, archive, means }, gate, mcp);
     let serving = health::serve(listen, health, metrics, router, stop).await;
     serving.map_err(|error| ServeError::Listen { listen, error })

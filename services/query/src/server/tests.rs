@@ -52,19 +52,27 @@ fn settings(query: QuerySettings) -> ServerSettings {
 }
 
 async fn try_start(settings: ServerSettings) -> Result<Server, ServeError> {
-    try_start_with(settings, Means::default()).await
+    try_start_with(settings, store::store().await, Means::default()).await
 }
 
 /// A server that may use these.
 pub(super) async fn start_with(means: Means) -> Server {
-    try_start_with(settings(QuerySettings::default()), means).await.unwrap()
+    start_over(store::store().await, means).await
 }
 
-async fn try_start_with(mut settings: ServerSettings, means: Means) -> Result<Server, ServeError> {
+/// The same over this store.
+pub(super) async fn start_over(blobs: Arc<dyn Blobs>, means: Means) -> Server {
+    try_start_with(settings(QuerySettings::default()), blobs, means).await.unwrap()
+}
+
+async fn try_start_with(
+    mut settings: ServerSettings,
+    blobs: Arc<dyn Blobs>,
+    means: Means,
+) -> Result<Server, ServeError> {
     let cache = tempfile::tempdir().unwrap();
     settings.cache = cache.path().into();
-    let (env, blobs, stop) = (Env::system(), store::store().await, CancellationToken::new());
-    let blobs: Arc<dyn Blobs> = blobs;
+    let (env, stop) = (Env::system(), CancellationToken::new());
     let health = Health::of_blobs(&env, &Presence::new(&env, "q", "query"), &blobs);
     let serving = serve(env, Arc::clone(&blobs), settings, means, health, None, stop.clone()).await?;
     let server = Server { serving, stop, blobs, _cache: cache };

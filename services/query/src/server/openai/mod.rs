@@ -9,7 +9,7 @@ mod chat;
 mod models;
 mod responses;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 
 use std::sync::Arc;
 

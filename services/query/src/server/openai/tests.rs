@@ -19,7 +19,7 @@ impl Answering for Script {
 
 /// A server that answers from a script.
 pub(in crate::server) async fn scripted() -> Server {
-    start_with(Means { answering: Some(Arc::new(Script)) }).await
+    start_with(Means { answering: Some(Arc::new(Script)), ..Means::default() }).await
 }
 
 /// The JSON of all frames but the last, which ends the stream.

@@ -6,26 +6,34 @@
 //! Parameters that are not known are passed over, as there; fields beyond theirs may be added to answers. A key comes in
 //! `api_key` or as bearer, and answers are in their form whatever a client accepts.
 
+mod chat;
 mod documents;
 mod folders;
+mod intake;
 mod nodes;
 mod retrieval;
 #[cfg(test)]
 mod tests;
 
 use axum::Router;
+use axum::extract::DefaultBodyLimit;
 use axum::routing::{get, post};
 use stemma_search::catalogue::Listed;
 
 use super::problem::Problem;
 use super::routes::Site;
 
-/// All routes of the dialect, each with its slash at the end and without.
-pub(super) fn routes() -> Router<Site> {
+/// What a form has beside its document, in bytes.
+const FORM_BYTES: usize = 64 << 10;
+
+/// All routes of the dialect, each with its slash at the end and without; documents have at most `max_bytes`.
+pub(super) fn routes(max_bytes: u64) -> Router<Site> {
+    let uploads = DefaultBodyLimit::max(usize::try_from(max_bytes).unwrap_or(usize::MAX).saturating_add(FORM_BYTES));
     let both = |router: Router<Site>, path: &str, method: axum::routing::MethodRouter<Site>| {
         router.route(path, method.clone()).route(&format!("{path}/"), method)
     };
-    let router = both(Router::new(), "/doc/{doc}", get(documents::document));
+    let router = both(Router::new(), "/doc", post(intake::submit).layer(uploads));
+    let router = both(router, "/doc/{doc}", get(documents::document).delete(intake::remove));
     let router = both(router, "/doc/{doc}/metadata", get(documents::metadata));
     let router = both(router, "/doc/{doc}/block/{block}", get(no_blocks));
     let router = both(router, "/doc/{doc}/image/{image}", get(no_images));
@@ -33,6 +41,7 @@ pub(super) fn routes() -> Router<Site> {
     let router = both(router, "/docs", get(documents::list));
     let router = both(router, "/folders", get(folders::list));
     let router = both(router, "/folder", post(no_folders));
+    let router = both(router, "/chat/completions", post(chat::completions));
     let router = both(router, "/retrieval", post(retrieval::submit));
     both(router, "/retrieval/{retrieval}", get(retrieval::result))
 }

@@ -1,8 +1,16 @@
 //! The dialect over the store of the other tests, as its published SDK calls it.
 
-use serde_json::{Value, json};
+use std::sync::{Arc, Mutex};
 
-use crate::server::tests::start;
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use stemma_document::{Collection, DocId};
+use stemma_engine::blobs::Blobs;
+
+use crate::Refusal;
+use crate::server::openai::tests::{frames, scripted};
+use crate::server::tests::{start, start_over};
+use crate::server::{Intake, Means, Submitted, Upload};
 
 #[tokio::test]
 async fn documents_and_folders_are_listed() {
@@ -122,4 +130,93 @@ async fn a_key_may_come_in_the_header_of_the_dialect() {
     assert_eq!(server.get("/docs/").await.status, 401);
     assert_eq!(server.ask("GET /docs/ HTTP/1.1\r\napi_key: wrong\r\n").await.status, 401);
     assert_eq!(server.ask("GET /docs/ HTTP/1.1\r\napi_key: secret\r\n").await.json()["total"], 5);
+}
+
+#[tokio::test]
+async fn a_chat_cites_in_the_text() {
+    let server = scripted().await;
+    let asked = json!({ "messages": [{"role": "user", "content": "What was capex?"}], "doc_id": "ACME_2022", "enable_citations": true });
+    let whole = server.post("/chat/completions/", &asked.to_string()).await.json();
+    let text = whole["choices"][0]["message"]["content"].as_str().unwrap();
+    assert_eq!(text, "Capital expenditure was 5 <doc=SCRIPTED.pdf;page=1>. It rose from 4 <doc=SCRIPTED.pdf;page=1>.");
+    let first = &whole["citations"][0];
+    assert_eq!(
+        (&first["document"], &first["page"], &first["verified"]),
+        (&json!("SCRIPTED.pdf"), &json!(1), &json!("exact"))
+    );
+    assert_eq!(
+        (&whole["choices"][0]["finish_reason"], &whole["usage"]["total_tokens"]),
+        (&json!("end_turn"), &json!(110))
+    );
+    let mut streaming = asked.clone();
+    (streaming["stream"], streaming["doc_id"]) = (json!(true), json!(["ACME_2022", "manual.md"]));
+    let stream = server.stream("/chat/completions/", &streaming.to_string(), "*/*").await;
+    assert!(stream.body.contains("data: [DONE]"), "{}", stream.body);
+    let chunks = frames(&stream.body);
+    assert_eq!(chunks[0]["block_metadata"], json!({ "type": "mcp_tool_use_start", "tool_name": "search" }));
+    let said: String = chunks.iter().filter_map(|chunk| chunk["choices"][0]["delta"]["content"].as_str()).collect();
+    assert_eq!(said, text);
+    let last = &chunks[chunks.len() - 1];
+    assert_eq!((&last["citations"], &last["usage"], &last["id"]), (&whole["citations"], &whole["usage"], &whole["id"]));
+    let plain = json!({ "messages": [{"role": "user", "content": "What was capex?"}], "folder_id": "/10-K" });
+    let plain = server.post("/chat/completions", &plain.to_string()).await.json();
+    assert_eq!(plain["choices"][0]["message"]["content"], "Capital expenditure was 5 [1]. It rose from 4 [2].");
+    assert_eq!(plain["citations"], Value::Null);
+    let unknown = json!({ "messages": [{"role": "user", "content": "x"}], "doc_id": "none" });
+    assert_eq!(server.post("/chat/completions/", &unknown.to_string()).await.status, 404);
+}
+
+/// Notes what came, and lists it.
+struct Inbox {
+    blobs: Arc<dyn Blobs>,
+    came: Mutex<Vec<Upload>>,
+}
+
+#[async_trait]
+impl Intake for Inbox {
+    fn max_bytes(&self) -> u64 {
+        100_000
+    }
+
+    async fn submit(&self, _: &Collection, upload: Upload) -> Result<Submitted, Refusal> {
+        let doc = crate::tests::publish_now(self.blobs.as_ref(), &upload.path, 1_700_000_600_000).await;
+        self.came.lock().unwrap().push(upload);
+        Ok(Submitted { doc, job: "j-1".into() })
+    }
+
+    async fn remove(&self, collection: &Collection, doc: DocId) -> Result<(), Refusal> {
+        crate::tests::remove_now(self.blobs.as_ref(), collection, doc, 1_700_000_700_000).await;
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn documents_come_and_go_where_there_is_a_way_in() {
+    let form = "--b\r\nContent-Disposition: form-data; name=\"if_retrieval\"\r\n\r\nTrue\r\n\
+        --b\r\nContent-Disposition: form-data; name=\"folder_id\"\r\n\r\n/inbox\r\n\
+        --b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"new.pdf\"\r\n\r\n%PDF-1.4\r\n--b--\r\n";
+    let submit = |head: &str| {
+        let length = form.len();
+        format!(
+            "POST /doc/ HTTP/1.1\r\n{head}Content-Type: multipart/form-data; boundary=b\r\nContent-Length: {length}\r\n\r\n{form}"
+        )
+    };
+    let reading = start().await;
+    assert_eq!(reading.ask(&submit("api_key: any\r\n")).await.code(), "intake.not_here");
+    let blobs = crate::tests::store().await;
+    let inbox = Arc::new(Inbox { blobs: blobs.clone(), came: Mutex::default() });
+    let server = start_over(blobs, Means { intake: Some(inbox.clone()), ..Means::default() }).await;
+    assert_eq!(server.ask(&submit("")).await.code(), "key.unsaid");
+    let taken = server.ask(&submit("api_key: any\r\n")).await;
+    assert_eq!((taken.status, &taken.json()["name"], &taken.json()["job"]), (200, &json!("new.pdf"), &json!("j-1")));
+    let came = inbox.came.lock().unwrap().clone();
+    assert_eq!((came[0].path.as_str(), &came[0].bytes[..]), ("inbox/new.pdf", b"%PDF-1.4".as_slice()));
+    let id = taken.json()["doc_id"].as_str().unwrap().to_owned();
+    assert_eq!(server.get(&format!("/doc/{id}/metadata/")).await.json()["folderId"], "/inbox");
+    assert_eq!(server.ask(&format!("DELETE /doc/{id}/ HTTP/1.1\r\n")).await.code(), "key.unsaid");
+    let gone = server.ask(&format!("DELETE /doc/{id}/ HTTP/1.1\r\napi_key: any\r\n")).await;
+    assert_eq!((gone.status, &gone.json()["deleted"]), (200, &json!(true)));
+    assert_eq!(server.get(&format!("/doc/{id}/metadata/")).await.status, 404);
+    let bare = "POST /doc/ HTTP/1.1\r\napi_key: any\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}";
+    assert_eq!(server.ask(bare).await.code(), "body.type");
 }

@@ -8,7 +8,7 @@ mod follow;
 pub mod job;
 mod look;
 pub mod retry;
-mod shop;
+pub mod shop;
 pub mod status;
 pub mod submit;
 pub mod watch;

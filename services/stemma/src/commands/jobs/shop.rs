@@ -47,6 +47,11 @@ impl Shop {
         self.here.is_none()
     }
 
+    /// Ends when an interrupt asks for it.
+    pub fn stop(&self) -> CancellationToken {
+        self.stop.clone()
+    }
+
     /// Whether an interrupt asked for an end.
     pub fn is_stopped(&self) -> bool {
         self.stop.is_cancelled()

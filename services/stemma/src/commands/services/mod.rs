@@ -4,13 +4,18 @@ mod assembler;
 mod coordinator;
 mod query;
 mod running;
+mod serve;
 mod worker;
 
 pub use assembler::AssemblerArgs;
 pub use coordinator::CoordinatorArgs;
 pub use query::QueryArgs;
+pub use serve::ServeArgs;
 pub use worker::WorkerArgs;
-pub use {assembler::run as assembler, coordinator::run as coordinator, query::run as query, worker::run as worker};
+pub use {
+    assembler::run as assembler, coordinator::run as coordinator, query::run as query, serve::run as serve,
+    worker::run as worker,
+};
 
 use std::net::SocketAddr;
 

@@ -69,7 +69,8 @@ fn settings(args: QueryArgs, context: &Context, query: stemma_query::server::Que
     ServerSettings { listen: args.service.listen, collections, query, allow_anonymous: args.allow_anonymous, cache }
 }
 
-fn refused(listen: SocketAddr, error: &ServeError) -> CommandError {
+/// Why a server does not start, and what to do.
+pub(super) fn refused(listen: SocketAddr, error: &ServeError) -> CommandError {
     let next = match error {
         ServeError::Anonymous { .. } => "set query.keys, listen on 127.0.0.1, or say --allow-anonymous",
         ServeError::Key { .. } => "correct query.keys: the digest of a key is made by `b3sum`",

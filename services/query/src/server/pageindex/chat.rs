@@ -1,0 +1,213 @@
+//! `POST /chat/completions/`: a conversation about some documents, a folder, or all.
+//!
+//! With `enable_citations` each citation whose words, or numbers, stand on its page is written into the text as
+//! `<doc=NAME;page=N>`; one that stands nowhere is left out of the text and listed with `verified: none`.
+
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::extract::rejection::BytesRejection;
+use axum::http::request::Parts;
+use axum::response::sse::Event as Frame;
+use futures::{StreamExt, stream};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use stemma_document::DocId;
+use stemma_search::answer::{Answer as Record, Citation, Event, Step, StepKind, Verified};
+
+use super::super::asked::{Answer, json as answered, named};
+use super::super::dialogue::{self, Dialogue, Message, frame, streamed};
+use super::super::keys::Reach;
+use super::super::problem::Problem;
+use super::super::routes::Site;
+use super::super::searching::read;
+use crate::Reader;
+use crate::mcp::dialect::{is_root, name_of};
+
+/// What is read of a request; everything else is passed over.
+#[derive(Debug, Deserialize)]
+struct Asked {
+    messages: Vec<Message>,
+    #[serde(default)]
+    doc_id: Option<Documents>,
+    #[serde(default)]
+    folder_id: Option<String>,
+    #[serde(default)]
+    stream: bool,
+    #[serde(default)]
+    enable_citations: bool,
+}
+
+/// One document, or several.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Documents {
+    One(String),
+    Several(Vec<String>),
+}
+
+/// Answers a conversation, whole or piece by piece.
+pub(super) async fn completions(site: State<Site>, parts: Parts, body: Result<Bytes, BytesRejection>) -> Answer {
+    let Asked { messages, doc_id, folder_id, stream, enable_citations } = read(&parts, body)?;
+    let reader = site.reader(Reach::of(&parts), None)?;
+    let scopes = scopes(&reader, doc_id, folder_id)?;
+    let dialogue = Dialogue::of(&site, &reader, scopes, &messages)?;
+    let style = Style { tags: enable_citations, created: site.env.now_ms() / 1_000 };
+    if !stream {
+        let answer = dialogue.whole().await?;
+        return answered(style.completion(&reader, &answer)).await;
+    }
+    let told = dialogue.told(&site.env);
+    let frames = told.flat_map(move |event| {
+        let frames: Vec<Frame> = match event {
+            Event::Step(step) => style.step(&step).iter().map(frame).collect(),
+            Event::Done(answer) => {
+                let chunks = style.chunks(&reader, &answer);
+                chunks.iter().map(frame).chain([Frame::default().data("[DONE]")]).collect()
+            }
+            Event::Error { code, message } => vec![frame(&json!({ "error": { "code": code, "message": message } }))],
+            // What is part of the answer is told with its end, under its id.
+            Event::Route(_) | Event::Section(_) | Event::Delta { .. } | Event::Citation(_) | Event::Usage(_) => {
+                Vec::new()
+            }
+        };
+        stream::iter(frames)
+    });
+    Ok(streamed(frames))
+}
+
+/// Where is looked: in the documents, or else in the folder, or else everywhere.
+fn scopes(reader: &Reader, docs: Option<Documents>, folder: Option<String>) -> Result<Vec<String>, Problem> {
+    let docs = match docs {
+        None => Vec::new(),
+        Some(Documents::One(doc)) => vec![doc],
+        Some(Documents::Several(docs)) => docs,
+    };
+    if docs.is_empty() {
+        return Ok(folder.filter(|folder| !is_root(folder)).into_iter().collect());
+    }
+    docs.iter().map(|doc| Ok(named(reader, doc)?.label.clone())).collect()
+}
+
+/// How answers are written.
+#[derive(Debug, Clone, Copy)]
+struct Style {
+    /// Whether citations stand in the text.
+    tags: bool,
+    /// Seconds since 1970.
+    created: u64,
+}
+
+impl Style {
+    fn completion(self, reader: &Reader, answer: &Record) -> Value {
+        let mut whole = json!({
+            "id": answer.id,
+            "object": "chat.completion",
+            "created": self.created,
+            "model": "stemma",
+            "choices": [{
+                "index": 0,
+                "message": { "role": "assistant", "content": self.text(reader, answer, &answer.text) },
+                "finish_reason": reason(answer),
+            }],
+            "usage": dialogue::usage(answer),
+            "stemma": dialogue::beside(answer),
+        });
+        if self.tags {
+            whole["citations"] = cited(reader, answer);
+        }
+        whole
+    }
+
+    fn chunks(self, reader: &Reader, answer: &Record) -> Vec<Value> {
+        let mut chunks: Vec<Value> = Vec::new();
+        for piece in answer.pieces() {
+            let content = self.text(reader, answer, piece);
+            chunks.push(self.chunk(Some(answer), &json!({ "content": content }), None, "text"));
+        }
+        let mut last = self.chunk(Some(answer), &json!({}), Some(reason(answer)), "text");
+        (last["usage"], last["stemma"]) = (dialogue::usage(answer), dialogue::beside(answer));
+        if self.tags {
+            last["citations"] = cited(reader, answer);
+        }
+        chunks.push(last);
+        chunks
+    }
+
+    /// What is done on the way, as a call of a tool without arguments: no text of documents or models stands in it.
+    fn step(self, step: &Step) -> Vec<Value> {
+        let tool = match step.kind {
+            StepKind::Plan => "plan",
+            StepKind::Search => "search",
+            StepKind::Read => "get_page_content",
+            StepKind::Tool => "tool",
+            StepKind::Refused | StepKind::Ask | StepKind::Check | StepKind::Degrade => return Vec::new(),
+        };
+        let mut begun = self.chunk(None, &json!({}), None, "mcp_tool_use_start");
+        begun["block_metadata"]["tool_name"] = json!(tool);
+        vec![begun, self.chunk(None, &json!({}), None, "tool_use_stop")]
+    }
+
+    fn chunk(self, answer: Option<&Record>, delta: &Value, finish: Option<&str>, block: &str) -> Value {
+        json!({
+            "id": answer.map(|answer| &answer.id),
+            "object": "chat.completion.chunk",
+            "created": self.created,
+            "model": "stemma",
+            "choices": [{ "index": 0, "delta": delta, "finish_reason": finish }],
+            "block_metadata": { "type": block },
+        })
+    }
+
+    /// A text with its marks, or with what they stand for.
+    fn text(self, reader: &Reader, answer: &Record, text: &str) -> String {
+        if !self.tags {
+            return text.to_owned();
+        }
+        let chars: Vec<char> = text.chars().collect();
+        let (mut written, mut at) = (String::new(), 0);
+        for (id, start, end) in dialogue::marks(text) {
+            let Some(citation) = answer.citation(&id) else { continue };
+            written.extend(&chars[at..start]);
+            written.push_str(&tag(reader, citation));
+            at = end;
+        }
+        written.extend(&chars[at..]);
+        written
+    }
+}
+
+/// `<doc=3M_2022_10K.pdf;page=60>`; nothing for a citation that stands nowhere.
+fn tag(reader: &Reader, citation: &Citation) -> String {
+    let name = name(reader, citation);
+    let plain = !name.contains([';', '<', '>']);
+    match citation.page {
+        Some(page) if plain && citation.verified != Verified::None => format!("<doc={name};page={page}>"),
+        _ => String::new(),
+    }
+}
+
+/// The name under which its document is listed.
+fn name(reader: &Reader, citation: &Citation) -> String {
+    let listed = citation.doc_id.parse::<DocId>().ok().and_then(|doc| reader.catalogue().get(doc));
+    listed.map_or_else(|| citation.name.clone(), |listed| name_of(listed).to_owned())
+}
+
+fn cited(reader: &Reader, answer: &Record) -> Value {
+    let one = |citation: &Citation| {
+        json!({
+            "document": name(reader, citation),
+            "doc_id": citation.doc_id,
+            "page": citation.page,
+            "quote": citation.quote,
+            "verified": citation.verified,
+            "node_id": citation.section_id,
+            "url": citation.url,
+        })
+    };
+    answer.citations.iter().map(one).collect()
+}
+
+/// Why it ends, in the words of the dialect.
+fn reason(answer: &Record) -> &'static str {
+    if dialogue::finish_reason(answer) == "length" { "max_tokens" } else { "end_turn" }
+}

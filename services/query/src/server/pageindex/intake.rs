@@ -1,0 +1,135 @@
+//! `POST /doc/` and `DELETE /doc/{doc}/`: documents come and go, where the server has a way in.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::extract::rejection::BytesRejection;
+use axum::http::request::Parts;
+use serde_json::{Map, Value, json};
+use stemma_document::DocId;
+
+use super::super::asked::{Answer, Asked, json as answered};
+use super::super::intake::{Submitted, Upload, way_in};
+use super::super::keys::Reach;
+use super::super::multipart::{Field, fields};
+use super::super::problem::Problem;
+use super::super::routes::Site;
+use crate::mcp::dialect::is_root;
+
+/// How long an answer waits until what was done is seen by readers.
+const SEEN_WITHIN: Duration = Duration::from_secs(5);
+/// Bytes of a path.
+const MAX_PATH_BYTES: usize = 800;
+
+/// Takes a document in as a job, and answers at once: its state is asked for with `GET /doc/{doc}/metadata/`.
+pub(super) async fn submit(site: State<Site>, parts: Parts, body: Result<Bytes, BytesRejection>) -> Answer {
+    let intake = way_in(&site, &parts)?;
+    let body = body.map_err(|rejection| {
+        let status = rejection.status().as_u16();
+        let code = if status == 413 { "body.too_large" } else { "body.unreadable" };
+        Problem::new(status, code, format!("a document has at most {} bytes", intake.max_bytes()))
+    })?;
+    let no_form = || Problem::new(415, "body.type", "the body is to be multipart/form-data with a field `file`");
+    let upload = upload(&fields(&parts.headers, &body).ok_or_else(no_form)?)?;
+    let collection = site.reader(Reach::of(&parts), None)?.collection.clone();
+    let name = upload.path.rsplit('/').next().unwrap_or_default().to_owned();
+    let Submitted { doc, job } = intake.submit(&collection, upload).await?;
+    seen(&site, &parts, doc, true).await;
+    answered(json!({ "doc_id": doc.to_string(), "name": name, "status": "queued", "job": job })).await
+}
+
+/// Removes a document: its tree and its place in lists, never the file it was read from.
+pub(super) async fn remove(site: State<Site>, parts: Parts, asked: Asked) -> Answer {
+    let intake = way_in(&site, &parts)?;
+    let doc = asked.named()?.doc();
+    intake.remove(&asked.reader.collection, doc).await?;
+    seen(&site, &parts, doc, false).await;
+    answered(json!({ "doc_id": doc.to_string(), "deleted": true, "message": "removed" })).await
+}
+
+/// Waits a little until readers list the document, or list it no more: who asks next is to find it so.
+async fn seen(site: &Site, parts: &Parts, doc: DocId, listed: bool) {
+    let pause = Duration::from_millis(50);
+    for _ in 0..SEEN_WITHIN.as_millis() / pause.as_millis() {
+        let Ok(reader) = site.reader(Reach::of(parts), None) else { return };
+        if reader.catalogue().get(doc).is_some() == listed {
+            return;
+        }
+        site.archive.look_soon(&reader.collection);
+        site.env.sleep(pause).await;
+    }
+}
+
+/// What a form says.
+fn upload(fields: &[Field]) -> Result<Upload, Problem> {
+    let text = |name: &str| fields.iter().find(|field| field.name == name).map(Field::text);
+    let no_file = || Problem::parameter(422, "file", "the form has no field `file` with a document in it");
+    let file = fields.iter().find(|field| field.name == "file").ok_or_else(no_file)?;
+    let name = file.file_name.as_deref().and_then(|name| name.rsplit(['/', '\\']).next()).unwrap_or_default();
+    let folder = text("folder_id").filter(|folder| !is_root(folder)).unwrap_or_default();
+    let path = path(&folder, name).ok_or_else(|| {
+        Problem::parameter(
+            422,
+            "file",
+            "its name, and the folder, are to be those of a path: no `..`, no `@`, no controls",
+        )
+    })?;
+    if file.bytes.is_empty() {
+        return Err(Problem::parameter(422, "file", "the document is empty"));
+    }
+    let stated = text("metadata").map(|metadata| stated(&metadata)).transpose()?.unwrap_or_default();
+    Ok(Upload { path, bytes: file.bytes.clone(), stated })
+}
+
+/// Folders and name as one path; `None` for what is none. A segment of an axis is no folder.
+fn path(folder: &str, name: &str) -> Option<String> {
+    let sound = |segment: &&str| {
+        !segment.is_empty()
+            && !matches!(*segment, "." | "..")
+            && !segment.starts_with('@')
+            && !segment.contains(char::is_control)
+    };
+    let segments: Vec<&str> =
+        folder.trim_matches('/').split('/').filter(|segment| !segment.is_empty()).chain([name]).collect();
+    let path = segments.join("/");
+    (segments.iter().all(sound) && path.len() <= MAX_PATH_BYTES).then_some(path)
+}
+
+/// Facts as the form states them: an object of texts, numbers and booleans.
+fn stated(metadata: &str) -> Result<BTreeMap<String, String>, Problem> {
+    let wrong = || Problem::parameter(422, "metadata", "metadata is a JSON object of texts, numbers and booleans");
+    let object: Map<String, Value> = serde_json::from_str(metadata).map_err(|_| wrong())?;
+    let plain = |(name, value)| match value {
+        Value::String(text) => Ok((name, text)),
+        value @ (Value::Number(_) | Value::Bool(_)) => Ok((name, value.to_string())),
+        _ => Err(wrong()),
+    };
+    object.into_iter().map(plain).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_becomes_a_path_that_stays_inside() {
+        assert_eq!(path("/reports/2022/", "a.pdf").as_deref(), Some("reports/2022/a.pdf"));
+        assert_eq!(path("", "边.pdf").as_deref(), Some("边.pdf"));
+        for (folder, name) in [("..", "a.pdf"), ("x", ".."), ("", ""), ("@form/10-K", "a.pdf"), ("", "a\n.pdf")] {
+            assert_eq!(path(folder, name), None, "{folder} {name}");
+        }
+        assert_eq!(path(&"x/".repeat(500), "a.pdf"), None);
+    }
+
+    #[test]
+    fn metadata_are_facts() {
+        let facts = stated(r#"{"form": "10-K", "fiscal_year": 2022}"#).unwrap();
+        assert_eq!(
+            facts.into_iter().collect::<Vec<_>>(),
+            [("fiscal_year".into(), "2022".into()), ("form".into(), "10-K".into())]
+        );
+        assert!(stated("[]").is_err() && stated(r#"{"a": {}}"#).is_err());
+    }
+}
