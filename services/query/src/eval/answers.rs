@@ -3,23 +3,12 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use serde_json::json;
-use stemma_llm::request::Schema;
 use stemma_search::answer::{Answer, Outcome};
-use stemma_search::reason::{AskError, Consultation, Prompt};
 
 use super::Unscored;
 use super::numbers::stated;
 use super::question::QuestionTruth;
 use super::retrieval::percentile;
-
-/// What a judge is told. Question, true answer and answer follow as data.
-const JUDGE: &str = "You compare an answer to a question with the reference answer of an expert. The answer is right when \
-it says the same in substance: the same conclusion, and the same figures up to rounding and units; more detail or other \
-words do no harm. It is wrong when it contradicts the reference or leaves out what the question asks for. An answer that \
-says that the documents do not tell is `declined`, unless the reference says the same.";
-/// Tokens of a judgement at most.
-const JUDGE_TOKENS: u32 = 300;
 
 /// Answers against those of experts.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -128,34 +117,6 @@ pub struct AnswerMeans {
     pub p50_ms: f64,
     /// 95 of 100 took no longer.
     pub p95_ms: f64,
-}
-
-/// Has a model judge an answer.
-///
-/// # Errors
-/// [`AskError`] where it does not.
-pub async fn judge(
-    consultation: &Consultation,
-    question: &str,
-    truth: &str,
-    answer: &str,
-) -> Result<Judgement, AskError> {
-    #[derive(Deserialize)]
-    struct Reply {
-        judged_verdict: Verdict,
-        judged_why: String,
-    }
-    let properties = json!({
-        "judged_why": { "type": "string", "description": "one sentence" },
-        "judged_verdict": { "type": "string", "enum": ["right", "wrong", "declined"] },
-    });
-    let prompt = Prompt::new(JUDGE, Schema::strict("judge", &properties))
-        .block("Question", question)
-        .block("Reference answer", truth)
-        .block("Answer", answer)
-        .at_most(JUDGE_TOKENS);
-    let check = |reply: Reply| Ok(Judgement { verdict: reply.judged_verdict, why: reply.judged_why });
-    consultation.ask(&prompt, check).await
 }
 
 impl AnswerRow {

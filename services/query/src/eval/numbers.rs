@@ -56,11 +56,13 @@ fn numbers(text: &str) -> Vec<Number> {
         let written: String = chars[start..at].iter().filter(|c| **c != ',').collect();
         let before = start.checked_sub(1).map(|before| chars[before]);
         let rest: String = chars[at..chars.len().min(at + 16)].iter().collect();
+        // `10-K` is a name, `5-million` is not.
+        let of_many = scale(&rest).is_some() && rest.contains("illion");
+        // `3M` is a name, `$3M` and `1.9B` are not.
+        let counted = before == Some('$') || written.contains('.');
         let in_word = before.is_some_and(|c| c.is_alphabetic() || c == '_')
-            || rest.starts_with(|c: char| c.is_alphabetic()) && scale(&rest).is_none()
-            || rest
-                .strip_prefix('-')
-                .is_some_and(|rest| rest.starts_with(|c: char| c.is_alphabetic()) && scale(rest).is_none());
+            || rest.starts_with(|c: char| c.is_alphabetic()) && !(counted && scale(&rest).is_some())
+            || rest.starts_with('-') && !of_many && rest[1..].starts_with(char::is_alphabetic);
         let Ok(value) = written.parse::<f64>() else { continue };
         let plain = start + 4 == at && before != Some('$');
         let is_year = plain && (1900.0..2100.0).contains(&value) && value.fract() == 0.0;
