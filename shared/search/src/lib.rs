@@ -1,5 +1,6 @@
 //! Catalogue and search over published trees.
 //!
+//! - [`align`]: which section of one document is which of another, and what became of it.
 //! - [`answer`]: questions answered with citations that are checked against page text.
 //! - [`cache`]: what was answered or read lately, bounded in bytes and time.
 //! - [`catalogue`]: what a collection holds now, from its change records and their snapshots.
@@ -22,6 +23,7 @@
 //! nothing that the change records do not.
 
 pub mod aliases;
+pub mod align;
 pub mod answer;
 pub mod axes;
 mod buckets;

@@ -1,0 +1,221 @@
+//! Which section of one document is which of the other.
+//!
+//! Pairs that could be are gathered from equal texts, equal titles, equal Items and shared words, a bounded number for
+//! each section. They are scored, and taken from the surest down, in rounds: what a round has settled speaks for or
+//! against the pairs below it in the next.
+
+use std::collections::HashMap;
+
+use super::likeness::{self, Terms, Weights};
+use super::side::{Node, Side};
+use super::words::Word;
+
+/// Scores from which pairs are taken, round by round.
+const ROUNDS: [f32; 4] = [0.92, 0.75, 0.6, 0.46];
+/// Sections of one title, or one text, that are all compared with all.
+const SMALL: usize = 8;
+/// How far the place among equals may differ where there are more.
+const NEAR: usize = 2;
+/// Words from which an equal text is no accident.
+const TELLING_WORDS: usize = 16;
+
+/// A pair that could be.
+struct Candidate {
+    left: u32,
+    right: u32,
+    /// How sure it is, whatever the sections around it are.
+    base: f32,
+    /// How far apart the two stand in their documents, 0 to 1.
+    apart: f32,
+}
+
+/// Partners of the sections of both sides.
+pub(super) struct Matched {
+    pub(super) left: Vec<Option<u32>>,
+    pub(super) right: Vec<Option<u32>>,
+}
+
+impl Matched {
+    fn none(left: usize, right: usize) -> Self {
+        Self { left: vec![None; left], right: vec![None; right] }
+    }
+
+    fn take(&mut self, left: u32, right: u32) -> bool {
+        let free = self.left[left as usize].is_none() && self.right[right as usize].is_none();
+        if free {
+            self.left[left as usize] = Some(right);
+            self.right[right as usize] = Some(left);
+        }
+        free
+    }
+}
+
+/// Finds the partners. `same_form`: Items are told apart by their numbers.
+pub(super) fn matched(left: &Side<'_>, right: &Side<'_>, weights: &Weights, words: usize, same_form: bool) -> Matched {
+    let mut matched = Matched::none(left.nodes.len(), right.nodes.len());
+    alike(left, right, &mut matched);
+    let candidates = candidates(left, right, weights, words, same_form);
+    for least in ROUNDS {
+        let (above_left, above_right) = (above(left, &matched.left), above(right, &matched.right));
+        let context = |candidate: &Candidate| {
+            let (one, other) = (above_left[candidate.left as usize], above_right[candidate.right as usize]);
+            let agrees = match (one, other) {
+                (Some(one), Some(other)) => matched.left[one as usize] == Some(other),
+                (one, other) => one.is_none() && other.is_none(),
+            };
+            let beside = beside(left, right, &matched, candidate);
+            candidate.base + if agrees { 0.08 } else { -0.12 } + if beside { 0.05 } else { 0.0 } - 0.03 * candidate.apart
+        };
+        let mut sure: Vec<(f32, &Candidate)> = candidates
+            .iter()
+            .filter(|one| matched.left[one.left as usize].is_none() && matched.right[one.right as usize].is_none())
+            .map(|candidate| (context(candidate), candidate))
+            .filter(|(score, _)| *score >= least)
+            .collect();
+        sure.sort_by(|(a, one), (b, other)| {
+            b.total_cmp(a).then((one.left, one.right).cmp(&(other.left, other.right)))
+        });
+        for (_, candidate) in sure {
+            matched.take(candidate.left, candidate.right);
+        }
+    }
+    matched
+}
+
+/// Sections that are the same with all below them, under the same titles: the first with the first, and so on.
+fn alike(left: &Side<'_>, right: &Side<'_>, matched: &mut Matched) {
+    let mut free: HashMap<(u32, u32), Vec<u32>> = HashMap::new();
+    for (at, node) in right.nodes.iter().enumerate().rev() {
+        free.entry((node.path, node.whole)).or_default().push(at as u32);
+    }
+    for (at, node) in left.nodes.iter().enumerate() {
+        if let Some(other) = free.get_mut(&(node.path, node.whole)).and_then(Vec::pop) {
+            matched.take(at as u32, other);
+        }
+    }
+}
+
+/// The nearest section above each that has a partner.
+pub(super) fn above(side: &Side<'_>, partners: &[Option<u32>]) -> Vec<Option<u32>> {
+    let mut above: Vec<Option<u32>> = Vec::with_capacity(side.nodes.len());
+    for node in &side.nodes {
+        above.push(node.parent.and_then(|parent| {
+            if partners[parent as usize].is_some() { Some(parent) } else { above[parent as usize] }
+        }));
+    }
+    above
+}
+
+/// Whether the sections just before, or just behind, are partners.
+fn beside(left: &Side<'_>, right: &Side<'_>, matched: &Matched, candidate: &Candidate) -> bool {
+    let partners = |one: Option<u32>, other: Option<u32>| match (one, other) {
+        (Some(one), Some(other)) => matched.left.get(one as usize).copied().flatten() == Some(other),
+        _ => false,
+    };
+    let (one, other) = (candidate.left, candidate.right);
+    partners(one.checked_sub(1), other.checked_sub(1))
+        || partners(Some(left.nodes[one as usize].end), Some(right.nodes[other as usize].end))
+}
+
+fn candidates(left: &Side<'_>, right: &Side<'_>, weights: &Weights, words: usize, same_form: bool) -> Vec<Candidate> {
+    let mut pairs: Vec<(u32, u32)> = Vec::new();
+    let telling = |node: &Node<'_>| ((node.words.1 - node.words.0) as usize >= TELLING_WORDS).then_some(node.body);
+    equals(left, right, |node| Some(node.title), &mut pairs);
+    equals(left, right, |node| Some(node.path), &mut pairs);
+    equals(left, right, telling, &mut pairs);
+    equals(left, right, |node| node.item, &mut pairs);
+    let (terms_left, terms_right) = (likeness::terms(left, weights), likeness::terms(right, weights));
+    let (titles_left, titles_right) = titles(left, right, words);
+    for (these, others, most) in [(&terms_left, &terms_right, 6), (&titles_left, &titles_right, 4)] {
+        let forth = likeness::nearest(these, others, words, most);
+        let back = likeness::nearest(others, these, words, most);
+        pairs.extend(forth.iter().enumerate().flat_map(|(at, near)| near.iter().map(move |other| (at as u32, *other))));
+        pairs.extend(back.iter().enumerate().flat_map(|(at, near)| near.iter().map(move |other| (*other, at as u32))));
+    }
+    pairs.sort_unstable();
+    pairs.dedup();
+    let scored = |(one, other): (u32, u32)| {
+        let (at, with) = (one as usize, other as usize);
+        let title = likeness::cosine(&titles_left[at], &titles_right[with]);
+        let text = likeness::cosine(&terms_left[at], &terms_right[with]);
+        let texts = (!terms_left[at].is_empty() || !terms_right[with].is_empty()).then_some(text);
+        let (left_node, right_node) = (&left.nodes[at], &right.nodes[with]);
+        let base = score(left_node, right_node, title, texts, same_form);
+        let place = |at: u32, side: &Side<'_>| at as f32 / side.nodes.len().max(1) as f32;
+        Candidate { left: one, right: other, base, apart: (place(one, left) - place(other, right)).abs() }
+    };
+    pairs.into_iter().map(scored).collect()
+}
+
+/// Pairs of sections that are equal by `key`: all of few, of many those at about the same place among their equals.
+fn equals(left: &Side<'_>, right: &Side<'_>, key: impl Fn(&Node<'_>) -> Option<u32>, pairs: &mut Vec<(u32, u32)>) {
+    let mut groups: HashMap<u32, (Vec<u32>, Vec<u32>)> = HashMap::new();
+    for (at, node) in left.nodes.iter().enumerate() {
+        if let Some(key) = key(node) {
+            groups.entry(key).or_default().0.push(at as u32);
+        }
+    }
+    for (at, node) in right.nodes.iter().enumerate() {
+        if let Some(group) = key(node).and_then(|key| groups.get_mut(&key)) {
+            group.1.push(at as u32);
+        }
+    }
+    for (these, others) in groups.into_values() {
+        let few = these.len().max(others.len()) <= SMALL;
+        for (rank, one) in these.iter().enumerate() {
+            let (first, last) = if few { (0, others.len()) } else { (rank.saturating_sub(NEAR), rank + NEAR + 1) };
+            let near = &others[first.min(others.len())..last.min(others.len())];
+            pairs.extend(near.iter().map(|other| (*one, *other)));
+        }
+    }
+}
+
+/// The words of titles, weighed by how few titles have them.
+fn titles(left: &Side<'_>, right: &Side<'_>, words: usize) -> (Vec<Terms>, Vec<Terms>) {
+    let mut having = vec![0u32; words];
+    let all = left.nodes.len() + right.nodes.len();
+    let sorted = |side: &Side<'_>| -> Vec<Vec<Word>> {
+        let each = side.title_words.iter().map(|title| {
+            let mut title = title.clone();
+            title.sort_unstable();
+            title.dedup();
+            title
+        });
+        each.collect()
+    };
+    let (left, right) = (sorted(left), sorted(right));
+    left.iter().chain(&right).flatten().for_each(|word| having[*word as usize] += 1);
+    let weigh = |titles: Vec<Vec<Word>>| -> Vec<Terms> {
+        let weight = |word: Word| (1.0 + all as f32 / having[word as usize].max(1) as f32).ln();
+        let terms = |title: Vec<Word>| {
+            let length = title.iter().map(|word| weight(*word).powi(2)).sum::<f32>().sqrt().max(f32::MIN_POSITIVE);
+            title.into_iter().map(|word| (word, weight(word) / length)).collect()
+        };
+        titles.into_iter().map(terms).collect()
+    };
+    (weigh(left), weigh(right))
+}
+
+/// How sure a pair is by itself. `text` is `None` where neither side has any to compare.
+fn score(left: &Node<'_>, right: &Node<'_>, title: f32, text: Option<f32>, same_form: bool) -> f32 {
+    let same_title = left.title == right.title;
+    let words = |node: &Node<'_>| (node.words.1 - node.words.0) as usize;
+    let same_text = left.body == right.body && words(left) >= TELLING_WORDS;
+    let items = match (left.item, right.item) {
+        (Some(one), Some(other)) if one == other => 0.3,
+        // On one form another number is another thing; on two forms numbers that have no partner say little.
+        (Some(_), Some(_)) => if same_form { -0.35 } else { -0.25 },
+        (None, None) => 0.0,
+        _ => -0.08,
+    };
+    let kinds = if left.is_heading == right.is_heading { 0.0 } else { -0.1 };
+    let likeness = match text {
+        _ if same_text && same_title => 1.0,
+        _ if same_text => 0.85,
+        Some(text) if same_title => 0.58 + 0.4 * text,
+        Some(text) => 0.32 * title + 0.68 * text,
+        None if same_title => 0.8,
+        None => 0.7 * title,
+    };
+    likeness + items + kinds
+}
