@@ -19,6 +19,8 @@ use stemma_search::{FindError, Found, Query};
 use tokio::sync::Semaphore;
 
 use crate::Reader;
+use crate::compare::{Aligned, AlignedKey};
+use crate::reader::aside;
 
 /// Answers kept: bytes, and for how long.
 const ANSWERS_BYTES: usize = 32 << 20;
@@ -30,6 +32,9 @@ const TREES_MS: u64 = 60 * 60_000;
 const TREE_BYTES_PER_JSON_BYTE: usize = 2;
 /// How long a question waits for the first part of an index.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// Alignments kept: bytes, and for how long.
+const ALIGNED_BYTES: usize = 64 << 20;
+const ALIGNED_MS: u64 = 10 * 60_000;
 /// What a hit takes beside its texts, in bytes.
 const HIT_BYTES: usize = 600;
 
@@ -39,6 +44,7 @@ pub struct Kept {
     corpus: Corpus,
     answers: Cache<(u64, String), Arc<Found>>,
     trees: Cache<(DocId, u64), Arc<PublishedTree>>,
+    aligned: Cache<AlignedKey, Arc<Aligned>>,
     /// Searches keep a core busy: more of them at once than cores only make all of them late.
     cores: Semaphore,
 }
@@ -53,6 +59,7 @@ impl Kept {
             corpus: Corpus::new(cache, Arc::clone(blobs), collection, Arc::new(shelf), shape),
             answers: Cache::new(ANSWERS_BYTES, ANSWERS_MS),
             trees: Cache::new(TREES_BYTES, TREES_MS),
+            aligned: Cache::new(ALIGNED_BYTES, ALIGNED_MS),
             cores: Semaphore::new(std::thread::available_parallelism().map_or(1, usize::from)),
         })
     }
@@ -117,6 +124,26 @@ impl Kept {
         };
         self.corpus.doubt();
         Err(PortError::passing("index", "search", format!("it is made again: {unreadable}")).into())
+    }
+
+    /// Work that keeps a core busy, in its turn among searches.
+    pub(crate) async fn beside_searches<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, PortError> {
+        let closed = |error: tokio::sync::AcquireError| PortError::passing("query", "compute", error.to_string());
+        let _core = self.cores.acquire().await.map_err(closed)?;
+        aside(work).await
+    }
+
+    /// An alignment that was made lately.
+    pub(crate) fn aligned(&self, key: &AlignedKey) -> Option<Arc<Aligned>> {
+        self.aligned.get(key, self.env.now_ms())
+    }
+
+    /// Keeps an alignment of about so many bytes.
+    pub(crate) fn keep_aligned(&self, key: AlignedKey, aligned: &Arc<Aligned>, bytes: usize) {
+        self.aligned.put(key, Arc::clone(aligned), bytes, self.env.now_ms());
     }
 
     /// A tree that was read lately.

@@ -7,6 +7,7 @@
 //! What it refuses to do: guess. A name that fits two documents, an Item that is there twice, a page past the end: each
 //! is a [`Refusal`] that says what to ask for instead.
 
+mod compare;
 mod documents;
 pub mod eval;
 mod export;
@@ -27,6 +28,10 @@ mod status;
 mod tests;
 mod tree;
 
+pub use compare::{
+    ChurnView, ComparedView, ComparisonView, CountsView, ItemChurnView, MAX_SENTENCES, PairView, RewordedView,
+    SentenceView, SideView, Sides,
+};
 pub use documents::{DocumentView, FailureView, PageView, SectionView};
 pub use export::{ExportFormat, Exported};
 pub use files::{EntryKind, EntryView, FilesOptions, FilesView};

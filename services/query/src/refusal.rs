@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use stemma_engine::PortError;
+use stemma_search::align::{AlignError, PreviousError};
 use stemma_search::axes::ScopeError;
 use stemma_search::filter::FilterError;
 use stemma_search::locator::ResolveError;
@@ -81,6 +82,25 @@ impl From<ResolveError> for Refusal {
                 Self::new("locator.item_ambiguous", message, next).about(&document).with(candidates)
             }
         }
+    }
+}
+
+impl From<PreviousError> for Refusal {
+    fn from(error: PreviousError) -> Self {
+        let message = error.to_string();
+        let (code, candidates) = match error {
+            PreviousError::NotAFiling { candidates, .. } => ("comparison.not_a_filing", candidates),
+            PreviousError::None { candidates, .. } => ("comparison.no_previous", candidates),
+            PreviousError::NoYear { candidates, .. } => ("comparison.no_filing", candidates),
+            PreviousError::Several { candidates, .. } => ("comparison.ambiguous", candidates),
+        };
+        Self::new(code, message, "name both documents: stemma diff BEFORE AFTER").with(candidates)
+    }
+}
+
+impl From<AlignError> for Refusal {
+    fn from(error: AlignError) -> Self {
+        Self::new("comparison.too_large", error.to_string(), "compare a section with a section: BEFORE#0007 AFTER#0007")
     }
 }
 

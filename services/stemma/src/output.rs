@@ -86,6 +86,16 @@ impl Output {
         if self.color { format!("\u{1b}[2m{text}\u{1b}[0m") } else { text.into() }
     }
 
+    /// Text in green, where color is wanted: what came.
+    pub fn green(&self, text: &str) -> String {
+        if self.color { format!("\u{1b}[32m{text}\u{1b}[0m") } else { text.into() }
+    }
+
+    /// Text in red, where color is wanted: what went.
+    pub fn red(&self, text: &str) -> String {
+        if self.color { format!("\u{1b}[31m{text}\u{1b}[0m") } else { text.into() }
+    }
+
     fn select(&self, value: Value) -> Value {
         if self.fields.is_empty() {
             return value;

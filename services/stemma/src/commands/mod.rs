@@ -5,6 +5,7 @@ pub mod cat;
 pub mod completions;
 pub mod config;
 pub mod cost;
+pub mod diff;
 pub mod doctor;
 pub mod eval;
 pub mod export;

@@ -51,16 +51,17 @@ pub(super) fn compare(
     let count = |side: &Side<'_>, (first, last): (u32, u32)| -> u64 {
         (first..last).map(|at| side.sentence(at).len() as u64).sum()
     };
-    let mut changes =
-        Changes { left_words: count(left, from), right_words: count(right, to), ..Changes::default() };
+    let mut changes = Changes { left_words: count(left, from), right_words: count(right, to), ..Changes::default() };
     let (ones, others) = ((from.0..from.1).collect(), (to.0..to.1).collect());
     let equal = |side: &Side<'_>, at: u32| Some(side.keys[at as usize]);
     let (pairs, ones, others) = paired((left, ones), (right, others), equal);
     changes.common += pairs.iter().map(|(at, _)| left.sentence(*at).len() as u64).sum::<u64>();
     let label = |side: &Side<'_>, at: u32| label(side.sentence(at), lexicon);
     let (rows, ones, others) = paired((left, ones), (right, others), label);
-    let mut reworded: Vec<(u32, u32, u32)> =
-        rows.into_iter().map(|(one, other)| (one, other, in_common(left.sentence(one), right.sentence(other)))).collect();
+    let mut reworded: Vec<(u32, u32, u32)> = rows
+        .into_iter()
+        .map(|(one, other)| (one, other, in_common(left.sentence(one), right.sentence(other))))
+        .collect();
     let (more, removed, added) = similar((left, ones), (right, others), lexicon);
     reworded.extend(more);
     reworded.sort_unstable();

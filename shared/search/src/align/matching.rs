@@ -64,7 +64,8 @@ pub(super) fn matched(left: &Side<'_>, right: &Side<'_>, weights: &Weights, word
                 (one, other) => one.is_none() && other.is_none(),
             };
             let beside = beside(left, right, &matched, candidate);
-            candidate.base + if agrees { 0.08 } else { -0.12 } + if beside { 0.05 } else { 0.0 } - 0.03 * candidate.apart
+            candidate.base + if agrees { 0.08 } else { -0.12 } + if beside { 0.05 } else { 0.0 }
+                - 0.03 * candidate.apart
         };
         let mut sure: Vec<(f32, &Candidate)> = candidates
             .iter()
@@ -72,9 +73,7 @@ pub(super) fn matched(left: &Side<'_>, right: &Side<'_>, weights: &Weights, word
             .map(|candidate| (context(candidate), candidate))
             .filter(|(score, _)| *score >= least)
             .collect();
-        sure.sort_by(|(a, one), (b, other)| {
-            b.total_cmp(a).then((one.left, one.right).cmp(&(other.left, other.right)))
-        });
+        sure.sort_by(|(a, one), (b, other)| b.total_cmp(a).then((one.left, one.right).cmp(&(other.left, other.right))));
         for (_, candidate) in sure {
             matched.take(candidate.left, candidate.right);
         }
@@ -204,7 +203,13 @@ fn score(left: &Node<'_>, right: &Node<'_>, title: f32, text: Option<f32>, same_
     let items = match (left.item, right.item) {
         (Some(one), Some(other)) if one == other => 0.3,
         // On one form another number is another thing; on two forms numbers that have no partner say little.
-        (Some(_), Some(_)) => if same_form { -0.35 } else { -0.25 },
+        (Some(_), Some(_)) => {
+            if same_form {
+                -0.35
+            } else {
+                -0.25
+            }
+        }
         (None, None) => 0.0,
         _ => -0.08,
     };

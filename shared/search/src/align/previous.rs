@@ -92,8 +92,7 @@ pub fn previous<'c>(catalogue: &'c Catalogue, listed: &Listed) -> Result<&'c Lis
     let last_year: Vec<&Listed> = all.iter().filter(same_quarter).copied().collect();
     let among = if last_year.is_empty() { all } else { last_year };
     let latest = among.iter().filter_map(|other| facts_of(other).and_then(period_of)).max();
-    let found: Vec<&Listed> =
-        among.into_iter().filter(|other| facts_of(other).and_then(period_of) == latest).collect();
+    let found: Vec<&Listed> = among.into_iter().filter(|other| facts_of(other).and_then(period_of) == latest).collect();
     let issuer = issuer.value.clone();
     match found.as_slice() {
         [] => {
@@ -136,7 +135,9 @@ pub fn yearly<'c>(filings: &[&'c Listed], form: Option<&str>, year: &str) -> Res
             let form = form.unwrap_or("filing").to_owned();
             Err(PreviousError::NoYear { form, issuer, year: year.into(), candidates })
         }
-        more => Err(PreviousError::Several { issuer, period: year.into(), count: more.len(), candidates: labels(more) }),
+        more => {
+            Err(PreviousError::Several { issuer, period: year.into(), count: more.len(), candidates: labels(more) })
+        }
     }
 }
 

@@ -223,7 +223,8 @@ pub(super) fn number_texts(left: &mut Side<'_>, right: &mut Side<'_>) {
     let (mut keys_left, mut keys_right) = (Vec::new(), Vec::new());
     let (mut bodies_left, mut bodies_right) = (Vec::new(), Vec::new());
     let (mut sentences, mut bodies): (HashMap<&[Word], u32>, HashMap<&[Word], u32>) = Default::default();
-    for (side, keys, own) in [(&*left, &mut keys_left, &mut bodies_left), (&*right, &mut keys_right, &mut bodies_right)] {
+    for (side, keys, own) in [(&*left, &mut keys_left, &mut bodies_left), (&*right, &mut keys_right, &mut bodies_right)]
+    {
         keys.extend((0..side.sentences.len() as u32).map(|at| number(&mut sentences, side.sentence(at))));
         own.extend(side.nodes.iter().map(|node| number(&mut bodies, side.body(node))));
     }
@@ -238,7 +239,9 @@ fn within(tree: &SectionTree, root: Option<SectionId>) -> impl Iterator<Item = (
     let base = root.as_ref().map_or(1, Vec::len);
     let ids = root.and_then(|path| path.last().map(|section| items::ids(section)));
     let inside = move |section: &Section| ids.as_ref().is_none_or(|ids| ids.contains(&section.id.0));
-    tree.walk().filter(move |(_, section)| inside(section)).map(move |(depth, section)| (depth.saturating_sub(base), section))
+    tree.walk()
+        .filter(move |(_, section)| inside(section))
+        .map(move |(depth, section)| (depth.saturating_sub(base), section))
 }
 
 fn lines_in(body: &Body) -> usize {

@@ -8,12 +8,40 @@ const LEADERS: [&str; 14] = [
     "exhibit", "step", "§",
 ];
 const MONTHS: [&str; 12] = [
-    "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
     "december",
 ];
 const SPELLED: [&str; 20] = [
-    "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve", "thirteen",
-    "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty",
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
+    "thirteen",
+    "fourteen",
+    "fifteen",
+    "sixteen",
+    "seventeen",
+    "eighteen",
+    "nineteen",
+    "twenty",
 ];
 
 /// The words of a title that stay the same when sections are numbered anew and a year has passed: without number, dates
@@ -82,7 +110,8 @@ fn is_number(word: &str) -> bool {
 
 /// `1.`, `4.2`, `IV.`, `(a)`, `b)`: a number by itself, which its marks give away.
 fn is_numbering(word: &str) -> bool {
-    let marked = word.ends_with(['.', ')', ':', '、']) || word.contains('.') && word.starts_with(|c: char| c.is_ascii_digit());
+    let marked =
+        word.ends_with(['.', ')', ':', '、']) || word.contains('.') && word.starts_with(|c: char| c.is_ascii_digit());
     marked && is_number(word) || word.len() <= 3 && !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit())
 }
 
@@ -93,7 +122,8 @@ fn behind_ideographs(title: &str) -> Option<&str> {
     let digits = plain.unwrap_or(title);
     let rest = digits.trim_start_matches(numeral);
     let marked = rest.starts_with(['章', '节', '條', '条', '部', '、', '）', ')', '．']);
-    (rest.len() < digits.len() && marked).then(|| rest.trim_start_matches(|c: char| !c.is_whitespace() && "章节條条部、）)．分".contains(c)))
+    (rest.len() < digits.len() && marked)
+        .then(|| rest.trim_start_matches(|c: char| !c.is_whitespace() && "章节條条部、）)．分".contains(c)))
 }
 
 /// The form without its amendment mark, as far as Items are concerned.
@@ -119,7 +149,9 @@ pub(super) fn item(form: &str, part: Option<&str>, number: &str) -> String {
         ("10-K", _, "9A") | ("10-Q", Some("I"), "4") => "controls",
         ("10-K", _, "9B") | ("10-Q", _, "5") => "other information",
         ("10-K", _, "15") | ("10-Q", _, "6") => "exhibits",
-        (form, part, number) => return format!("{form} {} {number}", part.filter(|_| form != "10-K").unwrap_or_default()),
+        (form, part, number) => {
+            return format!("{form} {} {number}", part.filter(|_| form != "10-K").unwrap_or_default());
+        }
     };
     shared.to_owned()
 }

@@ -262,7 +262,10 @@ mod tests {
         let mut names = vec![String::new(); lexicon.len()];
         lexicon.ids.iter().for_each(|(word, id)| names[*id as usize] = word.to_string());
         let spell = |sentence: &Sentence| {
-            words[sentence.words.0 as usize..sentence.words.1 as usize].iter().map(|id| names[*id as usize].clone()).collect()
+            words[sentence.words.0 as usize..sentence.words.1 as usize]
+                .iter()
+                .map(|id| names[*id as usize].clone())
+                .collect()
         };
         (sentences.iter().map(spell).collect(), sentences)
     }

@@ -1,0 +1,480 @@
+//! Two documents side by side: their sections aligned, and what became of each.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use serde::Serialize;
+use stemma_document::{DocId, PublishedTree, Section, SectionId, SectionTree};
+use stemma_search::align::{self, AlignError, Alignment, Churn, Compared, Options, Outcome, Pair, Reworded, Told};
+use stemma_search::axes::Scope;
+use stemma_search::catalogue::Listed;
+use stemma_search::find::ItemRef;
+use stemma_search::items;
+use stemma_search::locator::{Fragment, ResolveError, resolve_item, section_locator};
+use utoipa::ToSchema;
+
+use crate::documents::rounded;
+use crate::reader::{aside, no_tree};
+use crate::tree::section_of;
+use crate::{DocumentView, Reader, Refusal, SectionView};
+
+/// Sentences of each sort of a pair, at most.
+pub const MAX_SENTENCES: usize = 20;
+
+/// What to compare.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sides {
+    /// The document before: a locator of it, of a section or of an Item; `None`: the filing before `right`.
+    pub left: Option<String>,
+    /// The document after, or a part of it.
+    pub right: String,
+    /// Only this Item and all below it: `1A`, `II.1A`; numbers are those of `right`, or of `left` where it has none.
+    pub item: Option<String>,
+    /// Sentences of each sort to tell of each pair, 0 to [`MAX_SENTENCES`].
+    pub sentences: usize,
+}
+
+/// Two documents side by side.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct ComparisonView {
+    /// The document before.
+    pub left: ComparedView,
+    /// The document after.
+    pub right: ComparedView,
+    /// How many sections of each outcome there are.
+    pub counts: CountsView,
+    /// How much of all words changed.
+    pub changed: ChurnView,
+    /// How much of each Item changed, all below it included.
+    pub items: Vec<ItemChurnView>,
+    /// What could not be compared, in sentences.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+    /// Every section of both once, in the order of the right.
+    pub pairs: Vec<PairView>,
+}
+
+/// One side of a comparison.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct ComparedView {
+    /// The document.
+    pub document: DocumentView,
+    /// What of it was compared, to paste back.
+    pub locator: String,
+    /// Whether its text is in the store.
+    pub has_text: bool,
+}
+
+/// How many sections of each outcome there are. A section that moved or was renamed has an outcome besides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, ToSchema)]
+pub struct CountsView {
+    /// Word by word the same.
+    pub unchanged: usize,
+    /// With other words.
+    pub modified: usize,
+    /// Only in the document after.
+    pub added: usize,
+    /// Only in the document before.
+    pub removed: usize,
+    /// In both, the text of one is not known.
+    pub unknown: usize,
+    /// With another title.
+    pub renamed: usize,
+    /// At another place.
+    pub moved: usize,
+}
+
+/// How much of a text changed.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, ToSchema)]
+pub struct ChurnView {
+    /// Words before.
+    pub left_words: u64,
+    /// Words after.
+    pub right_words: u64,
+    /// Share of the words of both that only one has, 0 to 1; `null` where a text is not known.
+    pub changed: Option<f64>,
+}
+
+/// How much of an Item changed.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct ItemChurnView {
+    /// Its section before; `null` where it was added.
+    pub left: Option<SideView>,
+    /// Its section after; `null` where it was removed.
+    pub right: Option<SideView>,
+    /// How much changed.
+    #[serde(flatten)]
+    pub churn: ChurnView,
+}
+
+/// A section with its partner, or without one.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct PairView {
+    /// `unchanged`, `modified`, `added`, `removed`, `unknown`: of its own text, up to its first sub-section.
+    #[schema(value_type = String)]
+    pub outcome: Outcome,
+    /// Whether its title has other words; numbers and dates do not count.
+    pub renamed: bool,
+    /// Whether it stands below another section, or in another order.
+    pub moved: bool,
+    /// Share of words of its own text that both have, 0 to 1.
+    pub similarity: Option<f64>,
+    /// The section before.
+    pub left: Option<SideView>,
+    /// The section after.
+    pub right: Option<SideView>,
+    /// Where most of its text stands on the other side, where it has no partner: locator of a section.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stands_in: Option<String>,
+    /// Sentences that were removed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub removed: Vec<SentenceView>,
+    /// Sentences that were added.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub added: Vec<SentenceView>,
+    /// Sentences that were reworded.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub reworded: Vec<RewordedView>,
+}
+
+/// A section of one side.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct SideView {
+    /// Its level, 1 for top sections.
+    pub depth: usize,
+    /// The Item it is: `item-1A`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub item: Option<String>,
+    /// The section.
+    #[serde(flatten)]
+    pub section: SectionView,
+}
+
+/// A sentence as it stands in its document.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct SentenceView {
+    /// The sentence, at most 400 characters.
+    pub text: String,
+    /// The physical page it begins on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub page: Option<u32>,
+    /// The line it begins on, on its page or in the text.
+    pub line: u32,
+}
+
+/// A sentence before and after.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct RewordedView {
+    /// Before.
+    pub left: SentenceView,
+    /// After.
+    pub right: SentenceView,
+}
+
+/// A document opened for comparison.
+struct Side<'a> {
+    listed: &'a Listed,
+    published: Arc<PublishedTree>,
+    /// The one section that is compared.
+    within: Option<SectionId>,
+}
+
+/// Two documents as they were aligned, and whether their texts were there.
+pub(crate) struct Aligned {
+    alignment: Alignment,
+    has_text: (bool, bool),
+}
+
+/// What an alignment was made of: two versions of documents, the sections compared, the sentences told of each.
+pub(crate) type AlignedKey = [(DocId, u64, Option<SectionId>, usize); 2];
+
+/// The section that is meant, in the document after or the one before; with its partner.
+enum Focus {
+    Left(SectionId),
+    Right(SectionId),
+}
+
+impl Reader {
+    /// Aligns the sections of two documents.
+    ///
+    /// # Errors
+    /// [`Refusal`] when a side names nothing or two things, has no tree or no such Item, when no filing came before, or when
+    /// a document is too large.
+    pub async fn compare(&self, sides: &Sides) -> Result<ComparisonView, Refusal> {
+        let (after, part) = self.locate(&sides.right)?;
+        let (before, earlier_part) = match &sides.left {
+            Some(left) => self.locate(left)?,
+            None => (align::previous(&self.catalogue, after)?, None),
+        };
+        let (mut left, mut right) = (self.side(before).await?, self.side(after).await?);
+        let focus = focus(sides, (&mut left, earlier_part), (&mut right, part))?;
+        let aligned = self.aligned(&left, &right, sides.sentences.min(MAX_SENTENCES)).await?;
+        Ok(View::of(&left, &right).comparison(&aligned, focus.as_ref()))
+    }
+
+    /// The filing of a company for a fiscal year, on `form` where that is named.
+    ///
+    /// # Errors
+    /// [`Refusal`] when the company is none or several, or has no such filing, or more than one.
+    pub fn filing_of(&self, company: &str, form: Option<&str>, year: &str) -> Result<&Listed, Refusal> {
+        let scope = Scope::parse(&format!("/@company/{}", company.trim().trim_matches('/')), &self.catalogue)?;
+        let filings: Vec<&Listed> = self.catalogue.documents().iter().filter(|listed| scope.holds(listed)).collect();
+        Ok(align::yearly(&filings, form, year)?)
+    }
+
+    async fn side<'a>(&self, listed: &'a Listed) -> Result<Side<'a>, Refusal> {
+        let Some(published) = self.tree_of(listed).await? else { return Err(no_tree(listed)) };
+        Ok(Side { listed, published: Arc::new(published), within: None })
+    }
+
+    /// The alignment, made where it is not kept from before.
+    async fn aligned(&self, left: &Side<'_>, right: &Side<'_>, sentences: usize) -> Result<Arc<Aligned>, Refusal> {
+        let named = |side: &Side<'_>| {
+            let version = &side.published.version;
+            (version.doc, version.seq, side.within, sentences)
+        };
+        let key = [named(left), named(right)];
+        if let Some(kept) = self.kept.as_ref().and_then(|kept| kept.aligned(&key)) {
+            return Ok(kept);
+        }
+        let (one, other) = (Arc::clone(&left.published), Arc::clone(&right.published));
+        let bodies = (self.body(&one).await?, self.body(&other).await?);
+        let (from, to) = (left.within, right.within);
+        let work = move || {
+            let has_text = (bodies.0.is_some(), bodies.1.is_some());
+            let left = Compared { tree: &one.tree, body: bodies.0.as_ref(), within: from };
+            let right = Compared { tree: &other.tree, body: bodies.1.as_ref(), within: to };
+            let alignment = align::align(&left, &right, &Options { sentences })?;
+            Ok::<_, AlignError>(Aligned { alignment, has_text })
+        };
+        let aligned = match &self.kept {
+            Some(kept) => kept.beside_searches(work).await?,
+            None => aside(work).await?,
+        };
+        let aligned = Arc::new(aligned?);
+        if let Some(kept) = &self.kept {
+            kept.keep_aligned(key, &aligned, aligned.bytes());
+        }
+        Ok(aligned)
+    }
+}
+
+impl Aligned {
+    /// About what it takes in memory.
+    fn bytes(&self) -> usize {
+        let told = |told: &Told| told.text.len() + 64;
+        let pair = |pair: &Pair| {
+            let alone: usize = pair.removed.iter().chain(&pair.added).map(told).sum();
+            let both: usize = pair.reworded.iter().map(|both| told(&both.left) + told(&both.right)).sum();
+            160 + alone + both
+        };
+        self.alignment.pairs.iter().map(pair).sum()
+    }
+}
+
+/// Settles what is compared: two parts with each other; one part, or one Item, with what is its partner.
+fn focus(
+    sides: &Sides,
+    (left, earlier_part): (&mut Side<'_>, Option<Fragment>),
+    (right, part): (&mut Side<'_>, Option<Fragment>),
+) -> Result<Option<Focus>, Refusal> {
+    let section = |side: &Side<'_>, part: &Fragment| section_of(&side.published.tree, &side.listed.label, part);
+    if let Some(item) = &sides.item {
+        if earlier_part.is_some() || part.is_some() {
+            let message = "an Item is of whole documents, and a part of one is named";
+            return Err(Refusal::new("comparison.item_of_part", message, "name the documents without `#…`"));
+        }
+        let item: ItemRef = item.parse().map_err(|error: stemma_search::FindError| {
+            Refusal::new("search.item", error.to_string(), "Items are written 1A, 7, II.1A or 2.02")
+        })?;
+        let of = |side: &Side<'_>| {
+            resolve_item(&side.published.tree, &side.listed.label, item.part.as_deref(), &item.number)
+        };
+        return match (of(right), of(left)) {
+            (Ok(id), _) => Ok(Some(Focus::Right(id))),
+            (Err(ResolveError::NoItem { .. }), Ok(id)) => Ok(Some(Focus::Left(id))),
+            (Err(error), _) => Err(error.into()),
+        };
+    }
+    match (&earlier_part, &part) {
+        (None, None) => Ok(None),
+        (Some(one), Some(other)) => {
+            (left.within, right.within) = (Some(section(left, one)?), Some(section(right, other)?));
+            Ok(None)
+        }
+        (Some(one), None) => Ok(Some(Focus::Left(section(left, one)?))),
+        (None, Some(other)) => Ok(Some(Focus::Right(section(right, other)?))),
+    }
+}
+
+/// Two documents whose sections are known by their ids.
+struct View<'v> {
+    sides: [&'v Side<'v>; 2],
+    sections: [HashMap<SectionId, SideView>; 2],
+}
+
+/// The ids of a section and all below it.
+type Below = Option<std::ops::RangeInclusive<u32>>;
+
+impl<'v> View<'v> {
+    fn of(left: &'v Side<'v>, right: &'v Side<'v>) -> Self {
+        let sides = [left, right];
+        Self { sides, sections: sides.map(|side| sections(&side.published.tree, &side.listed.label)) }
+    }
+
+    fn comparison(&self, aligned: &Aligned, focus: Option<&Focus>) -> ComparisonView {
+        let alignment = &aligned.alignment;
+        let parts = focus.map(|focus| self.parts(alignment, focus));
+        let in_focus = |left: Option<SectionId>, right: Option<SectionId>| {
+            let holds = |below: &Below, id: Option<SectionId>| {
+                below.as_ref().zip(id).is_some_and(|(below, id)| below.contains(&id.0))
+            };
+            parts.as_ref().is_none_or(|(one, other)| holds(one, left) || holds(other, right))
+        };
+        let pairs: Vec<&Pair> = alignment.pairs.iter().filter(|pair| in_focus(pair.left, pair.right)).collect();
+        let items: Vec<ItemChurnView> = alignment
+            .items
+            .iter()
+            .filter(|item| in_focus(item.left, item.right))
+            .map(|item| ItemChurnView {
+                left: self.section(0, item.left),
+                right: self.section(1, item.right),
+                churn: ChurnView::of(item.churn),
+            })
+            .collect();
+        // Of an Item its own figure; of a section in one there is none.
+        let whole = parts.is_none().then_some(ChurnView::of(alignment.all));
+        let changed = whole.or_else(|| items.first().map(|item| item.churn)).unwrap_or_default();
+        let locators = [0, 1].map(|side| self.locator(side, parts.as_ref()));
+        let [left_locator, right_locator] = locators;
+        ComparisonView {
+            left: self.compared(0, left_locator, aligned.has_text.0),
+            right: self.compared(1, right_locator, aligned.has_text.1),
+            counts: CountsView::of(&pairs),
+            changed,
+            items,
+            notes: self.notes(aligned),
+            pairs: pairs.into_iter().map(|pair| self.pair(pair)).collect(),
+        }
+    }
+
+    /// The section that is meant and its partner, with all below them.
+    fn parts(&self, alignment: &Alignment, focus: &Focus) -> (Below, Below) {
+        let found = alignment.pairs.iter().find(|pair| match focus {
+            Focus::Left(id) => pair.left == Some(*id),
+            Focus::Right(id) => pair.right == Some(*id),
+        });
+        let below = |side: usize, id: Option<SectionId>| {
+            let section = id.and_then(|id| self.sides[side].published.tree.section(id))?;
+            Some(section.id.0..=last(section).id.0)
+        };
+        let (left, right) = found.map_or((None, None), |pair| (pair.left, pair.right));
+        (below(0, left), below(1, right))
+    }
+
+    fn locator(&self, side: usize, parts: Option<&(Below, Below)>) -> String {
+        let label = &self.sides[side].listed.label;
+        let part = parts.and_then(|(left, right)| if side == 0 { left.as_ref() } else { right.as_ref() });
+        match part.map(|below| SectionId(*below.start())).or(self.sides[side].within) {
+            Some(id) => section_locator(label, id),
+            None => label.clone(),
+        }
+    }
+
+    fn compared(&self, side: usize, locator: String, has_text: bool) -> ComparedView {
+        ComparedView { document: DocumentView::of(self.sides[side].listed), locator, has_text }
+    }
+
+    fn notes(&self, aligned: &Aligned) -> Vec<String> {
+        let mut notes = Vec::new();
+        for (side, has_text) in self.sides.iter().zip([aligned.has_text.0, aligned.has_text.1]) {
+            if !has_text {
+                let label = &side.listed.label;
+                notes.push(format!(
+                    "the text of `{label}` is not in the store: sections are matched by their titles alone"
+                ));
+            }
+        }
+        let same = self.sides[0].listed.doc() == self.sides[1].listed.doc();
+        if same && self.sides[0].within == self.sides[1].within {
+            notes.push("both sides are the same document".into());
+        }
+        notes.dedup();
+        notes
+    }
+
+    fn section(&self, side: usize, id: Option<SectionId>) -> Option<SideView> {
+        self.sections[side].get(&id?).cloned()
+    }
+
+    fn pair(&self, pair: &Pair) -> PairView {
+        let told = |told: &Told| SentenceView { text: told.text.clone(), page: told.page, line: told.line };
+        let both = |both: &Reworded| RewordedView { left: told(&both.left), right: told(&both.right) };
+        // A section that was added stands in the document before, if anywhere.
+        let other = if pair.left.is_none() { 0 } else { 1 };
+        let stands_in = pair.stands_in.map(|id| section_locator(&self.sides[other].listed.label, id));
+        PairView {
+            outcome: pair.outcome,
+            renamed: pair.renamed,
+            moved: pair.moved,
+            similarity: pair.similarity.map(rounded),
+            left: self.section(0, pair.left),
+            right: self.section(1, pair.right),
+            stands_in,
+            removed: pair.removed.iter().map(told).collect(),
+            added: pair.added.iter().map(told).collect(),
+            reworded: pair.reworded.iter().map(both).collect(),
+        }
+    }
+}
+
+fn last(section: &Section) -> &Section {
+    let mut last = section;
+    while let Some(child) = last.children.last() {
+        last = child;
+    }
+    last
+}
+
+fn sections(tree: &SectionTree, label: &str) -> HashMap<SectionId, SideView> {
+    let all = items::items(tree);
+    let mut item_of: HashMap<SectionId, String> = HashMap::new();
+    for item in &all {
+        item_of.entry(item.section).or_insert_with(|| item.fragment(&all));
+    }
+    let view = |(depth, section): (usize, &Section)| {
+        let item = item_of.get(&section.id).cloned();
+        (section.id, SideView { depth, item, section: SectionView::of(section, label) })
+    };
+    tree.walk().map(view).collect()
+}
+
+impl CountsView {
+    fn of(pairs: &[&Pair]) -> Self {
+        let mut counts = Self::default();
+        for pair in pairs {
+            *match pair.outcome {
+                Outcome::Unchanged => &mut counts.unchanged,
+                Outcome::Modified => &mut counts.modified,
+                Outcome::Added => &mut counts.added,
+                Outcome::Removed => &mut counts.removed,
+                Outcome::Unknown => &mut counts.unknown,
+            } += 1;
+            counts.renamed += usize::from(pair.renamed);
+            counts.moved += usize::from(pair.moved);
+        }
+        counts
+    }
+
+    /// Sections that are not simply the same.
+    pub fn differing(&self) -> usize {
+        self.modified + self.added + self.removed
+    }
+}
+
+impl ChurnView {
+    fn of(churn: Churn) -> Self {
+        let Churn { left_words, right_words, changed } = churn;
+        Self { left_words, right_words, changed: changed.map(rounded) }
+    }
+}

@@ -1,0 +1,193 @@
+//! `stemma diff`: two documents side by side, section by section.
+
+use stemma_query::{ChurnView, ComparedView, ComparisonView, PairView, SentenceView, SideView, Sides};
+use stemma_search::align::Outcome;
+
+use crate::commands::reading::{identity, open, span};
+use crate::context::{CommandError, Context, Exit};
+use crate::output::{Form, Output, clean};
+use crate::table::{Align, Table, thousands};
+
+/// Sentences of each sort that are told of a section, where only a part is compared.
+const SENTENCES: usize = 3;
+/// Columns of a title.
+const TITLE_COLUMNS: usize = 60;
+
+/// Compare two documents section by section: what was added, removed, reworded, renamed, moved.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  stemma diff 3M_2022_10K                      with 3M's annual report of the year before
+  stemma diff 3M_2021_10K 3M_2022_10K --item 1A
+  stemma diff 3M_2022_10K#item-7               one Item with the same one a year before
+  stemma diff A_2022_10K#0115 A_2022_10K#0158  two sections with all below them
+  stemma diff 3M_2021_10K 3M_2022_10K --jsonl --fields outcome,left,right
+
+~ modified, + added, - removed, = unchanged (with --all), ? the text of one is not in the store.
+Line ends, case and punctuation do not count; every word and figure does. The first document is
+the one before. No model is asked.")]
+pub struct DiffArgs {
+    /// The document before; or the only one, which is compared with the filing before it.
+    #[arg(value_name = "BEFORE")]
+    one: String,
+    /// The document after.
+    #[arg(value_name = "AFTER")]
+    other: Option<String>,
+    /// Only this Item: 1A, II.1A.
+    #[arg(long, value_name = "ITEM")]
+    item: Option<String>,
+    /// Unchanged sections, too.
+    #[arg(long)]
+    all: bool,
+    /// Sentences of each sort to show of each section [default: 3 of a part, none of whole documents; 3 in JSON].
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=20))]
+    sentences: Option<u8>,
+}
+
+/// Runs the command.
+pub async fn run(args: DiffArgs, context: &Context) -> Result<Exit, CommandError> {
+    let (reader, output) = (open(context).await?, &context.output);
+    let part =
+        args.item.is_some() || args.one.contains('#') || args.other.as_ref().is_some_and(|name| name.contains('#'));
+    let usual = if part || !output.is_text() { SENTENCES } else { 0 };
+    let (left, right) = match args.other {
+        Some(other) => (Some(args.one), other),
+        None => (None, args.one),
+    };
+    let sentences = args.sentences.map_or(usual, usize::from);
+    let view = reader.compare(&Sides { left, right, item: args.item, sentences }).await?;
+    match output.form {
+        Form::Json => output.json(&view),
+        Form::JsonLines => output.json(&view.pairs),
+        Form::Text => show(&view, args.all, output),
+    }
+    Ok(if view.pairs.is_empty() { Exit::Nothing } else { Exit::Done })
+}
+
+fn show(view: &ComparisonView, all: bool, output: &Output) {
+    output.line(&format!("- {}", side(&view.left, output)));
+    output.line(&format!("+ {}", side(&view.right, output)));
+    output.line(&account(view));
+    if view.items.len() > 1 {
+        output.line("");
+        items(view, output);
+    }
+    output.line("");
+    let shown = |pair: &&PairView| all || pair.outcome != Outcome::Unchanged || pair.renamed || pair.moved;
+    view.pairs.iter().filter(shown).for_each(|pair| section(pair, output));
+    view.notes.iter().for_each(|note| output.note(&clean(note)));
+    if !all && view.counts.unchanged > 0 {
+        output.note(&output.dim("unchanged sections are not shown; all with --all, sentences with --sentences 3"));
+    }
+}
+
+fn side(side: &ComparedView, output: &Output) -> String {
+    format!("{}  {}", output.bold(&clean(&side.locator)), clean(&identity(&side.document).join(" · ")))
+}
+
+/// `62 % of words changed · 55 modified · 14 added · 6 removed · 10 unchanged`.
+fn account(view: &ComparisonView) -> String {
+    let counts = &view.counts;
+    let mut parts: Vec<String> = Vec::new();
+    parts.extend(percent(view.changed).map(|share| format!("{share} of words changed")));
+    let named = [
+        (counts.modified, "modified"),
+        (counts.added, "added"),
+        (counts.removed, "removed"),
+        (counts.unchanged, "unchanged"),
+        (counts.unknown, "of unknown text"),
+        (counts.renamed, "renamed"),
+        (counts.moved, "moved"),
+    ];
+    parts.extend(named.iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}")));
+    if parts.is_empty() { "no sections".into() } else { parts.join(" · ") }
+}
+
+fn percent(churn: ChurnView) -> Option<String> {
+    let changed = churn.changed?;
+    Some(if changed > 0.0 && changed < 0.005 { "<1 %".into() } else { format!("{:.0} %", changed * 100.0) })
+}
+
+fn items(view: &ComparisonView, output: &Output) {
+    let columns = [(Align::Left, 0), (Align::Left, 44), (Align::Right, 0), (Align::Left, 0), (Align::Right, 0)];
+    let mut table = Table::new(&columns);
+    for item in &view.items {
+        let Some(shown) = item.right.as_ref().or(item.left.as_ref()) else { continue };
+        let words = format!("{} → {} words", thousands_of(item.churn.left_words), thousands_of(item.churn.right_words));
+        let changed = match (&item.left, &item.right) {
+            (None, _) => "added".into(),
+            (_, None) => "removed".into(),
+            _ => percent(item.churn).map(|share| format!("{share} changed")).unwrap_or_default(),
+        };
+        let name = shown.item.clone().unwrap_or_else(|| shown.section.section_id.clone());
+        table.row([name, shown.section.title.clone(), words, String::new(), changed]);
+    }
+    for line in table.lines() {
+        output.line(line.trim_end());
+    }
+}
+
+fn thousands_of(words: u64) -> String {
+    thousands(u32::try_from(words).unwrap_or(u32::MAX))
+}
+
+fn section(pair: &PairView, output: &Output) {
+    let Some(shown) = pair.right.as_ref().or(pair.left.as_ref()) else { return };
+    let indent = "  ".repeat(shown.depth.saturating_sub(1).min(12));
+    let title: String = clean(&shown.section.title).chars().take(TITLE_COLUMNS).collect();
+    let line = format!("{} {indent}{}  {title}  {}", mark(pair.outcome), clean(&shown.section.locator), places(pair));
+    let line = match pair.outcome {
+        Outcome::Added => output.green(&line),
+        Outcome::Removed => output.red(&line),
+        _ => line,
+    };
+    output.line(&format!("{line}{}", output.dim(&remarks(pair))));
+    let quoted =
+        |sign: &str, told: &SentenceView| format!("{indent}      {sign} {} {}", place(told), clean(&told.text));
+    pair.removed.iter().for_each(|told| output.line(&output.red(&quoted("-", told))));
+    pair.added.iter().for_each(|told| output.line(&output.green(&quoted("+", told))));
+    for both in &pair.reworded {
+        output.line(&output.red(&quoted("~-", &both.left)));
+        output.line(&output.green(&quoted("~+", &both.right)));
+    }
+}
+
+fn mark(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Unchanged => "=",
+        Outcome::Modified => "~",
+        Outcome::Added => "+",
+        Outcome::Removed => "-",
+        Outcome::Unknown => "?",
+    }
+}
+
+fn places(pair: &PairView) -> String {
+    let of = |side: &SideView| span(side.section.pages, side.section.lines);
+    match (&pair.left, &pair.right) {
+        (Some(left), Some(right)) => format!("{} → {}", of(left), of(right)),
+        (Some(one), None) | (None, Some(one)) => of(one),
+        (None, None) => String::new(),
+    }
+}
+
+/// `  62 % alike · was #0053 “NOTE 10. RESTRUCTURING” · moved`.
+fn remarks(pair: &PairView) -> String {
+    let mut remarks = Vec::new();
+    if let (Outcome::Modified, Some(similarity)) = (pair.outcome, pair.similarity) {
+        remarks.push(format!("{:.0} % alike", similarity * 100.0));
+    }
+    if let (true, Some(left)) = (pair.renamed, &pair.left) {
+        let title: String = clean(&left.section.title).chars().take(TITLE_COLUMNS).collect();
+        remarks.push(format!("was “{title}”"));
+    }
+    if let (true, Some(left)) = (pair.moved, &pair.left) {
+        remarks.push(format!("moved from {}", clean(&left.section.locator)));
+    }
+    remarks.extend(pair.stands_in.iter().map(|place| format!("its text stands in {}", clean(place))));
+    if remarks.is_empty() { String::new() } else { format!("  {}", remarks.join(" · ")) }
+}
+
+fn place(told: &SentenceView) -> String {
+    told.page.map_or_else(|| format!("line {}:", told.line), |page| format!("p {page}:"))
+}
