@@ -12,6 +12,7 @@ mod answer;
 mod arguments;
 mod browse_documents;
 mod call;
+mod compare_sections;
 mod desk;
 mod failure;
 mod fetch;

@@ -366,6 +366,12 @@ async fn what_is_wrong_is_an_answer_with_a_code() {
         ("grep_document", json!({ "doc_name": "ACME_2022", "pattern": "x".repeat(5_000) }), "INVALID_INPUT"),
         ("browse_documents", json!({ "folder_id": "/none" }), "NOT_FOUND"),
         ("browse_documents", json!({ "sort": "relevance" }), "INVALID_INPUT"),
+        ("compare_sections", json!({}), "INVALID_INPUT"),
+        ("compare_sections", json!({ "left": "ACME_2021", "right": "BROKEN" }), "NOT_READY"),
+        ("compare_sections", json!({ "right": "ACME_2O22" }), "NOT_FOUND"),
+        ("compare_sections", json!({ "left": "ACME_2021", "right": "ACME_2022", "item": "99" }), "NOT_FOUND"),
+        ("compare_sections", json!({ "company": "nobody", "years": "2022" }), "NOT_FOUND"),
+        ("compare_sections", json!({ "company": "ACME", "years": "soon" }), "INVALID_INPUT"),
         ("get_document_image", json!({ "image_path": "x" }), "INVALID_INPUT"),
         ("no_such_tool", json!({}), "INVALID_INPUT"),
     ] {

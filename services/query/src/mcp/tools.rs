@@ -12,8 +12,8 @@ use super::arguments::Arguments;
 use super::call::Call;
 use super::failure::{Failure, Kind};
 use super::{
-    browse_documents, fetch, get_document, get_document_structure, get_folder_structure, get_page_content,
-    grep_document, search,
+    browse_documents, compare_sections, fetch, get_document, get_document_structure, get_folder_structure,
+    get_page_content, grep_document, search,
 };
 
 /// Which tools a client sees.
@@ -64,7 +64,7 @@ pub(super) fn list(preset: Preset) -> Vec<Tool> {
     match preset {
         Preset::All => {
             let mut tools = pageindex();
-            tools.extend([search::tool(), fetch::tool(), grep_document::tool()]);
+            tools.extend([search::tool(), fetch::tool(), grep_document::tool(), compare_sections::tool()]);
             tools
         }
         Preset::PageIndex => {
@@ -91,6 +91,7 @@ pub(super) async fn call(
         search::NAME | search::ALIAS => search::call(call, arguments).await,
         fetch::NAME => fetch::call(call, arguments).await,
         grep_document::NAME => grep_document::call(call, arguments).await,
+        compare_sections::NAME => compare_sections::call(call, arguments).await,
         get_folder_structure::NAME => get_folder_structure::call(call, arguments),
         "get_document_image" => Err(Failure::new(Kind::InvalidInput, "tool.no_images", "there are no images of pages")
             .option("get_page_content() has the text of a page")),

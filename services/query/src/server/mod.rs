@@ -6,6 +6,7 @@
 
 pub(crate) mod archive;
 mod asked;
+mod comparing;
 mod cursor;
 mod dialogue;
 mod documents;

@@ -9,7 +9,7 @@ use utoipa::{Modify, OpenApi, PartialSchema, ToSchema};
 
 use super::asked::Stop;
 
-use super::{asked, documents, files, listing, problem, searching, source, texts};
+use super::{asked, comparing, documents, files, listing, problem, searching, source, texts};
 use crate::TreeView;
 
 #[derive(OpenApi)]
@@ -31,6 +31,7 @@ use crate::TreeView;
         source::source,
         searching::search,
         searching::browse,
+        comparing::compare,
         files::files,
     ),
     components(schemas(problem::Body, asked::NotReady, TreeView)),

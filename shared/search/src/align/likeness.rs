@@ -1,7 +1,7 @@
 //! How alike sections are in words: vectors of what each says that others do not say.
 
 use super::side::Side;
-use super::words::{Lexicon, Word};
+use super::words::{Kind, Lexicon, Word};
 
 /// Words of a section, with all below it, by which it is compared.
 const MAX_TERMS: usize = 256;
@@ -10,18 +10,21 @@ const MAX_POSTINGS: usize = 40;
 /// Words by which a section looks for others.
 const SEARCHED_TERMS: usize = 16;
 
+/// What a figure of both documents says beside a word: the year after repeats it as the one of the year before.
+const FIGURE: f32 = 0.7;
+
 /// How much a word says: less, the more sections of both documents have it.
 pub(super) struct Weights {
     weights: Vec<f32>,
 }
 
 impl Weights {
-    /// Counts in how many sections' own texts words stand. Figures, which are new every year, say nothing.
+    /// Counts in how many sections' own texts words stand. A figure that only one document has says nothing.
     pub(super) fn of(sides: [&Side<'_>; 2], lexicon: &Lexicon) -> Self {
-        let mut sections = vec![0u32; lexicon.len()];
+        let mut sections = [vec![0u32; lexicon.len()], vec![0u32; lexicon.len()]];
         let mut seen = vec![u32::MAX; lexicon.len()];
         let mut at = 0u32;
-        for side in sides {
+        for (side, sections) in sides.iter().zip(&mut sections) {
             for node in &side.nodes {
                 for word in side.body(node) {
                     if std::mem::replace(&mut seen[*word as usize], at) != at {
@@ -32,11 +35,16 @@ impl Weights {
             }
         }
         let all = at.max(1) as f32;
-        let weight = |(word, in_sections): (usize, &u32)| match lexicon.has_letter(word as Word) && *in_sections > 0 {
-            true => ((all + 1.0) / (*in_sections as f32 + 0.5)).ln().max(0.0),
-            false => 0.0,
+        let [left, right] = sections;
+        let weight = |(word, (left, right)): (usize, (u32, u32))| {
+            let kind = match lexicon.kind(word as Word) {
+                Kind::Lettered if left + right > 0 => 1.0,
+                Kind::Figure if left > 0 && right > 0 => FIGURE,
+                _ => return 0.0,
+            };
+            kind * ((all + 1.0) / ((left + right) as f32 + 0.5)).ln().max(0.0)
         };
-        Self { weights: sections.iter().enumerate().map(weight).collect() }
+        Self { weights: left.into_iter().zip(right).enumerate().map(weight).collect() }
     }
 
     /// The weight of a word.

@@ -6,12 +6,13 @@
 
 use std::collections::HashMap;
 
+use super::homes::Homes;
 use super::likeness::{self, Terms, Weights};
 use super::side::{Node, Side};
 use super::words::Word;
 
 /// Scores from which pairs are taken, round by round.
-const ROUNDS: [f32; 4] = [0.92, 0.75, 0.6, 0.46];
+const ROUNDS: [f32; 4] = [0.92, 0.75, 0.6, 0.42];
 /// Sections of one title, or one text, that are all compared with all.
 const SMALL: usize = 8;
 /// How far the place among equals may differ where there are more.
@@ -78,7 +79,30 @@ pub(super) fn matched(left: &Side<'_>, right: &Side<'_>, weights: &Weights, word
             matched.take(candidate.left, candidate.right);
         }
     }
+    contained(left, right, &mut matched);
     matched
+}
+
+/// Sections without a partner of which one has most of the other's sentences: it grew, or shrank, under another title.
+fn contained(left: &Side<'_>, right: &Side<'_>, matched: &mut Matched) {
+    let homes = (Homes::of(left), Homes::of(right));
+    let (above_left, above_right) = (above(left, &matched.left), above(right, &matched.right));
+    let mut found = Vec::new();
+    for at in (0..left.nodes.len() as u32).filter(|at| matched.left[*at as usize].is_none()) {
+        found.extend(homes.1.of_section(left, at).map(|(home, words)| (words, at, home)));
+    }
+    for at in (0..right.nodes.len() as u32).filter(|at| matched.right[*at as usize].is_none()) {
+        found.extend(homes.0.of_section(right, at).map(|(home, words)| (words, home, at)));
+    }
+    found.sort_unstable_by_key(|(words, one, other)| (std::cmp::Reverse(*words), *one, *other));
+    for (_, one, other) in found {
+        let (over, under) = (above_left[one as usize], above_right[other as usize]);
+        let together = over.and_then(|over| matched.left[over as usize]) == under;
+        let items = left.nodes[one as usize].item.is_some() || right.nodes[other as usize].item.is_some();
+        if together && !items {
+            matched.take(one, other);
+        }
+    }
 }
 
 /// Sections that are the same with all below them, under the same titles: the first with the first, and so on.
@@ -222,5 +246,7 @@ fn score(left: &Node<'_>, right: &Node<'_>, title: f32, text: Option<f32>, same_
         None if same_title => 0.8,
         None => 0.7 * title,
     };
+    // What is the same Item is the same section, though all of it were new.
+    let likeness = if items > 0.0 { likeness.max(0.35) } else { likeness };
     likeness + items + kinds
 }

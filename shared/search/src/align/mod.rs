@@ -20,6 +20,7 @@
 
 mod changes;
 mod churn;
+mod homes;
 mod likeness;
 mod matching;
 mod outcome;
@@ -37,6 +38,7 @@ use stemma_document::{Body, PageNo, Section, SectionId, SectionSpan, SectionTree
 
 use changes::{Changes, compare};
 pub use churn::{Churn, ItemChurn};
+use homes::Homes;
 use likeness::Weights;
 use matching::{Matched, matched};
 pub use previous::{PreviousError, previous, yearly};
@@ -330,7 +332,7 @@ impl Teller<'_> {
             _ => (None, Some(node.section.id)),
         };
         let (removed, added) = if left.is_some() { (told, Vec::new()) } else { (Vec::new(), told) };
-        let stands_in = homes.most(side, &sentences).map(|home| others.nodes[home as usize].section.id);
+        let stands_in = homes.of_section(side, at).map(|(home, _)| others.nodes[home as usize].section.id);
         let (renamed, moved, similarity, reworded) = (false, false, None, Vec::new());
         Pair { left, right, outcome, renamed, moved, similarity, stands_in, removed, added, reworded }
     }
@@ -375,34 +377,4 @@ fn shown(side: &Side<'_>, at: u32) -> Told {
     let (text, line) = side.show(at, SENTENCE_CHARS);
     let page = line.and_then(|line| line.page).map(|page| page.get());
     Told { text, page, line: line.map_or(0, |line| line.number) }
-}
-
-/// In which sections sentences stand.
-struct Homes(std::collections::HashMap<u32, u32>);
-
-impl Homes {
-    fn of(side: &Side<'_>) -> Self {
-        let mut homes = std::collections::HashMap::new();
-        for (at, key) in side.keys.iter().enumerate() {
-            if side.sentence(at as u32).len() >= TELLING_WORDS {
-                homes.entry(*key).or_insert(side.homes[at]);
-            }
-        }
-        Self(homes)
-    }
-
-    /// The section that has most of the words of these sentences, at least half of them.
-    fn most(&self, side: &Side<'_>, sentences: &[u32]) -> Option<u32> {
-        let mut words: std::collections::BTreeMap<u32, usize> = Default::default();
-        let mut all = 0;
-        for at in sentences {
-            let length = side.sentence(*at).len();
-            all += length;
-            if let Some(home) = self.0.get(&side.keys[*at as usize]) {
-                *words.entry(*home).or_default() += length;
-            }
-        }
-        let (home, most) = words.into_iter().max_by_key(|(home, words)| (*words, std::cmp::Reverse(*home)))?;
-        (most * 2 >= all).then_some(home)
-    }
 }

@@ -1,1 +1,309 @@
-//! Properties that hold for any two documents.
+//! Properties that hold for any two documents, and what became of sections of small ones.
+
+use std::time::{Duration, Instant};
+
+use proptest::prelude::*;
+use stemma_document::{
+    DraftEntry, Extent, Fact, LocatedEntry, Method, Place, SectionTree, TextLines, Verdict, VerifiedOutline, Witness,
+};
+
+use super::*;
+
+/// A section as written: level, title, lines.
+type Written = (u16, String, Vec<String>);
+
+fn document(sections: &[Written]) -> (SectionTree, Body) {
+    let (mut lines, mut entries) = (Vec::new(), Vec::new());
+    for (level, title, text) in sections {
+        lines.push(title.clone());
+        let (number, label, target) = (None, None, None);
+        let entry = DraftEntry { number, title: title.clone(), label, target, level: *level, witness: Witness::Markup };
+        let at = Place::Line(lines.len() as u32);
+        entries.push((LocatedEntry { entry, place: at }, Verdict::Found { starts_page: false }));
+        lines.extend(text.iter().cloned());
+    }
+    let outline = VerifiedOutline::new(Extent::Lines(lines.len() as u32), entries).unwrap();
+    let tree = SectionTree::build(&outline, Method::Markup, Vec::new());
+    (tree, Body::Lines(TextLines { lines, tokens: vec![], headings: vec![] }))
+}
+
+fn written(sections: &[(u16, &str, &str)]) -> (SectionTree, Body) {
+    let lines = |text: &str| text.lines().map(str::to_owned).collect();
+    document(
+        &sections.iter().map(|(level, title, text)| (*level, (*title).to_owned(), lines(text))).collect::<Vec<_>>(),
+    )
+}
+
+fn aligned(left: &(SectionTree, Body), right: &(SectionTree, Body)) -> Alignment {
+    let compared = |document: &'_ (SectionTree, Body)| -> Alignment {
+        align(&Compared::of(&left.0, Some(&left.1)), &Compared::of(&document.0, Some(&document.1)), &Options::default())
+            .unwrap()
+    };
+    compared(right)
+}
+
+/// `0001=0002 modified renamed moved`, a line for each pair.
+fn told(alignment: &Alignment) -> Vec<String> {
+    let id = |id: Option<SectionId>| id.map_or_else(|| "-".to_owned(), |id| id.to_string());
+    let line = |pair: &Pair| {
+        let renamed = if pair.renamed { " renamed" } else { "" };
+        let moved = if pair.moved { " moved" } else { "" };
+        format!("{}={} {}{renamed}{moved}", id(pair.left), id(pair.right), pair.outcome.as_str())
+    };
+    alignment.pairs.iter().map(line).collect()
+}
+
+const RISKS: &str = "Our suppliers are few and a strike at any of them would stop our furnaces for weeks at a time.";
+const ANVILS: &str = "We cast anvils of grey iron for smiths and sell them through hardware dealers in nine countries.";
+const ROCKETS: &str = "Rockets are assembled in Toledo under license and shipped to one customer in the desert.";
+const LEASES: &str = "We lease two foundries and a warehouse under agreements that end between 2027 and 2031.";
+
+#[test]
+fn sections_are_renamed_moved_reworded_added_and_removed() {
+    let before = written(&[
+        (1, "Item 1. Business", "We make things."),
+        (2, "Anvils", ANVILS),
+        (2, "Rockets", ROCKETS),
+        (1, "Item 1A. Risk Factors", RISKS),
+        (1, "Item 2. Properties", LEASES),
+        (1, "Item 3. Legal Proceedings", "None."),
+    ]);
+    let reworded = RISKS.replace("weeks", "several months");
+    let after = written(&[
+        (1, "Item 1. Business", "We make things."),
+        (2, "Aerospace", ROCKETS),
+        (2, "Anvils", ANVILS),
+        (1, "Item 1A. Risk Factors", &reworded),
+        (1, "Item 1C. Cybersecurity", "A committee of the board hears reports about incidents each quarter."),
+        (1, "Item 2. Properties", LEASES),
+    ]);
+    let alignment = aligned(&before, &after);
+    let expected = [
+        "0000=0000 unchanged",
+        "0002=0001 unchanged renamed moved",
+        "0001=0002 unchanged",
+        "0003=0003 modified",
+        "-=0004 added",
+        "0004=0005 unchanged",
+        "0005=- removed",
+    ];
+    assert_eq!(told(&alignment), expected);
+    let risks = &alignment.pairs[3];
+    assert!(risks.similarity.unwrap() > 0.85 && risks.reworded.len() == 1, "{risks:?}");
+    assert_eq!(risks.reworded[0].right.text, reworded);
+    assert!(alignment.pairs[4].added[0].text.starts_with("A committee of the board"), "{:?}", alignment.pairs[4]);
+    let changed: Vec<f32> = alignment.items.iter().map(|item| (item.churn.changed.unwrap() * 100.0).round()).collect();
+    assert_eq!(changed, [0.0, 7.0, 100.0, 0.0, 100.0]);
+}
+
+#[test]
+fn notes_are_numbered_anew_without_moving() {
+    let before = written(&[(1, "Notes", ""), (2, "Note 1. Debt", ANVILS), (2, "Note 2. Leases", LEASES)]);
+    let after = written(&[
+        (1, "Notes", ""),
+        (2, "Note 1. Revenue", ROCKETS),
+        (2, "Note 2. Debt", ANVILS),
+        (2, "Note 3. Leases", LEASES),
+    ]);
+    let expected = ["0000=0000 unchanged", "-=0001 added", "0001=0002 unchanged", "0002=0003 unchanged"];
+    assert_eq!(told(&aligned(&before, &after)), expected);
+}
+
+#[test]
+fn what_was_divided_off_or_merged_says_where_its_text_stands() {
+    let before = written(&[(1, "Item 1. Business", &format!("{ANVILS}\n{ROCKETS}"))]);
+    let after = written(&[(1, "Item 1. Business", ANVILS), (2, "Space", ROCKETS)]);
+    let divided = aligned(&before, &after);
+    assert_eq!(told(&divided), ["0000=0000 modified", "-=0001 added"]);
+    assert_eq!(divided.pairs[1].stands_in, Some(SectionId(0)));
+    assert!(divided.pairs[1].added.is_empty() && divided.all.changed == Some(0.0), "{divided:?}");
+}
+
+#[test]
+fn quarterly_items_meet_their_annual_ones() {
+    let on = |form: &str, mut document: (SectionTree, Body)| {
+        document.0.facts.form = Some(Fact::text(form, None));
+        document
+    };
+    let annual = on(
+        "10-K",
+        written(&[
+            (1, "Part I", ""),
+            (2, "Item 1. Business", ANVILS),
+            (2, "Item 3. Legal Proceedings", "None."),
+            (1, "Part II", ""),
+            (2, "Item 7. Management's Discussion", ROCKETS),
+        ]),
+    );
+    let quarterly = on(
+        "10-Q",
+        written(&[
+            (1, "Part I", ""),
+            (2, "Item 1. Financial Statements", LEASES),
+            (2, "Item 2. Management's Discussion", "Sales rose because more was sold."),
+            (1, "Part II", ""),
+            (2, "Item 1. Legal Proceedings", "We were sued."),
+        ]),
+    );
+    let told = told(&aligned(&annual, &quarterly));
+    for pair in ["0004=0002 modified", "0002=0004 modified", "0001=- removed", "-=0001 added"] {
+        assert!(told.contains(&pair.to_owned()), "{pair} of {told:?}");
+    }
+}
+
+#[test]
+fn without_a_text_titles_decide_and_nothing_is_called_unchanged() {
+    let one = written(&[(1, "Anvils", ANVILS), (1, "Rockets", ROCKETS)]);
+    let other = written(&[(1, "Rockets", ROCKETS), (1, "Leases", LEASES)]);
+    let alignment =
+        align(&Compared::of(&one.0, Some(&one.1)), &Compared::of(&other.0, None), &Options::default()).unwrap();
+    assert_eq!(told(&alignment), ["0000=- removed", "0001=0000 unknown", "-=0001 added"]);
+    assert_eq!(alignment.all.changed, None);
+}
+
+#[test]
+fn a_section_is_compared_with_another_of_the_same_document() {
+    let document = written(&[
+        (1, "Plan A", ""),
+        (2, "1.1 Benefits", ANVILS),
+        (2, "1.2 Governing Law", LEASES),
+        (1, "Plan B", ""),
+        (2, "2.1 Governing Law", LEASES),
+        (2, "2.2 Benefits", ANVILS),
+    ]);
+    let of = |id: u32| Compared { tree: &document.0, body: Some(&document.1), within: Some(SectionId(id)) };
+    let alignment = align(&of(0), &of(3), &Options::default()).unwrap();
+    assert!(told(&alignment).contains(&"0001=0005 unchanged".to_owned()), "{:?}", told(&alignment));
+    assert!(told(&alignment).contains(&"0002=0004 unchanged moved".to_owned()), "{:?}", told(&alignment));
+}
+
+/// A document of about 5,000 sections; `salt` makes its words its own.
+fn large(sections: usize, salt: usize, title: impl Fn(usize) -> (u16, String)) -> (SectionTree, Body) {
+    let words = ["furnace", "margin", "currency", "tariff", "lease", "patent", "audit", "pension", "rocket", "anvil"];
+    let line = |at: usize, line: usize| {
+        let word = |step: usize| format!("{}{}", words[(at * 7 + step * salt + line) % 10], (at * step + line) % 97);
+        format!("The {} of our {} depends on {} and on the {}.", word(1), word(2), word(3), word(salt))
+    };
+    let section = |at: usize| {
+        let (level, title) = title(at);
+        (level, title, (0..8).map(|row| line(at, row)).collect())
+    };
+    document(&(0..sections).map(section).collect::<Vec<_>>())
+}
+
+/// Tests are not optimized and share the machine: an answer in so much time is one in a tenth of it elsewhere.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+#[test]
+fn large_and_hostile_trees_take_time_in_proportion() {
+    let shapes: [(&str, fn(usize) -> (u16, String)); 4] = [
+        ("usual", |at| ((at % 5) as u16 + 1, format!("{at}. Section about matter {}", at % 900))),
+        ("one title", |_| (1, "General".to_owned())),
+        ("no titles", |at| ((at % 3) as u16 + 1, "-".to_owned())),
+        ("deep", |at| (at.min(60_000) as u16 + 1, format!("Item {}", at % 20))),
+    ];
+    for (name, shape) in shapes {
+        let (one, other) = (large(5_000, 3, shape), large(5_000, 4, shape));
+        let began = Instant::now();
+        let alignment = aligned(&one, &other);
+        assert!(began.elapsed() < PATIENCE, "{name}: {:?}", began.elapsed());
+        let sides = |side: fn(&Pair) -> Option<SectionId>| alignment.pairs.iter().filter_map(side).count();
+        assert_eq!((sides(|pair| pair.left), sides(|pair| pair.right)), (5_000, 5_000), "{name}");
+        let same = aligned(&one, &one);
+        let unlike = same.pairs.iter().find(|pair| pair.left != pair.right || pair.outcome != Outcome::Unchanged);
+        assert_eq!(unlike, None, "{name}");
+    }
+}
+
+fn sections() -> impl Strategy<Value = Vec<Written>> {
+    let title = prop::sample::select(vec![
+        "Item 1. Business",
+        "Item 1A. Risk Factors",
+        "General",
+        "General",
+        "Note 2. Leases",
+        "Overview",
+        "Part I",
+        "-",
+        "",
+    ]);
+    let line = prop::sample::select(vec![
+        RISKS,
+        ANVILS,
+        ROCKETS,
+        LEASES,
+        "None.",
+        "Net sales 4,610 (4,110)",
+        "",
+        "年报 概况。",
+    ]);
+    let section = (1u16..4, title, prop::collection::vec(line, 0..4));
+    let own = |(level, title, text): (u16, &str, Vec<&str>)| {
+        (level, title.to_owned(), text.into_iter().map(str::to_owned).collect())
+    };
+    prop::collection::vec(section.prop_map(own), 1..14)
+}
+
+proptest! {
+    #[test]
+    fn a_document_against_itself_is_unchanged(sections in sections()) {
+        let one = document(&sections);
+        let alignment = aligned(&one, &one.clone());
+        for pair in &alignment.pairs {
+            prop_assert_eq!(pair.left, pair.right);
+            prop_assert_eq!((pair.outcome, pair.renamed, pair.moved), (Outcome::Unchanged, false, false));
+        }
+        prop_assert_eq!(alignment.all.changed, Some(0.0));
+    }
+
+    #[test]
+    fn the_other_way_round_is_the_mirror_image(left in sections(), right in sections()) {
+        let (left, right) = (document(&left), document(&right));
+        let (forth, back) = (aligned(&left, &right), aligned(&right, &left));
+        let place = |pair: &Pair| (pair.left, pair.right);
+        let mut mirrored: Vec<Pair> = back.pairs.into_iter().map(Pair::mirrored).collect();
+        let mut pairs = forth.pairs;
+        pairs.sort_by_key(place);
+        mirrored.sort_by_key(place);
+        prop_assert_eq!(pairs, mirrored);
+        prop_assert_eq!(forth.all.changed, back.all.changed);
+    }
+
+    #[test]
+    fn every_section_is_told_once_and_equal_words_are_unchanged(left in sections(), right in sections()) {
+        let (left, right) = (document(&left), document(&right));
+        let alignment = aligned(&left, &right);
+        let mut ids: Vec<SectionId> = alignment.pairs.iter().filter_map(|pair| pair.left).collect();
+        ids.sort_unstable();
+        prop_assert_eq!(ids, left.0.walk().map(|(_, section)| section.id).collect::<Vec<_>>());
+        let ids: Vec<SectionId> = alignment.pairs.iter().filter_map(|pair| pair.right).collect();
+        prop_assert_eq!(ids, right.0.walk().map(|(_, section)| section.id).collect::<Vec<_>>());
+        // The words behind the heading, as one would compare them by hand.
+        let words = |document: &(SectionTree, Body), id: SectionId| {
+            let section = document.0.section(id).unwrap();
+            let text = stemma_document::text::own_text(section, &document.1);
+            text.split_once('\n').map_or(String::new(), |(_, text)| text.split_whitespace().collect::<Vec<_>>().join(" "))
+        };
+        for pair in &alignment.pairs {
+            if let (Some(one), Some(other)) = (pair.left, pair.right) {
+                let same = words(&left, one) == words(&right, other);
+                prop_assert_eq!(same, pair.outcome == Outcome::Unchanged, "{:?}", pair);
+            }
+        }
+    }
+
+    #[test]
+    fn a_telling_text_that_both_have_never_counts_as_new(left in sections(), at in 0usize..14) {
+        // One section with a text of its own is put elsewhere under another title.
+        let telling = "The committee resolved to sell the foundry in Lübeck to its former manager, who pays in yearly \
+                       rates until 2041 and takes over all of its pension obligations.";
+        let (mut before, mut after) = (left.clone(), left);
+        before.push((1, "Sale of the foundry".into(), vec![telling.into()]));
+        after.insert(at.min(after.len()), (1, "Subsequent events".into(), vec![telling.into()]));
+        let (before, after) = (document(&before), document(&after));
+        let alignment = aligned(&before, &after);
+        let last = before.0.walk().last().unwrap().1.id;
+        let pair = alignment.pairs.iter().find(|pair| pair.left == Some(last)).unwrap();
+        prop_assert_eq!((pair.outcome, pair.renamed), (Outcome::Unchanged, true));
+    }
+}

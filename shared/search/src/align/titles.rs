@@ -50,7 +50,8 @@ pub(super) fn key(title: &str) -> Vec<String> {
     let bare = without_number(title);
     let lasting = |word: &String| word.chars().any(char::is_alphabetic) && !is_month(word);
     let mut named: Vec<String> = content_words(bare).into_iter().filter(lasting).collect();
-    if named.is_empty() {
+    let only_numbered = named.len() <= 1 && LEADERS.iter().any(|leader| head(title).eq_ignore_ascii_case(leader));
+    if named.is_empty() || only_numbered && bare == title.trim() {
         named = words(title);
     }
     named

@@ -28,8 +28,30 @@ const ABBREVIATIONS: [&str; 22] = [
 #[derive(Debug, Default)]
 pub(super) struct Lexicon {
     ids: HashMap<Box<str>, Word>,
-    /// Whether a word has a letter: figures have none.
-    lettered: Vec<bool>,
+    kinds: Vec<Kind>,
+}
+
+/// What sort of word it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// It has a letter.
+    Lettered,
+    /// A figure of so many digits that it hardly stands for two things.
+    Figure,
+    /// A year, a small number.
+    Number,
+}
+
+impl Kind {
+    fn of(word: &str) -> Self {
+        let digits = word.bytes().filter(u8::is_ascii_digit).count();
+        let year = digits == 4 && (word.starts_with("19") || word.starts_with("20"));
+        match word.chars().any(char::is_alphabetic) {
+            true => Kind::Lettered,
+            false if digits >= 4 && !year => Kind::Figure,
+            false => Kind::Number,
+        }
+    }
 }
 
 impl Lexicon {
@@ -38,20 +60,25 @@ impl Lexicon {
         if let Some(id) = self.ids.get(word) {
             return *id;
         }
-        let id = Word::try_from(self.lettered.len()).unwrap_or(Word::MAX);
+        let id = Word::try_from(self.kinds.len()).unwrap_or(Word::MAX);
         self.ids.insert(word.into(), id);
-        self.lettered.push(word.chars().any(char::is_alphabetic));
+        self.kinds.push(Kind::of(word));
         id
     }
 
     /// How many there are.
     pub(super) fn len(&self) -> usize {
-        self.lettered.len()
+        self.kinds.len()
     }
 
     /// Whether a word has a letter.
     pub(super) fn has_letter(&self, word: Word) -> bool {
-        self.lettered.get(word as usize).copied().unwrap_or(false)
+        self.kind(word) == Kind::Lettered
+    }
+
+    /// What sort of word it is.
+    pub(super) fn kind(&self, word: Word) -> Kind {
+        self.kinds.get(word as usize).copied().unwrap_or(Kind::Number)
     }
 
     /// The words of a piece of text between white space.

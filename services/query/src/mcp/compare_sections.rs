@@ -1,0 +1,229 @@
+//! `compare_sections`: two filings side by side, section by section.
+
+use rmcp::model::{Resource, Tool};
+use serde_json::{Value, json};
+use stemma_document::DocId;
+use stemma_search::align::Outcome;
+
+use super::answer::{Answer, fence, fitting};
+use super::arguments::Arguments;
+use super::call::{Call, link, section_address};
+use super::failure::Failure;
+use super::paging::{Page, paging};
+use super::tools::{items, reading};
+use crate::{ComparisonView, PairView, Sides};
+
+pub(super) const NAME: &str = "compare_sections";
+/// Sentences of each sort of a pair.
+const SENTENCES: usize = 2;
+/// Items whose churn is told.
+const MAX_ITEMS: usize = 30;
+/// Sections linked to.
+const MAX_LINKS: usize = 4;
+/// Characters of a title, and of a sentence.
+const TITLE_CHARS: usize = 100;
+const SENTENCE_CHARS: usize = 240;
+
+/// How it is announced.
+pub(super) fn tool() -> Tool {
+    let takes = json!({
+        "left": { "type": "string", "description": "document before, or part; else the filing before right" },
+        "right": { "type": "string" },
+        "company": { "type": "string" },
+        "years": { "type": "string", "description": "with company, instead: 2022-2023" },
+        "item": { "type": "string" },
+        "unchanged": { "type": "boolean", "description": "list those too" },
+        "limit": { "type": "integer", "maximum": 200, "default": 10 },
+        "cursor": { "type": "string" },
+    });
+    let gives = json!({
+        "pairs": items(json!({ "outcome": { "type": "string" } })),
+        "total": { "type": "integer" },
+        "next_cursor": { "type": ["string", "null"] },
+    });
+    let about = "Sections of two filings aligned: modified, added, removed, renamed, moved, with key sentences and pages. \
+Without a model.";
+    reading(NAME, about, takes, &[], gives)
+}
+
+/// Calls it.
+pub(super) async fn call(call: &mut Call<'_>, mut arguments: Arguments) -> Result<Answer, Failure> {
+    let (left, right) = (arguments.text("left")?, arguments.text("right")?);
+    let (company, years) = (arguments.text("company")?, arguments.text("years")?);
+    let item = arguments.text("item")?.map(|item| item.trim_start_matches("Item").trim().to_owned());
+    let unchanged = arguments.flag("unchanged")?;
+    let filters = format!("{left:?} {right:?} {company:?} {years:?} {item:?} {unchanged}");
+    let page = paging(&mut arguments, 200, &filters)?;
+    arguments.none_left()?;
+    let (left, right) = match (left, right, company) {
+        (left, Some(right), None) => (left, right),
+        // One document alone is compared with the filing before it.
+        (Some(only), None, None) => (None, only),
+        (None, None, Some(company)) => of_years(call, &company, years.as_deref())?,
+        _ => {
+            return Err(Failure::invalid("say which documents: `left` and `right`, or `company` and `years`")
+                .option("compare_sections(right: NAME) compares with the filing before it"));
+        }
+    };
+    let located = |name: &str| -> Result<String, Failure> {
+        let named = call.named(name, None)?;
+        let label = call.listed(&named)?.label.clone();
+        Ok(named.fragment.map_or(label.clone(), |part| format!("{label}#{part}")))
+    };
+    let (left, right) = (left.as_deref().map(located).transpose()?, located(&right)?);
+    let view = call.reader.compare(&Sides { left, right, item, sentences: SENTENCES }).await?;
+    Ok(answer(call, &view, &page, unchanged))
+}
+
+/// The filings of a company for two years, or for one year and the year before.
+fn of_years(call: &Call<'_>, company: &str, years: Option<&str>) -> Result<(Option<String>, String), Failure> {
+    let digits = years.unwrap_or_default().split(|c: char| !c.is_ascii_digit());
+    let mut years: Vec<&str> = digits.filter(|year| !year.is_empty()).collect();
+    years.sort_unstable();
+    years.dedup();
+    let of = |year: &str| -> Result<String, Failure> { Ok(call.reader.filing_of(company, None, year)?.label.clone()) };
+    match years.as_slice() {
+        [year] => Ok((None, of(year)?)),
+        [before, after] => Ok((Some(of(before)?), of(after)?)),
+        _ => Err(Failure::invalid("`years` are one or two fiscal years").option("years: \"2022-2023\"")),
+    }
+}
+
+fn answer(call: &Call<'_>, view: &ComparisonView, page: &Page, unchanged: bool) -> Answer {
+    let wanted = |pair: &&PairView| unchanged || pair.outcome != Outcome::Unchanged || pair.renamed || pair.moved;
+    let pairs: Vec<&PairView> = view.pairs.iter().filter(wanted).collect();
+    let total = pairs.len();
+    let rows = pairs.iter().skip(page.offset).take(page.limit).map(|pair| row(pair));
+    let churn: Vec<Value> = view.items.iter().take(MAX_ITEMS).map(churn).collect();
+    let room = call.form.limit(None);
+    let rows = fitting(rows, room.saturating_sub(if page.offset == 0 { churn.len() * 14 } else { 0 }));
+    let links = links(view, &pairs[page.offset.min(total)..], rows.len());
+    let next = page.offset + rows.len();
+    let next = (next < total).then_some(next);
+    let body = fence("comparison", &listing(&rows));
+    let mut data = json!({
+        "left": view.left.locator,
+        "right": view.right.locator,
+        "counts": view.counts,
+        "changed": view.changed.changed,
+        "total": total,
+        "next_cursor": next.map(|next| page.cursor(next)),
+    });
+    if page.offset == 0 {
+        data["items"] = churn.into();
+    }
+    if !view.notes.is_empty() {
+        data["notes"] = json!(view.notes);
+    }
+    let answer = Answer::new(data, summary(view)).with("pairs", rows.into()).body(body).links(links);
+    let answer = answer.option("Text of either side: get_page_content(doc_name, section_id); cite both pages");
+    match next {
+        Some(next) => answer.option(format!("More: the same call with cursor: \"{}\"", page.cursor(next))),
+        None => answer,
+    }
+}
+
+fn summary(view: &ComparisonView) -> String {
+    let counts = &view.counts;
+    let changed = view.changed.changed.map(|share| format!("{:.0}% of words changed; ", share * 100.0));
+    format!(
+        "{} to {}: {}{} modified, {} added, {} removed, {} unchanged, {} renamed, {} moved{}",
+        view.left.locator,
+        view.right.locator,
+        changed.unwrap_or_default(),
+        counts.modified,
+        counts.added,
+        counts.removed,
+        counts.unchanged,
+        counts.renamed,
+        counts.moved,
+        view.notes.iter().map(|note| format!("; {note}")).collect::<String>()
+    )
+}
+
+fn churn(item: &crate::ItemChurnView) -> Value {
+    let side = item.right.as_ref().or(item.left.as_ref());
+    let name = side.and_then(|side| side.item.clone().or_else(|| Some(side.section.section_id.clone())));
+    json!({ "item": name, "changed": item.churn.changed })
+}
+
+fn row(pair: &PairView) -> Value {
+    let side = |side: &crate::SideView| {
+        let (pages, lines) = (side.section.pages, side.section.lines);
+        let span =
+            pages.or(lines).map(|(start, end)| if start == end { start.to_string() } else { format!("{start}-{end}") });
+        json!({
+            "section_id": side.section.section_id,
+            "title": cut(&side.section.title, TITLE_CHARS),
+            if pages.is_some() { "pages" } else { "lines" }: span,
+        })
+    };
+    let sentence = |told: &crate::SentenceView| json!({ "page": told.page, "text": cut(&told.text, SENTENCE_CHARS) });
+    let mut row = json!({ "outcome": pair.outcome.as_str() });
+    let sides = [("left", &pair.left), ("right", &pair.right)];
+    sides.into_iter().filter_map(|(name, of)| Some((name, of.as_ref()?))).for_each(|(name, of)| row[name] = side(of));
+    if pair.outcome == Outcome::Modified {
+        row["similarity"] = json!(pair.similarity);
+    }
+    [("renamed", pair.renamed), ("moved", pair.moved)]
+        .into_iter()
+        .filter(|(_, is)| *is)
+        .for_each(|(name, _)| row[name] = json!(true));
+    if let Some(place) = &pair.stands_in {
+        row["stands_in"] = json!(place);
+    }
+    for (name, told) in [("removed", &pair.removed), ("added", &pair.added)] {
+        if !told.is_empty() {
+            row[name] = told.iter().map(sentence).collect();
+        }
+    }
+    if !pair.reworded.is_empty() {
+        let both = |both: &crate::RewordedView| json!({ "left": sentence(&both.left), "right": sentence(&both.right) });
+        row["reworded"] = pair.reworded.iter().map(both).collect();
+    }
+    row
+}
+
+fn cut(text: &str, most: usize) -> String {
+    if text.chars().nth(most).is_none() { text.to_owned() } else { text.chars().take(most).chain(['…']).collect() }
+}
+
+/// The rows for reading, from their data.
+fn listing(rows: &[Value]) -> String {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let side = |side: &Value| match side["pages"].as_str() {
+        Some(pages) => format!("#{} p {pages}", text(&side["section_id"])),
+        None => format!("#{} lines {}", text(&side["section_id"]), text(&side["lines"])),
+    };
+    let mut lines = Vec::new();
+    for row in rows {
+        let places: Vec<String> =
+            ["left", "right"].iter().filter(|name| row[**name].is_object()).map(|name| side(&row[*name])).collect();
+        let title = if row["right"].is_object() { &row["right"]["title"] } else { &row["left"]["title"] };
+        let mut line = format!("{} {}  {}", text(&row["outcome"]), places.join(" → "), text(title));
+        if row["renamed"] == true {
+            line.push_str(&format!(" (was {})", text(&row["left"]["title"])));
+        }
+        if row["moved"] == true {
+            line.push_str(" (moved)");
+        }
+        lines.push(line);
+        for (name, sign) in [("removed", "-"), ("added", "+")] {
+            let told = row[name].as_array().into_iter().flatten();
+            lines.extend(told.map(|told| format!("  {sign} {}", text(&told["text"]))));
+        }
+        for both in row["reworded"].as_array().into_iter().flatten() {
+            lines.push(format!("  ~ {} → {}", text(&both["left"]["text"]), text(&both["right"]["text"])));
+        }
+    }
+    lines.join("\n")
+}
+
+/// Addresses of the first sections of the document after.
+fn links(view: &ComparisonView, pairs: &[&PairView], shown: usize) -> Vec<Resource> {
+    let Ok(doc) = view.right.document.doc_id.parse::<DocId>() else { return Vec::new() };
+    let sections = pairs.iter().take(shown).filter_map(|pair| pair.right.as_ref());
+    let address =
+        |side: &crate::SideView| link(section_address(doc, &side.section.section_id), &cut(&side.section.title, 60));
+    sections.take(MAX_LINKS).map(address).collect()
+}
