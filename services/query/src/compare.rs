@@ -478,3 +478,91 @@ impl ChurnView {
         Self { left_words, right_words, changed: changed.map(rounded) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use stemma_document::Collection;
+
+    use super::*;
+
+    async fn reader() -> Reader {
+        Reader::open(crate::tests::store().await, Collection::default()).await.unwrap()
+    }
+
+    fn sides(left: Option<&str>, right: &str, item: Option<&str>) -> Sides {
+        Sides { left: left.map(str::to_owned), right: right.into(), item: item.map(str::to_owned), sentences: 3 }
+    }
+
+    fn told(view: &ComparisonView) -> Vec<String> {
+        let title = |side: &Option<SideView>| side.as_ref().map_or("-".into(), |side| side.section.title.clone());
+        let line =
+            |pair: &PairView| format!("{} = {}: {}", title(&pair.left), title(&pair.right), pair.outcome.as_str());
+        view.pairs.iter().map(line).collect()
+    }
+
+    #[tokio::test]
+    async fn a_filing_alone_is_compared_with_the_one_before() {
+        let reader = reader().await;
+        let view = reader.compare(&sides(None, "ACME_2022", None)).await.unwrap();
+        assert_eq!((view.left.locator.as_str(), view.right.locator.as_str()), ("ACME_2021", "ACME_2022"));
+        let expected = [
+            "Preface = Preface: unchanged",
+            "PART I = PART I: unchanged",
+            "Item 1. Business = Item 1. Business: unchanged",
+            "- = Item 1A. Risk Factors: added",
+            "- = PART II: added",
+            "- = Item 7. Management's Discussion: added",
+        ];
+        assert_eq!(told(&view), expected);
+        assert_eq!((view.counts.added, view.counts.unchanged, view.counts.differing()), (3, 3, 3));
+        let risks = view.pairs[3].right.as_ref().unwrap();
+        assert_eq!((risks.item.as_deref(), risks.section.pages), (Some("item-1A"), Some((3, 4))));
+        assert_eq!(view.pairs[3].added[0].page, Some(3));
+        assert!(view.notes.is_empty());
+    }
+
+    #[tokio::test]
+    async fn an_item_is_compared_with_its_partner_and_what_is_below_them() {
+        let reader = reader().await;
+        let items = |view: &ComparisonView| (view.left.locator.clone(), view.right.locator.clone(), view.pairs.len());
+        let business = reader.compare(&sides(Some("ACME_2021"), "ACME_2022", Some("1"))).await.unwrap();
+        assert_eq!(items(&business), ("ACME_2021#0002".into(), "ACME_2022#0002".into(), 1));
+        assert_eq!(business.changed.changed, Some(0.0));
+        // Only the document before has it: nothing of the document after.
+        let risks = reader.compare(&sides(Some("ACME_2022"), "ACME_2021", Some("1A"))).await.unwrap();
+        assert_eq!(told(&risks), ["Item 1A. Risk Factors = -: removed"]);
+        let by_part = reader.compare(&sides(Some("ACME_2021#0001"), "ACME_2022#0001", None)).await.unwrap();
+        assert_eq!(told(&by_part).len(), 3);
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_compared_is_refused_with_what_could_be() {
+        let reader = reader().await;
+        let refused = async |left, right, item| {
+            let refusal = reader.compare(&sides(left, right, item)).await.unwrap_err();
+            (refusal.code, refusal.candidates)
+        };
+        let older = vec!["ACME_2022".to_owned()];
+        assert_eq!(refused(None, "ACME_2021", None).await, ("comparison.no_previous", older));
+        assert_eq!(refused(None, "manual", None).await.0, "comparison.not_a_filing");
+        assert_eq!(refused(None, "BROKEN", None).await.0, "comparison.not_a_filing");
+        assert_eq!(refused(Some("ACME_2021"), "BROKEN", None).await.0, "document.no_tree");
+        assert_eq!(refused(Some("ACME_2021"), "ACME_2022", Some("99")).await.0, "locator.no_item");
+        assert_eq!(refused(Some("ACME_2021"), "ACME_2022", Some("x")).await.0, "search.item");
+        assert_eq!(refused(Some("ACME_2021#0001"), "ACME_2022", Some("1")).await.0, "comparison.item_of_part");
+        assert_eq!(refused(Some("ACME_2021#p=1"), "ACME_2022", None).await.0, "locator.not_a_section");
+        assert_eq!(refused(Some("10-K"), "ACME_2022", None).await.0, "locator.folder");
+        let year = |form: Option<&str>, year| reader.filing_of("acme", form, year).map(|listed| listed.label.clone());
+        assert_eq!(year(None, "2021").unwrap(), "ACME_2021");
+        assert_eq!(year(None, "2019").unwrap_err().code, "comparison.no_filing");
+        assert_eq!(year(Some("10-Q"), "2021").unwrap_err().code, "comparison.no_filing");
+    }
+
+    #[tokio::test]
+    async fn a_document_with_itself_says_so() {
+        let reader = reader().await;
+        let view = reader.compare(&sides(Some("manual"), "manual.md", None)).await.unwrap();
+        assert_eq!(view.notes, ["both sides are the same document"]);
+        assert_eq!((view.counts.unchanged, view.counts.differing(), view.changed.changed), (2, 0, Some(0.0)));
+    }
+}

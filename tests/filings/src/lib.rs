@@ -31,6 +31,7 @@ mod text;
 mod truth;
 mod typeset;
 mod words;
+mod years;
 
 pub use assemble::typeset;
 pub use fonts::{Face, Family};
@@ -38,6 +39,7 @@ pub use manuscript::{Block, Foot, Heading, Look, Manuscript, Numbering, Prose, S
 pub use spec::{Contents, Edit, Encryption, Kind, Spec};
 pub use text::{TextKind, TextNode, TextTruth, markdown, plain_text};
 pub use truth::{Answer, Facts, Filing, Truth, TruthNode, TruthReference};
+pub use years::{Became, Years, years};
 
 /// Generates the filing of a specification: pure, the same bytes every time.
 pub fn generate(spec: &Spec) -> Filing {

@@ -30,7 +30,7 @@ risks; anything unusual. Put the page behind each figure as (p 47). Leave out wh
         about: "What changed in the risk factors between two filings of a company",
         takes: &[("earlier", "the earlier filing", true), ("later", "the later filing", true)],
         text: "Compare the risk factors of {earlier} and {later}.\n\
-1. compare_sections with left {earlier}, right {later} and item 1A: what was added, removed, renamed, moved or reworded.\n\
+1. compare_sections with these as left and right and item 1A: what was added, removed, renamed, moved or reworded.\n\
 2. Read what is new, gone or renamed with get_page_content by section_id; where one section holds all risks, both of it.\n\
 3. List added, removed and materially changed risks, each with the pages in both filings and one key sentence quoted.",
     },

@@ -156,7 +156,7 @@ async fn the_list_of_tools_is_short_and_every_tool_only_reads() {
     for (preset, names) in [
         (
             Preset::All,
-            "browse_documents fetch get_document get_document_structure get_page_content grep_document search",
+            "browse_documents compare_sections fetch get_document get_document_structure get_page_content grep_document search",
         ),
         (
             Preset::PageIndex,
@@ -335,6 +335,25 @@ async fn lists_go_on_by_offset_and_by_cursor() {
     assert_eq!(newest, "ACME_2022.pdf");
     let filtered = json!({ "recursive": true, "where": { "fiscal_year": { "<": 2022 } } });
     assert_eq!(client.data("browse_documents", filtered).await["total"], 1);
+}
+
+#[tokio::test]
+async fn two_filings_are_compared_section_by_section() {
+    let mut client = Client::start(Preset::All).await;
+    let by_name = client.data("compare_sections", json!({ "left": "ACME_2021", "right": "ACME_2022" })).await;
+    let by_year = client.data("compare_sections", json!({ "company": "acme", "years": "2021-2022" })).await;
+    let alone = client.data("compare_sections", json!({ "right": "ACME_2022.pdf" })).await;
+    assert_eq!((&by_name["pairs"], &by_name["pairs"]), (&by_year["pairs"], &alone["pairs"]));
+    assert_eq!((&by_name["total"], &by_name["next_cursor"]), (&json!(3), &Value::Null));
+    let risks = &by_name["pairs"][0];
+    assert_eq!((&risks["outcome"], &risks["right"]["pages"]), (&json!("added"), &json!("3-4")));
+    assert_eq!(risks["added"][0]["page"], 3);
+    let first = json!({ "right": "ACME_2022", "limit": 1, "unchanged": true, "item": "Item 1A" });
+    let first = client.data("compare_sections", first).await;
+    assert_eq!((&first["total"], &first["pairs"][0]["outcome"]), (&json!(1), &json!("added")));
+    let paged = client.data("compare_sections", json!({ "right": "ACME_2022", "limit": 1 })).await;
+    let rest = json!({ "right": "ACME_2022", "cursor": paged["next_cursor"] });
+    assert_eq!(client.data("compare_sections", rest).await["pairs"].as_array().map(Vec::len), Some(2));
 }
 
 /// Nothing a model can send is an error of the protocol, and every refusal says what to do.

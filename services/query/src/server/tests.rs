@@ -422,3 +422,35 @@ async fn others_than_this_machine_need_a_key() {
     assert_eq!((reply.status, reply.code().as_str()), (403, "collection.unknown"));
     assert_eq!(server.get("/livez").await.status, 200);
 }
+
+#[tokio::test]
+async fn two_documents_are_compared_in_pages_of_pairs() {
+    let server = start().await;
+    let first = server.post("/v1/comparisons", r#"{"right": "ACME_2022", "limit": 4}"#).await;
+    let first = first.json();
+    assert_eq!((&first["left"]["locator"], &first["total"]), (&"ACME_2021".into(), &6.into()));
+    assert_eq!((first["pairs"].as_array().map(Vec::len), &first["counts"]["added"]), (Some(4), &3.into()));
+    let cursor = first["next_cursor"].as_str().unwrap();
+    let rest = server.post("/v1/comparisons", &format!(r#"{{"right": "ACME_2022", "cursor": "{cursor}"}}"#)).await;
+    let rest = rest.json();
+    assert_eq!((rest["pairs"].as_array().map(Vec::len), &rest["next_cursor"]), (Some(2), &Value::Null));
+    let of_others = format!(r#"{{"left": "ACME_2022", "right": "ACME_2021", "cursor": "{cursor}"}}"#);
+    let added = r#"{"right": "ACME_2022", "outcomes": ["added"], "item": "1A"}"#;
+    let added = server.post("/v1/comparisons", added).await.json();
+    assert_eq!(added["pairs"][0]["added"][0]["page"], 3);
+    for (body, status, code) in [
+        (of_others.as_str(), 400, "cursor.invalid"),
+        (r#"{"left": "ACME_2021"}"#, 422, "request.invalid"),
+        (r#"{"right": "ACME_2021"}"#, 422, "comparison.no_previous"),
+        (r#"{"right": "NONE"}"#, 404, "locator.not_found"),
+        (r#"{"right": "ACME_2022", "item": "99"}"#, 404, "locator.no_item"),
+        (r#"{"right": "ACME_2022", "limit": 501}"#, 422, "request.invalid"),
+        (r#"{"right": "ACME_2022", "sentences": 21}"#, 422, "request.invalid"),
+        (r#"{"right": "ACME_2022", "outcomes": ["same"]}"#, 422, "request.invalid"),
+        (r#"{"right": "ACME_2022", "colour": 1}"#, 422, "request.invalid"),
+        (r#"{"right": "#, 400, "request.invalid"),
+    ] {
+        let reply = server.post("/v1/comparisons", body).await;
+        assert_eq!((reply.status, reply.code().as_str()), (status, code), "{body}: {}", reply.body);
+    }
+}

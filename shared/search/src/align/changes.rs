@@ -3,7 +3,7 @@
 //! Sentences of equal words are the same one wherever they stand; of those left, rows of a table with equal labels are the
 //! same row with other figures, and sentences that share at least half their words, in order, are the same one reworded.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::side::Side;
 use super::words::{Lexicon, Word};
@@ -144,7 +144,8 @@ fn similar(
         touched.into_iter().for_each(|rank| shared[rank as usize] = 0);
     }
     found.sort_by(|a, b| b.0.total_cmp(&a.0).then((a.1, a.2).cmp(&(b.1, b.2))));
-    let (mut pairs, mut taken): (Vec<(u32, u32, u32)>, [std::collections::HashSet<u32>; 2]) = Default::default();
+    let mut pairs: Vec<(u32, u32, u32)> = Vec::new();
+    let mut taken: [HashSet<u32>; 2] = Default::default();
     for (_, one, other, common) in found {
         if !taken[0].contains(&one) && !taken[1].contains(&other) {
             taken[0].insert(one);
@@ -152,9 +153,7 @@ fn similar(
             pairs.push((one, other, common));
         }
     }
-    let rest = |places: Places, taken: &std::collections::HashSet<u32>| {
-        places.into_iter().filter(|at| !taken.contains(at)).collect()
-    };
+    let rest = |places: Places, taken: &HashSet<u32>| places.into_iter().filter(|at| !taken.contains(at)).collect();
     (pairs, rest(ones, &taken[0]), rest(others, &taken[1]))
 }
 

@@ -222,7 +222,8 @@ impl<'a> Side<'a> {
 pub(super) fn number_texts(left: &mut Side<'_>, right: &mut Side<'_>) {
     let (mut keys_left, mut keys_right) = (Vec::new(), Vec::new());
     let (mut bodies_left, mut bodies_right) = (Vec::new(), Vec::new());
-    let (mut sentences, mut bodies): (HashMap<&[Word], u32>, HashMap<&[Word], u32>) = Default::default();
+    let mut sentences: HashMap<&[Word], u32> = HashMap::new();
+    let mut bodies: HashMap<&[Word], u32> = HashMap::new();
     for (side, keys, own) in [(&*left, &mut keys_left, &mut bodies_left), (&*right, &mut keys_right, &mut bodies_right)]
     {
         keys.extend((0..side.sentences.len() as u32).map(|at| number(&mut sentences, side.sentence(at))));

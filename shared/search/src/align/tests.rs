@@ -196,7 +196,8 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 #[test]
 fn large_and_hostile_trees_take_time_in_proportion() {
-    let shapes: [(&str, fn(usize) -> (u16, String)); 4] = [
+    type Titles = fn(usize) -> (u16, String);
+    let shapes: [(&str, Titles); 4] = [
         ("usual", |at| ((at % 5) as u16 + 1, format!("{at}. Section about matter {}", at % 900))),
         ("one title", |_| (1, "General".to_owned())),
         ("no titles", |at| ((at % 3) as u16 + 1, "-".to_owned())),

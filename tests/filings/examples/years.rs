@@ -1,0 +1,63 @@
+//! Writes generated filings a year apart, with what became of their sections:
+//! `cargo run -p stemma-filings --example years -- OUT_DIR [COUNT] [FIRST_SEED]`.
+//!
+//! Per pair: `pdf/NAME_before.pdf`, `pdf/NAME_after.pdf` and `labels/NAME.json`, as `tests/bench/align.py` reads it.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use serde_json::{Value, json};
+use stemma_filings::{Contents, Kind, Spec, TruthNode, Years, years};
+
+/// The sorts whose sections have titles that can change.
+const KINDS: [Kind; 3] = [Kind::TenK, Kind::TenQ, Kind::EarningsRelease];
+
+fn main() -> ExitCode {
+    let mut words = std::env::args().skip(1);
+    let Some(out) = words.next().map(PathBuf::from) else {
+        eprintln!("where to?");
+        return ExitCode::FAILURE;
+    };
+    let mut number = |or: u64| words.next().and_then(|word| word.parse().ok()).unwrap_or(or);
+    let (count, first) = (number(24), number(500));
+    match (first..first + count).try_for_each(|seed| write(&out, seed)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{}: {error}", out.display());
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn write(out: &Path, seed: u64) -> std::io::Result<()> {
+    let kind = KINDS[(seed % 3) as usize];
+    let contents = if seed % 2 == 0 { Contents::Outline } else { Contents::Links };
+    let pages = [20, 40, 80][(seed / 3 % 3) as usize];
+    let made = years(&Spec { pages, contents, ..Spec::of(kind, seed) }, seed);
+    let name = format!("{}_{seed}", kind.name());
+    std::fs::create_dir_all(out.join("pdf"))?;
+    std::fs::create_dir_all(out.join("labels"))?;
+    std::fs::write(out.join(format!("pdf/{name}_before.pdf")), &made.before.pdf)?;
+    std::fs::write(out.join(format!("pdf/{name}_after.pdf")), &made.after.pdf)?;
+    std::fs::write(out.join(format!("labels/{name}.json")), labels(&name, &made).to_string())
+}
+
+fn labels(name: &str, years: &Years) -> Value {
+    let named = |node: &TruthNode| json!([node.title.chars().take(80).collect::<String>(), node.page]);
+    let label = |section: &stemma_filings::Became| {
+        let mut label = json!({});
+        if let Some(at) = section.before {
+            label["left"] = named(&years.before.truth.nodes[at]);
+        }
+        if let Some(at) = section.after {
+            label["right"] = named(&years.after.truth.nodes[at]);
+        }
+        if section.before.is_some() && section.after.is_some() {
+            label["text"] = json!(if section.same_text { "unchanged" } else { "modified" });
+            (label["renamed"], label["moved"]) = (json!(section.renamed), json!(section.moved));
+        }
+        label
+    };
+    let pairs: Vec<Value> = years.sections.iter().map(label).collect();
+    json!({ "left": format!("{name}_before"), "right": format!("{name}_after"), "pairs": pairs })
+}

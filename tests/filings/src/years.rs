@@ -1,0 +1,271 @@
+//! The same filing a year apart: a generated document and what a year made of it, with what is true of each section.
+
+use crate::kinds::manuscript;
+use crate::manuscript::{Block, Heading, Manuscript, Prose};
+use crate::random::Rng;
+use crate::words::{self, Titles};
+use crate::{Filing, Spec, TruthNode, typeset};
+
+/// Two years of one filing.
+#[derive(Debug, Clone)]
+pub struct Years {
+    /// The year before.
+    pub before: Filing,
+    /// The year after.
+    pub after: Filing,
+    /// What became of each section, in the order of the year after; removed ones last.
+    pub sections: Vec<Became>,
+}
+
+/// What became of a section.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Became {
+    /// Its node in the truth of the year before; `None` where it is new.
+    pub before: Option<usize>,
+    /// Its node in the truth of the year after; `None` where it is gone.
+    pub after: Option<usize>,
+    /// Whether its own text, up to its first sub-section, has the same words.
+    pub same_text: bool,
+    /// Whether it has another title.
+    pub renamed: bool,
+    /// Whether it stands elsewhere; `None` where two changed places and either may be said to have moved.
+    pub moved: Option<bool>,
+}
+
+/// A section of a manuscript: its heading and the blocks up to the next.
+#[derive(Debug, Clone)]
+struct Part {
+    blocks: Vec<Block>,
+    /// Its place in the year before.
+    from: Option<usize>,
+    same_text: bool,
+    renamed: bool,
+    moved: Option<bool>,
+}
+
+impl Part {
+    fn heading(&self) -> Option<&Heading> {
+        self.blocks.iter().find_map(|block| if let Block::Heading(heading) = block { Some(heading) } else { None })
+    }
+
+    fn level(&self) -> u16 {
+        self.heading().map_or(0, |heading| heading.level)
+    }
+}
+
+/// Makes two years of the filing of a specification. `seed` chooses what the year does: sentences and figures change, and
+/// short sections without a number are renamed, inserted, removed, swapped or put under another section.
+pub fn years(spec: &Spec, seed: u64) -> Years {
+    let before = manuscript(spec);
+    let mut rng = Rng::new(seed, "years");
+    let (front, mut parts) = parts(&before);
+    (0..parts.len()).for_each(|at| rewrite(&mut parts[at], &mut rng));
+    let mut titles = Titles::default();
+    rename(&mut parts, &mut rng, &mut titles);
+    displace(&mut parts, &mut rng);
+    remove(&mut parts, &mut rng);
+    insert(&mut parts, &mut rng, &mut titles);
+    let body = front.into_iter().chain(parts.iter().flat_map(|part| part.blocks.clone())).collect();
+    let after = Manuscript { body, ..before.clone() };
+    let (before, after) = (typeset(&before, spec), typeset(&after, spec));
+    let sections = became(&parts, &before.truth.nodes, &after.truth.nodes);
+    Years { before, after, sections }
+}
+
+/// What stands before the first heading, and the sections.
+fn parts(manuscript: &Manuscript) -> (Vec<Block>, Vec<Part>) {
+    let (mut front, mut parts): (Vec<Block>, Vec<Part>) = (Vec::new(), Vec::new());
+    for block in &manuscript.body {
+        match (block, parts.last_mut()) {
+            (Block::Heading(_), _) => parts.push(Part {
+                blocks: vec![block.clone()],
+                from: Some(parts.len()),
+                same_text: true,
+                renamed: false,
+                moved: Some(false),
+            }),
+            (_, Some(part)) => part.blocks.push(block.clone()),
+            (_, None) => front.push(block.clone()),
+        }
+    }
+    (front, parts)
+}
+
+/// Sentences and figures of another year, in two sections of five.
+fn rewrite(part: &mut Part, rng: &mut Rng) {
+    let wanted = rng.chance(40);
+    let topic = part.heading().map(|heading| heading.title.clone()).unwrap_or_default();
+    for block in &mut part.blocks {
+        match block {
+            Block::Prose(prose) if wanted => {
+                let text = reworded(&prose.text, &topic, rng);
+                part.same_text &= text == prose.text;
+                // What was mentioned or answered may not stand there any more.
+                *prose = if text == prose.text { prose.clone() } else { Prose::from(text) };
+            }
+            Block::Table(table) if wanted => {
+                for (_, cells) in &mut table.rows {
+                    cells.iter_mut().for_each(|cell| *cell = words::figure(rng));
+                }
+                part.same_text &= table.rows.iter().all(|(_, cells)| cells.is_empty());
+            }
+            _ => {}
+        }
+    }
+}
+
+/// One sentence in four anew.
+fn reworded(text: &str, topic: &str, rng: &mut Rng) -> String {
+    let sentences: Vec<&str> = text.split_inclusive(". ").collect();
+    let anew = |sentence: &str, rng: &mut Rng| match (sentence.len() > 40, sentence.ends_with(' ')) {
+        (true, true) if rng.chance(25) => words::sentence(rng, topic) + " ",
+        (true, false) if rng.chance(25) => words::sentence(rng, topic),
+        _ => sentence.to_owned(),
+    };
+    sentences.into_iter().map(|sentence| anew(sentence, rng)).collect()
+}
+
+/// Places of sections without sub-sections that have neither number nor name for mentions.
+fn loose(parts: &[Part]) -> Vec<usize> {
+    let free = |at: &usize| {
+        let leaf = parts.get(at + 1).is_none_or(|next| next.level() <= parts[*at].level());
+        let plain = |heading: &Heading| {
+            let numbered = heading.title.contains(|c: char| c.is_ascii_digit()) || heading.title.starts_with("Item");
+            heading.key.is_none() && heading.runs_on.is_none() && !heading.new_page && heading.level >= 2 && !numbered
+        };
+        leaf && parts[*at].heading().is_some_and(plain)
+            && parts[*at].blocks.len() > 1
+            && parts[*at].blocks.iter().all(in_place)
+    };
+    (0..parts.len()).filter(free).collect()
+}
+
+/// Whether a block may stand anywhere.
+fn in_place(block: &Block) -> bool {
+    matches!(block, Block::Heading(_) | Block::Prose(_) | Block::Bullets(_) | Block::Gap(_))
+}
+
+fn rename(parts: &mut [Part], rng: &mut Rng, titles: &mut Titles) {
+    for at in loose(parts) {
+        if rng.chance(12) {
+            let part = &mut parts[at];
+            part.renamed = true;
+            for block in &mut part.blocks {
+                if let Block::Heading(heading) = block {
+                    *heading =
+                        Heading { title: titles.short(rng), printed: None, listed: None, tab: None, ..heading.clone() };
+                }
+            }
+        }
+    }
+}
+
+/// Two neighbors change places, or a section goes to the end of another sub-section.
+fn displace(parts: &mut Vec<Part>, rng: &mut Rng) {
+    for at in loose(parts) {
+        let next = at + 1;
+        if rng.chance(8) && loose(parts).contains(&next) && parts[next].level() == parts[at].level() {
+            parts.swap(at, next);
+            (parts[at].moved, parts[next].moved) = (None, None);
+        }
+    }
+    let all = loose(parts);
+    if all.len() < 8 {
+        return;
+    }
+    for _ in 0..all.len() / 12 {
+        let now = loose(parts);
+        let (from, to) = (now[rng.below(now.len())], now[rng.below(now.len())]);
+        // Behind a section of the same level that has another parent.
+        if parts[from].level() == parts[to].level()
+            && parent(parts, from) != parent(parts, to)
+            && parts[from].moved == Some(false)
+        {
+            let mut part = parts.remove(from);
+            part.moved = Some(true);
+            let to = if from < to { to } else { to + 1 };
+            parts.insert(to, part);
+        }
+    }
+}
+
+fn parent(parts: &[Part], at: usize) -> Option<usize> {
+    (0..at).rev().find(|above| parts[*above].level() < parts[at].level())
+}
+
+fn remove(parts: &mut Vec<Part>, rng: &mut Rng) {
+    for at in loose(parts).into_iter().rev() {
+        if rng.chance(8) {
+            parts.remove(at);
+        }
+    }
+}
+
+fn insert(parts: &mut Vec<Part>, rng: &mut Rng, titles: &mut Titles) {
+    for at in loose(parts).into_iter().rev() {
+        if rng.chance(8) {
+            let Some(model) = parts[at].heading() else { continue };
+            let title = titles.short(rng);
+            let prose = (0..rng.between(1, 3)).map(|_| Block::Prose(Prose::from(words::paragraph(rng, &title))));
+            let prose: Vec<Block> = prose.collect();
+            let heading = Heading { title, printed: None, listed: None, tab: None, ..model.clone() };
+            let blocks = [Block::Heading(heading)].into_iter().chain(prose).collect();
+            let part = Part { blocks, from: None, same_text: false, renamed: false, moved: Some(false) };
+            parts.insert(at + 1, part);
+        }
+    }
+}
+
+/// Headings stand in the truth in the order of the body, behind those of the cover.
+fn became(parts: &[Part], before: &[TruthNode], after: &[TruthNode]) -> Vec<Became> {
+    let first = after.len() - parts.len();
+    let mut sections: Vec<Became> = parts
+        .iter()
+        .enumerate()
+        .map(|(at, part)| Became {
+            before: part.from.map(|from| from + first),
+            after: Some(at + first),
+            same_text: part.same_text,
+            renamed: part.renamed,
+            moved: part.moved,
+        })
+        .collect();
+    let kept: std::collections::BTreeSet<usize> = sections.iter().filter_map(|section| section.before).collect();
+    let gone = (first..before.len()).filter(|at| !kept.contains(at));
+    let removed = |at| Became { before: Some(at), after: None, same_text: false, renamed: false, moved: Some(false) };
+    sections.extend(gone.map(removed));
+    sections
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Kind;
+
+    #[test]
+    fn a_year_does_what_it_says() {
+        let (mut renamed, mut moved, mut new, mut gone, mut same, mut all) = (0, 0, 0, 0, 0, 0);
+        for (seed, kind) in (0..12).zip([Kind::TenK, Kind::TenQ, Kind::EarningsRelease].into_iter().cycle()) {
+            let years = years(&Spec { pages: 24, ..Spec::of(kind, seed) }, seed);
+            let (before, after) = (&years.before.truth.nodes, &years.after.truth.nodes);
+            for section in &years.sections {
+                all += 1;
+                match (section.before, section.after) {
+                    (Some(one), Some(other)) => {
+                        assert_eq!(before[one].title != after[other].title, section.renamed, "{section:?}");
+                        assert_eq!(before[one].level, after[other].level, "{section:?}");
+                        same += usize::from(section.same_text);
+                    }
+                    (one, _) => (new, gone) = (new + usize::from(one.is_none()), gone + usize::from(one.is_some())),
+                }
+                renamed += usize::from(section.renamed);
+                moved += usize::from(section.moved == Some(true));
+            }
+            assert_eq!(years.sections.iter().filter(|section| section.after.is_some()).count(), after.len());
+        }
+        assert!(
+            renamed > 5 && moved > 3 && new > 5 && gone > 5 && same > all / 3,
+            "{renamed} {moved} {new} {gone} {same} {all}"
+        );
+    }
+}
