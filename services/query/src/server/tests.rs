@@ -278,6 +278,7 @@ async fn the_api_describes_itself() {
     let paths: Vec<String> = api["paths"].as_object().unwrap().keys().cloned().collect();
     insta::assert_snapshot!(paths.join("\n"), @r"
     /v1/browse
+    /v1/comparisons
     /v1/documents
     /v1/documents/{doc}
     /v1/documents/{doc}/items
