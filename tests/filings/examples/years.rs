@@ -31,7 +31,7 @@ fn main() -> ExitCode {
 
 fn write(out: &Path, seed: u64) -> std::io::Result<()> {
     let kind = KINDS[(seed % 3) as usize];
-    let contents = if seed % 2 == 0 { Contents::Outline } else { Contents::Links };
+    let contents = if seed.is_multiple_of(2) { Contents::Outline } else { Contents::Links };
     let pages = [20, 40, 80][(seed / 3 % 3) as usize];
     let made = years(&Spec { pages, contents, ..Spec::of(kind, seed) }, seed);
     let name = format!("{}_{seed}", kind.name());
