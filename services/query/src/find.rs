@@ -1,15 +1,15 @@
 //! A reader as a finder: its index answers, and its texts say where words stand on pages.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use async_trait::async_trait;
 use stemma_document::{DocId, PageNo, PageSpan};
 use stemma_engine::PortError;
 use stemma_search::excerpt::{Weights, rectangles};
-use stemma_search::{FindError, Finder, Found, Query};
+use stemma_search::{Chip, FindError, Finder, Found, Query, Within};
 
-use crate::Reader;
 use crate::reader::aside;
+use crate::{Kept, Reader};
 
 /// Pages of one answer on which words are looked for.
 const PLACED_PAGES: usize = 30;
@@ -20,7 +20,7 @@ impl Finder for Reader {
         let Some(kept) = &self.kept else {
             return Err(PortError::lasting("index", "search", "this reader was opened without an index").into());
         };
-        let mut found = kept.find(&self.catalogue, query).await?;
+        let mut found = self.routed(kept, query).await?;
         if query.rectangles {
             self.place(&mut found).await?;
         }
@@ -29,6 +29,48 @@ impl Finder for Reader {
 }
 
 impl Reader {
+    /// Asks the index; where no name in the question says which documents it is for, and there are many, of those that are
+    /// near it by meaning. Where that cannot be said, all are searched, and a chip tells.
+    async fn routed(&self, kept: &Kept, query: &Query) -> Result<Found, FindError> {
+        let mut found = kept.find(&self.catalogue, query).await?;
+        let Some(meaning) = kept.meaning() else { return Ok(found) };
+        let among = self.among(query);
+        if !meaning.narrows(among.len()) || found.routed.iter().any(|chip| chip.facet == "company") {
+            return Ok(found);
+        }
+        let chip = |value: &str, documents| Chip {
+            facet: "meaning".into(),
+            value: value.into(),
+            from: query.text.chars().take(80).collect(),
+            documents,
+        };
+        match meaning.route(&query.text, &among).await {
+            Ok(routed) => {
+                let (documents, all) = (routed.len(), found.searched.documents_in_scope);
+                let nearest = Query { within: Within::Documents(routed), ..query.clone() };
+                found = kept.find(&self.catalogue, &nearest).await?;
+                (found.searched.documents, found.searched.documents_in_scope) = (documents, all);
+                found.routed.push(chip("nearest", documents));
+            }
+            Err(error) => {
+                tracing::warn!(%error, "a question is not routed by meaning");
+                found.routed.push(chip("unavailable", among.len()));
+            }
+        }
+        Ok(found)
+    }
+
+    /// The documents a question is for, each with the version of its tree.
+    fn among(&self, query: &Query) -> HashMap<DocId, u64> {
+        let inside = |doc: DocId| match &query.within {
+            Within::All => true,
+            Within::Documents(docs) => docs.contains(&doc),
+        };
+        let documents = self.catalogue.documents().iter();
+        let fits = documents.filter(|listed| inside(listed.doc()) && query.filter.holds(listed));
+        fits.filter_map(|listed| Some((listed.doc(), listed.entry()?.version.seq))).collect()
+    }
+
     /// Says where the words of the question stand on the best pages; texts that are not in the store have no places.
     async fn place(&self, found: &mut Found) -> Result<(), PortError> {
         let weights: Weights = found.terms.iter().map(|term| (term.clone(), 1.0)).collect();

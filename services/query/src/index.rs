@@ -15,6 +15,7 @@ use stemma_search::cache::Cache;
 use stemma_search::catalogue::Catalogue;
 use stemma_search::index::corpus::{Corpus, Edition};
 use stemma_search::index::{query, schema};
+use stemma_search::meaning::Meaning;
 use stemma_search::{FindError, Found, Query};
 use tokio::sync::Semaphore;
 
@@ -42,6 +43,7 @@ const HIT_BYTES: usize = 600;
 pub struct Kept {
     env: Env,
     corpus: Corpus,
+    meaning: Option<Arc<Meaning>>,
     answers: Cache<(u64, String), Arc<Found>>,
     trees: Cache<(DocId, u64), Arc<PublishedTree>>,
     aligned: Cache<AlignedKey, Arc<Aligned>>,
@@ -52,16 +54,33 @@ pub struct Kept {
 impl Kept {
     /// Nothing yet; the files of the index lie below `cache`. Nothing is read or made before it is asked for.
     pub fn new(env: Env, cache: &Path, blobs: &Arc<dyn Blobs>, collection: &Collection) -> Arc<Self> {
+        Self::routed(env, cache, blobs, collection, None)
+    }
+
+    /// The same, which routes questions by meaning where no name in them says which documents they are for.
+    pub fn routed(
+        env: Env,
+        cache: &Path,
+        blobs: &Arc<dyn Blobs>,
+        collection: &Collection,
+        meaning: Option<Arc<Meaning>>,
+    ) -> Arc<Self> {
         let shelf = Reader::over(Arc::clone(blobs), collection.clone(), Catalogue::default());
         let shape = Arc::new(schema::shape());
         Arc::new(Self {
             env,
+            meaning,
             corpus: Corpus::new(cache, Arc::clone(blobs), collection, Arc::new(shelf), shape),
             answers: Cache::new(ANSWERS_BYTES, ANSWERS_MS),
             trees: Cache::new(TREES_BYTES, TREES_MS),
             aligned: Cache::new(ALIGNED_BYTES, ALIGNED_MS),
             cores: Semaphore::new(std::thread::available_parallelism().map_or(1, usize::from)),
         })
+    }
+
+    /// What routes by meaning; `None` where no endpoint for embeddings is configured.
+    pub(crate) fn meaning(&self) -> Option<&Meaning> {
+        self.meaning.as_deref()
     }
 
     /// The index.

@@ -12,6 +12,7 @@ use stemma_pipeline::{Settings, StructureMode};
 use stemma_query::server::QuerySettings;
 
 use crate::context::CommandError;
+use crate::embeddings::Embeddings;
 use crate::models::{FurtherModel, Model};
 use crate::prompts;
 
@@ -27,6 +28,8 @@ pub struct Config {
     pub model: Model,
     /// Further models, each with its name and where it differs from `model`.
     pub models: Vec<FurtherModel>,
+    /// The endpoint for embeddings.
+    pub embeddings: Embeddings,
     /// A folder of instructions of one's own for the questions to a model, `<stage>.md` each; empty: those built in.
     pub prompts: PathBuf,
     /// What changes speed only.

@@ -5,6 +5,7 @@ mod config;
 mod context;
 mod discover;
 mod embedded;
+mod embeddings;
 mod models;
 mod money;
 mod output;

@@ -9,6 +9,7 @@
 //! - [`locator`]: the one way a document, section, Item or page is named; what is printed can be pasted back.
 //! - [`axes`]: the virtual folders (`/@company/3M/@form/10-K`) and the real ones; [`place`]: the one resolver of paths.
 //! - [`index`]: all sections in a full-text index that is kept up to date.
+//! - [`meaning`]: the same sections as vectors, where an endpoint for embeddings is configured.
 //! - [`items`]: which sections are the Items of a filing.
 //! - [`reason`]: what asks a model: strategies that walk trees, under a budget.
 //! - [`question`], [`words`], [`vocabulary`], [`landmarks`]: what a question says, and what pages are looked at for.
@@ -40,6 +41,7 @@ pub mod items;
 mod labels;
 pub mod landmarks;
 pub mod locator;
+pub mod meaning;
 mod open;
 pub mod place;
 pub mod question;

@@ -7,8 +7,10 @@ use stemma_search::answer::{Answer, Outcome};
 
 use super::Unscored;
 use super::numbers::stated;
+use super::pairing::Pairing;
 use super::question::QuestionTruth;
 use super::retrieval::percentile;
+use crate::Reader;
 
 /// Answers against those of experts.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -117,6 +119,32 @@ pub struct AnswerMeans {
     pub p50_ms: f64,
     /// 95 of 100 took no longer.
     pub p95_ms: f64,
+}
+
+/// Where a question is asked, and where its answer stands.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Placed {
+    /// The label of its own document, where it names one.
+    pub within: Option<String>,
+    /// The pages that answer it: ids of documents, and physical pages.
+    pub gold: Vec<(String, u32)>,
+}
+
+impl Reader {
+    /// Where each question is asked; an error says why one cannot be.
+    pub fn eval_places(&self, truths: &[QuestionTruth]) -> Vec<Result<Placed, String>> {
+        let pairing = Pairing::of(&self.catalogue);
+        let place = |truth: &QuestionTruth| {
+            let own = truth.doc.as_deref().map(|doc| pairing.find(doc)).transpose()?;
+            let gold = truth.gold.iter().map(|gold| {
+                let listed = gold.doc.as_deref().map(|doc| pairing.find(doc)).transpose()?.or(own);
+                Ok(listed.map(|listed| (listed.doc().to_string(), gold.page)))
+            });
+            let gold = gold.filter_map(Result::transpose).collect::<Result<_, String>>()?;
+            Ok(Placed { within: own.map(|listed| listed.label.clone()), gold })
+        };
+        truths.iter().map(place).collect()
+    }
 }
 
 impl AnswerRow {

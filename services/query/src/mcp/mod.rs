@@ -83,7 +83,7 @@ where
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
 {
-    let archive = Archive::follow(&env, &blobs, vec![collection], cache, &stop);
+    let archive = Archive::follow(&env, &blobs, vec![collection], &[], cache, &stop);
     let desk = Desk::alone(env, archive, preset);
     let served = match serve_server_with_ct(desk, streams, stop.clone()).await {
         Ok(running) => running.waiting().await.map(drop).map_err(std::io::Error::other),

@@ -9,6 +9,7 @@ use stemma_document::Collection;
 use stemma_engine::blobs::Blobs;
 use stemma_engine::{Env, PortError};
 use stemma_search::follow::Follower;
+use stemma_search::meaning::Meaning;
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -36,10 +37,14 @@ impl Archive {
         env: &Env,
         blobs: &Arc<dyn Blobs>,
         collections: Vec<Collection>,
+        meaning: &[(Collection, Arc<Meaning>)],
         cache: &Path,
         stop: &CancellationToken,
     ) -> Arc<Self> {
-        let kept = |collection: &Collection| Kept::new(env.clone(), cache, blobs, collection);
+        let kept = |collection: &Collection| {
+            let meaning = meaning.iter().find(|(of, _)| of == collection).map(|(_, meaning)| Arc::clone(meaning));
+            Kept::routed(env.clone(), cache, blobs, collection, meaning)
+        };
         let kept = collections.iter().map(|collection| (collection.clone(), kept(collection))).collect();
         let wakes = collections.iter().map(|collection| (collection.clone(), Notify::new())).collect();
         let archive = Arc::new(Self { collections: collections.clone(), kept, wakes, readers: RwLock::default() });

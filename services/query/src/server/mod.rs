@@ -41,6 +41,7 @@ use stemma_document::Collection;
 use stemma_engine::Env;
 use stemma_engine::blobs::Blobs;
 use stemma_search::answer::Answerer;
+use stemma_search::meaning::Meaning;
 use tokio_util::sync::CancellationToken;
 
 use crate::Reader;
@@ -114,6 +115,8 @@ pub struct ServerSettings {
 pub struct Means {
     /// Who answers questions in words.
     pub answering: Option<Arc<dyn Answering>>,
+    /// What routes questions by meaning, for each collection that has such.
+    pub meaning: Vec<(Collection, Arc<Meaning>)>,
     /// Takes documents in, and removes them.
     pub intake: Option<Arc<dyn Intake>>,
 }
@@ -173,7 +176,7 @@ pub async fn serve(
     if collections.is_empty() {
         return Err(ServeError::NoCollection);
     }
-    let archive = Archive::follow(&env, &blobs, collections, &cache, &stop);
+    let archive = Archive::follow(&env, &blobs, collections, &means.meaning, &cache, &stop);
     let gate = Gate::new(env.clone(), keys, listen.ip().is_loopback(), &query);
     let desk = Desk::behind_gate(env.clone(), Arc::clone(&archive));
     let hosts =

@@ -21,7 +21,8 @@ pub async fn open(context: &Context) -> Result<Reader, CommandError> {
 /// The collection with its index, brought up to date. Where another process is at that, it is waited for a while.
 pub async fn open_indexed(context: &Context) -> Result<Reader, CommandError> {
     let (env, store) = (Env::system(), context.reader().await?);
-    let kept = Kept::new(env.clone(), &context.cache(), &store.blobs, &context.collection);
+    let meaning = context.config()?.config.embeddings.meaning(&env, &context.collection, context)?;
+    let kept = Kept::routed(env.clone(), &context.cache(), &store.blobs, &context.collection, meaning);
     let reader = Reader::open(store.blobs, context.collection.clone()).await?;
     let mut behind = index::bring(kept.corpus(), reader.catalogue(), context).await?.behind;
     let began = Instant::now();

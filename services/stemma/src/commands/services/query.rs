@@ -10,9 +10,11 @@ use stemma_document::Collection;
 use stemma_engine::Env;
 use stemma_engine::presence::Presence;
 use stemma_query::server::{Means, ServeError, ServerSettings, serve};
+use stemma_search::meaning::Meaning;
 
 use super::ServiceArgs;
 use crate::context::{CommandError, Context, Exit};
+use crate::embeddings::Embeddings;
 
 /// Run a query server: documents, trees, pages and search over HTTP.
 #[derive(Debug, clap::Args)]
@@ -49,10 +51,10 @@ pub async fn run(args: QueryArgs, context: &Context) -> Result<Exit, CommandErro
     let presence = Presence::new(&env, identity::process_name("query", &env), "query");
     let health = Health::of_blobs(&env, &presence, &store.blobs);
     let settings = settings(args, context, config.query);
+    let means =
+        Means { meaning: meaning(&config.embeddings, &env, &settings.collections, context)?, ..Means::default() };
     let listen = settings.listen;
-    let serving =
-        serve(env, Arc::clone(&store.blobs), settings, Means::default(), health, Metrics::install(), stop.clone())
-            .await;
+    let serving = serve(env, Arc::clone(&store.blobs), settings, means, health, Metrics::install(), stop.clone()).await;
     let serving = serving.map_err(|error| refused(listen, &error))?;
     tracing::info!(store = %context.store, listen = %serving.address, "started");
     stop.cancelled().await;
@@ -60,6 +62,23 @@ pub async fn run(args: QueryArgs, context: &Context) -> Result<Exit, CommandErro
     serving.ended().await.map_err(|error| CommandError::new("listen.ended", format!("{listen}: {error}")))?;
     tracing::info!("drained");
     Ok(Exit::Done)
+}
+
+/// What routes by meaning, for each collection.
+///
+/// # Errors
+/// [`CommandError`] naming the setting that is wrong.
+pub(super) fn meaning(
+    embeddings: &Embeddings,
+    env: &Env,
+    collections: &[Collection],
+    context: &Context,
+) -> Result<Vec<(Collection, Arc<Meaning>)>, CommandError> {
+    let of = |collection: &Collection| {
+        let meaning = embeddings.meaning(env, collection, context)?;
+        Ok(meaning.map(|meaning| (collection.clone(), meaning)))
+    };
+    collections.iter().filter_map(|collection| of(collection).transpose()).collect()
 }
 
 fn settings(args: QueryArgs, context: &Context, query: stemma_query::server::QuerySettings) -> ServerSettings {

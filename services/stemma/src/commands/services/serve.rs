@@ -17,11 +17,11 @@ use stemma_pipeline::originals::{is_document, store};
 use stemma_pipeline::stated::{NAMES, canonical};
 use stemma_pipeline::{Settings, Submission};
 use stemma_query::Refusal;
-use stemma_query::server::{Intake, Means, QuerySettings, ServerSettings, Submitted, Upload, serve};
+use stemma_query::server::{Intake, Means, ServerSettings, Submitted, Upload, serve};
 
-use super::query::refused;
+use super::query::{meaning, refused};
 use crate::commands::jobs::shop::Shop;
-use crate::config::no_model;
+use crate::config::{Config, no_model};
 use crate::context::{CommandError, Context, Exit};
 
 /// Run one server that reads, answers, takes documents in and works on them.
@@ -54,7 +54,7 @@ pub async fn run(args: ServeArgs, context: &Context) -> Result<Exit, CommandErro
         return Err(no_model("model.base_url"));
     }
     let shop = Shop::open(context, &config, "serve").await?;
-    let served = served(args.listen, context, config.query, settings, &shop).await;
+    let served = served(args.listen, context, config, settings, &shop).await;
     shop.close().await;
     served
 }
@@ -62,7 +62,7 @@ pub async fn run(args: ServeArgs, context: &Context) -> Result<Exit, CommandErro
 async fn served(
     listen: SocketAddr,
     context: &Context,
-    query: QuerySettings,
+    config: Config,
     settings: Settings,
     shop: &Shop,
 ) -> Result<Exit, CommandError> {
@@ -70,10 +70,11 @@ async fn served(
     let presence = Presence::new(&env, identity::process_name("serve", &env), "serve");
     let health = Health::of_blobs(&env, &presence, &ports.blobs);
     let (collections, cache) = (vec![context.collection.clone()], context.cache());
-    let server = ServerSettings { listen, collections, query, allow_anonymous: false, cache };
+    let meaning = meaning(&config.embeddings, &env, &collections, context)?;
+    let server = ServerSettings { listen, collections, query: config.query, allow_anonymous: false, cache };
     let blobs = Arc::clone(&ports.blobs);
     let intake: Arc<dyn Intake> = Arc::new(Door { env: env.clone(), ports, settings });
-    let means = Means { intake: Some(intake), ..Means::default() };
+    let means = Means { meaning, intake: Some(intake), ..Means::default() };
     let serving = serve(env, blobs, server, means, health, Metrics::install(), stop.clone()).await;
     let serving = serving.map_err(|error| refused(listen, &error))?;
     context.output.note(&format!("http://{}", serving.address));

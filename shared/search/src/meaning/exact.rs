@@ -1,0 +1,316 @@
+//! Vectors in files beside the index, all compared with each question: exact, and fast enough up to a measured number.
+//!
+//! ```text
+//! {cache}/{collection}/vectors-{digest of the model}/{doc}-{version}.vec     written once, renamed into place
+//! ```
+//! A file holds the rows of one document. One that is torn, or of another length, is left out and made again.
+
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use async_trait::async_trait;
+use stemma_document::{Collection, Digest, DocId, SectionId};
+use stemma_engine::PortError;
+
+use super::MeaningError;
+use super::nearest;
+use super::vectors::{Near, Row, Vectors};
+
+/// Vectors kept at most: what the largest archive was measured with (ADR 0021).
+pub const MOST: usize = 500_000;
+/// Rows that one thread compares.
+const PART: usize = 20_000;
+/// The first bytes of a file: what it is, and in which form.
+const MAGIC: &[u8; 8] = b"stvec\0\0\x01";
+const ENDING: &str = "vec";
+
+/// The adapter.
+pub struct ExactVectors {
+    folder: PathBuf,
+    most: usize,
+    state: Arc<RwLock<Option<Held>>>,
+}
+
+/// All vectors in memory, document after document.
+#[derive(Default)]
+struct Held {
+    dimensions: usize,
+    numbers: Vec<f32>,
+    rows: Vec<(DocId, SectionId, u64)>,
+    versions: HashMap<DocId, u64>,
+}
+
+impl ExactVectors {
+    /// The vectors of a model below `cache`; nothing is read or made yet. `model` names what made them: another model has
+    /// other ones.
+    pub fn new(cache: &Path, collection: &Collection, model: &str) -> Self {
+        let digest: String = Digest::of(model.as_bytes()).to_string().chars().take(12).collect();
+        let folder = cache.join(collection.as_str()).join(format!("vectors-{digest}"));
+        Self { folder, most: MOST, state: Arc::default() }
+    }
+
+    /// The same for at most so many vectors.
+    #[must_use]
+    pub fn at_most(self, most: usize) -> Self {
+        Self { most, ..self }
+    }
+
+    /// Where they are.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Works on what is held, off the threads that serve IO; it is read from the files where it is not held yet.
+    async fn with<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Held) -> Result<T, MeaningError> + Send + 'static,
+    ) -> Result<T, MeaningError> {
+        let (state, folder) = (Arc::clone(&self.state), self.folder.clone());
+        super::aside(move || {
+            let mut state = state.write().unwrap_or_else(PoisonError::into_inner);
+            if state.is_none() {
+                *state = Some(Held::read(&folder)?);
+            }
+            work(state.get_or_insert_default())
+        })
+        .await?
+    }
+
+    fn file(&self, doc: DocId, version: u64) -> PathBuf {
+        self.folder.join(format!("{doc}-{version:012}.{ENDING}"))
+    }
+}
+
+#[async_trait]
+impl Vectors for ExactVectors {
+    async fn held(&self) -> Result<HashMap<DocId, u64>, MeaningError> {
+        self.with(|held| Ok(held.versions.clone())).await
+    }
+
+    async fn count(&self) -> Result<usize, MeaningError> {
+        self.with(|held| Ok(held.rows.len())).await
+    }
+
+    async fn of(&self, doc: DocId) -> Result<Vec<Row>, MeaningError> {
+        self.with(move |held| Ok(held.of(doc))).await
+    }
+
+    async fn put(&self, doc: DocId, version: u64, rows: Vec<Row>) -> Result<(), MeaningError> {
+        let (most, path, folder) = (self.most, self.file(doc, version), self.folder.clone());
+        self.with(move |held| {
+            let new = rows.first().map_or(held.dimensions, |row| row.vector.len());
+            let others = held.rows.iter().filter(|(other, ..)| *other != doc).count();
+            if others > 0 && new != held.dimensions || rows.iter().any(|row| row.vector.len() != new) {
+                return Err(MeaningError::Dimensions { kept: held.dimensions, new });
+            }
+            if others + rows.len() > most {
+                return Err(MeaningError::TooMany { vectors: others + rows.len(), most });
+            }
+            fs::create_dir_all(&folder).map_err(disk(&folder))?;
+            let beside = path.with_extension("new");
+            fs::write(&beside, encoded(new, &rows)).map_err(disk(&beside))?;
+            fs::rename(&beside, &path).map_err(disk(&path))?;
+            let before = held.versions.get(&doc).copied().filter(|before| *before != version);
+            held.forget(doc);
+            held.add(doc, version, new, &rows);
+            // The newer one counts already; what is left of the older one is removed at the next reading, too.
+            if let Some(before) = before {
+                remove(&folder.join(format!("{doc}-{before:012}.{ENDING}")))?;
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    async fn remove(&self, doc: DocId) -> Result<(), MeaningError> {
+        let folder = self.folder.clone();
+        self.with(move |held| {
+            if let Some(version) = held.versions.get(&doc) {
+                remove(&folder.join(format!("{doc}-{version:012}.{ENDING}")))?;
+            }
+            held.forget(doc);
+            Ok(())
+        })
+        .await
+    }
+
+    async fn nearest(
+        &self,
+        vector: &[f32],
+        within: Option<&HashSet<DocId>>,
+        most: usize,
+    ) -> Result<Vec<Near>, MeaningError> {
+        let (vector, within) = (vector.to_vec(), within.cloned());
+        self.with(move |_| Ok(())).await?; // is read
+        let state = Arc::clone(&self.state);
+        // Comparing takes no one's turn: only readers.
+        super::aside(move || {
+            let state = state.read().unwrap_or_else(PoisonError::into_inner);
+            state.as_ref().map_or(Ok(Vec::new()), |held| held.nearest(&vector, within.as_ref(), most))
+        })
+        .await?
+    }
+}
+
+impl Held {
+    /// All files of the folder; of two versions of a document the newer one.
+    fn read(folder: &Path) -> Result<Self, MeaningError> {
+        let mut newest: HashMap<DocId, (u64, PathBuf)> = HashMap::new();
+        let entries = match fs::read_dir(folder) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Self::default()),
+            Err(error) => return Err(disk(folder)(error).into()),
+        };
+        for entry in entries {
+            let path = entry.map_err(disk(folder))?.path();
+            let Some((doc, version)) = named(&path) else { continue };
+            let older = match newest.get(&doc) {
+                Some((known, _)) if *known >= version => Some(path),
+                _ => newest.insert(doc, (version, path)).map(|(_, path)| path),
+            };
+            if let Some(older) = older {
+                remove(&older)?;
+            }
+        }
+        let mut found: Vec<(DocId, (u64, PathBuf))> = newest.into_iter().collect();
+        found.sort_unstable();
+        let mut held = Self::default();
+        for (doc, (version, path)) in found {
+            let read = decoded(&fs::read(&path).map_err(disk(&path))?);
+            match read {
+                Some((dimensions, rows))
+                    if held.dimensions == 0 || held.dimensions == dimensions || rows.is_empty() =>
+                {
+                    held.add(doc, version, dimensions, &rows);
+                }
+                _ => {
+                    tracing::warn!(file = %path.display(), "vectors that cannot be read are made again");
+                    remove(&path)?;
+                }
+            }
+        }
+        Ok(held)
+    }
+
+    fn add(&mut self, doc: DocId, version: u64, dimensions: usize, rows: &[Row]) {
+        if !rows.is_empty() {
+            self.dimensions = dimensions;
+        }
+        self.versions.insert(doc, version);
+        for row in rows {
+            self.rows.push((doc, row.section, row.digest));
+            self.numbers.extend_from_slice(&row.vector);
+        }
+    }
+
+    fn forget(&mut self, doc: DocId) {
+        let dimensions = self.dimensions;
+        if self.versions.remove(&doc).is_none() || dimensions == 0 {
+            return;
+        }
+        // The rows of a document stand together.
+        if let Some(first) = self.rows.iter().position(|(other, ..)| *other == doc) {
+            let count = self.rows[first..].iter().take_while(|(other, ..)| *other == doc).count();
+            self.rows.drain(first..first + count);
+            self.numbers.drain(first * dimensions..(first + count) * dimensions);
+        }
+    }
+
+    fn of(&self, doc: DocId) -> Vec<Row> {
+        let of_doc = self.rows.iter().enumerate().filter(|(_, (other, ..))| *other == doc);
+        let row = |(at, (_, section, digest)): (usize, &(DocId, SectionId, u64))| {
+            let vector = self.numbers[at * self.dimensions..(at + 1) * self.dimensions].to_vec();
+            Row { section: *section, digest: *digest, vector }
+        };
+        of_doc.map(row).collect()
+    }
+
+    fn nearest(&self, vector: &[f32], within: Option<&HashSet<DocId>>, most: usize) -> Result<Vec<Near>, MeaningError> {
+        if self.rows.is_empty() {
+            return Ok(Vec::new());
+        }
+        if vector.len() != self.dimensions {
+            return Err(MeaningError::Dimensions { kept: self.dimensions, new: vector.len() });
+        }
+        let place = |at: usize| (self.rows[at].0, self.rows[at].1);
+        let part = |(number, numbers): (usize, &[f32])| {
+            let counts = |at: usize| within.is_none_or(|docs| docs.contains(&self.rows[number * PART + at].0));
+            let name = |at: usize| place(number * PART + at);
+            let found = nearest::best(numbers, vector, most, counts, name);
+            found.into_iter().map(|(at, score)| (number * PART + at, score)).collect::<Vec<_>>()
+        };
+        let parts: Vec<(usize, &[f32])> = self.numbers.chunks(PART * self.dimensions).enumerate().collect();
+        let threads = std::thread::available_parallelism().map_or(1, usize::from).min(parts.len());
+        let mut found: Vec<(usize, f32)> = std::thread::scope(|scope| {
+            let of_thread = |thread: usize| {
+                let mine: Vec<_> = parts.iter().copied().skip(thread).step_by(threads).collect();
+                scope.spawn(move || mine.into_iter().flat_map(part).collect::<Vec<_>>())
+            };
+            let working: Vec<_> = (0..threads).map(of_thread).collect();
+            working.into_iter().flat_map(|thread| thread.join().unwrap_or_default()).collect()
+        });
+        found.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then_with(|| place(a.0).cmp(&place(b.0))));
+        found.truncate(most);
+        let near = |(at, score): (usize, f32)| Near { doc: self.rows[at].0, section: self.rows[at].1, score };
+        Ok(found.into_iter().map(near).collect())
+    }
+}
+
+/// Document and version of a file.
+fn named(path: &Path) -> Option<(DocId, u64)> {
+    let stem = path.file_name()?.to_str()?.strip_suffix(ENDING)?.strip_suffix('.')?;
+    let (doc, version) = stem.rsplit_once('-')?;
+    Some((doc.parse().ok()?, version.parse().ok()?))
+}
+
+/// Magic, numbers of a vector, rows; section and digest of each row; all vectors. Little-endian.
+fn encoded(dimensions: usize, rows: &[Row]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(16 + rows.len() * (12 + 4 * dimensions));
+    bytes.extend_from_slice(MAGIC);
+    bytes.extend_from_slice(&(dimensions as u32).to_le_bytes());
+    bytes.extend_from_slice(&(rows.len() as u32).to_le_bytes());
+    for row in rows {
+        bytes.extend_from_slice(&row.section.0.to_le_bytes());
+        bytes.extend_from_slice(&row.digest.to_le_bytes());
+    }
+    rows.iter().flat_map(|row| &row.vector).for_each(|number| bytes.extend_from_slice(&number.to_le_bytes()));
+    bytes
+}
+
+/// What [`encoded`] wrote; `None` for anything else.
+fn decoded(bytes: &[u8]) -> Option<(usize, Vec<Row>)> {
+    let rest = bytes.strip_prefix(MAGIC)?;
+    let (dimensions, rest) = rest.split_first_chunk::<4>()?;
+    let (count, rest) = rest.split_first_chunk::<4>()?;
+    let (dimensions, count) = (u32::from_le_bytes(*dimensions) as usize, u32::from_le_bytes(*count) as usize);
+    let heads_bytes = count.checked_mul(12)?;
+    let (heads, numbers) = rest.split_at_checked(heads_bytes)?;
+    if numbers.len() != count.checked_mul(dimensions)?.checked_mul(4)? || dimensions == 0 && count > 0 {
+        return None;
+    }
+    let number = |four: &[u8]| four.try_into().map(f32::from_le_bytes).unwrap_or_default();
+    let row = |at: usize| {
+        let (section, digest) = heads.get(at * 12..(at + 1) * 12)?.split_first_chunk::<4>()?;
+        let vector: Vec<f32> =
+            numbers.get(at * 4 * dimensions..(at + 1) * 4 * dimensions)?.chunks_exact(4).map(number).collect();
+        let sound = vector.iter().all(|number| number.is_finite());
+        let digest = u64::from_le_bytes(digest.try_into().ok()?);
+        sound.then_some(Row { section: SectionId(u32::from_le_bytes(*section)), digest, vector })
+    };
+    let rows: Option<Vec<Row>> = (0..count).map(row).collect();
+    Some((dimensions, rows?))
+}
+
+fn remove(path: &Path) -> Result<(), MeaningError> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(disk(path)(error).into()),
+        _ => Ok(()),
+    }
+}
+
+fn disk(path: &Path) -> impl Fn(std::io::Error) -> PortError {
+    let path = path.display().to_string();
+    move |error| PortError::lasting("vectors", "file", format!("{path}: {error}"))
+}
