@@ -11,6 +11,7 @@ mod items;
 mod jobs;
 mod model;
 mod prompts;
+mod serve;
 mod support;
 mod threads;
 mod walk;
