@@ -111,6 +111,14 @@ def chats(client, doc, name):
     return whole
 
 
+def lends_tools(client):
+    print("\n== tools for an agent of one's own")
+    tools = {tool.__name__: tool for tool in client.agent_tools()}
+    check({"browse_documents", "get_document", "get_document_structure", "get_page_content"} <= set(tools), f"agent_tools: {', '.join(tools)}")
+    check("documents" in str(tools["browse_documents"](limit=1)), "… browse_documents is answered")
+    check(bool(client.agent_instructions()) and "<cite" in client.citation_prompt(), "agent_instructions, citation_prompt")
+
+
 def submits(client):
     print("\n== submission and removal")
     new = next((SCRATCH / "more").glob("*.pdf"))
@@ -186,6 +194,7 @@ def main():
                 time.sleep(0.2)
             doc, name = reads(client)
             retrieves(client, doc)
+            lends_tools(client)
             submits(client)
             speaks_openai(url, chats(client, doc, name))
         finally:

@@ -13,7 +13,7 @@ struct Template {
     text: &'static str,
 }
 
-const TEMPLATES: [Template; 4] = [
+const TEMPLATES: [Template; 5] = [
     Template {
         name: "filing_brief",
         about: "A one-page brief of a filing, every figure with its page",
@@ -63,6 +63,15 @@ say which are missing.\n\
 2. search the topic with scope /@company/NAME, read the best sections with fetch.\n\
 3. Answer with a table, one row per company, each cell with document and page, then three sentences on the differences. \
 Do not compare figures of different units or periods without saying so.",
+    },
+    Template {
+        name: "cited_answer",
+        about: "How answers cite: where each claim stands, in a form programs read",
+        takes: &[("format", "cite or markdown; cite without", false)],
+        text: "Answer from what you read with these tools and from nothing else; where it does not say, say so.\n\
+Behind each claim and each figure put the place it stands on: the document by its name as the tools print it, and the page you \
+read it on, counted from the first page of the file. One mark per place; no mark for what you did not read; never a page from memory.\n\
+A mark is written `<cite doc=\"NAME\" page=\"N\"/>`, or, in the format markdown, `[NAME, p. N]`. Format: {format}",
     },
 ];
 

@@ -473,7 +473,7 @@ async fn resources_and_prompts_are_named_and_read() {
     let prompts = client.ask("prompts/list", json!({})).await;
     let names: Vec<&str> =
         prompts["prompts"].as_array().unwrap().iter().filter_map(|one| one["name"].as_str()).collect();
-    assert_eq!(names, ["filing_brief", "risk_factor_changes", "find_number", "compare_companies"]);
+    assert_eq!(names, ["filing_brief", "risk_factor_changes", "find_number", "compare_companies", "cited_answer"]);
     let brief = json!({ "name": "filing_brief", "arguments": { "document": "ACME_2022" } });
     let brief = client.ask("prompts/get", brief).await;
     assert!(brief["messages"][0]["content"]["text"].as_str().unwrap().contains("ACME_2022"));
