@@ -417,7 +417,7 @@ impl<'v> View<'v> {
             outcome: pair.outcome,
             renamed: pair.renamed,
             moved: pair.moved,
-            similarity: pair.similarity.map(rounded),
+            similarity: pair.similarity.map(|share| told_apart(share, pair.outcome == Outcome::Modified)),
             left: self.section(0, pair.left),
             right: self.section(1, pair.right),
             stands_in,
@@ -475,8 +475,15 @@ impl CountsView {
 impl ChurnView {
     fn of(churn: Churn) -> Self {
         let Churn { left_words, right_words, changed } = churn;
-        Self { left_words, right_words, changed: changed.map(rounded) }
+        // What changed a little did not change not at all.
+        let share = |share: f32| if share > 0.0 { rounded(share).max(0.001) } else { 0.0 };
+        Self { left_words, right_words, changed: changed.map(share) }
     }
+}
+
+/// A share as it is shown: what is modified is never shown as the same.
+fn told_apart(share: f32, modified: bool) -> f64 {
+    if modified { rounded(share).min(0.999) } else { rounded(share) }
 }
 
 #[cfg(test)]

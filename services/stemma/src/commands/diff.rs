@@ -175,7 +175,8 @@ fn places(pair: &PairView) -> String {
 fn remarks(pair: &PairView) -> String {
     let mut remarks = Vec::new();
     if let (Outcome::Modified, Some(similarity)) = (pair.outcome, pair.similarity) {
-        remarks.push(format!("{:.0} % alike", similarity * 100.0));
+        let share = (similarity * 100.0).round().min(99.0);
+        remarks.push(format!("{share:.0} % alike"));
     }
     if let (true, Some(left)) = (pair.renamed, &pair.left) {
         let title: String = clean(&left.section.title).chars().take(TITLE_COLUMNS).collect();

@@ -5,6 +5,7 @@
 
 mod commands;
 mod crash;
+mod diff;
 mod hostile;
 mod incremental;
 mod items;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use stemma_document::text::{LineAt, own_lines};
-use stemma_document::{Body, Section, SectionId, SectionKind, SectionTree};
+use stemma_document::{Body, Page, Section, SectionId, SectionKind, SectionTree};
 
 use super::titles;
 use super::words::{Lexicon, Sentence, Word, sentences};
@@ -124,8 +124,11 @@ impl<'a> Side<'a> {
         let key = number(&mut numbered.titles, title.clone());
         let above = parent.map_or(u32::MAX, |parent| self.nodes[parent as usize].path);
         let path = number(&mut numbered.paths, (above, key));
-        let lines = body.map(|body| own_lines(section, body)).unwrap_or_default();
+        let mut lines = body.map(|body| own_lines(section, body)).unwrap_or_default();
         *lines_left = lines_left.checked_sub(lines.len()).ok_or(AlignError::TooManyWords { most: MAX_WORDS })?;
+        if let Some(Body::Pages(pages)) = body {
+            lines.retain(|line| !is_edge(line, pages));
+        }
         let (first, sentence) = (self.words.len() as u32, self.sentences.len() as u32);
         let read = sentences(&lines, &mut numbered.lexicon, &mut self.words);
         if self.words.len() > MAX_WORDS {
@@ -250,6 +253,22 @@ fn lines_in(body: &Body) -> usize {
         Body::Pages(pages) => pages.iter().map(|page| page.lines.len()).sum(),
         Body::Lines(text) => text.lines.len(),
     }
+}
+
+/// Whether a line at the edge of a page belongs to the page, not to the text, and was not seen as such when the page was
+/// read: a page number, a link back to the contents, a heading `(continued)`.
+fn is_edge(line: &LineAt<'_>, pages: &[Page]) -> bool {
+    let Some(page) = line.page.and_then(|page| pages.get(page.index())) else { return false };
+    let (first, last) = (line.number == 1, line.number as usize >= page.lines.len());
+    if !(first || last) {
+        return false;
+    }
+    let text = line.text.trim();
+    let number = text.trim_matches(|c: char| c.is_whitespace() || matches!(c, '-' | '–' | '—' | '|' | '(' | ')'));
+    let number = number.strip_prefix("Page ").or_else(|| number.strip_prefix("F-")).unwrap_or(number);
+    let numbered = !number.is_empty() && number.len() <= 4 && number.bytes().all(|byte| byte.is_ascii_digit());
+    let continued = text.to_lowercase().ends_with("(continued)");
+    numbered || first && (text.eq_ignore_ascii_case("table of contents") || continued)
 }
 
 /// How many of the first words of a text are its heading.
