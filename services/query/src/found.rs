@@ -11,7 +11,7 @@ use stemma_search::{Chip, FindError, Found, Hit, Query, Strategy, Within, find};
 use utoipa::ToSchema;
 
 use crate::documents::rounded;
-use crate::{DocumentView, Reader, Refusal};
+use crate::{DocumentView, Reader, Reasoned, ReasoningView, Refusal};
 
 /// Hits from which documents are ranked.
 const HITS_FOR_DOCUMENTS: usize = 500;
@@ -39,6 +39,8 @@ pub struct Question {
     pub explain: bool,
     /// Ingredients of the ranking to leave out, to see what each is worth.
     pub without: Vec<Ingredient>,
+    /// How a model is asked; `None`: no model is.
+    pub reasoned: Option<Reasoned>,
 }
 
 /// What was found.
@@ -58,6 +60,9 @@ pub struct FoundView {
     /// What was looked at.
     #[schema(value_type = Object)]
     pub searched: Searched,
+    /// How a model came to the hits, where one was to be asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reasoning: Option<ReasoningView>,
 }
 
 /// A number of things: `12`, or `{"at_least": 500}` where nobody counted on.
@@ -168,7 +173,7 @@ pub struct BrowseHit {
 }
 
 impl Reader {
-    /// Sections that fit a question, by any finder.
+    /// Sections that fit a question, by any finder, or by a model that walks the trees where the question says so.
     ///
     /// # Errors
     /// [`Refusal`] when a scope or Item names nothing, the question has no words, or the finder could not say.
@@ -178,8 +183,14 @@ impl Reader {
         question: &Question,
     ) -> Result<(FoundView, Option<usize>), Refusal> {
         let query = self.query(question)?;
-        let found = finder.find(&query).await?;
-        Ok((self.found(&question.text, question.skip, &found), found.next))
+        let Some(how) = question.reasoned else {
+            let found = finder.find(&query).await?;
+            return Ok((self.found(&question.text, question.skip, &found), found.next));
+        };
+        let walked = self.reason(finder, &query, how).await?;
+        let mut view = self.found(&question.text, 0, &walked.found);
+        view.reasoning = Some(self.reasoning(&walked.reasoning, question.explain));
+        Ok((view, walked.found.next))
     }
 
     /// Documents in `scope` that fit a question, best first; without `recursive`, those directly in the folder.
@@ -269,6 +280,7 @@ impl Reader {
             hits: found.hits.iter().enumerate().map(|(at, hit)| self.hit(hit, skip + at + 1)).collect(),
             total,
             searched: found.searched.clone(),
+            reasoning: None,
         }
     }
 

@@ -16,6 +16,7 @@ use stemma_search::catalogue::Catalogue;
 use stemma_search::index::corpus::{Corpus, Edition};
 use stemma_search::index::{query, schema};
 use stemma_search::meaning::Meaning;
+use stemma_search::reason::{AnswerModel, Reasoner};
 use stemma_search::{FindError, Found, Query};
 use tokio::sync::Semaphore;
 
@@ -47,6 +48,8 @@ pub struct Kept {
     answers: Cache<(u64, String), Arc<Found>>,
     trees: Cache<(DocId, u64), Arc<PublishedTree>>,
     aligned: Cache<AlignedKey, Arc<Aligned>>,
+    /// What walks trees with a model; `None` where none is configured.
+    reasoner: Option<Arc<Reasoner>>,
     /// Searches keep a core busy: more of them at once than cores only make all of them late.
     cores: Semaphore,
 }
@@ -54,22 +57,26 @@ pub struct Kept {
 impl Kept {
     /// Nothing yet; the files of the index lie below `cache`. Nothing is read or made before it is asked for.
     pub fn new(env: Env, cache: &Path, blobs: &Arc<dyn Blobs>, collection: &Collection) -> Arc<Self> {
-        Self::routed(env, cache, blobs, collection, None)
+        Self::equipped(env, cache, blobs, collection, None, None)
     }
 
-    /// The same, which routes questions by meaning where no name in them says which documents they are for.
-    pub fn routed(
+    /// The same, which routes questions by meaning where no name in them says which documents they are for, and has a model
+    /// that may be asked.
+    pub fn equipped(
         env: Env,
         cache: &Path,
         blobs: &Arc<dyn Blobs>,
         collection: &Collection,
         meaning: Option<Arc<Meaning>>,
+        model: Option<&AnswerModel>,
     ) -> Arc<Self> {
+        let reasoner = model.map(|model| model.reasoner(&env, blobs, collection));
         let shelf = Reader::over(Arc::clone(blobs), collection.clone(), Catalogue::default());
         let shape = Arc::new(schema::shape());
         Arc::new(Self {
             env,
             meaning,
+            reasoner,
             corpus: Corpus::new(cache, Arc::clone(blobs), collection, Arc::new(shelf), shape),
             answers: Cache::new(ANSWERS_BYTES, ANSWERS_MS),
             trees: Cache::new(TREES_BYTES, TREES_MS),
@@ -81,6 +88,11 @@ impl Kept {
     /// What routes by meaning; `None` where no endpoint for embeddings is configured.
     pub(crate) fn meaning(&self) -> Option<&Meaning> {
         self.meaning.as_deref()
+    }
+
+    /// What walks trees with a model; `None` where none is configured.
+    pub fn reasoner(&self) -> Option<&Arc<Reasoner>> {
+        self.reasoner.as_ref()
     }
 
     /// The index.

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use stemma_document::{Body, Collection, PublishedTree, TreeObject, layout};
+use stemma_document::{Body, Collection, PublishedTree, SectionTree, TreeObject, layout};
 use stemma_engine::blobs::Blobs;
 use stemma_engine::{PortError, TaskKey, artifact};
 use stemma_extract::Packed;
 use stemma_search::catalogue::{Catalogue, Listed};
 use stemma_search::locator::Fragment;
 use stemma_search::place::{Inside, Place};
+use stemma_search::reason::Reasoner;
 use stemma_search::shelf::{Opened, Shelf};
 
 use crate::refusal::quoted;
@@ -43,6 +44,11 @@ impl Reader {
     #[must_use]
     pub fn keeping(self, kept: Arc<Kept>) -> Self {
         Self { kept: Some(kept), ..self }
+    }
+
+    /// What walks trees with a model, and the way to it; `None` where no model is configured.
+    pub fn reasoner(&self) -> Option<&Arc<Reasoner>> {
+        self.kept.as_ref().and_then(|kept| kept.reasoner())
     }
 
     /// The documents of the collection.
@@ -177,6 +183,10 @@ pub(crate) fn no_text(listed: &Listed) -> Refusal {
 
 #[async_trait]
 impl Shelf for Reader {
+    async fn tree(&self, listed: &Listed) -> Result<Option<Arc<SectionTree>>, PortError> {
+        Ok(self.tree_of(listed).await?.map(|published| Arc::new(published.tree)))
+    }
+
     async fn open(&self, listed: &Listed) -> Result<Option<Opened>, PortError> {
         let Some(published) = self.tree_of(listed).await? else { return Ok(None) };
         let body = self.body(&published).await?;

@@ -10,6 +10,7 @@ use stemma_document::Collection;
 use stemma_pipeline::prompts::Instructions;
 use stemma_pipeline::{Settings, StructureMode};
 use stemma_query::server::QuerySettings;
+use stemma_search::reason::ReasonSettings;
 
 use crate::context::CommandError;
 use crate::embeddings::Embeddings;
@@ -32,6 +33,8 @@ pub struct Config {
     pub embeddings: Embeddings,
     /// A folder of instructions of one's own for the questions to a model, `<stage>.md` each; empty: those built in.
     pub prompts: PathBuf,
+    /// How questions are answered with a model.
+    pub reason: ReasonSettings,
     /// What changes speed only.
     pub local: Local,
     /// Logs and traces.

@@ -2,10 +2,13 @@
 //!
 //! One `[model]` section is enough for one model. Further ones, each under its name in `[[models]]`, say where they differ.
 
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use stemma_engine::limit::Limiter;
 use stemma_engine::{Env, Ports, Secret};
 use stemma_llm::anthropic::Anthropic;
 use stemma_llm::gate::{Gate, GateSettings};
@@ -13,7 +16,8 @@ use stemma_llm::http::{Endpoint, EndpointError};
 use stemma_llm::openai::OpenAi;
 use stemma_llm::prices::Prices;
 use stemma_llm::request::{Llm, LlmError};
-use stemma_pipeline::{ModelSettings, OnModelFailure, Settings};
+use stemma_pipeline::{ModelSettings, OnModelFailure, Purpose, Settings};
+use stemma_search::reason::{AnswerModel, Knowledge};
 
 use crate::config::Config;
 use crate::context::{CommandError, Context};
@@ -186,7 +190,13 @@ impl Provider {
         })
     }
 
-    fn gate(&self, name: &str, env: &Env, ports: &Ports, process: &str) -> Result<Arc<Gate>, CommandError> {
+    fn gate(
+        &self,
+        name: &str,
+        env: &Env,
+        limiter: &Arc<dyn Limiter>,
+        process: &str,
+    ) -> Result<Arc<Gate>, CommandError> {
         let client = self.client(env, process)?;
         let settings = GateSettings {
             requests_per_minute: self.requests_per_minute,
@@ -199,7 +209,7 @@ impl Provider {
             interactive_patience: Duration::from_secs(self.interactive_patience_seconds),
             ..GateSettings::unlimited(name, client.host())
         };
-        Ok(Arc::new(Gate::new(env.clone(), Arc::clone(&ports.limiter), client, settings)))
+        Ok(Arc::new(Gate::new(env.clone(), Arc::clone(limiter), client, settings)))
     }
 }
 
@@ -225,8 +235,52 @@ impl Config {
     /// # Errors
     /// [`CommandError`] naming the setting that is wrong.
     pub fn gates(&self, env: &Env, ports: &Ports, process: &str) -> Result<Vec<Arc<Gate>>, CommandError> {
-        self.providers().iter().map(|(name, provider)| provider.gate(name, env, ports, process)).collect()
+        self.providers().iter().map(|(name, provider)| provider.gate(name, env, &ports.limiter, process)).collect()
     }
+}
+
+/// The model for answers to people, under the limits that are shared through Redis where one is configured; `None` where no
+/// model is. `process` names this process to the provider.
+///
+/// # Errors
+/// [`CommandError`] naming the setting that is wrong.
+pub fn answer_model(config: &Config, env: &Env, process: &str) -> Result<Option<AnswerModel>, CommandError> {
+    answer_model_under(config, env, &config.servers.limiter(env)?, process)
+}
+
+/// The same under limits that others of this process share.
+///
+/// # Errors
+/// As [`answer_model`].
+pub fn answer_model_under(
+    config: &Config,
+    env: &Env,
+    limiter: &Arc<dyn Limiter>,
+    process: &str,
+) -> Result<Option<AnswerModel>, CommandError> {
+    let asked = &config.model.asked;
+    let name = asked.name_for(Purpose::Answers);
+    let Some((_, provider)) = config.providers().into_iter().find(|(known, _)| known == name) else { return Ok(None) };
+    let gate = provider.gate(name, env, limiter, process)?;
+    let mut settings = config.reason.clone();
+    let most = asked.max_prompt_tokens_for(Purpose::Answers);
+    settings.asker.max_prompt_tokens = settings.asker.max_prompt_tokens.min(most);
+    let knowledge = knowledge(&settings.knowledge.files)?;
+    Ok(Some(AnswerModel { gate, settings, knowledge }))
+}
+
+/// The files of expert knowledge, by collection.
+fn knowledge(files: &BTreeMap<String, PathBuf>) -> Result<BTreeMap<String, Knowledge>, CommandError> {
+    let read = |(collection, file): (&String, &PathBuf)| {
+        let wrong = |why: String| {
+            CommandError::new("config.knowledge", format!("{}: {why}", file.display()))
+                .with_next("correct the file; its form is in docs/REASONING.md")
+        };
+        let text = std::fs::read_to_string(file).map_err(|error| wrong(error.to_string()))?;
+        let knowledge = Knowledge::parse(&text).map_err(|error| wrong(error.to_string()))?;
+        Ok((collection.clone(), knowledge))
+    };
+    files.iter().map(read).collect()
 }
 
 /// Reads what becomes of a document where the model does not answer.

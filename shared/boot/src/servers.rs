@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use stemma_engine::blobs::{Blobs, S3Blobs};
 use stemma_engine::ledger::RedisLedger;
-use stemma_engine::limit::RedisLimiter;
+use stemma_engine::limit::{Limiter, MemoryLimiter, RedisLimiter};
 use stemma_engine::queue::{Probe, Queue, RabbitQueue, RabbitSettings};
 use stemma_engine::redis_client::{RedisClient, RedisSettings};
 use stemma_engine::s3::{self, Access, S3Settings};
@@ -111,6 +111,22 @@ impl Servers {
         Ok(Arc::new(S3Blobs::new(s3, bucket, prefix)?))
     }
 
+    /// The limits of providers: shared through Redis where one is configured, else of this process alone.
+    ///
+    /// # Errors
+    /// [`PortError`] when the address of the Redis is none. Nothing is asked of it yet.
+    pub fn limiter(&self, env: &Env) -> Result<Arc<dyn Limiter>, PortError> {
+        if self.redis.url.is_empty() {
+            return Ok(Arc::new(MemoryLimiter::default()));
+        }
+        Ok(Arc::new(RedisLimiter::new(self.redis_client()?, env.clone())))
+    }
+
+    fn redis_client(&self) -> Result<RedisClient, PortError> {
+        let settings = RedisSettings::new(self.redis.url.clone());
+        RedisClient::open(&RedisSettings { prefix: self.redis.prefix.clone(), ..settings })
+    }
+
     /// The cluster whose store is at `location`. `name` names this process to the broker.
     ///
     /// # Errors
@@ -124,8 +140,7 @@ impl Servers {
             return Err(missing("a cluster needs a broker and a Redis: set broker.url and redis.url"));
         }
         let blobs = self.bucket(bucket, prefix).await?;
-        let redis = RedisSettings { prefix: self.redis.prefix.clone(), ..RedisSettings::new(self.redis.url.clone()) };
-        let redis = RedisClient::open(&redis)?;
+        let redis = self.redis_client()?;
         redis.ping().await?;
         let (url, prefix) = (self.broker.url.clone(), self.broker.prefix.clone());
         let broker = RabbitQueue::connect(&RabbitSettings { url, prefix, name: name.into() }, env).await?;

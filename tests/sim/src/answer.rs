@@ -111,7 +111,8 @@ impl Call {
                 return Answered { outcome: "refused", said: none, prompt_tokens: 0, output_tokens: 0 };
             }
         };
-        let good = oracle.answer(question, behavior.reads);
+        let judged = oracle.judge(question, behavior.noise, behavior.seed);
+        let good = judged.unwrap_or_else(|| oracle.answer(question, behavior.reads));
         let told = behavior.gullible.then(|| gullible::obey(question, &good)).flatten();
         let lies = Dice::of(behavior.seed, "lies", self.digest.as_bytes()).happens(behavior.lies);
         let (outcome, value) = match told {

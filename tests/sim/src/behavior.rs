@@ -26,6 +26,8 @@ pub struct Behavior {
     pub gullible: bool,
     /// What counts as a table of contents, and what is read from one.
     pub reads: Reads,
+    /// By how much, at most, scores of sections and documents are off, 0–1.
+    pub noise: f64,
 }
 
 impl Behavior {

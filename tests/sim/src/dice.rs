@@ -27,6 +27,11 @@ impl Dice {
         (self.word() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
+    /// From `low` up to, not including, `high`.
+    pub(crate) fn between(&mut self, low: f64, high: f64) -> f64 {
+        low + (high - low) * self.share()
+    }
+
     /// Whether something happens that happens at this rate.
     pub(crate) fn happens(&mut self, rate: f64) -> bool {
         self.share() < rate

@@ -68,6 +68,17 @@ pub(crate) fn obey(question: &Question, good: &Value) -> Option<Value> {
             answer["summaries"].as_array_mut()?.iter_mut().for_each(|one| one["summary"] = words.clone().into());
             prepend(&mut answer, "summaries", vec![json!({ "section": NOWHERE, "summary": words })]);
         }
+        Stage::RouteDocuments | Stage::Select | Stage::Value | Stage::Descend | Stage::Rank | Stage::Read => {
+            let name = question.stage.property();
+            answer[name].as_array_mut()?.iter_mut().for_each(|one| one["reason"] = words.clone().into());
+            let best = json!({ "id": number.to_string(), "document": number, "score": 1.0, "reason": words });
+            prepend(&mut answer, name, vec![best]);
+        }
+        Stage::RouteFilter => {
+            prepend(&mut answer, "conditions", vec![json!({ "facet": words, "value": words })]);
+        }
+        Stage::ChooseRules => prepend(&mut answer, "rules", vec![number.into()]),
+        Stage::Analyze => answer["topic"] = words.into(),
         Stage::Describe | Stage::Other => {
             answer.as_object_mut()?.values_mut().for_each(|value| *value = says(value));
         }

@@ -41,7 +41,7 @@ mod titles;
 mod truth;
 
 pub use behavior::{Behavior, Fault, Faults, Latency, Limits, Meter, Outage, Reads, Told};
-pub use oracle::{Oracle, is_whole};
+pub use oracle::{Gold, Oracle, is_whole};
 pub use provider::{Provider, Setup};
 pub use question::{Block, Question, Stage};
 pub use report::{Ask, Report, Sections, Sum, Window};

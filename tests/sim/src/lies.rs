@@ -27,6 +27,12 @@ pub(crate) fn instead_of(good: &Value, question: &Question, seed: u64) -> Value 
             list(&mut lie, "summaries", |all| all.iter_mut().for_each(|one| another(&mut one["summary"])));
         }
         Stage::Describe => all(&mut lie, |value| *value = "Another".into()),
+        Stage::Analyze => lie["topic"] = "another".into(),
+        Stage::RouteFilter => lie["conditions"] = json!([{ "facet": "company", "value": "another" }]),
+        Stage::ChooseRules => lie["rules"] = json!([999]),
+        Stage::RouteDocuments | Stage::Select | Stage::Value | Stage::Descend | Stage::Rank | Stage::Read => {
+            list(&mut lie, question.stage.property(), turned);
+        }
         Stage::Other => {}
     }
     lie
@@ -40,6 +46,14 @@ fn list(object: &mut Value, name: &str, change: impl FnOnce(&mut Vec<Value>)) {
     if let Some(list) = object.get_mut(name).and_then(Value::as_array_mut) {
         change(list);
     }
+}
+
+/// What is good becomes bad, and one that is not there becomes the best.
+fn turned(list: &mut Vec<Value>) {
+    for one in list.iter_mut() {
+        one["score"] = (1.0 - one["score"].as_f64().unwrap_or(0.0)).into();
+    }
+    list.push(json!({ "id": "99999999", "document": 999, "score": 1.0, "reason": "invented" }));
 }
 
 /// Another page than the right one, among those that were shown; 0 where there is no other.
@@ -112,6 +126,7 @@ mod tests {
             (Stage::Summarize, json!({"summaries": [{"section": 1, "summary": "a"}]})),
             (Stage::Summarize, json!({"summary": "a"})),
             (Stage::Describe, json!({"description": "a", "form": "10-K"})),
+            (Stage::Value, json!({"values": [{"id": "0001", "score": 0.9}]})),
         ];
         for (stage, good) in cases {
             for n in 0..20 {

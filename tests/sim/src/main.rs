@@ -7,10 +7,10 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, anyhow, bail};
 use serde_json::{Value, json};
 use stemma_llm::tokens;
-use stemma_sim::{Behavior, Library, Oracle, Provider, Setup, pages};
+use stemma_sim::{Behavior, Gold, Library, Oracle, Provider, Setup, pages};
 use tokio::signal::unix::{SignalKind, signal};
 
-const USAGE: &str = "usage: sim serve [--port N] [--truth FOLDER]... [--texts FOLDER]... [--record FILE] [--report FILE]
+const USAGE: &str = "usage: sim serve [--port N] [--truth FOLDER]... [--texts FOLDER]... [--questions FILE]... [--record FILE] [--report FILE]
                  [--SETTING VALUE]...
        sim pages --out FOLDER PDF-OR-FOLDER...
        sim tokens FILE...
@@ -18,7 +18,8 @@ const USAGE: &str = "usage: sim serve [--port N] [--truth FOLDER]... [--texts FO
 `serve` prints its address as a line of JSON, and a report when it ends (SIGTERM, SIGINT); the report is at /report, too.
 `tokens` prints the o200k tokens of all \"text\" in files of JSON lines.
 A truth folder holds {\"doc\",\"pages\",\"nodes\":[{\"title\",\"level\",\"page\"}]}, a folder of texts what `pages` writes.
-Settings: --seed N --latency.median_ms N --latency.sigma F --lies F --gullible true --reads truth|page
+Questions are lines of {\"question\",\"doc_name\",\"gold_pages\":[N]}: where each is answered.
+Settings: --seed N --latency.median_ms N --latency.sigma F --lies F --noise F --gullible true --reads truth|page
   --limits.requests_per_minute N --limits.tokens_per_minute N --limits.meter window|bucket --limits.told all|pause|nothing
   --faults.rate F --faults.always F --faults.kinds '[\"error\",\"hang\",\"reset\",\"empty\",\"truncated\",\"malformed\",\"schema\"]'
   --outage.after_s F --outage.lasts_s F --outage.status N";
@@ -64,7 +65,7 @@ fn paths(flags: &[(String, String)], wanted: &str) -> Vec<PathBuf> {
 }
 
 async fn serve(flags: &[(String, String)]) -> Result<()> {
-    const OWN: [&str; 5] = ["port", "truth", "texts", "record", "report"];
+    const OWN: [&str; 6] = ["port", "truth", "texts", "questions", "record", "report"];
     let mut settings = json!({});
     for (name, value) in flags.iter().filter(|(name, _)| !OWN.contains(&name.as_str())) {
         let place = name.split('.').fold(&mut settings, |place, part| &mut place[part]);
@@ -80,7 +81,8 @@ async fn serve(flags: &[(String, String)]) -> Result<()> {
         eprintln!("{doc}: {sections} sections, contents on pages {contents:?}{all}");
     }
     let mut ends = [signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?];
-    let provider = Provider::set_up(Setup { behavior, oracle: Oracle::new(library), port, record }).await?;
+    let oracle = Oracle::new(library).knowing(golds(&paths(flags, "questions"))?);
+    let provider = Provider::set_up(Setup { behavior, oracle, port, record }).await?;
     println!("{}", json!({ "address": provider.address().to_string(), "base_url": provider.base_url("sim") }));
     let [terminated, interrupted] = &mut ends;
     tokio::select! { _ = terminated.recv() => {}, _ = interrupted.recv() => {} }
@@ -92,6 +94,23 @@ async fn serve(flags: &[(String, String)]) -> Result<()> {
             Ok(())
         }
     }
+}
+
+/// Where questions are answered; those without an answer in pages are passed over.
+fn golds(files: &[PathBuf]) -> Result<Vec<Gold>> {
+    let mut golds = Vec::new();
+    for path in files {
+        let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+        for line in text.lines().filter(|line| !line.trim().is_empty()) {
+            let line: Value = serde_json::from_str(line).with_context(|| format!("{} is no JSON", path.display()))?;
+            let text = |name: &str| line[name].as_str().unwrap_or_default().to_owned();
+            let numbers = line["gold_pages"].as_array().into_iter().flatten().filter_map(Value::as_u64);
+            let pages: Vec<u32> = numbers.filter_map(|page| u32::try_from(page).ok()).collect();
+            golds.push(Gold { question: text("question"), doc: text("doc_name"), pages });
+        }
+    }
+    golds.retain(|gold| !gold.pages.is_empty());
+    Ok(golds)
 }
 
 fn read_pages(flags: &[(String, String)]) -> Result<()> {

@@ -53,13 +53,31 @@ pub enum Stage {
     Summarize,
     /// What is this document?
     Describe,
+    /// What is asked for?
+    Analyze,
+    /// Which of these documents?
+    RouteDocuments,
+    /// What must be true of the documents?
+    RouteFilter,
+    /// Which of these rules help?
+    ChooseRules,
+    /// Which sections of this tree?
+    Select,
+    /// How likely is each of these sections?
+    Value,
+    /// Below which of these sections?
+    Descend,
+    /// In which order?
+    Rank,
+    /// How likely is each by its text?
+    Read,
     /// Someone else.
     Other,
 }
 
 impl Stage {
     /// Properties of the answer, and whose they are. A stage is known by all of the properties of its line.
-    const PROPERTIES: [(&'static [&'static str], Self); 9] = [
+    const PROPERTIES: [(&'static [&'static str], Self); 18] = [
         (&["is_contents"], Self::DetectToc),
         (&["entries"], Self::ReadContents),
         (&["sections"], Self::ReadWindow),
@@ -69,6 +87,15 @@ impl Stage {
         (&["summaries"], Self::Summarize),
         (&["summary"], Self::Summarize),
         (&["description", "issuer", "form"], Self::Describe),
+        (&["topic", "aspects"], Self::Analyze),
+        (&["documents"], Self::RouteDocuments),
+        (&["conditions"], Self::RouteFilter),
+        (&["rules"], Self::ChooseRules),
+        (&["thinking", "nodes"], Self::Select),
+        (&["thinking", "values"], Self::Value),
+        (&["thinking", "branches"], Self::Descend),
+        (&["thinking", "ranking"], Self::Rank),
+        (&["thinking", "readings"], Self::Read),
     ];
 
     fn of(schema: &Value) -> Self {
@@ -88,8 +115,28 @@ impl Stage {
             Self::Repair => "repair",
             Self::Summarize => "summarize",
             Self::Describe => "describe",
+            Self::Analyze => "analyze",
+            Self::RouteDocuments => "route_documents",
+            Self::RouteFilter => "route_filter",
+            Self::ChooseRules => "choose_rules",
+            Self::Select => "select",
+            Self::Value => "value",
+            Self::Descend => "descend",
+            Self::Rank => "rank",
+            Self::Read => "read",
             Self::Other => "other",
         }
+    }
+
+    /// Whether it looks for sections or documents that answer a question.
+    pub(crate) fn is_search(self) -> bool {
+        self >= Self::Analyze && self <= Self::Read
+    }
+
+    /// The property that holds the list of its answer; empty where it has none.
+    pub(crate) fn property(self) -> &'static str {
+        let line = Self::PROPERTIES.iter().find(|(_, stage)| *stage == self);
+        line.and_then(|(names, _)| names.last()).copied().unwrap_or_default()
     }
 }
 

@@ -37,7 +37,7 @@ impl Server {
         let listen = "127.0.0.1:0".parse().unwrap();
         let folder = tempfile::tempdir().unwrap();
         let cache = folder.path().into();
-        let settings = ServerSettings { listen, collections, query, allow_anonymous: false, cache };
+        let settings = ServerSettings { listen, collections, query, allow_anonymous: false, cache, model: None };
         let serving = serve(env, blobs, settings, Means::default(), health, None, stop.clone()).await.unwrap();
         Self { serving, stop, _cache: folder }
     }

@@ -46,6 +46,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::server::archive::Archive;
 pub(crate) use desk::Desk;
+use stemma_search::reason::AnswerModel;
 /// What PageIndex's tools and its cloud say in the same words.
 pub(crate) mod dialect {
     pub(crate) use super::browse_documents::{description, metadata, page_count, when};
@@ -54,28 +55,36 @@ pub(crate) mod dialect {
 pub(crate) use http::{HostSettings, McpService, service};
 pub use tools::Preset;
 
-/// Answers one client over the standard streams until it closes them, or until `stop`. The index lies below `cache`.
+/// What one client is served.
+pub struct Served<'a> {
+    /// The documents.
+    pub collection: Collection,
+    /// Where this machine keeps the index.
+    pub cache: &'a Path,
+    /// The model that may be asked; `None`: none.
+    pub model: Option<&'a AnswerModel>,
+    /// The tools.
+    pub preset: Preset,
+}
+
+/// Answers one client over the standard streams until it closes them, or until `stop`.
 ///
 /// # Errors
 /// What the client said instead of a greeting, or how the connection broke.
 pub async fn serve_stdio(
     env: Env,
     blobs: Arc<dyn Blobs>,
-    collection: Collection,
-    cache: &Path,
-    preset: Preset,
+    served: Served<'_>,
     stop: CancellationToken,
 ) -> std::io::Result<()> {
-    serve(env, blobs, collection, cache, preset, stdio_pipes(), stop).await
+    serve(env, blobs, served, stdio_pipes(), stop).await
 }
 
 /// Answers one client over a pair of streams.
 async fn serve<R, W>(
     env: Env,
     blobs: Arc<dyn Blobs>,
-    collection: Collection,
-    cache: &Path,
-    preset: Preset,
+    served: Served<'_>,
     streams: (R, W),
     stop: CancellationToken,
 ) -> std::io::Result<()>
@@ -83,7 +92,8 @@ where
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
 {
-    let archive = Archive::follow(&env, &blobs, vec![collection], &[], cache, &stop);
+    let Served { collection, cache, model, preset } = served;
+    let archive = Archive::follow(&env, &blobs, vec![collection], &[], cache, model, &stop);
     let desk = Desk::alone(env, archive, preset);
     let served = match serve_server_with_ct(desk, streams, stop.clone()).await {
         Ok(running) => running.waiting().await.map(drop).map_err(std::io::Error::other),

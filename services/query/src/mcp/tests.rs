@@ -42,7 +42,8 @@ impl Client {
         let (world, store, path, ended) = (env.clone(), blobs.clone(), cache.path().to_owned(), stop.clone());
         let served = async move {
             let collection = Collection::default();
-            serve(world, store, collection, &path, preset, split(theirs), ended).await
+            let served = Served { collection, cache: &path, model: None, preset };
+            serve(world, store, served, split(theirs), ended).await
         };
         drop(env.spawn(served)); // ends with `stop`
         let (reader, writer) = split(ours);

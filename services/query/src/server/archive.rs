@@ -10,6 +10,7 @@ use stemma_engine::blobs::Blobs;
 use stemma_engine::{Env, PortError};
 use stemma_search::follow::Follower;
 use stemma_search::meaning::Meaning;
+use stemma_search::reason::AnswerModel;
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -39,11 +40,12 @@ impl Archive {
         collections: Vec<Collection>,
         meaning: &[(Collection, Arc<Meaning>)],
         cache: &Path,
+        model: Option<&AnswerModel>,
         stop: &CancellationToken,
     ) -> Arc<Self> {
         let kept = |collection: &Collection| {
             let meaning = meaning.iter().find(|(of, _)| of == collection).map(|(_, meaning)| Arc::clone(meaning));
-            Kept::routed(env.clone(), cache, blobs, collection, meaning)
+            Kept::equipped(env.clone(), cache, blobs, collection, meaning, model)
         };
         let kept = collections.iter().map(|collection| (collection.clone(), kept(collection))).collect();
         let wakes = collections.iter().map(|collection| (collection.clone(), Notify::new())).collect();

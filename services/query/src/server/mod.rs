@@ -42,6 +42,7 @@ use stemma_engine::Env;
 use stemma_engine::blobs::Blobs;
 use stemma_search::answer::Answerer;
 use stemma_search::meaning::Meaning;
+use stemma_search::reason::AnswerModel;
 use tokio_util::sync::CancellationToken;
 
 use crate::Reader;
@@ -108,6 +109,8 @@ pub struct ServerSettings {
     pub allow_anonymous: bool,
     /// Where this machine keeps the index.
     pub cache: PathBuf,
+    /// The model that questions may be answered with; `None`: no model is asked.
+    pub model: Option<AnswerModel>,
 }
 
 /// What a server may use beside the store: without it, routes that need it refuse and say so.
@@ -155,7 +158,8 @@ pub enum ServeError {
     },
 }
 
-/// Serves `/v1`, `/mcp`, `/livez`, `/readyz` and `/metrics` until `stop`. Reads from `blobs` alone.
+/// Serves `/v1`, `/mcp`, `/livez`, `/readyz` and `/metrics` until `stop`. Reads from `blobs` alone; with a model it also
+/// adds to them what was paid for: call log and replies.
 ///
 /// # Errors
 /// [`ServeError`] before anything is served.
@@ -168,7 +172,7 @@ pub async fn serve(
     metrics: Option<Metrics>,
     stop: CancellationToken,
 ) -> Result<Serving, ServeError> {
-    let ServerSettings { listen, collections, query, allow_anonymous, cache } = settings;
+    let ServerSettings { listen, collections, query, allow_anonymous, cache, model } = settings;
     let keys = Keys::of(&query.keys)?;
     if keys.is_empty() && !listen.ip().is_loopback() && !allow_anonymous {
         return Err(ServeError::Anonymous { listen });
@@ -176,7 +180,7 @@ pub async fn serve(
     if collections.is_empty() {
         return Err(ServeError::NoCollection);
     }
-    let archive = Archive::follow(&env, &blobs, collections, &means.meaning, &cache, &stop);
+    let archive = Archive::follow(&env, &blobs, collections, &means.meaning, &cache, model.as_ref(), &stop);
     let gate = Gate::new(env.clone(), keys, listen.ip().is_loopback(), &query);
     let desk = Desk::behind_gate(env.clone(), Arc::clone(&archive));
     let hosts =

@@ -6,8 +6,8 @@ use axum::http::header;
 use axum::http::request::Parts;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use stemma_search::Strategy;
 use stemma_search::filter::Filter;
+use stemma_search::{Strategy, reason};
 use utoipa::ToSchema;
 
 use super::asked::{Answer, MAX_LISTED, json};
@@ -15,7 +15,7 @@ use super::cursor;
 use super::keys::Reach;
 use super::problem::Problem;
 use super::routes::Site;
-use crate::{BrowseView, FoundView, Question, Refusal};
+use crate::{BrowseView, FoundView, Question, Reasoned, Refusal};
 
 /// What `POST /v1/search` takes.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -39,9 +39,13 @@ pub(super) struct SearchRequest {
     limit: Option<usize>,
     /// `next_cursor` of the answer before.
     cursor: Option<String>,
-    /// `auto`, `ranked` or `lexical`.
-    #[schema(pattern = "^(auto|ranked|lexical)$")]
+    /// `auto`, `ranked` or `lexical`; or one that asks a model: `single`, `best_first`, `beam`, `mcts`, `auto-with-model`.
+    #[schema(pattern = "^(auto|ranked|lexical|single|best_first|beam|mcts|auto-with-model)$")]
     strategy: Option<String>,
+    /// Calls of a model at most; as configured without.
+    budget_calls: Option<u32>,
+    /// Tokens of prompts and replies at most; as configured without.
+    budget_tokens: Option<u64>,
     /// Say what scores are made of.
     #[serde(default)]
     explain: bool,
@@ -84,7 +88,8 @@ pub(super) struct SearchAnswer {
 
 /// Search sections
 ///
-/// Sections that fit a question, best first, with the pages and words that speak for them. No model is asked.
+/// Sections that fit a question, best first, with the pages and words that speak for them. A model is asked only where the
+/// strategy is one of those that ask one; `reasoning` then says what it did, what it cost, and where it did less than asked.
 #[utoipa::path(post, path = "/v1/search", tag = "search", request_body = SearchRequest,
     responses((status = 200, body = SearchAnswer)))]
 pub(super) async fn search(
@@ -93,15 +98,8 @@ pub(super) async fn search(
     body: Result<Bytes, BytesRejection>,
 ) -> Answer {
     let request: SearchRequest = read(&parts, body)?;
-    let SearchRequest { query, collection, scopes, filter, item, limit, cursor, strategy, explain, rectangles } =
-        request;
-    let strategy = match strategy.as_deref() {
-        None => Strategy::default(),
-        Some(name) => Strategy::named(name).ok_or_else(|| {
-            let all = Strategy::ALL.map(Strategy::as_str).join(", ");
-            Problem::parameter(422, "/strategy", format!("strategies are {all}"))
-        })?,
-    };
+    let (strategy, reasoned) = strategies(&request)?;
+    let SearchRequest { query, collection, scopes, filter, item, limit, cursor, explain, rectangles, .. } = request;
     let under = format!("{query}\n{scopes:?}\n{filter:?}\n{item:?}\n{}", strategy.as_str());
     let skip = cursor.map(|text| cursor::read(&text, &under)).transpose()?;
     let skip = skip.map(|skip| skip.parse().map_err(|_| cursor::invalid())).transpose()?.unwrap_or(0);
@@ -117,11 +115,31 @@ pub(super) async fn search(
         strategy,
         rectangles,
         explain,
+        reasoned,
         ..Question::default()
     };
     let (found, next) = reader.ask(site.finder(&reader), &question).await?;
     let next_cursor = next.map(|next| cursor::show(&under, &next.to_string()));
     json(SearchAnswer { found, next_cursor }).await
+}
+
+/// How a request wants to be ranked, and how a model is asked for it.
+fn strategies(request: &SearchRequest) -> Result<(Strategy, Option<Reasoned>), Problem> {
+    let named = request.strategy.as_deref();
+    let (calls, tokens) = (request.budget_calls, request.budget_tokens);
+    if let Some(strategy) = named.and_then(reason::Strategy::named) {
+        return Ok((Strategy::default(), Some(Reasoned { strategy, calls, tokens })));
+    }
+    if calls.is_some() || tokens.is_some() {
+        return Err(Problem::parameter(422, "/budget_calls", "a budget is for strategies that ask a model"));
+    }
+    let unknown = || {
+        let with = reason::Strategy::ALL.map(reason::Strategy::as_str);
+        let all = [&Strategy::ALL.map(Strategy::as_str)[..], &with[..]].concat().join(", ");
+        Problem::parameter(422, "/strategy", format!("strategies are {all}"))
+    };
+    let strategy = named.map_or(Some(Strategy::default()), Strategy::named).ok_or_else(unknown)?;
+    Ok((strategy, None))
 }
 
 /// Rank documents

@@ -48,6 +48,7 @@ fn settings(query: QuerySettings) -> ServerSettings {
         query,
         allow_anonymous: false,
         cache: PathBuf::new(),
+        model: None,
     }
 }
 

@@ -23,8 +23,8 @@ Examples:
   stemma cost 3M_2022_10K --by model   one document
   stemma cost --by day --json")]
 pub struct CostArgs {
-    /// A job, by id or name, or a document.
-    #[arg(value_name = "JOB|DOC")]
+    /// A job, by id or name, a document, or a question (s-…, a-…).
+    #[arg(value_name = "JOB|DOC|QUESTION")]
     target: Option<String>,
     /// What is told apart.
     #[arg(long, value_enum, default_value = "stage", value_name = "WHAT")]
@@ -50,6 +50,8 @@ enum Whose {
     Job(stemma_engine::JobId),
     /// The beginning of the names of a document's runs.
     Document(String),
+    /// A question of a person.
+    Question(String),
 }
 
 /// The answer.
@@ -71,6 +73,7 @@ pub async fn run(args: CostArgs, context: &Context) -> Result<Exit, CommandError
     let mut since_ms = 0;
     let whose = match &args.target {
         None => Whose::Everyone,
+        Some(target) if is_question(target) => Whose::Question(target.clone()),
         Some(target) => match desk.find(target).await? {
             Some(manifest) => {
                 since_ms = manifest.submitted_ms;
@@ -87,6 +90,7 @@ pub async fn run(args: CostArgs, context: &Context) -> Result<Exit, CommandError
             Whose::Everyone => true,
             Whose::Job(job) => record.jobs.contains(job),
             Whose::Document(runs) => record.run.0.starts_with(runs),
+            Whose::Question(run) => record.run.0 == *run,
         };
         if is_asked_for {
             cost.by.entry(group(args.by, &record, &names)).or_default().add(&record, &prices);
@@ -98,11 +102,18 @@ pub async fn run(args: CostArgs, context: &Context) -> Result<Exit, CommandError
     Ok(if cost.total.calls == 0 { Exit::Nothing } else { Exit::Done })
 }
 
+/// Whether a run is no document's but a question's: a letter, and sixteen hexadecimal digits.
+fn is_question(run: &str) -> bool {
+    let named = run.split_once('-').filter(|(kind, _)| kind.len() == 1);
+    named.is_some_and(|(_, id)| id.len() == 16 && id.bytes().all(|byte| byte.is_ascii_hexdigit()))
+}
+
 fn group(by: By, record: &CallRecord, names: &BTreeMap<String, &str>) -> String {
     match by {
         By::Stage => record.stage.clone(),
         By::Model => record.model.clone(),
         By::Day => day(record.at_ms / 86_400_000),
+        By::Document if is_question(&record.run.0) => "(questions)".into(),
         By::Document => {
             let doc = record.run.0.rsplit_once('-').map_or(record.run.0.as_str(), |(doc, _)| doc);
             names.get(doc).copied().unwrap_or(doc).to_string()
@@ -172,7 +183,17 @@ fn day(days: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::day;
+    use super::{day, is_question};
+
+    #[test]
+    fn questions_are_told_from_documents() {
+        assert!(is_question("s-0123456789abcdef"));
+        assert!(
+            !["076bb18f986ca78f3ef2a98f39e355a1-3", "s-1", "3M_2022_10K", "j-1a1fba360ee4aa2"]
+                .map(is_question)
+                .contains(&true)
+        );
+    }
 
     #[test]
     fn days_have_their_dates() {

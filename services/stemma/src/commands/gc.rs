@@ -7,6 +7,7 @@ use stemma_engine::Env;
 use stemma_engine::blobs::Blobs;
 use stemma_pipeline::garbage::{self, Garbage};
 use stemma_search::index::{schema, snapshot};
+use stemma_search::reason::forgotten;
 
 use crate::context::{CommandError, Context, Exit};
 use crate::output::clean;
@@ -20,7 +21,7 @@ const SHOWN: usize = 10;
 ///
 /// Kept are the last two trees of each document with their text, everything of documents that are in work or failed, all
 /// answers of models of documents that are there, and whatever became superfluous less than seven days ago. Of snapshots of
-/// the index the last two are kept, and those of the last day.
+/// the index the last two are kept, and those of the last day; of replies to questions, those of this month and the last.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -43,6 +44,8 @@ pub async fn run(args: GcArgs, context: &Context) -> Result<Exit, CommandError> 
     let revision = schema::shape().revision;
     let superseded = snapshot::superseded(&store.blobs, &context.collection, revision, env.now_ms()).await?;
     found.extend(superseded.into_iter().map(|key| Garbage { key, what: "superseded index" }));
+    let forgotten = forgotten(store.blobs.as_ref(), &context.collection, env.now_ms()).await?;
+    found.extend(forgotten.into_iter().map(|key| Garbage { key, what: "forgotten reply" }));
     if !args.dry_run && !context.yes && !found.is_empty() {
         let message = format!("{} objects would be removed", found.len());
         return Err(

@@ -8,9 +8,10 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value, json};
 use stemma_boot::shutdown;
 use stemma_engine::Env;
-use stemma_query::mcp::{Preset, serve_stdio};
+use stemma_query::mcp::{Preset, Served, serve_stdio};
 
 use crate::context::{CommandError, Context, Exit};
+use crate::models::answer_model;
 
 /// The configuration file that is taken where none is named.
 const CONFIG: &str = "stemma.toml";
@@ -80,8 +81,10 @@ pub async fn run(args: McpArgs, context: &Context) -> Result<Exit, CommandError>
     }
     let stop = shutdown::listen();
     let store = context.reader().await?;
-    let (collection, cache) = (context.collection.clone(), context.cache());
-    let served = serve_stdio(Env::system(), store.blobs, collection, &cache, args.tools, stop).await;
+    let (env, collection, cache) = (Env::system(), context.collection.clone(), context.cache());
+    let model = answer_model(&context.config()?.config, &env, "mcp")?;
+    let served = Served { collection, cache: &cache, model: model.as_ref(), preset: args.tools };
+    let served = serve_stdio(env, store.blobs, served, stop).await;
     served.map_err(|error| CommandError::new("mcp.connection", format!("standard input and output: {error}")))?;
     Ok(Exit::Done)
 }

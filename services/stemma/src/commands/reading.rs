@@ -8,6 +8,7 @@ use stemma_query::{ContentView, DocumentView, Filter, Kept, Reader, Refusal};
 
 use crate::commands::index;
 use crate::context::{CommandError, Context};
+use crate::models::answer_model;
 
 /// How long another process that updates the index is waited for.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -21,8 +22,11 @@ pub async fn open(context: &Context) -> Result<Reader, CommandError> {
 /// The collection with its index, brought up to date. Where another process is at that, it is waited for a while.
 pub async fn open_indexed(context: &Context) -> Result<Reader, CommandError> {
     let (env, store) = (Env::system(), context.reader().await?);
-    let meaning = context.config()?.config.embeddings.meaning(&env, &context.collection, context)?;
-    let kept = Kept::routed(env.clone(), &context.cache(), &store.blobs, &context.collection, meaning);
+    let config = context.config()?.config;
+    let meaning = config.embeddings.meaning(&env, &context.collection, context)?;
+    let model = answer_model(&config, &env, "cli")?;
+    let (cache, collection) = (context.cache(), &context.collection);
+    let kept = Kept::equipped(env.clone(), &cache, &store.blobs, collection, meaning, model.as_ref());
     let reader = Reader::open(store.blobs, context.collection.clone()).await?;
     let mut behind = index::bring(kept.corpus(), reader.catalogue(), context).await?.behind;
     let began = Instant::now();

@@ -21,6 +21,8 @@ pub(super) struct Asked {
     pub(super) analysis: Option<Analysis>,
     /// Expert knowledge that was chosen, ours or the operator's.
     pub(super) knowledge: String,
+    /// Words of titles of sections in which the answer is to be expected.
+    pub(super) expected: Vec<String>,
 }
 
 /// A section as a model judged it.
@@ -136,6 +138,12 @@ impl Asked {
     /// Parts of the question that may be answered in different places.
     pub(super) fn aspects(&self) -> usize {
         self.analysis.as_ref().map_or(1, |analysis| analysis.aspects.len()).max(1)
+    }
+
+    /// Its parts, where it has several.
+    pub(super) fn parts(&self) -> impl Iterator<Item = String> {
+        let aspects = self.analysis.iter().flat_map(|analysis| &analysis.aspects);
+        aspects.filter(|_| self.aspects() > 1).cloned()
     }
 
     /// Digest of all that a verdict depends on beside section and listing.

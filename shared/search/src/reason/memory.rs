@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use serde_json::Value;
-use stemma_engine::blobs::Blobs;
+use stemma_document::{Collection, layout};
+use stemma_engine::blobs::{Blobs, list_all};
 use stemma_engine::env::Millis;
 use stemma_engine::port::ask;
 use stemma_engine::{Env, PortError};
@@ -21,6 +22,8 @@ const HELD_BYTES: usize = 16 << 20;
 const HELD_MS: Millis = 24 * 3_600_000;
 /// A month, as the store counts them.
 const MONTH_MS: Millis = 30 * 24 * 3_600_000;
+/// Months that are looked through at once.
+const MONTHS: usize = 1_000;
 
 /// Replies by the digests of their requests.
 pub(super) struct Memory {
@@ -71,6 +74,23 @@ impl Memory {
             shelf.put(&self.env, &shelf.reply(now_ms / MONTH_MS, request), bytes).await;
         }
     }
+}
+
+/// Replies that are not looked for any more: garbage.
+///
+/// # Errors
+/// [`PortError`] when the store is away.
+pub async fn forgotten(blobs: &dyn Blobs, collection: &Collection, now_ms: Millis) -> Result<Vec<String>, PortError> {
+    let prefix = format!("{}replies/", layout::collection_prefix(collection));
+    let kept = now_ms / MONTH_MS;
+    let mut keys = Vec::new();
+    for month in blobs.children(&prefix, None, MONTHS).await? {
+        let number = month.trim_end_matches('/').parse::<u64>();
+        if number.is_ok_and(|number| number + 1 < kept) {
+            keys.extend(list_all(blobs, &format!("{prefix}{month}")).await?);
+        }
+    }
+    Ok(keys)
 }
 
 impl Shelf {

@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 
-use stemma_document::{DocId, Section, SectionId, SectionSpan, SectionTree};
+use stemma_document::{DocId, ReferenceTarget, Section, SectionId, SectionSpan, SectionTree};
 
 use crate::find::Hit;
+use crate::words::content_words;
 
 /// Characters of a title.
 const TITLE_CHARS: usize = 120;
@@ -19,6 +20,8 @@ pub(super) struct Outline {
     /// What the document is, in a sentence.
     pub(super) about: String,
     pub(super) nodes: Vec<Node>,
+    /// Mentions of other sections: from, as written, to.
+    references: Vec<(usize, String, usize)>,
     /// What search without a model found here, by section.
     pub(super) hits: HashMap<SectionId, Hit>,
 }
@@ -33,6 +36,8 @@ pub(super) struct Node {
     pub(super) parent: Option<usize>,
     pub(super) depth: usize,
     pub(super) children: Vec<usize>,
+    /// Tokens of its text with all below it.
+    pub(super) tokens: u32,
     /// What search without a model thinks of its own text, 0–1.
     pub(super) lexical: f32,
     /// The best of it and its descendants.
@@ -68,14 +73,55 @@ impl Outline {
                 }
             }
         }
-        for at in (0..nodes.len()).rev() {
-            nodes[at].below = nodes[at].below.max(nodes[at].lexical);
-            if let Some(parent) = nodes[at].parent {
-                nodes[parent].below = nodes[parent].below.max(nodes[at].below);
+        let about = tree.description.clone().unwrap_or_default();
+        let target = |to: ReferenceTarget| match to {
+            ReferenceTarget::Section(id) => positions.get(&id).copied(),
+            ReferenceTarget::Unresolved => None,
+        };
+        let reference = |reference: &stemma_document::Reference| {
+            Some((*positions.get(&reference.from)?, one_line(&reference.text), target(reference.to)?))
+        };
+        let references = tree.references.iter().filter_map(reference).filter(|(from, _, to)| from != to).collect();
+        let mut outline = Self { doc, version, name: name.into(), about, nodes, references, hits };
+        outline.carry_up();
+        outline
+    }
+
+    /// Sections whose titles hold one of these phrases fit better by so much: where an answer is to be expected.
+    pub(super) fn prefer(&mut self, titles: &[String], by: f32) {
+        let phrases: Vec<Vec<String>> = titles.iter().map(|title| content_words(title)).collect();
+        for node in &mut self.nodes {
+            let words = content_words(&node.title);
+            let holds = |phrase: &Vec<String>| {
+                !phrase.is_empty() && words.windows(phrase.len()).any(|window| window == phrase.as_slice())
+            };
+            if phrases.iter().any(holds) {
+                node.lexical = (node.lexical + by).min(1.0);
             }
         }
-        let about = tree.description.clone().unwrap_or_default();
-        Self { doc, version, name: name.into(), about, nodes, hits }
+        self.carry_up();
+    }
+
+    fn carry_up(&mut self) {
+        for at in (0..self.nodes.len()).rev() {
+            let node = &mut self.nodes[at];
+            node.below = node.below.max(node.lexical);
+            let (below, parent) = (node.below, node.parent);
+            if let Some(parent) = parent {
+                self.nodes[parent].below = self.nodes[parent].below.max(below);
+            }
+        }
+    }
+
+    /// What the own text of a section refers to: as written, and the section.
+    pub(super) fn references_of(&self, at: usize) -> Vec<(String, usize)> {
+        let mut to: Vec<(String, usize)> = Vec::new();
+        for (_, text, target) in self.references.iter().filter(|(from, ..)| *from == at) {
+            if !to.iter().any(|(_, known)| known == target) {
+                to.push((text.clone(), *target));
+            }
+        }
+        to
     }
 
     /// The sections without a section above.
@@ -145,6 +191,7 @@ fn node(section: &Section, depth: usize, parent: Option<usize>) -> Node {
         parent,
         depth,
         children: Vec::new(),
+        tokens: section.tokens,
         lexical: 0.0,
         below: 0.0,
         aspect: 0,

@@ -5,10 +5,13 @@ use std::sync::Arc;
 use futures::stream::{StreamExt, TryStreamExt};
 use stemma_document::DocId;
 
+use super::analysis;
 use super::asker::{AskError, Asker, Consultation};
 use super::choice;
 use super::judge::Asked;
+use super::knowledge::Knowledge;
 use super::outline::Outline;
+use super::routing::{self, Routing, SHOWN};
 use super::settings::ReasonSettings;
 use super::strategies::{Ground, Trail, auto, beam, best_first, lexical, mcts, single};
 use super::verdicts::Verdicts;
@@ -37,14 +40,15 @@ pub struct Sources<'a> {
 pub struct Reasoner {
     asker: Arc<Asker>,
     settings: ReasonSettings,
+    knowledge: Knowledge,
     verdicts: Verdicts,
 }
 
 impl Reasoner {
-    /// A reasoner that asks through `asker`.
-    pub fn new(asker: Arc<Asker>, settings: ReasonSettings) -> Self {
+    /// A reasoner that asks through `asker` and knows what experts know.
+    pub fn new(asker: Arc<Asker>, settings: ReasonSettings, knowledge: Knowledge) -> Self {
         let verdicts = Verdicts::new(asker.env());
-        Self { asker, settings, verdicts }
+        Self { asker, settings, knowledge, verdicts }
     }
 
     /// The way to the model.
@@ -71,16 +75,15 @@ impl Reasoner {
         consultation: &Consultation,
     ) -> Result<Walked, FindError> {
         let plain = Query { strategy: find::Strategy::Ranked, skip: 0, rectangles: false, ..query.clone() };
-        let first = sources.finder.find(&Query { limit: ROUTING_HITS, ..plain.clone() }).await?;
         let mut reasoning = Reasoning { strategy, model: Some(self.asker.model().into()), ..Reasoning::default() };
-        let documents = documents(&first, query, self.settings.documents);
-        let asked = Asked { question: query.text.clone(), ..Asked::default() };
+        let asked = self.understand(&query.text, consultation, &mut reasoning).await;
+        let (first, documents) = self.route(sources, &plain, &asked, consultation, &mut reasoning).await?;
         let walks =
             documents.into_iter().map(|doc| self.in_document(sources, &plain, doc, strategy, &asked, consultation));
         let walks: Vec<Option<Walk>> = futures::stream::iter(walks).buffered(AT_ONCE).try_collect().await?;
-        let walks: Vec<Walk> = walks.into_iter().flatten().collect();
+        let mut walks: Vec<Walk> = walks.into_iter().flatten().collect();
+        let chosen = self.choose(sources, &mut walks, query.limit, &mut reasoning).await;
         let mut found = Found { hits: Vec::new(), next: None, ..first };
-        let chosen = choice::choose(&self.settings, &walks, query.limit);
         found.hits = chosen.iter().map(|(walk, at)| walks[*walk].hit(*at)).collect();
         found.total = find::Total::Exact(found.hits.len());
         reasoning.confidence = choice::confidence(&found.hits);
@@ -89,6 +92,109 @@ impl Reasoner {
         }
         reasoning.spent = consultation.spent();
         Ok(Walked { found, reasoning })
+    }
+
+    /// What the question asks for, and what experts know about that.
+    async fn understand(&self, question: &str, consultation: &Consultation, reasoning: &mut Reasoning) -> Asked {
+        let (knowledge, analysis) = (&self.settings.knowledge, self.settings.analysis);
+        let choosing = self.knowledge.choose(question, knowledge.chosen_by, knowledge.similarity, consultation);
+        let analyzing = async { if analysis { Some(analysis::analyze(question, consultation).await) } else { None } };
+        let ((chosen, unchosen), analyzed) = futures::join!(choosing, analyzing);
+        let analysis = analyzed.and_then(|analyzed| analyzed.map_err(|error| reasoning.lacks("analysis", &error)).ok());
+        if let Some(error) = unchosen {
+            reasoning.lacks("choice of expert knowledge", &error);
+        }
+        if let Some(analysis) = &analysis {
+            let why = format!("{} with {} parts", analysis.kind, analysis.aspects.len().max(1));
+            reasoning.steps.push(Step { doc: None, what: "analysis", why, thinking: Vec::new() });
+        }
+        (reasoning.analysis, reasoning.knowledge) = (analysis.clone(), chosen.applied);
+        let expected = analysis.iter().flat_map(|analysis| analysis.locations.clone()).chain(chosen.sections).collect();
+        Asked { question: question.into(), analysis, knowledge: chosen.text, expected }
+    }
+
+    /// Which documents are walked, and what search without a model finds in them.
+    async fn route(
+        &self,
+        sources: Sources<'_>,
+        plain: &Query,
+        asked: &Asked,
+        consultation: &Consultation,
+        reasoning: &mut Reasoning,
+    ) -> Result<(Found, Vec<DocId>), FindError> {
+        let scope = routing::in_scope(sources.catalogue, &plain.within, &plain.filter);
+        let wide = Query { limit: ROUTING_HITS, ..plain.clone() };
+        let first = sources.finder.find(&wide).await?;
+        let most = self.settings.documents;
+        if scope.len() <= 1 {
+            return Ok((first, scope.iter().map(|listed| listed.doc()).collect()));
+        }
+        let ranked = documents(&first, SHOWN);
+        let routing = match self.settings.routing {
+            // The question names its issuer, or search without a model leaves no more than are walked.
+            Routing::Auto if ranked.len() <= most => Routing::Content,
+            Routing::Auto if scope.len() <= self.settings.routing_described => Routing::Description,
+            Routing::Auto => Routing::Metadata,
+            named => named,
+        };
+        let known: Vec<&Listed> = ranked.iter().filter_map(|doc| sources.catalogue.get(*doc)).collect();
+        let candidates = if known.is_empty() { &scope } else { &known };
+        let asking = routing.left(&asked.question, &scope, candidates, consultation).await;
+        let routed = match asking {
+            Ok(routed) => {
+                reasoning.unknown_ids += routed.unknown;
+                reasoning.notes.extend(routed.note);
+                routed.documents
+            }
+            Err(error) => {
+                reasoning.lacks("routing", &error);
+                None
+            }
+        };
+        let years = asked.analysis.as_ref().map(|analysis| analysis.years.as_slice()).unwrap_or_default();
+        let routed = routed.or_else(|| routing::of_years(years, &scope));
+        let Some(left) = routed else { return Ok((first, ranked.into_iter().take(most).collect())) };
+        let found = sources.finder.find(&Query { within: Within::Documents(left.clone()), ..wide }).await?;
+        let mut order = documents(&found, left.len());
+        if routing == Routing::Description {
+            order.sort_by_key(|doc| left.iter().position(|known| known == doc));
+        }
+        let why = format!("{} of {} documents, {}", left.len(), scope.len(), routing.as_str());
+        reasoning.steps.push(Step { doc: None, what: "routing", why, thinking: Vec::new() });
+        let order = if order.is_empty() { left } else { order };
+        Ok((found, order.into_iter().take(most).collect()))
+    }
+
+    /// The sections that are given back, best first.
+    async fn choose(
+        &self,
+        sources: Sources<'_>,
+        walks: &mut [Walk],
+        most: usize,
+        reasoning: &mut Reasoning,
+    ) -> Vec<choice::At> {
+        let most = most.min(self.settings.sections);
+        let mut chosen = choice::choose(&self.settings, walks, most);
+        let followed = choice::follow(&self.settings, walks, &mut chosen, most);
+        if followed > 0 {
+            let why = format!("{followed} sections that chosen ones refer to");
+            reasoning.steps.push(Step { doc: None, what: "references", why, thinking: Vec::new() });
+        }
+        let mut texts = vec![String::new(); chosen.len()];
+        for (index, walk) in walks.iter().enumerate() {
+            let Some(listed) = sources.catalogue.get(walk.outline.doc) else { continue };
+            let here: Vec<usize> = (0..chosen.len()).filter(|n| chosen[*n].0 == index).collect();
+            let ids: Vec<_> = here.iter().map(|n| walk.outline.nodes[chosen[*n].1].id).collect();
+            let read = sources.shelf.own_texts(listed, &ids, choice::COMPARED_BYTES).await.unwrap_or_default();
+            here.into_iter().zip(read).for_each(|(n, text)| texts[n] = text);
+        }
+        let (relations, dropped) = choice::relate(&self.settings, walks, &mut chosen, &texts);
+        if dropped > 0 {
+            let message = format!("{dropped} sections that repeat others, or stand in them, were left out");
+            reasoning.notes.push(Note::new("choice.repeated", message));
+        }
+        reasoning.relations = relations;
+        chosen
     }
 
     async fn in_document(
@@ -101,7 +207,8 @@ impl Reasoner {
         consultation: &Consultation,
     ) -> Result<Option<Walk>, FindError> {
         let Some(listed) = sources.catalogue.get(doc) else { return Ok(None) };
-        let Some(outline) = outline(sources, plain, listed).await? else { return Ok(None) };
+        let Some(mut outline) = outline(sources, plain, listed, asked).await? else { return Ok(None) };
+        outline.prefer(&asked.expected, self.settings.knowledge.prior);
         let mut trail = Trail::default();
         let (settings, shelf, verdicts) = (&self.settings, sources.shelf, &self.verdicts);
         let ground = Ground { outline: &outline, consultation, settings, asked, shelf, listed, verdicts };
@@ -152,22 +259,29 @@ fn fall_back(settings: &ReasonSettings, outline: &Outline, error: Option<&AskErr
     }
 }
 
-/// The tree of a document with what search without a model finds in it; `None` where it has gone.
-async fn outline(sources: Sources<'_>, plain: &Query, listed: &Listed) -> Result<Option<Outline>, FindError> {
+/// The tree of a document with what search without a model finds in it, for the question and each of its parts at once;
+/// `None` where it has gone.
+async fn outline(
+    sources: Sources<'_>,
+    plain: &Query,
+    listed: &Listed,
+    asked: &Asked,
+) -> Result<Option<Outline>, FindError> {
     let Some(tree) = sources.shelf.tree(listed).await? else { return Ok(None) };
     let within = Within::Documents(vec![listed.doc()]);
-    let found = sources.finder.find(&Query { within, limit: MAX_LIMIT, ..plain.clone() }).await?;
+    let here = Query { within, limit: MAX_LIMIT, ..plain.clone() };
+    let whole = sources.finder.find(&here).await?;
+    let parts = asked.parts().map(|part| Query { text: part, ..here.clone() }).collect::<Vec<_>>();
+    let parts = futures::future::join_all(parts.iter().map(|part| sources.finder.find(part))).await;
+    // A part of a question may have no words to look for.
+    let parts = parts.into_iter().map(|found| found.map(|found| found.hits).unwrap_or_default());
+    let found: Vec<Vec<Hit>> = std::iter::once(whole.hits).chain(parts).collect();
     let version = listed.version();
-    Ok(Some(Outline::of(listed.doc(), (&version.name, version.seq), &tree, vec![found.hits])))
+    Ok(Some(Outline::of(listed.doc(), (&version.name, version.seq), &tree, found)))
 }
 
-/// The documents a question is walked in: the one it names, or those with the best sections.
-fn documents(found: &Found, query: &Query, most: usize) -> Vec<DocId> {
-    if let Within::Documents(docs) = &query.within
-        && docs.len() <= 1
-    {
-        return docs.clone();
-    }
+/// The documents with the best sections, best first.
+fn documents(found: &Found, most: usize) -> Vec<DocId> {
     let mut scores: Vec<(DocId, f32, u32)> = Vec::new();
     for hit in &found.hits {
         match scores.iter_mut().find(|(doc, ..)| *doc == hit.doc) {

@@ -1,29 +1,41 @@
 //! How trees are walked; every default is named here once.
 
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 
 use super::asker::AskerSettings;
 use super::budget::Budget;
+use super::knowledge::ChosenBy;
+use super::routing::Routing;
 
 /// The configuration `reason`: how questions are answered with a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ReasonSettings {
     /// How the model is asked.
-    #[serde(skip)]
     pub asker: AskerSettings,
     /// What one question may cost, where it does not say.
     pub budget: Budget,
     /// Whether a question is analyzed before trees are walked: one call.
     pub analysis: bool,
+    /// How documents are chosen.
+    pub routing: Routing,
+    /// Documents up to which `auto` shows their descriptions to the model; of more it is asked for metadata.
+    pub routing_described: usize,
     /// Documents whose trees are walked for one question.
     pub documents: usize,
+    /// Expert knowledge.
+    pub knowledge: KnowledgeSettings,
     /// The score from which on a section is taken, 0–1.
     pub threshold: f32,
     /// The score from which on a section is taken though its topic is covered.
     pub sure: f32,
     /// Sections that are chosen at most.
     pub sections: usize,
+    /// Tokens up to which a section is read with all below it: what stands below a chosen one is not chosen beside it.
+    pub whole_tokens: u32,
     /// Hops along references from a chosen section, 0 to 2.
     pub hops: u8,
     /// Share of equal shingles from which on two sections say the same.
@@ -46,10 +58,14 @@ impl Default for ReasonSettings {
             asker: AskerSettings::default(),
             budget: Budget::default(),
             analysis: true,
+            routing: Routing::Auto,
+            routing_described: 12,
             documents: 3,
+            knowledge: KnowledgeSettings::default(),
             threshold: 0.3,
             sure: 0.8,
             sections: 8,
+            whole_tokens: 1_500,
             hops: 2,
             overlap: 0.8,
             single: SingleSettings::default(),
@@ -58,6 +74,28 @@ impl Default for ReasonSettings {
             mcts: MctsSettings::default(),
             auto: AutoSettings::default(),
         }
+    }
+}
+
+/// Which expert knowledge is used, and how it is chosen.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct KnowledgeSettings {
+    /// Whether what is built in about filings with the SEC is used.
+    pub built_in: bool,
+    /// Files of one's own, by collection.
+    pub files: BTreeMap<String, PathBuf>,
+    /// How rules are chosen for a question.
+    pub chosen_by: ChosenBy,
+    /// The likeness from which on a rule is chosen by similarity, 0–1.
+    pub similarity: f32,
+    /// By how much sections fit better that are preferred or expected, 0–1.
+    pub prior: f32,
+}
+
+impl Default for KnowledgeSettings {
+    fn default() -> Self {
+        Self { built_in: true, files: BTreeMap::new(), chosen_by: ChosenBy::Keyword, similarity: 0.25, prior: 0.15 }
     }
 }
 
@@ -91,6 +129,8 @@ pub struct BestFirstSettings {
     pub summary_chars: usize,
     /// What a section's own words count beside the value of the section above, 0–1.
     pub lexical: f32,
+    /// What a section must promise to be looked at, 0–1: where none does, it stops early.
+    pub least: f32,
     /// It stops early with so many sections of `stop_score` or better.
     pub enough: usize,
     /// See `enough`.
@@ -99,7 +139,7 @@ pub struct BestFirstSettings {
 
 impl Default for BestFirstSettings {
     fn default() -> Self {
-        Self { calls: 5, batch: 12, warm: 10, summary_chars: 160, lexical: 0.4, enough: 4, stop_score: 0.8 }
+        Self { calls: 5, batch: 12, warm: 10, summary_chars: 160, lexical: 0.4, least: 0.3, enough: 4, stop_score: 0.8 }
     }
 }
 

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use stemma_document::{DocId, SectionId};
 
+use super::asker::AskError;
 use super::budget::Spent;
 use crate::find::Found;
 
@@ -83,6 +84,13 @@ pub struct Reasoning {
     pub notes: Vec<Note>,
     /// What it cost.
     pub spent: Spent,
+}
+
+impl Reasoning {
+    /// Notes that something was done without the model.
+    pub(super) fn lacks(&mut self, what: &str, error: &AskError) {
+        self.notes.push(Note::new(error.code(), format!("{what}: {error}")));
+    }
 }
 
 /// What a question was understood as.

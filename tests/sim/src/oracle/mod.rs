@@ -3,6 +3,7 @@
 //! It is told nothing but the question: the stage by the shape of its answer, the document by the words of its pages.
 
 mod headings;
+mod search;
 mod words;
 
 use serde_json::{Value, json};
@@ -14,6 +15,7 @@ use crate::question::{Block, Question, Stage};
 use crate::titles::{parts, squashed};
 use crate::truth::{Known, Library};
 
+pub use search::Gold;
 pub use words::is_whole;
 pub(crate) use words::summary;
 
@@ -21,6 +23,7 @@ pub(crate) use words::summary;
 #[derive(Debug, Clone, Default)]
 pub struct Oracle {
     library: Library,
+    golds: Vec<Gold>,
 }
 
 /// A question with what is known about its pages.
@@ -42,7 +45,19 @@ struct PageBlock<'a> {
 impl Oracle {
     /// An oracle that knows these documents; of others it reads what any careful reader can.
     pub fn new(library: Library) -> Self {
-        Self { library }
+        Self { library, golds: Vec::new() }
+    }
+
+    /// The same, knowing where these questions are answered.
+    #[must_use]
+    pub fn knowing(self, golds: Vec<Gold>) -> Self {
+        Self { golds, ..self }
+    }
+
+    /// What it says about sections and documents that may answer a question, each score moved by at most `noise`; `None` where
+    /// something else is asked.
+    pub(crate) fn judge(&self, question: &Question, noise: f64, seed: u64) -> Option<Value> {
+        question.stage.is_search().then(|| search::answer(&self.golds, question, noise, seed))
     }
 
     /// The right answer, of the shape that is asked for.
@@ -57,7 +72,7 @@ impl Oracle {
             Stage::Repair => reading.repair(),
             Stage::Summarize => words::summarize(question),
             Stage::Describe => words::describe(question),
-            Stage::Other => echo::fill(question),
+            _ => echo::fill(question),
         }
     }
 

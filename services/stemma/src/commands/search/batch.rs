@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
-use stemma_query::{Question, Reader};
+use stemma_query::{Question, Reader, ReasoningView};
 
 use crate::context::{CommandError, Context, Exit};
 
@@ -29,6 +29,12 @@ struct Answered {
     /// Document and physical page, best first.
     ranked_pages: Vec<(String, u32)>,
     latency_ms: f64,
+    /// Where a model was to be asked: the sections, best first, with their scores.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sections: Option<Vec<(String, f64)>>,
+    /// How they were come to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning: Option<ReasoningView>,
 }
 
 /// Answers each line with a line. What is asked in `template` beside the question holds for all of them.
@@ -49,7 +55,10 @@ pub(super) async fn run(
         let started = Instant::now();
         let (view, _) = reader.ask(reader, &question).await?;
         let latency_ms = (started.elapsed().as_secs_f64() * 1e5).round() / 100.0;
-        let answered = Answered { id: asked.id, ranked_pages: view.ranked_pages(), latency_ms };
+        let sections = || view.hits.iter().map(|hit| (hit.locator.clone(), hit.score)).collect();
+        let sections = view.reasoning.is_some().then(sections);
+        let ranked_pages = view.ranked_pages();
+        let answered = Answered { id: asked.id, ranked_pages, latency_ms, sections, reasoning: view.reasoning };
         context.output.line(&serde_json::to_string(&answered).unwrap_or_default());
     }
     Ok(Exit::Done)

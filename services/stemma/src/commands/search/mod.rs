@@ -1,21 +1,22 @@
 //! `stemma search`: sections that fit a question.
 
 mod batch;
+mod reasoned;
 
 use std::path::PathBuf;
 use std::time::Instant;
 
-use stemma_query::{FoundHit, FoundView, Question, TotalView};
-use stemma_search::Strategy;
+use stemma_query::{FoundHit, FoundView, Question, Reasoned, TotalView};
 use stemma_search::filter::Filter;
 use stemma_search::find::Ingredient;
+use stemma_search::{Strategy, reason};
 
 use crate::commands::reading::{marked, open_indexed, span};
 use crate::context::{CommandError, Context, Exit};
 use crate::output::{Form, Output, clean};
 use crate::table::counted;
 
-/// Find the sections that fit a question best. No model is asked.
+/// Find the sections that fit a question best; with a model where a strategy asks one.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 A question that names an issuer, a year, a quarter, a form or an Item looks there: what it was understood as stands under
@@ -26,7 +27,13 @@ Examples:
   stemma search \"hedging of foreign currency\" --in /@company/3M --item 7A -n 3
   stemma search \"R&D expense\" --in 3M_2022_10K --json
   stemma search \"capital expenditure\" --where \"form=10-K and fiscal_year>=2020\" --explain
+  stemma search \"why did margins fall\" --in 3M_2022_10K --strategy beam --explain
+  stemma search \"why did margins fall\" --strategy auto-with-model --budget-calls 8
   stemma search --batch questions.jsonl > answers.jsonl
+
+Strategies without a model: auto, ranked (the same), lexical (the plain baseline). With a model (docs/REASONING.md): single
+shows it the whole tree, best_first opens the best section next, beam goes down level by level, mcts searches by chance and
+value, auto-with-model chooses. What was answered before is not asked again.
 
 Lines of a batch are {\"id\": …, \"query\": …, \"doc\": …}, without `doc` to search everything; each is answered by a line
 {\"id\", \"ranked_pages\": [[document, page], …], \"latency_ms\"}, best page first.")]
@@ -49,10 +56,16 @@ pub struct SearchArgs {
     /// Sections to pass over, for further pages of an answer.
     #[arg(long, value_name = "N", default_value_t = 0)]
     skip: usize,
-    /// How to rank: `auto`, `ranked`, or `lexical`, the plain baseline.
-    #[arg(long, value_name = "NAME", default_value = "auto", value_parser = strategy)]
-    strategy: Strategy,
-    /// Say what each score is made of.
+    /// How to rank: auto, ranked, lexical; with a model: single, best_first, beam, mcts, auto-with-model.
+    #[arg(long, value_name = "NAME", default_value = "auto", value_parser = how_named)]
+    strategy: How,
+    /// Calls of a model at most.
+    #[arg(long, value_name = "N")]
+    budget_calls: Option<u32>,
+    /// Tokens of prompts and replies at most.
+    #[arg(long, value_name = "N")]
+    budget_tokens: Option<u64>,
+    /// Say what each score is made of, or what a model thought of each section.
     #[arg(long)]
     explain: bool,
     /// Answer a file of questions, one JSON object on a line; `-` reads standard input.
@@ -63,12 +76,27 @@ pub struct SearchArgs {
     without: Vec<Ingredient>,
 }
 
-/// The strategy of this name.
+/// The strategy of this name, without a model.
 ///
 /// # Errors
 /// The names there are.
 pub fn strategy(name: &str) -> Result<Strategy, String> {
     Strategy::named(name).ok_or_else(|| format!("one of {}", Strategy::ALL.map(Strategy::as_str).join(", ")))
+}
+
+/// With a model or without.
+#[derive(Debug, Clone, Copy)]
+enum How {
+    Plain(Strategy),
+    Reasoned(reason::Strategy),
+}
+
+fn how_named(name: &str) -> Result<How, String> {
+    let with = reason::Strategy::named(name).map(How::Reasoned);
+    with.or_else(|| Strategy::named(name).map(How::Plain)).ok_or_else(|| {
+        let with = reason::Strategy::ALL.map(reason::Strategy::as_str);
+        format!("one of {}", [&Strategy::ALL.map(Strategy::as_str)[..], &with[..]].concat().join(", "))
+    })
 }
 
 fn ingredient(name: &str) -> Result<Ingredient, String> {
@@ -77,14 +105,26 @@ fn ingredient(name: &str) -> Result<Ingredient, String> {
 
 /// Runs the command.
 pub async fn run(args: SearchArgs, context: &Context) -> Result<Exit, CommandError> {
-    let SearchArgs { query, scopes, conditions, item, limit, skip, strategy, explain, batch, without } = args;
+    let (strategy, reasoned) = how(&args)?;
+    let SearchArgs { query, scopes, conditions, item, limit, skip, explain, batch, without, .. } = args;
     let filter = Filter::parse(&conditions).map_err(|error| {
         CommandError::new("search.where", error.to_string())
             .with_next("stemma search … --where \"form=10-K and fiscal_year>=2020\"")
     })?;
     let text = query.unwrap_or_default();
-    let question =
-        Question { text, scopes, filter, item, limit, skip, strategy, explain, without, ..Question::default() };
+    let question = Question {
+        text,
+        scopes,
+        filter,
+        item,
+        limit,
+        skip,
+        strategy,
+        explain,
+        without,
+        reasoned,
+        ..Question::default()
+    };
     let reader = open_indexed(context).await?;
     if let Some(file) = batch {
         return batch::run(&file, &reader, &question, context).await;
@@ -97,8 +137,24 @@ pub async fn run(args: SearchArgs, context: &Context) -> Result<Exit, CommandErr
         Form::JsonLines => output.json(&view.hits),
         Form::Text => view.hits.iter().for_each(|hit| show(hit, output)),
     }
+    if let Some(reasoning) = &view.reasoning {
+        reasoned::show(reasoning, output);
+    }
     output.note(&output.dim(&footer(&view, next, started.elapsed().as_millis())));
     Ok(if view.hits.is_empty() { Exit::Nothing } else { Exit::Done })
+}
+
+/// How to rank, and how a model is asked for it.
+fn how(args: &SearchArgs) -> Result<(Strategy, Option<Reasoned>), CommandError> {
+    let (calls, tokens) = (args.budget_calls, args.budget_tokens);
+    match args.strategy {
+        How::Reasoned(strategy) => Ok((Strategy::default(), Some(Reasoned { strategy, calls, tokens }))),
+        How::Plain(_) if calls.is_some() || tokens.is_some() => {
+            Err(CommandError::new("search.budget", "a budget is for strategies that ask a model")
+                .with_next("stemma search … --strategy auto-with-model"))
+        }
+        How::Plain(strategy) => Ok((strategy, None)),
+    }
 }
 
 fn show(hit: &FoundHit, output: &Output) {
@@ -137,5 +193,6 @@ fn footer(view: &FoundView, next: Option<usize>, millis: u128) -> String {
         (_, None) => String::new(),
         (TotalView::Exact(_) | TotalView::AtLeast { .. }, Some(next)) => format!(" · more with --skip {next}"),
     };
-    format!("{found}{documents}{routed} · {} · {millis} ms · no model{more}", counted(searched.sections, "section"))
+    let model = view.reasoning.as_ref().map_or("no model".into(), reasoned::cost);
+    format!("{found}{documents}{routed} · {} · {millis} ms · {model}{more}", counted(searched.sections, "section"))
 }

@@ -11,16 +11,19 @@ use stemma_engine::Env;
 use stemma_engine::presence::Presence;
 use stemma_query::server::{Means, ServeError, ServerSettings, serve};
 use stemma_search::meaning::Meaning;
+use stemma_search::reason::AnswerModel;
 
 use super::ServiceArgs;
 use crate::context::{CommandError, Context, Exit};
 use crate::embeddings::Embeddings;
+use crate::models::answer_model;
 
 /// Run a query server: documents, trees, pages and search over HTTP.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Reads published trees and nothing else: neither broker nor Redis, and no right to write. Any number may run, over a
-folder as well as a bucket. What was published is visible within two seconds.
+Reads published trees and needs no broker. Any number may run, over a folder as well as a bucket. What was published is
+visible within two seconds. Where a model is configured, questions may be answered with it: then it shares the model's
+limits through Redis (where redis.url is set), and may write what was paid for, call log and replies, into the store.
 
 Where other machines can connect, readers need a key: query.keys holds their digests (see `stemma config query`).
 
@@ -50,7 +53,8 @@ pub async fn run(args: QueryArgs, context: &Context) -> Result<Exit, CommandErro
     let env = Env::system();
     let presence = Presence::new(&env, identity::process_name("query", &env), "query");
     let health = Health::of_blobs(&env, &presence, &store.blobs);
-    let settings = settings(args, context, config.query);
+    let model = answer_model(&config, &env, presence.process())?;
+    let settings = settings(args, context, config.query, model);
     let means =
         Means { meaning: meaning(&config.embeddings, &env, &settings.collections, context)?, ..Means::default() };
     let listen = settings.listen;
@@ -81,11 +85,23 @@ pub(super) fn meaning(
     collections.iter().filter_map(|collection| of(collection).transpose()).collect()
 }
 
-fn settings(args: QueryArgs, context: &Context, query: stemma_query::server::QuerySettings) -> ServerSettings {
+fn settings(
+    args: QueryArgs,
+    context: &Context,
+    query: stemma_query::server::QuerySettings,
+    model: Option<AnswerModel>,
+) -> ServerSettings {
     let mut collections = vec![context.collection.clone()];
     collections.extend(args.also.into_iter().filter(|other| *other != context.collection));
     let cache = context.cache();
-    ServerSettings { listen: args.service.listen, collections, query, allow_anonymous: args.allow_anonymous, cache }
+    ServerSettings {
+        listen: args.service.listen,
+        collections,
+        query,
+        allow_anonymous: args.allow_anonymous,
+        cache,
+        model,
+    }
 }
 
 /// Why a server does not start, and what to do.

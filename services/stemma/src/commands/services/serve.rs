@@ -23,6 +23,7 @@ use super::query::{meaning, refused};
 use crate::commands::jobs::shop::Shop;
 use crate::config::{Config, no_model};
 use crate::context::{CommandError, Context, Exit};
+use crate::models::answer_model_under;
 
 /// Run one server that reads, answers, takes documents in and works on them.
 #[derive(Debug, clap::Args)]
@@ -71,7 +72,10 @@ async fn served(
     let health = Health::of_blobs(&env, &presence, &ports.blobs);
     let (collections, cache) = (vec![context.collection.clone()], context.cache());
     let meaning = meaning(&config.embeddings, &env, &collections, context)?;
-    let server = ServerSettings { listen, collections, query: config.query, allow_anonymous: false, cache };
+    // Questions and ingestion share the model's limits.
+    let model = answer_model_under(&config, &env, &ports.limiter, presence.process())?;
+    let query = config.query;
+    let server = ServerSettings { listen, collections, query, allow_anonymous: false, cache, model };
     let blobs = Arc::clone(&ports.blobs);
     let intake: Arc<dyn Intake> = Arc::new(Door { env: env.clone(), ports, settings });
     let means = Means { meaning, intake: Some(intake), ..Means::default() };

@@ -22,7 +22,9 @@ pub(in crate::reason) async fn walk(ground: &Ground<'_>, trail: &mut Trail) -> R
             trail.judged.entry(at).or_insert(judged);
         }
     }
-    fill(ground, trail);
+    if asked.is_ok() {
+        fill(ground, trail);
+    }
     asked
 }
 
@@ -85,7 +87,8 @@ fn fill(ground: &Ground<'_>, trail: &mut Trail) {
             break;
         }
         if trail.score(at).is_none() {
-            trail.set(at, lexical * ground.settings.threshold.max(0.01), "by its words, to fill a gap");
+            // Below what a model judged, and good enough to be taken.
+            trail.set(at, ground.settings.threshold + 0.1 * lexical, "by its words, to fill a gap");
             missing -= 1;
         }
     }

@@ -12,15 +12,13 @@ pub(in crate::reason) async fn walk(ground: &Ground<'_>, trail: &mut Trail) -> R
         if enough(ground, trail, &queue) {
             break;
         }
-        let batch = queue.take(settings.batch);
+        let batch = queue.take(settings.batch, settings.least);
         if batch.is_empty() {
             break;
         }
         let judged = ground.value(Kind::VALUE, &batch, settings.summary_chars, trail).await?;
         for (at, score) in judged {
-            if score >= ground.settings.threshold {
-                queue.open(ground, at, score);
-            }
+            queue.open(ground, at, score);
         }
     }
     Ok(())
@@ -45,9 +43,9 @@ impl Queue {
         for at in outline.lexical(ground.settings.best_first.warm) {
             queue.push(outline.nodes[at].lexical, at);
         }
-        // A top section is worth what the best below it is.
+        // Every top section is looked at, whatever its words: where words say nothing, the model may.
         for at in outline.top() {
-            queue.push(outline.nodes[at].below / 2.0, at);
+            queue.push((1.0 + outline.nodes[at].below) / 2.0, at);
         }
         queue
     }
@@ -66,10 +64,11 @@ impl Queue {
         }
     }
 
-    /// The most promising, best first.
-    fn take(&mut self, most: usize) -> Vec<usize> {
+    /// The most promising, best first, of `least` or better.
+    fn take(&mut self, most: usize, least: f32) -> Vec<usize> {
         self.waiting.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-        self.waiting.drain(..most.min(self.waiting.len())).map(|(_, at)| at).collect()
+        let worth = self.waiting.iter().take_while(|(priority, _)| *priority >= least).count();
+        self.waiting.drain(..most.min(worth)).map(|(_, at)| at).collect()
     }
 
     fn best(&self) -> f32 {

@@ -161,12 +161,9 @@ impl Ground<'_> {
     }
 }
 
-/// What stands in the place of sections a walk could not judge: those that fit best without a model, at half their score, so
-/// that none looks surer than what a model judged.
+/// What stands in the place of a walk that brought nothing: the sections that fit best without a model.
 pub(super) fn lexical(outline: &Outline, most: usize, trail: &mut Trail) {
     for at in outline.lexical(most) {
-        if trail.score(at).is_none() {
-            trail.set(at, outline.nodes[at].lexical, "by its words, without a model");
-        }
+        trail.set(at, outline.nodes[at].lexical, "by its words, without a model");
     }
 }
