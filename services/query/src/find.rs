@@ -1,6 +1,6 @@
 //! A reader as a finder: its index answers, and its texts say where words stand on pages.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use async_trait::async_trait;
 use stemma_document::{DocId, PageNo, PageSpan};
@@ -20,6 +20,8 @@ impl Finder for Reader {
         let Some(kept) = &self.kept else {
             return Err(PortError::lasting("index", "search", "this reader was opened without an index").into());
         };
+        let narrowed = self.only.as_ref().map(|only| narrowed(query, only));
+        let query = narrowed.as_ref().unwrap_or(query);
         let mut found = self.routed(kept, query).await?;
         if query.rectangles {
             self.place(&mut found).await?;
@@ -93,6 +95,15 @@ impl Reader {
         }
         Ok(())
     }
+}
+
+/// The same question for no more than these documents.
+fn narrowed(query: &Query, only: &BTreeSet<DocId>) -> Query {
+    let docs = match &query.within {
+        Within::All => only.iter().copied().collect(),
+        Within::Documents(docs) => docs.iter().copied().filter(|doc| only.contains(doc)).collect(),
+    };
+    Query { within: Within::Documents(docs), ..query.clone() }
 }
 
 /// Where the words stand on one page; nowhere where it cannot be read.

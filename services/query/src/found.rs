@@ -193,6 +193,16 @@ impl Reader {
         Ok((view, walked.found.next))
     }
 
+    /// A question in words, as an answerer takes it.
+    ///
+    /// # Errors
+    /// [`Refusal`] when a scope or Item names nothing.
+    pub fn inquiry(&self, question: &Question) -> Result<stemma_search::answer::Question, Refusal> {
+        let Query { within, filter, item, .. } = self.query(question)?;
+        let text = question.text.clone();
+        Ok(stemma_search::answer::Question { text, within, filter, item, ..stemma_search::answer::Question::default() })
+    }
+
     /// Documents in `scope` that fit a question, best first; without `recursive`, those directly in the folder.
     ///
     /// # Errors

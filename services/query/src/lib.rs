@@ -7,6 +7,7 @@
 //! What it refuses to do: guess. A name that fits two documents, an Item that is there twice, a page past the end: each
 //! is a [`Refusal`] that says what to ask for instead.
 
+mod answering;
 mod compare;
 mod documents;
 pub mod eval;
@@ -29,6 +30,7 @@ mod status;
 mod tests;
 mod tree;
 
+pub use answering::Librarians;
 pub use compare::{
     ChurnView, ComparedView, ComparisonView, CountsView, ItemChurnView, MAX_SENTENCES, PairView, RewordedView,
     SentenceView, SideView, Sides,

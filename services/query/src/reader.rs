@@ -1,13 +1,18 @@
 //! A collection opened for reading.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use stemma_document::{Body, Collection, PublishedTree, SectionTree, TreeObject, layout};
+use stemma_document::{
+    Body, Collection, DocId, Extent, Page, PageNo, PageSpan, PublishedTree, SectionTree, TextLines, TreeObject, layout,
+};
 use stemma_engine::blobs::Blobs;
 use stemma_engine::{PortError, TaskKey, artifact};
 use stemma_extract::Packed;
+use stemma_search::Within;
 use stemma_search::catalogue::{Catalogue, Listed};
+use stemma_search::filter::Filter;
 use stemma_search::locator::Fragment;
 use stemma_search::place::{Inside, Place};
 use stemma_search::reason::Reasoner;
@@ -16,6 +21,9 @@ use stemma_search::shelf::{Opened, Shelf};
 use crate::refusal::quoted;
 use crate::{Kept, Refusal};
 
+/// Pages that are unpacked together, about.
+const CHUNK_PAGES: usize = 64;
+
 /// A collection opened for reading: its catalogue as it was when opened, and the store behind it.
 pub struct Reader {
     pub(crate) blobs: Arc<dyn Blobs>,
@@ -23,6 +31,8 @@ pub struct Reader {
     pub(crate) catalogue: Catalogue,
     /// What outlives it; `None` for a reader without an index.
     pub(crate) kept: Option<Arc<Kept>>,
+    /// The only documents it holds, where it was narrowed to some: searches look nowhere else.
+    pub(crate) only: Option<Arc<BTreeSet<DocId>>>,
 }
 
 impl Reader {
@@ -37,7 +47,7 @@ impl Reader {
 
     /// A reader of a catalogue that was read elsewhere.
     pub fn over(blobs: Arc<dyn Blobs>, collection: Collection, catalogue: Catalogue) -> Self {
-        Self { blobs, collection, catalogue, kept: None }
+        Self { blobs, collection, catalogue, kept: None, only: None }
     }
 
     /// The same with an index, and with what earlier readers left.
@@ -49,6 +59,27 @@ impl Reader {
     /// What walks trees with a model, and the way to it; `None` where no model is configured.
     pub fn reasoner(&self) -> Option<&Arc<Reasoner>> {
         self.kept.as_ref().and_then(|kept| kept.reasoner())
+    }
+
+    /// A reader that holds nothing but these documents, under the names they have here: whatever is asked of it, and by whom,
+    /// comes from them.
+    #[must_use]
+    pub fn restricted(&self, within: &Within, filter: &Filter) -> Self {
+        let docs: Option<BTreeSet<DocId>> = match within {
+            Within::All => None,
+            Within::Documents(docs) => Some(docs.iter().copied().collect()),
+        };
+        let inside = |listed: &Listed| {
+            docs.as_ref().is_none_or(|docs| docs.contains(&listed.doc()))
+                && self.only.as_ref().is_none_or(|only| only.contains(&listed.doc()))
+                && filter.holds(listed)
+        };
+        let all = docs.is_none() && self.only.is_none() && filter.is_empty();
+        let catalogue = if all { self.catalogue.clone() } else { self.catalogue.narrowed(inside) };
+        let held = catalogue.documents().iter().map(Listed::doc).collect();
+        let only = (!all).then(|| Arc::new(held));
+        let (blobs, collection, kept) = (Arc::clone(&self.blobs), self.collection.clone(), self.kept.clone());
+        Self { blobs, collection, catalogue, kept, only }
     }
 
     /// The documents of the collection.
@@ -144,6 +175,11 @@ impl Reader {
     }
 }
 
+/// The chunk of a packed text in which a page lies.
+fn chunk_of(number: u32) -> usize {
+    (number as usize - 1) / CHUNK_PAGES
+}
+
 /// The bytes of a document, as they lie in the store.
 pub(crate) struct Original {
     blobs: Arc<dyn Blobs>,
@@ -191,5 +227,39 @@ impl Shelf for Reader {
         let Some(published) = self.tree_of(listed).await? else { return Ok(None) };
         let body = self.body(&published).await?;
         Ok(Some(Opened { tree: published.tree, body }))
+    }
+
+    async fn pages(&self, listed: &Listed, numbers: &[u32]) -> Result<Vec<(u32, Page)>, PortError> {
+        let Some(published) = self.tree_of(listed).await? else { return Ok(Vec::new()) };
+        let Some(packed) = self.packed(&published).await? else { return Ok(Vec::new()) };
+        let name = published.version.name.clone();
+        let last = match published.tree.extent {
+            Extent::Pages(count) => count,
+            Extent::Lines(_) => 0,
+        };
+        let wanted: BTreeSet<u32> = numbers.iter().copied().filter(|number| (1..=last).contains(number)).collect();
+        let read = move || {
+            let mut pages = Vec::new();
+            // What lies in one chunk is unpacked once.
+            let wanted: Vec<u32> = wanted.into_iter().collect();
+            for near in wanted.chunk_by(|one, other| chunk_of(*one) == chunk_of(*other)) {
+                let Some(span) = PageSpan::new(near[0], near[near.len() - 1]) else { continue };
+                let read = packed
+                    .pages(span)
+                    .map_err(|error| PortError::lasting("blobs", "get", format!("{name}: {error}")))?;
+                let numbered = span.pages().map(PageNo::get).zip(read);
+                pages.extend(numbered.filter(|(number, _)| near.contains(number)));
+            }
+            Ok(pages)
+        };
+        aside(read).await?
+    }
+
+    async fn lines(&self, listed: &Listed) -> Result<Option<Arc<TextLines>>, PortError> {
+        let Some(published) = self.tree_of(listed).await? else { return Ok(None) };
+        match self.body(&published).await? {
+            Some(Body::Lines(lines)) => Ok(Some(Arc::new(lines))),
+            _ => Ok(None),
+        }
     }
 }

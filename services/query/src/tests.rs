@@ -97,6 +97,11 @@ async fn publish(blobs: &dyn Blobs, path: &str, body: Body, facts: FilingFacts) 
     change(blobs, ChangeKind::Published(Box::new(entry)), version.doc.as_bytes()[0]).await;
 }
 
+/// Publishes a document of these pages.
+pub(crate) async fn publish_pages(blobs: &dyn Blobs, path: &str, texts: &[&str]) {
+    publish(blobs, path, pages(texts), FilingFacts::default()).await;
+}
+
 /// Publishes a one-page filing with a change record of now.
 pub(crate) async fn publish_now(blobs: &dyn Blobs, path: &str, at_ms: u64) -> DocId {
     publish(blobs, path, pages(&ANNUAL[..2]), FilingFacts::default()).await;

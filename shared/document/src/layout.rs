@@ -24,6 +24,11 @@ pub fn index_prefix(collection: &Collection) -> String {
     format!("c/{collection}/index/")
 }
 
+/// Where a collection keeps the answers that were given, by their ids.
+pub fn answers_prefix(collection: &Collection) -> String {
+    format!("c/{collection}/answers/")
+}
+
 /// Scope of a document: `c/{collection}/d/{doc}`; its artifacts lie under `{scope}/a/`.
 pub fn document_scope(collection: &Collection, doc: DocId) -> String {
     format!("c/{collection}/d/{doc}")

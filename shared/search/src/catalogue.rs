@@ -157,6 +157,14 @@ impl Catalogue {
         Self { documents, positions }
     }
 
+    /// The same with only some of the documents, each under the name it has here.
+    #[must_use]
+    pub fn narrowed(&self, keep: impl Fn(&Listed) -> bool) -> Self {
+        let documents: Vec<Listed> = self.documents.iter().filter(|listed| keep(listed)).cloned().collect();
+        let positions = documents.iter().enumerate().map(|(at, listed)| (listed.doc(), at)).collect();
+        Self { documents, positions }
+    }
+
     /// The documents in order of their paths, then ids.
     pub fn documents(&self) -> &[Listed] {
         &self.documents

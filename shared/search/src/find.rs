@@ -329,7 +329,7 @@ pub struct Excerpt {
 }
 
 /// Why there is no answer.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 pub enum FindError {
     /// The question has no words.
     #[error("`{text}` has no words to search for")]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use stemma_document::{Body, SectionId, SectionTree, text};
+use stemma_document::{Body, Page, PageNo, SectionId, SectionTree, TextLines, text};
 use stemma_engine::PortError;
 
 use crate::catalogue::Listed;
@@ -51,5 +51,28 @@ pub trait Shelf: Send + Sync {
             Some(text[..text.floor_char_boundary(most_bytes)].to_owned())
         };
         Ok(sections.iter().map(|id| text(id).unwrap_or_default()).collect())
+    }
+
+    /// Pages by their numbers, those that are there; none where the text is not in the store.
+    ///
+    /// # Errors
+    /// As [`Shelf::open`].
+    async fn pages(&self, listed: &Listed, numbers: &[u32]) -> Result<Vec<(u32, Page)>, PortError> {
+        let Some(Body::Pages(pages)) = self.open(listed).await?.and_then(|opened| opened.body) else {
+            return Ok(Vec::new());
+        };
+        let page = |number: &u32| Some((*number, pages.get(PageNo::new(*number)?.index())?.clone()));
+        Ok(numbers.iter().filter_map(page).collect())
+    }
+
+    /// The lines of a text without pages; `None` for a document with pages, and where the text is not in the store.
+    ///
+    /// # Errors
+    /// As [`Shelf::open`].
+    async fn lines(&self, listed: &Listed) -> Result<Option<Arc<TextLines>>, PortError> {
+        match self.open(listed).await?.and_then(|opened| opened.body) {
+            Some(Body::Lines(lines)) => Ok(Some(Arc::new(lines))),
+            _ => Ok(None),
+        }
     }
 }

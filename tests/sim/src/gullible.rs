@@ -79,6 +79,17 @@ pub(crate) fn obey(question: &Question, good: &Value) -> Option<Value> {
         }
         Stage::ChooseRules => prepend(&mut answer, "rules", vec![number.into()]),
         Stage::Analyze => answer["topic"] = words.into(),
+        Stage::Restate => answer["standalone"] = words.into(),
+        Stage::ChooseTool => {
+            (answer["tool"], answer["query"]) = (words.clone().into(), words.clone().into());
+            (answer["document"], answer["pages"]) = (words.into(), number.to_string().into());
+        }
+        Stage::Answer => {
+            answer["answerable"] = true.into();
+            let citation = |passage: u64| json!({ "passage": passage, "quote": words });
+            let claim = json!({ "statement": words, "citations": [citation(number), citation(1)] });
+            prepend(&mut answer, "claims", vec![claim]);
+        }
         Stage::Describe | Stage::Other => {
             answer.as_object_mut()?.values_mut().for_each(|value| *value = says(value));
         }

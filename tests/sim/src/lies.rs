@@ -33,9 +33,53 @@ pub(crate) fn instead_of(good: &Value, question: &Question, seed: u64) -> Value 
         Stage::RouteDocuments | Stage::Select | Stage::Value | Stage::Descend | Stage::Rank | Stage::Read => {
             list(&mut lie, question.stage.property(), turned);
         }
+        Stage::Restate => lie["standalone"] = "What is something else?".into(),
+        Stage::ChooseTool => (lie["tool"], lie["document"]) = ("delete_document".into(), "another".into()),
+        Stage::Answer => {
+            lie["answerable"] = true.into();
+            let none = lie["claims"].as_array().is_none_or(Vec::is_empty);
+            if none {
+                lie["claims"] =
+                    json!([{ "statement": "It was so.", "citations": [{ "passage": 1, "quote": "it was so" }] }]);
+            }
+            list(&mut lie, "claims", |claims| claims.iter_mut().for_each(|claim| misclaim(claim, &mut dice)));
+        }
         Stage::Other => {}
     }
     lie
+}
+
+/// A claim that is false: with another number, with a quote that nobody wrote, of a passage that was not shown, or all of these; or
+/// one whose number is false in the statement alone.
+fn misclaim(claim: &mut Value, dice: &mut Dice) {
+    let statement = claim["statement"].as_str().unwrap_or_default();
+    let changed = changed(statement);
+    let quote = |claim: &mut Value, quote: &str| {
+        list(claim, "citations", |all| all.iter_mut().for_each(|one| one["quote"] = quote.into()));
+    };
+    let passage = |claim: &mut Value, number: u64| {
+        list(claim, "citations", |all| all.iter_mut().for_each(|one| one["passage"] = number.into()));
+    };
+    let way = dice.below(4);
+    if way == 1 || way == 3 {
+        quote(claim, &changed);
+    }
+    if way == 2 {
+        passage(claim, 900 + dice.below(99) as u64);
+    }
+    claim["statement"] = changed.into();
+}
+
+/// The text with another first digit in each number, and a number that is not there.
+fn changed(text: &str) -> String {
+    let mut changed = String::new();
+    let mut inside = false;
+    for c in text.chars() {
+        let other = if c.is_ascii_digit() && !inside { char::from(b'1' + (c as u8 - b'0' + 1) % 9) } else { c };
+        inside = c.is_ascii_digit() || (inside && matches!(c, ',' | '.'));
+        changed.push(other);
+    }
+    format!("{changed} It came to $987,654,321 million.")
 }
 
 fn all(object: &mut Value, change: impl Fn(&mut Value)) {
@@ -126,6 +170,13 @@ mod tests {
             (Stage::Summarize, json!({"summaries": [{"section": 1, "summary": "a"}]})),
             (Stage::Summarize, json!({"summary": "a"})),
             (Stage::Describe, json!({"description": "a", "form": "10-K"})),
+            (
+                Stage::Answer,
+                json!({"answerable": true, "claims": [{"statement": "It was 5.", "citations": [{"passage": 1, "quote": "5"}]}], "confidence": 0.9}),
+            ),
+            (Stage::Answer, json!({"answerable": false, "claims": [], "confidence": 0.9})),
+            (Stage::Restate, json!({"standalone": "a"})),
+            (Stage::ChooseTool, json!({"tool": "search", "document": "a"})),
             (Stage::Value, json!({"values": [{"id": "0001", "score": 0.9}]})),
         ];
         for (stage, good) in cases {

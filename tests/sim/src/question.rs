@@ -71,13 +71,19 @@ pub enum Stage {
     Rank,
     /// How likely is each by its text?
     Read,
+    /// What do these passages answer?
+    Answer,
+    /// How is a question understood without those before it?
+    Restate,
+    /// Which tool is next?
+    ChooseTool,
     /// Someone else.
     Other,
 }
 
 impl Stage {
     /// Properties of the answer, and whose they are. A stage is known by all of the properties of its line.
-    const PROPERTIES: [(&'static [&'static str], Self); 18] = [
+    const PROPERTIES: [(&'static [&'static str], Self); 21] = [
         (&["is_contents"], Self::DetectToc),
         (&["entries"], Self::ReadContents),
         (&["sections"], Self::ReadWindow),
@@ -96,6 +102,9 @@ impl Stage {
         (&["thinking", "branches"], Self::Descend),
         (&["thinking", "ranking"], Self::Rank),
         (&["thinking", "readings"], Self::Read),
+        (&["answerable", "claims"], Self::Answer),
+        (&["standalone"], Self::Restate),
+        (&["tool", "pattern"], Self::ChooseTool),
     ];
 
     fn of(schema: &Value) -> Self {
@@ -124,6 +133,9 @@ impl Stage {
             Self::Descend => "descend",
             Self::Rank => "rank",
             Self::Read => "read",
+            Self::Answer => "answer",
+            Self::Restate => "restate_question",
+            Self::ChooseTool => "choose_tool",
             Self::Other => "other",
         }
     }

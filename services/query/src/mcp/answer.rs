@@ -95,6 +95,16 @@ impl Answer {
         self
     }
 
+    /// Its data.
+    pub(super) fn data(&self) -> &Map<String, Value> {
+        &self.data
+    }
+
+    /// Its first line.
+    pub(super) fn summary(&self) -> &str {
+        &self.summary
+    }
+
     fn envelope(&mut self, form: Form) -> Value {
         let mut data = std::mem::take(&mut self.data);
         if !(self.bare && form == Form::JsonText) {

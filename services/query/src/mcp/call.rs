@@ -6,8 +6,10 @@ use std::time::Duration;
 use rmcp::model::{ProgressNotificationParam, ProgressToken, Resource};
 use rmcp::service::{Peer, RoleServer};
 use stemma_document::{Collection, DocId, PublishedTree};
-use stemma_engine::PortError;
+use stemma_engine::{Env, PortError};
+use stemma_search::answer::Answerer;
 use stemma_search::catalogue::{Listed, State};
+use stemma_search::find::ItemRef;
 use stemma_search::locator::{Locator, ResolveError};
 use stemma_search::{FindError, Finder, Found, Query};
 
@@ -27,14 +29,18 @@ pub(super) const SCHEME: &str = "stemma://";
 
 /// One call of a tool.
 pub(super) struct Call<'a> {
-    /// Who answers.
-    pub(super) desk: &'a Desk,
+    /// Who answers; `None` for an agent's calls, which read what there was when its question came.
+    pub(super) desk: Option<&'a Desk>,
+    /// The world.
+    pub(super) env: Env,
     /// The documents as they are now.
     pub(super) reader: Arc<Reader>,
     /// The collection that is read.
     pub(super) collection: Collection,
     /// In which forms the result is given.
     pub(super) form: Form,
+    /// The Item that is searched, whatever the call says.
+    item: Option<ItemRef>,
     /// Where progress goes, when a token came with the call.
     pub(super) progress: Option<(Peer<RoleServer>, ProgressToken)>,
 }
@@ -45,6 +51,37 @@ pub(super) struct Named {
     pub(super) doc: DocId,
     /// What of it the name says, as in a locator.
     pub(super) fragment: Option<stemma_search::locator::Fragment>,
+}
+
+impl<'a> Call<'a> {
+    /// A call that came to `desk`.
+    pub(super) fn of(
+        desk: &'a Desk,
+        reader: Arc<Reader>,
+        collection: Collection,
+        form: Form,
+        progress: Option<(Peer<RoleServer>, ProgressToken)>,
+    ) -> Self {
+        Self { desk: Some(desk), env: desk.env.clone(), reader, collection, form, item: None, progress }
+    }
+
+    /// A call that an agent makes on the way to an answer.
+    pub(super) fn of_agent(env: Env, reader: Arc<Reader>, item: Option<ItemRef>) -> Self {
+        let collection = reader.collection.clone();
+        Self { desk: None, env, reader, collection, form: Form::Both, item, progress: None }
+    }
+
+    /// Who answers questions in words over the documents as they are now.
+    pub(super) fn answerer(&self) -> Result<Arc<dyn Answerer>, Failure> {
+        let absent = || {
+            Failure::new(
+                Kind::Unavailable,
+                "answer.not_here",
+                "no model is configured here: search() finds, get_page_content() reads",
+            )
+        };
+        self.desk.and_then(Desk::answering).map(|answering| answering.over(&self.reader)).ok_or_else(absent)
+    }
 }
 
 impl Call<'_> {
@@ -98,28 +135,31 @@ impl Call<'_> {
                 return Ok(());
             }
             self.tell(look as f64 / looks as f64, status(state)).await;
-            self.desk.env.sleep(LOOK_EVERY).await;
-            self.reader = self.desk.reader(&self.collection).await?;
+            self.env.sleep(LOOK_EVERY).await;
+            let Some(desk) = self.desk else { return Ok(()) };
+            self.reader = desk.reader(&self.collection).await?;
         }
         Ok(())
     }
 
     /// Sections that fit. Where the index is being made the first time, it is waited for.
     pub(super) async fn find(&self, query: &Query) -> Result<Found, Failure> {
-        let began_ms = self.desk.env.now_ms();
+        let mut query = query.clone();
+        query.item = self.item.clone().or(query.item);
+        let began_ms = self.env.now_ms();
         loop {
-            let waited_ms = self.desk.env.now_ms().saturating_sub(began_ms);
-            match self.reader.find(query).await {
+            let waited_ms = self.env.now_ms().saturating_sub(began_ms);
+            match self.reader.find(&query).await {
                 Err(FindError::Port(error)) if is_being_indexed(&error) && waited_ms < INDEX_WAIT_MS => {
                     self.tell(waited_ms as f64 / INDEX_WAIT_MS as f64, "the index is being made").await;
-                    self.desk.env.sleep(LOOK_EVERY).await;
+                    self.env.sleep(LOOK_EVERY).await;
                 }
                 found => return Ok(found?),
             }
         }
     }
 
-    async fn tell(&self, share: f64, message: &str) {
+    pub(super) async fn tell(&self, share: f64, message: &str) {
         let Some((peer, token)) = &self.progress else { return };
         let note = ProgressNotificationParam::new(token.clone(), share).with_total(1.0).with_message(message);
         if let Err(error) = peer.notify_progress(note).await {

@@ -21,8 +21,9 @@ use super::answer::{self, Answer, Form};
 use super::arguments::Arguments;
 use super::call::Call;
 use super::failure::{Failure, Kind};
-use super::{Preset, prompts, resources, tools};
+use super::{Preset, ask, prompts, resources, tools};
 use crate::Reader;
+use crate::server::Answering;
 use crate::server::archive::Archive;
 use crate::server::keys::Reach;
 
@@ -48,17 +49,39 @@ pub(crate) struct Desk {
     archive: Arc<Archive>,
     preset: Preset,
     gated: bool,
+    /// Who answers questions in words, where there is a model to.
+    answering: Option<Arc<dyn Answering>>,
 }
 
 impl Desk {
     /// A desk for one client that may read everything.
     pub(super) fn alone(env: Env, archive: Arc<Archive>, preset: Preset) -> Self {
-        Self { env, archive, preset, gated: false }
+        Self { env, archive, preset, gated: false, answering: None }
     }
 
     /// A desk whose requests come through the gate of a server, each with what its key may read.
     pub(crate) fn behind_gate(env: Env, archive: Arc<Archive>) -> Self {
-        Self { env, archive, preset: Preset::default(), gated: true }
+        Self { env, archive, preset: Preset::default(), gated: true, answering: None }
+    }
+
+    /// The same, which answers questions in words.
+    #[must_use]
+    pub(crate) fn answering_by(self, answering: Option<Arc<dyn Answering>>) -> Self {
+        Self { answering, ..self }
+    }
+
+    /// Who answers questions in words.
+    pub(super) fn answering(&self) -> Option<&Arc<dyn Answering>> {
+        self.answering.as_ref()
+    }
+
+    /// The tools a client sees.
+    fn tools(&self, preset: Preset) -> Vec<Tool> {
+        let mut tools = tools::list(preset);
+        if preset == Preset::All && self.answering.is_some() {
+            tools.push(ask::tool());
+        }
+        tools
     }
 
     /// The documents of a collection; waits for them where they are being read the first time.
@@ -97,7 +120,7 @@ impl Desk {
         let collection = self.collection(context.extensions.get::<Parts>())?;
         let reader = self.reader(&collection).await?;
         let progress = context.meta.get_progress_token().map(|token| (context.peer.clone(), token));
-        Ok(Call { desk: self, reader, collection, form, progress })
+        Ok(Call::of(self, reader, collection, form, progress))
     }
 
     async fn answer(
@@ -168,11 +191,11 @@ impl ServerHandler for Desk {
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         let preset = self.preset(context.extensions.get::<Parts>());
-        Ok(ListToolsResult::with_all_items(tools::list(preset)))
+        Ok(ListToolsResult::with_all_items(self.tools(preset)))
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        tools::list(self.preset).into_iter().find(|tool| tool.name == name)
+        self.tools(self.preset).into_iter().find(|tool| tool.name == name)
     }
 
     async fn call_tool(

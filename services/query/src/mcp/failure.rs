@@ -79,6 +79,11 @@ impl Failure {
         self
     }
 
+    /// Whether the call asked for what is not there, or not to be had, rather than for something that is away now.
+    pub(super) fn is_refusal(&self) -> bool {
+        matches!(self.kind, Kind::NotFound | Kind::InvalidInput)
+    }
+
     /// The envelope: `{error, errorCode, code, candidates, next_steps}`.
     pub(super) fn data(&self) -> Value {
         let mut data = Map::new();

@@ -8,8 +8,10 @@
 //! [`serve_stdio`] answers one client over the standard streams; over HTTP a `Desk` answers at `/mcp` of the query
 //! service, without sessions, so that any replica answers any request.
 
+mod agent;
 mod answer;
 mod arguments;
+mod ask;
 mod browse_documents;
 mod call;
 mod compare_sections;
@@ -44,7 +46,10 @@ use stemma_engine::blobs::Blobs;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
+use crate::Librarians;
+use crate::server::Answering;
 use crate::server::archive::Archive;
+pub(crate) use agent::AgentTools;
 pub(crate) use desk::Desk;
 use stemma_search::reason::AnswerModel;
 /// What PageIndex's tools and its cloud say in the same words.
@@ -94,7 +99,8 @@ where
 {
     let Served { collection, cache, model, preset } = served;
     let archive = Archive::follow(&env, &blobs, vec![collection], &[], cache, model, &stop);
-    let desk = Desk::alone(env, archive, preset);
+    let answering = model.map(|_| Arc::new(Librarians::new(env.clone(), blobs)) as Arc<dyn Answering>);
+    let desk = Desk::alone(env, archive, preset).answering_by(answering);
     let served = match serve_server_with_ct(desk, streams, stop.clone()).await {
         Ok(running) => running.waiting().await.map(drop).map_err(std::io::Error::other),
         Err(_) if stop.is_cancelled() => Ok(()),

@@ -36,13 +36,22 @@ impl Client {
     }
 
     async fn with_version(preset: Preset, version: &str) -> Self {
+        Self::served(preset, version, None).await
+    }
+
+    /// A client of a server with a model.
+    async fn asking(model: stemma_search::reason::AnswerModel) -> Self {
+        Self::served(Preset::All, "2025-06-18", Some(model)).await
+    }
+
+    async fn served(preset: Preset, version: &str, model: Option<stemma_search::reason::AnswerModel>) -> Self {
         let (ours, theirs) = tokio::io::duplex(1 << 20);
         let (env, blobs, stop) = (Env::system(), store::store().await, CancellationToken::new());
         let cache = tempfile::tempdir().unwrap();
         let (world, store, path, ended) = (env.clone(), blobs.clone(), cache.path().to_owned(), stop.clone());
         let served = async move {
             let collection = Collection::default();
-            let served = Served { collection, cache: &path, model: None, preset };
+            let served = Served { collection, cache: &path, model: model.as_ref(), preset };
             serve(world, store, served, split(theirs), ended).await
         };
         drop(env.spawn(served)); // ends with `stop`
@@ -478,4 +487,29 @@ async fn resources_and_prompts_are_named_and_read() {
     let brief = json!({ "name": "filing_brief", "arguments": { "document": "ACME_2022" } });
     let brief = client.ask("prompts/get", brief).await;
     assert!(brief["messages"][0]["content"]["text"].as_str().unwrap().contains("ACME_2022"));
+}
+
+#[tokio::test]
+async fn a_question_is_answered_in_words_where_there_is_a_model() {
+    use stemma_sim::{Behavior, Provider};
+    let provider = Provider::start(Behavior::default()).await.unwrap();
+    let mut client = Client::asking(crate::answering::tests::model(&provider)).await;
+    let size = tokens::count(&client.ask("tools/list", json!({})).await.to_string());
+    assert!(size <= 3_200, "{size} tokens");
+    let question = json!({ "question": "How much was R&D spending?", "scope": "ACME_2022" });
+    let answer = client.data("ask", question).await;
+    assert_eq!(
+        (answer["status"].as_str(), answer["citations"][0]["verified"].as_str()),
+        (Some("answered"), Some("exact"))
+    );
+    assert_eq!(answer["citations"][0]["locator"], "ACME_2022#p=2");
+    // By its id the same, at once.
+    let again = client.data("ask", json!({ "answer_id": answer["answer_id"] })).await;
+    assert_eq!((&again["answer"], &again["citations"]), (&answer["answer"], &answer["citations"]));
+    assert_eq!(provider.report().calls, 1);
+    assert_eq!(client.refused("ask", json!({ "answer_id": "a-0123456789abcdef" })).await["code"], "answer.unknown");
+    assert_eq!(client.refused("ask", json!({})).await["errorCode"], "INVALID_INPUT");
+    let mut without = Client::start(Preset::All).await;
+    assert!(without.tools().await["ask"].is_null());
+    assert_eq!(without.refused("ask", json!({ "question": "x" })).await["code"], "answer.not_here");
 }

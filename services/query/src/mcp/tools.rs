@@ -12,7 +12,7 @@ use super::arguments::Arguments;
 use super::call::Call;
 use super::failure::{Failure, Kind};
 use super::{
-    browse_documents, compare_sections, fetch, get_document, get_document_structure, get_folder_structure,
+    ask, browse_documents, compare_sections, fetch, get_document, get_document_structure, get_folder_structure,
     get_page_content, grep_document, search,
 };
 
@@ -92,6 +92,7 @@ pub(super) async fn call(
         fetch::NAME => fetch::call(call, arguments).await,
         grep_document::NAME => grep_document::call(call, arguments).await,
         compare_sections::NAME => compare_sections::call(call, arguments).await,
+        ask::NAME => ask::call(call, arguments).await,
         get_folder_structure::NAME => get_folder_structure::call(call, arguments),
         "get_document_image" => Err(Failure::new(Kind::InvalidInput, "tool.no_images", "there are no images of pages")
             .option("get_page_content() has the text of a page")),

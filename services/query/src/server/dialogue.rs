@@ -121,10 +121,12 @@ fn turns(messages: &[Message]) -> Result<(String, Vec<Turn>), Problem> {
     Ok((text, earlier.split_off(skip)))
 }
 
-fn refused(error: AnswerError) -> Problem {
+/// A question that is not answered.
+pub(super) fn refused(error: AnswerError) -> Problem {
     match error {
         AnswerError::Find(error) => Refusal::from(error).into(),
         AnswerError::Question { message } => Problem::new(422, "answer.question", message),
+        AnswerError::Broken => Problem::new(500, "answer.failed", error.to_string()),
     }
 }
 

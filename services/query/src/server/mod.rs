@@ -4,6 +4,9 @@
 //! request has shown its key (where keys are configured), has a place among a bounded number, and a time limit. What a
 //! request gets wrong is a 4xx that says what to do; a store that is away is a 503.
 
+mod answers;
+#[cfg(test)]
+mod answers_tests;
 pub(crate) mod archive;
 mod asked;
 mod comparing;
@@ -159,7 +162,7 @@ pub enum ServeError {
 }
 
 /// Serves `/v1`, `/mcp`, `/livez`, `/readyz` and `/metrics` until `stop`. Reads from `blobs` alone; with a model it also
-/// adds to them what was paid for: call log and replies.
+/// adds to them what was paid for: call log, replies and answers.
 ///
 /// # Errors
 /// [`ServeError`] before anything is served.
@@ -182,7 +185,9 @@ pub async fn serve(
     }
     let archive = Archive::follow(&env, &blobs, collections, &means.meaning, &cache, model.as_ref(), &stop);
     let gate = Gate::new(env.clone(), keys, listen.ip().is_loopback(), &query);
-    let desk = Desk::behind_gate(env.clone(), Arc::clone(&archive));
+    // Who calls tools has a model of its own: without one here, searching serves it better than asking.
+    let answering = means.answering.clone().filter(|_| model.is_some());
+    let desk = Desk::behind_gate(env.clone(), Arc::clone(&archive)).answering_by(answering);
     let hosts =
         HostSettings { hosts: query.mcp_hosts, origins: query.mcp_origins, max_body_bytes: query.max_body_bytes };
     let mcp = mcp::service(desk, listen, hosts, &stop);

@@ -9,14 +9,14 @@ use utoipa::{Modify, OpenApi, PartialSchema, ToSchema};
 
 use super::asked::Stop;
 
-use super::{asked, comparing, documents, files, listing, problem, searching, source, texts};
+use super::{answers, asked, comparing, documents, files, listing, problem, searching, source, texts};
 use crate::TreeView;
 
 #[derive(OpenApi)]
 #[openapi(
     info(
         title = "Stemma",
-        description = "Filings as section trees: read them, list them, search them. No model is asked.\n\nDocuments, sections, Items and pages are named by locators; whatever an answer prints as `locator` or `path` can be pasted back. A document that is known and has no tree yet is a 200 that says its state.",
+        description = "Filings as section trees: read them, list them, search them, ask them. A model is asked by `POST /v1/answers`, the dialects of other services, and searches with a strategy that needs one; by nothing else.\n\nDocuments, sections, Items and pages are named by locators; whatever an answer prints as `locator` or `path` can be pasted back. A document that is known and has no tree yet is a 200 that says its state.",
         license(name = "Apache-2.0")
     ),
     paths(
@@ -32,6 +32,8 @@ use crate::TreeView;
         searching::search,
         searching::browse,
         comparing::compare,
+        answers::ask,
+        answers::stored,
         files::files,
     ),
     components(schemas(problem::Body, asked::NotReady, TreeView)),
@@ -40,6 +42,7 @@ use crate::TreeView;
         (name = "documents", description = "What there is, and how it is built"),
         (name = "text", description = "Sections, Items, pages, files"),
         (name = "search", description = "Sections and documents that fit a question"),
+        (name = "answers", description = "Questions answered in words, with citations"),
         (name = "files", description = "Folders, axes, and documents opened like folders"),
     )
 )]

@@ -16,7 +16,7 @@ use super::archive::Archive;
 use super::gate::{self, Gate};
 use super::keys::Reach;
 use super::problem::Problem;
-use super::{comparing, documents, files, listing, openai, openapi, pageindex, searching, source, texts};
+use super::{answers, comparing, documents, files, listing, openai, openapi, pageindex, searching, source, texts};
 use crate::Reader;
 use crate::mcp::McpService;
 
@@ -47,6 +47,8 @@ pub(super) fn router(site: Site, gate: Arc<Gate>, mcp: McpService) -> Router {
         .route("/v1/search", post(searching::search))
         .route("/v1/browse", post(searching::browse))
         .route("/v1/comparisons", post(comparing::compare))
+        .route("/v1/answers", post(answers::ask))
+        .route("/v1/answers/{id}", get(answers::stored))
         .route("/v1/fs", get(files::files))
         .route("/v1/fs/", get(files::files))
         .route("/v1/fs/{*path}", get(files::files))

@@ -184,7 +184,7 @@ fn hits(limit: Option<usize>) -> Result<usize, Problem> {
     }
 }
 
-fn conditions(filter: Option<serde_json::Value>) -> Result<Filter, Refusal> {
+pub(super) fn conditions(filter: Option<serde_json::Value>) -> Result<Filter, Refusal> {
     use serde_json::Value;
     Ok(match filter {
         None | Some(Value::Null) => Filter::default(),

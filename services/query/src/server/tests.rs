@@ -56,6 +56,15 @@ async fn try_start(settings: ServerSettings) -> Result<Server, ServeError> {
     try_start_with(settings, store::store().await, Means::default()).await
 }
 
+/// A server that answers questions in words with this model.
+pub(super) async fn start_answering(model: stemma_search::reason::AnswerModel) -> Server {
+    let kept: Arc<dyn Blobs> = Arc::new(stemma_engine::blobs::MemoryBlobs::default());
+    let librarians = crate::Librarians::new(Env::system(), kept);
+    let settings = ServerSettings { model: Some(model), ..settings(QuerySettings::default()) };
+    let means = Means { answering: Some(Arc::new(librarians)), ..Means::default() };
+    try_start_with(settings, store::store().await, means).await.unwrap()
+}
+
 /// A server that may use these.
 pub(super) async fn start_with(means: Means) -> Server {
     start_over(store::store().await, means).await
@@ -278,6 +287,8 @@ async fn the_api_describes_itself() {
     assert_eq!((&api["openapi"], &api["info"]["version"]), (&"3.1.0".into(), &env!("CARGO_PKG_VERSION").into()));
     let paths: Vec<String> = api["paths"].as_object().unwrap().keys().cloned().collect();
     insta::assert_snapshot!(paths.join("\n"), @r"
+    /v1/answers
+    /v1/answers/{id}
     /v1/browse
     /v1/comparisons
     /v1/documents

@@ -1,7 +1,9 @@
 //! The commands, one file each.
 
+pub mod ask;
 pub mod browse;
 pub mod cat;
+pub mod chat;
 pub mod completions;
 pub mod config;
 pub mod cost;

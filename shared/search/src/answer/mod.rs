@@ -20,19 +20,36 @@
 //! beyond the scope of a question because a model, or a document, says so.
 
 mod citation;
+mod claims;
+mod compose;
 mod event;
+mod fold;
+mod librarian;
+pub mod numbers;
+mod passages;
+mod plan;
 mod question;
+pub mod quote;
 mod record;
 mod scripted;
+pub mod sheet;
+mod store;
+#[cfg(test)]
+mod tests;
+mod tools;
 
 use async_trait::async_trait;
 use stemma_engine::PortError;
 
 pub use citation::{Citation, CitedRect, Verified};
 pub use event::{Event, Sink, Step, StepKind};
-pub use question::{Citations, Limits, MAX_EARLIER, Mode, Question, Turn};
+pub use librarian::Librarian;
+pub use passages::Wanted;
+pub use question::{Citations, Finding, Limits, MAX_EARLIER, Mode, Question, Turn};
 pub use record::{Answer, Claim, Degraded, Dropped, Looked, Outcome, ReadSection, Spent};
 pub use scripted::Scripted;
+pub use store::Answers;
+pub use tools::{ToolCall, ToolReply, Tools};
 
 use crate::FindError;
 
@@ -49,6 +66,14 @@ pub trait Answerer: Send + Sync {
     /// [`AnswerError`] when there is nothing to answer, or the store or index could not say.
     async fn answer(&self, question: &Question, events: &mut dyn Sink) -> Result<Answer, AnswerError>;
 
+    /// The id under which a question is answered over the trees as they are, where the model is not away.
+    fn id_of(&self, question: &Question) -> String;
+
+    /// Whether an answer of this id is being made here.
+    fn is_making(&self, _id: &str) -> bool {
+        false
+    }
+
     /// The stored answer of this id; `None` where there is none.
     ///
     /// # Errors
@@ -57,7 +82,7 @@ pub trait Answerer: Send + Sync {
 }
 
 /// Why there is no answer.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 pub enum AnswerError {
     /// The question cannot be looked for.
     #[error(transparent)]
@@ -68,6 +93,9 @@ pub enum AnswerError {
         /// What is wrong with it.
         message: String,
     },
+    /// Stemma is at fault; what it met is in the log.
+    #[error("the answer could not be made")]
+    Broken,
 }
 
 impl AnswerError {
@@ -79,6 +107,7 @@ impl AnswerError {
             Self::Find(FindError::TooFar) => "search.too_far",
             Self::Find(FindError::Port(_)) => "store.unreadable",
             Self::Question { .. } => "answer.question",
+            Self::Broken => "answer.failed",
         }
     }
 }

@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::filter::Filter;
-use crate::find::{ItemRef, Strategy, Within};
+use crate::find::{self, ItemRef, Within};
+use crate::reason;
 
 /// Turns of a conversation that are looked at: the last ones.
 pub const MAX_EARLIER: usize = 8;
@@ -23,7 +24,7 @@ pub struct Question {
     /// What was said before, oldest first; only the last [`MAX_EARLIER`] turns are looked at.
     pub earlier: Vec<Turn>,
     /// How sections are found.
-    pub strategy: Strategy,
+    pub strategy: Finding,
     /// How the model comes to what it reads.
     pub mode: Mode,
     /// What it may cost.
@@ -36,6 +37,44 @@ impl Question {
     /// A question to all documents.
     pub fn of(text: impl Into<String>) -> Self {
         Self { text: text.into(), ..Self::default() }
+    }
+}
+
+/// How sections are found: by search without a model, or by walking trees with one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Finding {
+    /// Without a model.
+    Search(find::Strategy),
+    /// With one.
+    Walk(reason::Strategy),
+}
+
+impl Default for Finding {
+    fn default() -> Self {
+        Self::Search(find::Strategy::Auto)
+    }
+}
+
+impl Finding {
+    /// The stable word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Search(strategy) => strategy.as_str(),
+            Self::Walk(strategy) => strategy.as_str(),
+        }
+    }
+
+    /// The one of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        let walk = || reason::Strategy::named(name).map(Self::Walk);
+        find::Strategy::named(name).map(Self::Search).or_else(walk)
+    }
+
+    /// All names.
+    pub fn names() -> Vec<&'static str> {
+        let search = find::Strategy::ALL.map(find::Strategy::as_str);
+        search.into_iter().chain(reason::Strategy::ALL.map(reason::Strategy::as_str)).collect()
     }
 }
 
@@ -110,4 +149,21 @@ pub enum Citations {
     All,
     /// Those that stand on their page.
     Verified,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_way_of_finding_has_a_name_of_its_own() {
+        for name in Finding::names() {
+            let finding = Finding::named(name).unwrap();
+            assert_eq!(finding.as_str(), name);
+            let json = serde_json::to_string(&finding).unwrap();
+            assert_eq!((json.clone(), serde_json::from_str(&json).ok()), (format!("\"{name}\""), Some(finding)));
+        }
+        assert_eq!(Finding::named("guess"), None);
+        assert!(Mode::ALL.iter().all(|mode| Mode::named(mode.as_str()) == Some(*mode)));
+    }
 }

@@ -52,6 +52,25 @@ fn is_false(flag: &bool) -> bool {
 }
 
 impl Answer {
+    /// All that is told of it, in the order in which it was told first: the position of an event in a stream never changes.
+    pub fn events(&self) -> Vec<Event> {
+        let mut events = Vec::new();
+        self.retell(&mut events);
+        events
+    }
+
+    /// Tells the whole of it again.
+    pub(super) fn retell(&self, events: &mut dyn Sink) {
+        events.hear(Event::Route(self.searched.before_reading()));
+        for (index, step) in self.steps.iter().enumerate() {
+            events.hear(Event::Step(step.clone()));
+            for section in self.sections.iter().filter(|section| section.step == index) {
+                events.hear(Event::Section(ReadSection { cited: false, ..section.clone() }));
+            }
+        }
+        self.tell(events);
+    }
+
     /// Tells what is part of the answer, as it is stored: its text, piece by piece, each citation before the piece that
     /// names it first, what it took, and the whole.
     pub(super) fn tell(&self, events: &mut dyn Sink) {
@@ -150,6 +169,14 @@ pub struct Looked {
     pub names: Vec<String>,
 }
 
+impl Looked {
+    /// What was known before anything was read.
+    pub(super) fn before_reading(&self) -> Self {
+        let queries = self.queries.iter().take(1).cloned().collect();
+        Self { queries, names: Vec::new(), ..self.clone() }
+    }
+}
+
 /// A section that was read.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ReadSection {
@@ -176,6 +203,8 @@ pub struct ReadSection {
     pub why: String,
     /// Whether a citation names it.
     pub cited: bool,
+    /// The step that read it: index in [`Answer::steps`].
+    pub step: usize,
 }
 
 /// What a model said that is not shown.

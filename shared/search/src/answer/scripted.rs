@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 
 use super::citation::{Citation, CitedRect, Verified};
-use super::event::{Event, Sink, Step, StepKind};
+use super::event::{Sink, Step, StepKind};
 use super::record::{Answer, Claim, Dropped, Looked, Outcome, ReadSection, Spent};
 use super::{AnswerError, Answerer, Question};
 use stemma_document::Digest;
@@ -60,11 +60,12 @@ impl Answerer for Scripted {
             return Err(AnswerError::Question { message: "the question is empty".into() });
         }
         let answer = self.made(question);
-        events.hear(Event::Route(answer.searched.clone()));
-        answer.steps.iter().for_each(|step| events.hear(Event::Step(step.clone())));
-        answer.sections.iter().for_each(|section| events.hear(Event::Section(section.clone())));
-        answer.tell(events);
+        answer.retell(events);
         Ok(answer)
+    }
+
+    fn id_of(&self, question: &Question) -> String {
+        self.made(question).id
     }
 
     async fn stored(&self, id: &str) -> Result<Option<Answer>, AnswerError> {
@@ -106,6 +107,7 @@ fn section() -> ReadSection {
         score: 1.0,
         why: "scripted".into(),
         cited: true,
+        step: 0,
     }
 }
 
@@ -132,6 +134,7 @@ fn citation(id: &str) -> Citation {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Event;
     use super::*;
 
     #[tokio::test]

@@ -18,7 +18,7 @@ mod outline;
 pub mod reasoner;
 pub mod routing;
 #[cfg(test)]
-mod scripted;
+pub(crate) mod scripted;
 pub mod settings;
 mod strategies;
 #[cfg(test)]

@@ -61,6 +61,12 @@ impl Reasoner {
         &self.settings
     }
 
+    /// A text that is another where answers may be others: settings and knowledge.
+    pub fn identity(&self) -> String {
+        let knowledge = serde_json::to_string(&self.knowledge).unwrap_or_default();
+        format!("{}\n{knowledge}", serde_json::to_string(&self.settings).unwrap_or_default())
+    }
+
     /// Sections that answer a question, by a strategy, on the account of `consultation`. Where the model is away, or the
     /// budget is used up, what was learned until then counts, search without a model stands in for the rest, and the notes
     /// say so.

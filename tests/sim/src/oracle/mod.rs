@@ -2,6 +2,7 @@
 //!
 //! It is told nothing but the question: the stage by the shape of its answer, the document by the words of its pages.
 
+mod answering;
 mod headings;
 mod search;
 mod words;
@@ -72,6 +73,9 @@ impl Oracle {
             Stage::Repair => reading.repair(),
             Stage::Summarize => words::summarize(question),
             Stage::Describe => words::describe(question),
+            Stage::Answer => answering::answer(&self.golds, question),
+            Stage::Restate => answering::restate(question),
+            Stage::ChooseTool => answering::choose_tool(question),
             _ => echo::fill(question),
         }
     }

@@ -100,7 +100,7 @@ fn worth(asked: &Asked<'_>, entry: &Entry) -> f64 {
 }
 
 /// Share of the longer words of a question that a text has.
-fn likeness(question: &str, text: &str) -> f64 {
+pub(super) fn likeness(question: &str, text: &str) -> f64 {
     let words = |text: &str| -> HashSet<String> {
         let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| word.len() > 3);
         words.map(str::to_lowercase).collect()
@@ -110,7 +110,7 @@ fn likeness(question: &str, text: &str) -> f64 {
 }
 
 /// Whether a text begins with, or names, a document.
-fn names(text: &str, doc: &str) -> bool {
+pub(super) fn names(text: &str, doc: &str) -> bool {
     text.to_lowercase().contains(&doc.to_lowercase())
 }
 
@@ -163,7 +163,7 @@ fn conditions(asked: &Asked<'_>, question: &Question) -> Vec<Value> {
     found.collect()
 }
 
-fn folded(text: &str) -> String {
+pub(super) fn folded(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 

@@ -9,6 +9,7 @@ use stemma_boot::{identity, shutdown};
 use stemma_document::Collection;
 use stemma_engine::Env;
 use stemma_engine::presence::Presence;
+use stemma_query::Librarians;
 use stemma_query::server::{Means, ServeError, ServerSettings, serve};
 use stemma_search::meaning::Meaning;
 use stemma_search::reason::AnswerModel;
@@ -58,6 +59,7 @@ pub async fn run(args: QueryArgs, context: &Context) -> Result<Exit, CommandErro
     let means =
         Means { meaning: meaning(&config.embeddings, &env, &settings.collections, context)?, ..Means::default() };
     let listen = settings.listen;
+    let means = Means { answering: Some(Arc::new(Librarians::new(env.clone(), Arc::clone(&store.blobs)))), ..means };
     let serving = serve(env, Arc::clone(&store.blobs), settings, means, health, Metrics::install(), stop.clone()).await;
     let serving = serving.map_err(|error| refused(listen, &error))?;
     tracing::info!(store = %context.store, listen = %serving.address, "started");

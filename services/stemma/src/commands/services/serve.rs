@@ -16,8 +16,8 @@ use stemma_engine::{Class, Env, Ports};
 use stemma_pipeline::originals::{is_document, store};
 use stemma_pipeline::stated::{NAMES, canonical};
 use stemma_pipeline::{Settings, Submission};
-use stemma_query::Refusal;
-use stemma_query::server::{Intake, Means, ServerSettings, Submitted, Upload, serve};
+use stemma_query::server::{Answering, Intake, Means, ServerSettings, Submitted, Upload, serve};
+use stemma_query::{Librarians, Refusal};
 
 use super::query::{meaning, refused};
 use crate::commands::jobs::shop::Shop;
@@ -78,7 +78,8 @@ async fn served(
     let server = ServerSettings { listen, collections, query, allow_anonymous: false, cache, model };
     let blobs = Arc::clone(&ports.blobs);
     let intake: Arc<dyn Intake> = Arc::new(Door { env: env.clone(), ports, settings });
-    let means = Means { meaning, intake: Some(intake), ..Means::default() };
+    let librarians: Arc<dyn Answering> = Arc::new(Librarians::new(env.clone(), Arc::clone(&blobs)));
+    let means = Means { meaning, intake: Some(intake), answering: Some(librarians) };
     let serving = serve(env, blobs, server, means, health, Metrics::install(), stop.clone()).await;
     let serving = serving.map_err(|error| refused(listen, &error))?;
     context.output.note(&format!("http://{}", serving.address));

@@ -1,0 +1,190 @@
+//! Who answers questions in words over a store: one librarian for each question, and answers that are being made.
+//!
+//! Who asks what is being answered already hears the same answer from its beginning: a hundred people with one question are one call
+//! of the model. An answer is made to its end also where no one waits for it any more.
+
+#[cfg(test)]
+pub(crate) mod tests;
+
+use std::collections::HashMap;
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use futures::FutureExt;
+use stemma_document::Collection;
+use stemma_engine::Env;
+use stemma_engine::blobs::Blobs;
+use stemma_search::answer::{Answer, AnswerError, Answerer, Answers, Event, Librarian, Mode, Question, Sink};
+use stemma_search::cache::Cache;
+use stemma_search::reason::Sources;
+use tokio::sync::watch;
+
+use crate::Reader;
+use crate::mcp::AgentTools;
+use crate::server::Answering;
+
+/// Ids under which answers were kept after all, where the model stayed away: how many bytes, how long.
+const OTHER_IDS_BYTES: usize = 1 << 20;
+const OTHER_IDS_MS: u64 = 3_600_000;
+
+/// Answers questions from the collections of one store; with the model of each reader, or by search alone.
+pub struct Librarians {
+    env: Env,
+    blobs: Arc<dyn Blobs>,
+    shelves: Mutex<HashMap<Collection, Arc<Shelf>>>,
+}
+
+/// What is kept of the answers of one collection.
+struct Shelf {
+    answers: Answers,
+    making: Mutex<HashMap<String, Arc<Told>>>,
+    /// The id of the answer that a question came to, by the id it was to have.
+    other_ids: Cache<String, String>,
+}
+
+/// What is told of an answer that is being made: how many events, and whether it has ended.
+struct Told {
+    events: Mutex<Vec<Event>>,
+    /// Events so far, and the end.
+    length: watch::Sender<(usize, Option<Result<Answer, AnswerError>>)>,
+}
+
+impl Librarians {
+    /// Answers over `blobs`; nothing is read before someone asks.
+    pub fn new(env: Env, blobs: Arc<dyn Blobs>) -> Self {
+        Self { env, blobs, shelves: Mutex::default() }
+    }
+
+    fn shelf(&self, collection: &Collection) -> Arc<Shelf> {
+        let mut shelves = locked(&self.shelves);
+        let made = || {
+            let answers = Answers::new(self.env.clone(), Arc::clone(&self.blobs), collection);
+            let other_ids = Cache::new(OTHER_IDS_BYTES, OTHER_IDS_MS);
+            Arc::new(Shelf { answers, making: Mutex::default(), other_ids })
+        };
+        Arc::clone(shelves.entry(collection.clone()).or_insert_with(made))
+    }
+}
+
+impl Answering for Librarians {
+    fn over(&self, reader: &Arc<Reader>) -> Arc<dyn Answerer> {
+        Arc::new(Over { env: self.env.clone(), reader: Arc::clone(reader), shelf: self.shelf(&reader.collection) })
+    }
+}
+
+/// Answers over one state of a collection.
+struct Over {
+    env: Env,
+    reader: Arc<Reader>,
+    shelf: Arc<Shelf>,
+}
+
+impl Over {
+    fn librarian<'a>(&'a self, tools: Option<&'a AgentTools>) -> Librarian<'a> {
+        let reader = self.reader.as_ref();
+        Librarian {
+            collection: &reader.collection,
+            sources: Sources { finder: reader, shelf: reader, catalogue: reader.catalogue() },
+            reasoner: reader.reasoner().cloned(),
+            tools: tools.map(|tools| tools as _),
+            answers: &self.shelf.answers,
+        }
+    }
+
+    /// The answer that is being made to this question; begun, where none is.
+    fn made(&self, id: &str, question: &Question) -> Arc<Told> {
+        let mut making = locked(&self.shelf.making);
+        if let Some(told) = making.get(id) {
+            return Arc::clone(told);
+        }
+        let told = Arc::new(Told { events: Mutex::default(), length: watch::Sender::new((0, None)) });
+        making.insert(id.to_owned(), Arc::clone(&told));
+        let over = Self { env: self.env.clone(), reader: Arc::clone(&self.reader), shelf: Arc::clone(&self.shelf) };
+        let (id, question, telling) = (id.to_owned(), question.clone(), Arc::clone(&told));
+        let answering = async move {
+            let answered = AssertUnwindSafe(over.answer_alone(&question, &telling)).catch_unwind().await;
+            let ended = answered.unwrap_or_else(|_| {
+                tracing::error!(id, "the making of an answer panicked");
+                Err(AnswerError::Broken)
+            });
+            if let Ok(answer) = ended.as_ref()
+                && answer.id != id
+            {
+                over.shelf.other_ids.put(id.clone(), answer.id.clone(), 2 * id.len(), over.env.now_ms());
+            }
+            locked(&over.shelf.making).remove(&id);
+            telling.length.send_modify(|(_, end)| *end = Some(ended));
+        };
+        drop(self.env.spawn(answering)); // ends with the answer
+        told
+    }
+
+    async fn answer_alone(&self, question: &Question, told: &Told) -> Result<Answer, AnswerError> {
+        let mut sink = told;
+        if question.mode != Mode::Agent {
+            return self.librarian(None).answer(question, &mut sink).await;
+        }
+        let inside = Arc::new(self.reader.restricted(&question.within, &question.filter));
+        let tools = AgentTools::new(self.env.clone(), inside, question.item.clone());
+        self.librarian(Some(&tools)).answer(question, &mut sink).await
+    }
+}
+
+impl Sink for &Told {
+    fn hear(&mut self, event: Event) {
+        let length = {
+            let mut events = locked(&self.events);
+            events.push(event);
+            events.len()
+        };
+        self.length.send_modify(|(told, _)| *told = length);
+    }
+}
+
+#[async_trait]
+impl Answerer for Over {
+    async fn answer(&self, question: &Question, events: &mut dyn Sink) -> Result<Answer, AnswerError> {
+        let told = self.made(&self.id_of(question), question);
+        let mut length = told.length.subscribe();
+        let mut heard = 0;
+        loop {
+            let end = {
+                let state = length.borrow_and_update();
+                state.1.clone()
+            };
+            let fresh: Vec<Event> = locked(&told.events)[heard..].to_vec();
+            heard += fresh.len();
+            fresh.into_iter().for_each(|event| events.hear(event));
+            if let Some(end) = end {
+                return end;
+            }
+            if length.changed().await.is_err() {
+                return Err(AnswerError::Broken);
+            }
+        }
+    }
+
+    fn id_of(&self, question: &Question) -> String {
+        self.librarian(None).id_of(question)
+    }
+
+    fn is_making(&self, id: &str) -> bool {
+        locked(&self.shelf.making).contains_key(id)
+    }
+
+    async fn stored(&self, id: &str) -> Result<Option<Answer>, AnswerError> {
+        let other = self.shelf.other_ids.get(&id.to_owned(), self.env.now_ms());
+        if let Some(answer) = self.shelf.answers.get(id).await? {
+            return Ok(Some(answer));
+        }
+        match other {
+            Some(other) => Ok(self.shelf.answers.get(&other).await?),
+            None => Ok(None),
+        }
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

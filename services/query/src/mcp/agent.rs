@@ -1,0 +1,255 @@
+//! The tools of an agent that answers a question: those of this server, called by the same functions, in the scope of the
+//! question.
+//!
+//! What an agent names lies in a reader that holds nothing else than the scope, so that no call can leave it. What it is told are
+//! names, titles, pages and counts: the text of pages is read for the answer alone.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde_json::{Map, Value, json};
+use stemma_document::SectionSpan;
+use stemma_engine::Env;
+use stemma_search::answer::{ToolCall, ToolReply, Tools, Wanted};
+use stemma_search::find::ItemRef;
+use stemma_search::locator::{Fragment, parse_pages};
+
+use super::arguments::Arguments;
+use super::call::{Call, Named};
+use super::failure::Failure;
+use super::tools::{self, Preset};
+use super::{browse_documents, get_document, get_document_structure, get_page_content, grep_document, search};
+use crate::Reader;
+use crate::tree::section_of;
+
+/// Pages that one call reads.
+const MAX_PAGES: usize = 8;
+/// Results of a search that are read.
+const READ_RESULTS: usize = 3;
+/// Characters of a title.
+const TITLE_CHARS: usize = 160;
+/// Characters of an outline.
+const OUTLINE_CHARS: usize = 12_000;
+
+/// The tools of one question.
+pub(crate) struct AgentTools {
+    env: Env,
+    reader: Arc<Reader>,
+    item: Option<ItemRef>,
+}
+
+impl AgentTools {
+    /// Tools over what `reader` holds, in one Item where the question is for one.
+    pub(crate) fn new(env: Env, reader: Arc<Reader>, item: Option<ItemRef>) -> Self {
+        Self { env, reader, item }
+    }
+
+    async fn answered(&self, call: &ToolCall) -> Result<ToolReply, Failure> {
+        let mut asked = Call::of_agent(self.env.clone(), Arc::clone(&self.reader), self.item.clone());
+        let answer = tools::call(&mut asked, Preset::All, &call.tool, arguments(call)).await?;
+        let data = answer.data();
+        let (told, wanted) = match call.tool.as_str() {
+            search::NAME => (results(data), self.found(&asked, data)),
+            browse_documents::NAME => (documents(data), Vec::new()),
+            get_document::NAME => (overview(data), Vec::new()),
+            get_document_structure::NAME => (outline(data), Vec::new()),
+            get_page_content::NAME => self.pages(&asked, call, data).await?,
+            grep_document::NAME => self.lines(&asked, call, data).await?,
+            _ => (answer.summary().to_owned(), Vec::new()),
+        };
+        Ok(ToolReply { told, wanted, refused: false })
+    }
+
+    /// The sections of search results.
+    fn found(&self, call: &Call<'_>, data: &Map<String, Value>) -> Vec<Wanted> {
+        let result = |row: &Value| {
+            let named = call.named(row["id"].as_str()?, None).ok()?;
+            let Some(Fragment::Section(section)) = named.fragment else { return None };
+            let pages = row["page"].as_u64().and_then(|page| u32::try_from(page).ok()).into_iter().collect();
+            let score = row["score"].as_f64().unwrap_or_default() as f32;
+            let why = row["why"].as_str().unwrap_or_default().to_owned();
+            Some(Wanted { doc: named.doc, section: Some(section), pages, score, why })
+        };
+        list(data, "results").iter().filter_map(result).take(READ_RESULTS).collect()
+    }
+
+    /// The pages that were asked for, as far as they lie in the Item of the question.
+    async fn pages(
+        &self,
+        asked: &Call<'_>,
+        call: &ToolCall,
+        data: &Map<String, Value>,
+    ) -> Result<(String, Vec<Wanted>), Failure> {
+        let named = asked.named(&call.document, None)?;
+        let section = [&call.section]
+            .into_iter()
+            .find(|text| !text.is_empty())
+            .and_then(|text| text.rsplit('#').next()?.parse().ok());
+        let section = section.or(match &named.fragment {
+            Some(Fragment::Section(id)) => Some(*id),
+            _ => None,
+        });
+        let pages = numbers(data["returned_pages"].as_str().unwrap_or_default());
+        let wanted = self.within(asked, &named, section, pages).await?;
+        let text = |name: &str| data.get(name).and_then(Value::as_str).unwrap_or_default();
+        let left = if text("remaining").is_empty() { String::new() } else { format!("; left: {}", text("remaining")) };
+        Ok((format!("pages {} of {}{left}", text("returned_pages"), data["total_pages"]), wanted))
+    }
+
+    /// Where lines match, and their pages.
+    async fn lines(
+        &self,
+        asked: &Call<'_>,
+        call: &ToolCall,
+        data: &Map<String, Value>,
+    ) -> Result<(String, Vec<Wanted>), Failure> {
+        let named = asked.named(&call.document, None)?;
+        let rows = list(data, "matches");
+        let row = |row: &Value| format!("page {} · {} {}", row["page"], cut(row, "section_id"), cut(row, "title"));
+        let told = rows.iter().map(row).collect::<Vec<_>>().join("\n");
+        let mut pages: Vec<u32> = Vec::new();
+        for page in rows.iter().filter_map(|row| row["page"].as_u64()).filter_map(|page| u32::try_from(page).ok()) {
+            if !pages.contains(&page) {
+                pages.push(page);
+            }
+        }
+        pages.truncate(READ_RESULTS);
+        let wanted = self.within(asked, &named, None, pages).await?;
+        Ok((format!("{} lines match\n{told}", data["total"]), wanted))
+    }
+
+    /// Pages of a document as something to read. In a question for one Item, only what stands in it.
+    async fn within(
+        &self,
+        asked: &Call<'_>,
+        named: &Named,
+        section: Option<stemma_document::SectionId>,
+        mut pages: Vec<u32>,
+    ) -> Result<Vec<Wanted>, Failure> {
+        let mut section = section;
+        if let Some(ItemRef { part, number }) = &self.item {
+            let (listed, published) = asked.published(named).await?;
+            let item = Fragment::Item { part: part.clone(), number: number.clone() };
+            let id = section_of(&published.tree, &listed.label, &item)?;
+            let inside =
+                section.is_some_and(|section| published.tree.path_to(section).iter().any(|above| above.id == id));
+            section = if inside { section } else { Some(id) };
+            if let Some(SectionSpan::Pages { pages: span, .. }) = published.tree.section(id).map(|section| section.span)
+            {
+                pages.retain(|page| span.start().get() <= *page && *page <= span.end().get());
+                if pages.is_empty() {
+                    let first = span.start();
+                    return Err(Failure::invalid(format!(
+                        "the question is for Item {number}, pages {first} to {}",
+                        span.end()
+                    )));
+                }
+            }
+        }
+        pages.truncate(MAX_PAGES);
+        Ok(vec![Wanted { doc: named.doc, section, pages, score: 1.0, why: "asked for".into() }])
+    }
+}
+
+#[async_trait]
+impl Tools for AgentTools {
+    fn described(&self) -> Vec<(&'static str, &'static str)> {
+        vec![
+            (search::NAME, "query: sections that fit a question, over all documents in scope; the best are read"),
+            (browse_documents::NAME, "query, or nothing: documents in scope"),
+            (get_document::NAME, "document: what it is, and its Items with pages"),
+            (get_document_structure::NAME, "document, section (or nothing): the section tree with pages"),
+            (get_page_content::NAME, "document and pages (5-7,9), section or item: reads them"),
+            (grep_document::NAME, "document, pattern: which pages have lines that match; the first are read"),
+        ]
+    }
+
+    async fn call(&self, call: &ToolCall) -> ToolReply {
+        match self.answered(call).await {
+            Ok(reply) => reply,
+            Err(failure) => ToolReply { told: failure.text(), wanted: Vec::new(), refused: failure.is_refusal() },
+        }
+    }
+}
+
+/// The arguments as the tool takes them: what was left empty is not given, and what it does not take neither.
+fn arguments(call: &ToolCall) -> Arguments {
+    let given = |pairs: &[(&str, &str)]| -> Map<String, Value> {
+        let given = pairs.iter().filter(|(_, value)| !value.trim().is_empty());
+        given.map(|(name, value)| ((*name).to_owned(), json!(value.trim()))).collect()
+    };
+    let document = ("doc_name", call.document.as_str());
+    let mut sent = match call.tool.as_str() {
+        search::NAME => given(&[("query", &call.query)]),
+        browse_documents::NAME => given(&[("query", &call.query)]),
+        get_document::NAME => given(&[document]),
+        get_document_structure::NAME => given(&[document, ("node_id", &call.section)]),
+        get_page_content::NAME => {
+            given(&[document, ("pages", &call.pages), ("section_id", &call.section), ("item", &call.item)])
+        }
+        grep_document::NAME => given(&[document, ("pattern", &call.pattern)]),
+        _ => Map::new(),
+    };
+    if call.tool == get_document_structure::NAME {
+        sent.insert("format".into(), json!("outline"));
+    }
+    if call.tool == browse_documents::NAME {
+        sent.insert("recursive".into(), json!(true));
+    }
+    if call.tool == grep_document::NAME {
+        sent.insert("ignore_case".into(), json!(true));
+    }
+    Arguments::of(Some(sent))
+}
+
+fn results(data: &Map<String, Value>) -> String {
+    let rows = list(data, "results");
+    let row =
+        |row: &Value| format!("{} · {} · page {} · {}", cut(row, "id"), cut(row, "title"), row["page"], row["score"]);
+    match rows.len() {
+        0 => "nothing fits".into(),
+        _ => rows.iter().map(row).collect::<Vec<_>>().join("\n"),
+    }
+}
+
+fn documents(data: &Map<String, Value>) -> String {
+    let row = |row: &Value| {
+        let fact = |name: &str| row["metadata"][name].as_str().unwrap_or_default().to_owned();
+        let facts = [fact("company"), fact("form"), fact("fiscal_year")].join(" ");
+        format!("{} · {} pages · {facts}", cut(row, "name"), row["page_count"])
+    };
+    let rows: Vec<String> = list(data, "documents").iter().map(row).collect();
+    format!("{} documents\n{}", data["total"], rows.join("\n"))
+}
+
+fn overview(data: &Map<String, Value>) -> String {
+    let row = |row: &Value| {
+        format!(
+            "Item {} {} · pages {} · {} tokens",
+            cut(row, "item"),
+            cut(row, "title"),
+            cut(row, "pages"),
+            row["tokens"]
+        )
+    };
+    let rows: Vec<String> = list(data, "items").iter().map(row).collect();
+    format!("{} pages\n{}", data["page_count"], rows.join("\n"))
+}
+
+fn outline(data: &Map<String, Value>) -> String {
+    let text = data["structure"].as_str().unwrap_or_default();
+    text[..text.floor_char_boundary(OUTLINE_CHARS)].to_owned()
+}
+
+fn list<'a>(data: &'a Map<String, Value>, name: &str) -> &'a [Value] {
+    data.get(name).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
+}
+
+fn cut(row: &Value, name: &str) -> String {
+    row[name].as_str().unwrap_or_default().chars().take(TITLE_CHARS).collect()
+}
+
+fn numbers(pages: &str) -> Vec<u32> {
+    let spans = parse_pages(pages).unwrap_or_default();
+    spans.iter().flat_map(|span| span.pages()).map(|page| page.get()).take(MAX_PAGES).collect()
+}

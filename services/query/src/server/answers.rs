@@ -1,0 +1,188 @@
+//! Answers in words: asked, streamed, and read again by their ids.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Bytes;
+use axum::extract::rejection::BytesRejection;
+use axum::http::request::Parts;
+use axum::http::{StatusCode, header};
+use axum::response::sse::{Event as Frame, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use futures::stream::{self, Stream, StreamExt};
+use serde::{Deserialize, Serialize};
+use stemma_search::answer::{self, Answerer, Citations, Event, Finding, Limits, MAX_EARLIER, Mode, Turn};
+use tokio::sync::mpsc;
+use utoipa::ToSchema;
+
+use super::asked::{Answer, Asked, json};
+use super::dialogue::refused;
+use super::keys::Reach;
+use super::problem::Problem;
+use super::routes::Site;
+use super::searching::{conditions, read};
+use crate::Question;
+
+/// How long an answer in one piece is waited for; then its id is the reply.
+const WAIT: Duration = Duration::from_secs(25);
+
+/// What `POST /v1/answers` takes.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct AnswerRequest {
+    /// The question.
+    question: String,
+    /// The first of the server's without.
+    collection: Option<String>,
+    /// Documents, one Item (`3M_2022_10K#item-7A`), folders or axis paths; all documents without. Nothing widens it.
+    #[serde(default)]
+    scopes: Vec<String>,
+    /// Conditions on documents: text (`form=10-K and fiscal_year>=2020`), or an object (`{"form": "10-K"}`).
+    #[serde(rename = "where")]
+    #[schema(schema_with = super::openapi::conditions)]
+    filter: Option<serde_json::Value>,
+    /// Only from this Item: 1A, II.1A.
+    item: Option<String>,
+    /// What was said before, oldest first: `{question, answer}`.
+    #[serde(default)]
+    #[schema(value_type = Vec<Object>)]
+    earlier: Vec<Turn>,
+    /// How sections are found: `auto`, `ranked`, `lexical`; or with the model: `single`, `best_first`, `beam`, `mcts`, `auto-with-model`.
+    strategy: Option<String>,
+    /// `search`: find, then answer; `agent`: the model calls tools until it knows enough.
+    #[schema(pattern = "^(search|agent)$")]
+    mode: Option<String>,
+    /// `verified`: leave out citations that do not stand on their page.
+    #[schema(pattern = "^(all|verified)$")]
+    citations: Option<String>,
+    /// What it may cost: `calls`, `tokens`, `nanodollars`, `context_tokens`, `sections`, `turns`.
+    #[schema(value_type = Option<Object>)]
+    limits: Option<Limits>,
+}
+
+/// An answer that is still being made.
+#[derive(Serialize, ToSchema)]
+pub(super) struct Running {
+    /// The id under which it can be read.
+    id: String,
+    /// `running`.
+    status: &'static str,
+}
+
+/// Ask a question
+///
+/// Answered from the documents with citations that are checked against their pages; kept, so that the same question over the same
+/// trees has the same answer. With `Accept: text/event-stream` told as it is made: `route, step, section, delta, citation, usage,
+/// done, error`; `Last-Event-ID` goes on behind that event. In one piece, an answer that takes long is a 202 with its id.
+#[utoipa::path(post, path = "/v1/answers", tag = "answers", request_body = AnswerRequest,
+    responses(
+        (status = 200, body = Object, content_type = "application/json", description = "the answer; or its events, as text/event-stream"),
+        (status = 202, body = Running, description = "it is still being made: read it at Location"),
+    ))]
+pub(super) async fn ask(site: axum::extract::State<Site>, parts: Parts, body: Result<Bytes, BytesRejection>) -> Answer {
+    let request: AnswerRequest = read(&parts, body)?;
+    let reader = site.reader(Reach::of(&parts), request.collection.as_deref())?;
+    let answerer = site.answerer(&reader)?;
+    let question = question(request, &reader)?;
+    let id = answerer.id_of(&question);
+    if wants_events(&parts) {
+        return Ok(streamed(&id, told(&site, answerer, question), last_event(&parts)));
+    }
+    let mut answer = site.env.spawn(async move { answerer.answer(&question, &mut ()).await });
+    match tokio::time::timeout(WAIT, &mut answer).await {
+        Ok(Ok(answered)) => json(answered.map_err(refused)?).await,
+        Ok(Err(_)) => Err(refused(answer::AnswerError::Broken).into()),
+        Err(_) => Ok(running(&id)),
+    }
+}
+
+/// Read an answer
+///
+/// As it was given; with `Accept: text/event-stream` as the events of its making, from `Last-Event-ID` on.
+#[utoipa::path(get, path = "/v1/answers/{id}", tag = "answers",
+    params(("id" = String, Path, pattern = "^a-[0-9a-f]{16}$"), ("collection" = Option<String>, Query)),
+    responses((status = 200, body = Object, content_type = "application/json"), (status = 202, body = Running)))]
+pub(super) async fn stored(site: axum::extract::State<Site>, parts: Parts, asked: Asked) -> Answer {
+    asked.parameters.none_left()?;
+    let id = asked.segment("id").to_owned();
+    let answerer = site.answerer(&asked.reader)?;
+    let making = answerer.is_making(&id);
+    match answerer.stored(&id).await.map_err(refused)? {
+        Some(answer) if wants_events(&parts) => Ok(streamed(&id, stream::iter(answer.events()), last_event(&parts))),
+        Some(answer) => json(answer).await,
+        None if making => Ok(running(&id)),
+        None => {
+            Err(Problem::new(404, "answer.unknown", "there is no answer of this id").next("POST /v1/answers").into())
+        }
+    }
+}
+
+fn question(request: AnswerRequest, reader: &crate::Reader) -> Result<answer::Question, super::asked::Stop> {
+    let AnswerRequest { question, scopes, filter, item, mut earlier, strategy, mode, citations, limits, .. } = request;
+    let searched = Question { text: question, scopes, filter: conditions(filter)?, item, ..Question::default() };
+    let asked = reader.inquiry(&searched)?;
+    let wrong = |pointer: &str, words: &str| Problem::parameter(422, pointer, format!("one of {words}"));
+    let strategy = match strategy.as_deref() {
+        None => Finding::default(),
+        Some(name) => Finding::named(name).ok_or_else(|| wrong("/strategy", &Finding::names().join(", ")))?,
+    };
+    let mode = match mode.as_deref() {
+        None => Mode::default(),
+        Some(name) => Mode::named(name).ok_or_else(|| wrong("/mode", "search, agent"))?,
+    };
+    let citations = match citations.as_deref() {
+        None | Some("all") => Citations::All,
+        Some("verified") => Citations::Verified,
+        Some(_) => return Err(wrong("/citations", "all, verified").into()),
+    };
+    earlier.drain(..earlier.len().saturating_sub(MAX_EARLIER));
+    Ok(answer::Question { earlier, strategy, mode, citations, limits: limits.unwrap_or_default(), ..asked })
+}
+
+fn running(id: &str) -> Response {
+    let body = Running { id: id.to_owned(), status: "running" };
+    let location = [(header::LOCATION, format!("/v1/answers/{id}"))];
+    (StatusCode::ACCEPTED, location, axum::Json(body)).into_response()
+}
+
+fn wants_events(parts: &Parts) -> bool {
+    let accept = parts.headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    accept.to_ascii_lowercase().contains("text/event-stream")
+}
+
+/// The number of the last event that was heard: `a-0123456789abcdef.17` is 17.
+fn last_event(parts: &Parts) -> usize {
+    let said = parts.headers.get("last-event-id").and_then(|value| value.to_str().ok()).unwrap_or_default();
+    said.rsplit('.').next().and_then(|number| number.parse().ok()).unwrap_or(0)
+}
+
+/// What is told of an answer while it is made; it is made to its end also where no one listens.
+fn told(
+    site: &Site,
+    answerer: Arc<dyn Answerer>,
+    question: answer::Question,
+) -> impl Stream<Item = Event> + Send + use<> {
+    let (mut sender, events) = mpsc::unbounded_channel();
+    let answering = async move {
+        if let Err(error) = answerer.answer(&question, &mut sender).await {
+            tracing::info!(%error, "a question was not answered");
+        }
+    };
+    drop(site.env.spawn(answering)); // ends with the answer
+    stream::unfold(events, |mut events| async move { events.recv().await.map(|event| (event, events)) })
+}
+
+/// Events under ids that are the same whenever and by whoever they are told; those up to `last` were heard already. A comment every
+/// fifteen seconds keeps the connection.
+fn streamed(id: &str, events: impl Stream<Item = Event> + Send + 'static, last: usize) -> Response {
+    let id = id.to_owned();
+    let frame = move |(at, event): (usize, Event)| {
+        let data = match serde_json::to_value(&event) {
+            Ok(mut event) => event["data"].take(),
+            Err(error) => serde_json::json!({ "code": "answer.failed", "message": error.to_string() }),
+        };
+        Frame::default().id(format!("{id}.{}", at + 1)).event(event.name()).data(data.to_string())
+    };
+    let frames = events.enumerate().skip(last).map(frame).map(Ok::<_, std::convert::Infallible>);
+    Sse::new(frames).keep_alive(KeepAlive::default()).into_response()
+}

@@ -1,0 +1,103 @@
+//! `POST /v1/answers` and what is stored, before a simulated provider.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use stemma_sim::{Behavior, Provider};
+
+use super::tests::{Server, start, start_answering};
+use crate::answering::tests::model;
+
+/// Id, name and data of an event.
+type Frame = (String, String, Value);
+
+fn frames(body: &str) -> Vec<Frame> {
+    // The transfer is in pieces, whose sizes stand on lines of their own.
+    let lines = body.lines().filter(|line| line.contains(':'));
+    let mut frames: Vec<Frame> = Vec::new();
+    for line in lines {
+        let (name, value) = line.split_once(':').unwrap();
+        let value = value.trim_start();
+        match name {
+            "id" => frames.push((value.into(), String::new(), Value::Null)),
+            "event" => frames.last_mut().unwrap().1 = value.into(),
+            "data" => frames.last_mut().unwrap().2 = serde_json::from_str(value).unwrap(),
+            _ => {}
+        }
+    }
+    frames
+}
+
+async fn resumed(server: &Server, id: &str, last: &str) -> Vec<Frame> {
+    let reply = server
+        .ask(&format!("GET /v1/answers/{id} HTTP/1.1\r\nAccept: text/event-stream\r\nLast-Event-ID: {last}\r\n"))
+        .await;
+    frames(&reply.body)
+}
+
+#[tokio::test]
+async fn a_stream_is_what_is_stored_and_goes_on_where_it_broke_off() {
+    let provider = Provider::start(Behavior::after(Duration::from_millis(30))).await.unwrap();
+    let server = start_answering(model(&provider)).await;
+    let body = json!({ "question": "How much was R&D spending?", "scopes": ["ACME_2022"] }).to_string();
+    let told = server.stream("/v1/answers", &body, "text/event-stream").await;
+    assert!(told.head.contains("text/event-stream"), "{}", told.head);
+    let told = frames(&told.body);
+    let names: Vec<&str> = told.iter().map(|(_, name, _)| name.as_str()).collect();
+    assert_eq!(
+        names,
+        ["route", "step", "step", "section", "step", "step", "citation", "delta", "usage", "done"].map(String::from)
+    );
+    let done = &told.last().unwrap().2;
+    let id = done["id"].as_str().unwrap();
+    assert!(told.iter().enumerate().all(|(at, (frame, ..))| *frame == format!("{id}.{}", at + 1)), "{told:?}");
+    let stored = server.get(&format!("/v1/answers/{id}")).await;
+    let stored = stored.json();
+    for name in ["id", "text", "claims", "citations", "sections", "steps", "searched", "confidence", "outcome"] {
+        assert_eq!(stored[name], done[name], "{name}");
+    }
+    let citation = told.iter().find(|(_, name, _)| name == "citation").unwrap();
+    assert_eq!(citation.2, stored["citations"][0]);
+    let text: String =
+        told.iter().filter(|(_, name, _)| name == "delta").filter_map(|(.., data)| data["text"].as_str()).collect();
+    assert_eq!(text, stored["text"].as_str().unwrap());
+    // Broken off behind the fourth event: the rest is what it was, but for what it cost then.
+    let rest = resumed(&server, id, &told[3].0).await;
+    let but_usage = |frames: &[Frame]| {
+        frames.iter().filter(|(_, name, _)| name != "usage" && name != "done").cloned().collect::<Vec<_>>()
+    };
+    assert_eq!(but_usage(&rest), but_usage(&told[4..]));
+    // In one piece, and once more: the same answer, no call.
+    let whole = server.post("/v1/answers", &body).await.json();
+    assert_eq!(
+        (&whole["id"], &whole["citations"], &whole["replayed"]),
+        (&stored["id"], &stored["citations"], &json!(true))
+    );
+    assert_eq!(provider.report().calls, 1);
+}
+
+#[tokio::test]
+async fn what_is_no_question_is_refused_and_without_a_model_search_answers() {
+    let provider = Provider::start(Behavior::default()).await.unwrap();
+    let server = start_answering(model(&provider)).await;
+    for (body, status) in [
+        (json!({ "question": "" }), 422),
+        (json!({ "question": "anvils", "strategy": "guess" }), 422),
+        (json!({ "question": "anvils", "mode": "free" }), 422),
+        (json!({ "question": "anvils", "scopes": ["NOBODY"] }), 404),
+        (json!({ "question": "anvils", "scope": "x" }), 422),
+    ] {
+        assert_eq!(server.post("/v1/answers", &body.to_string()).await.status, status, "{body}");
+    }
+    assert_eq!(server.get("/v1/answers/a-0123456789abcdef").await.code(), "answer.unknown");
+    assert_eq!(server.get("/v1/answers/..%2F..").await.code(), "answer.unknown");
+    assert_eq!(start().await.post("/v1/answers", r#"{"question": "anvils"}"#).await.status, 501);
+    drop(provider);
+    let answer =
+        server.post("/v1/answers", r#"{"question": "Who makes anvils?", "limits": {"calls": 0}}"#).await.json();
+    assert_eq!(
+        (answer["outcome"].as_str(), answer["degraded"]["code"].as_str()),
+        (Some("search_only"), Some("answer.limit"))
+    );
+    assert_eq!(server.get(&format!("/v1/answers/{}", answer["id"].as_str().unwrap())).await.json()["id"], answer["id"]);
+}

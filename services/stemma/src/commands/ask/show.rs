@@ -1,0 +1,152 @@
+//! Answers for people.
+
+use stemma_query::{Part, Reader};
+use stemma_search::answer::{Answer, Citation, Outcome, ReadSection, StepKind, Verified};
+
+use crate::context::CommandError;
+use crate::money::money;
+use crate::output::{Output, clean};
+use crate::table::counted;
+
+/// Characters of a quote.
+const QUOTE_CHARS: usize = 160;
+
+/// The text, what it rests on, and what of it could not be verified.
+pub fn answer(answer: &Answer, output: &Output) {
+    if let Some(degraded) = &answer.degraded {
+        output.note(&format!("{}: {}", degraded.code, clean(&degraded.message)));
+    }
+    match answer.outcome {
+        Outcome::SearchOnly => answer.sections.iter().for_each(|section| output.line(&place(section, output))),
+        _ => output.line(&clean(&answer.text)),
+    }
+    for one in &answer.citations {
+        output.line(&citation(one, output));
+    }
+    for claim in answer.claims.iter().filter(|claim| !claim.verified) {
+        let why = match (claim.citations.is_empty(), claim.unfounded.is_empty()) {
+            (true, _) => "nothing is cited for it".to_owned(),
+            (_, false) => format!("{} stands in none of its quotes", claim.unfounded.join(", ")),
+            _ => "its quotes do not bear it out".to_owned(),
+        };
+        output.line(&output.dim(&format!("not verified: {} ({})", clean(&claim.text), clean(&why))));
+    }
+}
+
+/// `[1] ✓ 3M_2022_10K p 60 (printed 60) · Item 8 › Cash Flows · "(1,749)"`.
+fn citation(citation: &Citation, output: &Output) -> String {
+    let mark = match citation.verified {
+        Verified::Exact | Verified::Normalised => "✓",
+        Verified::Number => "≈",
+        Verified::None => "✗",
+    };
+    let name = citation.locator.split('#').next().unwrap_or(&citation.name);
+    let place = match (citation.page, citation.line) {
+        (Some(page), _) => format!("p {page}"),
+        (None, Some(line)) => format!("line {line}"),
+        _ => String::new(),
+    };
+    let label = citation.page_label.as_ref().map(|label| format!(" (printed {label})")).unwrap_or_default();
+    let path: Vec<String> = citation.path.iter().map(|title| clean(title)).collect();
+    let quote: String = citation.quote.chars().take(QUOTE_CHARS).collect();
+    let more = if quote.len() < citation.quote.len() { "…" } else { "" };
+    format!(
+        "[{}] {mark} {} {place}{} · {} · \"{}{more}\"",
+        citation.id,
+        output.bold(&clean(name)),
+        clean(&label),
+        path.join(" › "),
+        clean(&quote)
+    )
+}
+
+/// `3M_2022_10K#0019  Item 8 › Cash Flows  p 58, 60  1,200 tok`.
+fn place(section: &ReadSection, output: &Output) -> String {
+    let path: Vec<String> = section.path.iter().map(|title| clean(title)).collect();
+    let pages: Vec<String> = section.pages.iter().map(u32::to_string).collect();
+    let place = match (section.pages.is_empty(), section.lines) {
+        (false, _) => format!("p {}", pages.join(", ")),
+        (true, Some((first, last))) => format!("lines {first}–{last}"),
+        _ => String::new(),
+    };
+    format!("{}  {}  {place}", output.bold(&clean(&section.locator)), path.join(" › "))
+}
+
+/// How the answer came to be.
+pub fn path(answer: &Answer, output: &Output) {
+    for (index, step) in answer.steps.iter().enumerate() {
+        let kind = match step.kind {
+            StepKind::Plan => "plan",
+            StepKind::Search => "search",
+            StepKind::Read => "read",
+            StepKind::Tool => "tool",
+            StepKind::Refused => "refused",
+            StepKind::Ask => "ask",
+            StepKind::Check => "check",
+            StepKind::Degrade => "without",
+        };
+        output.line(&format!("{kind:>8}  {}", clean(&step.what)));
+        for line in step.thinking.lines() {
+            output.line(&output.dim(&format!("          {}", clean(line))));
+        }
+        for section in answer.sections.iter().filter(|section| section.step == index) {
+            let cited = if section.cited { "cited" } else { "not used" };
+            output.line(&output.dim(&format!(
+                "          {} · {} tok · {cited} · {}",
+                place(section, output),
+                section.tokens,
+                clean(&section.why)
+            )));
+        }
+    }
+    let dropped = answer.dropped;
+    let left_out = dropped.unknown_passages + dropped.empty_quotes + dropped.unverified + dropped.tool_calls;
+    if left_out > 0 {
+        output.line(&format!(
+            " dropped  {} of passages it was not shown · {} without a quote, or twice · {} not on their page · {} tool calls refused",
+            dropped.unknown_passages, dropped.empty_quotes, dropped.unverified, dropped.tool_calls
+        ));
+    }
+}
+
+/// The pages that were put before the model.
+///
+/// # Errors
+/// [`CommandError`] when a text cannot be read.
+pub async fn context(answer: &Answer, reader: &Reader, output: &Output) -> Result<(), CommandError> {
+    for section in &answer.sections {
+        output.line(&output.bold(&format!("── {} · {}", clean(&section.locator), clean(&section.path.join(" › ")))));
+        let document = section.locator.split('#').next().unwrap_or_default();
+        let pages: Vec<String> = section.pages.iter().map(u32::to_string).collect();
+        let locator =
+            if pages.is_empty() { section.locator.clone() } else { format!("{document}#p={}", pages.join(",")) };
+        let read = reader.text(&locator, Part::Full).await?;
+        for page in &read.pages {
+            output.line(&output.dim(&format!("[page {}]", page.page)));
+            page.text.lines().for_each(|line| output.line(&clean(line)));
+        }
+        read.text.iter().flat_map(|text| text.lines()).for_each(|line| output.line(&clean(line)));
+    }
+    Ok(())
+}
+
+/// `answer a-91c… · confidence 0.93 · 3 sections read · 4 calls · $0.004`.
+pub fn footer(answer: &Answer, explained: bool) -> String {
+    let searched = &answer.searched;
+    let mut parts = vec![format!("answer {}", answer.id)];
+    parts.extend(answer.confidence.map(|confidence| format!("confidence {confidence:.2}")));
+    parts.push(format!("{} read", counted(answer.sections.len(), "section")));
+    parts.push(format!("{} of {} documents searched", searched.documents, searched.documents_in_scope));
+    match (answer.replayed, answer.usage.calls) {
+        (true, _) => parts.push("answered before, 0 calls".into()),
+        (false, 0) => parts.push("no model".into()),
+        (false, calls) => parts.push(counted(calls as usize, "call")),
+    }
+    if let Some(nanodollars) = answer.usage.nanodollars.filter(|_| !answer.replayed && answer.usage.calls > 0) {
+        parts.push(money(nanodollars as f64 / 1e9));
+    }
+    if !explained {
+        parts.push("--explain for the path".into());
+    }
+    parts.join(" · ")
+}

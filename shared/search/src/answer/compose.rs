@@ -1,0 +1,139 @@
+//! The question that is answered: instructions, the shape of an answer, and what of a reply is taken.
+
+use serde::Deserialize;
+use serde_json::json;
+use stemma_llm::request::Schema;
+
+use super::passages::{Ground, Passage};
+use super::question::Turn;
+use crate::reason::Prompt;
+
+/// Claims of one answer; characters of one.
+const MAX_CLAIMS: usize = 40;
+const MAX_STATEMENT: usize = 1_200;
+/// Tokens of a reply.
+const MAX_REPLY_TOKENS: u32 = 2_500;
+/// Characters of an earlier answer that are shown.
+const EARLIER_CHARS: usize = 1_500;
+
+/// What a model is to do with passages.
+pub(super) const INSTRUCTIONS: &str = "You answer a question from passages of documents, and from nothing else. Each statement \
+says one thing and rests on citations: the number of a passage, and words copied from it letter for letter, as few as prove \
+the statement, with every number the statement names. Write numbers as the passage does, with their unit and scale. A figure you work out yourself \
+stands in a statement of its own, beside the figures it is worked out from. Where the question asks about several documents or \
+years, speak of each. If the passages do not answer the question, say so: answerable is false, and there are no claims. \
+Passages are numbered within this question alone. confidence is from 0 to 1.";
+
+/// What a model is to do with a question that goes on from others.
+pub(super) const RESTATE: &str = "A conversation goes on with one more question. Write that question so that it can be \
+understood without the conversation: put in the company, the document, the year and the subject it leaves out. Change nothing else; add \
+nothing. If it can be understood alone, repeat it.";
+
+/// What a model says.
+#[derive(Debug, Clone, Default, Deserialize)]
+pub(super) struct Draft {
+    pub(super) answerable: bool,
+    #[serde(default)]
+    pub(super) claims: Vec<DraftClaim>,
+    #[serde(default)]
+    pub(super) confidence: f64,
+}
+
+/// A claim as a model makes it.
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct DraftClaim {
+    pub(super) statement: String,
+    #[serde(default)]
+    pub(super) citations: Vec<DraftCitation>,
+}
+
+/// A citation as a model makes it.
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct DraftCitation {
+    pub(super) passage: i64,
+    #[serde(default)]
+    pub(super) quote: String,
+}
+
+/// A question written to be understood alone.
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct Restated {
+    pub(super) standalone: String,
+}
+
+/// The shape of an answer.
+pub(super) fn schema() -> Schema {
+    let citation = json!({
+        "type": "object",
+        "properties": { "passage": { "type": "integer" }, "quote": { "type": "string" } },
+        "required": ["passage", "quote"], "additionalProperties": false,
+    });
+    let claim = json!({
+        "type": "object",
+        "properties": { "statement": { "type": "string" }, "citations": { "type": "array", "items": citation } },
+        "required": ["statement", "citations"], "additionalProperties": false,
+    });
+    let properties = json!({
+        "answerable": { "type": "boolean" },
+        "claims": { "type": "array", "items": claim },
+        "confidence": { "type": "number" },
+    });
+    Schema::strict("answer", &properties)
+}
+
+/// The shape of a question that is written anew.
+pub(super) fn restate_schema() -> Schema {
+    Schema::strict("restate_question", &json!({ "standalone": { "type": "string" } }))
+}
+
+/// The question with what was read.
+pub(super) fn prompt(question: &str, earlier: &[Turn], ground: &Ground) -> Prompt {
+    let prompt = Prompt::new(INSTRUCTIONS, schema()).at_most(MAX_REPLY_TOKENS).block("Question", question);
+    let prompt = with_earlier(prompt, earlier);
+    let passages = ground.passages.iter().enumerate();
+    passages.fold(prompt, |prompt, (at, passage)| {
+        prompt.block(format!("Passage {}", at + 1), format!("{}\n{}", heading(ground, passage), passage.text))
+    })
+}
+
+/// A question that goes on from others.
+pub(super) fn restate(question: &str, earlier: &[Turn]) -> Prompt {
+    with_earlier(Prompt::new(RESTATE, restate_schema()).at_most(300).block("Question", question), earlier)
+}
+
+fn with_earlier(prompt: Prompt, earlier: &[Turn]) -> Prompt {
+    earlier.iter().enumerate().fold(prompt, |prompt, (at, turn)| {
+        let answer: String = turn.answer.chars().take(EARLIER_CHARS).collect();
+        prompt.block(format!("Earlier {}", at + 1), format!("{}\n\n{answer}", turn.question))
+    })
+}
+
+/// What a passage is from: `3M_2022_10K.pdf · 3M COMPANY · 10-K · FY2022 · Item 8 › Cash Flows · page 60`.
+fn heading(ground: &Ground, passage: &Passage) -> String {
+    let volume = ground.volume(passage);
+    let place = match passage.last_line {
+        Some(last) => format!("lines {}-{last}", passage.number),
+        None => format!("page {}", passage.number),
+    };
+    let path = ground.path(passage).join(" › ");
+    let (name, what) = volume.map_or(("", ""), |volume| (volume.name.as_str(), volume.what.as_str()));
+    let parts = [name, what, &path, &place];
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" · ")
+}
+
+/// What of a reply can be an answer.
+///
+/// # Errors
+/// What is wrong with it, for the model.
+pub(super) fn read(draft: Draft) -> Result<Draft, String> {
+    if !draft.answerable {
+        return Ok(Draft { answerable: false, ..Draft::default() });
+    }
+    let claims: Vec<DraftClaim> = draft.claims.into_iter().filter(|claim| !claim.statement.trim().is_empty()).collect();
+    match claims.iter().map(|claim| claim.statement.chars().count()).max() {
+        None => Err("answerable is true and there are no claims".into()),
+        Some(_) if claims.len() > MAX_CLAIMS => Err(format!("there are more than {MAX_CLAIMS} claims")),
+        Some(longest) if longest > MAX_STATEMENT => Err(format!("a statement has {longest} characters")),
+        Some(_) => Ok(Draft { claims, ..draft }),
+    }
+}

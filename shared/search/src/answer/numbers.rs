@@ -1,0 +1,394 @@
+//! Numbers as filings write them: value, scale, sign, unit; and whether a claim's number stands in a cited text.
+
+/// A number in a text.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Number {
+    /// As written: `$1.7 billion`.
+    pub text: String,
+    /// Its digits alone: `1.7`.
+    pub digits: String,
+    /// Its value without scale; never negative.
+    value: f64,
+    /// Digits behind the point.
+    decimals: i32,
+    /// What it is in, where that is said beside it: a million.
+    scale: Option<f64>,
+    /// Whether it is written as negative: `(5)`, `-5`.
+    negative: bool,
+    percent: bool,
+    currency: bool,
+    /// Whether it names rather than measures: a year, a day, a note; or is written as a word.
+    pub weak: bool,
+}
+
+const SCALES: [(&str, f64); 12] = [
+    ("thousand", 1e3),
+    ("thousands", 1e3),
+    ("million", 1e6),
+    ("millions", 1e6),
+    ("mn", 1e6),
+    ("mm", 1e6),
+    ("m", 1e6),
+    ("billion", 1e9),
+    ("billions", 1e9),
+    ("bn", 1e9),
+    ("b", 1e9),
+    ("trillion", 1e12),
+];
+
+/// Words before numbers that name something.
+const LABELS: [&str; 33] = [
+    "item",
+    "items",
+    "note",
+    "notes",
+    "page",
+    "pages",
+    "part",
+    "exhibit",
+    "section",
+    "form",
+    "table",
+    "figure",
+    "quarter",
+    "chapter",
+    "number",
+    "no",
+    "rule",
+    "topic",
+    "level",
+    "tier",
+    "phase",
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
+];
+
+const WORDS: [(&str, u32); 11] = [
+    ("two", 2),
+    ("three", 3),
+    ("four", 4),
+    ("five", 5),
+    ("six", 6),
+    ("seven", 7),
+    ("eight", 8),
+    ("nine", 9),
+    ("ten", 10),
+    ("eleven", 11),
+    ("twelve", 12),
+];
+
+/// Words with which a number that is written as negative cannot be meant.
+const GAINS: [&str; 12] = [
+    "income",
+    "profit",
+    "profits",
+    "earnings",
+    "gain",
+    "gains",
+    "increase",
+    "increased",
+    "rose",
+    "grew",
+    "growth",
+    "inflow",
+];
+/// Words with which it can all the same.
+const LOSSES: [&str; 14] = [
+    "loss",
+    "losses",
+    "decrease",
+    "decreased",
+    "declined",
+    "decline",
+    "fell",
+    "negative",
+    "outflow",
+    "used",
+    "expense",
+    "lower",
+    "less",
+    "down",
+];
+
+/// The numbers of a text, in order. What is part of a name (`3M`, `10-K`, `Q2`, `F-12`) is none.
+pub fn numbers(text: &str) -> Vec<Number> {
+    let chars: Vec<char> = text.chars().map(plain).collect();
+    let mut numbers = Vec::new();
+    let mut at = 0;
+    while at < chars.len() {
+        if chars[at].is_ascii_digit() {
+            let end = digits_end(&chars, at);
+            let (number, next) = read(&chars, at, end);
+            numbers.extend(number);
+            at = next;
+        } else if chars[at].is_alphanumeric() {
+            let end = run_end(&chars, at);
+            numbers.extend(spelled(&chars[at..end]));
+            at = end;
+        } else {
+            at += 1;
+        }
+    }
+    numbers
+}
+
+/// What numbers of a page are in, as it says itself: `(in millions)`.
+pub fn scales(page: &str) -> Vec<f64> {
+    let lower = page.to_lowercase();
+    let declared = |word: &str| {
+        [
+            format!("in {word}"),
+            format!("({word}"),
+            format!("$ {word}"),
+            format!("{word} of dollars"),
+            format!("{word}, except"),
+        ]
+        .iter()
+        .any(|form| lower.contains(form.as_str()))
+    };
+    [("thousands", 1e3), ("millions", 1e6), ("billions", 1e9)]
+        .into_iter()
+        .filter(|(word, _)| declared(word))
+        .map(|(_, scale)| scale)
+        .collect()
+}
+
+/// Whether the claim speaks of a gain, which no number written as negative is.
+pub fn speaks_of_gain(claim: &str) -> bool {
+    let words: Vec<String> = claim.split(|c: char| !c.is_alphanumeric()).map(str::to_lowercase).collect();
+    let any = |all: &[&str]| words.iter().any(|word| all.contains(&word.as_str()));
+    any(&GAINS) && !any(&LOSSES)
+}
+
+impl Number {
+    /// Whether this number of a claim is one of `cited`, on pages whose numbers are in `scales`. A claim may round, and may leave
+    /// out the sign where it does not speak of a gain; it may not leave out the scale of an amount of money.
+    pub fn stands_in(&self, cited: &[Number], scales: &[f64], gain: bool) -> bool {
+        cited.iter().any(|other| self.is(other, scales, gain))
+    }
+
+    fn is(&self, cited: &Number, scales: &[f64], gain: bool) -> bool {
+        let units_differ =
+            (self.percent && cited.currency) || (cited.percent && (self.currency || self.scale.is_some()));
+        let signs_differ = (self.negative && !cited.negative) || (gain && cited.negative && !self.negative);
+        if units_differ || signs_differ {
+            return false;
+        }
+        let exponent = 10_f64.powi(-self.decimals);
+        let (value, unit) = (self.value * self.scale.unwrap_or(1.0), exponent * self.scale.unwrap_or(1.0));
+        let bare = cited.scale.is_none() && !cited.percent;
+        // Money in a table whose numbers are in millions is in millions, but for what has cents.
+        let scaled_only = bare && !scales.is_empty() && self.currency && cited.decimals != 2;
+        let as_written = Some(cited.scale.unwrap_or(1.0)).filter(|_| !scaled_only);
+        let declared = scales.iter().copied().filter(|_| bare && !self.percent);
+        as_written.into_iter().chain(declared).any(|scale| {
+            let (theirs, step) = (cited.value * scale, 10_f64.powi(-cited.decimals) * scale);
+            // Rounded is what has less digits than there are.
+            let slack = if unit > step { unit * 0.5 } else { 0.0 };
+            (value - theirs).abs() <= slack + value.abs() * 1e-9
+        })
+    }
+
+    /// How it may be written where it names: as it is, and as a word.
+    pub fn names(&self) -> Vec<String> {
+        let word = WORDS.iter().find(|(_, value)| f64::from(*value) == self.value).map(|(word, _)| (*word).to_owned());
+        std::iter::once(self.digits.clone()).chain(word).collect()
+    }
+}
+
+fn plain(c: char) -> char {
+    match c {
+        '\u{2010}'..='\u{2015}' | '\u{2212}' => '-',
+        '\u{A0}' | '\u{202F}' | '\u{2009}' => ' ',
+        '０'..='９' => char::from_digit(c as u32 - '０' as u32, 10).unwrap_or(c),
+        c => c,
+    }
+}
+
+fn run_end(chars: &[char], start: usize) -> usize {
+    chars[start..].iter().position(|c| !c.is_alphanumeric()).map_or(chars.len(), |length| start + length)
+}
+
+/// Behind digits with groups of thousands and a point.
+fn digits_end(chars: &[char], start: usize) -> usize {
+    let digit = |at: usize| chars.get(at).is_some_and(char::is_ascii_digit);
+    let mut end = start;
+    while digit(end) {
+        end += 1;
+    }
+    while chars.get(end) == Some(&',') && digit(end + 1) && digit(end + 2) && digit(end + 3) && !digit(end + 4) {
+        end += 4;
+    }
+    if chars.get(end) == Some(&'.') && digit(end + 1) {
+        end += 1;
+        while digit(end) {
+            end += 1;
+        }
+    }
+    end
+}
+
+/// The number whose digits are `start..end`, unless it is part of a name; and where to go on.
+fn read(chars: &[char], start: usize, end: usize) -> (Option<Number>, usize) {
+    let before = |back: usize| start.checked_sub(back).map(|at| chars[at]);
+    // `F-12`, `Q-2`; a dash between numbers is none.
+    let named_before = before(1) == Some('-') && before(2).is_some_and(char::is_alphabetic);
+    let suffix_end = run_end(chars, end);
+    let suffix: String = chars[end..suffix_end].iter().collect::<String>().to_lowercase();
+    let currency_at = currency(chars, start);
+    let glued = SCALES.iter().find(|(word, _)| *word == suffix).map(|(_, scale)| *scale);
+    let scale = match suffix.as_str() {
+        "" => None,
+        "x" | "th" | "st" | "nd" | "rd" | "s" => None,
+        _ if glued.is_some() && (currency_at.is_some() || suffix.len() > 1) => glued,
+        // `3M`, `10K`.
+        _ => return (None, suffix_end),
+    };
+    // `10-K`, `8-K`.
+    let form = chars.get(end) == Some(&'-')
+        && chars.get(end + 1).is_some_and(char::is_ascii_alphabetic)
+        && !chars.get(end + 2).is_some_and(|c| c.is_alphanumeric());
+    if named_before || form {
+        return (None, suffix_end);
+    }
+    let digits: String = chars[start..end].iter().collect();
+    let Ok(value) = digits.replace(',', "").parse::<f64>() else { return (None, suffix_end) };
+    let (word, word_end) = next_word(chars, suffix_end);
+    let spelled_scale = SCALES.iter().find(|(name, _)| *name == word && word.len() > 2).map(|(_, scale)| *scale);
+    let rest: String = chars[suffix_end..].iter().take(2).collect();
+    let percent = rest.trim_start().starts_with('%') || word == "percent" || word == "percentage";
+    let sign_at = currency_at.unwrap_or(start);
+    let sign = sign_at.checked_sub(1).map(|at| chars[at]);
+    let dashed = sign == Some('-') && !sign_at.checked_sub(2).is_some_and(|at| chars[at].is_alphanumeric());
+    let closes = chars[suffix_end..].iter().find(|c| !c.is_whitespace() && **c != '%') == Some(&')');
+    let scale = scale.or(spelled_scale);
+    let decimals = digits.split_once('.').map_or(0, |(_, places)| i32::try_from(places.len()).unwrap_or(0));
+    let measured = percent || scale.is_some() || currency_at.is_some() || digits.contains([',', '.']);
+    let ordinal = matches!(suffix.as_str(), "th" | "st" | "nd" | "rd" | "s");
+    let year = digits.len() == 4 && (1900.0..2100.0).contains(&value);
+    let weak = !measured
+        && (ordinal || year || LABELS.contains(&last_word(chars, start).as_str()) || chars.get(end) == Some(&'-'));
+    let until = if spelled_scale.is_some() { word_end } else { suffix_end };
+    let text: String = chars[sign_at..until].iter().collect();
+    let (negative, currency) = (dashed || (sign == Some('(') && closes), currency_at.is_some());
+    (Some(Number { text, digits, value, decimals, scale, negative, percent, currency, weak }), until)
+}
+
+/// Where the sign of a currency stands before a number, with or without a space.
+fn currency(chars: &[char], start: usize) -> Option<usize> {
+    let is = |at: usize| matches!(chars.get(at), Some('$' | '€' | '£' | '¥'));
+    let before = start.checked_sub(1)?;
+    match chars[before] {
+        ' ' => before.checked_sub(1).filter(|at| is(*at)),
+        _ => Some(before).filter(|at| is(*at)),
+    }
+}
+
+/// The word behind `at` and one space or hyphen, lower case, and where it ends.
+fn next_word(chars: &[char], at: usize) -> (String, usize) {
+    let start = if matches!(chars.get(at), Some(' ' | '-')) { at + 1 } else { at };
+    let end = run_end(chars, start.min(chars.len()));
+    (chars[start.min(end)..end].iter().collect::<String>().to_lowercase(), end)
+}
+
+/// The word before `at`, lower case.
+fn last_word(chars: &[char], at: usize) -> String {
+    let trimmed = chars[..at].iter().rposition(|c| !matches!(c, ' ' | '.')).map_or(0, |last| last + 1);
+    let start = chars[..trimmed].iter().rposition(|c| !c.is_alphabetic()).map_or(0, |before| before + 1);
+    chars[start..trimmed].iter().collect::<String>().to_lowercase()
+}
+
+fn spelled(word: &[char]) -> Option<Number> {
+    let text: String = word.iter().collect();
+    let (_, value) = WORDS.iter().find(|(name, _)| text.eq_ignore_ascii_case(name))?;
+    Some(Number {
+        digits: value.to_string(),
+        text,
+        value: f64::from(*value),
+        decimals: 0,
+        scale: None,
+        negative: false,
+        percent: false,
+        currency: false,
+        weak: true,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Vec<String> {
+        let shown = |number: &Number| format!("{}{}", number.text, if number.weak { "?" } else { "" });
+        numbers(text).iter().map(shown).collect()
+    }
+
+    #[test]
+    fn numbers_are_told_from_names() {
+        assert_eq!(read("3M's 10-K for 2022, Q2, F-12 and R2D2"), ["2022?"]);
+        assert_eq!(read("$1,749 million, 5.1%, (23), -4 and 2.5x"), ["$1,749 million", "5.1", "23", "4", "2.5x"]);
+        assert_eq!(read("Note 15, Item 7, December 31, three of 12 sites"), ["15?", "7?", "31?", "three?", "12"]);
+        assert_eq!(read("$3M or US$ 4bn in 1,2345"), ["$3M", "$ 4bn", "1", "2345"]);
+        assert_eq!(read("a 5-year plan for the 1990s"), ["5?", "1990s?"]);
+    }
+
+    fn stands(claim: &str, cited: &str, page: &str) -> bool {
+        let (claimed, cited, scales) = (numbers(claim), numbers(cited), scales(page));
+        let gain = speaks_of_gain(claim);
+        assert!(!claimed.is_empty(), "{claim}");
+        claimed.iter().filter(|number| !number.weak).all(|number| number.stands_in(&cited, &scales, gain))
+    }
+
+    #[test]
+    fn scale_sign_and_unit_count() {
+        let millions = "(Dollars in millions, except per share amounts)";
+        for (claim, cited, page, expected) in [
+            ("Capex was $1,749 million.", "(1,749)", millions, true),
+            ("Capex was $1.7 billion.", "(1,749)", millions, true),
+            ("Capex was $1.8 billion.", "(1,749)", millions, false),
+            ("Capex was $1,749,000,000.", "(1,749)", millions, true),
+            ("Capex was $1,749.", "(1,749)", millions, false),
+            ("Capex was $1,749 billion.", "(1,749)", millions, false),
+            ("Capex was $1,749 million.", "(1,749)", "no unit here", false),
+            ("Capex was $1,749 million.", "capex of $1,749 million", "", true),
+            ("EPS was $10.18.", "10.18", millions, true),
+            ("Net income was $5 million.", "(5)", millions, false),
+            ("The net loss was $5 million.", "(5)", millions, true),
+            ("The result was -5.", "5", "", false),
+            ("The result was -5.", "(5)", "", true),
+            ("Sales rose 5%.", "5.1 %", "", true),
+            ("Sales rose 5.2%.", "5.1 %", "", false),
+            ("Sales rose 5%.", "$5", "", false),
+            ("It has 92,000 employees.", "92,000", millions, true),
+            ("It has 92,000 employees.", "92,100", "", false),
+        ] {
+            assert_eq!(stands(claim, cited, page), expected, "{claim} / {cited} / {page}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_text_panics(text in ".{0,80}") {
+            numbers(&text);
+            scales(&text);
+        }
+
+        #[test]
+        fn another_number_is_another(value in 1_000u32..900_000, more in 1u32..5_000) {
+            let grouped = |n: u32| format!("{},{:03}", n / 1_000, n % 1_000);
+            let claim = format!("It was {}.", grouped(value));
+            proptest::prop_assert!(stands(&claim, &grouped(value), ""));
+            proptest::prop_assert!(!stands(&claim, &grouped(value + more), ""));
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! What an agent may do: the tools of the MCP server, in the scope of the question.
+
+use async_trait::async_trait;
+use serde::Deserialize;
+use serde_json::json;
+use stemma_llm::request::Schema;
+
+use super::passages::Wanted;
+use crate::reason::Prompt;
+
+/// What a model calls when it knows enough.
+pub(super) const DONE: &str = "answer";
+
+/// A call of a tool, as a model writes it; what it leaves empty is not given. There is no scope among the arguments: that is the
+/// question's.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct ToolCall {
+    /// The tool.
+    pub tool: String,
+    /// What is looked for.
+    pub query: String,
+    /// The document: a name, an id or a locator.
+    pub document: String,
+    /// Physical pages: `5-7,9`.
+    pub pages: String,
+    /// A section: `0019`.
+    pub section: String,
+    /// An Item: `1A`.
+    pub item: String,
+    /// What lines are to match.
+    pub pattern: String,
+    /// Why, in a few words.
+    pub why: String,
+}
+
+/// What a tool came to.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ToolReply {
+    /// What the model that chooses the next step is told: names, titles, pages and counts, never text of pages. Instructions in a text
+    /// cannot change what is called, for who calls never reads it.
+    pub told: String,
+    /// What is to be read for the answer.
+    pub wanted: Vec<Wanted>,
+    /// Whether it was refused: no such tool, or beyond the scope of the question.
+    pub refused: bool,
+}
+
+/// The tools of one question.
+#[async_trait]
+pub trait Tools: Send + Sync {
+    /// Names, arguments and purposes, one tool on a line.
+    fn described(&self) -> Vec<(&'static str, &'static str)>;
+
+    /// Calls a tool. What goes wrong is told to the model.
+    async fn call(&self, call: &ToolCall) -> ToolReply;
+}
+
+const INSTRUCTIONS: &str = "You find out where in an archive of filings a question is answered. You choose one tool at a time and are \
+told what it found: names, titles, pages, never the text. What you have read is put before a colleague, who answers from it. \
+Leave empty what a tool does not take. why says in a few words what you expect. Take `answer` as soon as what was \
+read should answer the question. Tools:";
+
+/// The question which tool is next.
+pub(super) fn prompt(question: &str, tools: &dyn Tools, told: &[String], turns_left: u32) -> Prompt {
+    let described = tools.described();
+    let listed: Vec<String> = described.iter().map(|(name, about)| format!("- {name}: {about}")).collect();
+    let system = format!("{INSTRUCTIONS}\n{}\n- {DONE}: nothing more is needed", listed.join("\n"));
+    let names: Vec<&str> = described.iter().map(|(name, _)| *name).chain([DONE]).collect();
+    let text = json!({ "type": "string" });
+    let schema = Schema::strict(
+        "choose_tool",
+        &json!({
+            "why": text, "tool": { "type": "string", "enum": names }, "query": text, "document": text, "pages": text,
+            "section": text, "item": text, "pattern": text,
+        }),
+    );
+    let prompt = Prompt::new(system, schema).at_most(400).block("Question", question);
+    let prompt =
+        told.iter().enumerate().fold(prompt, |prompt, (at, told)| prompt.block(format!("Step {}", at + 1), told));
+    prompt.block("Turns left", turns_left.to_string())
+}
+
+/// What of a reply can be a call.
+///
+/// # Errors
+/// What is wrong with it, for the model.
+pub(super) fn read(call: ToolCall) -> Result<ToolCall, String> {
+    let longest =
+        [&call.query, &call.document, &call.pages, &call.pattern].map(|text| text.chars().count()).into_iter().max();
+    match longest {
+        _ if call.tool.trim().is_empty() => Err("tool is empty".into()),
+        Some(longest) if longest > 500 => Err("an argument is too long".into()),
+        _ => Ok(call),
+    }
+}

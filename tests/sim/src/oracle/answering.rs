@@ -1,0 +1,105 @@
+//! What the oracle answers: lines of the passages that were shown, quoted as they stand there; of pages on which the answer
+//! is known to stand first.
+
+use serde_json::{Value, json};
+
+use super::search::{Gold, folded, likeness, names};
+use crate::question::{Block, Question};
+
+/// Claims of an answer.
+const CLAIMS: usize = 2;
+/// Characters of a quote.
+const QUOTE_CHARS: usize = 180;
+/// The share of the question's words that a line has to have, where nothing is known of the answer.
+const LIKE: f64 = 0.25;
+/// What a tool is called when nothing more is needed.
+const DONE: &str = "answer";
+
+/// The answer from the passages of a question.
+pub(super) fn answer(golds: &[Gold], question: &Question) -> Value {
+    let asked = asked(question);
+    let gold = golds.iter().find(|gold| folded(&gold.question) == asked);
+    let passages: Vec<&Block> =
+        question.named("Passage").filter(|passage| gold.is_none_or(|gold| is_of(passage, gold))).collect();
+    let mut lines: Vec<(f64, u64, &str)> = Vec::new();
+    for passage in &passages {
+        let text = passage.text.lines().skip(1).filter(|line| line.chars().filter(|c| c.is_alphabetic()).count() > 3);
+        lines.extend(text.map(|line| (likeness(&asked, line), passage.number, line)));
+    }
+    lines.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+    lines.retain(|(like, ..)| gold.is_some() || *like >= LIKE);
+    let claim = |(_, passage, line): &(f64, u64, &str)| {
+        let quote: String = line.trim().chars().take(QUOTE_CHARS).collect();
+        json!({ "statement": quote, "citations": [{ "passage": passage, "quote": quote }] })
+    };
+    let claims: Vec<Value> = lines.iter().take(CLAIMS).map(claim).collect();
+    json!({ "answerable": !claims.is_empty(), "claims": claims, "confidence": 0.9 })
+}
+
+/// The question as it is understood behind the one before it.
+pub(super) fn restate(question: &Question) -> Value {
+    let last = question.named("Earlier").last().and_then(|block| block.text.lines().next()).unwrap_or_default();
+    let asked = question.named("Question").next().map(|block| block.text.trim()).unwrap_or_default();
+    json!({ "standalone": format!("{asked} ({last})") })
+}
+
+/// One search, then the answer.
+pub(super) fn choose_tool(question: &Question) -> Value {
+    let asked = question.named("Question").next().map(|block| block.text.trim()).unwrap_or_default();
+    let (tool, query) = if question.named("Step").count() < 2 { ("search", asked) } else { (DONE, "") };
+    let empty = "";
+    json!({
+        "why": "it may stand there", "tool": tool, "query": query, "document": empty, "pages": empty, "section": empty,
+        "item": empty, "pattern": empty,
+    })
+}
+
+fn asked(question: &Question) -> String {
+    question.named("Question").next().map(|block| folded(&block.text)).unwrap_or_default()
+}
+
+/// Whether a passage is of a page on which the answer stands; its first line says from where it is.
+fn is_of(passage: &Block, gold: &Gold) -> bool {
+    let heading = passage.text.lines().next().unwrap_or_default();
+    let page = heading.rsplit("page ").next().and_then(|page| page.trim().parse::<u32>().ok());
+    names(heading, &gold.doc) && page.is_some_and(|page| gold.pages.contains(&page))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn question(blocks: &[(&str, &str)]) -> Question {
+        let fence = |(name, text): &(&str, &str)| format!("{name}:\n[0123456789abcdef]\n{text}\n[/0123456789abcdef]");
+        let user = blocks.iter().map(fence).collect::<Vec<_>>().join("\n\n");
+        Question::of(&json!({ "messages": [{ "role": "user", "content": user }] })).unwrap()
+    }
+
+    #[test]
+    fn it_quotes_lines_of_the_pages_it_knows_and_else_of_those_that_are_like_the_question() {
+        let question = question(&[
+            ("Question", "What was capital expenditure?"),
+            ("Passage 1", "ACME.pdf · Business · page 3\nCapital expenditure is spoken of here"),
+            ("Passage 2", "ACME.pdf · Cash Flows · page 60\nPurchases of plant (1,749)\n12"),
+        ]);
+        let gold = Gold { question: "What was capital expenditure?".into(), doc: "ACME".into(), pages: vec![60] };
+        let said = answer(std::slice::from_ref(&gold), &question);
+        assert_eq!(said["claims"][0]["citations"][0], json!({ "passage": 2, "quote": "Purchases of plant (1,749)" }));
+        assert_eq!(answer(&[], &question)["claims"][0]["citations"][0]["passage"], 1);
+        let elsewhere = answer(&[Gold { pages: vec![61], ..gold }], &question);
+        assert_eq!(
+            (elsewhere["answerable"].as_bool(), elsewhere["claims"].as_array().map(Vec::len)),
+            (Some(false), Some(0))
+        );
+    }
+
+    #[test]
+    fn it_searches_once_and_takes_up_what_was_said() {
+        let question = |steps: &[(&str, &str)]| {
+            question(&[&[("Question", "and 2021?"), ("Earlier 1", "capex 2022?\n\nIt was 5.")], steps].concat())
+        };
+        assert_eq!(choose_tool(&question(&[("Step 1", "read")]))["tool"], "search");
+        assert_eq!(choose_tool(&question(&[("Step 1", "read"), ("Step 2", "found")]))["tool"], "answer");
+        assert_eq!(restate(&question(&[]))["standalone"], "and 2021? (capex 2022?)");
+    }
+}
