@@ -209,7 +209,11 @@ impl Reader {
         let (mut left, mut right) = (self.side(before).await?, self.side(after).await?);
         let focus = focus(sides, (&mut left, earlier_part), (&mut right, part))?;
         let aligned = self.aligned(&left, &right, sides.sentences.min(MAX_SENTENCES)).await?;
-        Ok(View::of(&left, &right).comparison(&aligned, focus.as_ref()))
+        let mut view = View::of(&left, &right).comparison(&aligned, focus.as_ref());
+        if sides.left.is_none() {
+            view.notes.extend(years_between(before, after));
+        }
+        Ok(view)
     }
 
     /// The filing of a company for a fiscal year, on `form` where that is named.
@@ -311,6 +315,14 @@ fn focus(
 struct View<'v> {
     sides: [&'v Side<'v>; 2],
     sections: [HashMap<SectionId, SideView>; 2],
+}
+
+/// What is said where the filing that came before is not of the year before.
+fn years_between(before: &Listed, after: &Listed) -> Option<String> {
+    let year = |listed: &Listed| -> Option<i32> { listed.entry()?.facts.fiscal_year.as_ref()?.value.parse().ok() };
+    let (from, to) = (year(before)?, year(after)?);
+    let label = &before.label;
+    (to - from > 1).then(|| format!("`{label}` is for {from}: no filing between {from} and {to} is in the collection"))
 }
 
 /// The ids of a section and all below it.
@@ -526,6 +538,17 @@ mod tests {
         assert_eq!((risks.item.as_deref(), risks.section.pages), (Some("item-1A"), Some((3, 4))));
         assert_eq!(view.pairs[3].added[0].page, Some(3));
         assert!(view.notes.is_empty());
+        let listed = |name: &str| reader.catalogue.resolve(name).unwrap();
+        assert_eq!(years_between(listed("ACME_2021"), listed("ACME_2022")), None);
+        let skipped = years_between(&of_year(listed("ACME_2021"), "2019"), listed("ACME_2022"));
+        assert_eq!(skipped.unwrap(), "`ACME_2021` is for 2019: no filing between 2019 and 2022 is in the collection");
+    }
+
+    /// The same document for another year.
+    fn of_year(listed: &Listed, year: &str) -> Listed {
+        let mut entry = listed.entry().unwrap().clone();
+        entry.facts.fiscal_year = Some(stemma_document::Fact::text(year, None));
+        Listed { record: stemma_search::catalogue::Record::Published(Arc::new(entry)), ..listed.clone() }
     }
 
     #[tokio::test]

@@ -1,5 +1,7 @@
 //! `stemma diff`: two documents side by side, section by section.
 
+use std::collections::HashSet;
+
 use stemma_query::{ChurnView, ComparedView, ComparisonView, PairView, SentenceView, SideView, Sides};
 use stemma_search::align::Outcome;
 
@@ -74,7 +76,8 @@ fn show(view: &ComparisonView, all: bool, output: &Output) {
     }
     output.line("");
     let shown = |pair: &&PairView| all || pair.outcome != Outcome::Unchanged || pair.renamed || pair.moved;
-    view.pairs.iter().filter(shown).for_each(|pair| section(pair, output));
+    let divided = divided(&view.pairs);
+    view.pairs.iter().filter(shown).for_each(|pair| section(pair, &divided, output));
     view.notes.iter().for_each(|note| output.note(&clean(note)));
     if !all && view.counts.unchanged > 0 {
         output.note(&output.dim("unchanged sections are not shown; all with --all, sentences with --sentences 3"));
@@ -131,7 +134,13 @@ fn thousands_of(words: u64) -> String {
     thousands(u32::try_from(words).unwrap_or(u32::MAX))
 }
 
-fn section(pair: &PairView, output: &Output) {
+/// Sections of the document after that have sub-sections: of those only the own text is compared, and is said to be.
+fn divided(pairs: &[PairView]) -> HashSet<&str> {
+    let after = pairs.iter().filter_map(|pair| pair.right.as_ref());
+    after.filter_map(|side| side.section.structure.rsplit_once('.')).map(|(above, _)| above).collect()
+}
+
+fn section(pair: &PairView, divided: &HashSet<&str>, output: &Output) {
     let Some(shown) = pair.right.as_ref().or(pair.left.as_ref()) else { return };
     let indent = "  ".repeat(shown.depth.saturating_sub(1).min(12));
     let title: String = clean(&shown.section.title).chars().take(TITLE_COLUMNS).collect();
@@ -141,7 +150,8 @@ fn section(pair: &PairView, output: &Output) {
         Outcome::Removed => output.red(&line),
         _ => line,
     };
-    output.line(&format!("{line}{}", output.dim(&remarks(pair))));
+    let own = if divided.contains(shown.section.structure.as_str()) { "own text " } else { "" };
+    output.line(&format!("{line}{}", output.dim(&remarks(pair, own))));
     let quoted =
         |sign: &str, told: &SentenceView| format!("{indent}      {sign} {} {}", place(told), clean(&told.text));
     pair.removed.iter().for_each(|told| output.line(&output.red(&quoted("-", told))));
@@ -172,11 +182,11 @@ fn places(pair: &PairView) -> String {
 }
 
 /// `  62 % alike · was #0053 “NOTE 10. RESTRUCTURING” · moved`.
-fn remarks(pair: &PairView) -> String {
+fn remarks(pair: &PairView, own: &str) -> String {
     let mut remarks = Vec::new();
     if let (Outcome::Modified, Some(similarity)) = (pair.outcome, pair.similarity) {
         let share = (similarity * 100.0).round().min(99.0);
-        remarks.push(format!("{share:.0} % alike"));
+        remarks.push(format!("{own}{share:.0} % alike"));
     }
     if let (true, Some(left)) = (pair.renamed, &pair.left) {
         let title: String = clean(&left.section.title).chars().take(TITLE_COLUMNS).collect();

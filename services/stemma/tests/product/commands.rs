@@ -56,7 +56,7 @@ fn json_answers_have_these_shapes() {
     for (name, truth) in TRUTHS {
         std::fs::write(lab.path(name), truth).unwrap();
     }
-    let questions: [&[&str]; 26] = [
+    let questions: [&[&str]; 27] = [
         &["status"],
         &["ls"],
         &["ls", "-R"],
@@ -73,6 +73,7 @@ fn json_answers_have_these_shapes() {
         &["grep", "-r", "risk", "/10-K", "-i"],
         &["browse", "/10-K", "risk factors"],
         &["search", "risk factors"],
+        &["diff", "annual", "scanned", "--item", "1A"],
         &["why", "scanned"],
         &["why", "locked"],
         &["failures"],
