@@ -35,8 +35,9 @@ pub enum Disposition {
 /// Handles the messages of a queue.
 #[async_trait]
 pub trait Handler: Send + Sync {
-    /// Handles one message; everything it achieves must be stored and emitted when it returns.
-    async fn handle(&self, message: &Message) -> Disposition;
+    /// Handles one message, handed to others `redeliveries` times before; everything it achieves must be stored and emitted
+    /// when it returns.
+    async fn handle(&self, message: &Message, redeliveries: u32) -> Disposition;
 
     /// Gives up what it holds for a message whose handling was cut off, before the message goes to someone else.
     async fn hand_back(&self, _message: &Message) {}
@@ -143,7 +144,7 @@ impl Consumer {
         let _busy = self.presence.occupy(self.name);
         let handled = tokio::select! {
             biased;
-            disposition = handler.handle(&message) => Some(disposition),
+            disposition = handler.handle(&message, redeliveries) => Some(disposition),
             () = cut.cancelled() => None,
         };
         let Some(disposition) = handled else {

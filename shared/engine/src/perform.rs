@@ -35,6 +35,8 @@ const LEASE: Duration = Duration::from_secs(30);
 /// How often it is renewed: so soon a ledger that forgot everything knows again who works on what. A call that takes
 /// less than that renews nothing.
 const RENEWED_EVERY: Duration = Duration::from_secs(3);
+/// How long a redelivered task waits that the ledger does not know: by then whoever works on it has renewed its lease.
+const RENEWED_BY: Duration = Duration::from_millis(3_500);
 /// Leases that ran out before a task counts as poison: whoever takes it up goes away without a word.
 const MAX_CRASHES: u32 = 10;
 
@@ -98,7 +100,7 @@ impl<W: Work> Performer<W> {
     }
 
     /// Performs under a span of its own, below the wave that published the task.
-    async fn traced(&self, message: &Message, task: &TaskMessage) -> Answer {
+    async fn traced(&self, message: &Message, redelivered: bool, task: &TaskMessage) -> Answer {
         let wave = message.trace.clone().unwrap_or_else(|| {
             let trace = Trace::of(&task.run.run);
             trace.below(&trace.root)
@@ -112,7 +114,7 @@ impl<W: Work> Performer<W> {
             outcome = field::Empty,
             code = field::Empty,
         );
-        let performed = self.perform(message, task).instrument(span.clone()).await;
+        let performed = self.perform(message, redelivered, task).instrument(span.clone()).await;
         let (outcome, disposition) = performed.unwrap_or_else(|error| {
             let _under = span.enter();
             tracing::warn!(run = %task.run.run, stage = task.stage, %error, "a port is away; the task comes again");
@@ -122,7 +124,7 @@ impl<W: Work> Performer<W> {
         (outcome, disposition)
     }
 
-    async fn perform(&self, message: &Message, task: &TaskMessage) -> Result<Answer, PortError> {
+    async fn perform(&self, message: &Message, redelivered: bool, task: &TaskMessage) -> Result<Answer, PortError> {
         let uncounted = Disposition::Later { rung: Rung::Short, attempts: message.attempts };
         let Some(stage) = self.registry.get(&task.stage, task.revision) else {
             tracing::info!(
@@ -141,8 +143,7 @@ impl<W: Work> Performer<W> {
         };
         // A duplicate of what is running right here is done with: what becomes of the task is in those hands.
         let Some(_working) = self.running.begin(task) else { return Ok((Outcome::Duplicate, Disposition::Ack)) };
-        let (attempts, crashes) = match self.lease(task).await? {
-            Lease::Granted { wanted: false, .. } if self.failed_before(task).await? => return self.ended(task).await,
+        let (attempts, crashes) = match self.begin(task, redelivered).await? {
             Lease::Granted { attempts, crashes, .. } => (attempts.max(message.attempts) + 1, crashes),
             Lease::Held { until_ms, .. } => {
                 let rung = Rung::at_least(until_ms.saturating_sub(self.env.now_ms())).min(Rung::Medium);
@@ -272,6 +273,25 @@ impl<W: Work> Performer<W> {
         Ok(())
     }
 
+    /// Takes the lease. A ledger that does not know the task has forgotten it, and with it who works on what. A message that
+    /// someone else had may then be of a task that is being paid for: the ledger is asked once more when those who are at
+    /// work have renewed their leases.
+    async fn begin(&self, task: &TaskMessage, redelivered: bool) -> Result<Lease, PortError> {
+        let lease = self.lease(task).await?;
+        if !matches!(lease, Lease::Granted { wanted: false, .. }) {
+            return Ok(lease);
+        }
+        if self.failed_before(task).await? {
+            return Ok(Lease::Ended);
+        }
+        if !redelivered {
+            return Ok(lease);
+        }
+        self.release(task, None).await?;
+        self.env.sleep(RENEWED_BY).await;
+        self.lease(task).await
+    }
+
     async fn lease(&self, task: &TaskMessage) -> Result<Lease, PortError> {
         let now = self.env.now_ms();
         let until = now + LEASE.as_millis() as Millis;
@@ -316,7 +336,7 @@ impl<W: Work> Performer<W> {
 
 #[async_trait]
 impl<W: Work> Handler for Performer<W> {
-    async fn handle(&self, message: &Message) -> Disposition {
+    async fn handle(&self, message: &Message, redeliveries: u32) -> Disposition {
         let task: TaskMessage = match serde_json::from_slice(&message.body) {
             Ok(task) => task,
             Err(error) => {
@@ -324,7 +344,7 @@ impl<W: Work> Handler for Performer<W> {
                 return Disposition::Dead;
             }
         };
-        let (outcome, disposition) = self.traced(message, &task).await;
+        let (outcome, disposition) = self.traced(message, redeliveries > 0, &task).await;
         let ours = self.registry.get(&task.stage, task.revision).map(|_| task.stage.as_str());
         measure::task(ours, outcome);
         disposition
@@ -389,7 +409,7 @@ pub struct Undertaker {
 
 #[async_trait]
 impl Handler for Undertaker {
-    async fn handle(&self, message: &Message) -> Disposition {
+    async fn handle(&self, message: &Message, _redeliveries: u32) -> Disposition {
         measure::dead_letter();
         let buried = match serde_json::from_slice::<TaskMessage>(&message.body) {
             Ok(task) => self.bury(&task, message).await,

@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use stemma_engine::blobs::MemoryBlobs;
-use stemma_engine::consume::Consumer;
+use stemma_engine::consume::{Consumer, Disposition, Handler};
 use stemma_engine::coordinate::{Coordinator, run_failure_key};
 use stemma_engine::dead_letter::{self, Replayed};
 use stemma_engine::failure::{Failure, FailureRecord};
@@ -18,6 +18,7 @@ use stemma_engine::fault::{Fault, Faults, Plan};
 use stemma_engine::flow::{Claim, Finish, Flow, JobEntry, Manifest};
 use stemma_engine::jobs::{self, Report};
 use stemma_engine::key::{Class, Identity, JobId, RunHeader, RunId, RunRef};
+use stemma_engine::ledger::MemoryLedger;
 use stemma_engine::message::Ending;
 use stemma_engine::perform::Performer;
 use stemma_engine::presence::Presence;
@@ -145,15 +146,18 @@ impl House {
         self.env.spawn(coordinator.run(CancellationToken::new()))
     }
 
+    fn performer(&self, presence: &Arc<Presence>) -> Arc<Performer<Probe>> {
+        let (registry, tools) = (Registry::default().with::<Behave>(), Arc::clone(&self.counter));
+        Arc::new(Performer::new(self.env.clone(), self.ports.clone(), registry, tools, Arc::clone(presence)))
+    }
+
     fn worker(&self, name: &str, concurrency: u16) -> tokio::task::JoinHandle<()> {
         self.worker_until(name, concurrency, CancellationToken::new())
     }
 
     fn worker_until(&self, name: &str, concurrency: u16, stop: CancellationToken) -> tokio::task::JoinHandle<()> {
-        let registry = Registry::default().with::<Behave>();
-        let tools = Arc::clone(&self.counter);
         let presence = Presence::new(&self.env, name, "worker");
-        let performer = Performer::new(self.env.clone(), self.ports.clone(), registry, tools, Arc::clone(&presence));
+        let performer = self.performer(&presence);
         let consumer = Consumer {
             env: self.env.clone(),
             queue: Arc::clone(&self.ports.queue),
@@ -162,7 +166,7 @@ impl House {
             grace: Duration::from_secs(1),
             presence,
         };
-        self.env.spawn(consumer.run(Arc::new(performer), stop))
+        self.env.spawn(consumer.run(performer, stop))
     }
 
     async fn submit(&self, documents: &[String]) -> JobId {
@@ -232,6 +236,29 @@ async fn a_stage_that_panics_fails_after_five_attempts() {
 async fn a_stage_past_its_deadline_fails_after_five_attempts() {
     let (failure, runs) = failure_of("never ends").await;
     assert_eq!((failure.code.as_str(), runs), ("engine.deadline", 5));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_in_work_when_the_ledger_forgets_is_not_done_by_the_next_who_gets_its_message() {
+    let (mut house, _) = House::new(Plan::default());
+    let ledger = Arc::new(MemoryLedger::default());
+    house.ports.ledger = ledger.clone();
+    let coordinator = house.coordinator();
+    house.submit(&["slow".into()]).await;
+    let lane = QueueName::Lane(Lane::Cpu, Class::Bulk);
+    let message = house.ports.queue.subscribe(lane, 1).await.unwrap().next().await.unwrap().message;
+    coordinator.abort(); // no one wants the task anew
+    let performer = |name: &str| house.performer(&Presence::new(&house.env, name, "worker"));
+    let (first, second) = (performer("first"), performer("second"));
+    let cut_off = async {
+        house.env.sleep(Duration::from_secs(1)).await;
+        ledger.flush();
+        second.handle(&message, 1).await
+    };
+    let (done, next) = tokio::join!(first.handle(&message, 0), cut_off);
+    assert_eq!(done, Disposition::Ack);
+    assert!(matches!(next, Disposition::Later { attempts: 0, .. }), "{next:?}");
+    assert_eq!(house.counter.runs.load(Ordering::SeqCst), 1);
 }
 
 #[tokio::test(start_paused = true)]

@@ -88,7 +88,7 @@ enum Answer {
 
 #[async_trait]
 impl Handler for Reindex {
-    async fn handle(&self, message: &Message) -> Disposition {
+    async fn handle(&self, message: &Message, _redeliveries: u32) -> Disposition {
         let requests = match message::read(&message.body) {
             Ok(requests) => requests,
             Err(error) => {

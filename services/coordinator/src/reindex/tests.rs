@@ -55,7 +55,7 @@ impl Scene {
 
     async fn say(&self, body: &str) -> Disposition {
         self.reindex.env.sleep(Duration::from_millis(2)).await; // jobs are listed by the time of their submission
-        self.reindex.handle(&Message::new(body.to_string())).await
+        self.reindex.handle(&Message::new(body.to_string()), 0).await
     }
 
     async fn created(&self, key: &str) -> Disposition {

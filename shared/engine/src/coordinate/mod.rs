@@ -166,7 +166,7 @@ impl<W: Flow> Coordinator<W> {
 
 #[async_trait]
 impl<W: Flow> Handler for Coordinator<W> {
-    async fn handle(&self, message: &Message) -> Disposition {
+    async fn handle(&self, message: &Message, _redeliveries: u32) -> Disposition {
         let news: News = match serde_json::from_slice(&message.body) {
             Ok(news) => news,
             Err(error) => {

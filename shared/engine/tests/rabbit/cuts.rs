@@ -110,7 +110,7 @@ impl Seen {
 
 #[async_trait]
 impl Handler for Seen {
-    async fn handle(&self, message: &Message) -> Disposition {
+    async fn handle(&self, message: &Message, _redeliveries: u32) -> Disposition {
         tokio::time::sleep(Duration::from_millis(2)).await;
         let body = String::from_utf8(message.body.to_vec()).unwrap();
         *self.0.lock().unwrap().entry(body).or_default() += 1;
