@@ -1,12 +1,17 @@
 //! `stemma index`: the corpus index, which searches make and follow by themselves.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use axum::Router;
 use serde::Serialize;
-use stemma_boot::shutdown;
+use stemma_boot::health::{self, Health, Serving};
+use stemma_boot::telemetry::Metrics;
+use stemma_boot::{identity, shutdown};
 use stemma_engine::Env;
 use stemma_engine::blobs::Blobs;
+use stemma_engine::presence::Presence;
 use stemma_query::{Kept, Reader};
 use stemma_search::catalogue::{Catalogue, Listed};
 use stemma_search::follow::Follower;
@@ -53,6 +58,9 @@ enum Action {
         /// Leave a snapshot in the store also where that is a folder.
         #[arg(long)]
         snapshot: bool,
+        /// Where /livez, /readyz and /metrics are answered meanwhile.
+        #[arg(long, value_name = "ADDRESS:PORT", requires = "follow")]
+        listen: Option<SocketAddr>,
     },
     /// Make the vectors of sections, for routing by meaning; what did not change costs nothing.
     Vectors,
@@ -71,10 +79,23 @@ pub async fn run(args: IndexArgs, context: &Context) -> Result<Exit, CommandErro
     let kept = Kept::new(Env::system(), &context.cache(), &blobs, &context.collection);
     let corpus = kept.corpus();
     match args.action {
-        Action::Build { follow, snapshot } => {
+        Action::Build { follow, snapshot, listen } => {
             let to_store = snapshot || context.store.folder().is_none();
             let builder = Builder { env: Env::system(), blobs, corpus, to_store, context };
-            if follow { builder.follow(&shutdown::listen()).await } else { builder.once().await }
+            if !follow {
+                return builder.once().await;
+            }
+            let stop = shutdown::listen();
+            let serving = match listen {
+                Some(listen) => Some(builder.serve(listen, &stop).await?),
+                None => None,
+            };
+            let followed = builder.follow(&stop).await;
+            if let Some(serving) = serving {
+                stop.cancel();
+                serving.ended().await.map_err(|error| CommandError::new("listen.ended", error.to_string()))?;
+            }
+            followed
         }
         Action::Vectors => vectors(&blobs, context).await,
         Action::Status => status(&blobs, corpus, context).await,
@@ -149,6 +170,16 @@ impl Builder<'_> {
         let catalogue = Catalogue::load(self.blobs.as_ref(), &self.context.collection).await?;
         self.step(&catalogue).await?;
         Ok(Exit::Done)
+    }
+
+    /// Says how it is until `stop`, as the services do.
+    async fn serve(&self, listen: SocketAddr, stop: &CancellationToken) -> Result<Serving, CommandError> {
+        let presence = Presence::new(&self.env, identity::process_name("index", &self.env), "index");
+        let health = Health::of_blobs(&self.env, &presence, &self.blobs);
+        let serving = health::serve(listen, health, Metrics::install(), Router::new(), stop.clone()).await;
+        serving.map_err(|error| {
+            CommandError::new("listen.refused", format!("{listen}: {error}")).with_next("choose another --listen")
+        })
     }
 
     async fn follow(&self, stop: &CancellationToken) -> Result<Exit, CommandError> {
