@@ -16,7 +16,8 @@ use crate::find::Ingredient;
 use crate::landmarks::Landmark;
 use crate::question::Question;
 
-/// Weights of the fields, beside 1.0 for the text.
+/// Weights of the fields.
+const TEXT: f32 = 0.5;
 const HEAD: f32 = 0.3;
 const HEADINGS: f32 = 0.5;
 const PATH: f32 = 0.2;
@@ -29,14 +30,14 @@ const ROW_PHRASE: f32 = 0.8;
 /// Of phrases of one group after the best.
 const NEXT: f32 = 0.5;
 const NEXT_PHRASES: usize = 2;
-/// A statement that is wanted, where the text of a good passage is worth 20 to 30.
-const STATEMENT: f32 = 14.0;
+/// A statement that is wanted, where words and phrases of a good passage are worth 20 to 50.
+const STATEMENT: f32 = 24.0;
 const LOOK_ALIKE: f32 = 0.4;
 /// A kind of section that is wanted: below a third of a statement.
-const SECTION: f32 = 4.0;
+const SECTION: f32 = 5.0;
 const SECTION_ABOVE: f32 = 0.5;
 /// All years that are named stand over columns.
-const YEARS: f32 = 2.0;
+const YEARS: f32 = 1.0;
 /// As many numbers as a statement has, where a number is wanted.
 const NUMBERS: f32 = 5.0;
 /// No numbers, where none is wanted.
@@ -46,10 +47,10 @@ const TABLE: f32 = 0.3;
 /// What a table of contents keeps.
 const CONTENTS: f32 = 0.5;
 /// A document of the year, the quarter, the form that is named.
-const SAME_YEAR: f32 = 8.0;
-const NEAR_YEAR: f32 = 3.0;
-const SAME_QUARTER: f32 = 8.0;
-const SAME_FORM: f32 = 8.0;
+const SAME_YEAR: f32 = 12.0;
+const NEAR_YEAR: f32 = 4.0;
+const SAME_QUARTER: f32 = 12.0;
+const SAME_FORM: f32 = 12.0;
 /// A report on a whole year, where no quarter is named.
 const ANNUAL: f32 = 2.0;
 
@@ -158,7 +159,7 @@ impl<'q> Plan<'q> {
     }
 
     fn words(&mut self, fields: &Fields) {
-        let mut parts = vec![(Part::Text, fields.body, 1.0)];
+        let mut parts = vec![(Part::Text, fields.body, TEXT)];
         if self.uses(Ingredient::Fields) {
             parts.extend([
                 (Part::Head, fields.head, HEAD),
