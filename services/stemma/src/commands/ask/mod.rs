@@ -83,11 +83,19 @@ pub struct AskHow {
     sections: Option<usize>,
 }
 
-fn finding(name: &str) -> Result<Finding, String> {
+/// How sections are found, by its name.
+///
+/// # Errors
+/// The names there are.
+pub fn finding(name: &str) -> Result<Finding, String> {
     Finding::named(name).ok_or_else(|| format!("one of {}", Finding::names().join(", ")))
 }
 
-fn mode(name: &str) -> Result<Mode, String> {
+/// How the model comes to what it reads, by its name.
+///
+/// # Errors
+/// The names there are.
+pub fn mode(name: &str) -> Result<Mode, String> {
     Mode::named(name).ok_or_else(|| "one of search, agent".into())
 }
 

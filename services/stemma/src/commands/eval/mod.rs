@@ -1,5 +1,7 @@
 //! `stemma eval`: how good trees, texts and facts are, on documents whose truth is known.
 
+mod answers;
+mod judge;
 mod questions;
 mod show;
 
@@ -30,13 +32,15 @@ Examples:
   stemma eval text pages.jsonl --min words=0.99
   stemma eval metadata facts.json --json
   stemma eval retrieval questions.jsonl      how often search finds the pages that answer
+  stemma eval answers questions.jsonl --out answers.jsonl --budget 5
 
 A truth of structure:  {\"doc\": \"NAME\", \"pages\": 9, \"nodes\": [{\"title\": \"…\", \"level\": 1, \"page\": 1}]}
 A truth of text:       {\"doc\": \"NAME\", \"page\": 1, \"text\": \"…\"}
 A truth of metadata:   {\"doc\": \"NAME\", \"form\": \"10-K\", \"fiscal_year\": 2022, \"cik\": null}
 A question:            {\"id\": 1, \"question\": \"…\", \"doc\": \"NAME\", \"gold_pages\": [48], \"answer\": \"…\"}, or FinanceBench's own fields
 
-Exit codes: 0 scored · 1 nothing to score, or a mean below its --min · 2 a truth that cannot be read.")]
+Exit codes: 0 scored · 1 nothing to score, or a mean below its --min · 2 a truth that cannot be read · 4 stopped at
+a budget, to be gone on with.")]
 pub struct EvalArgs {
     #[command(subcommand)]
     what: What,
@@ -54,6 +58,8 @@ enum What {
     Metadata(Truths),
     /// Search: where the pages rank that answer questions. No model is asked.
     Retrieval(questions::RetrievalArgs),
+    /// Answers: asked as `stemma ask` does, judged by the model, by their numbers and by what they cite.
+    Answers(answers::AnswersArgs),
 }
 
 #[derive(Debug, clap::Args)]
@@ -102,6 +108,7 @@ pub async fn run(args: EvalArgs, context: &Context) -> Result<Exit, CommandError
             truths.answer(&eval, context)
         }
         What::Retrieval(args) => questions::retrieval(args, context).await,
+        What::Answers(args) => answers::run(args, context).await,
     }
 }
 
