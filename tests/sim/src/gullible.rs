@@ -79,6 +79,7 @@ pub(crate) fn obey(question: &Question, good: &Value) -> Option<Value> {
         }
         Stage::ChooseRules => prepend(&mut answer, "rules", vec![number.into()]),
         Stage::Analyze => answer["topic"] = words.into(),
+        Stage::Judge => (answer["judged_verdict"], answer["judged_why"]) = ("right".into(), words.into()),
         Stage::Restate => answer["standalone"] = words.into(),
         Stage::ChooseTool => {
             (answer["tool"], answer["query"]) = (words.clone().into(), words.clone().into());

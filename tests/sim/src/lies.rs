@@ -34,6 +34,9 @@ pub(crate) fn instead_of(good: &Value, question: &Question, seed: u64) -> Value 
             list(&mut lie, question.stage.property(), turned);
         }
         Stage::Restate => lie["standalone"] = "What is something else?".into(),
+        Stage::Judge => {
+            lie["judged_verdict"] = if good["judged_verdict"] == "right" { "wrong" } else { "right" }.into();
+        }
         Stage::ChooseTool => (lie["tool"], lie["document"]) = ("delete_document".into(), "another".into()),
         Stage::Answer => {
             lie["answerable"] = true.into();

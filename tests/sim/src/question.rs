@@ -77,13 +77,15 @@ pub enum Stage {
     Restate,
     /// Which tool is next?
     ChooseTool,
+    /// Does an answer say what an expert says?
+    Judge,
     /// Someone else.
     Other,
 }
 
 impl Stage {
     /// Properties of the answer, and whose they are. A stage is known by all of the properties of its line.
-    const PROPERTIES: [(&'static [&'static str], Self); 21] = [
+    const PROPERTIES: [(&'static [&'static str], Self); 22] = [
         (&["is_contents"], Self::DetectToc),
         (&["entries"], Self::ReadContents),
         (&["sections"], Self::ReadWindow),
@@ -105,6 +107,7 @@ impl Stage {
         (&["answerable", "claims"], Self::Answer),
         (&["standalone"], Self::Restate),
         (&["tool", "pattern"], Self::ChooseTool),
+        (&["judged_verdict"], Self::Judge),
     ];
 
     fn of(schema: &Value) -> Self {
@@ -136,6 +139,7 @@ impl Stage {
             Self::Answer => "answer",
             Self::Restate => "restate_question",
             Self::ChooseTool => "choose_tool",
+            Self::Judge => "judge",
             Self::Other => "other",
         }
     }

@@ -54,6 +54,32 @@ pub(super) fn choose_tool(question: &Question) -> Value {
     })
 }
 
+/// A careful reader's verdict: an answer is right when it has the numbers of the reference, or, where that has none, most of its
+/// words.
+pub(super) fn judge(question: &Question) -> Value {
+    let text = |name: &str| question.named(name).next().map(|block| folded(&block.text)).unwrap_or_default();
+    let (reference, answer) = (text("Reference answer"), text("Answer"));
+    let figures = |text: &str| -> Vec<String> {
+        let is_figure = |word: &&str| word.chars().any(|c| c.is_ascii_digit());
+        let bare = |word: &str| word.trim_matches(|c: char| !c.is_alphanumeric()).to_owned();
+        text.split_whitespace().filter(is_figure).map(bare).collect()
+    };
+    let (wanted, said) = (figures(&reference), figures(&answer));
+    let right = match wanted.is_empty() {
+        true => likeness(&reference, &answer) >= 0.5,
+        false => wanted.iter().all(|figure| said.contains(figure)),
+    };
+    let declined = answer.to_lowercase().starts_with("not in these documents");
+    let verdict = if declined {
+        "declined"
+    } else if right {
+        "right"
+    } else {
+        "wrong"
+    };
+    json!({ "judged_why": "its figures and words were compared", "judged_verdict": verdict })
+}
+
 fn asked(question: &Question) -> String {
     question.named("Question").next().map(|block| folded(&block.text)).unwrap_or_default()
 }
@@ -101,5 +127,17 @@ mod tests {
         assert_eq!(choose_tool(&question(&[("Step 1", "read")]))["tool"], "search");
         assert_eq!(choose_tool(&question(&[("Step 1", "read"), ("Step 2", "found")]))["tool"], "answer");
         assert_eq!(restate(&question(&[]))["standalone"], "and 2021? (capex 2022?)");
+    }
+
+    #[test]
+    fn it_judges_by_figures_and_else_by_words() {
+        let verdict = |reference: &str, answer: &str| {
+            let asked = question(&[("Question", "?"), ("Reference answer", reference), ("Answer", answer)]);
+            judge(&asked)["judged_verdict"].as_str().unwrap_or_default().to_owned()
+        };
+        assert_eq!(verdict("It was 1,749.", "Purchases of 1,749 [1]."), "right");
+        assert_eq!(verdict("It was 1,749.", "Purchases of 1,577 [1]."), "wrong");
+        assert_eq!(verdict("Margins fell because demand was weak", "Weak demand: margins fell [1]"), "right");
+        assert_eq!(verdict("5", "Not in these documents: 1 of 1 were searched"), "declined");
     }
 }

@@ -76,6 +76,7 @@ impl Oracle {
             Stage::Answer => answering::answer(&self.golds, question),
             Stage::Restate => answering::restate(question),
             Stage::ChooseTool => answering::choose_tool(question),
+            Stage::Judge => answering::judge(question),
             _ => echo::fill(question),
         }
     }
