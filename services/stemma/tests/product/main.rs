@@ -3,6 +3,7 @@
 //! All documents are generated, nothing is fetched, and every command is bounded in time.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests and what they stand on")]
 
+mod ask;
 mod commands;
 mod crash;
 mod diff;

@@ -169,7 +169,7 @@ struct Watched<'a> {
 impl Sink for Watched<'_> {
     fn hear(&mut self, event: Event) {
         let Event::Step(step) = event else { return };
-        let tells = matches!(step.kind, StepKind::Plan | StepKind::Tool | StepKind::Refused | StepKind::Degrade);
+        let tells = matches!(step.kind, StepKind::Plan | StepKind::Tool | StepKind::Refused);
         if tells && self.output.is_text() {
             self.output.note(&self.output.dim(&format!("  {}", clean(&step.what))));
         }

@@ -90,7 +90,11 @@ pub fn path(answer: &Answer, output: &Output) {
             output.line(&output.dim(&format!("          {}", clean(line))));
         }
         for section in answer.sections.iter().filter(|section| section.step == index) {
-            let cited = if section.cited { "cited" } else { "not used" };
+            let cited = match answer.outcome {
+                Outcome::SearchOnly => "found",
+                _ if section.cited => "cited",
+                _ => "not used",
+            };
             output.line(&output.dim(&format!(
                 "          {} · {} tok · {cited} · {}",
                 place(section, output),
