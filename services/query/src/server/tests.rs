@@ -437,6 +437,19 @@ async fn others_than_this_machine_need_a_key() {
 }
 
 #[tokio::test]
+async fn strategies_that_ask_a_model_refuse_or_say_that_there_is_none() {
+    let server = start().await;
+    let ask = async |rest: &str| server.post("/v1/search", &format!(r#"{{"query": "currency risk", {rest}}}"#)).await;
+    let refused = ask(r#""strategy": "beam""#).await;
+    assert_eq!((refused.status, refused.code().as_str()), (422, "config.no_model"));
+    let plain = ask(r#""strategy": "auto""#).await.json();
+    let auto = ask(r#""strategy": "auto-with-model", "budget_calls": 3"#).await.json();
+    assert_eq!((&auto["hits"], &plain["reasoning"]), (&plain["hits"], &serde_json::Value::Null));
+    assert_eq!(auto["reasoning"]["notes"][0]["code"], "model.none");
+    assert_eq!(ask(r#""budget_tokens": 3"#).await.status, 422, "a budget without a strategy that spends it");
+}
+
+#[tokio::test]
 async fn two_documents_are_compared_in_pages_of_pairs() {
     let server = start().await;
     let first = server.post("/v1/comparisons", r#"{"right": "ACME_2022", "limit": 4}"#).await;

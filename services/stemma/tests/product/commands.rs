@@ -153,7 +153,7 @@ fn what_cannot_be_done_says_why_and_what_to_do() {
     let (lab, _) = library();
     lab.put("other/annual.pdf", generate(&Spec { pages: 8, ..Spec::of(Kind::TenQ, 24) }).pdf);
     lab.ingest("store", &[]);
-    let refused: [(&[&str], &str); 19] = [
+    let refused: [(&[&str], &str); 20] = [
         (&["tree", "nothing"], "locator.not_found"),
         (&["tree", "annual"], "locator.ambiguous"),
         (&["cat", "scanned#item-99"], "locator.no_item"),
@@ -168,6 +168,7 @@ fn what_cannot_be_done_says_why_and_what_to_do() {
         (&["ls", "/", "--where", "color=red"], "filter.invalid"),
         (&["browse", "/", "?!"], "search.no_words"),
         (&["search", "?!"], "search.no_words"),
+        (&["search", "risk", "--strategy", "beam"], "config.no_model"),
         (&["ingest", "nowhere.pdf"], "input.not_found"),
         (&["rm", "/"], "rm.not_confirmed"),
         (&["export"], "export.out"),

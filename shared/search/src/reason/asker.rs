@@ -35,6 +35,10 @@ const TRIES: u32 = 3;
 /// The pause before the second try, in milliseconds; twice as long before the third.
 const PAUSE_MS: u64 = 400;
 
+/// What is not waited for where a person waits: someone has to mend it, or the breaker says that the provider is gone.
+const AWAY: [&str; 5] =
+    ["model.configuration", "model.breaker_open", "model.unreachable", "model.timeout", "model.server_error"];
+
 /// How a model is asked on behalf of a person; configuration of the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -292,7 +296,7 @@ impl Consultation {
                 Err(failure) => failure,
             };
             let pause_ms = match failure.kind {
-                _ if failure.code == "model.configuration" => return Err(failure),
+                _ if AWAY.contains(&failure.code.as_str()) && is_throttled(&failure) => return Err(failure),
                 FailureKind::Throttled { after_ms } => after_ms.max(1),
                 FailureKind::Transient if tries < TRIES => PAUSE_MS << (tries - 1),
                 _ => return Err(failure),
@@ -303,6 +307,10 @@ impl Consultation {
             env.sleep(Duration::from_millis(pause_ms)).await;
         }
     }
+}
+
+fn is_throttled(failure: &Failure) -> bool {
+    matches!(failure.kind, FailureKind::Throttled { .. })
 }
 
 /// A reply as it came, beside what it says.

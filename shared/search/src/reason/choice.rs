@@ -8,6 +8,7 @@ use super::reasoner::Walk;
 use super::settings::ReasonSettings;
 use super::walked::{Related, Relation};
 use crate::find::Hit;
+use crate::words::content_words;
 
 /// Words of a shingle.
 const SHINGLE: usize = 5;
@@ -16,6 +17,9 @@ const REFERRED: f32 = 0.6;
 
 /// Texts that are compared are cut here, in bytes.
 pub(super) const COMPARED_BYTES: usize = 40_000;
+
+/// Words that titles and summaries share from which on two sections have one topic.
+const SAME_TOPIC: f32 = 0.5;
 
 /// A section by its document and place.
 pub(super) type At = (usize, usize);
@@ -29,11 +33,15 @@ pub(super) fn choose(settings: &ReasonSettings, walks: &[Walk], most: usize) -> 
     }
     let lexical = |(index, at): At| walks[index].outline.nodes[at].lexical;
     all.sort_by(|a, b| b.0.total_cmp(&a.0).then(lexical(b.1).total_cmp(&lexical(a.1))).then(a.1.cmp(&b.1)));
-    let mut topics: HashSet<(usize, usize, Option<usize>)> = HashSet::new();
+    let mut topics: Vec<(usize, HashSet<String>)> = Vec::new();
     let mut chosen = Vec::new();
     for (score, (index, at)) in all {
         let node = &walks[index].outline.nodes[at];
-        if topics.insert((index, node.aspect, node.parent)) || score > settings.sure {
+        let topic: HashSet<String> = content_words(&format!("{} {}", node.title, node.summary)).into_iter().collect();
+        let is_known =
+            topics.iter().any(|(aspect, known)| *aspect == node.aspect && likeness(known, &topic) >= SAME_TOPIC);
+        if !is_known || score > settings.sure {
+            topics.push((node.aspect, topic));
             chosen.push((index, at));
         }
     }
@@ -130,6 +138,12 @@ fn shingles(text: &str) -> HashSet<u64> {
 fn overlap(one: &HashSet<u64>, other: &HashSet<u64>) -> f32 {
     let shorter = one.len().min(other.len());
     if shorter == 0 { 0.0 } else { one.intersection(other).count() as f32 / shorter as f32 }
+}
+
+/// The share of words that two sets have in common.
+fn likeness(one: &HashSet<String>, other: &HashSet<String>) -> f32 {
+    let both = one.intersection(other).count() as f32;
+    both / (one.union(other).count() as f32).max(1.0)
 }
 
 /// How sure an answer is: 0.4 of the mean score and 0.6 of the best; 0 of nothing.

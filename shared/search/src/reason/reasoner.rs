@@ -261,7 +261,7 @@ fn fall_back(settings: &ReasonSettings, outline: &Outline, error: Option<&AskErr
     if trail.at_least(settings.threshold) == 0 {
         let message = format!("{}: the sections are those of a search without a model", outline.name);
         trail.notes.push(Note::new("fallback.lexical", message));
-        lexical(outline, settings.sections, trail);
+        lexical(outline, settings.sections, settings.threshold, trail);
     }
 }
 

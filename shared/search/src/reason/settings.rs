@@ -29,8 +29,10 @@ pub struct ReasonSettings {
     /// Expert knowledge.
     pub knowledge: KnowledgeSettings,
     /// The score from which on a section is taken, 0–1.
+    #[serde(with = "plain")]
     pub threshold: f32,
     /// The score from which on a section is taken though its topic is covered.
+    #[serde(with = "plain")]
     pub sure: f32,
     /// Sections that are chosen at most.
     pub sections: usize,
@@ -39,6 +41,7 @@ pub struct ReasonSettings {
     /// Hops along references from a chosen section, 0 to 2.
     pub hops: u8,
     /// Share of equal shingles from which on two sections say the same.
+    #[serde(with = "plain")]
     pub overlap: f32,
     /// `single`.
     pub single: SingleSettings,
@@ -88,8 +91,10 @@ pub struct KnowledgeSettings {
     /// How rules are chosen for a question.
     pub chosen_by: ChosenBy,
     /// The likeness from which on a rule is chosen by similarity, 0–1.
+    #[serde(with = "plain")]
     pub similarity: f32,
     /// By how much sections fit better that are preferred or expected, 0–1.
+    #[serde(with = "plain")]
     pub prior: f32,
 }
 
@@ -128,12 +133,15 @@ pub struct BestFirstSettings {
     /// Characters of a summary.
     pub summary_chars: usize,
     /// What a section's own words count beside the value of the section above, 0–1.
+    #[serde(with = "plain")]
     pub lexical: f32,
     /// What a section must promise to be looked at, 0–1: where none does, it stops early.
+    #[serde(with = "plain")]
     pub least: f32,
     /// It stops early with so many sections of `stop_score` or better.
     pub enough: usize,
     /// See `enough`.
+    #[serde(with = "plain")]
     pub stop_score: f32,
 }
 
@@ -173,6 +181,7 @@ pub struct BeamSettings {
     /// Sections that the ranking is to bring at least; fewer are filled up from the search without a model.
     pub top_k: usize,
     /// The least score, without a model, of sections that fill gaps, 0–1.
+    #[serde(with = "plain")]
     pub fill: f32,
     /// Characters of a summary.
     pub summary_chars: usize,
@@ -204,8 +213,10 @@ pub struct MctsSettings {
     /// Calls per document.
     pub calls: u32,
     /// The weight of what was seldom visited (UCB1).
+    #[serde(with = "plain")]
     pub exploration: f32,
     /// What a section's own words count beside the model's value, 0–1.
+    #[serde(with = "plain")]
     pub lexical: f32,
     /// Sections valued in one call.
     pub batch: usize,
@@ -232,11 +243,26 @@ pub struct AutoSettings {
     /// Calls that must be left for `mcts`.
     pub mcts_calls: u32,
     /// The best score without a model below which words alone are taken to say little, 0–1.
+    #[serde(with = "plain")]
     pub vague: f32,
 }
 
 impl Default for AutoSettings {
     fn default() -> Self {
         Self { single_tokens: 3_000, beam_calls: 5, mcts_calls: 8, vague: 0.25 }
+    }
+}
+
+/// Shares as people write them: 0.3, not the binary number next to it.
+mod plain {
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "the form serde asks for")]
+    pub(super) fn serialize<S: Serializer>(value: &f32, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_f64((f64::from(*value) * 1e6).round() / 1e6)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f32, D::Error> {
+        f32::deserialize(deserializer)
     }
 }

@@ -162,8 +162,10 @@ impl Ground<'_> {
 }
 
 /// What stands in the place of a walk that brought nothing: the sections that fit best without a model.
-pub(super) fn lexical(outline: &Outline, most: usize, trail: &mut Trail) {
+pub(super) fn lexical(outline: &Outline, most: usize, threshold: f32, trail: &mut Trail) {
     for at in outline.lexical(most) {
-        trail.set(at, outline.nodes[at].lexical, "by its words, without a model");
+        // Good enough to be taken, and less sure than what a model judged well.
+        let score = threshold + (1.0 - threshold) / 2.0 * outline.nodes[at].lexical;
+        trail.set(at, score, "by its words, without a model");
     }
 }
