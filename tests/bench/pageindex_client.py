@@ -1,10 +1,12 @@
 """The published SDKs of PageIndex and OpenAI against `stemma serve`."""
 
+import json
 import re
 import socket
 import subprocess
 import sys
 import time
+import urllib.request
 import warnings
 from importlib.metadata import version
 from pathlib import Path
@@ -139,6 +141,9 @@ def submits(client):
 
 def speaks_openai(url, whole):
     print("\n== OpenAI")
+    with urllib.request.urlopen(f"{url}/v1/answers/{whole['id']}", timeout=10) as reply:
+        stored = json.load(reply)
+    check(stored["citations"] == whole["stemma"]["citations"], "the stored answer of that id has the same citations as the chat")
     client = openai.OpenAI(base_url=f"{url}/v1", api_key="any", max_retries=0)
     models = [model.id for model in client.models.list()]
     check(models == ["default", "default/10-K"], f"models.list: {', '.join(models)}")
@@ -150,7 +155,6 @@ def speaks_openai(url, whole):
     cited = message.annotations or []
     marks = [message.content[one.url_citation.start_index:one.url_citation.end_index] for one in cited]
     check(bool(cited) and all(re.fullmatch(r"\[\d+\]", mark) for mark in marks), f"… {len(cited)} url_citations: {', '.join(marks)}")
-    import urllib.request
     with urllib.request.urlopen(cited[0].url_citation.url, timeout=10) as page:
         check(page.status == 200, f"… whose address can be opened: {cited[0].url_citation.url.removeprefix(url)[:60]}")
     check(bool(message.model_extra["stemma"]["citations"]), "… and the citations whole")

@@ -203,7 +203,8 @@ fn means_of(set: &str, rows: &[&AnswerRow]) -> AnswerMeans {
     let share = |of: &[bool]| (!of.is_empty()).then(|| of.iter().filter(|yes| **yes).count() as f64 / of.len() as f64);
     let (claims, verified) = rows.iter().fold((0, 0), |sum, row| (sum.0 + row.claims.0, sum.1 + row.claims.1));
     let made: Vec<f64> = rows.iter().filter(|row| !row.replayed).map(|row| row.latency_ms).collect();
-    let dollars: Option<Vec<f64>> = rows.iter().map(|row| row.dollars).collect();
+    // What was stored before cost nothing now.
+    let dollars: Option<Vec<f64>> = rows.iter().filter(|row| !row.replayed).map(|row| row.dollars).collect();
     AnswerMeans {
         set: set.into(),
         questions: rows.len(),

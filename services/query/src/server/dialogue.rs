@@ -17,6 +17,8 @@ use super::problem::Problem;
 use super::routes::Site;
 use crate::{Reader, Refusal};
 
+/// The largest conversation in bytes: clients send all that was said, again and again.
+pub(super) const MAX_BYTES: usize = 1 << 20;
 /// Characters of a question that are read.
 const MAX_CHARS: usize = 32_000;
 

@@ -53,7 +53,7 @@ pub(super) fn router(site: Site, gate: Arc<Gate>, mcp: McpService) -> Router {
         .route("/v1/fs/", get(files::files))
         .route("/v1/fs/{*path}", get(files::files))
         .merge(openai::routes())
-        .merge(pageindex::routes(site.means.intake.as_ref().map_or(0, |intake| intake.max_bytes())))
+        .merge(pageindex::routes())
         .route_service("/mcp", mcp)
         .fallback(unknown)
         .method_not_allowed_fallback(other_method)

@@ -14,6 +14,7 @@ pub(super) mod tests;
 use std::sync::Arc;
 
 use axum::Router;
+use axum::extract::DefaultBodyLimit;
 use axum::http::request::Parts;
 use axum::routing::{get, post};
 use serde_json::{Value, json};
@@ -27,11 +28,12 @@ use crate::Reader;
 
 /// All routes of the dialect.
 pub(super) fn routes() -> Router<Site> {
+    let conversations = DefaultBodyLimit::max(dialogue::MAX_BYTES);
     Router::new()
         .route("/v1/models", get(models::list))
         .route("/v1/models/{*model}", get(models::one))
-        .route("/v1/chat/completions", post(chat::completions))
-        .route("/v1/responses", post(responses::create))
+        .route("/v1/chat/completions", post(chat::completions).layer(conversations))
+        .route("/v1/responses", post(responses::create).layer(conversations))
 }
 
 /// Whether requests to this path are answered, and refused, in this shape.

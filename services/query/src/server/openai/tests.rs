@@ -125,6 +125,12 @@ async fn refusals_have_the_shape_its_clients_read() {
         assert!(error["message"].is_string() && error["type"] == "invalid_request_error", "{error}");
         assert_eq!(error["trace_id"].as_str().map(str::len), Some(32));
     }
+    let turn = json!({ "role": "user", "content": "capex?" });
+    let long: Vec<Value> =
+        (0..3_000).map(|_| json!({ "role": "assistant", "content": "It was said before." })).chain([turn]).collect();
+    let asked_long = asked("default", json!(long));
+    assert!(asked_long.len() > 64 << 10, "longer than other bodies may be");
+    assert_eq!(server.post("/v1/chat/completions", &asked_long).await.status, 200);
     let searching = start().await;
     let reply = searching.post("/v1/chat/completions", &asked("default", question)).await;
     assert_eq!((reply.status, &reply.json()["error"]["code"]), (501, &json!("answer.not_here")));

@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use axum::body::Bytes;
-use axum::extract::State;
-use axum::extract::rejection::BytesRejection;
+use axum::body::to_bytes;
+use axum::extract::{Request, State};
 use axum::http::request::Parts;
 use serde_json::{Map, Value, json};
 use stemma_document::DocId;
@@ -20,16 +19,20 @@ use crate::mcp::dialect::is_root;
 
 /// How long an answer waits until what was done is seen by readers.
 const SEEN_WITHIN: Duration = Duration::from_secs(5);
+/// What a form has beside its document, in bytes.
+const FORM_BYTES: usize = 64 << 10;
 /// Bytes of a path.
 const MAX_PATH_BYTES: usize = 800;
 
 /// Takes a document in as a job, and answers at once: its state is asked for with `GET /doc/{doc}/metadata/`.
-pub(super) async fn submit(site: State<Site>, parts: Parts, body: Result<Bytes, BytesRejection>) -> Answer {
+pub(super) async fn submit(site: State<Site>, request: Request) -> Answer {
+    let (parts, body) = request.into_parts();
+    // Who may not send is told so before a byte is read.
     let intake = way_in(&site, &parts)?;
-    let body = body.map_err(|rejection| {
-        let status = rejection.status().as_u16();
-        let code = if status == 413 { "body.too_large" } else { "body.unreadable" };
-        Problem::new(status, code, format!("a document has at most {} bytes", intake.max_bytes()))
+    let most = usize::try_from(intake.max_bytes()).unwrap_or(usize::MAX).saturating_add(FORM_BYTES);
+    let body = to_bytes(body, most).await.map_err(|_| {
+        let detail = format!("the body broke off, or is larger than {} bytes", intake.max_bytes());
+        Problem::new(413, "body.too_large", detail)
     })?;
     let no_form = || Problem::new(415, "body.type", "the body is to be multipart/form-data with a field `file`");
     let upload = upload(&fields(&parts.headers, &body).ok_or_else(no_form)?)?;

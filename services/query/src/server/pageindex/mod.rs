@@ -20,19 +20,17 @@ use axum::extract::DefaultBodyLimit;
 use axum::routing::{get, post};
 use stemma_search::catalogue::Listed;
 
+use super::dialogue::MAX_BYTES;
 use super::problem::Problem;
 use super::routes::Site;
 
-/// What a form has beside its document, in bytes.
-const FORM_BYTES: usize = 64 << 10;
-
-/// All routes of the dialect, each with its slash at the end and without; documents have at most `max_bytes`.
-pub(super) fn routes(max_bytes: u64) -> Router<Site> {
-    let uploads = DefaultBodyLimit::max(usize::try_from(max_bytes).unwrap_or(usize::MAX).saturating_add(FORM_BYTES));
+/// All routes of the dialect, each with its slash at the end and without.
+pub(super) fn routes() -> Router<Site> {
     let both = |router: Router<Site>, path: &str, method: axum::routing::MethodRouter<Site>| {
         router.route(path, method.clone()).route(&format!("{path}/"), method)
     };
-    let router = both(Router::new(), "/doc", post(intake::submit).layer(uploads));
+    let conversations = DefaultBodyLimit::max(MAX_BYTES);
+    let router = both(Router::new(), "/doc", post(intake::submit));
     let router = both(router, "/doc/{doc}", get(documents::document).delete(intake::remove));
     let router = both(router, "/doc/{doc}/metadata", get(documents::metadata));
     let router = both(router, "/doc/{doc}/block/{block}", get(no_blocks));
@@ -41,7 +39,7 @@ pub(super) fn routes(max_bytes: u64) -> Router<Site> {
     let router = both(router, "/docs", get(documents::list));
     let router = both(router, "/folders", get(folders::list));
     let router = both(router, "/folder", post(no_folders));
-    let router = both(router, "/chat/completions", post(chat::completions));
+    let router = both(router, "/chat/completions", post(chat::completions).layer(conversations));
     let router = both(router, "/retrieval", post(retrieval::submit));
     both(router, "/retrieval/{retrieval}", get(retrieval::result))
 }

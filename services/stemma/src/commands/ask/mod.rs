@@ -144,6 +144,14 @@ impl Desk {
         Ok(Self { reader, answerer })
     }
 
+    /// Answers, and says nothing on the way.
+    ///
+    /// # Errors
+    /// As [`Desk::answer`].
+    pub async fn answer_silently(&self, question: &answer::Question) -> Result<Answer, CommandError> {
+        self.answerer.answer(question, &mut ()).await.map_err(refused)
+    }
+
     /// Answers; tells of what is done on the way where someone watches.
     ///
     /// # Errors

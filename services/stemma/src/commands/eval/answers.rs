@@ -111,7 +111,7 @@ async fn answered(
     let (strategy, mode) = (args.strategy, args.mode);
     let question = answer::Question { strategy, mode, ..desk.reader.inquiry(&asked)? };
     let began = Instant::now();
-    let answer = desk.answer(&question, &context.output).await?;
+    let answer = desk.answer_silently(&question).await?;
     let mut row = AnswerRow::of(truth, &answer, &placed.gold, began.elapsed().as_secs_f64() * 1e3);
     if let (Some(judging), Some(reference)) = (judging, truth.answer.as_deref()) {
         match judge(judging, &truth.question, reference, &answer.text).await {
