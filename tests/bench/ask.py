@@ -260,7 +260,7 @@ print(f"{AT_ONCE} at once, a model that takes {LATENCY_MS} ms")
 with Sim(known=False, **GOLD) as sim, Server("plain", sim) as server:
     began = time.monotonic()
     first = server.all(MANY)
-    latency("100 at once", first, began)
+    latency(f"{AT_ONCE} at once", first, began)
     claims, verified, false = shown(first, TEXTS)
     outcomes = [found["outcome"] for found, _ in first]
     print(f"  {outcomes.count('answered')} answered, {outcomes.count('not_in_documents')} not in what was read, {claims} claims, {verified} verified")
