@@ -8,9 +8,28 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 use stemma_filings::{Kind, Spec, generate};
 
-use crate::support::Lab;
+use crate::support::{Answer, Lab, Running};
 
 const PATIENCE: Duration = Duration::from_secs(90);
+
+/// A server that ends with its test, however that ends.
+struct Served(Option<Running>);
+
+impl Served {
+    fn end(mut self) -> Answer {
+        let mut running = self.0.take().unwrap();
+        running.signal(Signal::TERM);
+        running.end()
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        if let Some(running) = &mut self.0 {
+            running.signal(Signal::KILL);
+        }
+    }
+}
 
 /// A port that was free just now.
 fn free_port() -> u16 {
@@ -64,7 +83,7 @@ fn a_document_is_sent_worked_on_read_and_removed() {
     lab.ingest("store", &[]);
     let (port, filing) = (free_port(), generate(&Spec { pages: 9, ..Spec::of(Kind::TenQ, 5) }).pdf);
     let listen = format!("127.0.0.1:{port}");
-    let mut server = lab.stemma("store", ["serve", "--listen", &listen]).start();
+    let server = Served(Some(lab.stemma("store", ["serve", "--listen", &listen]).start()));
     until(port, "GET /docs/", |status, body| status == 200 && body["total"] == 1);
     let sending = "POST /doc/\napi_key: any\nContent-Type: multipart/form-data; boundary=b\n";
     let (status, sent) = ask(port, sending, &form("q1.pdf", &filing)).unwrap();
@@ -83,7 +102,6 @@ fn a_document_is_sent_worked_on_read_and_removed() {
     let gone = ask(port, &format!("DELETE /doc/{doc}/\napi_key: any\n"), b"").unwrap();
     assert_eq!((gone.0, &gone.1["deleted"]), (200, &json!(true)));
     assert_eq!(ask(port, &format!("GET /doc/{doc}/metadata/"), b"").unwrap().0, 404);
-    server.signal(Signal::TERM);
     let ended = server.end();
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert!(ended.err.contains(&format!("http://{listen}")), "{}", ended.err);
