@@ -222,8 +222,8 @@ impl Reader {
     /// [`Refusal`] when the company is none or several, or has no such filing, or more than one.
     pub fn filing_of(&self, company: &str, form: Option<&str>, year: &str) -> Result<&Listed, Refusal> {
         let scope = Scope::parse(&format!("/@company/{}", company.trim().trim_matches('/')), &self.catalogue)?;
-        let filings: Vec<&Listed> = self.catalogue.documents().iter().filter(|listed| scope.holds(listed)).collect();
-        Ok(align::yearly(&filings, form, year)?)
+        let named: Vec<&Listed> = self.catalogue.documents().iter().filter(|listed| scope.holds(listed)).collect();
+        Ok(align::yearly(&align::of_issuers(&self.catalogue, &named), form, year)?)
     }
 
     async fn side<'a>(&self, listed: &'a Listed) -> Result<Side<'a>, Refusal> {

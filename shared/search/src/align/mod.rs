@@ -41,7 +41,7 @@ pub use churn::{Churn, ItemChurn};
 use homes::Homes;
 use likeness::Weights;
 use matching::{Matched, matched};
-pub use previous::{PreviousError, previous, yearly};
+pub use previous::{PreviousError, of_issuers, previous, yearly};
 pub use side::{MAX_SECTIONS, MAX_WORDS};
 use side::{Numbered, Side, number_texts};
 use words::Lexicon;

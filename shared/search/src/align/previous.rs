@@ -1,6 +1,8 @@
 //! The filing to compare with when none is named: the same issuer's one before, on the same form.
 
-use stemma_document::{CatalogueEntry, Fact, FilingFacts};
+use std::collections::HashSet;
+
+use stemma_document::{CatalogueEntry, DocId, Fact, FilingFacts};
 
 use super::titles::family;
 use crate::catalogue::{Catalogue, Listed};
@@ -141,6 +143,24 @@ pub fn yearly<'c>(filings: &[&'c Listed], form: Option<&str>, year: &str) -> Res
     }
 }
 
+/// The filings of the issuers of `named`, under whatever names they filed: `ADOBE SYSTEMS INCORPORATED` is `ADOBE INC.` of
+/// an earlier year where both have one file number.
+pub fn of_issuers<'c>(catalogue: &'c Catalogue, named: &[&Listed]) -> Vec<&'c Listed> {
+    let docs: HashSet<DocId> = named.iter().map(|listed| listed.doc()).collect();
+    let known: HashSet<String> = named.iter().filter_map(facts_of).flat_map(numbers).collect();
+    let theirs = |listed: &&Listed| {
+        let same = || facts_of(listed).is_some_and(|facts| numbers(facts).iter().any(|number| known.contains(number)));
+        docs.contains(&listed.doc()) || same()
+    };
+    catalogue.documents().iter().filter(theirs).collect()
+}
+
+/// The numbers an issuer has with authorities, each with what it is.
+fn numbers(facts: &FilingFacts) -> Vec<String> {
+    let known = [("cik", &facts.cik), ("file", &facts.file_number), ("irs", &facts.irs_number)];
+    known.into_iter().filter_map(|(kind, fact)| Some(format!("{kind} {}", digits(value(fact)?)))).collect()
+}
+
 fn others<'c>(catalogue: &'c Catalogue, listed: &Listed) -> impl Iterator<Item = &'c Listed> {
     let doc = listed.doc();
     catalogue.documents().iter().filter(move |other| other.doc() != doc && other.entry().is_some())
@@ -206,4 +226,70 @@ fn nearest(listed: &[&Listed], period: &str) -> Vec<String> {
         (year(&theirs).abs_diff(year(period)), other.label.clone())
     });
     labels(&sorted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalogue::tests::entry;
+
+    fn filing(path: &str, issuer: &str, form: &str, end: &str, file_number: Option<&str>) -> CatalogueEntry {
+        let fact = |value: &str| Some(Fact::text(value, None));
+        let mut entry = entry(path);
+        entry.facts = FilingFacts {
+            issuer: fact(issuer),
+            form: fact(form),
+            fiscal_year: fact(&end[..4]),
+            fiscal_period: fact(if form.starts_with("10-Q") { &end[5..7] } else { "FY" }),
+            period_end: fact(end),
+            file_number: file_number.and_then(fact),
+            ..FilingFacts::default()
+        };
+        entry
+    }
+
+    fn archive() -> Catalogue {
+        Catalogue::of_entries([
+            filing("old.pdf", "ACME SYSTEMS CO", "10-K", "2019-12-31", Some("0-123")),
+            filing("k21.pdf", "ACME INC", "10-K", "2021-12-31", Some("000-00123")),
+            filing("k22.pdf", "Acme, Inc.", "10-K", "2022-12-31", None),
+            filing("k22a.pdf", "Acme, Inc.", "10-K/A", "2022-12-31", None),
+            filing("q1.pdf", "ACME INC", "10-Q", "2022-03-31", None),
+            filing("q2.pdf", "ACME INC", "10-Q", "2022-06-30", None),
+            filing("q1-next.pdf", "ACME INC", "10-Q", "2023-03-31", None),
+            filing("other.pdf", "OTHER INC", "10-K", "2021-12-31", Some("0-999")),
+        ])
+    }
+
+    #[test]
+    fn the_filing_before_is_of_the_same_issuer_form_and_quarter() {
+        let archive = archive();
+        let before = |name: &str| match previous(&archive, archive.resolve(name).unwrap()) {
+            Ok(listed) => listed.label.clone(),
+            Err(error) => error.to_string(),
+        };
+        for (name, expected) in [
+            ("k22", "k21"),
+            ("k21", "old"),
+            ("k22a", "k22"),
+            ("q1-next", "q1"),
+            ("q2", "q1"),
+            ("other", "no 10-K of OTHER INC before 2021-12-31 is in the collection"),
+            ("q1", "no 10-Q of ACME INC before 2022-03-31 is in the collection"),
+        ] {
+            assert_eq!(before(name), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_year_of_a_company_is_its_annual_report_under_any_of_its_names() {
+        let archive = archive();
+        let acme: Vec<&Listed> = ["k21", "q1"].map(|name| archive.resolve(name).unwrap()).into();
+        let all = of_issuers(&archive, &acme);
+        assert_eq!(all.iter().map(|listed| listed.label.as_str()).collect::<Vec<_>>(), ["k21", "old", "q1"]);
+        let of = |form, year| yearly(&all, form, year).map(|listed| listed.label.clone());
+        assert_eq!((of(None, "2019"), of(None, "2021")), (Ok("old".into()), Ok("k21".into())));
+        assert_eq!(of(None, "2022"), Ok("q1".into()));
+        assert!(matches!(of(Some("10-K"), "2022"), Err(PreviousError::NoYear { .. })));
+    }
 }
