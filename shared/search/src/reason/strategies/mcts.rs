@@ -51,21 +51,31 @@ impl<'a> Search<'a> {
     fn new(ground: &'a Ground<'a>) -> Self {
         let count = ground.outline.nodes.len();
         let (visits, valued) = (vec![0; count], vec![0; count]);
-        Self { ground, visits, valued, own: vec![0.0; count], blended: vec![0.0; count], ways: 0 }
+        // Before the model has said anything, words promise what they count for.
+        let words = ground.settings.mcts.lexical;
+        let blended = ground.outline.nodes.iter().map(|node| words * node.lexical).collect();
+        Self { ground, visits, valued, own: vec![0.0; count], blended, ways: 0 }
     }
 
     /// The ends of the ways of a round. Each counts as visited before its value is known, so that the next goes elsewhere.
     fn ways_down(&mut self) -> Vec<usize> {
-        let mut ends = Vec::new();
-        while ends.len() < self.ground.settings.mcts.batch {
+        let batch = self.ground.settings.mcts.batch;
+        // Half of the first round goes where words alone lead.
+        let mut ends = if self.ways == 0 { self.ground.outline.lexical(batch / 2) } else { Vec::new() };
+        ends.iter().for_each(|end| self.visited(*end));
+        while ends.len() < batch {
             let Some(end) = self.way_down(&ends) else { break };
-            self.ways += 1;
-            for above in self.ground.outline.line(end) {
-                self.visits[above] += 1;
-            }
+            self.visited(end);
             ends.push(end);
         }
         ends
+    }
+
+    fn visited(&mut self, end: usize) {
+        self.ways += 1;
+        for above in self.ground.outline.line(end) {
+            self.visits[above] += 1;
+        }
     }
 
     fn way_down(&self, taken: &[usize]) -> Option<usize> {
