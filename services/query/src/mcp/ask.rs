@@ -26,21 +26,14 @@ const MAX_LINKS: usize = 5;
 pub(super) fn tool() -> Tool {
     let takes = json!({
         "question": { "type": "string" },
-        "scope": { "type": "string", "description": "a document, part (…#item-7), folder or axis path (/@company/3M)" },
-        "answer_id": { "type": "string", "description": "instead of a question: an answer that was not ready" },
+        "scope": { "type": "string", "description": "document, part (…#item-7), folder or axis path" },
+        "answer_id": { "type": "string", "description": "instead of a question" },
     });
     let gives = json!({
         "answer_id": { "type": "string" },
         "status": { "type": "string", "description": "answered, not_in_documents, search_only, running" },
         "answer": { "type": "string" },
-        "citations": items(json!({
-            "id": { "type": "string" },
-            "name": { "type": "string" },
-            "page": { "type": ["integer", "null"] },
-            "quote": { "type": "string" },
-            "verified": { "type": "string" },
-            "locator": { "type": "string" },
-        })),
+        "citations": items(json!({})),
     });
     reading(
         NAME,

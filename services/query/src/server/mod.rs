@@ -1,4 +1,4 @@
-//! The read side over HTTP (`/v1`): thin handlers over [`Reader`](crate::Reader).
+//! The read side over HTTP (`/v1`): thin handlers over [`Reader`].
 //!
 //! A request is answered from a snapshot of the catalogue that is kept up to date beside it. Before a handler runs, a
 //! request has shown its key (where keys are configured), has a place among a bounded number, and a time limit. What a
