@@ -19,6 +19,7 @@
 mod assemble;
 mod build;
 mod catalogue;
+pub mod english;
 mod facts;
 pub mod furniture;
 mod geometry;

@@ -14,7 +14,6 @@ mod flow;
 pub mod garbage;
 pub mod items;
 pub mod model;
-mod months;
 pub mod originals;
 pub mod prompts;
 pub mod sections;

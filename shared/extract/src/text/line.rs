@@ -1,5 +1,7 @@
 //! What one line looks like: the lines that may be headings, with their kind, number and title.
 
+use stemma_document::english;
+
 use crate::title;
 
 /// Longest heading, in characters and words, continuation lines included.
@@ -275,9 +277,8 @@ fn ordinal(text: &str) -> Option<Vec<u32>> {
         let (digits, last) = text.split_at_checked(text.len().checked_sub(1)?)?;
         Some([decimals(digits)?, vec![letter(&last.to_uppercase())?]].concat())
     };
-    const WORDS: [&str; 12] =
-        ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"];
-    let word = || WORDS.iter().position(|word| text.eq_ignore_ascii_case(word)).map(|at| vec![at as u32 + 1]);
+    // Twelve parts are as many as are spelled out.
+    let word = || english::count(text).filter(|number| *number <= 12).map(|number| vec![number]);
     let single = |number: Option<u32>| number.map(|number| vec![number]);
     decimals(text).or_else(lettered).or_else(|| single(roman(text))).or_else(|| single(letter(text))).or_else(word)
 }

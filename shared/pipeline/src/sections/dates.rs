@@ -1,6 +1,6 @@
 //! Dates as filings write them.
 
-use crate::months::MONTHS;
+use stemma_document::english::MONTHS;
 
 /// A calendar date.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

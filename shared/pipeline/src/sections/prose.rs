@@ -6,7 +6,7 @@ use stemma_document::Line;
 
 use super::text::LineAt;
 use super::words::is_cjk;
-use crate::months::MONTHS;
+use stemma_document::english::MONTHS;
 
 /// Bytes of a section that are read; a summary of 60 words needs no more.
 const MAX_BYTES: usize = 200_000;

@@ -2,7 +2,7 @@
 
 use super::lines::{self, Row, Sheet};
 use super::{contents, numbering};
-use crate::months::MONTHS;
+use stemma_document::english::MONTHS;
 
 /// A line of nothing but date words: `Three and Six Months Ended June 2, 2023`.
 pub(super) fn is_date(text: &str) -> bool {

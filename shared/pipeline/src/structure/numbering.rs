@@ -1,5 +1,7 @@
 //! Numbers in front of titles: `1.2`, `IV.`, `(a)`, `NOTE 3`, `第二章`, `一、`.
 
+use stemma_document::english;
+
 /// A kind of numbering. Numbers of one class follow each other; those of another class do not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Class {
@@ -123,35 +125,8 @@ fn worded(title: &str) -> Option<Number<'_>> {
     let (stem, value) = components(text)
         .or_else(|| Some((0, roman(text)?)))
         .or_else(|| Some((0, letter(text)?)))
-        .or_else(|| Some((0, in_words(text)?)))?;
+        .or_else(|| Some((0, english::count(text)?)))?;
     Some(Number { class: *class, value, stem, text, rest: separated(&after[text.len()..]), bare: false })
-}
-
-/// `ONE` to `TWENTY`, as agreements count their articles.
-fn in_words(text: &str) -> Option<u32> {
-    const WORDS: [&str; 20] = [
-        "one",
-        "two",
-        "three",
-        "four",
-        "five",
-        "six",
-        "seven",
-        "eight",
-        "nine",
-        "ten",
-        "eleven",
-        "twelve",
-        "thirteen",
-        "fourteen",
-        "fifteen",
-        "sixteen",
-        "seventeen",
-        "eighteen",
-        "nineteen",
-        "twenty",
-    ];
-    (1..).zip(WORDS).find(|(_, word)| text.eq_ignore_ascii_case(word)).map(|(value, _)| value)
 }
 
 /// `12`, `1A`, `2.07`, `10.1` as (stem, last component).

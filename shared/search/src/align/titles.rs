@@ -1,47 +1,13 @@
 //! Titles and Items as they are compared from year to year.
 
+use stemma_document::english::{self, MONTHS};
+
 use crate::words::{content_words, words};
 
 /// Words a number stands behind at the head of a title.
 const LEADERS: [&str; 14] = [
     "item", "items", "note", "notes", "part", "article", "section", "chapter", "schedule", "annex", "appendix",
     "exhibit", "step", "§",
-];
-const MONTHS: [&str; 12] = [
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
-];
-const SPELLED: [&str; 20] = [
-    "one",
-    "two",
-    "three",
-    "four",
-    "five",
-    "six",
-    "seven",
-    "eight",
-    "nine",
-    "ten",
-    "eleven",
-    "twelve",
-    "thirteen",
-    "fourteen",
-    "fifteen",
-    "sixteen",
-    "seventeen",
-    "eighteen",
-    "nineteen",
-    "twenty",
 ];
 
 /// The words of a title that stay the same when sections are numbered anew and a year has passed: without number, dates
@@ -106,7 +72,7 @@ fn is_number(word: &str) -> bool {
     let numbered = digits > 0 && bare.len() - digits <= 1;
     let roman = !bare.is_empty() && bare.len() <= 6 && bare.bytes().all(|byte| b"IVX".contains(&byte));
     let letter = bare.len() == 1 && bare.bytes().all(|byte| byte.is_ascii_alphabetic());
-    numbered || roman || letter || SPELLED.iter().any(|spelled| bare.eq_ignore_ascii_case(spelled))
+    numbered || roman || letter || english::count(bare).is_some()
 }
 
 /// `1.`, `4.2`, `IV.`, `(a)`, `b)`: a number by itself, which its marks give away.

@@ -1,5 +1,9 @@
 //! Numbers as filings write them: value, scale, sign, unit; and whether a claim's number stands in a cited text.
 
+use std::ops::RangeInclusive;
+
+use stemma_document::english::{self, COUNTS, MONTHS};
+
 /// A number in a text.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Number {
@@ -37,55 +41,13 @@ const SCALES: [(&str, f64); 12] = [
 ];
 
 /// Words before numbers that name something.
-const LABELS: [&str; 33] = [
-    "item",
-    "items",
-    "note",
-    "notes",
-    "page",
-    "pages",
-    "part",
-    "exhibit",
-    "section",
-    "form",
-    "table",
-    "figure",
-    "quarter",
-    "chapter",
-    "number",
-    "no",
-    "rule",
-    "topic",
-    "level",
-    "tier",
-    "phase",
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
+const LABELS: [&str; 21] = [
+    "item", "items", "note", "notes", "page", "pages", "part", "exhibit", "section", "form", "table", "figure",
+    "quarter", "chapter", "number", "no", "rule", "topic", "level", "tier", "phase",
 ];
 
-const WORDS: [(&str, u32); 11] = [
-    ("two", 2),
-    ("three", 3),
-    ("four", 4),
-    ("five", 5),
-    ("six", 6),
-    ("seven", 7),
-    ("eight", 8),
-    ("nine", 9),
-    ("ten", 10),
-    ("eleven", 11),
-    ("twelve", 12),
-];
+/// Numbers that are written as words: `one` names nothing, and beyond twelve figures are printed.
+const SPELLED: RangeInclusive<u32> = 2..=12;
 
 /// Words with which a number that is written as negative cannot be meant.
 const GAINS: [&str; 12] = [
@@ -201,7 +163,8 @@ impl Number {
 
     /// How it may be written where it names: as it is, and as a word.
     pub fn names(&self) -> Vec<String> {
-        let word = WORDS.iter().find(|(_, value)| f64::from(*value) == self.value).map(|(word, _)| (*word).to_owned());
+        let word = SPELLED.zip(&COUNTS[1..]).find(|(value, _)| f64::from(*value) == self.value);
+        let word = word.map(|(_, word)| (*word).to_owned());
         std::iter::once(self.digits.clone()).chain(word).collect()
     }
 }
@@ -276,8 +239,7 @@ fn read(chars: &[char], start: usize, end: usize) -> (Option<Number>, usize) {
     let measured = percent || scale.is_some() || currency_at.is_some() || digits.contains([',', '.']);
     let ordinal = matches!(suffix.as_str(), "th" | "st" | "nd" | "rd" | "s");
     let year = digits.len() == 4 && (1900.0..2100.0).contains(&value);
-    let weak = !measured
-        && (ordinal || year || LABELS.contains(&last_word(chars, start).as_str()) || chars.get(end) == Some(&'-'));
+    let weak = !measured && (ordinal || year || is_label(&last_word(chars, start)) || chars.get(end) == Some(&'-'));
     let until = if spelled_scale.is_some() { word_end } else { suffix_end };
     let text: String = chars[sign_at..until].iter().collect();
     let (negative, currency) = (dashed || (sign == Some('(') && closes), currency_at.is_some());
@@ -308,13 +270,18 @@ fn last_word(chars: &[char], at: usize) -> String {
     chars[start..trimmed].iter().collect::<String>().to_lowercase()
 }
 
+/// Whether a number behind this word, in lower case, names something.
+fn is_label(word: &str) -> bool {
+    LABELS.contains(&word) || MONTHS.contains(&word)
+}
+
 fn spelled(word: &[char]) -> Option<Number> {
     let text: String = word.iter().collect();
-    let (_, value) = WORDS.iter().find(|(name, _)| text.eq_ignore_ascii_case(name))?;
+    let value = english::count(&text).filter(|value| SPELLED.contains(value))?;
     Some(Number {
         digits: value.to_string(),
         text,
-        value: f64::from(*value),
+        value: f64::from(value),
         decimals: 0,
         scale: None,
         negative: false,
