@@ -82,8 +82,7 @@ pub(super) async fn compare(
     // Another version of either document is another list.
     let versions = (comparison.left.document.version, comparison.right.document.version);
     let under = format!("{sides:?}\n{outcomes:?}\n{versions:?}");
-    let skip = cursor.map(|text| cursor::read(&text, &under)).transpose()?;
-    let skip: usize = skip.map(|skip| skip.parse().map_err(|_| cursor::invalid())).transpose()?.unwrap_or(0);
+    let skip = cursor::skip(cursor, &under)?;
     if !outcomes.is_empty() {
         comparison.pairs.retain(|pair| outcomes.iter().any(|word| word == pair.outcome.as_str()));
     }

@@ -13,6 +13,11 @@ pub(super) fn read(text: &str, under: &str) -> Result<String, Problem> {
     place(text, under).ok_or_else(invalid)
 }
 
+/// The hits to pass over that a cursor names; none without a cursor.
+pub(super) fn skip(cursor: Option<String>, under: &str) -> Result<usize, Problem> {
+    cursor.map_or(Ok(0), |text| read(&text, under)?.parse().map_err(|_| invalid()))
+}
+
 /// What is answered to a cursor that is none, or whose place is gone.
 pub(super) fn invalid() -> Problem {
     let detail = "the cursor is not one of this listing: what is asked must stay the same from page to page";

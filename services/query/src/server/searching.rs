@@ -101,8 +101,7 @@ pub(super) async fn search(
     let (strategy, reasoned) = strategies(&request)?;
     let SearchRequest { query, collection, scopes, filter, item, limit, cursor, explain, rectangles, .. } = request;
     let under = format!("{query}\n{scopes:?}\n{filter:?}\n{item:?}\n{}", strategy.as_str());
-    let skip = cursor.map(|text| cursor::read(&text, &under)).transpose()?;
-    let skip = skip.map(|skip| skip.parse().map_err(|_| cursor::invalid())).transpose()?.unwrap_or(0);
+    let skip = cursor::skip(cursor, &under)?;
     let (limit, filter) = (hits(limit)?, conditions(filter)?);
     let reader = site.reader(Reach::of(&parts), collection.as_deref())?;
     let question = Question {
