@@ -25,6 +25,7 @@ mod compose;
 mod event;
 mod fold;
 mod librarian;
+mod making;
 pub mod numbers;
 mod passages;
 mod plan;
