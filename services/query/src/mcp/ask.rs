@@ -64,12 +64,19 @@ async fn asked(
     text: String,
     scope: Option<String>,
 ) -> Result<Answer, Failure> {
+    let began_ms = call.env.now_ms();
+    let place = call.ask().await?;
     let question = Question { text, scopes: scope.into_iter().collect(), ..Question::default() };
     let question = call.reader.inquiry(&question)?;
     let id = answerer.id_of(&question);
     let answering = Arc::clone(answerer);
-    let mut answer = call.env.spawn(async move { answering.answer(&question, &mut ()).await });
-    let looks = WAIT.as_millis() / LOOK_EVERY.as_millis();
+    let answering = async move {
+        let _place = place;
+        answering.answer(&question, &mut ()).await
+    };
+    let mut answer = call.env.spawn(answering); // ends with the answer
+    let waited = Duration::from_millis(call.env.now_ms().saturating_sub(began_ms));
+    let looks = WAIT.saturating_sub(waited).as_millis() / LOOK_EVERY.as_millis();
     for look in 0..looks {
         match tokio::time::timeout(LOOK_EVERY, &mut answer).await {
             Ok(Ok(Ok(answer))) => return Ok(told(&answer)),

@@ -17,6 +17,7 @@ use super::answer::Form;
 use super::desk::Desk;
 use super::failure::{Failure, Kind};
 use crate::Reader;
+use crate::server::stay::{Place, Stay};
 
 /// How long a call waits for a document at most, below the 20 s after which clients may give up.
 const WAIT: Duration = Duration::from_secs(17);
@@ -41,6 +42,8 @@ pub(super) struct Call<'a> {
     pub(super) form: Form,
     /// The Item that is searched, whatever the call says.
     item: Option<ItemRef>,
+    /// The request over HTTP that it came with; `None`: from this machine, over standard input.
+    stay: Option<Stay>,
     /// Where progress goes, when a token came with the call.
     pub(super) progress: Option<(Peer<RoleServer>, ProgressToken)>,
 }
@@ -62,13 +65,27 @@ impl<'a> Call<'a> {
         form: Form,
         progress: Option<(Peer<RoleServer>, ProgressToken)>,
     ) -> Self {
-        Self { desk: Some(desk), env: desk.env.clone(), reader, collection, form, item: None, progress }
+        Self { desk: Some(desk), env: desk.env.clone(), reader, collection, form, item: None, stay: None, progress }
+    }
+
+    /// The same, as a request that a gate has let in.
+    #[must_use]
+    pub(super) fn behind(self, stay: Option<Stay>) -> Self {
+        Self { stay, ..self }
+    }
+
+    /// From here on a model is asked: the place is held by what is made, also after the call has gone.
+    pub(super) async fn ask(&self) -> Result<Option<Place>, Failure> {
+        match &self.stay {
+            Some(stay) => Ok(Some(stay.ask().await?)),
+            None => Ok(None),
+        }
     }
 
     /// A call that an agent makes on the way to an answer.
     pub(super) fn of_agent(env: Env, reader: Arc<Reader>, item: Option<ItemRef>) -> Self {
         let collection = reader.collection.clone();
-        Self { desk: None, env, reader, collection, form: Form::Both, item, progress: None }
+        Self { desk: None, env, reader, collection, form: Form::Both, item, stay: None, progress: None }
     }
 
     /// Who answers questions in words over the documents as they are now.

@@ -26,6 +26,7 @@ use crate::Reader;
 use crate::server::Answering;
 use crate::server::archive::Archive;
 use crate::server::keys::Reach;
+use crate::server::stay::Stay;
 
 /// No call takes longer.
 const LIMIT: Duration = Duration::from_secs(20);
@@ -75,10 +76,10 @@ impl Desk {
         self.answering.as_ref()
     }
 
-    /// The tools a client sees.
-    fn tools(&self, preset: Preset) -> Vec<Tool> {
+    /// The tools a client sees; `ask` only where there is a model to, and the right to have it asked.
+    fn tools(&self, preset: Preset, may_ask: bool) -> Vec<Tool> {
         let mut tools = tools::list(preset);
-        if preset == Preset::All && self.answering.is_some() {
+        if preset == Preset::All && self.answering.is_some() && may_ask {
             tools.push(ask::tool());
         }
         tools
@@ -99,8 +100,8 @@ impl Desk {
     /// The collection a request means, as far as its key reaches: by `?collection=`, or the first.
     fn collection(&self, request: Option<&Parts>) -> Result<Collection, Failure> {
         let unknown = || Failure::new(Kind::NotFound, "collection.unknown", "this key reads no such collection");
-        let reach = match request.and_then(|parts| parts.extensions.get::<Reach>()) {
-            Some(reach) => reach,
+        let reach = match request {
+            Some(parts) => Reach::of(parts),
             None if self.gated => return Err(unknown()),
             None => &Reach::All,
         };
@@ -120,7 +121,8 @@ impl Desk {
         let collection = self.collection(context.extensions.get::<Parts>())?;
         let reader = self.reader(&collection).await?;
         let progress = context.meta.get_progress_token().map(|token| (context.peer.clone(), token));
-        Ok(Call::of(self, reader, collection, form, progress))
+        let stay = stay(context.extensions.get::<Parts>()).cloned();
+        Ok(Call::of(self, reader, collection, form, progress).behind(stay))
     }
 
     async fn answer(
@@ -160,6 +162,11 @@ impl Desk {
     }
 }
 
+/// A request over HTTP, as the gate has let it in.
+fn stay(request: Option<&Parts>) -> Option<&Stay> {
+    request.and_then(|parts| Stay::of(parts).ok())
+}
+
 /// Whether the client knows structured content: who does not say is taken for a new one. Over HTTP a version is said by
 /// each request; what a missing header stands for by the protocol is no statement of the client's.
 fn is_structured(context: &RequestContext<RoleServer>, parts: Option<&Parts>) -> bool {
@@ -190,12 +197,13 @@ impl ServerHandler for Desk {
         _request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let preset = self.preset(context.extensions.get::<Parts>());
-        Ok(ListToolsResult::with_all_items(self.tools(preset)))
+        let parts = context.extensions.get::<Parts>();
+        let may_ask = stay(parts).is_none_or(Stay::may_ask);
+        Ok(ListToolsResult::with_all_items(self.tools(self.preset(parts), may_ask)))
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        self.tools(self.preset).into_iter().find(|tool| tool.name == name)
+        self.tools(self.preset, true).into_iter().find(|tool| tool.name == name)
     }
 
     async fn call_tool(

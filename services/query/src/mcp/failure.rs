@@ -6,6 +6,7 @@ use stemma_search::FindError;
 
 use super::call::is_being_indexed;
 use crate::Refusal;
+use crate::server::stay::Held;
 
 /// What kind of failure it is; the words are those of the envelope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,6 +17,8 @@ pub(super) enum Kind {
     Ambiguous,
     /// The arguments are wrong.
     InvalidInput,
+    /// The key of the request may not do that.
+    Forbidden,
     /// The document has no tree (yet).
     NotReady,
     /// It took too long, or the store is away.
@@ -31,6 +34,7 @@ impl Kind {
             Kind::NotFound => "NOT_FOUND",
             Kind::Ambiguous => "AMBIGUOUS",
             Kind::InvalidInput => "INVALID_INPUT",
+            Kind::Forbidden => "FORBIDDEN",
             Kind::NotReady => "NOT_READY",
             Kind::Unavailable => "UNAVAILABLE",
             Kind::Internal => "INTERNAL_ERROR",
@@ -112,6 +116,7 @@ impl Failure {
             Kind::NotFound => "There is nothing of that name",
             Kind::Ambiguous => "More than one thing fits that name; choose one",
             Kind::InvalidInput => "The arguments cannot be used as they are",
+            Kind::Forbidden => "The key of this connection may not do that",
             Kind::NotReady => "The document has no section tree to read from",
             Kind::Unavailable => "The answer could not be made now",
             Kind::Internal => "The tool failed",
@@ -127,6 +132,7 @@ impl Failure {
             options.push(match self.kind {
                 Kind::NotFound | Kind::Ambiguous => "Take a name from browse_documents() or search()".into(),
                 Kind::InvalidInput => "Correct the argument and call again".into(),
+                Kind::Forbidden => "Use search() and get_page_content()".into(),
                 Kind::NotReady => "See get_document() for its status".into(),
                 Kind::Unavailable | Kind::Internal => "Call again in a moment, or ask for less".into(),
             });
@@ -146,6 +152,13 @@ impl From<Refusal> for Failure {
             _ => Kind::InvalidInput,
         };
         Self::new(kind, refusal.code, refusal.message).among(refusal.candidates)
+    }
+}
+
+impl From<Held> for Failure {
+    fn from(held: Held) -> Self {
+        let kind = if held == Held::Busy { Kind::Unavailable } else { Kind::Forbidden };
+        Self::new(kind, held.code(), held.to_string())
     }
 }
 

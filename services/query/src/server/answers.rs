@@ -21,6 +21,7 @@ use super::keys::Reach;
 use super::problem::Problem;
 use super::routes::Site;
 use super::searching::{conditions, read};
+use super::stay::{Place, Stay};
 use crate::Question;
 
 /// How long an answer in one piece is waited for; then its id is the reply.
@@ -80,15 +81,20 @@ pub(super) struct Running {
         (status = 202, body = Running, description = "it is still being made: read it at Location"),
     ))]
 pub(super) async fn ask(site: axum::extract::State<Site>, parts: Parts, body: Result<Bytes, BytesRejection>) -> Answer {
+    let place = Stay::of(&parts)?.ask().await?;
     let request: AnswerRequest = read(&parts, body)?;
     let reader = site.reader(Reach::of(&parts), request.collection.as_deref())?;
     let answerer = site.answerer(&reader)?;
     let question = question(request, &reader)?;
     let id = answerer.id_of(&question);
     if wants_events(&parts) {
-        return Ok(streamed(&id, told(&site, answerer, question), last_event(&parts)));
+        return Ok(streamed(&id, told(&site, place, answerer, question), last_event(&parts)));
     }
-    let mut answer = site.env.spawn(async move { answerer.answer(&question, &mut ()).await });
+    let answering = async move {
+        let _place = place;
+        answerer.answer(&question, &mut ()).await
+    };
+    let mut answer = site.env.spawn(answering); // ends with the answer, also where its asker has gone
     match tokio::time::timeout(WAIT, &mut answer).await {
         Ok(Ok(answered)) => json(answered.map_err(refused)?).await,
         Ok(Err(_)) => Err(refused(answer::AnswerError::Broken).into()),
@@ -159,11 +165,13 @@ fn last_event(parts: &Parts) -> usize {
 /// What is told of an answer while it is made; it is made to its end also where no one listens.
 fn told(
     site: &Site,
+    place: Place,
     answerer: Arc<dyn Answerer>,
     question: answer::Question,
 ) -> impl Stream<Item = Event> + Send + use<> {
     let (mut sender, events) = mpsc::unbounded_channel();
     let answering = async move {
+        let _place = place;
         if let Err(error) = answerer.answer(&question, &mut sender).await {
             tracing::info!(%error, "a question was not answered");
         }

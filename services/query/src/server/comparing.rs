@@ -12,6 +12,7 @@ use super::keys::Reach;
 use super::problem::Problem;
 use super::routes::Site;
 use super::searching::read;
+use super::stay::Stay;
 use crate::{ComparisonView, MAX_SENTENCES, Sides};
 
 /// Pairs of an answer at most, and where the request does not say.
@@ -68,6 +69,7 @@ pub(super) async fn compare(
     body: Result<Bytes, BytesRejection>,
 ) -> Answer {
     let request: ComparisonRequest = read(&parts, body)?;
+    Stay::of(&parts)?.linger().await?; // held until it is answered: the texts of two documents are read
     let ComparisonRequest { left, right, collection, item, outcomes, sentences, limit, cursor } = request;
     let limit = within("/limit", limit.unwrap_or(PAIRS), 1, MAX_PAIRS)?;
     let sentences = within("/sentences", sentences.unwrap_or(SENTENCES), 0, MAX_SENTENCES)?;

@@ -15,6 +15,7 @@ use tokio::sync::mpsc;
 
 use super::problem::Problem;
 use super::routes::Site;
+use super::stay::Place;
 use crate::{Reader, Refusal};
 
 /// The largest conversation in bytes: clients send all that was said, again and again.
@@ -51,6 +52,7 @@ impl Message {
 
 /// A question, and who answers it.
 pub(super) struct Dialogue {
+    place: Place,
     answerer: Arc<dyn Answerer>,
     question: Question,
 }
@@ -61,6 +63,7 @@ impl Dialogue {
     /// the question, and instructions to the model are the operator's.
     pub(super) fn of(
         site: &Site,
+        place: Place,
         reader: &Arc<Reader>,
         scopes: Vec<String>,
         messages: &[Message],
@@ -70,19 +73,26 @@ impl Dialogue {
         let searched = crate::Question { text: text.clone(), scopes, ..crate::Question::default() };
         let query = reader.query(&searched)?;
         let (within, filter, item) = (query.within, query.filter, query.item);
-        Ok(Self { answerer, question: Question { text, within, filter, item, earlier, ..Question::default() } })
+        Ok(Self { place, answerer, question: Question { text, within, filter, item, earlier, ..Question::default() } })
     }
 
-    /// The answer.
-    pub(super) async fn whole(self) -> Result<Answer, Problem> {
-        self.answerer.answer(&self.question, &mut ()).await.map_err(refused)
+    /// The answer; it is made to its end, and stored, also where its asker goes away.
+    pub(super) async fn whole(self, env: &Env) -> Result<Answer, Problem> {
+        let Self { place, answerer, question } = self;
+        let answering = async move {
+            let _place = place;
+            answerer.answer(&question, &mut ()).await
+        };
+        let answered = env.spawn(answering).await; // ends with the answer
+        answered.unwrap_or(Err(AnswerError::Broken)).map_err(refused)
     }
 
     /// What is told of the answer while it is made; it is made to its end, and stored, also where no one listens.
     pub(super) fn told(self, env: &Env) -> impl Stream<Item = Event> + Send + use<> {
         let (mut sender, events) = mpsc::unbounded_channel();
         let answering = async move {
-            if let Err(error) = self.answerer.answer(&self.question, &mut sender).await {
+            let Self { place: _place, answerer, question } = self;
+            if let Err(error) = answerer.answer(&question, &mut sender).await {
                 tracing::debug!(%error, "a question was not answered");
                 // Told already, unless it was refused before anything was told: a second time does no harm.
                 let (code, message) = (error.code().to_owned(), said(error));

@@ -11,27 +11,21 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures::FutureExt;
 use stemma_engine::Env;
-use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::QuerySettings;
-use super::intake::MayWrite;
 use super::keys::{Closed, Keys};
 use super::openai;
 use super::problem::Problem;
-
-/// Requests that may wait for each one that is answered, and how long they wait.
-const SEATS_PER_PLACE: usize = 16;
-const PATIENCE: Duration = Duration::from_secs(5);
+use super::stay::{Places, Stay};
 
 /// Decides which requests are answered.
 pub(super) struct Gate {
     env: Env,
     keys: Keys,
-    places: Places,
-    /// Of questions that a model answers: they wait for it, and keep no one else waiting.
-    asks: Places,
-    limit: Duration,
-    answer_limit: Duration,
+    /// Of requests that are answered at once.
+    short: Places,
+    /// Of those that take long, most of which wait for a model: they keep no one else waiting.
+    long: Places,
     /// Whether anyone who can connect may write: where no keys are, and only this machine connects.
     open: bool,
     /// The largest request body in bytes.
@@ -40,32 +34,27 @@ pub(super) struct Gate {
 
 impl Gate {
     pub(super) fn new(env: Env, keys: Keys, open: bool, settings: &QuerySettings) -> Arc<Self> {
-        let seconds = |seconds: u64| Duration::from_secs(seconds.max(1));
-        let (limit, answer_limit) = (seconds(settings.timeout_seconds), seconds(settings.answer_timeout_seconds));
-        let (places, asks) = (Places::new(settings.concurrency.max(1)), Places::new(settings.answers.max(1)));
-        Arc::new(Self { env, keys, places, asks, limit, answer_limit, open, max_body_bytes: settings.max_body_bytes })
+        let places = |places, seconds: u64| Places::new(places, Duration::from_secs(seconds.max(1)));
+        let short = places(settings.concurrency, settings.timeout_seconds);
+        let long = places(settings.answers, settings.answer_timeout_seconds);
+        Arc::new(Self { env, keys, short, long, open, max_body_bytes: settings.max_body_bytes })
     }
 
     async fn answer(&self, mut request: Request, next: Next) -> Result<Response, Problem> {
-        let key = key_of(&request);
-        let reach = self.keys.reach(key, self.env.now_ms()).map_err(refused)?;
-        let may_write = MayWrite(if self.keys.is_empty() { self.open } else { self.keys.may_write(key) });
-        let (places, limit) = match asks(request.uri().path()) {
-            true => (&self.asks, self.answer_limit),
-            false => (&self.places, self.limit),
-        };
-        let Some(_place) = places.take().await else {
-            return Err(Problem::new(503, "server.busy", "too many requests are being answered").next("ask again"));
-        };
-        request.extensions_mut().insert(reach);
-        request.extensions_mut().insert(may_write);
+        let rights = self.keys.rights(key_of(&request), self.open, self.env.now_ms()).map_err(refused)?;
+        let stay = Stay::begin(rights, &self.short, &self.long).await?;
+        request.extensions_mut().insert(stay.clone());
         let answer = AssertUnwindSafe(next.run(request)).catch_unwind();
-        match tokio::time::timeout(limit, answer).await {
+        let answered = stay.within(answer).await;
+        // A body that is told piece by piece holds what it needs itself: who reads slowly keeps no one waiting.
+        stay.leave();
+        match answered {
             Ok(Ok(response)) => Ok(response),
             Ok(Err(_)) => Err(Problem::new(500, "server.panic", "the server made a mistake; its log says where")),
-            Err(_) => {
+            Err(limit) => {
                 let detail = format!("the answer takes longer than {} s", limit.as_secs());
-                Err(Problem::new(503, "request.timeout", detail).next("ask for less: fewer documents, pages or hits"))
+                let next = "ask for less: fewer documents, pages or hits; what a model was paid for is not paid again";
+                Err(Problem::new(503, "request.timeout", detail).next(next))
             }
         }
     }
@@ -80,28 +69,6 @@ impl Gate {
     }
 }
 
-/// Places of requests that are answered, and seats of those that wait for one: many that come at once are answered one
-/// after another, not sent away.
-struct Places {
-    free: Semaphore,
-    seats: Semaphore,
-}
-
-impl Places {
-    fn new(places: usize) -> Self {
-        Self { free: Semaphore::new(places), seats: Semaphore::new(places.saturating_mul(SEATS_PER_PLACE)) }
-    }
-
-    /// A place, where one is free soon.
-    async fn take(&self) -> Option<SemaphorePermit<'_>> {
-        if let Ok(place) = self.free.try_acquire() {
-            return Some(place);
-        }
-        let _seat = self.seats.try_acquire().ok()?;
-        tokio::time::timeout(PATIENCE, self.free.acquire()).await.ok()?.ok()
-    }
-}
-
 /// The key of a request: as bearer, or in the header of the PageIndex dialect.
 fn key_of(request: &Request) -> Option<&str> {
     let text = |name: &str| request.headers().get(name).and_then(|value| value.to_str().ok());
@@ -109,25 +76,13 @@ fn key_of(request: &Request) -> Option<&str> {
     bearer.or_else(|| text("api_key")).map(str::trim)
 }
 
-/// Whether requests to this path wait for a model.
-fn asks(path: &str) -> bool {
-    matches!(
-        path,
-        "/v1/answers"
-            | "/v1/comparisons"
-            | "/v1/chat/completions"
-            | "/v1/responses"
-            | "/chat/completions"
-            | "/chat/completions/"
-    )
-}
-
 /// Why a key does not open.
 fn refused(closed: Closed) -> Problem {
     match closed {
         Closed::Unknown => Problem::new(401, "key.unknown", "a key is needed, and this is none of them")
             .next("send `Authorization: Bearer KEY`"),
-        Closed::Scope => Problem::new(403, "key.scope", "this key may not read"),
+        Closed::Scope => Problem::new(403, "key.scope", "this key may not read: it lacks the scope `read`")
+            .next("give it the scope `read` in query.keys"),
         Closed::Spent(seconds) => {
             let detail = "this key has made all the requests it may make in a minute";
             Problem::new(429, "key.spent", detail).next(format!("ask again in {seconds} s")).retry_after(seconds)
@@ -184,30 +139,6 @@ fn takes(accept: Option<&HeaderValue>, kind: Option<&HeaderValue>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[tokio::test(start_paused = true)]
-    async fn a_place_is_waited_for_a_little() {
-        let places = Places::new(1);
-        let place = places.take().await;
-        assert!(place.is_some());
-        let free_soon = async {
-            tokio::time::sleep(PATIENCE / 2).await;
-            drop(place);
-        };
-        let (waited, ()) = tokio::join!(places.take(), free_soon);
-        assert!(waited.is_some());
-        let begun = tokio::time::Instant::now();
-        assert!(places.take().await.is_none(), "it is never free");
-        assert_eq!(begun.elapsed(), PATIENCE);
-        let many = futures::future::join_all((0..SEATS_PER_PLACE).map(|_| places.take()));
-        let late = async {
-            tokio::time::sleep(PATIENCE / 2).await;
-            let begun = tokio::time::Instant::now();
-            (places.take().await.is_none(), begun.elapsed())
-        };
-        let (_, late) = tokio::join!(many, late);
-        assert_eq!(late, (true, Duration::ZERO), "no seat is left");
-    }
 
     #[test]
     fn what_is_accepted_is_answered() {

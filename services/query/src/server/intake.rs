@@ -11,6 +11,7 @@ use stemma_document::{Collection, DocId};
 
 use super::problem::Problem;
 use super::routes::Site;
+use super::stay::Stay;
 use crate::Refusal;
 
 /// Takes documents in, and removes them.
@@ -53,10 +54,6 @@ pub struct Submitted {
     pub job: String,
 }
 
-/// Whether who asks may write, as the gate has noted it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct MayWrite(pub(super) bool);
-
 /// The way in, for who may use it. A request says a key even where none is needed: a web page of another site cannot
 /// send that header without being asked for leave first.
 pub(super) fn way_in<'a>(site: &'a Site, parts: &Parts) -> Result<&'a dyn Intake, Problem> {
@@ -70,11 +67,10 @@ pub(super) fn way_in<'a>(site: &'a Site, parts: &Parts) -> Result<&'a dyn Intake
         let detail = "a request that writes says a key, any where none is configured";
         return Err(Problem::new(403, "key.unsaid", detail).next("send `api_key: KEY` or `Authorization: Bearer KEY`"));
     }
-    match parts.extensions.get() {
-        Some(MayWrite(true)) => Ok(intake.as_ref()),
-        _ => {
-            Err(Problem::new(403, "key.scope", "this key may not write")
-                .next("give it the scope `write` in query.keys"))
-        }
+    if Stay::of(parts)?.may_write() {
+        Ok(intake.as_ref())
+    } else {
+        let detail = "this key may not write: it lacks the scope `write`";
+        Err(Problem::new(403, "key.scope", detail).next("give it the scope `write` in query.keys"))
     }
 }

@@ -1,4 +1,4 @@
-//! Who may read: bearer keys, kept as digests, each for some collections, some work, and some requests a minute.
+//! Who may read, ask and write: bearer keys, kept as digests, each for some collections, some work, and some requests a minute.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -8,6 +8,7 @@ use stemma_document::Collection;
 use stemma_engine::env::Millis;
 
 use super::ServeError;
+use super::stay::Stay;
 
 /// A key that may read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,7 +20,7 @@ pub struct KeySettings {
     /// The collections it may read; none: all.
     #[serde(default)]
     pub collections: Vec<String>,
-    /// What it may do.
+    /// What it may do: `read` where this is not said. Without `read` it opens nothing.
     #[serde(default = "read")]
     pub scopes: Vec<KeyScope>,
     /// Requests it may make in a minute, of each server; 0: any number.
@@ -31,8 +32,10 @@ pub struct KeySettings {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KeyScope {
-    /// List, read and search.
+    /// List, read, search without a model, and read answers that were given.
     Read,
+    /// Ask questions that a model is asked for: they cost money.
+    Ask,
     /// Submit and remove documents, where the server has a way in.
     Write,
 }
@@ -62,6 +65,17 @@ struct Purse {
     /// Thousandths of requests.
     left: u64,
     counted_at: Millis,
+}
+
+/// What a request may do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Rights {
+    /// What it may read.
+    pub(super) reach: Reach,
+    /// Whether a model may be asked for it.
+    pub(super) ask: bool,
+    /// Whether it may submit and remove documents.
+    pub(super) write: bool,
 }
 
 /// What a request may read.
@@ -101,27 +115,28 @@ impl Keys {
         self.0.is_empty()
     }
 
-    /// What the bearer of `key` may read now. Digests are compared in constant time, all of them.
-    pub(super) fn reach(&self, key: Option<&str>, now_ms: Millis) -> Result<Reach, Closed> {
+    /// What the bearer of `key` may do now. Digests are compared in constant time, all of them. Where no keys are, anyone
+    /// who can connect reads and asks, and writes where `open`.
+    pub(super) fn rights(&self, key: Option<&str>, open: bool, now_ms: Millis) -> Result<Rights, Closed> {
         if self.is_empty() {
-            return Ok(Reach::All);
+            return Ok(Rights { reach: Reach::All, ask: true, write: open });
         }
         let digest = blake3::hash(key.ok_or(Closed::Unknown)?.as_bytes());
         let fitting = self.0.iter().filter(|known| known.digest == digest).collect::<Vec<_>>();
         let key = fitting.first().ok_or(Closed::Unknown)?;
-        if !key.settings.scopes.contains(&KeyScope::Read) {
+        let may = |scope| key.settings.scopes.contains(&scope);
+        if !may(KeyScope::Read) {
             return Err(Closed::Scope);
         }
         key.spend(now_ms)?;
         let collections = &key.settings.collections;
-        Ok(if collections.is_empty() { Reach::All } else { Reach::Only(collections.clone()) })
+        let reach = if collections.is_empty() { Reach::All } else { Reach::Only(collections.clone()) };
+        Ok(Rights { reach, ask: may(KeyScope::Ask), write: may(KeyScope::Write) })
     }
 
-    /// Whether the bearer of `key` may write; where no keys are, that is not said here.
-    pub(super) fn may_write(&self, key: Option<&str>) -> bool {
-        let Some(digest) = key.map(|key| blake3::hash(key.as_bytes())) else { return false };
-        let known = self.0.iter().find(|known| known.digest == digest);
-        known.is_some_and(|key| key.settings.scopes.contains(&KeyScope::Write))
+    /// Whether no key may ask, though there are keys.
+    pub(super) fn ask_nothing(&self) -> bool {
+        !self.is_empty() && !self.0.iter().any(|key| key.settings.scopes.contains(&KeyScope::Ask))
     }
 }
 
@@ -151,9 +166,9 @@ impl Key {
 
 impl Reach {
     /// What a request may read, as the gate has noted it.
-    pub(super) fn of(parts: &Parts) -> &Self {
+    pub(crate) fn of(parts: &Parts) -> &Self {
         static NOTHING: Reach = Reach::Only(Vec::new());
-        parts.extensions.get().unwrap_or(&NOTHING)
+        Stay::of(parts).map_or(&NOTHING, |stay| &stay.rights().reach)
     }
 
     /// Whether a collection may be read.
@@ -179,10 +194,36 @@ mod tests {
     fn a_key_reaches_its_collections_and_no_others() {
         let keys = Keys::of(&[key("k-all", &[]), key("k-one", &["one"])]).unwrap();
         let (one, two): (Collection, Collection) = ("one".parse().unwrap(), "two".parse().unwrap());
-        let reaches = |key| keys.reach(key, 0).map(|reach| (reach.holds(&one), reach.holds(&two)));
+        let reaches =
+            |key| keys.rights(key, true, 0).map(|rights| (rights.reach.holds(&one), rights.reach.holds(&two)));
         assert_eq!(reaches(Some("k-all")), Ok((true, true)));
         assert_eq!(reaches(Some("k-one")), Ok((true, false)));
         assert_eq!((reaches(Some("k-on")), reaches(None)), (Err(Closed::Unknown), Err(Closed::Unknown)));
+    }
+
+    #[test]
+    fn asking_and_writing_are_rights_of_their_own() {
+        let with = |name: &str, scopes: &[KeyScope]| KeySettings { scopes: scopes.to_vec(), ..key(name, &[]) };
+        let unsaid: KeySettings =
+            serde_json::from_value(serde_json::json!({ "name": "unsaid", "blake3": key("unsaid", &[]).blake3 }))
+                .unwrap();
+        let all = [
+            unsaid,
+            with("asks", &[KeyScope::Read, KeyScope::Ask]),
+            with("writes", &[KeyScope::Read, KeyScope::Write]),
+            with("only-asks", &[KeyScope::Ask]),
+        ];
+        let keys = Keys::of(&all).unwrap();
+        let may = |name| keys.rights(Some(name), true, 0).map(|rights| (rights.ask, rights.write));
+        assert_eq!(
+            [may("unsaid"), may("asks"), may("writes")],
+            [Ok((false, false)), Ok((true, false)), Ok((false, true))]
+        );
+        assert_eq!(may("only-asks"), Err(Closed::Scope));
+        assert!(!keys.ask_nothing() && Keys::of(&all[..1]).unwrap().ask_nothing());
+        let none = Keys::of(&[]).unwrap();
+        let open = |open| none.rights(None, open, 0).map(|rights| (rights.ask, rights.write));
+        assert_eq!((open(true), open(false), none.ask_nothing()), (Ok((true, true)), Ok((true, false)), false));
     }
 
     #[test]
@@ -190,8 +231,8 @@ mod tests {
         let idle = KeySettings { scopes: Vec::new(), ..key("idle", &[]) };
         let slow = KeySettings { requests_per_minute: 6, ..key("slow", &[]) };
         let keys = Keys::of(&[idle, slow]).unwrap();
-        assert_eq!(keys.reach(Some("idle"), 0), Err(Closed::Scope));
-        let at = |now_ms| keys.reach(Some("slow"), now_ms);
+        assert_eq!(keys.rights(Some("idle"), true, 0), Err(Closed::Scope));
+        let at = |now_ms| keys.rights(Some("slow"), true, now_ms).map(|rights| rights.reach);
         assert!((0..6).all(|_| at(1_000_000).is_ok()));
         assert_eq!((at(1_000_000), at(1_002_500)), (Err(Closed::Spent(10)), Err(Closed::Spent(8))));
         assert_eq!((at(1_010_000), at(1_010_000)), (Ok(Reach::All), Err(Closed::Spent(10))));

@@ -9,6 +9,8 @@ mod answers;
 mod answers_tests;
 pub(crate) mod archive;
 mod asked;
+#[cfg(test)]
+mod asking_tests;
 mod comparing;
 mod cursor;
 mod dialogue;
@@ -29,6 +31,7 @@ mod problem;
 mod routes;
 mod searching;
 mod source;
+pub(crate) mod stay;
 #[cfg(test)]
 mod tests;
 mod texts;
@@ -61,15 +64,16 @@ use routes::Site;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct QuerySettings {
-    /// Keys that may read; none: anyone may, from this machine.
+    /// Keys that may read, and what else each may; none: anyone may, from this machine.
     pub keys: Vec<KeySettings>,
     /// Requests answered at once; sixteen times as many wait up to five seconds, more are told to come back.
     pub concurrency: usize,
-    /// How long an answer may take, in seconds.
+    /// How long an answer may take for which no model is asked, in seconds.
     pub timeout_seconds: u64,
-    /// Questions for a model answered at once, beside other requests; sixteen times as many wait.
+    /// Requests answered at once for which a model is asked or two documents compared, beside the others; sixteen times as
+    /// many wait up to five seconds. An answer that is made to its end after its asker has gone counts until then.
     pub answers: usize,
-    /// How long an answer by a model may take, in seconds.
+    /// How long each of those may take, in seconds.
     pub answer_timeout_seconds: u64,
     /// The largest request body in bytes.
     pub max_body_bytes: usize,
@@ -182,6 +186,13 @@ pub async fn serve(
     }
     if collections.is_empty() {
         return Err(ServeError::NoCollection);
+    }
+    if model.is_some() && keys.ask_nothing() {
+        tracing::info!(
+            "a model is configured, and no key of query.keys has the scope `ask`: no question is answered by it"
+        );
+    } else if model.is_some() && keys.is_empty() && !listen.ip().is_loopback() {
+        tracing::warn!(%listen, "no keys are configured: whoever can connect has the model asked, which costs money");
     }
     let archive = Archive::follow(&env, &blobs, collections, &means.meaning, &cache, model.as_ref(), &stop);
     let gate = Gate::new(env.clone(), keys, listen.ip().is_loopback(), &query);

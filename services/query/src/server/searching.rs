@@ -15,6 +15,7 @@ use super::cursor;
 use super::keys::Reach;
 use super::problem::Problem;
 use super::routes::Site;
+use super::stay::Stay;
 use crate::{BrowseView, FoundView, Question, Reasoned, Refusal};
 
 /// What `POST /v1/search` takes.
@@ -99,6 +100,10 @@ pub(super) async fn search(
 ) -> Answer {
     let request: SearchRequest = read(&parts, body)?;
     let (strategy, reasoned) = strategies(&request)?;
+    if reasoned.is_some() {
+        // Its place is held until it is answered: who goes away stops it, and what was paid for is remembered.
+        Stay::of(&parts)?.ask().await?;
+    }
     let SearchRequest { query, collection, scopes, filter, item, limit, cursor, explain, rectangles, .. } = request;
     let under = format!("{query}\n{scopes:?}\n{filter:?}\n{item:?}\n{}", strategy.as_str());
     let skip = cursor::skip(cursor, &under)?;

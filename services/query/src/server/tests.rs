@@ -58,9 +58,14 @@ async fn try_start(settings: ServerSettings) -> Result<Server, ServeError> {
 
 /// A server that answers questions in words with this model.
 pub(super) async fn start_answering(model: stemma_search::reason::AnswerModel) -> Server {
+    start_asking(model, QuerySettings::default()).await
+}
+
+/// The same, so configured.
+pub(super) async fn start_asking(model: stemma_search::reason::AnswerModel, query: QuerySettings) -> Server {
     let kept: Arc<dyn Blobs> = Arc::new(stemma_engine::blobs::MemoryBlobs::default());
     let librarians = crate::Librarians::new(Env::system(), kept);
-    let settings = ServerSettings { model: Some(model), ..settings(QuerySettings::default()) };
+    let settings = ServerSettings { model: Some(model), ..settings(query) };
     let means = Means { answering: Some(Arc::new(librarians)), ..Means::default() };
     try_start_with(settings, store::store().await, means).await.unwrap()
 }
@@ -86,12 +91,7 @@ async fn try_start_with(
     let health = Health::of_blobs(&env, &Presence::new(&env, "q", "query"), &blobs);
     let serving = serve(env, Arc::clone(&blobs), settings, means, health, None, stop.clone()).await?;
     let server = Server { serving, stop, blobs, _cache: cache };
-    // The catalogue is read and the index made beside the start.
-    while server.get("/v1/documents").await.status == 503
-        || server.post("/v1/search", r#"{"query": "anvils"}"#).await.status == 503
-    {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    server.ready("").await;
     Ok(server)
 }
 
@@ -104,11 +104,13 @@ pub(super) async fn start_with_key(key: &str) -> Server {
     let blake3 = blake3::hash(key.as_bytes()).to_string();
     let keys = vec![KeySettings { name: "reader".into(), blake3, ..KeySettings::default() }];
     let server = try_start(settings(QuerySettings { keys, ..QuerySettings::default() })).await.unwrap();
-    let asked = format!("GET /v1/documents HTTP/1.1\r\nAuthorization: Bearer {key}\r\n");
-    while server.ask(&asked).await.status == 503 {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    server.ready(&bearer(key)).await;
     server
+}
+
+/// A line of a head that says a key.
+pub(super) fn bearer(key: &str) -> String {
+    format!("Authorization: Bearer {key}\r\n")
 }
 
 impl Server {
@@ -117,27 +119,43 @@ impl Server {
     }
 
     pub(super) async fn post(&self, path: &str, body: &str) -> Reply {
+        self.post_with("", path, body).await
+    }
+
+    /// The same with further lines of the head.
+    pub(super) async fn post_with(&self, head: &str, path: &str, body: &str) -> Reply {
         let length = body.len();
         self.ask(&format!(
-            "POST {path} HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
+            "POST {path} HTTP/1.1\r\n{head}Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
         ))
         .await
+    }
+
+    /// Waits until the catalogue is read and the index made, which is done beside the start.
+    pub(super) async fn ready(&self, head: &str) {
+        let listing = format!("GET /v1/documents HTTP/1.1\r\n{head}");
+        while self.ask(&listing).await.status == 503
+            || self.post_with(head, "/v1/search", r#"{"query": "anvils"}"#).await.status == 503
+        {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
     }
 
     /// The same, for an answer in pieces: the frames of its body, without the marks of the transfer between them.
     pub(super) async fn stream(&self, path: &str, body: &str, accept: &str) -> Reply {
-        let length = body.len();
-        self.ask(&format!(
-            "POST {path} HTTP/1.1\r\nAccept: {accept}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
-        ))
-        .await
+        self.post_with(&format!("Accept: {accept}\r\n"), path, body).await
     }
 
     pub(super) async fn ask(&self, request: &str) -> Reply {
+        self.ask_of("test", request).await
+    }
+
+    /// The same under this name of the server.
+    pub(super) async fn ask_of(&self, host: &str, request: &str) -> Reply {
         let mut stream = TcpStream::connect(self.serving.address).await.unwrap();
         let (line, rest) = request.split_once("\r\n").unwrap();
         let rest = if rest.contains("\r\n\r\n") { rest.to_string() } else { format!("{rest}\r\n") };
-        let request = format!("{line}\r\nHost: test\r\nConnection: close\r\n{rest}");
+        let request = format!("{line}\r\nHost: {host}\r\nConnection: close\r\n{rest}");
         stream.write_all(request.as_bytes()).await.unwrap();
         let mut reply = String::new();
         stream.read_to_string(&mut reply).await.unwrap();

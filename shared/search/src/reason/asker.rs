@@ -9,7 +9,9 @@
 //! stands there is data. A reply is typed and checked; the caller sees a value or one of four reasons why there is none, and
 //! goes on without the model, saying so.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -26,6 +28,7 @@ use stemma_llm::gate::{Gate, Replied};
 use stemma_llm::inquiry::{Journal, inquire};
 use stemma_llm::prices::Purse;
 use stemma_llm::request::{Request, Schema};
+use tokio::sync::watch;
 
 use super::budget::{Account, Budget, Spent, USED_UP};
 use super::memory::{Memory, Shelf};
@@ -63,13 +66,14 @@ pub struct Asker {
     gate: Arc<Gate>,
     settings: AskerSettings,
     memory: Memory,
+    asking: Asking,
 }
 
 impl Asker {
     /// An asker that remembers in memory alone and keeps no call log: for tests, and for stores that may not be written.
     pub fn new(env: Env, gate: Arc<Gate>, settings: AskerSettings) -> Self {
         let memory = Memory::new(&env, None);
-        Self { env, gate, settings, memory }
+        Self { env, gate, settings, memory, asking: Asking::default() }
     }
 
     /// The same with the call log of a collection, and with the replies it remembers.
@@ -242,7 +246,8 @@ impl Consultation {
     }
 
     /// Asks until a reply is an answer that `check` lets pass; the words of its error are shown to the model. What was
-    /// answered before, to anyone who asked the same of this collection, is taken from there and costs nothing.
+    /// answered before, to anyone who asked the same of this collection, is taken from there and costs nothing; so is what
+    /// this process is asking for already.
     ///
     /// # Errors
     /// [`AskError`]: the caller degrades and says so.
@@ -253,6 +258,8 @@ impl Consultation {
     ) -> Result<U, AskError> {
         let request = prompt.request(&self.asker);
         let digest = request.digest();
+        // Who asks the same meanwhile waits for that reply; where none came, each asks for itself.
+        let _asked = self.asker.asking.begin(&digest).await;
         if let Some(reply) = self.asker.memory.recall(&digest).await
             && let Ok(known) = T::deserialize(reply.as_ref())
             && let Ok(answer) = check(known)
@@ -307,6 +314,42 @@ impl Consultation {
             env.sleep(Duration::from_millis(pause_ms)).await;
         }
     }
+}
+
+/// Requests that are being asked for, by their digests: the same is not paid for twice because two ask at once.
+#[derive(Default)]
+struct Asking(Mutex<HashMap<String, watch::Sender<()>>>);
+
+/// A request that is being asked for; it ends when this is dropped, however that comes about.
+struct Begun<'a> {
+    asking: &'a Asking,
+    digest: String,
+}
+
+impl Asking {
+    /// Begins to ask. `None`: someone else did, and has ended by now; what came of it is in memory, or nothing came.
+    async fn begin(&self, digest: &str) -> Option<Begun<'_>> {
+        let mut other = match locked(&self.0).entry(digest.to_owned()) {
+            Entry::Occupied(other) => other.get().subscribe(),
+            Entry::Vacant(free) => {
+                free.insert(watch::Sender::new(()));
+                return Some(Begun { asking: self, digest: digest.to_owned() });
+            }
+        };
+        // Nothing is ever sent: it ends when the sender is dropped.
+        while other.changed().await.is_ok() {}
+        None
+    }
+}
+
+impl Drop for Begun<'_> {
+    fn drop(&mut self) {
+        locked(&self.asking.0).remove(&self.digest);
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn is_throttled(failure: &Failure) -> bool {
@@ -425,6 +468,18 @@ mod tests {
         calls::read(blobs.as_ref(), "c/default", 0, |record| log.push(record)).await.unwrap();
         assert_eq!(log.len(), 1);
         assert_eq!((log[0].run.0.as_str(), log[0].stage.as_str(), log[0].useful), ("a-1", "tell", true));
+    }
+
+    #[tokio::test]
+    async fn who_asks_the_same_meanwhile_waits_for_its_end_whatever_that_is() {
+        let asking = Asking::default();
+        let first = asking.begin("x").await;
+        assert!(first.is_some() && asking.begin("y").await.is_some(), "others do not wait");
+        let mut second = std::pin::pin!(asking.begin("x"));
+        assert!(futures::poll!(&mut second).is_pending());
+        drop(first); // as where its asker went away
+        assert!(second.await.is_none() && asking.begin("x").await.is_some());
+        assert!(locked(&asking.0).is_empty());
     }
 
     #[tokio::test(start_paused = true)]

@@ -14,6 +14,7 @@ use super::super::asked::{Answer, json as answered};
 use super::super::dialogue::{self, Dialogue, Message, frame, streamed};
 use super::super::routes::Site;
 use super::super::searching::read;
+use super::super::stay::Stay;
 use super::{annotation, citations, meant};
 
 /// What is read of a request; everything else is passed over.
@@ -35,12 +36,13 @@ struct StreamOptions {
 
 /// Answers a conversation, whole or piece by piece.
 pub(super) async fn completions(site: State<Site>, parts: Parts, body: Result<Bytes, BytesRejection>) -> Answer {
+    let place = Stay::of(&parts)?.ask().await?;
     let Asked { model, messages, stream, stream_options } = read(&parts, body)?;
     let (reader, scopes) = meant(&site, &parts, &model)?;
-    let dialogue = Dialogue::of(&site, &reader, scopes, &messages)?;
+    let dialogue = Dialogue::of(&site, place, &reader, scopes, &messages)?;
     let created = site.env.now_ms() / 1_000;
     if !stream {
-        let answer = dialogue.whole().await?;
+        let answer = dialogue.whole(&site.env).await?;
         return answered(completion(&parts, &model, created, &answer)).await;
     }
     let with_usage = stream_options.is_some_and(|options| options.include_usage);

@@ -16,6 +16,7 @@ use super::super::dialogue::{self, Dialogue, Message, streamed};
 use super::super::problem::Problem;
 use super::super::routes::Site;
 use super::super::searching::read;
+use super::super::stay::Stay;
 use super::{annotation, citations, meant};
 
 /// What is read of a request; everything else is passed over.
@@ -39,6 +40,7 @@ enum Input {
 
 /// Answers a question or a conversation, whole or piece by piece.
 pub(super) async fn create(site: State<Site>, parts: Parts, body: Result<Bytes, BytesRejection>) -> Answer {
+    let place = Stay::of(&parts)?.ask().await?;
     let Asked { model, input, stream, previous_response_id } = read(&parts, body)?;
     if previous_response_id.is_some() {
         let detail = "conversations are not kept here: send what was said before in `input`";
@@ -49,10 +51,10 @@ pub(super) async fn create(site: State<Site>, parts: Parts, body: Result<Bytes, 
         Input::Messages(messages) => messages,
     };
     let (reader, scopes) = meant(&site, &parts, &model)?;
-    let dialogue = Dialogue::of(&site, &reader, scopes, &messages)?;
+    let dialogue = Dialogue::of(&site, place, &reader, scopes, &messages)?;
     let created = site.env.now_ms() / 1_000;
     if !stream {
-        let answer = dialogue.whole().await?;
+        let answer = dialogue.whole(&site.env).await?;
         return answered(response(&parts, &model, created, &answer)).await;
     }
     let ended = dialogue.told(&site.env).filter_map(|event| async {

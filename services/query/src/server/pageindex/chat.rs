@@ -20,6 +20,7 @@ use super::super::keys::Reach;
 use super::super::problem::Problem;
 use super::super::routes::Site;
 use super::super::searching::read;
+use super::super::stay::Stay;
 use crate::Reader;
 use crate::mcp::dialect::{is_root, name_of};
 
@@ -47,13 +48,14 @@ enum Documents {
 
 /// Answers a conversation, whole or piece by piece.
 pub(super) async fn completions(site: State<Site>, parts: Parts, body: Result<Bytes, BytesRejection>) -> Answer {
+    let place = Stay::of(&parts)?.ask().await?;
     let Asked { messages, doc_id, folder_id, stream, enable_citations } = read(&parts, body)?;
     let reader = site.reader(Reach::of(&parts), None)?;
     let scopes = scopes(&reader, doc_id, folder_id)?;
-    let dialogue = Dialogue::of(&site, &reader, scopes, &messages)?;
+    let dialogue = Dialogue::of(&site, place, &reader, scopes, &messages)?;
     let style = Style { tags: enable_citations, created: site.env.now_ms() / 1_000 };
     if !stream {
-        let answer = dialogue.whole().await?;
+        let answer = dialogue.whole(&site.env).await?;
         return answered(style.completion(&reader, &answer)).await;
     }
     let told = dialogue.told(&site.env);
