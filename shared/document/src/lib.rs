@@ -26,6 +26,7 @@ mod geometry;
 mod ids;
 mod items;
 pub mod layout;
+pub mod moment;
 mod outline;
 mod page;
 pub mod pageindex;

@@ -7,8 +7,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use stemma_document::{CatalogueEntry, ChangeKind, Collection, DocId, DocumentVersion};
+use stemma_document::{CatalogueEntry, Change, ChangeKind, Collection, DocId, DocumentVersion};
 use stemma_engine::blobs::Blobs;
+use stemma_engine::env::Millis;
 use stemma_engine::{FailureRecord, PortError};
 
 use crate::changes::Mark;
@@ -73,6 +74,9 @@ pub struct Listed {
     pub failure: Option<Box<FailureRecord>>,
     /// What to print for it: unique in the catalogue, and a locator when pasted back.
     pub label: String,
+    /// When the tree that is listed was published, in milliseconds since 1970-01-01 UTC by the clock of who published it; `None`
+    /// without a tree, and where no record says.
+    pub published_ms: Option<Millis>,
 }
 
 impl Listed {
@@ -106,9 +110,13 @@ impl Listed {
     }
 
     /// A document with a tree, not yet labelled.
-    pub(crate) fn published(entry: Arc<CatalogueEntry>, failure: Option<Box<FailureRecord>>) -> Self {
+    pub(crate) fn published(
+        entry: Arc<CatalogueEntry>,
+        failure: Option<Box<FailureRecord>>,
+        published_ms: Option<Millis>,
+    ) -> Self {
         let state = if entry.gaps.is_empty() { State::Done } else { State::DoneWithGaps };
-        Self { record: Record::Published(entry), state, failure, label: String::new() }
+        Self { record: Record::Published(entry), state, failure, label: String::new(), published_ms }
     }
 }
 
@@ -136,7 +144,7 @@ impl Catalogue {
     pub fn of_entries(entries: impl IntoIterator<Item = CatalogueEntry>) -> Self {
         let mut current = Current::default();
         for entry in entries {
-            current.apply(ChangeKind::Published(Box::new(entry)));
+            current.apply(Change { at_ms: 0, kind: ChangeKind::Published(Box::new(entry)) });
         }
         Self::of(&current, &open::Open::default())
     }
@@ -145,7 +153,7 @@ impl Catalogue {
     pub(crate) fn of(current: &Current, open: &open::Open) -> Self {
         let published = current.latest.iter().filter_map(|(doc, latest)| {
             let failure = open.failures.get(doc).cloned().map(Box::new);
-            latest.entry.clone().map(|entry| Listed::published(entry, failure))
+            latest.entry.clone().map(|entry| Listed::published(entry, failure, latest.published_ms()))
         });
         let superseded =
             |listed: &&Listed| current.latest.get(&listed.doc()).is_some_and(|latest| latest.entry.is_some());
@@ -189,6 +197,14 @@ pub(crate) struct Latest {
     pub(crate) seq: u64,
     /// `None`: a tombstone.
     pub(crate) entry: Option<Arc<CatalogueEntry>>,
+    /// When its record was written; 0 where that is not known.
+    pub(crate) at_ms: Millis,
+}
+
+impl Latest {
+    fn published_ms(&self) -> Option<Millis> {
+        (self.at_ms > 0).then_some(self.at_ms)
+    }
 }
 
 impl Current {
@@ -197,9 +213,9 @@ impl Current {
         let (mut current, mut mark) = snapshot::latest(blobs, collection).await?;
         let tail = changes::since(blobs, collection, &mark, 0).await?;
         let read = tail.len();
-        for (name, kind) in tail {
+        for (name, change) in tail {
             mark.add(name);
-            kind.into_iter().for_each(|kind| current.apply(kind));
+            change.into_iter().for_each(|change| current.apply(change));
         }
         if read > LONG_TAIL.max(current.latest.len() / 10) {
             snapshot::write(blobs, collection, &current, &mark).await;
@@ -208,13 +224,14 @@ impl Current {
     }
 
     /// Takes over a change; the highest version number wins, in whatever order records arrive.
-    pub(crate) fn apply(&mut self, kind: ChangeKind) {
+    pub(crate) fn apply(&mut self, change: Change) {
         self.changes += 1;
-        let (doc, latest) = match kind {
+        let at_ms = change.at_ms;
+        let (doc, latest) = match change.kind {
             ChangeKind::Published(entry) => {
-                (entry.version.doc, Latest { seq: entry.version.seq, entry: Some(Arc::from(entry)) })
+                (entry.version.doc, Latest { seq: entry.version.seq, entry: Some(Arc::from(entry)), at_ms })
             }
-            ChangeKind::Removed { doc, seq } => (doc, Latest { seq, entry: None }),
+            ChangeKind::Removed { doc, seq } => (doc, Latest { seq, entry: None, at_ms }),
         };
         match self.latest.get(&doc) {
             Some(known) if known.seq >= latest.seq => {}
@@ -227,7 +244,7 @@ impl Current {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use stemma_document::{Change, Digest, Extent, Fact, FilingFacts, Method, layout};
+    use stemma_document::{Digest, Extent, Fact, FilingFacts, Method, layout};
     use stemma_engine::blobs::{MemoryBlobs, list_all};
 
     use super::*;
@@ -294,6 +311,9 @@ pub(crate) mod tests {
         // The old records are not needed any more, and one whose clock was five minutes behind is still seen.
         blobs.delete(&layout::change_key(&Collection::default(), 3_600_000, 3_600_000)).await.unwrap();
         record(&blobs, 4_799_000 - 300_001, ChangeKind::Published(Box::new(entry("late")))).await;
+        let catalogue = Catalogue::load(&blobs, &Collection::default()).await.unwrap();
+        let times: Vec<_> = [0, 1_198, 1_199].map(|at| catalogue.documents()[at].published_ms).into();
+        assert_eq!(times, [Some(3_601_000), Some(4_799_000), Some(4_799_000 - 300_001)], "of snapshot and records");
         let after = paths(&blobs).await;
         assert_eq!((after.len(), after.last().unwrap().as_str()), (1_200, "late"));
         assert_eq!(after[..1_199], before);

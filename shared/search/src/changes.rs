@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use futures::stream::{self, StreamExt, TryStreamExt};
-use stemma_document::{Change, ChangeKind, Collection, layout};
+use stemma_document::{Change, Collection, layout};
 use stemma_engine::PortError;
 use stemma_engine::blobs::Blobs;
 
@@ -48,7 +48,7 @@ pub(crate) async fn since(
     collection: &Collection,
     mark: &Mark,
     from: u64,
-) -> Result<Vec<(String, Option<ChangeKind>)>, PortError> {
+) -> Result<Vec<(String, Option<Change>)>, PortError> {
     let prefix = layout::changes_prefix(collection);
     let mut names = Vec::new();
     // "{minute}" sorts right before "{minute}/".
@@ -61,10 +61,10 @@ pub(crate) async fn since(
     stream::iter(read).buffered(READS_AT_ONCE).try_filter_map(|found| async { Ok(found) }).try_collect().await
 }
 
-async fn read(blobs: &dyn Blobs, key: String, name: String) -> Result<Option<(String, Option<ChangeKind>)>, PortError> {
+async fn read(blobs: &dyn Blobs, key: String, name: String) -> Result<Option<(String, Option<Change>)>, PortError> {
     let Some(bytes) = blobs.get(&key).await? else { return Ok(None) };
     match serde_json::from_slice::<Change>(&bytes) {
-        Ok(change) => Ok(Some((name, Some(change.kind)))),
+        Ok(change) => Ok(Some((name, Some(change)))),
         Err(error) => {
             tracing::warn!(key, %error, "change record cannot be read; its document may be missing from listings");
             Ok(Some((name, None)))

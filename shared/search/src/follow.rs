@@ -68,9 +68,9 @@ impl Follower {
         let tail = changes::since(blobs, &self.collection, &self.mark, from).await?;
         let changed = !tail.is_empty();
         let current = Arc::make_mut(&mut self.current);
-        for (name, kind) in tail {
+        for (name, change) in tail {
             self.mark.add(name);
-            kind.into_iter().for_each(|kind| current.apply(kind));
+            change.into_iter().for_each(|change| current.apply(change));
         }
         Ok(changed)
     }

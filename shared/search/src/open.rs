@@ -88,7 +88,7 @@ async fn claimed(
         State::Running
     };
     let (record, failure) = (Record::Claimed(Box::new(version)), failure.map(Box::new));
-    Ok(Some(Listed { record, state, failure, label: String::new() }))
+    Ok(Some(Listed { record, state, failure, label: String::new(), published_ms: None }))
 }
 
 /// The newest claimed version of a document.

@@ -2,7 +2,7 @@
 
 use rmcp::model::Tool;
 use serde_json::{Map, Value, json};
-use stemma_document::DocId;
+use stemma_document::{DocId, moment};
 use stemma_search::axes::Scope;
 use stemma_search::catalogue::{Listed, State};
 use stemma_search::filter::Filter;
@@ -170,11 +170,16 @@ fn document(listed: &Listed) -> Value {
         "id": listed.doc().to_string(),
         "description": description(listed),
         "status": status(listed.state),
-        "created_at": "",
+        "created_at": created_at(listed).unwrap_or_default(),
         "page_count": page_count(listed),
         "tokens": entry.map(|entry| entry.tokens),
         "metadata": metadata(listed),
     })
+}
+
+/// When the tree of a document was published, as far as the store knows: `2023-11-14T22:13:20Z`.
+pub(crate) fn created_at(listed: &Listed) -> Option<String> {
+    listed.published_ms.map(moment::rfc3339)
 }
 
 /// One sentence about a document: its own, or why it has none.

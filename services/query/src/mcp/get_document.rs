@@ -6,7 +6,7 @@ use stemma_search::catalogue::Listed;
 
 use super::answer::{Answer, cost, fence};
 use super::arguments::Arguments;
-use super::browse_documents::{description, metadata, page_count};
+use super::browse_documents::{created_at, description, metadata, page_count};
 use super::call::{Call, link, name_of, section_address, status};
 use super::failure::Failure;
 use super::tools::{items, reading};
@@ -100,7 +100,7 @@ fn data(listed: &Listed, items: &[Value]) -> Value {
         "locator": listed.label,
         "description": description(listed),
         "status": status(listed.state),
-        "created_at": "",
+        "created_at": created_at(listed).unwrap_or_default(),
         "page_count": page_count(listed),
         "folder_id": folder,
         "metadata": metadata(listed),

@@ -54,7 +54,7 @@ pub(crate) use desk::Desk;
 use stemma_search::reason::AnswerModel;
 /// What PageIndex's tools and its cloud say in the same words.
 pub(crate) mod dialect {
-    pub(crate) use super::browse_documents::{description, metadata, page_count, when};
+    pub(crate) use super::browse_documents::{created_at, description, metadata, page_count, when};
     pub(crate) use super::call::{is_root, name_of, status};
 }
 pub(crate) use http::{HostSettings, McpService, service};

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use stemma_document::moment;
 use stemma_llm::calls::{self, CallRecord};
 
 use super::jobs::Desk;
@@ -112,7 +113,7 @@ fn group(by: By, record: &CallRecord, names: &BTreeMap<String, &str>) -> String 
     match by {
         By::Stage => record.stage.clone(),
         By::Model => record.model.clone(),
-        By::Day => day(record.at_ms / 86_400_000),
+        By::Day => moment::date(record.at_ms / 86_400_000),
         By::Document if is_question(&record.run.0) => "(questions)".into(),
         By::Document => {
             let doc = record.run.0.rsplit_once('-').map_or(record.run.0.as_str(), |(doc, _)| doc);
@@ -168,22 +169,9 @@ fn show(cost: &Cost, by: By, context: &Context) {
     }
 }
 
-/// The date of a day since 1970-01-01, by the Gregorian calendar.
-fn day(days: u64) -> String {
-    // Years that begin in March, so that the leap day is the last of a year; eras are of 400 years.
-    let days = days + 719_468;
-    let (era, in_era) = (days / 146_097, days % 146_097);
-    let year = (in_era - in_era / 1_460 + in_era / 36_524 - in_era / 146_096) / 365;
-    let in_year = in_era - (365 * year + year / 4 - year / 100);
-    let month = (5 * in_year + 2) / 153;
-    let date = in_year - (153 * month + 2) / 5 + 1;
-    let (year, month) = if month < 10 { (era * 400 + year, month + 3) } else { (era * 400 + year + 1, month - 9) };
-    format!("{year:04}-{month:02}-{date:02}")
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{day, is_question};
+    use super::is_question;
 
     #[test]
     fn questions_are_told_from_documents() {
@@ -193,11 +181,5 @@ mod tests {
                 .map(is_question)
                 .contains(&true)
         );
-    }
-
-    #[test]
-    fn days_have_their_dates() {
-        let dates = [0, 59, 19_782, 20_453].map(day);
-        assert_eq!(dates, ["1970-01-01", "1970-03-01", "2024-02-29", "2025-12-31"]);
     }
 }

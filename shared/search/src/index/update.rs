@@ -152,7 +152,7 @@ async fn one(
     entry: Arc<CatalogueEntry>,
 ) -> ((DocId, u64), Result<Option<u64>, IndexError>) {
     let version = (entry.version.doc, entry.version.seq);
-    let opened = match shelf.open(&Listed::published(Arc::clone(&entry), None)).await {
+    let opened = match shelf.open(&Listed::published(Arc::clone(&entry), None, None)).await {
         Ok(Some(opened)) => opened,
         Ok(None) => return (version, Ok(None)),
         Err(error) if error.passing => return (version, Err(error.into())),

@@ -9,7 +9,7 @@ use super::super::asked::{Answer, Asked, json as answered};
 use super::super::problem::Problem;
 use super::{folder_of, nodes};
 use crate::Refusal;
-use crate::mcp::dialect::{description, metadata as facts, name_of, page_count, status, when};
+use crate::mcp::dialect::{created_at, description, metadata as facts, name_of, page_count, status, when};
 use crate::reader::{aside, no_text};
 
 /// Documents of a list: where the request does not say how many, and at most, as there.
@@ -120,7 +120,7 @@ pub(super) async fn list(mut asked: Asked) -> Answer {
     answered(json!({ "documents": shown, "total": total, "limit": limit, "offset": offset })).await
 }
 
-/// What is known of a document. When it was ingested no record of a listing says, so `createdAt` is null.
+/// What is known of a document. `createdAt` is when its tree was published; null without one.
 fn about(listed: &Listed) -> Value {
     let folder = folder_of(listed);
     let path = folder.as_deref().map(|folder| folder.trim_start_matches('/').to_owned());
@@ -129,7 +129,7 @@ fn about(listed: &Listed) -> Value {
         "name": name_of(listed),
         "description": description(listed),
         "status": status(listed.state),
-        "createdAt": null,
+        "createdAt": created_at(listed),
         "pageNum": page_count(listed),
         "folderId": folder,
         "path": path,

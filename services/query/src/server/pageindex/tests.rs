@@ -25,6 +25,9 @@ async fn documents_and_folders_are_listed() {
         (&json!("ACME_2022.pdf"), &json!("completed"), &json!("/10-K"))
     );
     assert_eq!((&one["pageNum"], &one["metadata"]["form"], &one["path"]), (&json!(5), &json!("10-K"), &json!("10-K")));
+    assert_eq!(one["createdAt"], "2023-11-14T22:13:20Z");
+    let open = server.get("/docs/?name=QUEUED.pdf").await.json();
+    assert_eq!(open["documents"][0]["createdAt"], Value::Null, "no tree, no time");
     let skipped = server.get("/docs?limit=2&offset=1&unheard_of=1").await.json();
     assert_eq!(skipped["documents"].as_array().unwrap(), &all["documents"].as_array().unwrap()[1..3]);
     let named = server.get("/docs/?limit=1&name=manual.md").await.json();
