@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use stemma_document::{DocId, PageNo, PageSpan};
 use stemma_engine::PortError;
 use stemma_search::excerpt::{Weights, rectangles};
+use stemma_search::meaning::route::Routed;
 use stemma_search::{Chip, FindError, Finder, Found, Query, Within};
 
 use crate::reader::aside;
@@ -46,11 +47,11 @@ impl Reader {
             from: query.text.chars().take(80).collect(),
             documents,
         };
-        match meaning.route(&query.text, &among).await {
-            Ok(routed) => {
+        match meaning.route(&query.text, &among, query.on_behalf.as_ref()).await {
+            Ok(Routed { documents: routed, paid }) => {
                 let (documents, all) = (routed.len(), found.searched.documents_in_scope);
                 let nearest = Query { within: Within::Documents(routed), ..query.clone() };
-                found = kept.find(&self.catalogue, &nearest).await?;
+                found = Found { paid, ..kept.find(&self.catalogue, &nearest).await? };
                 (found.searched.documents, found.searched.documents_in_scope) = (documents, all);
                 found.routed.push(chip("nearest", documents));
             }

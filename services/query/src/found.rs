@@ -275,6 +275,7 @@ impl Reader {
             rectangles: question.rectangles,
             explain: question.explain,
             without: question.without.clone(),
+            on_behalf: None,
         })
     }
 

@@ -239,20 +239,12 @@ impl Config {
     }
 }
 
-/// The model for answers to people, under the limits that are shared through Redis where one is configured; `None` where no
+/// The model for answers to people, under limits that others of this process, or of all processes, share; `None` where no
 /// model is. `process` names this process to the provider.
 ///
 /// # Errors
 /// [`CommandError`] naming the setting that is wrong.
-pub fn answer_model(config: &Config, env: &Env, process: &str) -> Result<Option<AnswerModel>, CommandError> {
-    answer_model_under(config, env, &config.servers.limiter(env)?, process)
-}
-
-/// The same under limits that others of this process share.
-///
-/// # Errors
-/// As [`answer_model`].
-pub fn answer_model_under(
+pub fn answer_model(
     config: &Config,
     env: &Env,
     limiter: &Arc<dyn Limiter>,

@@ -15,6 +15,7 @@ use stemma_pipeline::Settings;
 
 use crate::config::Config;
 use crate::context::CommandError;
+use crate::embeddings::Embeddings;
 
 /// Billionths in a dollar.
 const NANOS: f64 = 1e9;
@@ -41,6 +42,19 @@ impl BudgetArgs {
         let nanodollars = self.budget.map(|amount| (amount * NANOS) as u64);
         let budget = Budget { nanodollars, tokens: self.budget_tokens };
         (budget != Budget::default()).then_some(budget)
+    }
+
+    /// Refuses a budget in money for vectors without a price.
+    ///
+    /// # Errors
+    /// [`CommandError`] naming the model.
+    pub fn check_vectors(self, embeddings: &Embeddings) -> Result<(), CommandError> {
+        if self.budget.is_none() || embeddings.prices().are_known() {
+            return Ok(());
+        }
+        let message = format!("--budget needs the price of `{}`, and it is not set", embeddings.model);
+        Err(CommandError::new("config.no_price", message)
+            .with_next("set embeddings.prices.input, or use --budget-tokens"))
     }
 
     /// Refuses a budget in money for models without a price.
@@ -119,7 +133,10 @@ pub struct PriceList(BTreeMap<String, Prices>);
 impl PriceList {
     /// As configured.
     pub fn of(config: &Config) -> Self {
-        Self(config.providers().into_iter().map(|(name, provider)| (name, provider.prices)).collect())
+        let embeddings = &config.embeddings;
+        let vectors = embeddings.is_configured().then(|| (embeddings.model.clone(), embeddings.prices()));
+        let asked = config.providers().into_iter().map(|(name, provider)| (name, provider.prices));
+        Self(vectors.into_iter().chain(asked).collect())
     }
 
     /// What `usage` of a model costs; `None` where its price is not known.

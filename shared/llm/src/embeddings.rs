@@ -1,9 +1,10 @@
-//! Texts as vectors: a client for embeddings in the shape of OpenAI. Small, for what searches by meaning will need: no
-//! limits of its own (whoever asks goes through a limiter), one order of vectors, the order of the texts.
+//! Texts as vectors: a client for embeddings in the shape of OpenAI. Limits, prices and the call log are those of every other
+//! call: whoever wants vectors goes through [`Gate::embed`](crate::gate::Gate::embed), batch by batch.
 
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::json;
+use stemma_engine::limit::Stated;
 
 use crate::http::{Endpoint, EndpointError, Key, Wire};
 use crate::request::{LlmError, Usage};
@@ -11,17 +12,18 @@ use crate::tokens;
 
 /// Texts in one call at most, and their tokens together.
 const MAX_TEXTS: usize = 256;
-const MAX_TOKENS: u32 = 100_000;
+/// See [`batches`].
+pub const MAX_TOKENS: u32 = 100_000;
 /// Tokens of one text at most: what no model of the usual kind reads is refused before it is sent.
 pub const MAX_TEXT_TOKENS: u32 = 8_191;
 
 /// Turns texts into vectors.
 #[async_trait]
 pub trait Embedder: Send + Sync {
-    /// A vector for each text, in their order, all of one length.
+    /// A vector for each text, in their order, all of one length, in one call.
     ///
     /// # Errors
-    /// [`LlmError`] of the first call that failed; refused, where a text is empty or longer than [`MAX_TEXT_TOKENS`].
+    /// [`LlmError`] when there is no reply, or it cannot be used.
     async fn embed(&self, texts: &[&str]) -> Result<Embedded, LlmError>;
 }
 
@@ -32,6 +34,17 @@ pub struct Embedded {
     pub vectors: Vec<Vec<f32>>,
     /// What it cost.
     pub usage: Usage,
+    /// What the provider says about its limits, beside it.
+    pub stated: Stated,
+}
+
+/// Texts of one call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Batch<'a> {
+    /// The texts.
+    pub texts: &'a [&'a str],
+    /// Their tokens together, by our count.
+    pub tokens: u32,
 }
 
 /// The client.
@@ -49,13 +62,25 @@ impl OpenAiEmbedder {
         Ok(Self { wire: Wire::new(endpoint, Key::Bearer, &[])?, model: model.into() })
     }
 
-    async fn call(&self, texts: &[&str], tokens: u32) -> Result<Embedded, LlmError> {
+    /// Host and port, for names of buckets and for people.
+    pub fn host(&self) -> &str {
+        self.wire.host()
+    }
+}
+
+#[async_trait]
+impl Embedder for OpenAiEmbedder {
+    async fn embed(&self, texts: &[&str]) -> Result<Embedded, LlmError> {
         let body = json!({ "model": self.model, "input": texts, "encoding_format": "float" });
         let received = self.wire.post("embeddings", &body, texts).await.map_err(|refused| refused.error)?;
-        let unreadable = |message: &str| LlmError::Unreadable { message: message.into(), usage: Usage::default() };
-        let list: List =
-            serde_json::from_slice(&received.bytes).map_err(|_| unreadable("it is no list of embeddings"))?;
-        let prompt_tokens = list.usage.map_or(tokens, |usage| usage.prompt_tokens);
+        let list: List = serde_json::from_slice(&received.bytes).map_err(|_| {
+            let message = "it is no list of embeddings".into();
+            LlmError::Unreadable { message, usage: Usage::default() }
+        })?;
+        let counted = || texts.iter().map(|text| tokens::count(text)).fold(0, u32::saturating_add);
+        let prompt_tokens = list.usage.map_or_else(counted, |usage| usage.prompt_tokens);
+        let usage = Usage { prompt_tokens, ..Usage::default() };
+        let unreadable = |message: &str| LlmError::Unreadable { message: message.into(), usage };
         let mut vectors: Vec<Vec<f32>> = vec![Vec::new(); texts.len()];
         for item in list.data {
             let place = vectors.get_mut(item.index).ok_or_else(|| unreadable("it has a vector of no text"))?;
@@ -66,29 +91,16 @@ impl OpenAiEmbedder {
         if length == 0 || !vectors.iter().all(whole) {
             return Err(unreadable("its vectors are not of one length"));
         }
-        Ok(Embedded { vectors, usage: Usage { prompt_tokens, ..Usage::default() } })
+        Ok(Embedded { vectors, usage, stated: received.stated })
     }
 }
 
-#[async_trait]
-impl Embedder for OpenAiEmbedder {
-    async fn embed(&self, texts: &[&str]) -> Result<Embedded, LlmError> {
-        let mut all = Embedded::default();
-        for (batch, tokens) in batches(texts)? {
-            let embedded = self.call(batch, tokens).await?;
-            if all.vectors.first().is_some_and(|first| first.len() != embedded.vectors[0].len()) {
-                let message = "its vectors are not as long as those before".into();
-                return Err(LlmError::Unreadable { message, usage: embedded.usage });
-            }
-            all.vectors.extend(embedded.vectors);
-            all.usage.prompt_tokens = all.usage.prompt_tokens.saturating_add(embedded.usage.prompt_tokens);
-        }
-        Ok(all)
-    }
-}
-
-/// The texts in calls of bounded size, with their tokens.
-fn batches<'a, 'b>(texts: &'a [&'b str]) -> Result<Vec<(&'a [&'b str], u32)>, LlmError> {
+/// The texts in calls of bounded size: at most 256 of them, and `most` tokens together where that is less than
+/// [`MAX_TOKENS`]; one text is never cut.
+///
+/// # Errors
+/// Refused, where a text is empty or longer than [`MAX_TEXT_TOKENS`].
+pub fn batches<'a>(texts: &'a [&'a str], most: u32) -> Result<Vec<Batch<'a>>, LlmError> {
     let refused = |message: String| LlmError::Refused { status: 0, message };
     let (mut batches, mut first, mut sum) = (Vec::new(), 0, 0);
     for (at, text) in texts.iter().enumerate() {
@@ -96,14 +108,14 @@ fn batches<'a, 'b>(texts: &'a [&'b str]) -> Result<Vec<(&'a [&'b str], u32)>, Ll
         if count == 0 || count > MAX_TEXT_TOKENS {
             return Err(refused(format!("text {at} has {count} tokens; 1 to {MAX_TEXT_TOKENS} can be embedded")));
         }
-        if at - first == MAX_TEXTS || sum + count > MAX_TOKENS {
-            batches.push((&texts[first..at], sum));
+        if at > first && (at - first == MAX_TEXTS || sum + count > most.min(MAX_TOKENS)) {
+            batches.push(Batch { texts: &texts[first..at], tokens: sum });
             (first, sum) = (at, 0);
         }
         sum += count;
     }
     if first < texts.len() {
-        batches.push((&texts[first..], sum));
+        batches.push(Batch { texts: &texts[first..], tokens: sum });
     }
     Ok(batches)
 }
@@ -135,10 +147,11 @@ mod tests {
     fn batches_are_bounded_and_keep_the_order() {
         let long = "word ".repeat(8_000);
         let texts: Vec<&str> = (0..300).map(|n| if n < 20 { long.as_str() } else { "short" }).collect();
-        let found = batches(&texts).unwrap();
-        assert!(found.iter().all(|(batch, tokens)| batch.len() <= MAX_TEXTS && *tokens <= MAX_TOKENS));
-        assert_eq!(found.iter().flat_map(|(batch, _)| batch.iter().copied()).collect::<Vec<_>>(), texts);
-        assert!(batches(&["a", ""]).is_err() && batches(&[&long.repeat(2)]).is_err());
-        assert!(batches(&[]).unwrap().is_empty());
+        let found = batches(&texts, MAX_TOKENS).unwrap();
+        assert!(found.iter().all(|batch| batch.texts.len() <= MAX_TEXTS && batch.tokens <= MAX_TOKENS));
+        assert_eq!(found.iter().flat_map(|batch| batch.texts.iter().copied()).collect::<Vec<_>>(), texts);
+        assert_eq!(batches(&texts, 100).unwrap().len(), 20 + 280_usize.div_ceil(100), "one long text is a call");
+        assert!(batches(&["a", ""], 100).is_err() && batches(&[&long.repeat(2)], 100).is_err());
+        assert!(batches(&[], 100).unwrap().is_empty());
     }
 }

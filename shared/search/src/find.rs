@@ -8,9 +8,10 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use stemma_document::{DocId, SectionId};
-use stemma_engine::PortError;
+use stemma_engine::{PortError, RunId};
 
 use crate::filter::Filter;
+use crate::reason::paid::Paid;
 
 /// Characters of a question that are looked at.
 pub const MAX_QUERY_CHARS: usize = 4_000;
@@ -53,6 +54,9 @@ pub struct Query {
     pub explain: bool,
     /// Ingredients of [`Strategy::Ranked`] to leave out, to see what each is worth.
     pub without: Vec<Ingredient>,
+    /// The question for which it is looked, as the call log names it; `None`: one of its own. Changes no answer.
+    #[serde(skip)]
+    pub on_behalf: Option<RunId>,
 }
 
 impl Default for Query {
@@ -68,6 +72,7 @@ impl Default for Query {
             rectangles: false,
             explain: false,
             without: Vec::new(),
+            on_behalf: None,
         }
     }
 }
@@ -216,6 +221,9 @@ pub struct Found {
     pub next: Option<usize>,
     /// What was looked at.
     pub searched: Searched,
+    /// What it cost: the vector of the question, where one was made.
+    #[serde(skip)]
+    pub paid: Paid,
 }
 
 /// A number of hits.

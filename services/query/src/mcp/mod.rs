@@ -51,6 +51,7 @@ use crate::server::Answering;
 use crate::server::archive::Archive;
 pub(crate) use agent::AgentTools;
 pub(crate) use desk::Desk;
+use stemma_search::meaning::Meaning;
 use stemma_search::reason::AnswerModel;
 /// What PageIndex's tools and its cloud say in the same words.
 pub(crate) mod dialect {
@@ -68,6 +69,8 @@ pub struct Served<'a> {
     pub cache: &'a Path,
     /// The model that may be asked; `None`: none.
     pub model: Option<&'a AnswerModel>,
+    /// What routes by meaning; `None` where no endpoint for embeddings is configured.
+    pub meaning: Option<Arc<Meaning>>,
     /// The tools.
     pub preset: Preset,
 }
@@ -97,8 +100,9 @@ where
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
 {
-    let Served { collection, cache, model, preset } = served;
-    let archive = Archive::follow(&env, &blobs, vec![collection], &[], cache, model, &stop);
+    let Served { collection, cache, model, meaning, preset } = served;
+    let meaning: Vec<_> = meaning.into_iter().map(|meaning| (collection.clone(), meaning)).collect();
+    let archive = Archive::follow(&env, &blobs, vec![collection], &meaning, cache, model, &stop);
     let answering = model.map(|_| Arc::new(Librarians::new(env.clone(), blobs)) as Arc<dyn Answering>);
     let desk = Desk::alone(env, archive, preset).answering_by(answering);
     let served = match serve_server_with_ct(desk, streams, stop.clone()).await {

@@ -51,7 +51,7 @@ impl Client {
         let (world, store, path, ended) = (env.clone(), blobs.clone(), cache.path().to_owned(), stop.clone());
         let served = async move {
             let collection = Collection::default();
-            let served = Served { collection, cache: &path, model: model.as_ref(), preset };
+            let served = Served { collection, cache: &path, model: model.as_ref(), meaning: None, preset };
             serve(world, store, served, split(theirs), ended).await
         };
         drop(env.spawn(served)); // ends with `stop`

@@ -24,7 +24,7 @@ Examples:
   stemma cost 3M_2022_10K --by model   one document
   stemma cost --by day --json")]
 pub struct CostArgs {
-    /// A job, by id or name, a document, or a question (s-…, a-…).
+    /// A job, by id or name, a document, or a question (s-…, ask-…, q-…).
     #[arg(value_name = "JOB|DOC|QUESTION")]
     target: Option<String>,
     /// What is told apart.
@@ -103,9 +103,10 @@ pub async fn run(args: CostArgs, context: &Context) -> Result<Exit, CommandError
     Ok(if cost.total.calls == 0 { Exit::Nothing } else { Exit::Done })
 }
 
-/// Whether a run is no document's but a question's: a letter, and sixteen hexadecimal digits.
+/// Whether a run is no document's but a question's: a word, and sixteen hexadecimal digits.
 fn is_question(run: &str) -> bool {
-    let named = run.split_once('-').filter(|(kind, _)| kind.len() == 1);
+    let is_word = |kind: &str| !kind.is_empty() && kind.bytes().all(|byte| byte.is_ascii_lowercase());
+    let named = run.split_once('-').filter(|(kind, _)| is_word(kind));
     named.is_some_and(|(_, id)| id.len() == 16 && id.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
@@ -175,7 +176,7 @@ mod tests {
 
     #[test]
     fn questions_are_told_from_documents() {
-        assert!(is_question("s-0123456789abcdef"));
+        assert!(["s-0123456789abcdef", "ask-0123456789abcdef"].map(is_question) == [true, true]);
         assert!(
             !["076bb18f986ca78f3ef2a98f39e355a1-3", "s-1", "3M_2022_10K", "j-1a1fba360ee4aa2"]
                 .map(is_question)

@@ -82,8 +82,12 @@ pub async fn run(args: McpArgs, context: &Context) -> Result<Exit, CommandError>
     let stop = shutdown::listen();
     let store = context.reader().await?;
     let (env, collection, cache) = (Env::system(), context.collection.clone(), context.cache());
-    let model = answer_model(&context.config()?.config, &env, "mcp")?;
-    let served = Served { collection, cache: &cache, model: model.as_ref(), preset: args.tools };
+    let config = context.config()?.config;
+    let limiter = config.servers.limiter(&env)?;
+    let model = answer_model(&config, &env, &limiter, "mcp")?;
+    let gate = config.embeddings.gate(&env, &limiter, "mcp")?;
+    let meaning = config.embeddings.meaning(&gate, &env, &store.blobs, &collection, context);
+    let served = Served { collection, cache: &cache, model: model.as_ref(), meaning, preset: args.tools };
     let served = serve_stdio(env, store.blobs, served, stop).await;
     served.map_err(|error| CommandError::new("mcp.connection", format!("standard input and output: {error}")))?;
     Ok(Exit::Done)

@@ -23,8 +23,10 @@ pub async fn open(context: &Context) -> Result<Reader, CommandError> {
 pub async fn open_indexed(context: &Context) -> Result<Reader, CommandError> {
     let (env, store) = (Env::system(), context.reader().await?);
     let config = context.config()?.config;
-    let meaning = config.embeddings.meaning(&env, &context.collection, context)?;
-    let model = answer_model(&config, &env, "cli")?;
+    let limiter = config.servers.limiter(&env)?;
+    let gate = config.embeddings.gate(&env, &limiter, "cli")?;
+    let meaning = config.embeddings.meaning(&gate, &env, &store.blobs, &context.collection, context);
+    let model = answer_model(&config, &env, &limiter, "cli")?;
     let (cache, collection) = (context.cache(), &context.collection);
     let kept = Kept::equipped(env.clone(), &cache, &store.blobs, collection, meaning, model.as_ref());
     let reader = Reader::open(store.blobs, context.collection.clone()).await?;

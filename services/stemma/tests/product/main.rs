@@ -16,4 +16,5 @@ mod prompts;
 mod serve;
 mod support;
 mod threads;
+mod vectors;
 mod walk;

@@ -13,9 +13,13 @@ use crate::support::{Answer, Lab, Running};
 const PATIENCE: Duration = Duration::from_secs(90);
 
 /// A server that ends with its test, however that ends.
-struct Served(Option<Running>);
+pub struct Served(Option<Running>);
 
 impl Served {
+    pub fn of(running: Running) -> Self {
+        Self(Some(running))
+    }
+
     fn end(mut self) -> Answer {
         let mut running = self.0.take().unwrap();
         running.signal(Signal::TERM);
@@ -32,12 +36,12 @@ impl Drop for Served {
 }
 
 /// A port that was free just now.
-fn free_port() -> u16 {
+pub fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 /// Status and body of an answer; `None` where no one listens.
-fn ask(port: u16, request: &str, body: &[u8]) -> Option<(u16, Value)> {
+pub fn ask(port: u16, request: &str, body: &[u8]) -> Option<(u16, Value)> {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
     stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
     let (line, head) = request.split_once('\n').unwrap_or((request, ""));

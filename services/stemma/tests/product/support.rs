@@ -81,6 +81,12 @@ impl Lab {
 /// A command about to run.
 pub struct Stemma(Command);
 
+impl From<Stemma> for Command {
+    fn from(command: Stemma) -> Self {
+        command.0
+    }
+}
+
 impl Stemma {
     pub fn and(mut self, arguments: &[&str]) -> Self {
         self.0.args(arguments);

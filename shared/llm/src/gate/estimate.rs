@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use crate::request::{Request, Usage};
+use crate::request::Usage;
 
 /// Weight of the newest value in a mean, and in the deviation from it.
 const NEW: f64 = 0.125;
@@ -18,6 +18,17 @@ const RATIO: (f64, f64) = (0.5, 2.5);
 
 /// What is reserved for a prompt over what it is estimated at.
 const MARGIN: f64 = 1.1;
+
+/// What a call is, as far as its cost goes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sketch {
+    /// Who asks: replies of one kind are about as long as those before.
+    pub(crate) stage: &'static str,
+    /// Tokens of the prompt, by our count.
+    pub(crate) prompt_tokens: u32,
+    /// Tokens of the reply at most.
+    pub(crate) max_output_tokens: u32,
+}
 
 /// What calls came to so far.
 #[derive(Debug, Default)]
@@ -35,26 +46,27 @@ struct Mean {
 }
 
 impl Estimates {
-    /// Tokens that `request` will use, whose prompt has `prompt_tokens` by our count.
-    pub(crate) fn tokens(&self, request: &Request, prompt_tokens: u32) -> u32 {
-        let longest = f64::from(request.max_output_tokens);
-        let output = self.outputs.get(request.schema.name).map_or(longest, |mean| mean.high().min(longest));
-        (f64::from(prompt_tokens) * self.ratio.unwrap_or(1.0) + output).ceil() as u32
+    /// Tokens that a call will use.
+    pub(crate) fn tokens(&self, call: Sketch) -> u32 {
+        let longest = f64::from(call.max_output_tokens);
+        let output = self.outputs.get(call.stage).map_or(longest, |mean| mean.high().min(longest));
+        (f64::from(call.prompt_tokens) * self.ratio.unwrap_or(1.0) + output).ceil() as u32
     }
 
-    /// What `request` may use at most, by what the provider counted before: a tenth more, for vocabularies differ from text
-    /// to text.
-    pub(crate) fn most(&self, request: &Request, prompt_tokens: u32) -> Usage {
-        let prompt = f64::from(prompt_tokens) * self.ratio.unwrap_or(1.0).max(1.0) * MARGIN;
-        Usage { prompt_tokens: prompt.ceil() as u32, cached_tokens: 0, output_tokens: request.max_output_tokens }
+    /// What a call may use at most, by what the provider counted before: a tenth more, for vocabularies differ from text to
+    /// text.
+    pub(crate) fn most(&self, call: Sketch) -> Usage {
+        let prompt = f64::from(call.prompt_tokens) * self.ratio.unwrap_or(1.0).max(1.0) * MARGIN;
+        Usage { prompt_tokens: prompt.ceil() as u32, cached_tokens: 0, output_tokens: call.max_output_tokens }
     }
 
-    /// Learns from a reply to `request`.
-    pub(crate) fn replied(&mut self, request: &Request, prompt_tokens: u32, usage: Usage) {
+    /// Learns from the reply to a call.
+    pub(crate) fn replied(&mut self, call: Sketch, usage: Usage) {
+        let Sketch { stage, prompt_tokens, .. } = call;
         let output = f64::from(usage.output_tokens);
-        match self.outputs.get_mut(request.schema.name) {
+        match self.outputs.get_mut(stage) {
             Some(mean) => mean.add(output),
-            None => drop(self.outputs.insert(request.schema.name, Mean { value: output, deviation: output / 2.0 })),
+            None => drop(self.outputs.insert(stage, Mean { value: output, deviation: output / 2.0 })),
         }
         if usage.prompt_tokens > 0 && prompt_tokens > 0 {
             let found = (f64::from(usage.prompt_tokens) / f64::from(prompt_tokens)).clamp(RATIO.0, RATIO.1);
@@ -78,21 +90,18 @@ impl Mean {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::request::Schema;
 
     #[test]
     fn an_estimate_comes_near_what_is_used_and_never_exceeds_the_longest() {
-        let schema = Schema::strict("s", &serde_json::json!({}));
-        let (model, system, user) = ("m".into(), String::new(), String::new());
-        let request = Request { model, system, user, schema, max_output_tokens: 4_000, follow_up: None, urgency: 0 };
+        let call = Sketch { stage: "s", prompt_tokens: 100, max_output_tokens: 4_000 };
         let mut estimates = Estimates::default();
-        assert_eq!(estimates.tokens(&request, 100), 4_100);
+        assert_eq!(estimates.tokens(call), 4_100);
         for n in 0..200 {
             let usage = Usage { prompt_tokens: 120, cached_tokens: 0, output_tokens: 55 + n % 10 };
-            estimates.replied(&request, 100, usage);
+            estimates.replied(call, usage);
         }
-        let found = estimates.tokens(&request, 100);
+        let found = estimates.tokens(call);
         assert!((180..=195).contains(&found), "120 and a little above 60: {found}");
-        assert_eq!(estimates.tokens(&Request { max_output_tokens: 10, ..request }, 100), 130);
+        assert_eq!(estimates.tokens(Sketch { max_output_tokens: 10, ..call }), 130);
     }
 }

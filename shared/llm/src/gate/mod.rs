@@ -14,15 +14,16 @@ use std::time::Duration;
 
 use stemma_engine::env::Millis;
 use stemma_engine::jobs::Amount;
-use stemma_engine::limit::{Limiter, MemoryLimiter, Quota};
+use stemma_engine::limit::{Limiter, MemoryLimiter, Quota, Stated};
 use stemma_engine::presence::ModelBeat;
 use stemma_engine::{Class, Env, Failure};
 use tracing::{Instrument, field};
 
-use self::estimate::Estimates;
+use self::estimate::{Estimates, Sketch};
 use self::permit::Queue;
 pub use self::settings::GateSettings;
 use crate::breaker::{Breaker, Passage};
+use crate::embeddings::{Batch, Embedded, Embedder};
 use crate::measure;
 use crate::meter::Meter;
 use crate::prices::Purse;
@@ -33,11 +34,12 @@ const SHORT_PAUSE: Duration = Duration::from_secs(1);
 /// The longest such pause.
 const LONG_PAUSE: Duration = Duration::from_secs(16);
 
-/// The way to one model. One per process and model; shared by all its tasks.
-pub struct Gate {
+/// The way to one model, by a client `C`: one that writes ([`Gate::ask`]) or one that makes vectors ([`Gate::embed`]). One per
+/// process and model; shared by all its tasks.
+pub struct Gate<C: ?Sized = dyn Llm> {
     env: Env,
     limiter: Arc<dyn Limiter>,
-    llm: Arc<dyn Llm>,
+    client: Arc<C>,
     settings: GateSettings,
     /// This process's share, while the shared limits cannot be asked: slow, not open.
     alone: MemoryLimiter,
@@ -51,10 +53,7 @@ pub struct Gate {
 impl Gate {
     /// A gate before `llm`, under the limits that `limiter` shares.
     pub fn new(env: Env, limiter: Arc<dyn Limiter>, llm: Arc<dyn Llm>, settings: GateSettings) -> Self {
-        let (bulk, interactive) = (Queue::new(&settings, Class::Bulk), Queue::new(&settings, Class::Interactive));
-        let (breaker, meter, estimates) = Default::default();
-        let alone = MemoryLimiter::default();
-        Self { env, limiter, llm, settings, alone, bulk, interactive, breaker, meter, estimates }
+        Self::before(env, limiter, llm, settings)
     }
 
     /// Asks once, when breaker, limits and `purse` let it through.
@@ -65,14 +64,76 @@ impl Gate {
     /// pause or serves no one; transient when a call failed; permanent when the provider refuses this request, or has
     /// been away for longer than patience.
     pub async fn ask(&self, request: &Request, class: Class, purse: &dyn Purse) -> Result<Answered, Refusal> {
+        let (stage, prompt_tokens) = (request.schema.name, request.prompt_tokens());
+        let sketch = Sketch { stage, prompt_tokens, max_output_tokens: request.max_output_tokens };
+        let call = async {
+            let reply = self.client.complete(request).await?;
+            Ok(Came { usage: reply.usage, stated: reply.stated, what: reply })
+        };
+        let (reply, Replied { took_ms, at_ms, .. }) =
+            self.through(sketch, (class, request.urgency), purse, call).await?;
+        Ok(Answered { reply, took_ms, at_ms })
+    }
+}
+
+impl Gate<dyn Embedder> {
+    /// A gate before what makes vectors, under the limits that `limiter` shares.
+    pub fn of_vectors(env: Env, limiter: Arc<dyn Limiter>, client: Arc<dyn Embedder>, settings: GateSettings) -> Self {
+        Self::before(env, limiter, client, settings)
+    }
+
+    /// Makes the vectors of a batch once, when breaker, limits and `purse` let it through.
+    ///
+    /// # Errors
+    /// As [`Gate::ask`].
+    pub async fn embed(
+        &self,
+        batch: &Batch<'_>,
+        class: Class,
+        purse: &dyn Purse,
+    ) -> Result<(Embedded, Replied), Refusal> {
+        let sketch = Sketch { stage: EMBED, prompt_tokens: batch.tokens, max_output_tokens: 0 };
+        let call = async {
+            let made = self.client.embed(batch.texts).await?;
+            Ok(Came { usage: made.usage, stated: made.stated, what: made })
+        };
+        self.through(sketch, (class, 0), purse, call).await
+    }
+}
+
+/// The stage of calls that make vectors.
+pub const EMBED: &str = "embed";
+
+/// A reply of any kind, and what is known of it.
+struct Came<T> {
+    what: T,
+    usage: Usage,
+    stated: Stated,
+}
+
+impl<C: ?Sized + Send + Sync> Gate<C> {
+    fn before(env: Env, limiter: Arc<dyn Limiter>, client: Arc<C>, settings: GateSettings) -> Self {
+        let (bulk, interactive) = (Queue::new(&settings, Class::Bulk), Queue::new(&settings, Class::Interactive));
+        let (breaker, meter, estimates) = Default::default();
+        let alone = MemoryLimiter::default();
+        Self { env, limiter, client, settings, alone, bulk, interactive, breaker, meter, estimates }
+    }
+
+    /// Makes a call when breaker, limits and `purse` let it through, and tells them what came of it.
+    async fn through<T>(
+        &self,
+        sketch: Sketch,
+        (class, urgency): (Class, u8),
+        purse: &dyn Purse,
+        call: impl Future<Output = Result<Came<T>, LlmError>>,
+    ) -> Result<(T, Replied), Refusal> {
         let passage = self.pass_breaker(class)?;
-        let prompt_tokens = request.prompt_tokens();
         let asked_ms = self.env.now_ms();
-        let passed = self.pass_limits(class, request.urgency, || self.estimates().tokens(request, prompt_tokens)).await;
+        let passed = self.pass_limits(class, urgency, || self.estimates().tokens(sketch)).await;
         measure::waited(&self.settings.bucket, self.env.now_ms().saturating_sub(asked_ms));
         let (_slot, estimated) = passed?;
         self.still_closed(passage, estimated)?;
-        let most = self.settings.prices.cost(self.estimates().most(request, prompt_tokens));
+        let most = self.settings.prices.cost(self.estimates().most(sketch));
         if let Err(failure) = purse.reserve(most).await {
             self.settle(estimated, 0);
             return Err(failure.into());
@@ -80,7 +141,7 @@ impl Gate {
         let began_ms = self.env.now_ms();
         let calling = self.calling();
         let span = tracing::info_span!("call", bucket = self.settings.bucket, outcome = field::Empty);
-        let result = self.llm.complete(request).instrument(span.clone()).await;
+        let result = call.instrument(span.clone()).await;
         drop(calling);
         let at_ms = self.env.now_ms();
         let took_ms = at_ms.saturating_sub(began_ms);
@@ -88,7 +149,7 @@ impl Gate {
         span.record("outcome", outcome);
         measure::call(&self.settings.bucket, outcome, took_ms);
         let used = match &result {
-            Ok(reply) => self.cost(reply.usage),
+            Ok(came) => self.cost(came.usage),
             Err(LlmError::Unreadable { usage, .. }) => self.cost(*usage),
             // It may have been read and answered to no one.
             Err(LlmError::TimedOut(_)) => most,
@@ -96,14 +157,14 @@ impl Gate {
         };
         purse.settle(most, used).await;
         match result {
-            Ok(reply) => {
+            Ok(Came { what, usage, stated }) => {
                 self.breaker().answered();
-                measure::tokens(&self.settings.bucket, reply.usage);
-                self.meter().replied(at_ms, took_ms, reply.usage);
-                self.estimates().replied(request, prompt_tokens, reply.usage);
-                self.settle(estimated, reply.usage.total());
-                self.state(reply.stated);
-                Ok(Answered { reply, took_ms, at_ms })
+                measure::tokens(&self.settings.bucket, usage);
+                self.meter().replied(at_ms, took_ms, usage);
+                self.estimates().replied(sketch, usage);
+                self.settle(estimated, usage.total());
+                self.state(stated);
+                Ok((what, Replied { usage, took_ms, at_ms }))
             }
             Err(error) => Err(self.failed(&error, passage, class, estimated, took_ms)),
         }
@@ -239,11 +300,11 @@ impl Gate {
     }
 
     fn calling(&self) -> Counted<'_> {
-        Counted::new(self, |meter| &mut meter.in_call)
+        Counted::new(&self.meter, |meter| &mut meter.in_call)
     }
 
     fn waiting(&self) -> Counted<'_> {
-        Counted::new(self, |meter| &mut meter.waiting_for_permit)
+        Counted::new(&self.meter, |meter| &mut meter.waiting_for_permit)
     }
 
     fn breaker(&self) -> MutexGuard<'_, Breaker> {
@@ -317,19 +378,19 @@ impl From<Failure> for Refusal {
 
 /// Counts a task while it waits or calls, however that ends.
 struct Counted<'a> {
-    gate: &'a Gate,
+    meter: &'a Mutex<Meter>,
     counter: fn(&mut Meter) -> &mut u32,
 }
 
 impl<'a> Counted<'a> {
-    fn new(gate: &'a Gate, counter: fn(&mut Meter) -> &mut u32) -> Self {
-        *counter(&mut gate.meter()) += 1;
-        Self { gate, counter }
+    fn new(meter: &'a Mutex<Meter>, counter: fn(&mut Meter) -> &mut u32) -> Self {
+        *counter(&mut meter.lock().unwrap_or_else(PoisonError::into_inner)) += 1;
+        Self { meter, counter }
     }
 }
 
 impl Drop for Counted<'_> {
     fn drop(&mut self) {
-        *(self.counter)(&mut self.gate.meter()) -= 1;
+        *(self.counter)(&mut self.meter.lock().unwrap_or_else(PoisonError::into_inner)) -= 1;
     }
 }

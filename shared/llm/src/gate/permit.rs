@@ -48,7 +48,7 @@ impl Queue {
     }
 }
 
-impl Gate {
+impl<C: ?Sized + Send + Sync> Gate<C> {
     /// Waits for a slot of this process and a permit of the shared limits for what `estimate` says, asked when it is this
     /// task's turn: by then others of its kind may have shown how long their replies are. The slot is free again when it
     /// is dropped; with it comes the estimate that was charged.

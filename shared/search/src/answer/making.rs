@@ -13,7 +13,8 @@ use super::question::{Finding, Mode, Question};
 use super::record::{Answer, Degraded, Looked, Outcome, ReadSection, Spent};
 use super::store::id_of;
 use super::tools::{self, DONE, Tools};
-use crate::find::{self, FindError, Found, MAX_QUERY_CHARS, Query, Within};
+use crate::find::{self, FindError, Finder as _, Found, MAX_QUERY_CHARS, Query, Within};
+use crate::reason::paid::Accounted;
 use crate::reason::{AskError, Budget, Consultation};
 
 /// Hits of the search that says what a question names.
@@ -113,7 +114,7 @@ impl Making<'_, '_> {
     /// What a question names, and what a first search finds; told as the route.
     async fn first(&mut self, text: &str) -> Result<Found, AnswerError> {
         let query = self.query(text, &self.question.within, FIRST_HITS);
-        let found = self.librarian.sources.finder.find(&query).await?;
+        let found = self.search(&query).await?;
         self.looked = Looked {
             documents_in_scope: found.searched.documents_in_scope,
             documents: found.searched.documents,
@@ -155,12 +156,12 @@ impl Making<'_, '_> {
         let mut found = match self.question.strategy {
             Finding::Walk(strategy) => self.walk(&query, strategy).await?,
             Finding::Search(_) if whole && limit <= FIRST_HITS => first.clone(),
-            Finding::Search(_) => self.librarian.sources.finder.find(&query).await?,
+            Finding::Search(_) => self.search(&query).await?,
         };
         // The Item was taken from how sections are called: where it has nothing, the question has to do without.
         if found.hits.is_empty() && query.item != self.question.item {
             query.item.clone_from(&self.question.item);
-            found = self.librarian.sources.finder.find(&query).await?;
+            found = self.search(&query).await?;
         }
         found.hits.truncate(limit);
         let place = if whole { String::new() } else { format!("{}: ", part.what) };
@@ -174,9 +175,18 @@ impl Making<'_, '_> {
         Ok(found.hits.iter().map(Wanted::of).collect())
     }
 
+    /// Searches without a model, on the account of the question.
+    async fn search(&mut self, query: &Query) -> Result<Found, FindError> {
+        let finder = self.librarian.sources.finder;
+        match &self.consultation {
+            Some(consultation) => Accounted { finder, consultation }.find(query).await,
+            None => finder.find(query).await,
+        }
+    }
+
     async fn walk(&mut self, query: &Query, strategy: crate::reason::Strategy) -> Result<Found, FindError> {
         let (Some(reasoner), Some(consultation)) = (&self.librarian.reasoner, &self.consultation) else {
-            return self.librarian.sources.finder.find(query).await;
+            return self.search(query).await;
         };
         let walked = reasoner.walk(self.librarian.sources, query, strategy, consultation).await?;
         for step in &walked.reasoning.steps {

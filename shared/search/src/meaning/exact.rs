@@ -2,13 +2,18 @@
 //!
 //! ```text
 //! {cache}/{collection}/vectors-{digest of the model}/{doc}-{version}.vec     written once, renamed into place
+//!                                                    parts/{doc}.vec         of a document that is not whole
+//!                                                    parts/lock              held by who makes vectors; ends with the process
 //! ```
-//! A file holds the rows of one document. One that is torn, or of another length, is left out and made again.
+//! A file holds the rows of one document. One that is torn, or of another length, is left out and made again. What another
+//! process made is read when it is asked for next: the folder's time says whether there is any.
 
 use std::collections::{HashMap, HashSet};
-use std::fs;
+use std::fs::{self, File, TryLockError};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
 use stemma_document::{Collection, Digest, DocId, SectionId};
@@ -16,7 +21,7 @@ use stemma_engine::PortError;
 
 use super::MeaningError;
 use super::nearest;
-use super::vectors::{Near, Row, Vectors};
+use super::vectors::{Lock, Near, Row, Vectors};
 
 /// Vectors kept at most: what the largest archive was measured with (ADR 0021).
 pub const MOST: usize = 500_000;
@@ -25,6 +30,10 @@ const PART: usize = 20_000;
 /// The first bytes of a file: what it is, and in which form.
 const MAGIC: &[u8; 8] = b"stvec\0\0\x01";
 const ENDING: &str = "vec";
+/// The folder of what is not whole.
+const PARTS: &str = "parts";
+/// How old the folder's time must be to say that nothing was changed since: file systems count it in steps.
+const STEP: Duration = Duration::from_millis(100);
 
 /// The adapter.
 pub struct ExactVectors {
@@ -40,6 +49,8 @@ struct Held {
     numbers: Vec<f32>,
     rows: Vec<(DocId, SectionId, u64)>,
     versions: HashMap<DocId, u64>,
+    /// The folder's time when it was read.
+    seen: Option<SystemTime>,
 }
 
 impl ExactVectors {
@@ -62,20 +73,33 @@ impl ExactVectors {
         &self.folder
     }
 
-    /// Works on what is held, off the threads that serve IO; it is read from the files where it is not held yet.
+    /// Works on what is held, off the threads that serve IO; it is read from the files where it is not held yet, or where
+    /// `follow` says that what others changed counts.
     async fn with<T: Send + 'static>(
         &self,
+        follow: bool,
         work: impl FnOnce(&mut Held) -> Result<T, MeaningError> + Send + 'static,
     ) -> Result<T, MeaningError> {
         let (state, folder) = (Arc::clone(&self.state), self.folder.clone());
         super::aside(move || {
             let mut state = state.write().unwrap_or_else(PoisonError::into_inner);
-            if state.is_none() {
-                *state = Some(Held::read(&folder)?);
+            let is_new = state.is_none();
+            let held = state.get_or_insert_default();
+            if (is_new || follow)
+                && let Err(error) = held.follow(&folder)
+            {
+                if is_new {
+                    *state = None;
+                }
+                return Err(error);
             }
-            work(state.get_or_insert_default())
+            work(held)
         })
         .await?
+    }
+
+    fn part_file(&self, doc: DocId) -> PathBuf {
+        self.folder.join(PARTS).join(format!("{doc}.{ENDING}"))
     }
 
     fn file(&self, doc: DocId, version: u64) -> PathBuf {
@@ -86,20 +110,21 @@ impl ExactVectors {
 #[async_trait]
 impl Vectors for ExactVectors {
     async fn held(&self) -> Result<HashMap<DocId, u64>, MeaningError> {
-        self.with(|held| Ok(held.versions.clone())).await
+        self.with(true, |held| Ok(held.versions.clone())).await
     }
 
     async fn count(&self) -> Result<usize, MeaningError> {
-        self.with(|held| Ok(held.rows.len())).await
+        self.with(true, |held| Ok(held.rows.len())).await
     }
 
     async fn of(&self, doc: DocId) -> Result<Vec<Row>, MeaningError> {
-        self.with(move |held| Ok(held.of(doc))).await
+        self.with(false, move |held| Ok(held.of(doc))).await
     }
 
     async fn put(&self, doc: DocId, version: u64, rows: Vec<Row>) -> Result<(), MeaningError> {
         let (most, path, folder) = (self.most, self.file(doc, version), self.folder.clone());
-        self.with(move |held| {
+        let part = self.part_file(doc);
+        self.with(false, move |held| {
             let new = rows.first().map_or(held.dimensions, |row| row.vector.len());
             let others = held.rows.iter().filter(|(other, ..)| *other != doc).count();
             if others > 0 && new != held.dimensions || rows.iter().any(|row| row.vector.len() != new) {
@@ -108,10 +133,7 @@ impl Vectors for ExactVectors {
             if others + rows.len() > most {
                 return Err(MeaningError::TooMany { vectors: others + rows.len(), most });
             }
-            fs::create_dir_all(&folder).map_err(disk(&folder))?;
-            let beside = path.with_extension("new");
-            fs::write(&beside, encoded(new, &rows)).map_err(disk(&beside))?;
-            fs::rename(&beside, &path).map_err(disk(&path))?;
+            write(&path, &encoded(new, &rows))?;
             let before = held.versions.get(&doc).copied().filter(|before| *before != version);
             held.forget(doc);
             held.add(doc, version, new, &rows);
@@ -119,19 +141,58 @@ impl Vectors for ExactVectors {
             if let Some(before) = before {
                 remove(&folder.join(format!("{doc}-{before:012}.{ENDING}")))?;
             }
-            Ok(())
+            remove(&part)
         })
         .await
     }
 
+    async fn keep_part(&self, doc: DocId, rows: Vec<Row>) -> Result<(), MeaningError> {
+        let path = self.part_file(doc);
+        super::aside(move || write(&path, &encoded(rows.first().map_or(0, |row| row.vector.len()), &rows))).await?
+    }
+
+    async fn part(&self, doc: DocId) -> Result<Vec<Row>, MeaningError> {
+        let path = self.part_file(doc);
+        super::aside(move || match fs::read(&path) {
+            Ok(bytes) => Ok(decoded(&bytes).map(|(_, rows)| rows).unwrap_or_default()),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
+            Err(error) => Err(disk(&path)(error).into()),
+        })
+        .await?
+    }
+
+    async fn parts(&self) -> Result<Vec<DocId>, MeaningError> {
+        let folder = self.folder.join(PARTS);
+        super::aside(move || {
+            let of = |path: PathBuf| path.file_stem()?.to_str()?.parse().ok();
+            Ok(listed(&folder)?.into_iter().filter(|path| path.extension().is_some()).filter_map(of).collect())
+        })
+        .await?
+    }
+
+    async fn lock(&self) -> Result<Option<Lock>, MeaningError> {
+        let folder = self.folder.join(PARTS);
+        super::aside(move || {
+            fs::create_dir_all(&folder).map_err(disk(&folder))?;
+            let name = folder.join("lock");
+            let file = File::options().create(true).truncate(false).write(true).open(&name).map_err(disk(&name))?;
+            match file.try_lock() {
+                Ok(()) => Ok(Some(Box::new(file) as Lock)),
+                Err(TryLockError::WouldBlock) => Ok(None),
+                Err(TryLockError::Error(error)) => Err(disk(&name)(error).into()),
+            }
+        })
+        .await?
+    }
+
     async fn remove(&self, doc: DocId) -> Result<(), MeaningError> {
-        let folder = self.folder.clone();
-        self.with(move |held| {
+        let (folder, part) = (self.folder.clone(), self.part_file(doc));
+        self.with(false, move |held| {
             if let Some(version) = held.versions.get(&doc) {
                 remove(&folder.join(format!("{doc}-{version:012}.{ENDING}")))?;
             }
             held.forget(doc);
-            Ok(())
+            remove(&part)
         })
         .await
     }
@@ -143,7 +204,7 @@ impl Vectors for ExactVectors {
         most: usize,
     ) -> Result<Vec<Near>, MeaningError> {
         let (vector, within) = (vector.to_vec(), within.cloned());
-        self.with(move |_| Ok(())).await?; // is read
+        self.with(true, move |_| Ok(())).await?; // is read
         let state = Arc::clone(&self.state);
         // Comparing takes no one's turn: only readers.
         super::aside(move || {
@@ -155,16 +216,22 @@ impl Vectors for ExactVectors {
 }
 
 impl Held {
-    /// All files of the folder; of two versions of a document the newer one.
-    fn read(folder: &Path) -> Result<Self, MeaningError> {
-        let mut newest: HashMap<DocId, (u64, PathBuf)> = HashMap::new();
-        let entries = match fs::read_dir(folder) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Self::default()),
+    /// Brings what is held up to the files of the folder; of two versions of a document the newer one counts.
+    fn follow(&mut self, folder: &Path) -> Result<(), MeaningError> {
+        // The time is read first: what is written while the folder is read is read again.
+        let changed = match fs::metadata(folder).and_then(|folder| folder.modified()) {
+            Ok(changed) => changed,
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                *self = Self::default();
+                return Ok(());
+            }
             Err(error) => return Err(disk(folder)(error).into()),
         };
-        for entry in entries {
-            let path = entry.map_err(disk(folder))?.path();
+        if self.seen == Some(changed) {
+            return Ok(());
+        }
+        let mut newest: HashMap<DocId, (u64, PathBuf)> = HashMap::new();
+        for path in listed(folder)? {
             let Some((doc, version)) = named(&path) else { continue };
             let older = match newest.get(&doc) {
                 Some((known, _)) if *known >= version => Some(path),
@@ -174,16 +241,24 @@ impl Held {
                 remove(&older)?;
             }
         }
+        let gone: Vec<DocId> = self.versions.keys().filter(|doc| !newest.contains_key(doc)).copied().collect();
+        gone.into_iter().for_each(|doc| self.forget(doc));
         let mut found: Vec<(DocId, (u64, PathBuf))> = newest.into_iter().collect();
+        found.retain(|(doc, (version, _))| self.versions.get(doc) != Some(version));
         found.sort_unstable();
-        let mut held = Self::default();
         for (doc, (version, path)) in found {
-            let read = decoded(&fs::read(&path).map_err(disk(&path))?);
-            match read {
+            let bytes = match fs::read(&path) {
+                Ok(bytes) => bytes,
+                // A newer version took its place meanwhile: the folder has another time by then.
+                Err(error) if error.kind() == ErrorKind::NotFound => continue,
+                Err(error) => return Err(disk(&path)(error).into()),
+            };
+            self.forget(doc);
+            match decoded(&bytes) {
                 Some((dimensions, rows))
-                    if held.dimensions == 0 || held.dimensions == dimensions || rows.is_empty() =>
+                    if self.rows.is_empty() || self.dimensions == dimensions || rows.is_empty() =>
                 {
-                    held.add(doc, version, dimensions, &rows);
+                    self.add(doc, version, dimensions, &rows);
                 }
                 _ => {
                     tracing::warn!(file = %path.display(), "vectors that cannot be read are made again");
@@ -191,7 +266,9 @@ impl Held {
                 }
             }
         }
-        Ok(held)
+        let settled = SystemTime::now().duration_since(changed).is_ok_and(|age| age > STEP);
+        self.seen = settled.then_some(changed);
+        Ok(())
     }
 
     fn add(&mut self, doc: DocId, version: u64, dimensions: usize, rows: &[Row]) {
@@ -303,9 +380,30 @@ fn decoded(bytes: &[u8]) -> Option<(usize, Vec<Row>)> {
     Some((dimensions, rows?))
 }
 
+/// The files of a folder; none where there is no folder.
+fn listed(folder: &Path) -> Result<Vec<PathBuf>, MeaningError> {
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(disk(folder)(error).into()),
+    };
+    entries.map(|entry| Ok(entry.map_err(disk(folder))?.path())).collect()
+}
+
+/// Writes a file whole or not at all.
+fn write(path: &Path, bytes: &[u8]) -> Result<(), MeaningError> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder).map_err(disk(folder))?;
+    }
+    let beside = path.with_extension("new");
+    fs::write(&beside, bytes).map_err(disk(&beside))?;
+    fs::rename(&beside, path).map_err(disk(path))?;
+    Ok(())
+}
+
 fn remove(path: &Path) -> Result<(), MeaningError> {
     match fs::remove_file(path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(disk(path)(error).into()),
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(disk(path)(error).into()),
         _ => Ok(()),
     }
 }

@@ -3,29 +3,46 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use stemma_document::DocId;
+use stemma_engine::RunId;
 
 use super::vectors::Near;
 use super::{Meaning, MeaningError, Scored};
+use crate::reason::paid::Paid;
+
+/// Where a question goes by meaning.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Routed {
+    /// Best first; after them those without vectors.
+    pub documents: Vec<DocId>,
+    /// What it cost.
+    pub paid: Paid,
+}
 
 impl Meaning {
     /// The documents of `among` that fit a question best, by DocScore, best first; after them those without vectors, which
-    /// no one can judge: a document that is new is never lost. `versions` says which version of each counts.
+    /// no one can judge: a document that is new is never lost. `among` says which version of each counts; `run` is who
+    /// asks, as the call log names it.
     ///
     /// # Errors
     /// [`MeaningError`] when the endpoint or the vectors could not say.
-    pub async fn route(&self, question: &str, among: &HashMap<DocId, u64>) -> Result<Vec<DocId>, MeaningError> {
+    pub async fn route(
+        &self,
+        question: &str,
+        among: &HashMap<DocId, u64>,
+        run: Option<&RunId>,
+    ) -> Result<Routed, MeaningError> {
         let held = self.vectors.held().await?;
         let known: HashSet<DocId> =
             among.iter().filter(|(doc, version)| held.get(*doc) == Some(*version)).map(|(doc, _)| *doc).collect();
-        let vector = self.asked(question).await?;
+        let (vector, paid) = self.asked(question, run).await?;
         let all = known.len() == held.len();
         let near = self.vectors.nearest(&vector, (!all).then_some(&known), self.settings.nearest).await?;
-        let mut routed: Vec<DocId> =
+        let mut documents: Vec<DocId> =
             doc_scores(&near).into_iter().take(self.settings.documents).map(|(doc, _)| doc).collect();
         let mut unknown: Vec<DocId> = among.keys().filter(|doc| !known.contains(*doc)).copied().collect();
         unknown.sort_unstable();
-        routed.extend(unknown);
-        Ok(routed)
+        documents.extend(unknown);
+        Ok(Routed { documents, paid })
     }
 
     /// Whether routing says anything about so many documents.

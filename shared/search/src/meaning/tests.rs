@@ -1,38 +1,84 @@
 //! Vectors of words that are counted: texts with words in common are near each other.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use proptest::prelude::*;
 use stemma_document::{Collection, DocId, SectionId};
-use stemma_engine::Env;
+use stemma_engine::blobs::{Blobs, MemoryBlobs};
+use stemma_engine::jobs::Budget;
+use stemma_engine::limit::{Limiter, MemoryLimiter, Stated};
+use stemma_engine::{Env, RunId};
+use stemma_llm::calls;
 use stemma_llm::embeddings::{Embedded as Made, Embedder};
+use stemma_llm::gate::{Gate, GateSettings};
+use stemma_llm::prices::{Free, Prices};
 use stemma_llm::request::{LlmError, Usage};
 
 use super::exact::ExactVectors;
+use super::making::digest;
 use super::nearest::{best, product, unit};
+use super::purse::{Limited, USED_UP};
 use super::route::doc_scores;
+use super::vectorizer::VectorizerSettings;
 use super::vectors::{Near, Row, Vectors};
 use super::*;
 
 const WORDS: [&str; 8] = ["tariff", "hedge", "lawsuit", "patent", "loan", "store", "crew", "vaccine"];
 
-/// Counts words; says how many texts it was sent.
+/// Counts words; says how many texts it was sent, and when; fails of what it is told to first.
 #[derive(Default)]
 struct Counting {
     sent: AtomicUsize,
+    errors: Mutex<VecDeque<LlmError>>,
+    called_ms: Mutex<Vec<u64>>,
+    env: Option<Env>,
+}
+
+impl Counting {
+    fn failing(env: &Env, errors: impl IntoIterator<Item = LlmError>) -> Arc<Self> {
+        let errors = Mutex::new(errors.into_iter().collect());
+        Arc::new(Self { errors, env: Some(env.clone()), ..Self::default() })
+    }
+
+    fn times_ms(&self) -> Vec<u64> {
+        self.called_ms.lock().unwrap().clone()
+    }
+}
+
+fn vectorizer(env: &Env, embedder: &Arc<Counting>, limiter: &Arc<dyn Limiter>, per_minute: (u32, u32)) -> Vectorizer {
+    let settings = GateSettings {
+        requests_per_minute: per_minute.0,
+        tokens_per_minute: per_minute.1,
+        prices: Prices { input: Some(0.1), cached_input: None, output: Some(0.0) },
+        ..GateSettings::unlimited("counting", "here")
+    };
+    let gate = Gate::of_vectors(env.clone(), Arc::clone(limiter), Arc::<Counting>::clone(embedder), settings);
+    Vectorizer::new(env.clone(), Arc::new(gate), VectorizerSettings::default())
+}
+
+fn unlimited(env: &Env, embedder: &Arc<Counting>) -> Vectorizer {
+    vectorizer(env, embedder, &(Arc::new(MemoryLimiter::default()) as Arc<dyn Limiter>), (0, 0))
 }
 
 #[async_trait]
 impl Embedder for Counting {
     async fn embed(&self, texts: &[&str]) -> Result<Made, LlmError> {
+        if let Some(env) = &self.env {
+            self.called_ms.lock().unwrap().push(env.now_ms());
+        }
+        if let Some(error) = self.errors.lock().unwrap().pop_front() {
+            return Err(error);
+        }
         self.sent.fetch_add(texts.len(), Ordering::Relaxed);
         let count = |text: &str, word: &str| text.to_lowercase().matches(word).count() as f32 + 0.01;
         let vectors = texts.iter().map(|text| WORDS.iter().map(|word| count(text, word)).collect()).collect();
-        Ok(Made { vectors, usage: Usage { prompt_tokens: 10 * texts.len() as u32, ..Usage::default() } })
+        let usage = Usage { prompt_tokens: 10 * texts.len() as u32, ..Usage::default() };
+        Ok(Made { vectors, usage, stated: Stated::default() })
     }
 }
 
@@ -77,6 +123,12 @@ async fn what_is_kept_is_found_again_by_another_process() {
     assert_eq!((third.count().await.unwrap(), third.held().await.unwrap().get(&doc(2))), (19, Some(&2)));
     assert_eq!(third.of(doc(2)).await.unwrap(), [row(7, "crew")]);
     assert_eq!(std::fs::read_dir(third.folder()).unwrap().count(), 7, "one file per document");
+    // What another process made or removed meanwhile counts at the next question, without being opened again.
+    third.put(doc(40), 1, vec![row(0, "lawsuit lawsuit")]).await.unwrap();
+    third.remove(doc(5)).await.unwrap();
+    let near = again.nearest(&asked, None, 1).await.unwrap();
+    assert_eq!((near[0].doc, again.held().await.unwrap().contains_key(&doc(5))), (doc(40), false));
+    assert_eq!(first.count().await.unwrap(), 17);
 }
 
 #[tokio::test]
@@ -114,16 +166,113 @@ async fn a_question_is_routed_and_what_is_not_known_is_not_lost() {
     let vectors = filled(folder.path()).await;
     let embedder = Arc::new(Counting::default());
     let settings = MeaningSettings { documents: 2, nearest: 6, ..MeaningSettings::default() };
-    let meaning = Meaning::new(Env::system(), embedder.clone(), vectors, settings);
+    let env = Env::system();
+    let meaning = Meaning::new(env.clone(), unlimited(&env, &embedder), vectors, settings);
     let mut among: HashMap<DocId, u64> = (0..8).map(|n| (doc(n), 1)).collect();
-    let routed = meaning.route("Which patent?", &among).await.unwrap();
-    assert_eq!((routed.len(), routed[0]), (2, doc(3)));
+    let first = meaning.route("Which patent?", &among, None).await.unwrap();
+    assert_eq!((first.documents.len(), first.documents[0]), (2, doc(3)));
+    assert_eq!((first.paid.calls, first.paid.prompt_tokens, first.paid.nanodollars), (1, 10, 1_000));
     among.insert(doc(50), 1);
     among.insert(doc(3), 2); // published again, and not embedded yet
-    let routed = meaning.route("Which patent?", &among).await.unwrap();
+    let second = meaning.route("Which patent?", &among, None).await.unwrap();
+    assert_eq!(second.paid, Paid::default(), "what was asked lately costs nothing");
+    let routed = second.documents;
     assert!(routed.len() == 4 && routed.contains(&doc(50)) && routed.contains(&doc(3)), "{routed:?}");
     assert_eq!(embedder.sent.load(Ordering::Relaxed), 1, "a question is embedded once");
     assert!(meaning.narrows(3) && !meaning.narrows(2));
+}
+
+fn throttled(seconds: u64) -> LlmError {
+    LlmError::Throttled { after: Some(Duration::from_secs(seconds)), stated: Stated::default() }
+}
+
+fn failed() -> LlmError {
+    LlmError::Server { status: 500, message: String::new() }
+}
+
+fn run_of() -> RunId {
+    RunId("d-1".into())
+}
+
+#[tokio::test(start_paused = true)]
+async fn pauses_that_are_asked_for_are_kept_and_every_reply_has_a_line() {
+    let (env, blobs) = (Env::simulated(1), Arc::new(MemoryBlobs::default()));
+    let unreadable =
+        LlmError::Unreadable { message: "no".into(), usage: Usage { prompt_tokens: 7, ..Usage::default() } };
+    let embedder = Counting::failing(&env, [throttled(7), failed(), unreadable]);
+    let shared: Arc<dyn Blobs> = Arc::<MemoryBlobs>::clone(&blobs);
+    let vectorizer = unlimited(&env, &embedder).over(shared, &Collection::default());
+    let texts = ["a loan", "a store"];
+    let batch = vectorizer.batches(&texts).unwrap()[0];
+    let (vectors, paid) = vectorizer.of_document(&batch, &run_of(), &Free).await.unwrap();
+    assert_eq!((vectors.len(), paid.calls, paid.prompt_tokens), (2, 2, 27));
+    let times = embedder.times_ms();
+    let pauses: Vec<u64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert!(pauses[0] >= 7_000 && pauses[1] >= 400 && pauses[2] >= 800 && pauses[2] < 7_000, "{pauses:?}");
+    let mut log = Vec::new();
+    calls::read(blobs.as_ref(), "c/default", 0, |record| log.push(record)).await.unwrap();
+    log.sort_by_key(|record| record.attempt);
+    let told: Vec<_> = log.iter().map(|call| (call.stage.as_str(), call.useful, call.usage.prompt_tokens)).collect();
+    assert_eq!(told, [("embed", false, 7), ("embed", true, 20)]);
+    assert!(log.iter().all(|call| call.run == run_of() && call.model == "counting"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_no_pause_mends_ends_at_once_and_a_question_waits_for_seconds_only() {
+    let env = Env::simulated(1);
+    let refused = LlmError::Configuration { status: 401, message: String::new() };
+    let embedder = Counting::failing(&env, [refused]);
+    let texts = ["a loan"];
+    let one = unlimited(&env, &embedder);
+    let batch = one.batches(&texts).unwrap()[0];
+    let error = one.of_document(&batch, &run_of(), &Free).await.unwrap_err();
+    assert!(matches!(&error, MeaningError::Endpoint(failure) if failure.code == "model.configuration"), "{error}");
+    assert_eq!(embedder.times_ms().len(), 1);
+    let embedder = Counting::failing(&env, [throttled(60)]);
+    let began_ms = env.now_ms();
+    unlimited(&env, &embedder).of_question("Which loan?", None).await.unwrap_err();
+    assert!(env.now_ms() - began_ms <= 8_000 && embedder.times_ms().len() == 1);
+    let unreadable = || LlmError::Unreadable { message: String::new(), usage: Usage::default() };
+    let embedder = Counting::failing(&env, (0..9).map(|_| unreadable()));
+    unlimited(&env, &embedder).of_document(&batch, &run_of(), &Free).await.unwrap_err();
+    assert_eq!(embedder.times_ms().len(), 6, "each is paid for");
+    // One that is away for a while is waited for: while the breaker is open no try is counted.
+    let embedder = Counting::failing(&env, (0..9).map(|_| failed()));
+    unlimited(&env, &embedder).of_document(&batch, &run_of(), &Free).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn processes_share_the_limits_and_a_budget_is_not_overdrawn() {
+    let env = Env::simulated(1);
+    let limiter: Arc<dyn Limiter> = Arc::new(MemoryLimiter::default());
+    let embedder = Counting::failing(&env, []);
+    let both = [0, 1].map(|_| Arc::new(vectorizer(&env, &embedder, &limiter, (30, 0))));
+    let asking = (0..40).map(|n| {
+        let one = Arc::clone(&both[n % 2]);
+        async move {
+            let texts = ["a loan"];
+            let batch = one.batches(&texts).unwrap()[0];
+            one.of_document(&batch, &run_of(), &Free).await.unwrap();
+        }
+    });
+    futures::future::join_all(asking).await;
+    let times = embedder.times_ms();
+    let worst = times.iter().map(|from| times.iter().filter(|at| (*from..from + 60_000).contains(at)).count()).max();
+    assert!(times.len() == 40 && worst <= Some(36), "30 a minute and a burst: {worst:?}");
+    let embedder = Counting::failing(&env, []);
+    let one = unlimited(&env, &embedder);
+    let purse = Limited::new(Budget { nanodollars: Some(3_000), tokens: None });
+    let texts = ["a loan of a store for a crew in a lawsuit"];
+    let batch = one.batches(&texts).unwrap()[0];
+    let mut made = 0;
+    let error = loop {
+        match one.of_document(&batch, &run_of(), &purse).await {
+            Ok(_) => made += 1,
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(&error, MeaningError::Endpoint(failure) if failure.code == USED_UP), "{error}");
+    assert!((1..=3).contains(&made) && embedder.times_ms().len() == made, "{made} calls of 1,000 each");
 }
 
 proptest! {

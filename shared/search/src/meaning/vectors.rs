@@ -29,6 +29,9 @@ pub struct Near {
     pub score: f32,
 }
 
+/// Held by who makes vectors.
+pub type Lock = Box<dyn Send + Sync>;
+
 /// Keeps vectors of one collection, of one model.
 #[async_trait]
 pub trait Vectors: Send + Sync {
@@ -56,7 +59,32 @@ pub trait Vectors: Send + Sync {
     /// [`MeaningError`] when they cannot be kept.
     async fn put(&self, doc: DocId, version: u64, rows: Vec<Row>) -> Result<(), MeaningError>;
 
-    /// Forgets a document.
+    /// Keeps what was made of a document that is not whole yet: it counts nowhere, and is there for who goes on. Replaces
+    /// what was kept so before; [`Vectors::put`] ends it.
+    ///
+    /// # Errors
+    /// As [`Vectors::put`].
+    async fn keep_part(&self, doc: DocId, rows: Vec<Row>) -> Result<(), MeaningError>;
+
+    /// What is kept of a document that is not whole.
+    ///
+    /// # Errors
+    /// As [`Vectors::held`].
+    async fn part(&self, doc: DocId) -> Result<Vec<Row>, MeaningError>;
+
+    /// Documents of which parts are kept.
+    ///
+    /// # Errors
+    /// As [`Vectors::held`].
+    async fn parts(&self) -> Result<Vec<DocId>, MeaningError>;
+
+    /// The right to make vectors, until it is dropped or the process ends; `None` while someone else has it.
+    ///
+    /// # Errors
+    /// [`MeaningError`] when it cannot be said.
+    async fn lock(&self) -> Result<Option<Lock>, MeaningError>;
+
+    /// Forgets a document, and parts of it.
     ///
     /// # Errors
     /// As [`Vectors::put`].

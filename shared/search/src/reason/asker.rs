@@ -31,7 +31,8 @@ use stemma_llm::request::{Request, Schema};
 use tokio::sync::watch;
 
 use super::budget::{Account, Budget, Spent, USED_UP};
-use super::memory::{Memory, Shelf};
+use super::memory::Memory;
+use super::paid::{Paid, Shelf};
 
 /// How often a call that came to no reply is made again.
 const TRIES: u32 = 3;
@@ -225,6 +226,11 @@ impl Consultation {
         self.account.budget()
     }
 
+    /// Charges what a search had to pay for this question.
+    pub(crate) fn charge(&self, paid: Paid) {
+        self.account.charge(paid);
+    }
+
     /// The way to the model.
     pub fn asker(&self) -> &Arc<Asker> {
         &self.asker
@@ -395,10 +401,7 @@ impl Log<'_> {
             useful,
             jobs: Vec::new(),
         };
-        match serde_json::to_vec(&record) {
-            Ok(json) => shelf.put(&asker.env, &record.key(shelf.collection(), asker.env.random()), json.into()).await,
-            Err(error) => tracing::error!(question = %id, %error, "a line of the call log could not be written"),
-        }
+        shelf.note(&asker.env, &record).await;
     }
 }
 

@@ -8,6 +8,8 @@ use stemma_engine::jobs::Amount;
 use stemma_llm::request::Usage;
 use tokio::sync::Notify;
 
+use super::paid::Paid;
+
 /// The code of the failure of a call that the budget does not allow.
 pub(super) const USED_UP: &str = "reason.budget_used_up";
 
@@ -30,7 +32,7 @@ impl Default for Budget {
 /// What a question came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Spent {
-    /// Calls of a model.
+    /// Calls of a model, those for the vector of the question included.
     pub calls: u32,
     /// Replies that were remembered: asked for before, by anyone, and not paid for again.
     pub remembered: u32,
@@ -116,6 +118,18 @@ impl Account {
         spent.prompt_tokens += u64::from(usage.prompt_tokens);
         spent.output_tokens += u64::from(usage.output_tokens);
         spent.nanodollars = spent.nanodollars.zip(cost.nanodollars).map(|(sum, more)| sum + more);
+    }
+
+    /// Notes calls that were made for the question elsewhere; they count, and leave less for others.
+    pub(super) fn charge(&self, paid: Paid) {
+        let mut state = self.state();
+        state.calls += paid.calls;
+        state.tokens += paid.prompt_tokens;
+        let spent = &mut state.spent;
+        spent.calls += paid.calls;
+        spent.prompt_tokens += paid.prompt_tokens;
+        let known = spent.nanodollars.filter(|_| paid.without_price == 0);
+        spent.nanodollars = known.map(|sum| sum + paid.nanodollars);
     }
 
     pub(super) fn remembered(&self) {

@@ -5,16 +5,15 @@
 //! months is not looked for.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use serde_json::Value;
 use stemma_document::{Collection, layout};
 use stemma_engine::blobs::{Blobs, list_all};
 use stemma_engine::env::Millis;
-use stemma_engine::port::ask;
 use stemma_engine::{Env, PortError};
 
+use super::paid::Shelf;
 use crate::cache::Cache;
 
 /// Replies held in memory: bytes, and for how long.
@@ -30,14 +29,6 @@ pub(super) struct Memory {
     env: Env,
     held: Cache<String, Arc<Value>>,
     shelf: Option<Shelf>,
-}
-
-/// Where a collection keeps what was paid for; what it refuses to keep is not tried again.
-pub(super) struct Shelf {
-    blobs: Arc<dyn Blobs>,
-    /// Blob prefix of the tenant, without a slash at its end.
-    collection: String,
-    refuses: AtomicBool,
 }
 
 impl Memory {
@@ -91,39 +82,4 @@ pub async fn forgotten(blobs: &dyn Blobs, collection: &Collection, now_ms: Milli
         }
     }
     Ok(keys)
-}
-
-impl Shelf {
-    pub(super) fn new(blobs: Arc<dyn Blobs>, collection: String) -> Self {
-        Self { blobs, collection, refuses: AtomicBool::new(false) }
-    }
-
-    pub(super) fn collection(&self) -> &str {
-        &self.collection
-    }
-
-    /// Writes an object; where the store refuses for good, that is said once and nothing is tried again.
-    pub(super) async fn put(&self, env: &Env, key: &str, bytes: Bytes) {
-        if self.refuses.load(Ordering::Relaxed) {
-            return;
-        }
-        if let Err(error) = ask(env, || self.blobs.put(key, bytes.clone())).await {
-            self.refused(&error);
-        }
-    }
-
-    fn refused(&self, error: &PortError) {
-        if error.passing {
-            tracing::warn!(collection = self.collection, %error, "a line of the call log, or a reply, was not kept");
-        } else if !self.refuses.swap(true, Ordering::Relaxed) {
-            tracing::warn!(
-                collection = self.collection, %error,
-                "the store keeps no replies and no call log of this process: give it the right to write below calls/ and replies/"
-            );
-        }
-    }
-
-    fn reply(&self, month: u64, request: &str) -> String {
-        format!("{}/replies/{month:06}/{request}.json", self.collection)
-    }
 }

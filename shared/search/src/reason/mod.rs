@@ -4,6 +4,7 @@
 //! - [`budget`]: what a question may cost, and what it came to.
 //! - [`knowledge`]: what experts know about where answers stand; [`routing`]: which documents, with a model.
 //! - [`reasoner`]: from a question to sections, by one of the strategies; [`walked`]: what comes back, with all reasons.
+//! - [`paid`]: what was paid for, and who is charged.
 //! - [`settings`]: every parameter, named once.
 
 mod analysis;
@@ -15,6 +16,7 @@ pub mod knowledge;
 mod memory;
 mod model;
 mod outline;
+pub mod paid;
 pub mod reasoner;
 pub mod routing;
 #[cfg(test)]

@@ -11,6 +11,7 @@ use super::choice;
 use super::judge::Asked;
 use super::knowledge::Knowledge;
 use super::outline::Outline;
+use super::paid::Accounted;
 use super::routing::{self, Routing, SHOWN};
 use super::settings::ReasonSettings;
 use super::strategies::{Ground, Trail, auto, beam, best_first, lexical, mcts, single};
@@ -81,6 +82,8 @@ impl Reasoner {
         consultation: &Consultation,
     ) -> Result<Walked, FindError> {
         let plain = Query { strategy: find::Strategy::Ranked, skip: 0, rectangles: false, ..query.clone() };
+        let accounted = Accounted { finder: sources.finder, consultation };
+        let sources = Sources { finder: &accounted, ..sources };
         let mut reasoning = Reasoning { strategy, model: Some(self.asker.model().into()), ..Reasoning::default() };
         let asked = self.understand(&query.text, consultation, &mut reasoning).await;
         let (first, documents) = self.route(sources, &plain, &asked, consultation, &mut reasoning).await?;

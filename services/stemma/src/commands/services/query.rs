@@ -8,6 +8,7 @@ use stemma_boot::telemetry::Metrics;
 use stemma_boot::{identity, shutdown};
 use stemma_document::Collection;
 use stemma_engine::Env;
+use stemma_engine::blobs::Blobs;
 use stemma_engine::presence::Presence;
 use stemma_query::Librarians;
 use stemma_query::server::{Means, ServeError, ServerSettings, serve};
@@ -16,7 +17,7 @@ use stemma_search::reason::AnswerModel;
 
 use super::ServiceArgs;
 use crate::context::{CommandError, Context, Exit};
-use crate::embeddings::Embeddings;
+use crate::embeddings::{EmbeddingGate, Embeddings};
 use crate::models::answer_model;
 
 /// Run a query server: documents, trees, pages and search over HTTP.
@@ -54,10 +55,12 @@ pub async fn run(args: QueryArgs, context: &Context) -> Result<Exit, CommandErro
     let env = Env::system();
     let presence = Presence::new(&env, identity::process_name("query", &env), "query");
     let health = Health::of_blobs(&env, &presence, &store.blobs);
-    let model = answer_model(&config, &env, presence.process())?;
+    let limiter = config.servers.limiter(&env)?;
+    let model = answer_model(&config, &env, &limiter, presence.process())?;
+    let gate = config.embeddings.gate(&env, &limiter, presence.process())?;
     let settings = settings(args, context, config.query, model);
-    let means =
-        Means { meaning: meaning(&config.embeddings, &env, &settings.collections, context)?, ..Means::default() };
+    let meaning = meaning(&config.embeddings, &gate, &env, &store.blobs, &settings.collections, context);
+    let means = Means { meaning, ..Means::default() };
     let listen = settings.listen;
     let means = Means { answering: Some(Arc::new(Librarians::new(env.clone(), Arc::clone(&store.blobs)))), ..means };
     let serving = serve(env, Arc::clone(&store.blobs), settings, means, health, Metrics::install(), stop.clone()).await;
@@ -71,20 +74,19 @@ pub async fn run(args: QueryArgs, context: &Context) -> Result<Exit, CommandErro
 }
 
 /// What routes by meaning, for each collection.
-///
-/// # Errors
-/// [`CommandError`] naming the setting that is wrong.
 pub(super) fn meaning(
     embeddings: &Embeddings,
+    gate: &EmbeddingGate,
     env: &Env,
+    blobs: &Arc<dyn Blobs>,
     collections: &[Collection],
     context: &Context,
-) -> Result<Vec<(Collection, Arc<Meaning>)>, CommandError> {
+) -> Vec<(Collection, Arc<Meaning>)> {
     let of = |collection: &Collection| {
-        let meaning = embeddings.meaning(env, collection, context)?;
-        Ok(meaning.map(|meaning| (collection.clone(), meaning)))
+        let meaning = embeddings.meaning(gate, env, blobs, collection, context)?;
+        Some((collection.clone(), meaning))
     };
-    collections.iter().filter_map(|collection| of(collection).transpose()).collect()
+    collections.iter().filter_map(of).collect()
 }
 
 fn settings(

@@ -23,7 +23,7 @@ use super::query::{meaning, refused};
 use crate::commands::jobs::shop::Shop;
 use crate::config::{Config, no_model};
 use crate::context::{CommandError, Context, Exit};
-use crate::models::answer_model_under;
+use crate::models::answer_model;
 
 /// Run one server that reads, answers, takes documents in and works on them.
 #[derive(Debug, clap::Args)]
@@ -71,9 +71,10 @@ async fn served(
     let presence = Presence::new(&env, identity::process_name("serve", &env), "serve");
     let health = Health::of_blobs(&env, &presence, &ports.blobs);
     let (collections, cache) = (vec![context.collection.clone()], context.cache());
-    let meaning = meaning(&config.embeddings, &env, &collections, context)?;
+    let gate = config.embeddings.gate(&env, &ports.limiter, presence.process())?;
+    let meaning = meaning(&config.embeddings, &gate, &env, &ports.blobs, &collections, context);
     // Questions and ingestion share the model's limits.
-    let model = answer_model_under(&config, &env, &ports.limiter, presence.process())?;
+    let model = answer_model(&config, &env, &ports.limiter, presence.process())?;
     let query = config.query;
     let server = ServerSettings { listen, collections, query, allow_anonymous: false, cache, model };
     let blobs = Arc::clone(&ports.blobs);

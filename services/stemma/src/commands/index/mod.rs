@@ -1,5 +1,7 @@
 //! `stemma index`: the corpus index, which searches make and follow by themselves.
 
+mod vectors;
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,7 +14,7 @@ use stemma_boot::{identity, shutdown};
 use stemma_engine::Env;
 use stemma_engine::blobs::Blobs;
 use stemma_engine::presence::Presence;
-use stemma_query::{Kept, Reader};
+use stemma_query::Kept;
 use stemma_search::catalogue::{Catalogue, Listed};
 use stemma_search::follow::Follower;
 use stemma_search::index::builder::{Built, build};
@@ -21,6 +23,7 @@ use stemma_search::index::snapshot::Uploaded;
 use tokio_util::sync::CancellationToken;
 
 use crate::context::{CommandError, Context, Exit};
+use crate::money::BudgetArgs;
 use crate::table::{counted, thousands};
 
 /// How often a builder that follows looks for new trees.
@@ -41,7 +44,8 @@ Examples:
   stemma index build               bring it up to date now
   stemma index build --follow      and keep it so; over a bucket, for all machines
   stemma index status
-  stemma index vectors             make the vectors of sections, where embeddings are configured
+  stemma index vectors --estimate  what the vectors of sections would cost
+  stemma index vectors --budget 2  make them, for two dollars at most
   stemma index verify              read every byte of it, and of the newest snapshot")]
 pub struct IndexArgs {
     #[command(subcommand)]
@@ -62,8 +66,15 @@ enum Action {
         #[arg(long, value_name = "ADDRESS:PORT", requires = "follow")]
         listen: Option<SocketAddr>,
     },
-    /// Make the vectors of sections, for routing by meaning; what did not change costs nothing.
-    Vectors,
+    /// Make the vectors of sections, for routing by meaning; what did not change costs nothing, and what was made before an
+    /// interruption stays.
+    Vectors {
+        /// Say what it would cost, and send nothing.
+        #[arg(long)]
+        estimate: bool,
+        #[command(flatten)]
+        budget: BudgetArgs,
+    },
     /// Show what the index holds and what it lacks.
     Status,
     /// Check every byte of the index and of the newest snapshot.
@@ -97,7 +108,7 @@ pub async fn run(args: IndexArgs, context: &Context) -> Result<Exit, CommandErro
             }
             followed
         }
-        Action::Vectors => vectors(&blobs, context).await,
+        Action::Vectors { estimate, budget } => vectors::run(estimate, budget, &blobs, context).await,
         Action::Status => status(&blobs, corpus, context).await,
         Action::Verify => verify(&blobs, corpus, context).await,
     }
@@ -127,34 +138,6 @@ pub async fn after_ingest(env: &Env, blobs: &Arc<dyn Blobs>, context: &Context) 
     if let Err(error) = brought.await {
         context.output.note(&format!("the index is not up to date: {error}"));
     }
-}
-
-/// Brings the vectors up to the catalogue.
-async fn vectors(blobs: &Arc<dyn Blobs>, context: &Context) -> Result<Exit, CommandError> {
-    let env = Env::system();
-    let Some(meaning) = context.config()?.config.embeddings.meaning(&env, &context.collection, context)? else {
-        return Err(CommandError::new("config.no_embeddings", "no endpoint for embeddings is configured")
-            .with_next("set embeddings.model and embeddings.base_url (see `stemma config embeddings`)"));
-    };
-    let reader = Reader::open(Arc::clone(blobs), context.collection.clone()).await?;
-    let began = Instant::now();
-    let heard = |left: usize| {
-        if left.is_multiple_of(100) {
-            context.output.note(&format!("vectors: {} left · {} s", thousands_of(left), began.elapsed().as_secs()));
-        }
-    };
-    let made = meaning.bring_up_to(reader.catalogue(), &reader, &heard).await?;
-    if context.output.is_text() {
-        let (documents, vectors) = (counted(made.documents, "document"), thousands_of(made.vectors));
-        let (sent, reused) = (counted(made.sent, "section"), made.reused);
-        context.output.line(&format!(
-            "{documents} entered: {sent} embedded, {reused} known · {} tokens · {vectors} vectors in all",
-            made.tokens
-        ));
-    } else {
-        context.output.json(&made);
-    }
-    Ok(Exit::Done)
 }
 
 struct Builder<'a> {
