@@ -186,7 +186,7 @@ impl Tools {
         let mut tools = Self { child, input, lines, calls: 0 };
         let client = json!({ "name": "test", "version": "1" });
         let hello = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client });
-        tools.request("initialize", hello);
+        tools.request("initialize", &hello);
         tools.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
         tools
     }
@@ -195,7 +195,7 @@ impl Tools {
         writeln!(self.input, "{message}").unwrap();
     }
 
-    fn request(&mut self, method: &str, params: Value) -> Value {
+    fn request(&mut self, method: &str, params: &Value) -> Value {
         self.calls += 1;
         let id = self.calls;
         self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
@@ -208,7 +208,7 @@ impl Tools {
     }
 
     fn search(&mut self, text: &str) -> Value {
-        let called = self.request("tools/call", json!({ "name": "search", "arguments": { "query": text } }));
+        let called = self.request("tools/call", &json!({ "name": "search", "arguments": { "query": text } }));
         called["structuredContent"].clone()
     }
 }

@@ -77,9 +77,9 @@ struct Wanted {
 
 impl Wanted {
     /// Texts without a vector.
-    fn new(&self) -> Vec<&str> {
-        let unknown = |(_, text): &&(SectionId, String)| !self.known.contains_key(&digest(text));
-        self.texts.iter().filter(unknown).map(|(_, text)| text.as_str()).collect()
+    fn unknown(&self) -> Vec<&str> {
+        let lacks = |(_, text): &&(SectionId, String)| !self.known.contains_key(&digest(text));
+        self.texts.iter().filter(lacks).map(|(_, text)| text.as_str()).collect()
     }
 
     /// A row for each text whose vector is known.
@@ -145,7 +145,7 @@ impl Meaning {
         for listed in self.lacking(catalogue).await? {
             let Some(wanted) = self.wanted(listed, shelf).await? else { continue };
             let (sections, tokens) = aside(move || {
-                let new = wanted.new();
+                let new = wanted.unknown();
                 (new.len(), new.iter().map(|text| u64::from(tokens::count(text))).sum::<u64>())
             })
             .await?;
@@ -189,7 +189,7 @@ impl Meaning {
         let Some(mut wanted) = self.wanted(listed, shelf).await? else { return Ok(()) };
         let (doc, seq) = (listed.doc(), listed.version().seq);
         let run = RunId(format!("{doc}-{seq}"));
-        let new: Vec<String> = wanted.new().into_iter().map(str::to_owned).collect();
+        let new: Vec<String> = wanted.unknown().into_iter().map(str::to_owned).collect();
         let new: Vec<&str> = new.iter().map(String::as_str).collect();
         let batches = self.vectorizer.batches(&new)?;
         let reused = wanted.texts.len() - new.len();
