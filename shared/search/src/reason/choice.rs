@@ -92,8 +92,9 @@ pub(super) fn relate(
         let (index, section) = chosen[at];
         let outline = &walks[index].outline;
         let brought = kept.iter().map(|above| chosen[*above]).any(|(other, above)| {
-            let is_whole = (1..=settings.whole_tokens).contains(&outline.nodes[above].tokens);
-            other == index && is_whole && outline.holds(above, section)
+            // A section of another document has no number here.
+            let is_whole = || (1..=settings.whole_tokens).contains(&outline.nodes[above].tokens);
+            other == index && is_whole() && outline.holds(above, section)
         });
         if !brought && !kept.iter().any(repeats) {
             kept.push(at);

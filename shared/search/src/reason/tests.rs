@@ -9,12 +9,13 @@ use stemma_engine::PortError;
 use stemma_llm::request::{LlmError, Request};
 
 use super::asker::Asker;
+use super::routing::Routing;
 use super::scripted::Scripted;
 use super::walked::{Relation, Strategy, Walked};
 use super::{Budget, Knowledge, ReasonSettings, Reasoner, Sources};
 use crate::catalogue::tests::entry;
 use crate::catalogue::{Catalogue, Listed};
-use crate::find::{FindError, Finder, Found, Hit, Query};
+use crate::find::{FindError, Finder, Found, Hit, Query, Within};
 use crate::shelf::{Opened, Shelf};
 
 /// Five parts of five chapters of three sections; the needle lies in the last section of 3.2.
@@ -78,6 +79,31 @@ impl Finder for Words {
 impl Shelf for Words {
     async fn open(&self, _: &Listed) -> Result<Option<Opened>, PortError> {
         Ok(Some(Opened { tree: SectionTree::clone(&self.0), body: None }))
+    }
+}
+
+/// Two documents, searched as one collection.
+struct Two([Words; 2]);
+
+#[async_trait]
+impl Finder for Two {
+    async fn find(&self, query: &Query) -> Result<Found, FindError> {
+        let mut hits = Vec::new();
+        for words in &self.0 {
+            let inside = !matches!(&query.within, Within::Documents(docs) if !docs.contains(&words.1.doc()));
+            if inside {
+                hits.extend(words.find(query).await?.hits);
+            }
+        }
+        Ok(Found { hits, ..Found::default() })
+    }
+}
+
+#[async_trait]
+impl Shelf for Two {
+    async fn open(&self, listed: &Listed) -> Result<Option<Opened>, PortError> {
+        let words = self.0.iter().find(|words| words.1.doc() == listed.doc()).unwrap();
+        words.open(listed).await
     }
 }
 
@@ -186,4 +212,27 @@ async fn what_stands_below_a_chosen_section_that_is_read_whole_is_not_chosen_bes
     let found: Vec<String> = walked.found.hits.iter().map(|hit| hit.section.to_string()).collect();
     assert_eq!((found, notes(&walked)), (vec!["0001".into(), "0047".into()], vec!["choice.repeated"]));
     assert_eq!(walked.reasoning.relations[0].relation, Relation::Complementary);
+}
+
+#[tokio::test(start_paused = true)]
+async fn sections_of_a_large_and_a_small_document_are_chosen_side_by_side() {
+    let leaf = json!([{ "title": "Part", "start_index": 1, "end_index": 1, "nodes": [{ "title": "Chapter", "start_index": 1,
+        "end_index": 1, "nodes": [{ "title": "Section", "start_index": 1, "end_index": 1 }] }] }]);
+    let small = pageindex::import(&json!({ "doc_name": "leaf", "structure": leaf }), "leaf").unwrap();
+    let catalogue = Catalogue::of_entries([entry("hay"), entry("leaf")]);
+    let [one, other] = [0, 1].map(|at| catalogue.documents()[at].clone());
+    let both = Two([Words(Arc::new(tree()), one), Words(Arc::new(small), other)]);
+    // The better one stands far behind where the smaller document ends.
+    let says = |request: &Request| {
+        let (id, score) = if request.user.contains("Chapter 3.2") { (NEEDLE, 0.95) } else { ("0002", 0.5) };
+        Ok(json!({ "thinking": "", "nodes": [{ "id": id, "score": score, "reason": "r" }] }))
+    };
+    let settings = ReasonSettings { analysis: false, routing: Routing::Content, ..ReasonSettings::default() };
+    let reasoner = Reasoner::new(Arc::new(Scripted::asker(says).1), settings, Knowledge::default());
+    let consultation = reasoner.asker().begin(reasoner.asker().name("s"), Budget::default());
+    let sources = Sources { finder: &both, shelf: &both, catalogue: &catalogue };
+    let query = Query::of("where is the needle");
+    let walked = reasoner.walk(sources, &query, Strategy::Single, &consultation).await.unwrap();
+    let found: Vec<String> = walked.found.hits.iter().map(|hit| hit.section.to_string()).collect();
+    assert_eq!(found, [NEEDLE, "0002"]);
 }
