@@ -8,9 +8,10 @@ use std::collections::BTreeSet;
 use stemma_document::DocId;
 
 use super::question::Question;
-use crate::axes::Axis;
+use crate::aliases::{aliases, identity};
+use crate::axes::{Axis, fold};
 use crate::catalogue::{Catalogue, Listed};
-use crate::find::{Found, ItemRef, Within};
+use crate::find::{Chip, Found, ItemRef, Within};
 use crate::question::Question as Read;
 
 /// Parts of one question at most: the newest years, the first companies.
@@ -81,8 +82,12 @@ pub(super) struct Plan {
 pub(super) fn plan(question: &Question, text: &str, first: &Found, catalogue: &Catalogue) -> Plan {
     let read = Read::read(text, &[]);
     let years = years(text, &read.years);
-    let companies: Vec<&str> =
-        first.routed.iter().filter(|chip| chip.facet == "company").map(|chip| chip.value.as_str()).collect();
+    let companies: Vec<Company<'_>> = first
+        .routed
+        .iter()
+        .filter(|chip| chip.facet == Axis::Company.as_str())
+        .map(|chip| Company::of(chip, question, catalogue))
+        .collect();
     let item = question.item.clone().or_else(|| section(text));
     let mut parts = Vec::new();
     let mut missing = Vec::new();
@@ -91,8 +96,8 @@ pub(super) fn plan(question: &Question, text: &str, first: &Found, catalogue: &C
             let wanted: Vec<Option<u16>> =
                 if years.is_empty() { vec![None] } else { years.iter().copied().map(Some).collect() };
             for year in wanted {
-                let what = year.map_or_else(|| (*company).to_owned(), |year| format!("{company} {year}"));
-                let docs = filings(question, catalogue, company, year, read.form.as_deref());
+                let what = year.map_or_else(|| company.name.to_owned(), |year| format!("{} {year}", company.name));
+                let docs = company.about(year, read.form.as_deref());
                 if docs.is_empty() {
                     missing.push(what);
                 } else {
@@ -153,49 +158,77 @@ fn spans(lower: &str, from: u16, word: &str, to: u16) -> bool {
     found && (word != "and" || lower.contains("between"))
 }
 
-/// The filings of a company about a year, within the scope of the question: of the form it names, else the annual reports, else
-/// what there is.
-fn filings(
-    question: &Question,
-    catalogue: &Catalogue,
-    company: &str,
-    year: Option<u16>,
-    form: Option<&str>,
-) -> Vec<DocId> {
-    let year = year.map(|year| year.to_string());
-    let inside: Option<BTreeSet<DocId>> = match &question.within {
-        Within::All => None,
-        Within::Documents(docs) => Some(docs.iter().copied().collect()),
-    };
-    let is = |listed: &&Listed, axis: Axis, value: &str| {
-        axis.values(listed).iter().any(|one| one.eq_ignore_ascii_case(value))
-    };
-    let fits = |listed: &&Listed| {
-        listed.entry().is_some()
-            && inside.as_ref().is_none_or(|inside| inside.contains(&listed.doc()))
-            && question.filter.holds(listed)
-            && is(listed, Axis::Company, company)
-            && year.as_ref().is_none_or(|year| is(listed, Axis::FiscalYear, year))
-    };
-    let all: Vec<&Listed> = catalogue.documents().iter().filter(fits).collect();
-    let of_form = |form: &str| all.iter().copied().filter(|listed| is(listed, Axis::Form, form)).collect::<Vec<_>>();
-    let mut chosen = of_form(form.unwrap_or("10-K"));
-    if chosen.is_empty() {
-        chosen = all;
+/// A company that a question names, with its filings within the scope of the question.
+struct Company<'a> {
+    /// As its filings state it, else as the question does.
+    name: &'a str,
+    filings: Vec<&'a Listed>,
+}
+
+impl<'a> Company<'a> {
+    /// The company of what search routed by: its name there is folded, or what its files are called.
+    fn of(chip: &'a Chip, question: &Question, catalogue: &'a Catalogue) -> Self {
+        let inside: Option<BTreeSet<DocId>> = match &question.within {
+            Within::All => None,
+            Within::Documents(docs) => Some(docs.iter().copied().collect()),
+        };
+        let with_trees = || catalogue.documents().iter().filter(|listed| listed.entry().is_some());
+        let is_called = |listed: &&'a Listed| values(listed, Axis::Company).any(|name| name == chip.value);
+        let mut named: Vec<&Listed> = with_trees().filter(is_called).collect();
+        if named.is_empty() {
+            let answers_to = |entry| aliases(entry).iter().any(|alias| alias.name == chip.value);
+            named = with_trees().filter(|listed| listed.entry().is_some_and(answers_to)).collect();
+        }
+        let name = named.iter().find_map(|listed| Axis::Company.values(listed).first().copied()).unwrap_or(&chip.from);
+        // Filings under a former name are its filings, too.
+        let known: BTreeSet<String> = named.iter().flat_map(|listed| numbers(listed)).collect();
+        let docs: BTreeSet<DocId> = named.iter().map(|listed| listed.doc()).collect();
+        let is_its = |listed: &&Listed| {
+            docs.contains(&listed.doc()) || numbers(listed).iter().any(|number| known.contains(number))
+        };
+        let is_asked = |listed: &&Listed| {
+            inside.as_ref().is_none_or(|inside| inside.contains(&listed.doc())) && question.filter.holds(listed)
+        };
+        Self { name, filings: with_trees().filter(is_its).filter(is_asked).collect() }
     }
-    // Of a company without a year, the newest of them speaks.
-    if year.is_none() {
-        chosen.sort_by(|a, b| Axis::Period.values(b).cmp(&Axis::Period.values(a)).then(a.doc().cmp(&b.doc())));
-        chosen.truncate(1);
+
+    /// Its filings about a year: of the form that is named, else the annual reports, else what there is.
+    fn about(&self, year: Option<u16>, form: Option<&str>) -> Vec<DocId> {
+        let year = year.map(|year| year.to_string());
+        let is_of = |listed: &Listed, axis: Axis, wanted: &str| {
+            let wanted = fold(axis, wanted);
+            values(listed, axis).any(|value| value == wanted)
+        };
+        let is_about = |listed: &&&Listed| year.as_ref().is_none_or(|year| is_of(listed, Axis::FiscalYear, year));
+        let all: Vec<&Listed> = self.filings.iter().filter(is_about).copied().collect();
+        let is_form = |listed: &&&Listed| is_of(listed, Axis::Form, form.unwrap_or("10-K"));
+        let mut chosen: Vec<&Listed> = all.iter().filter(is_form).copied().collect();
+        if chosen.is_empty() {
+            chosen = all;
+        }
+        // Of a company without a year, the newest of them speaks.
+        if year.is_none() {
+            chosen.sort_by(|a, b| Axis::Period.values(b).cmp(&Axis::Period.values(a)).then(a.doc().cmp(&b.doc())));
+            chosen.truncate(1);
+        }
+        chosen.into_iter().map(Listed::doc).collect()
     }
-    chosen.into_iter().map(Listed::doc).collect()
+}
+
+/// What its issuer keeps under another name.
+fn numbers(listed: &Listed) -> Vec<String> {
+    listed.entry().map(|entry| identity(&entry.facts)).unwrap_or_default()
+}
+
+/// The values of a filing, as values are compared.
+fn values(listed: &Listed, axis: Axis) -> impl Iterator<Item = String> {
+    axis.values(listed).into_iter().map(move |value| fold(axis, value))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::catalogue::tests::of_company;
-    use crate::find::Chip;
     use stemma_document::{Fact, FactSource};
 
     fn catalogue() -> Catalogue {
@@ -203,6 +236,12 @@ mod tests {
             let mut entry = of_company(&format!("{company}_{year}_{form}.pdf"), company);
             entry.facts.form = Some(Fact::text(form, None));
             entry.facts.fiscal_year = Some(Fact::stated(year, FactSource::Derived));
+            entry.facts.cik = (company == "3M").then(|| Fact::text("0000066740", None));
+            entry
+        };
+        let renamed = |form: &str, year: &str| {
+            let mut entry = filing("3M", form, year);
+            entry.facts.issuer = Some(Fact::text("MINNESOTA MINING", None));
             entry
         };
         Catalogue::of_entries([
@@ -210,15 +249,16 @@ mod tests {
             filing("3M", "10-K", "2022"),
             filing("3M", "10-Q", "2022"),
             filing("3M", "10-K", "2023"),
-            filing("BOEING", "10-K", "2022"),
+            filing("The BOEING Company", "10-K", "2022"),
+            renamed("10-K", "2024"),
         ])
     }
 
     fn planned(question: &Question, companies: &[&str]) -> (Vec<String>, Vec<String>) {
         let chip = |company: &&str| Chip {
             facet: "company".into(),
-            value: (*company).into(),
-            from: String::new(),
+            value: fold(Axis::Company, company),
+            from: "as asked".into(),
             documents: 1,
         };
         let first = Found { routed: companies.iter().map(chip).collect(), ..Found::default() };
@@ -243,15 +283,17 @@ mod tests {
         let (found, missing) = parts("3M's risk factors 2022 vs 2023", &["3M"]);
         assert_eq!((found, missing.len()), (vec!["3M_2022_10-K 1A".to_owned(), "3M_2023_10-K 1A".to_owned()], 0));
         let (found, missing) = parts("How did revenue of 3M and Boeing differ from 2021 to 2023?", &["3M", "BOEING"]);
-        assert_eq!(found, ["3M_2021_10-K", "3M_2022_10-K", "3M_2023_10-K", "BOEING_2022_10-K"]);
-        assert_eq!(missing, ["BOEING 2021", "BOEING 2023"]);
+        assert_eq!(found, ["3M_2021_10-K", "3M_2022_10-K", "3M_2023_10-K", "The BOEING Company_2022_10-K"]);
+        assert_eq!(missing, ["The BOEING Company 2021", "The BOEING Company 2023"]);
+        assert_eq!(parts("3M's margins, 2023 vs 2024", &["3M"]).1, Vec::<String>::new(), "under another name");
+        assert_eq!(parts("Tesla's margins, 2023 vs 2024", &["Tesla"]).1, ["as asked 2023", "as asked 2024"]);
         // One year of one company, or none that is named, is one question.
         assert_eq!(parts("3M capex in 2022", &["3M"]).0, ["all"]);
         assert_eq!(parts("capex 2021 vs 2022", &[]).0, ["all"]);
         // Half of a comparison is the whole question.
         assert_eq!(
             parts("Boeing revenue 2021 vs 2022", &["BOEING"]),
-            (vec!["all".to_owned()], vec!["BOEING 2021".to_owned()])
+            (vec!["all".to_owned()], vec!["The BOEING Company 2021".to_owned()])
         );
     }
 

@@ -4,6 +4,7 @@
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use super::outline::Node;
 use super::reasoner::Walk;
 use super::settings::ReasonSettings;
 use super::walked::{Related, Relation};
@@ -24,29 +25,35 @@ const SAME_TOPIC: f32 = 0.5;
 /// A section by its document and place.
 pub(super) type At = (usize, usize);
 
-/// Sections, best first: at the threshold or better, of a new topic or sure, at most `most`.
+/// Sections, best first: at the threshold or better, of a new topic or sure, at most `most`. What stands in by its words comes
+/// last. A section that is too large to be read whole does not cover the topics of those below it: those are told apart.
 pub(super) fn choose(settings: &ReasonSettings, walks: &[Walk], most: usize) -> Vec<At> {
     let mut all: Vec<(f32, At)> = Vec::new();
     for (index, walk) in walks.iter().enumerate() {
-        let good = walk.trail.judged.iter().filter(|(_, judged)| judged.score() >= settings.threshold);
+        let good =
+            walk.trail.judged.iter().filter(|(_, judged)| judged.by_words || judged.score() >= settings.threshold);
         all.extend(good.map(|(at, judged)| (judged.score(), (index, *at))));
     }
     let lexical = |(index, at): At| walks[index].outline.nodes[at].lexical;
     all.sort_by(|a, b| b.0.total_cmp(&a.0).then(lexical(b.1).total_cmp(&lexical(a.1))).then(a.1.cmp(&b.1)));
-    let mut topics: Vec<(usize, HashSet<String>)> = Vec::new();
-    let mut chosen = Vec::new();
+    let mut topics: Vec<(At, HashSet<String>)> = Vec::new();
     for (score, (index, at)) in all {
         let node = &walks[index].outline.nodes[at];
         let topic: HashSet<String> = content_words(&format!("{} {}", node.title, node.summary)).into_iter().collect();
-        let is_known =
-            topics.iter().any(|(aspect, known)| *aspect == node.aspect && likeness(known, &topic) >= SAME_TOPIC);
+        let is_known = topics.iter().any(|((other, known), words)| {
+            let outline = &walks[*other].outline;
+            let is_above = |above: usize, below: usize| {
+                *other == index && outline.holds(above, below) && !is_whole(settings, &outline.nodes[above])
+            };
+            let is_apart = is_above(*known, at) || is_above(at, *known);
+            !is_apart && outline.nodes[*known].aspect == node.aspect && likeness(words, &topic) >= SAME_TOPIC
+        });
         if !is_known || score > settings.sure {
-            topics.push((node.aspect, topic));
-            chosen.push((index, at));
+            topics.push(((index, at), topic));
         }
     }
-    chosen.truncate(most.min(settings.sections));
-    chosen
+    topics.truncate(most.min(settings.sections));
+    topics.into_iter().map(|(at, _)| at).collect()
 }
 
 /// Adds the sections that chosen ones refer to, hop by hop, worth less with each; those that were judged poor are left out.
@@ -92,9 +99,7 @@ pub(super) fn relate(
         let (index, section) = chosen[at];
         let outline = &walks[index].outline;
         let brought = kept.iter().map(|above| chosen[*above]).any(|(other, above)| {
-            // A section of another document has no number here.
-            let is_whole = || (1..=settings.whole_tokens).contains(&outline.nodes[above].tokens);
-            other == index && is_whole() && outline.holds(above, section)
+            other == index && is_whole(settings, &outline.nodes[above]) && outline.holds(above, section)
         });
         if !brought && !kept.iter().any(repeats) {
             kept.push(at);
@@ -110,6 +115,11 @@ pub(super) fn relate(
     let dropped = chosen.len() - kept.len();
     *chosen = kept.into_iter().map(|at| chosen[at]).collect();
     (relations, dropped)
+}
+
+/// Whether a section is short enough to be read with all below it.
+fn is_whole(settings: &ReasonSettings, node: &Node) -> bool {
+    (1..=settings.whole_tokens).contains(&node.tokens)
 }
 
 fn relation(walks: &[Walk], one: At, other: At, overlap: f32) -> Relation {

@@ -91,6 +91,7 @@ impl Reasoner {
             documents.into_iter().map(|doc| self.in_document(sources, &plain, doc, strategy, &asked, consultation));
         let walks: Vec<Option<Walk>> = futures::stream::iter(walks).buffered(AT_ONCE).try_collect().await?;
         let mut walks: Vec<Walk> = walks.into_iter().flatten().collect();
+        self.fall_back(&mut walks);
         let chosen = self.choose(sources, &mut walks, query.limit, &mut reasoning).await;
         let mut found = Found { hits: Vec::new(), next: None, ..first };
         found.hits = chosen.iter().map(|(walk, at)| walks[*walk].hit(*at)).collect();
@@ -229,12 +230,24 @@ impl Reasoner {
             Some(strategy) => walk(&ground, strategy, &mut trail).await,
             None => Ok("lexical"),
         };
-        let (what, error) = match ended {
-            Ok(what) => (what, None),
-            Err(error) => (chosen.map_or("lexical", Strategy::as_str), Some(error)),
-        };
-        fall_back(&self.settings, &outline, error.as_ref(), &mut trail);
-        Ok(Some(Walk { outline, trail, what, why }))
+        let is_cut_short = ended.is_err();
+        let what = ended.unwrap_or_else(|error| {
+            trail.notes.push(Note::new(error.code(), format!("{}: {error}", outline.name)));
+            chosen.map_or("lexical", Strategy::as_str)
+        });
+        Ok(Some(Walk { outline, trail, what, why, is_cut_short }))
+    }
+
+    /// Search without a model stands in for walks that were cut short before they found something, and for all where none
+    /// found anything.
+    fn fall_back(&self, walks: &mut [Walk]) {
+        let is_empty = |walk: &Walk| walk.trail.at_least(self.settings.threshold) == 0;
+        let is_nothing_found = walks.iter().all(is_empty);
+        for walk in walks.iter_mut().filter(|walk| is_empty(walk) && (walk.is_cut_short || is_nothing_found)) {
+            let message = format!("{}: the sections are those of a search without a model", walk.outline.name);
+            walk.trail.notes.push(Note::new("fallback.lexical", message));
+            lexical(&walk.outline, &self.settings, &mut walk.trail);
+        }
     }
 }
 
@@ -254,18 +267,6 @@ async fn walk(ground: &Ground<'_>, strategy: Strategy, trail: &mut Trail) -> Res
         }
     }
     Ok(strategy.as_str())
-}
-
-/// Search without a model where no section was judged good enough.
-fn fall_back(settings: &ReasonSettings, outline: &Outline, error: Option<&AskError>, trail: &mut Trail) {
-    if let Some(error) = error {
-        trail.notes.push(Note::new(error.code(), format!("{}: {error}", outline.name)));
-    }
-    if trail.at_least(settings.threshold) == 0 {
-        let message = format!("{}: the sections are those of a search without a model", outline.name);
-        trail.notes.push(Note::new("fallback.lexical", message));
-        lexical(outline, settings.sections, settings.threshold, trail);
-    }
 }
 
 /// The tree of a document with what search without a model finds in it, for the question and each of its parts at once;
@@ -310,6 +311,8 @@ pub(super) struct Walk {
     pub(super) trail: Trail,
     what: &'static str,
     why: String,
+    /// The model or the budget ended it.
+    is_cut_short: bool,
 }
 
 impl Walk {
@@ -334,7 +337,10 @@ impl Walk {
             lines,
             best_pages,
             score: judged.score(),
-            parts: [("lexical", node.lexical), ("model", judged.score())].into(),
+            parts: [("lexical", Some(node.lexical)), ("model", (!judged.by_words).then(|| judged.score()))]
+                .into_iter()
+                .filter_map(|(name, score)| Some((name, score?)))
+                .collect(),
             why: judged.reason,
             excerpt,
         }
@@ -342,7 +348,7 @@ impl Walk {
 
     /// Adds what was done here to what is told of the whole.
     fn told(self, reasoning: &mut Reasoning, chosen: impl Fn(usize) -> bool) {
-        let Self { outline, trail, what, why } = self;
+        let Self { outline, trail, what, why, .. } = self;
         reasoning.steps.push(Step { doc: Some(outline.doc), what, why, thinking: trail.thinking });
         reasoning.unknown_ids += trail.unknown;
         reasoning.notes.extend(trail.notes);

@@ -212,7 +212,7 @@ impl Default for BeamSettings {
 pub struct MctsSettings {
     /// Calls per document.
     pub calls: u32,
-    /// The weight of what was seldom visited (UCB1).
+    /// The weight of what was seldom visited, by what its words promise (PUCT).
     #[serde(with = "plain")]
     pub exploration: f32,
     /// What a section's own words count beside the model's value, 0–1.
@@ -222,7 +222,7 @@ pub struct MctsSettings {
     pub batch: usize,
     /// Characters of a summary.
     pub summary_chars: usize,
-    /// Characters of the excerpt that a second visit reads.
+    /// Characters of the excerpt that the last call reads.
     pub excerpt_chars: usize,
 }
 

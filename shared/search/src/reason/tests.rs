@@ -33,7 +33,7 @@ fn tree() -> SectionTree {
                         json!({ "title": format!("Section {p}.{c}.{s}"), "start_index": page - 1, "end_index": page, "summary": "of things" })
                     })
                     .collect();
-                json!({ "title": format!("Chapter {p}.{c}"), "start_index": first, "end_index": page, "summary": "", "nodes": sections })
+                json!({ "title": format!("Chapter {p}.{c}"), "start_index": first, "end_index": page, "summary": "of things", "nodes": sections })
             })
             .collect();
         let (first, last) = (chapters[0]["start_index"].clone(), page);
@@ -50,14 +50,14 @@ fn tree() -> SectionTree {
 }
 
 /// Finds sections 1.1.1 and on, evenly, and says nothing about the needle.
-struct Words(Arc<SectionTree>, Listed);
+struct Words(Vec<(Arc<SectionTree>, Listed)>);
 
 #[async_trait]
 impl Finder for Words {
     async fn find(&self, query: &Query) -> Result<Found, FindError> {
-        let hit = |(at, (_, section)): (usize, (usize, &stemma_document::Section))| Hit {
-            doc: self.1.doc(),
-            name: "hay".into(),
+        let hit = |listed: &Listed, at: usize, section: &stemma_document::Section| Hit {
+            doc: listed.doc(),
+            name: listed.version().name.clone(),
             version: 1,
             section: section.id,
             path: vec![section.title.clone()],
@@ -69,41 +69,25 @@ impl Finder for Words {
             why: String::new(),
             excerpt: Default::default(),
         };
-        let hits =
-            self.0.walk().filter(|(depth, _)| *depth == 3).take(12).enumerate().map(hit).take(query.limit).collect();
+        let is_within = |listed: &Listed| match &query.within {
+            Within::All => true,
+            Within::Documents(docs) => docs.contains(&listed.doc()),
+        };
+        let mut hits = Vec::new();
+        for (tree, listed) in self.0.iter().filter(|(_, listed)| is_within(listed)) {
+            let sections = tree.walk().filter(|(depth, _)| *depth == 3).map(|(_, section)| section).take(12);
+            hits.extend(sections.enumerate().map(|(at, section)| hit(listed, at, section)));
+        }
+        hits.truncate(query.limit);
         Ok(Found { hits, ..Found::default() })
     }
 }
 
 #[async_trait]
 impl Shelf for Words {
-    async fn open(&self, _: &Listed) -> Result<Option<Opened>, PortError> {
-        Ok(Some(Opened { tree: SectionTree::clone(&self.0), body: None }))
-    }
-}
-
-/// Two documents, searched as one collection.
-struct Two([Words; 2]);
-
-#[async_trait]
-impl Finder for Two {
-    async fn find(&self, query: &Query) -> Result<Found, FindError> {
-        let mut hits = Vec::new();
-        for words in &self.0 {
-            let inside = !matches!(&query.within, Within::Documents(docs) if !docs.contains(&words.1.doc()));
-            if inside {
-                hits.extend(words.find(query).await?.hits);
-            }
-        }
-        Ok(Found { hits, ..Found::default() })
-    }
-}
-
-#[async_trait]
-impl Shelf for Two {
     async fn open(&self, listed: &Listed) -> Result<Option<Opened>, PortError> {
-        let words = self.0.iter().find(|words| words.1.doc() == listed.doc()).unwrap();
-        words.open(listed).await
+        let (tree, _) = self.0.iter().find(|(_, known)| known.doc() == listed.doc()).unwrap();
+        Ok(Some(Opened { tree: SectionTree::clone(tree), body: None }))
     }
 }
 
@@ -129,11 +113,22 @@ fn knows(request: &Request) -> Result<Value, LlmError> {
 }
 
 async fn walk(asker: Asker, strategy: Strategy, budget: Budget, change: impl FnOnce(&mut ReasonSettings)) -> Walked {
+    walk_in([("hay", tree())], asker, strategy, budget, change).await
+}
+
+async fn walk_in(
+    documents: impl IntoIterator<Item = (&str, SectionTree)>,
+    asker: Asker,
+    strategy: Strategy,
+    budget: Budget,
+    change: impl FnOnce(&mut ReasonSettings),
+) -> Walked {
     let mut settings = ReasonSettings { analysis: false, ..ReasonSettings::default() };
     change(&mut settings);
-    let catalogue = Catalogue::of_entries([entry("hay")]);
-    let listed = catalogue.documents()[0].clone();
-    let words = Words(Arc::new(tree()), listed);
+    let (names, trees): (Vec<&str>, Vec<SectionTree>) = documents.into_iter().unzip();
+    let catalogue = Catalogue::of_entries(names.iter().map(|name| entry(name)));
+    let listed = |name: &&str| catalogue.resolve(name).unwrap().clone();
+    let words = Words(trees.into_iter().map(Arc::new).zip(names.iter().map(listed)).collect());
     let reasoner = Reasoner::new(Arc::new(asker), settings, Knowledge::default());
     let consultation = reasoner.asker().begin(reasoner.asker().name("s"), budget);
     let sources = Sources { finder: &words, shelf: &words, catalogue: &catalogue };
@@ -209,9 +204,42 @@ async fn sections_that_are_none_are_dropped_and_counted_and_nothing_is_asked_for
 async fn what_stands_below_a_chosen_section_that_is_read_whole_is_not_chosen_beside_it() {
     let both = r#"{"thinking":"","nodes":[{"id":"0047","score":0.9,"reason":"r"},{"id":"0050","score":0.85,"reason":"r"},{"id":"0001","score":0.9,"reason":"r"}]}"#;
     let walked = walk(Scripted::lines(&[both]).1, Strategy::Single, Budget::default(), |_| {}).await;
-    let found: Vec<String> = walked.found.hits.iter().map(|hit| hit.section.to_string()).collect();
-    assert_eq!((found, notes(&walked)), (vec!["0001".into(), "0047".into()], vec!["choice.repeated"]));
+    assert_eq!((sections(&walked), notes(&walked)), (vec!["0001".into(), "0047".into()], vec!["choice.repeated"]));
     assert_eq!(walked.reasoning.relations[0].relation, Relation::Complementary);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_stands_below_a_large_section_of_the_same_topic_is_chosen_beside_it_and_what_stands_elsewhere_is_not() {
+    // Chapter 3.2, a section below it and one of another chapter, all of one topic.
+    let three = r#"{"thinking":"","nodes":[{"id":"0047","score":0.7,"reason":"r"},{"id":"0050","score":0.6,"reason":"r"},{"id":"0051","score":0.5,"reason":"r"}]}"#;
+    let choose = |whole: u32| {
+        let change = move |settings: &mut ReasonSettings| settings.whole_tokens = whole;
+        walk(Scripted::lines(&[three]).1, Strategy::Single, Budget::default(), change)
+    };
+    let (apart, whole) = (choose(100).await, choose(1_500).await);
+    assert_eq!((sections(&apart), sections(&whole)), (vec!["0047".into(), "0050".into()], vec!["0047".to_owned()]));
+    assert_eq!(apart.reasoning.relations[0].relation, Relation::Hierarchical);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_only_words_speak_for_comes_behind_what_a_model_judged_and_is_not_said_to_be_its_judgement() {
+    // Of two documents with the same sections the model finds something in one.
+    let unsure = |request: &Request| {
+        let factor = if request.user.contains("straw") { 0.1 } else { 0.55 };
+        let mut said = knows(request)?;
+        for one in said["values"].as_array_mut().unwrap() {
+            one["score"] = json!(one["score"].as_f64().unwrap() * factor);
+        }
+        Ok(said)
+    };
+    let both = [("hay", tree()), ("straw", tree())];
+    let walked = walk_in(both, Scripted::asker(unsure).1, Strategy::BestFirst, Budget::default(), |_| {}).await;
+    assert!(notes(&walked).is_empty(), "{:?}", walked.reasoning.notes);
+    assert!(walked.found.hits.iter().all(|hit| hit.name == "hay" && hit.parts.contains_key("model")));
+    let away = |_: &Request| Err(LlmError::Server { status: 500, message: String::new() });
+    let walked = walk(Scripted::asker(away).1, Strategy::Beam, Budget::default(), |_| {}).await;
+    let by_words = |hit: &Hit| hit.score <= 0.3 && !hit.parts.contains_key("model");
+    assert!(walked.found.hits.iter().all(by_words) && walked.reasoning.confidence <= 0.3, "{:?}", walked.found.hits);
 }
 
 #[tokio::test(start_paused = true)]
@@ -219,20 +247,17 @@ async fn sections_of_a_large_and_a_small_document_are_chosen_side_by_side() {
     let leaf = json!([{ "title": "Part", "start_index": 1, "end_index": 1, "nodes": [{ "title": "Chapter", "start_index": 1,
         "end_index": 1, "nodes": [{ "title": "Section", "start_index": 1, "end_index": 1 }] }] }]);
     let small = pageindex::import(&json!({ "doc_name": "leaf", "structure": leaf }), "leaf").unwrap();
-    let catalogue = Catalogue::of_entries([entry("hay"), entry("leaf")]);
-    let [one, other] = [0, 1].map(|at| catalogue.documents()[at].clone());
-    let both = Two([Words(Arc::new(tree()), one), Words(Arc::new(small), other)]);
     // The better one stands far behind where the smaller document ends.
     let says = |request: &Request| {
         let (id, score) = if request.user.contains("Chapter 3.2") { (NEEDLE, 0.95) } else { ("0002", 0.5) };
         Ok(json!({ "thinking": "", "nodes": [{ "id": id, "score": score, "reason": "r" }] }))
     };
-    let settings = ReasonSettings { analysis: false, routing: Routing::Content, ..ReasonSettings::default() };
-    let reasoner = Reasoner::new(Arc::new(Scripted::asker(says).1), settings, Knowledge::default());
-    let consultation = reasoner.asker().begin(reasoner.asker().name("s"), Budget::default());
-    let sources = Sources { finder: &both, shelf: &both, catalogue: &catalogue };
-    let query = Query::of("where is the needle");
-    let walked = reasoner.walk(sources, &query, Strategy::Single, &consultation).await.unwrap();
-    let found: Vec<String> = walked.found.hits.iter().map(|hit| hit.section.to_string()).collect();
-    assert_eq!(found, [NEEDLE, "0002"]);
+    let both = [("hay", tree()), ("leaf", small)];
+    let by_content = |settings: &mut ReasonSettings| settings.routing = Routing::Content;
+    let walked = walk_in(both, Scripted::asker(says).1, Strategy::Single, Budget::default(), by_content).await;
+    assert_eq!(sections(&walked), [NEEDLE, "0002"]);
+}
+
+fn sections(walked: &Walked) -> Vec<String> {
+    walked.found.hits.iter().map(|hit| hit.section.to_string()).collect()
 }

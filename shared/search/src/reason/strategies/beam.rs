@@ -87,8 +87,7 @@ fn fill(ground: &Ground<'_>, trail: &mut Trail) {
             break;
         }
         if trail.score(at).is_none() {
-            // Below what a model judged, and good enough to be taken.
-            trail.set(at, ground.settings.threshold + 0.1 * lexical, "by its words, to fill a gap");
+            trail.stand_in(ground.settings, at, lexical, "by its words, to fill a gap");
             missing -= 1;
         }
     }

@@ -1,48 +1,51 @@
-//! `mcts`: Monte Carlo tree search. A round takes several ways down from the top by UCB1, the unvisited first; each ends, by a
-//! playout without a model, at the section below that fits best by its words. The model values the ends of a round in one
-//! call, by title and summary, and the values are carried up. Every few rounds the best so far are visited again: then an
-//! excerpt is read, which is new evidence, and not the same score once more.
+//! `mcts`: Monte Carlo tree search. A round takes several ways down from the top by UCB1 with what words promise as a prior
+//! (PUCT); each ends, by a playout without a model, at the section below that fits best by its words. The model values the
+//! ends of a round in one call, by title and summary, and the values are carried up. The last round visits the best again:
+//! then an excerpt is read, which is new evidence, and not the same score once more.
 
 use super::{Ground, Trail};
 use crate::reason::asker::AskError;
 use crate::reason::judge::Kind;
 
-/// Every so many rounds the best are read.
-const READ_EVERY: u32 = 3;
+/// What a section promises whose words say nothing.
+const UNPROMISED: f32 = 0.2;
 
 pub(in crate::reason) async fn walk(ground: &Ground<'_>, trail: &mut Trail) -> Result<(), AskError> {
     let settings = &ground.settings.mcts;
+    let rounds = settings.calls.saturating_sub(1).max(1);
     let mut search = Search::new(ground);
-    for round in 1..=settings.calls {
-        let is_last = round == settings.calls;
-        let read = if round % READ_EVERY == 0 || is_last { search.worth_reading() } else { Vec::new() };
-        let fresh = if read.is_empty() { search.ways_down() } else { Vec::new() };
-        let values = match (read.is_empty(), fresh.is_empty()) {
-            (false, _) => self::read(ground, &read, trail).await?,
-            (true, false) => ground.value(Kind::VALUE, &fresh, settings.summary_chars, trail).await?,
-            (true, true) => break,
-        };
-        search.learn(if read.is_empty() { &fresh } else { &read }, &values);
+    for _ in 0..rounds {
+        let ends = search.ways_down();
+        if ends.is_empty() {
+            break;
+        }
+        let values = ground.value(Kind::VALUE, &ends, settings.summary_chars, trail).await?;
+        search.learn(&ends, &values);
+    }
+    let best = search.worth_reading();
+    if rounds < settings.calls && !best.is_empty() {
+        read(ground, &best, trail).await?;
     }
     Ok(())
 }
 
 /// Values sections by the beginning of their texts.
-async fn read(ground: &Ground<'_>, shown: &[usize], trail: &mut Trail) -> Result<Vec<(usize, f32)>, AskError> {
+async fn read(ground: &Ground<'_>, shown: &[usize], trail: &mut Trail) -> Result<(), AskError> {
     let settings = &ground.settings.mcts;
     let texts = ground.texts(shown, settings.excerpt_chars).await;
     let excerpt = |at: usize| shown.iter().position(|known| *known == at).map(|n| texts[n].clone()).unwrap_or_default();
     let excerpts: (usize, &(dyn Fn(usize) -> String + Send + Sync)) = (settings.excerpt_chars, &excerpt);
-    ground.value_with(Kind::READ, shown, 0, excerpts, trail).await
+    ground.value_with(Kind::READ, shown, 0, excerpts, trail).await?;
+    Ok(())
 }
 
 struct Search<'a> {
     ground: &'a Ground<'a>,
     /// Per section: ways that led through it.
     visits: Vec<u32>,
-    /// How often it was valued itself, the mean of what the model said, and that blended with its words.
-    valued: Vec<u32>,
-    own: Vec<f32>,
+    /// What the model said of it; `None` until it was asked.
+    own: Vec<Option<f32>>,
+    /// The same blended with its words.
     blended: Vec<f32>,
     ways: u32,
 }
@@ -50,11 +53,10 @@ struct Search<'a> {
 impl<'a> Search<'a> {
     fn new(ground: &'a Ground<'a>) -> Self {
         let count = ground.outline.nodes.len();
-        let (visits, valued) = (vec![0; count], vec![0; count]);
         // Before the model has said anything, words promise what they count for.
         let words = ground.settings.mcts.lexical;
         let blended = ground.outline.nodes.iter().map(|node| words * node.lexical).collect();
-        Self { ground, visits, valued, own: vec![0.0; count], blended, ways: 0 }
+        Self { ground, visits: vec![0; count], own: vec![None; count], blended, ways: 0 }
     }
 
     /// The ends of the ways of a round. Each counts as visited before its value is known, so that the next goes elsewhere.
@@ -80,12 +82,15 @@ impl<'a> Search<'a> {
 
     fn way_down(&self, taken: &[usize]) -> Option<usize> {
         let nodes = &self.ground.outline.nodes;
-        let is_open = |at: usize| self.valued[at] == 0 && !taken.contains(&at);
+        let is_open = |at: usize| self.own[at].is_none() && !taken.contains(&at);
         let mut level = self.ground.outline.top();
         let mut last = None;
         loop {
             let open = level.iter().copied().filter(|at| self.below(*at).any(is_open));
-            let Some(best) = open.max_by(|a, b| self.ucb(*a).total_cmp(&self.ucb(*b)).then(b.cmp(a))) else { break };
+            let Some(best) = open.max_by(|a, b| self.ucb(*a, &level).total_cmp(&self.ucb(*b, &level)).then(b.cmp(a)))
+            else {
+                break;
+            };
             last = Some(best);
             if self.visits[best] == 0 {
                 break;
@@ -103,39 +108,41 @@ impl<'a> Search<'a> {
         std::iter::once(at).chain(deeper)
     }
 
-    /// UCB1 among the children of one section; what was never visited comes first, by what its words promise. The value of
-    /// a way is that of the best section it leads to, over the best of all: the mean would hide one good section among
-    /// many.
-    fn ucb(&self, at: usize) -> f32 {
-        if self.visits[at] == 0 {
-            return 1_000.0 + self.ground.outline.nodes[at].below;
-        }
+    /// UCB1 with what words promise as its prior (PUCT). The value of a way is that of the best section it leads to, over the
+    /// best of all: the mean would hide one good section among many.
+    fn ucb(&self, at: usize, level: &[usize]) -> f32 {
+        let nodes = &self.ground.outline.nodes;
         let best = |values: &mut dyn Iterator<Item = usize>| values.map(|at| self.blended[at]).fold(0.0, f32::max);
         let value = best(&mut self.below(at)) / best(&mut (0..self.blended.len())).max(0.01);
-        let above = self.ground.outline.nodes[at].parent.map_or(self.ways, |above| self.visits[above]);
-        let seldom = (above.max(1) as f32).ln() / self.visits[at] as f32;
-        value + self.ground.settings.mcts.exploration * seldom.sqrt()
+        let promise = |at: usize| UNPROMISED + nodes[at].below;
+        let prior = promise(at) / level.iter().map(|at| promise(*at)).sum::<f32>();
+        let above = nodes[at].parent.map_or(self.ways, |above| self.visits[above]);
+        let seldom = (above.max(1) as f32).sqrt() / (1 + self.visits[at]) as f32;
+        value + self.ground.settings.mcts.exploration * prior * seldom
     }
 
-    /// The best sections that were valued once and not read.
+    /// The best sections so far.
     fn worth_reading(&self) -> Vec<usize> {
         let least = self.ground.settings.threshold;
-        let mut best: Vec<usize> =
-            (0..self.own.len()).filter(|at| self.valued[*at] == 1 && self.own[*at] >= least).collect();
-        best.sort_by(|a, b| self.own[*b].total_cmp(&self.own[*a]).then(a.cmp(b)));
+        let mut best: Vec<(f32, usize)> = self
+            .own
+            .iter()
+            .enumerate()
+            .filter_map(|(at, own)| Some(((*own)?, at)))
+            .filter(|(own, _)| *own >= least)
+            .collect();
+        best.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
         best.truncate(self.ground.settings.mcts.batch);
-        best
+        best.into_iter().map(|(_, at)| at).collect()
     }
 
-    /// Takes in the values of a call, blended with the words.
+    /// Takes in the values of a call; what the model left out is worth nothing to it.
     fn learn(&mut self, shown: &[usize], values: &[(usize, f32)]) {
         let words = self.ground.settings.mcts.lexical;
         for at in shown {
             let said = values.iter().find(|(known, _)| known == at).map_or(0.0, |(_, score)| *score);
-            let before = self.own[*at] * self.valued[*at] as f32;
-            self.valued[*at] += 1;
-            self.own[*at] = (before + said) / self.valued[*at] as f32;
-            self.blended[*at] = (1.0 - words) * self.own[*at] + words * self.ground.outline.nodes[*at].lexical;
+            self.own[*at] = Some(said);
+            self.blended[*at] = (1.0 - words) * said + words * self.ground.outline.nodes[*at].lexical;
         }
     }
 }

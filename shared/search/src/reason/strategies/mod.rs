@@ -52,6 +52,8 @@ pub(super) struct Judged {
     sum: f32,
     pub(super) visits: u32,
     pub(super) reason: String,
+    /// No model said so: it stands in by what its words say.
+    pub(super) by_words: bool,
 }
 
 impl Judged {
@@ -79,7 +81,15 @@ impl Trail {
     /// Puts a score in the place of all before.
     pub(super) fn set(&mut self, at: usize, score: f32, reason: &str) {
         let judged = self.judged.entry(at).or_default();
-        *judged = Judged { sum: score, visits: 1, reason: reason.into() };
+        *judged = Judged { sum: score, visits: 1, reason: reason.into(), by_words: false };
+    }
+
+    /// Lets a section stand in by its words alone, behind whatever a model judged good.
+    pub(super) fn stand_in(&mut self, settings: &ReasonSettings, at: usize, lexical: f32, reason: &str) {
+        self.set(at, settings.threshold * lexical, reason);
+        if let Some(judged) = self.judged.get_mut(&at) {
+            judged.by_words = true;
+        }
     }
 
     /// The score of a section; `None` where it was not judged.
@@ -87,9 +97,9 @@ impl Trail {
         self.judged.get(&at).map(Judged::score)
     }
 
-    /// Sections judged at `threshold` or better.
+    /// Sections that a model judged at `threshold` or better.
     pub(super) fn at_least(&self, threshold: f32) -> usize {
-        self.judged.values().filter(|judged| judged.score() >= threshold).count()
+        self.judged.values().filter(|judged| !judged.by_words && judged.score() >= threshold).count()
     }
 }
 
@@ -162,10 +172,8 @@ impl Ground<'_> {
 }
 
 /// What stands in the place of a walk that brought nothing: the sections that fit best without a model.
-pub(super) fn lexical(outline: &Outline, most: usize, threshold: f32, trail: &mut Trail) {
-    for at in outline.lexical(most) {
-        // Good enough to be taken, and less sure than what a model judged well.
-        let score = threshold + (1.0 - threshold) / 2.0 * outline.nodes[at].lexical;
-        trail.set(at, score, "by its words, without a model");
+pub(super) fn lexical(outline: &Outline, settings: &ReasonSettings, trail: &mut Trail) {
+    for at in outline.lexical(settings.sections) {
+        trail.stand_in(settings, at, outline.nodes[at].lexical, "by its words, without a model");
     }
 }
