@@ -6,19 +6,17 @@ use stemma_document::{Collection, PageNo};
 
 use super::citation::{Citation, Verified};
 use super::compose::{Draft, DraftCitation};
-use super::numbers::{Number, numbers, scales, speaks_of_gain};
+use super::numbers::{Number, Quoted, Role, numbers, speaks_of_gain};
 use super::passages::{Ground, Passage};
 use super::question::Citations;
 use super::quote::{Checked, check};
 use super::record::{Claim, Dropped};
 use super::sheet::Lines;
+use super::support::{Evidence, carries};
 use crate::locator::page_locator;
-use crate::words::content_words;
 
 /// Citations of one claim; more are left out.
 const MAX_CITATIONS: usize = 12;
-/// The share of a statement's words that stand with what it cites; below, the citation is of something else.
-const LEAST_SUPPORT: f64 = 0.3;
 
 /// What is shown of an answer.
 #[derive(Debug, Default)]
@@ -34,8 +32,9 @@ pub(super) struct Composed {
 struct Cited<'a> {
     citation: Citation,
     passage: &'a Passage,
-    numbers: Vec<Number>,
-    scales: Vec<f64>,
+    quoted: Quoted,
+    /// The lines the quote stands on.
+    lines: String,
     page_text: String,
 }
 
@@ -60,7 +59,8 @@ pub(super) fn compose(draft: &Draft, ground: &Ground, collection: &Collection, k
         let statement = one_line(&claim.statement);
         let unfounded = unfounded(&statement, &cited, ground);
         let stands = !cited.is_empty() && cited.iter().all(|one| one.citation.verified.stands());
-        let verified = stands && unfounded.is_empty() && is_supported(&statement, &cited, ground);
+        let figures = numbers(&statement).iter().any(|number| number.role == Role::Amount);
+        let verified = stands && unfounded.is_empty() && carries(&statement, figures, &evidence(&cited, ground));
         let ids = cited.into_iter().map(|one| composed.number(one.citation)).collect();
         composed.claims.push(Claim { text: statement, citations: ids, verified, unfounded });
     }
@@ -135,7 +135,7 @@ fn cited<'a>(passage: &'a Passage, checked: Checked, ground: &'a Ground, collect
         Some(page) => page_locator(label, page),
         None => crate::locator::section_locator(label, passage.section),
     };
-    let numbers = numbers(&checked.quote);
+    let quoted = Quoted::of(&checked.quote, &page_text);
     let citation = Citation {
         id: String::new(),
         doc_id: passage.doc.to_string(),
@@ -153,7 +153,7 @@ fn cited<'a>(passage: &'a Passage, checked: Checked, ground: &'a Ground, collect
         url: url(passage, collection),
         locator,
     };
-    Cited { citation, passage, numbers, scales: scales(&page_text), page_text }
+    Cited { citation, passage, quoted, lines: checked.lines, page_text }
 }
 
 fn url(passage: &Passage, collection: &Collection) -> String {
@@ -175,12 +175,11 @@ fn unfounded(statement: &str, cited: &[Cited<'_>], ground: &Ground) -> Vec<Strin
     let gain = speaks_of_gain(statement);
     let around: String = cited.iter().map(|one| context(one, ground)).collect::<Vec<_>>().join("\n");
     let names: BTreeSet<String> = around.split(|c: char| !c.is_alphanumeric()).map(str::to_lowercase).collect();
-    let stands = |number: &Number| match number.weak {
+    let stands = |number: &Number| match number.names_only() {
         true => number.names().iter().any(|name| names.contains(name)),
-        false => cited
-            .iter()
-            .filter(|one| one.citation.verified.stands())
-            .any(|one| number.stands_in(&one.numbers, &one.scales, gain)),
+        false => {
+            cited.iter().filter(|one| one.citation.verified.stands()).any(|one| number.stands_in(&one.quoted, gain))
+        }
     };
     let mut unfounded: Vec<String> = Vec::new();
     for number in numbers(statement).into_iter().filter(|number| !stands(number)) {
@@ -193,19 +192,24 @@ fn unfounded(statement: &str, cited: &[Cited<'_>], ground: &Ground) -> Vec<Strin
 
 /// The page, where it is and of what.
 fn context(cited: &Cited<'_>, ground: &Ground) -> String {
-    let what = ground.volume(cited.passage).map(|volume| volume.what.replace("FY", "")).unwrap_or_default();
-    format!("{}\n{}\n{}\n{what}", cited.page_text, cited.citation.path.join(" "), cited.citation.name.replace('_', " "))
+    format!("{}\n{}", cited.page_text, place(cited, ground))
 }
 
-/// Whether a statement speaks of what it cites: enough of its words stand there.
-fn is_supported(statement: &str, cited: &[Cited<'_>], ground: &Ground) -> bool {
-    let words: BTreeSet<String> =
-        content_words(statement).into_iter().filter(|word| word.chars().any(char::is_alphabetic)).collect();
-    if words.is_empty() {
-        return true;
+/// Where a quote stands, and in what.
+fn place(cited: &Cited<'_>, ground: &Ground) -> String {
+    let what = ground.volume(cited.passage).map(|volume| volume.what.replace("FY", "")).unwrap_or_default();
+    format!("{}\n{}\n{what}", cited.citation.path.join(" "), cited.citation.name.replace('_', " "))
+}
+
+/// What of the citations speaks for a statement: the quotes that stand.
+fn evidence(cited: &[Cited<'_>], ground: &Ground) -> Evidence {
+    let standing = || cited.iter().filter(|one| one.citation.verified.stands());
+    let joined = |texts: Vec<String>| texts.join("\n");
+    Evidence {
+        quotes: standing().map(|one| one.citation.quote.clone()).collect(),
+        lines: joined(standing().map(|one| one.lines.clone()).collect()),
+        place: joined(standing().map(|one| place(one, ground)).collect()),
     }
-    let there: BTreeSet<String> = cited.iter().flat_map(|one| content_words(&context(one, ground))).collect();
-    words.iter().filter(|word| there.contains(*word)).count() as f64 >= LEAST_SUPPORT * words.len() as f64
 }
 
 /// `It was 5 [1][2].`

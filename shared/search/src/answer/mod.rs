@@ -35,6 +35,7 @@ mod record;
 mod scripted;
 pub mod sheet;
 mod store;
+mod support;
 #[cfg(test)]
 mod tests;
 mod tools;

@@ -4,6 +4,8 @@ use std::ops::RangeInclusive;
 
 use stemma_document::english::{self, COUNTS, MONTHS};
 
+use crate::words::is_stop_word;
+
 /// A number in a text.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Number {
@@ -21,9 +23,54 @@ pub struct Number {
     negative: bool,
     percent: bool,
     currency: bool,
-    /// Whether it names rather than measures: a year, a day, a note; or is written as a word.
-    pub weak: bool,
+    /// Whether it counts things that are named behind it: `31 stores`.
+    things: bool,
+    /// What it is to the text it stands in.
+    pub role: Role,
 }
+
+/// What a number is to the text it stands in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// It measures: a figure.
+    Amount,
+    /// It counts, and is written as a word or tied to one: `three`, `5-year`. No money, and no share of anything.
+    Count,
+    /// It is a year.
+    Year,
+    /// It names: a day, a note, an Item, a place in an order.
+    Name,
+}
+
+/// The numbers of words that are quoted, and what the page they stand on says about its numbers.
+#[derive(Debug, Clone, Default)]
+pub struct Quoted {
+    numbers: Vec<Number>,
+    /// What numbers of the page are in: `(in millions)`.
+    scales: Vec<f64>,
+    /// Whether the quote speaks of percent.
+    percent: bool,
+    /// Whether the page speaks of money.
+    money: bool,
+}
+
+impl Quoted {
+    /// Reads a quote and its page.
+    pub fn of(quote: &str, page: &str) -> Self {
+        let (quote_lower, lower) = (quote.to_lowercase(), page.to_lowercase());
+        let speaks = |text: &str, words: &[&str]| words.iter().any(|word| text.contains(word));
+        let scales = scales(page);
+        let money = !scales.is_empty() || speaks(&lower, &MONEY) || speaks(&quote_lower, &MONEY);
+        Self { numbers: numbers(quote), scales, percent: speaks(&quote_lower, &["%", "percent"]), money }
+    }
+}
+
+/// What says that a page speaks of money.
+const MONEY: [&str; 8] = ["$", "€", "£", "¥", "dollar", "euro", "usd", "rmb"];
+/// Currencies as words beside numbers.
+const CURRENCIES: [&str; 9] = ["dollar", "dollars", "euro", "euros", "usd", "eur", "gbp", "rmb", "yen"];
+/// Words behind a number that are looked at for what it counts.
+const COUNTED_WORDS: usize = 3;
 
 const SCALES: [(&str, f64); 12] = [
     ("thousand", 1e3),
@@ -46,8 +93,8 @@ const LABELS: [&str; 21] = [
     "quarter", "chapter", "number", "no", "rule", "topic", "level", "tier", "phase",
 ];
 
-/// Numbers that are written as words: `one` names nothing, and beyond twelve figures are printed.
-const SPELLED: RangeInclusive<u32> = 2..=12;
+/// Numbers that are written as words: `one` names nothing.
+const SPELLED: RangeInclusive<u32> = 2..=20;
 
 /// Words with which a number that is written as negative cannot be meant.
 const GAINS: [&str; 12] = [
@@ -133,17 +180,37 @@ pub fn speaks_of_gain(claim: &str) -> bool {
 }
 
 impl Number {
-    /// Whether this number of a claim is one of `cited`, on pages whose numbers are in `scales`. A claim may round, and may leave
-    /// out the sign where it does not speak of a gain; it may not leave out the scale of an amount of money.
-    pub fn stands_in(&self, cited: &[Number], scales: &[f64], gain: bool) -> bool {
-        cited.iter().any(|other| self.is(other, scales, gain))
+    /// Whether it names something, or a year, and measures nothing.
+    pub fn names_only(&self) -> bool {
+        matches!(self.role, Role::Year | Role::Name)
+    }
+
+    /// Whether this number of a claim is one of those quoted. A claim may round, and may leave out the sign where it does not speak
+    /// of a gain; it may not leave out the scale of an amount of money. Only what can be the same kind of number bears it out:
+    /// no year, day or note, no number of other things, no money for a share.
+    pub fn stands_in(&self, quoted: &Quoted, gain: bool) -> bool {
+        quoted.numbers.iter().any(|other| self.is_of_kind(other, quoted) && self.is(other, &quoted.scales, gain))
+    }
+
+    fn is_of_kind(&self, cited: &Number, quoted: &Quoted) -> bool {
+        let measures = self.percent || self.currency || self.scale.is_some() || self.decimals > 0;
+        let fits = match cited.role {
+            Role::Amount => true,
+            Role::Count => !measures,
+            Role::Year | Role::Name => false,
+        };
+        let bare = !cited.currency && !cited.percent;
+        let share = cited.percent || (bare && cited.scale.is_none() && !cited.things && quoted.percent);
+        let money = cited.currency || (bare && !cited.things && quoted.money);
+        fits && (!self.percent || share)
+            && (!self.currency || money)
+            && !(cited.percent && (self.scale.is_some() || self.things) && !self.percent)
+            && !(cited.currency && self.things && !self.currency)
     }
 
     fn is(&self, cited: &Number, scales: &[f64], gain: bool) -> bool {
-        let units_differ =
-            (self.percent && cited.currency) || (cited.percent && (self.currency || self.scale.is_some()));
         let signs_differ = (self.negative && !cited.negative) || (gain && cited.negative && !self.negative);
-        if units_differ || signs_differ {
+        if signs_differ {
             return false;
         }
         let exponent = 10_f64.powi(-self.decimals);
@@ -239,11 +306,44 @@ fn read(chars: &[char], start: usize, end: usize) -> (Option<Number>, usize) {
     let measured = percent || scale.is_some() || currency_at.is_some() || digits.contains([',', '.']);
     let ordinal = matches!(suffix.as_str(), "th" | "st" | "nd" | "rd" | "s");
     let year = digits.len() == 4 && (1900.0..2100.0).contains(&value);
-    let weak = !measured && (ordinal || year || is_label(&last_word(chars, start)) || chars.get(end) == Some(&'-'));
     let until = if spelled_scale.is_some() { word_end } else { suffix_end };
+    let before_word = last_word(chars, start);
+    let currency = currency_at.is_some()
+        || CURRENCIES.contains(&next_word(chars, until).0.as_str())
+        || CURRENCIES.contains(&before_word.as_str());
+    let role = match () {
+        () if measured || currency => Role::Amount,
+        () if year => Role::Year,
+        // `December 31`, `31 December`, `12/31`.
+        () if ordinal || is_label(&before_word) || MONTHS.contains(&word.as_str()) => Role::Name,
+        () if before(1) == Some('/') || chars.get(end) == Some(&'/') => Role::Name,
+        () if chars.get(end) == Some(&'-') => Role::Count,
+        () => Role::Amount,
+    };
+    let things = !currency && !percent && counts_things(chars, until);
     let text: String = chars[sign_at..until].iter().collect();
-    let (negative, currency) = (dashed || (sign == Some('(') && closes), currency_at.is_some());
-    (Some(Number { text, digits, value, decimals, scale, negative, percent, currency, weak }), until)
+    let negative = dashed || (sign == Some('(') && closes);
+    (Some(Number { text, digits, value, decimals, scale, negative, percent, currency, things, role }), until)
+}
+
+/// Whether words behind a number name things in the plural: `31 stores`, `92,000 full-time employees`. A table goes on with
+/// another number or a label, a sentence with a word that says nothing.
+fn counts_things(chars: &[char], at: usize) -> bool {
+    let mut at = at;
+    for _ in 0..COUNTED_WORDS {
+        let (word, end) = next_word(chars, at);
+        let begins = end - word.chars().count().min(end);
+        let lower = chars[begins..end].iter().all(|c| c.is_lowercase());
+        if word.is_empty() || !lower || is_stop_word(&word) || word == "compared" || word == "versus" {
+            return false;
+        }
+        let plural = word.len() > 3 && word.ends_with('s') && !word.ends_with("ss") && !word.ends_with("us");
+        if plural || word == "people" {
+            return true;
+        }
+        at = end;
+    }
+    false
 }
 
 /// Where the sign of a currency stands before a number, with or without a space.
@@ -287,7 +387,8 @@ fn spelled(word: &[char]) -> Option<Number> {
         negative: false,
         percent: false,
         currency: false,
-        weak: true,
+        things: false,
+        role: Role::Count,
     })
 }
 
@@ -296,7 +397,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Vec<String> {
-        let shown = |number: &Number| format!("{}{}", number.text, if number.weak { "?" } else { "" });
+        let shown = |number: &Number| format!("{}{}", number.text, if number.role == Role::Amount { "" } else { "?" });
         numbers(text).iter().map(shown).collect()
     }
 
@@ -310,10 +411,10 @@ mod tests {
     }
 
     fn stands(claim: &str, cited: &str, page: &str) -> bool {
-        let (claimed, cited, scales) = (numbers(claim), numbers(cited), scales(page));
+        let (claimed, quoted) = (numbers(claim), Quoted::of(cited, page));
         let gain = speaks_of_gain(claim);
         assert!(!claimed.is_empty(), "{claim}");
-        claimed.iter().filter(|number| !number.weak).all(|number| number.stands_in(&cited, &scales, gain))
+        claimed.iter().filter(|number| !number.names_only()).all(|number| number.stands_in(&quoted, gain))
     }
 
     #[test]
@@ -338,6 +439,27 @@ mod tests {
             ("Sales rose 5%.", "$5", "", false),
             ("It has 92,000 employees.", "92,000", millions, true),
             ("It has 92,000 employees.", "92,100", "", false),
+            // A year, a day, a note and a number of things are no amounts.
+            ("Revenues were $2,022 million.", "December 31, 2022", millions, false),
+            ("Revenues were $31 million.", "December 31", millions, false),
+            ("Revenues were $31,000,000.", "31 December 2022", millions, false),
+            ("Revenues were $12 million.", "12/31/2022", millions, false),
+            ("Revenues grew 31%.", "December 31, up 5%", millions, false),
+            ("Revenues were $15 million.", "see Note 15", millions, false),
+            ("Revenues grew 31%.", "31 stores, up 5%", millions, false),
+            ("Revenues grew 31%.", "Stores 31 28", millions, false),
+            ("Revenues grew 31%.", "Change % 31 28", millions, true),
+            ("Revenues were $31 million.", "we opened 31 new stores", millions, false),
+            ("Revenues were $50 million.", "50 million shares", millions, false),
+            ("It has 50 million shares.", "$50 million", millions, false),
+            ("It opened 31 stores.", "31 %", "", false),
+            ("Revenues were $3 million.", "three segments", millions, false),
+            ("Revenues were $5 million.", "a 5-year plan", millions, false),
+            ("It has three segments.", "3 segments", "", true),
+            ("It has 3 segments.", "three segments", "", true),
+            ("It has three segments.", "four segments", "", false),
+            ("It cost $5.", "5", "no unit here", false),
+            ("It cost 5 million dollars.", "$5 million", "", true),
         ] {
             assert_eq!(stands(claim, cited, page), expected, "{claim} / {cited} / {page}");
         }

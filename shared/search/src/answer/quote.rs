@@ -2,7 +2,7 @@
 
 use super::citation::{CitedRect, Verified};
 use super::fold::{At, Folded, Found};
-use super::numbers::numbers;
+use super::numbers::{Role, numbers};
 use super::sheet::Sheet;
 
 /// Parts of a quote that leaves something out; more are ignored.
@@ -19,6 +19,8 @@ pub struct Checked {
     pub begins: Option<(usize, usize)>,
     /// Where it stands, in reading order.
     pub rects: Vec<CitedRect>,
+    /// The lines it stands on, whole: of a table the row with its label.
+    pub lines: String,
 }
 
 /// Looks for a quote on the first of `sheets`; where there is a second, also across the border between them. A quote that leaves
@@ -74,20 +76,22 @@ fn stands(parts: &[Folded], sheets: &[Sheet<'_>]) -> Option<(Folded, Vec<Found>)
 /// Where each number of the quote stands, when all do.
 fn number_places(quote: &str, page: &Folded) -> Option<Vec<Found>> {
     let wanted: Vec<String> =
-        numbers(quote).into_iter().filter(|number| !number.weak).map(|number| number.digits).collect();
+        numbers(quote).into_iter().filter(|number| number.role == Role::Amount).map(|number| number.digits).collect();
     let found: Option<Vec<Found>> = wanted.iter().map(|digits| page.find(&Folded::of_text(digits), 0)).collect();
     found.filter(|found| !found.is_empty())
 }
 
 fn nowhere(quote: &str) -> Checked {
-    Checked { verified: Verified::None, quote: quote.to_owned(), begins: None, rects: Vec::new() }
+    Checked { verified: Verified::None, quote: quote.to_owned(), begins: None, rects: Vec::new(), lines: String::new() }
 }
 
 fn placed(verified: Verified, quote: String, page: &Folded, found: &[Found], sheets: &[Sheet<'_>]) -> Checked {
     let begins = found.first().and_then(|range| page.places(range).first()).map(|at| (at.sheet, at.line));
-    let rects = found.iter().flat_map(|range| by_line(page.places(range)));
-    let rects = rects.flat_map(|at| sheets[at.sheet].rects(at.line, at.start, at.end)).collect();
-    Checked { verified, quote, begins, rects }
+    let stretches: Vec<At> = found.iter().flat_map(|range| by_line(page.places(range))).collect();
+    let rects = stretches.iter().flat_map(|at| sheets[at.sheet].rects(at.line, at.start, at.end)).collect();
+    let mut lines: Vec<&str> = stretches.iter().map(|at| sheets[at.sheet].line(at.line)).collect();
+    lines.dedup();
+    Checked { verified, quote, begins, rects, lines: lines.join("\n") }
 }
 
 /// The stretch of each line.

@@ -331,8 +331,11 @@ async fn an_agent_reads_on_until_the_answer_is_there_and_whoever_chooses_never_s
             });
         }
         let there = request.user.contains("retain people");
-        let claims =
-            if there { json!([claim("We may fail to retain people.", &[(3, "retain people")])]) } else { json!([]) };
+        let claims = if there {
+            json!([claim("We may fail to retain people.", &[(3, "We may fail to retain people")])])
+        } else {
+            json!([])
+        };
         Ok(json!({ "answerable": there, "confidence": 1, "claims": claims }))
     });
     let bench = Bench { docs: vec![shop.doc("3M_2022_10K")], ..Bench::default() };
