@@ -27,8 +27,14 @@ use crate::Question;
 /// How long an answer in one piece is waited for; then its id is the reply.
 const WAIT: Duration = Duration::from_secs(25);
 
+/// What an answer reads, and how often tools are called for it, at most.
+pub(super) const MAX_SECTIONS: usize = 500;
+pub(super) const MAX_TURNS: u32 = 100;
+pub(super) const MAX_CONTEXT_TOKENS: u32 = 1_000_000;
+
 /// What `POST /v1/answers` takes.
 #[derive(Debug, Deserialize, ToSchema)]
+#[schema(example = json!({ "question": "What was revenue?", "where": "fiscal_year>=2015" }))]
 #[serde(deny_unknown_fields)]
 pub(super) struct AnswerRequest {
     /// The question.
@@ -56,8 +62,8 @@ pub(super) struct AnswerRequest {
     /// `verified`: leave out citations that do not stand on their page.
     #[schema(pattern = "^(all|verified)$")]
     citations: Option<String>,
-    /// What it may cost: `calls`, `tokens`, `nanodollars`, `context_tokens`, `sections`, `turns`.
-    #[schema(value_type = Option<Object>)]
+    /// What it may cost.
+    #[schema(schema_with = super::openapi::limits)]
     limits: Option<Limits>,
 }
 
@@ -77,7 +83,7 @@ pub(super) struct Running {
 /// done, error`; `Last-Event-ID` goes on behind that event. In one piece, an answer that takes long is a 202 with its id.
 #[utoipa::path(post, path = "/v1/answers", tag = "answers", request_body = AnswerRequest,
     responses(
-        (status = 200, body = Object, content_type = "application/json", description = "the answer; or its events, as text/event-stream"),
+        (status = 200, content((super::openapi::AnswerObject = "application/json"), (super::openapi::FrameObject = "text/event-stream")), description = "the answer, or its events"),
         (status = 202, body = Running, description = "it is still being made: read it at Location"),
     ))]
 pub(super) async fn ask(site: axum::extract::State<Site>, parts: Parts, body: Result<Bytes, BytesRejection>) -> Answer {
@@ -107,7 +113,7 @@ pub(super) async fn ask(site: axum::extract::State<Site>, parts: Parts, body: Re
 /// As it was given; with `Accept: text/event-stream` as the events of its making, from `Last-Event-ID` on.
 #[utoipa::path(get, path = "/v1/answers/{id}", tag = "answers",
     params(("id" = String, Path, pattern = "^a-[0-9a-f]{16}$"), ("collection" = Option<String>, Query)),
-    responses((status = 200, body = Object, content_type = "application/json"), (status = 202, body = Running)))]
+    responses((status = 200, content((super::openapi::AnswerObject = "application/json"), (super::openapi::FrameObject = "text/event-stream"))), (status = 202, body = Running)))]
 pub(super) async fn stored(site: axum::extract::State<Site>, parts: Parts, asked: Asked) -> Answer {
     asked.parameters.none_left()?;
     let id = asked.segment("id").to_owned();
@@ -142,7 +148,24 @@ fn question(request: AnswerRequest, reader: &crate::Reader) -> Result<answer::Qu
         Some(_) => return Err(wrong("/citations", "all, verified").into()),
     };
     earlier.drain(..earlier.len().saturating_sub(MAX_EARLIER));
-    Ok(answer::Question { earlier, strategy, mode, citations, limits: limits.unwrap_or_default(), ..asked })
+    let limits = within(limits.unwrap_or_default())?;
+    Ok(answer::Question { earlier, strategy, mode, citations, limits, ..asked })
+}
+
+/// Limits that an answer can keep to; what a model may be asked beyond them is bounded by its own.
+fn within(limits: Limits) -> Result<Limits, Problem> {
+    let beyond =
+        |name: &str, most: usize| Problem::parameter(422, &format!("/limits/{name}"), format!("at most {most} {name}"));
+    if limits.sections > MAX_SECTIONS {
+        return Err(beyond("sections", MAX_SECTIONS));
+    }
+    if limits.turns > MAX_TURNS {
+        return Err(beyond("turns", MAX_TURNS as usize));
+    }
+    if limits.context_tokens > MAX_CONTEXT_TOKENS {
+        return Err(beyond("context_tokens", MAX_CONTEXT_TOKENS as usize));
+    }
+    Ok(limits)
 }
 
 fn running(id: &str) -> Response {

@@ -7,11 +7,14 @@ use axum::http::request::Parts;
 use axum::response::sse::{Event as Frame, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures::stream::{self, Stream, StreamExt};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use stemma_engine::Env;
-use stemma_search::answer::{Answer, AnswerError, Answerer, Event, MAX_EARLIER, Question, Turn};
+use stemma_search::answer::{
+    Answer, AnswerError, Answerer, Citation, Degraded, Event, MAX_EARLIER, Outcome, Question, Turn,
+};
 use tokio::sync::mpsc;
+use utoipa::ToSchema;
 
 use super::problem::Problem;
 use super::routes::Site;
@@ -23,12 +26,15 @@ pub(super) const MAX_BYTES: usize = 1 << 20;
 /// Characters of a question that are read.
 const MAX_CHARS: usize = 32_000;
 
-/// A message of a conversation. Its content is a text, or a list of parts of which some are texts.
-#[derive(Debug, Clone, Deserialize)]
+/// A message of a conversation.
+#[derive(Debug, Clone, Deserialize, ToSchema)]
 pub(super) struct Message {
+    /// `user`, `assistant`; others are passed over.
     #[serde(default)]
     role: String,
+    /// A text, or a list of parts of which some have a `text`.
     #[serde(default)]
+    #[schema(schema_with = super::openapi::anything)]
     content: Value,
 }
 
@@ -113,7 +119,13 @@ fn turns(messages: &[Message]) -> Result<(String, Vec<Turn>), Problem> {
             "user" => {
                 // Two questions in a row are one: no answer came between them.
                 let text = message.text();
-                asked = Some(asked.map_or_else(|| text.clone(), |before| format!("{before}\n{text}")));
+                match &mut asked {
+                    Some(before) => {
+                        before.push('\n');
+                        before.push_str(&text);
+                    }
+                    None => asked = Some(text),
+                }
             }
             "assistant" => {
                 if let Some(question) = asked.take() {
@@ -168,27 +180,56 @@ pub(super) fn address(parts: &Parts, url: &str) -> String {
     }
 }
 
-/// Tokens and calls, in the words of OpenAI: those of the calls that were made.
-pub(super) fn usage(answer: &Answer) -> Value {
-    let spent = answer.usage;
-    json!({
-        "prompt_tokens": spent.prompt_tokens,
-        "completion_tokens": spent.output_tokens,
-        "total_tokens": spent.prompt_tokens + spent.output_tokens,
-    })
+/// Tokens, in the words of OpenAI: those of the calls that were made.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub(super) struct Usage {
+    /// Tokens of prompts.
+    prompt_tokens: u64,
+    /// Tokens of replies.
+    completion_tokens: u64,
+    /// Both.
+    total_tokens: u64,
+}
+
+/// What an answer cost to make, whenever that was.
+pub(super) fn usage(answer: &Answer) -> Usage {
+    let (prompt_tokens, completion_tokens) = (answer.usage.prompt_tokens, answer.usage.output_tokens);
+    Usage { prompt_tokens, completion_tokens, total_tokens: prompt_tokens + completion_tokens }
 }
 
 /// What stands beside an answer in each dialect: what it rests on, and how far.
-pub(super) fn beside(answer: &Answer) -> Value {
-    json!({
-        "answer_id": answer.id,
-        "outcome": answer.outcome,
-        "confidence": answer.confidence,
-        "citations": answer.citations,
-        "degraded": answer.degraded,
-        "model": answer.model,
-        "calls": answer.usage.calls,
-    })
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub(super) struct Beside {
+    /// `GET /v1/answers/{id}` has the whole of it.
+    answer_id: String,
+    /// `answered`, `not_in_documents` or `search_only`.
+    #[schema(value_type = String)]
+    outcome: Outcome,
+    /// How sure the model says it is, 0–1, never more than the share of claims that is verified.
+    confidence: Option<f64>,
+    /// What the claims rest on.
+    #[schema(schema_with = super::openapi::citations)]
+    citations: Vec<Citation>,
+    /// Why the answer is less than it could be: `code`, `message`, `next`.
+    #[schema(value_type = Option<Object>)]
+    degraded: Option<Degraded>,
+    /// The model that answered; null where none did.
+    model: Option<String>,
+    /// Calls of it.
+    calls: u32,
+}
+
+/// What stands beside an answer.
+pub(super) fn beside(answer: &Answer) -> Beside {
+    Beside {
+        answer_id: answer.id.clone(),
+        outcome: answer.outcome,
+        confidence: answer.confidence,
+        citations: answer.citations.clone(),
+        degraded: answer.degraded.clone(),
+        model: answer.model.clone(),
+        calls: answer.usage.calls,
+    }
 }
 
 /// The marks `[n]` of a text: number, first and behind the last character, counted in characters.
@@ -217,6 +258,8 @@ pub(super) fn frame(value: &Value) -> Frame {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn message(role: &str, content: Value) -> Message {

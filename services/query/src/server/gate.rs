@@ -109,7 +109,7 @@ pub(super) async fn pass(State(gate): State<Arc<Gate>>, request: Request, next: 
         let said = openai.then(|| problem.as_openai());
         response = problem.into_response();
         if let Some(said) = said {
-            *response.body_mut() = axum::body::Body::from(said.to_string());
+            *response.body_mut() = axum::body::Body::from(serde_json::to_vec(&said).unwrap_or_default());
             response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         }
         response.headers_mut().extend(beside.map(|methods| (header::ALLOW, methods)));

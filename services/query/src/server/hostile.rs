@@ -3,10 +3,15 @@
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 
-use serde_json::json;
+use serde_json::{Value, json};
+use stemma_sim::{Behavior, Provider};
+use tokio::io::AsyncReadExt;
+use tokio::net::TcpStream;
 
-use super::tests::{Server, start};
+use super::QuerySettings;
+use super::tests::{Reply, Server, start, start_asking};
 use crate::GrepOptions;
+use crate::answering::tests::model;
 
 const QUESTIONS: usize = 1_000;
 /// An unoptimized build on a busy machine; nothing here takes a tenth of it.
@@ -176,4 +181,286 @@ async fn hostile_patterns_take_no_time() {
         }
         assert!(began.elapsed() < PATIENCE, "{at} took {:?}", began.elapsed());
     }
+}
+
+/// The code of a refusal, in the shape of its route.
+fn code_of(path: &str, reply: &Reply) -> String {
+    if super::openai::speaks(path) {
+        assert_eq!(reply.header("content-type"), Some("application/json"));
+        reply.json()["error"]["code"].as_str().unwrap_or_default().into()
+    } else {
+        reply.code()
+    }
+}
+
+/// A question of hostile texts for a route that asks a model, or compares.
+fn asking(dice: &mut Dice) -> (&'static str, Value) {
+    let (text, other) = (text(dice), text(dice));
+    let messages = json!([
+        { "role": "user", "content": other }, { "role": "assistant", "content": [{ "type": "text", "text": text }] },
+        { "role": dice.of(&["user", "system", "\u{0}"]), "content": text },
+    ]);
+    match dice.below(8) {
+        0 => ("/v1/answers", json!({ "question": text, "mode": dice.of(&["agent", "search"]) })),
+        1 => (
+            "/v1/answers",
+            json!({ "question": "risk", "scopes": [other], "earlier": [{ "question": text, "answer": other }] }),
+        ),
+        2 => (
+            "/v1/chat/completions",
+            json!({ "model": dice.of(&["default", "", "default//", "/"]), "messages": messages }),
+        ),
+        3 => ("/v1/chat/completions", json!({ "model": text, "messages": messages, "stream": true })),
+        4 => ("/v1/responses", json!({ "model": "default", "input": text })),
+        5 => (
+            "/chat/completions/",
+            json!({ "messages": messages, "doc_id": dice.of(&["ACME_2022", "#", ""]), "enable_citations": true }),
+        ),
+        6 => ("/retrieval/", json!({ "doc_id": dice.of(&["ACME_2022", "QUEUED", "/"]), "query": text })),
+        _ => {
+            ("/v1/comparisons", json!({ "left": text, "right": dice.of(&["ACME_2022", other.as_str()]), "item": "1A" }))
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hostile_questions_for_a_model_are_answered_or_refused() {
+    let provider = Provider::start(Behavior::default()).await.unwrap();
+    let (server, mut dice) = (start_asking(model(&provider), QuerySettings::default()).await, Dice(13));
+    let (mut answered, mut refused) = (0, 0);
+    for at in 0..QUESTIONS / 4 {
+        let began = Instant::now();
+        let (path, body) = asking(&mut dice);
+        let reply = server.post(path, &body.to_string()).await;
+        let shown: String = body.to_string().chars().take(300).collect();
+        assert!(began.elapsed() < PATIENCE, "{at} {path} took {:?}: {shown:?}", began.elapsed());
+        match reply.status {
+            200 => answered += 1,
+            400..=499 => {
+                assert!(!code_of(path, &reply).is_empty(), "{at}: {shown:?}");
+                refused += 1;
+            }
+            status => panic!("{at}: {status} {} to {path} {shown:?}", reply.body),
+        }
+    }
+    assert!(answered > QUESTIONS / 40 && refused > QUESTIONS / 40, "{answered} answered, {refused} refused");
+}
+
+#[tokio::test]
+async fn what_is_too_large_too_deep_or_of_another_kind_is_refused_with_a_code() {
+    let provider = Provider::start(Behavior::default()).await.unwrap();
+    let server = start_asking(model(&provider), QuerySettings::default()).await;
+    let (answers, chat, responses) = ("/v1/answers", "/v1/chat/completions", "/v1/responses");
+    let (pageindex, comparisons, search) = ("/chat/completions/", "/v1/comparisons", "/v1/search");
+    let deep = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+    let said = |text: &str| json!([{ "role": "user", "content": text }]);
+    let long = "why? ".repeat(20_000);
+    let numbers = |name: &str, value: Value| json!({ "question": "risk", "limits": { name: value } }).to_string();
+    for (path, body, status, code) in [
+        (answers, "x".repeat((64 << 10) + 1), 413, "body.too_large"),
+        (answers, json!({ "question": long }).to_string(), 413, "body.too_large"),
+        (comparisons, "x".repeat(100_000), 413, "body.too_large"),
+        (chat, "x".repeat((1 << 20) + 1), 413, "body.too_large"),
+        (responses, "x".repeat((1 << 20) + 1), 413, "body.too_large"),
+        (pageindex, "x".repeat((1 << 20) + 1), 413, "body.too_large"),
+        (chat, json!({ "model": "default", "messages": said(&long) }).to_string(), 422, "request.invalid"),
+        (responses, json!({ "model": "default", "input": long }).to_string(), 422, "request.invalid"),
+        (pageindex, json!({ "messages": said(&long) }).to_string(), 422, "request.invalid"),
+        (chat, format!(r#"{{"model": "default", "messages": {}}}"#, deep(100_000)), 422, "request.invalid"),
+        (responses, format!(r#"{{"model": "default", "input": {}}}"#, deep(100_000)), 400, "request.invalid"),
+        (
+            pageindex,
+            format!(r#"{{"messages": [{{"role": "user", "content": {}}}]}}"#, deep(200)),
+            400,
+            "request.invalid",
+        ),
+        (answers, format!(r#"{{"question": "risk", "where": {}}}"#, deep(10_000)), 400, "request.invalid"),
+        (
+            answers,
+            json!({ "question": "risk", "where": { "form": { "=": { "x": [1] } } } }).to_string(),
+            422,
+            "filter.invalid",
+        ),
+        (answers, json!({ "question": 7 }).to_string(), 422, "request.invalid"),
+        (answers, json!({ "question": "risk", "unheard_of": 1 }).to_string(), 422, "request.invalid"),
+        (answers, json!({ "question": "risk", "earlier": [{ "question": "x" }] }).to_string(), 422, "request.invalid"),
+        (answers, json!({ "question": "\u{0}\u{7}" }).to_string(), 422, "answer.question"),
+        (answers, numbers("calls", json!(-1)), 422, "request.invalid"),
+        (answers, numbers("tokens", json!(4_294_967_296_u64)), 422, "request.invalid"),
+        (answers, numbers("sections", json!(u64::MAX)), 422, "request.invalid"),
+        (answers, numbers("sections", json!(0)), 422, "answer.question"),
+        (answers, numbers("context_tokens", json!(u32::MAX)), 422, "request.invalid"),
+        (answers, numbers("turns", json!(u32::MAX)), 422, "request.invalid"),
+        (answers, numbers("unheard_of", json!(1)), 422, "request.invalid"),
+        (comparisons, json!({ "right": "ACME_2022", "limit": -1 }).to_string(), 422, "request.invalid"),
+        (comparisons, json!({ "right": "ACME_2022", "sentences": 1e300 }).to_string(), 422, "request.invalid"),
+        (comparisons, json!({ "right": ["ACME_2022"] }).to_string(), 422, "request.invalid"),
+        (
+            search,
+            json!({ "query": "risk", "strategy": "beam", "budget_calls": -1 }).to_string(),
+            422,
+            "request.invalid",
+        ),
+        (chat, json!({ "model": "default", "messages": {} }).to_string(), 422, "request.invalid"),
+        (
+            chat,
+            json!({ "model": "default", "messages": said("x"), "stream": "yes" }).to_string(),
+            422,
+            "request.invalid",
+        ),
+        (
+            chat,
+            json!({ "model": "default", "messages": [{ "role": "user", "content": 7 }] }).to_string(),
+            422,
+            "request.invalid",
+        ),
+        (responses, json!({ "model": "default", "input": { "role": "user" } }).to_string(), 422, "request.invalid"),
+        (pageindex, json!({ "messages": said("x"), "doc_id": 7 }).to_string(), 422, "request.invalid"),
+        (
+            "/retrieval/",
+            json!({ "doc_id": "ACME_2022", "query": "x".repeat(40_000) }).to_string(),
+            422,
+            "request.invalid",
+        ),
+    ] {
+        let mut stream = server.send(path, "", body.as_bytes()).await;
+        let reply = Server::read(&mut stream).await;
+        let shown: String = body.chars().take(120).collect();
+        assert_eq!(reply.status, status, "{path} {shown}: {}", reply.body);
+        assert_eq!(code_of(path, &reply), code, "{path} {shown}: {}", reply.body);
+    }
+    for (path, field) in [
+        (answers, "question"),
+        (chat, "model"),
+        (responses, "input"),
+        (pageindex, "folder_id"),
+        (comparisons, "right"),
+        (search, "query"),
+    ] {
+        let body = [b"{\"", field.as_bytes(), b"\": \"\xff\xfe\"}"].concat();
+        let mut stream = server.send(path, "", &body).await;
+        let reply = Server::read(&mut stream).await;
+        assert_eq!((reply.status, code_of(path, &reply).as_str()), (400, "request.invalid"), "{path}: {}", reply.body);
+    }
+    assert_eq!(provider.report().calls, 0, "nothing was spent on any of it");
+    // What is only unusual is answered.
+    let most = json!({ "question": "How much was R&D\u{0} spending?", "mode": "agent",
+        "limits": { "calls": u32::MAX, "tokens": u32::MAX, "nanodollars": u64::MAX, "sections": 500, "turns": 100, "context_tokens": 1_000_000 } });
+    assert_eq!(server.post(answers, &most.to_string()).await.status, 200);
+    let most =
+        json!({ "query": "R&D spending", "strategy": "mcts", "budget_calls": u32::MAX, "budget_tokens": u64::MAX });
+    assert_eq!(server.post(search, &most.to_string()).await.status, 200);
+    let mut many = vec![json!({ "role": "user", "content": "capex?" }); 20_000];
+    many.push(json!({ "role": "tool", "content": null }));
+    let began = Instant::now();
+    let reply = server.post(chat, &json!({ "model": "default", "messages": many }).to_string()).await;
+    assert_eq!(
+        (reply.status, code_of(chat, &reply).as_str()),
+        (422, "request.invalid"),
+        "one question of 140,000 characters"
+    );
+    assert!(began.elapsed() < PATIENCE);
+}
+
+/// A question in a stream, of which the head has come.
+async fn listening(server: &Server, path: &str, body: &Value) -> TcpStream {
+    let mut stream = server.send(path, "Accept: text/event-stream\r\n", body.to_string().as_bytes()).await;
+    let mut head = [0; 15];
+    stream.read_exact(&mut head).await.unwrap();
+    assert_eq!(&head, b"HTTP/1.1 200 OK");
+    stream
+}
+
+/// The stored answer to a question that is being made: its id is that of asking once more.
+async fn stored(server: &Server, body: &Value) -> Value {
+    let whole = server.post("/v1/answers", &body.to_string()).await.json();
+    assert_eq!(
+        server.get(&format!("/v1/answers/{}", whole["id"].as_str().unwrap())).await.json()["text"],
+        whole["text"]
+    );
+    whole
+}
+
+fn question(number: usize) -> Value {
+    json!({ "question": format!("How much was R&D spending in our {number}th year?"), "scopes": ["ACME_2022"] })
+}
+
+/// ADR 0020: an answer that was begun is made to its end and stored, whoever still listens.
+#[tokio::test]
+async fn who_goes_away_in_the_middle_of_a_stream_leaves_an_answer_that_is_paid_once() {
+    let provider = Provider::start(Behavior::after(Duration::from_millis(400))).await.unwrap();
+    let server = start_asking(model(&provider), QuerySettings::default()).await;
+    let said = |number: usize| json!([{ "role": "user", "content": question(number)["question"] }]);
+    for (number, path, body) in [
+        (1, "/v1/answers", question(1)),
+        (2, "/v1/chat/completions", json!({ "model": "ACME_2022", "messages": said(2), "stream": true })),
+        (3, "/v1/responses", json!({ "model": "ACME_2022", "input": said(3), "stream": true })),
+        (4, "/chat/completions/", json!({ "doc_id": "ACME_2022", "messages": said(4), "stream": true })),
+    ] {
+        drop(listening(&server, path, &body).await);
+        while provider.report().calls < number {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        tokio::time::sleep(Duration::from_millis(600)).await;
+        let answer = stored(&server, &question(number)).await;
+        assert_eq!((&answer["replayed"], &answer["outcome"]), (&json!(true), &json!("answered")), "{path}");
+        assert_eq!(provider.report().calls, number, "{path}");
+    }
+    // In one piece it is no other.
+    let body = question(5).to_string();
+    let waiting = server.send("/v1/answers", "", body.as_bytes()).await;
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    drop(waiting);
+    tokio::time::sleep(Duration::from_millis(600)).await;
+    assert_eq!((stored(&server, &question(5)).await["replayed"].clone(), provider.report().calls), (json!(true), 5));
+}
+
+#[tokio::test]
+async fn who_reads_slowly_keeps_no_one_waiting() {
+    let provider = Provider::start(Behavior::default()).await.unwrap();
+    let query = QuerySettings { answers: 1, concurrency: 1, ..QuerySettings::default() };
+    let server = start_asking(model(&provider), query).await;
+    let mut open = Vec::new();
+    for number in 0..20 {
+        open.push(listening(&server, "/v1/answers", &question(number)).await);
+    }
+    let began = Instant::now();
+    assert_eq!(server.post("/v1/answers", &question(99).to_string()).await.status, 200);
+    assert_eq!(server.get("/v1/documents").await.status, 200);
+    assert!(began.elapsed() < Duration::from_secs(4), "no place is held by who reads nothing: {:?}", began.elapsed());
+    for mut stream in open {
+        let mut rest = String::new();
+        stream.read_to_string(&mut rest).await.unwrap();
+        assert!(rest.contains("event: done"), "the whole is told when it is read: {rest}");
+    }
+}
+
+#[tokio::test]
+async fn more_than_can_be_asked_at_once_are_told_to_come_back() {
+    let provider = Provider::start(Behavior::after(Duration::from_millis(1_500))).await.unwrap();
+    let query = QuerySettings { answers: 1, ..QuerySettings::default() };
+    let server = start_asking(model(&provider), query).await;
+    let asks = (0..40).map(|number| {
+        let (path, body) = match number % 2 {
+            0 => ("/v1/answers", question(number)),
+            _ => ("/v1/chat/completions", json!({ "model": "ACME_2022", "messages": [{ "role": "user", "content": question(number)["question"] }], "stream": true })),
+        };
+        let server = &server;
+        async move { (path, server.post(path, &body.to_string()).await) }
+    });
+    let (replies, reading) = tokio::join!(futures::future::join_all(asks), async {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        let began = Instant::now();
+        (server.post("/v1/search", r#"{"query": "anvils"}"#).await.status, began.elapsed())
+    });
+    assert!(reading.0 == 200 && reading.1 < Duration::from_secs(2), "who reads does not wait for them: {reading:?}");
+    let (answered, shed): (Vec<_>, Vec<_>) = replies.iter().partition(|(_, reply)| reply.status == 200);
+    assert!(!answered.is_empty() && shed.len() >= 40 - 17, "{} answered", answered.len());
+    for (path, reply) in shed {
+        assert_eq!(
+            (reply.status, reply.header("retry-after"), code_of(path, reply).as_str()),
+            (503, Some("2"), "server.busy")
+        );
+    }
+    assert!(provider.report().calls <= answered.len(), "who was sent away spent nothing");
 }

@@ -56,6 +56,30 @@ pub(super) struct Wrong {
     detail: String,
 }
 
+/// A problem in the shape OpenAI's clients read.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct OpenAiProblem {
+    error: OpenAiError,
+}
+
+/// What is wrong.
+#[derive(Debug, Serialize, ToSchema)]
+struct OpenAiError {
+    /// One sentence.
+    message: String,
+    /// `invalid_request_error`, `authentication_error`, `permission_error`, `rate_limit_error`, `server_error`.
+    #[serde(rename = "type")]
+    kind: &'static str,
+    /// Our stable code.
+    code: &'static str,
+    /// The part of the request that is wrong.
+    param: Option<String>,
+    /// What to do.
+    next: Option<String>,
+    /// Names the request in the server's log.
+    trace_id: String,
+}
+
 impl Problem {
     /// A problem of this status.
     pub(super) fn new(status: u16, code: &'static str, detail: impl Into<String>) -> Self {
@@ -112,7 +136,7 @@ impl Problem {
     }
 
     /// The same in the shape OpenAI's clients read.
-    pub(super) fn as_openai(&self) -> serde_json::Value {
+    pub(super) fn as_openai(&self) -> OpenAiProblem {
         let kind = match self.0.status {
             401 => "authentication_error",
             403 => "permission_error",
@@ -121,15 +145,9 @@ impl Problem {
             _ => "invalid_request_error",
         };
         let param = self.0.errors.first().map(|wrong| wrong.pointer.trim_start_matches('/').to_owned());
-        let error = serde_json::json!({
-            "message": self.0.detail,
-            "type": kind,
-            "code": self.0.code,
-            "param": param,
-            "next": self.0.next,
-            "trace_id": self.0.trace_id,
-        });
-        serde_json::json!({ "error": error })
+        let param = param.filter(|param| !param.is_empty());
+        let Body { detail: message, code, next, trace_id, .. } = (*self.0).clone();
+        OpenAiProblem { error: OpenAiError { message, kind, code, param, next, trace_id } }
     }
 
     /// Its stable code.

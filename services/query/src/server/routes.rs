@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::DefaultBodyLimit;
-use axum::routing::{get, post};
+use axum::routing::{MethodRouter, get, post};
 use axum::{Router, middleware};
 use stemma_search::Finder;
 use stemma_search::answer::Answerer;
@@ -28,32 +28,41 @@ pub(super) struct Site {
     pub(super) means: Means,
 }
 
+/// A path, and what answers there by its methods.
+pub(super) type Route = (&'static str, MethodRouter<Site>);
+
+/// All routes but `/mcp`. Each is described in `/openapi.json`: a test compares them.
+pub(super) fn all() -> Vec<Route> {
+    let own = vec![
+        ("/openapi.json", get(openapi::document)),
+        ("/v1/documents", get(listing::documents)),
+        ("/v1/facets", get(listing::facets)),
+        ("/v1/documents/{doc}", get(documents::document)),
+        ("/v1/documents/{doc}/tree", get(documents::tree)),
+        ("/v1/documents/{doc}/items", get(documents::items)),
+        ("/v1/documents/{doc}/items/{item}", get(texts::item)),
+        ("/v1/documents/{doc}/sections/{id}", get(texts::section)),
+        ("/v1/documents/{doc}/pages", get(texts::pages)),
+        ("/v1/documents/{doc}/source", get(source::source)),
+        ("/v1/search", post(searching::search)),
+        ("/v1/browse", post(searching::browse)),
+        ("/v1/comparisons", post(comparing::compare)),
+        ("/v1/answers", post(answers::ask)),
+        ("/v1/answers/{id}", get(answers::stored)),
+        ("/v1/fs", get(files::files)),
+        ("/v1/fs/", get(files::files)),
+        ("/v1/fs/{*path}", get(files::files)),
+    ];
+    [own, openai::routes(), pageindex::routes()].concat()
+}
+
 /// All routes, behind the gate.
 pub(super) fn router(site: Site, gate: Arc<Gate>, mcp: McpService) -> Router {
     let unknown = || async { Problem::new(404, "route.unknown", "there is no such route").next("GET /openapi.json") };
     let other_method = || async { Problem::new(405, "route.method", "this route does not take that method") };
     let max_body_bytes = gate.max_body_bytes;
-    Router::new()
-        .route("/openapi.json", get(openapi::document))
-        .route("/v1/documents", get(listing::documents))
-        .route("/v1/facets", get(listing::facets))
-        .route("/v1/documents/{doc}", get(documents::document))
-        .route("/v1/documents/{doc}/tree", get(documents::tree))
-        .route("/v1/documents/{doc}/items", get(documents::items))
-        .route("/v1/documents/{doc}/items/{item}", get(texts::item))
-        .route("/v1/documents/{doc}/sections/{id}", get(texts::section))
-        .route("/v1/documents/{doc}/pages", get(texts::pages))
-        .route("/v1/documents/{doc}/source", get(source::source))
-        .route("/v1/search", post(searching::search))
-        .route("/v1/browse", post(searching::browse))
-        .route("/v1/comparisons", post(comparing::compare))
-        .route("/v1/answers", post(answers::ask))
-        .route("/v1/answers/{id}", get(answers::stored))
-        .route("/v1/fs", get(files::files))
-        .route("/v1/fs/", get(files::files))
-        .route("/v1/fs/{*path}", get(files::files))
-        .merge(openai::routes())
-        .merge(pageindex::routes())
+    let routes = all().into_iter().fold(Router::new(), |router, (path, method)| router.route(path, method));
+    routes
         .route_service("/mcp", mcp)
         .fallback(unknown)
         .method_not_allowed_fallback(other_method)

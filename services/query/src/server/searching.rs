@@ -20,6 +20,7 @@ use crate::{BrowseView, FoundView, Question, Reasoned, Refusal};
 
 /// What `POST /v1/search` takes.
 #[derive(Debug, Deserialize, ToSchema)]
+#[schema(example = json!({ "query": "hedging of foreign currency", "strategy": "best_first", "explain": true }))]
 #[serde(deny_unknown_fields)]
 pub(super) struct SearchRequest {
     /// A question, or key words.
@@ -44,8 +45,10 @@ pub(super) struct SearchRequest {
     #[schema(pattern = "^(auto|ranked|lexical|single|best_first|beam|mcts|auto-with-model)$")]
     strategy: Option<String>,
     /// Calls of a model at most; as configured without.
+    #[schema(format = "uint32")]
     budget_calls: Option<u32>,
     /// Tokens of prompts and replies at most; as configured without.
+    #[schema(format = "uint64")]
     budget_tokens: Option<u64>,
     /// Say what scores are made of.
     #[serde(default)]

@@ -157,6 +157,24 @@ impl Server {
         let rest = if rest.contains("\r\n\r\n") { rest.to_string() } else { format!("{rest}\r\n") };
         let request = format!("{line}\r\nHost: {host}\r\nConnection: close\r\n{rest}");
         stream.write_all(request.as_bytes()).await.unwrap();
+        Self::read(&mut stream).await
+    }
+
+    /// The same of any bytes, and the connection before anything is read of its answer. A server that has heard enough may close it
+    /// before all is written.
+    pub(super) async fn send(&self, path: &str, head: &str, body: &[u8]) -> TcpStream {
+        let mut stream = TcpStream::connect(self.serving.address).await.unwrap();
+        let length = body.len();
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n{head}Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n"
+        );
+        stream.write_all(head.as_bytes()).await.unwrap();
+        drop(stream.write_all(body).await);
+        stream
+    }
+
+    /// The answer that comes over a connection.
+    pub(super) async fn read(stream: &mut TcpStream) -> Reply {
         let mut reply = String::new();
         stream.read_to_string(&mut reply).await.unwrap();
         let (head, body) = reply.split_once("\r\n\r\n").unwrap();
@@ -303,24 +321,6 @@ async fn the_api_describes_itself() {
     let server = start().await;
     let api = server.get("/openapi.json").await.json();
     assert_eq!((&api["openapi"], &api["info"]["version"]), (&"3.1.0".into(), &env!("CARGO_PKG_VERSION").into()));
-    let paths: Vec<String> = api["paths"].as_object().unwrap().keys().cloned().collect();
-    insta::assert_snapshot!(paths.join("\n"), @r"
-    /v1/answers
-    /v1/answers/{id}
-    /v1/browse
-    /v1/comparisons
-    /v1/documents
-    /v1/documents/{doc}
-    /v1/documents/{doc}/items
-    /v1/documents/{doc}/items/{item}
-    /v1/documents/{doc}/pages
-    /v1/documents/{doc}/sections/{id}
-    /v1/documents/{doc}/source
-    /v1/documents/{doc}/tree
-    /v1/facets
-    /v1/fs/{path}
-    /v1/search
-    ");
     let text = api.to_string();
     for reference in text.split("\"#/components/schemas/").skip(1).filter_map(|rest| rest.split('"').next()) {
         assert!(api["components"]["schemas"][reference].is_object(), "{reference} is not described");

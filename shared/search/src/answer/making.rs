@@ -301,7 +301,7 @@ impl Making<'_, '_> {
         self.tell(Step { kind, what: what.clone(), thinking: shown(&call.why) });
         let used: u32 = self.ground.passages.iter().map(|passage| passage.tokens).sum();
         // What is asked for by an agent may take as much again as what was found first.
-        let room = (2 * self.question.limits.context_tokens).saturating_sub(used);
+        let room = self.question.limits.context_tokens.saturating_mul(2).saturating_sub(used);
         let read = self.read(&reply.wanted, room).await?;
         Ok(format!("{what}\n{}\n{}", reply.told, self.told_of_reading(read)))
     }

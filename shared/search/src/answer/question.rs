@@ -80,6 +80,7 @@ impl Finding {
 
 /// A question that was asked before, and what was answered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Turn {
     /// The question.
     pub question: String,
@@ -118,7 +119,7 @@ impl Mode {
 
 /// What an answer may cost at most. Part of the question: another limit may come to another answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub struct Limits {
     /// Calls of a model.
     pub calls: u32,

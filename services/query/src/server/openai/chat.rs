@@ -6,36 +6,105 @@ use axum::extract::rejection::BytesRejection;
 use axum::http::request::Parts;
 use futures::StreamExt;
 use futures::stream;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use stemma_search::answer::{Answer as Record, Event};
+use utoipa::ToSchema;
 
 use super::super::asked::{Answer, json as answered};
-use super::super::dialogue::{self, Dialogue, Message, frame, streamed};
+use super::super::dialogue::{self, Beside, Dialogue, Message, Usage, frame, streamed};
 use super::super::routes::Site;
 use super::super::searching::read;
 use super::super::stay::Stay;
-use super::{annotation, citations, meant};
+use super::{UrlCitation, annotation, citations, meant};
 
 /// What is read of a request; everything else is passed over.
-#[derive(Debug, Deserialize)]
-struct Asked {
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(as = ChatRequest, example = json!({ "model": "default", "messages": [{ "role": "user", "content": "What was revenue?" }] }))]
+pub(in crate::server) struct Asked {
+    /// A collection, or a part of it, as `GET /v1/models` names them.
     model: String,
+    /// The conversation. The last message of a user is asked; turns before it are what was said earlier.
     messages: Vec<Message>,
+    /// Tell it as server-sent events.
     #[serde(default)]
     stream: bool,
     #[serde(default)]
     stream_options: Option<StreamOptions>,
 }
 
-#[derive(Debug, Deserialize)]
+/// What a stream tells besides.
+#[derive(Debug, Deserialize, ToSchema)]
 struct StreamOptions {
+    /// A last chunk with `usage`.
     #[serde(default)]
     include_usage: bool,
 }
 
-/// Answers a conversation, whole or piece by piece.
-pub(super) async fn completions(site: State<Site>, parts: Parts, body: Result<Bytes, BytesRejection>) -> Answer {
+/// An answer as a chat completion.
+#[derive(Serialize, ToSchema)]
+pub(in crate::server) struct ChatCompletion {
+    /// That of the stored answer.
+    id: String,
+    /// `chat.completion`.
+    object: &'static str,
+    /// Seconds since 1970-01-01 UTC.
+    created: u64,
+    /// As it was asked.
+    model: String,
+    /// One.
+    choices: Vec<ChatChoice>,
+    usage: Usage,
+    stemma: Beside,
+}
+
+/// What is said.
+#[derive(Serialize, ToSchema)]
+struct ChatChoice {
+    /// 0.
+    index: u32,
+    message: ChatMessage,
+    /// Always null.
+    #[schema(value_type = Option<Object>)]
+    logprobs: Option<Value>,
+    /// `stop`, or `length` where a limit cut the answer short.
+    finish_reason: &'static str,
+}
+
+/// The text, and what it rests on.
+#[derive(Serialize, ToSchema)]
+struct ChatMessage {
+    /// `assistant`.
+    role: &'static str,
+    /// The text, with marks `[1]`.
+    content: String,
+    /// Always null.
+    refusal: Option<String>,
+    /// One for each mark.
+    annotations: Vec<ChatAnnotation>,
+    stemma: Beside,
+}
+
+/// Where a mark leads, as chat completions say it.
+#[derive(Serialize, ToSchema)]
+struct ChatAnnotation {
+    /// `url_citation`.
+    #[serde(rename = "type")]
+    kind: &'static str,
+    url_citation: UrlCitation,
+}
+
+/// Answer a conversation
+///
+/// From the documents of a model, with citations; whole, or with `stream` as `text/event-stream`: chunks in OpenAI's shape, then
+/// `[DONE]`. The answer is that of `POST /v1/answers` to the same question. Needs the scope `ask`.
+#[utoipa::path(post, path = "/v1/chat/completions", operation_id = "openai_chat", tag = "openai", request_body = Asked,
+    responses((status = 200, content((ChatCompletion = "application/json"), (crate::server::openapi::FrameObject = "text/event-stream")))))]
+pub(in crate::server) async fn completions(
+    site: State<Site>,
+    parts: Parts,
+    body: Result<Bytes, BytesRejection>,
+) -> Answer {
     let place = Stay::of(&parts)?.ask().await?;
     let Asked { model, messages, stream, stream_options } = read(&parts, body)?;
     let (reader, scopes) = meant(&site, &parts, &model)?;
@@ -71,31 +140,30 @@ fn ended(event: Event) -> Option<Result<Box<Record>, Value>> {
     }
 }
 
-fn completion(parts: &Parts, model: &str, created: u64, answer: &Record) -> Value {
-    json!({
-        "id": answer.id,
-        "object": "chat.completion",
-        "created": created,
-        "model": model,
-        "choices": [{
-            "index": 0,
-            "message": {
-                "role": "assistant",
-                "content": answer.text,
-                "refusal": null,
-                "annotations": annotations(parts, answer),
-                "stemma": dialogue::beside(answer),
-            },
-            "logprobs": null,
-            "finish_reason": dialogue::finish_reason(answer),
-        }],
-        "usage": dialogue::usage(answer),
-        "stemma": dialogue::beside(answer),
-    })
+fn completion(parts: &Parts, model: &str, created: u64, answer: &Record) -> ChatCompletion {
+    let message = ChatMessage {
+        role: "assistant",
+        content: answer.text.clone(),
+        refusal: None,
+        annotations: annotations(parts, answer),
+        stemma: dialogue::beside(answer),
+    };
+    ChatCompletion {
+        id: answer.id.clone(),
+        object: "chat.completion",
+        created,
+        model: model.to_owned(),
+        choices: vec![ChatChoice { index: 0, message, logprobs: None, finish_reason: dialogue::finish_reason(answer) }],
+        usage: dialogue::usage(answer),
+        stemma: dialogue::beside(answer),
+    }
 }
 
-fn annotations(parts: &Parts, answer: &Record) -> Vec<Value> {
-    let one = |(citation, start, end)| json!({ "type": "url_citation", "url_citation": annotation(parts, citation, start, end) });
+fn annotations(parts: &Parts, answer: &Record) -> Vec<ChatAnnotation> {
+    let one = |(citation, start, end)| ChatAnnotation {
+        kind: "url_citation",
+        url_citation: annotation(parts, citation, start, end),
+    };
     citations(answer).map(one).collect()
 }
 
@@ -113,11 +181,11 @@ fn chunks(parts: &Parts, model: &str, created: u64, answer: &Record, with_usage:
     let mut chunks = vec![chunk(json!({ "role": "assistant", "content": "" }), None)];
     chunks.extend(answer.pieces().map(|piece| chunk(json!({ "content": piece }), None)));
     let mut last = chunk(json!({ "annotations": annotations(parts, answer) }), Some(dialogue::finish_reason(answer)));
-    last["stemma"] = dialogue::beside(answer);
+    last["stemma"] = json!(dialogue::beside(answer));
     chunks.push(last);
     if with_usage {
         let mut usage = chunk(json!({}), None);
-        (usage["choices"], usage["usage"]) = (json!([]), dialogue::usage(answer));
+        (usage["choices"], usage["usage"]) = (json!([]), json!(dialogue::usage(answer)));
         chunks.push(usage);
     }
     chunks

@@ -5,35 +5,36 @@
 //! and whole under `stemma`. Sampling parameters are passed over: how the model is asked is the operator's. The id of a
 //! completion is that of the stored answer.
 
-mod chat;
-mod models;
-mod responses;
+pub(super) mod chat;
+pub(super) mod models;
+pub(super) mod responses;
 #[cfg(test)]
 pub(super) mod tests;
 
 use std::sync::Arc;
 
-use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::http::request::Parts;
 use axum::routing::{get, post};
-use serde_json::{Value, json};
+use serde::Serialize;
 use stemma_search::answer::{Answer, Citation};
+use utoipa::ToSchema;
 
 use super::dialogue;
 use super::keys::Reach;
 use super::problem::Problem;
-use super::routes::Site;
+use super::routes::{Route, Site};
 use crate::Reader;
 
 /// All routes of the dialect.
-pub(super) fn routes() -> Router<Site> {
+pub(super) fn routes() -> Vec<Route> {
     let conversations = DefaultBodyLimit::max(dialogue::MAX_BYTES);
-    Router::new()
-        .route("/v1/models", get(models::list))
-        .route("/v1/models/{*model}", get(models::one))
-        .route("/v1/chat/completions", post(chat::completions).layer(conversations))
-        .route("/v1/responses", post(responses::create).layer(conversations))
+    vec![
+        ("/v1/models", get(models::list)),
+        ("/v1/models/{*model}", get(models::one)),
+        ("/v1/chat/completions", post(chat::completions).layer(conversations)),
+        ("/v1/responses", post(responses::create).layer(conversations)),
+    ]
 }
 
 /// Whether requests to this path are answered, and refused, in this shape.
@@ -69,13 +70,26 @@ fn citations<'a>(answer: &'a Answer) -> impl Iterator<Item = (&'a Citation, usiz
 }
 
 /// A citation as chat completions have it, or flat, as responses have it.
-fn annotation(parts: &Parts, citation: &Citation, start: usize, end: usize) -> Value {
+fn annotation(parts: &Parts, citation: &Citation, start: usize, end: usize) -> UrlCitation {
     let place = citation.page_label.clone().or_else(|| citation.page.map(|page| page.to_string()));
     let place = place.map(|page| format!(", p {page}")).unwrap_or_default();
-    json!({
-        "start_index": start,
-        "end_index": end,
-        "title": format!("{}{place}", citation.name),
-        "url": dialogue::address(parts, &citation.url),
-    })
+    UrlCitation {
+        start_index: start,
+        end_index: end,
+        title: format!("{}{place}", citation.name),
+        url: dialogue::address(parts, &citation.url),
+    }
+}
+
+/// Where a mark of the text leads.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub(super) struct UrlCitation {
+    /// The first character of the mark, from 0.
+    start_index: usize,
+    /// The character behind the mark.
+    end_index: usize,
+    /// Name and page of the document.
+    title: String,
+    /// The page, on this server.
+    url: String,
 }

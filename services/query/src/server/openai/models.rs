@@ -2,7 +2,8 @@
 
 use axum::extract::{Path, State};
 use axum::http::request::Parts;
-use serde_json::{Value, json};
+use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::super::asked::{Answer, json as answered};
 use super::super::keys::Reach;
@@ -12,8 +13,32 @@ use super::meant;
 /// Folders of a collection that are listed as models.
 const MAX_FOLDERS: usize = 100;
 
-/// The models a key reaches. Every folder, axis path and document is one, too; only collections and the folders at their
+/// Models.
+#[derive(Serialize, ToSchema)]
+pub(super) struct Models {
+    /// `list`.
+    object: &'static str,
+    data: Vec<Model>,
+}
+
+/// A collection, or a part of one.
+#[derive(Serialize, ToSchema)]
+pub(super) struct Model {
+    /// `default`, `default/10-K/2022`, `default/@company/3M`, `default/3M_2022_10K`.
+    id: String,
+    /// `model`.
+    object: &'static str,
+    /// Always 0.
+    created: u64,
+    /// `stemma`.
+    owned_by: &'static str,
+}
+
+/// List models
+///
+/// Those a key reaches. Every folder, axis path and document is one, too; only collections and the first 100 folders at their
 /// top are listed.
+#[utoipa::path(get, path = "/v1/models", operation_id = "openai_models", tag = "openai", responses((status = 200, body = Models)))]
 pub(super) async fn list(site: State<Site>, parts: Parts) -> Answer {
     let reach = Reach::of(&parts);
     let mut models = Vec::new();
@@ -24,15 +49,20 @@ pub(super) async fn list(site: State<Site>, parts: Parts) -> Answer {
         let folders = top.folders.iter().take(MAX_FOLDERS);
         models.extend(folders.map(|folder| model(&format!("{collection}{}", folder.locator))));
     }
-    answered(json!({ "object": "list", "data": models })).await
+    answered(Models { object: "list", data: models }).await
 }
 
-/// One model, where it names documents.
+/// A model
+///
+/// Where it names documents.
+#[utoipa::path(get, path = "/v1/models/{model}", operation_id = "openai_model", tag = "openai",
+    params(("model" = String, Path, description = "a collection, a folder, an axis path or a document")),
+    responses((status = 200, body = Model)))]
 pub(super) async fn one(site: State<Site>, Path(name): Path<String>, parts: Parts) -> Answer {
     meant(&site, &parts, &name)?;
     answered(model(&name)).await
 }
 
-fn model(name: &str) -> Value {
-    json!({ "id": name, "object": "model", "created": 0, "owned_by": "stemma" })
+fn model(name: &str) -> Model {
+    Model { id: name.to_owned(), object: "model", created: 0, owned_by: "stemma" }
 }

@@ -9,13 +9,14 @@ use axum::extract::rejection::BytesRejection;
 use axum::http::request::Parts;
 use axum::response::sse::Event as Frame;
 use futures::{StreamExt, stream};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use stemma_document::DocId;
 use stemma_search::answer::{Answer as Record, Citation, Event, Step, StepKind, Verified};
+use utoipa::ToSchema;
 
 use super::super::asked::{Answer, json as answered, named};
-use super::super::dialogue::{self, Dialogue, Message, frame, streamed};
+use super::super::dialogue::{self, Beside, Dialogue, Message, Usage, frame, streamed};
 use super::super::keys::Reach;
 use super::super::problem::Problem;
 use super::super::routes::Site;
@@ -25,29 +26,103 @@ use crate::Reader;
 use crate::mcp::dialect::{is_root, name_of};
 
 /// What is read of a request; everything else is passed over.
-#[derive(Debug, Deserialize)]
-struct Asked {
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(as = PageIndexChatRequest, example = json!({ "messages": [{ "role": "user", "content": "What was revenue?" }], "enable_citations": true }))]
+pub(in crate::server) struct Asked {
+    /// The conversation. The last message of a user is asked; turns before it are what was said earlier.
     messages: Vec<Message>,
+    /// Only these documents.
     #[serde(default)]
-    doc_id: Option<Documents>,
+    doc_id: Option<Asking>,
+    /// Only documents of this folder, where no `doc_id` is said.
     #[serde(default)]
     folder_id: Option<String>,
+    /// Tell it as server-sent events.
     #[serde(default)]
     stream: bool,
+    /// Write citations into the text, and list them.
     #[serde(default)]
     enable_citations: bool,
 }
 
+/// An answer.
+#[derive(Serialize, ToSchema)]
+#[schema(as = PageIndexCompletion)]
+pub(in crate::server) struct Completion {
+    /// That of the stored answer.
+    id: String,
+    /// `chat.completion`.
+    object: &'static str,
+    /// Seconds since 1970-01-01 UTC.
+    created: u64,
+    /// `stemma`.
+    model: &'static str,
+    /// One.
+    choices: Vec<Choice>,
+    usage: Usage,
+    stemma: Beside,
+    /// With `enable_citations`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    citations: Option<Vec<Cited>>,
+}
+
+/// What is said.
+#[derive(Serialize, ToSchema)]
+#[schema(as = PageIndexChoice)]
+struct Choice {
+    /// 0.
+    index: u32,
+    message: Said,
+    /// `end_turn`, or `max_tokens` where a limit cut the answer short.
+    finish_reason: &'static str,
+}
+
+/// The text.
+#[derive(Serialize, ToSchema)]
+#[schema(as = PageIndexMessage)]
+struct Said {
+    /// `assistant`.
+    role: &'static str,
+    /// With marks `[1]`, or with `enable_citations` `<doc=NAME;page=N>`.
+    content: String,
+}
+
+/// What the text rests on.
+#[derive(Serialize, ToSchema)]
+#[schema(as = PageIndexCitation)]
+struct Cited {
+    /// The name of the document.
+    document: String,
+    doc_id: String,
+    /// Physical page, from 1; null in a text without pages.
+    page: Option<u32>,
+    quote: String,
+    /// `exact`, `normalised`, `number`, `none`.
+    verified: &'static str,
+    node_id: String,
+    /// The page, as a path of this server.
+    url: String,
+}
+
 /// One document, or several.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, ToSchema)]
 #[serde(untagged)]
-enum Documents {
+enum Asking {
     One(String),
     Several(Vec<String>),
 }
 
-/// Answers a conversation, whole or piece by piece.
-pub(super) async fn completions(site: State<Site>, parts: Parts, body: Result<Bytes, BytesRejection>) -> Answer {
+/// Answer a conversation
+///
+/// About some documents, a folder, or all; whole, or with `stream` as `text/event-stream` in the dialect's chunks, then `[DONE]`.
+/// The answer is that of `POST /v1/answers` to the same question. Needs the scope `ask`.
+#[utoipa::path(post, path = "/chat/completions/", operation_id = "pageindex_chat", tag = "pageindex", request_body = Asked,
+    responses((status = 200, content((Completion = "application/json"), (crate::server::openapi::FrameObject = "text/event-stream")))))]
+pub(in crate::server) async fn completions(
+    site: State<Site>,
+    parts: Parts,
+    body: Result<Bytes, BytesRejection>,
+) -> Answer {
     let place = Stay::of(&parts)?.ask().await?;
     let Asked { messages, doc_id, folder_id, stream, enable_citations } = read(&parts, body)?;
     let reader = site.reader(Reach::of(&parts), None)?;
@@ -78,11 +153,11 @@ pub(super) async fn completions(site: State<Site>, parts: Parts, body: Result<By
 }
 
 /// Where is looked: in the documents, or else in the folder, or else everywhere.
-fn scopes(reader: &Reader, docs: Option<Documents>, folder: Option<String>) -> Result<Vec<String>, Problem> {
+fn scopes(reader: &Reader, docs: Option<Asking>, folder: Option<String>) -> Result<Vec<String>, Problem> {
     let docs = match docs {
         None => Vec::new(),
-        Some(Documents::One(doc)) => vec![doc],
-        Some(Documents::Several(docs)) => docs,
+        Some(Asking::One(doc)) => vec![doc],
+        Some(Asking::Several(docs)) => docs,
     };
     if docs.is_empty() {
         return Ok(folder.filter(|folder| !is_root(folder)).into_iter().collect());
@@ -100,24 +175,18 @@ struct Style {
 }
 
 impl Style {
-    fn completion(self, reader: &Reader, answer: &Record) -> Value {
-        let mut whole = json!({
-            "id": answer.id,
-            "object": "chat.completion",
-            "created": self.created,
-            "model": "stemma",
-            "choices": [{
-                "index": 0,
-                "message": { "role": "assistant", "content": self.text(reader, answer, &answer.text) },
-                "finish_reason": reason(answer),
-            }],
-            "usage": dialogue::usage(answer),
-            "stemma": dialogue::beside(answer),
-        });
-        if self.tags {
-            whole["citations"] = cited(reader, answer);
+    fn completion(self, reader: &Reader, answer: &Record) -> Completion {
+        let message = Said { role: "assistant", content: self.text(reader, answer, &answer.text) };
+        Completion {
+            id: answer.id.clone(),
+            object: "chat.completion",
+            created: self.created,
+            model: "stemma",
+            choices: vec![Choice { index: 0, message, finish_reason: reason(answer) }],
+            usage: dialogue::usage(answer),
+            stemma: dialogue::beside(answer),
+            citations: self.tags.then(|| cited(reader, answer)),
         }
-        whole
     }
 
     fn chunks(self, reader: &Reader, answer: &Record) -> Vec<Value> {
@@ -127,9 +196,9 @@ impl Style {
             chunks.push(self.chunk(Some(answer), &json!({ "content": content }), None, "text"));
         }
         let mut last = self.chunk(Some(answer), &json!({}), Some(reason(answer)), "text");
-        (last["usage"], last["stemma"]) = (dialogue::usage(answer), dialogue::beside(answer));
+        (last["usage"], last["stemma"]) = (json!(dialogue::usage(answer)), json!(dialogue::beside(answer)));
         if self.tags {
-            last["citations"] = cited(reader, answer);
+            last["citations"] = json!(cited(reader, answer));
         }
         chunks.push(last);
         chunks
@@ -194,17 +263,15 @@ fn name(reader: &Reader, citation: &Citation) -> String {
     listed.map_or_else(|| citation.name.clone(), |listed| name_of(listed).to_owned())
 }
 
-fn cited(reader: &Reader, answer: &Record) -> Value {
-    let one = |citation: &Citation| {
-        json!({
-            "document": name(reader, citation),
-            "doc_id": citation.doc_id,
-            "page": citation.page,
-            "quote": citation.quote,
-            "verified": citation.verified,
-            "node_id": citation.section_id,
-            "url": citation.url,
-        })
+fn cited(reader: &Reader, answer: &Record) -> Vec<Cited> {
+    let one = |citation: &Citation| Cited {
+        document: name(reader, citation),
+        doc_id: citation.doc_id.clone(),
+        page: citation.page,
+        quote: citation.quote.clone(),
+        verified: citation.verified.as_str(),
+        node_id: citation.section_id.clone(),
+        url: citation.url.clone(),
     };
     answer.citations.iter().map(one).collect()
 }

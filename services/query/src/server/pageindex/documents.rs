@@ -1,9 +1,11 @@
 //! Documents: what is known of them, their trees, their pages.
 
+use serde::Serialize;
 use serde_json::{Value, json};
 use stemma_document::{Body, PageNo, PublishedTree};
 use stemma_search::axes::Scope;
 use stemma_search::catalogue::Listed;
+use utoipa::ToSchema;
 
 use super::super::asked::{Answer, Asked, json as answered};
 use super::super::problem::Problem;
@@ -16,15 +18,79 @@ use crate::reader::{aside, no_text};
 const LISTED: usize = 50;
 const MAX_LISTED: usize = 10_000;
 
-/// `GET /doc/{doc}/?type=tree|ocr`: the tree or the pages of a document; `result` is null until there are some.
-pub(super) async fn document(mut asked: Asked) -> Answer {
+/// A document: its tree or its pages.
+#[derive(Serialize, ToSchema)]
+pub(in crate::server) struct DocumentAnswer {
+    doc_id: String,
+    /// `queued`, `processing`, `completed`, `failed`.
+    status: &'static str,
+    /// Whether it has a tree.
+    retrieval_ready: bool,
+    name: String,
+    /// Facts by their names.
+    #[schema(value_type = Object)]
+    metadata: Value,
+    /// Nodes (`title`, `node_id`, `page_index`, `start_index`, `end_index`, `summary`, `text`, `nodes`), pages (`page_index` from 1,
+    /// `markdown`, `images`), or one text; null until there is a tree.
+    #[schema(schema_with = super::super::openapi::anything)]
+    result: Option<Value>,
+}
+
+/// What is known of a document.
+#[derive(Serialize, ToSchema)]
+#[schema(as = PageIndexDocument)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::server) struct About {
+    id: String,
+    name: String,
+    /// One sentence; empty where there is none.
+    description: String,
+    /// `queued`, `processing`, `completed`, `failed`.
+    status: &'static str,
+    /// When its tree was published, RFC 3339 in UTC; null without one.
+    created_at: Option<String>,
+    /// Pages; null for texts.
+    page_num: Option<u32>,
+    /// The path of its folder; null at the root.
+    folder_id: Option<String>,
+    /// The same without its first slash.
+    path: Option<String>,
+    /// Facts by their names.
+    #[schema(value_type = Object)]
+    metadata: Value,
+    /// Its name here, to paste back.
+    locator: String,
+}
+
+/// Documents, a part of the list.
+#[derive(Serialize, ToSchema)]
+pub(in crate::server) struct Documents {
+    documents: Vec<About>,
+    /// Documents of the whole list.
+    total: usize,
+    limit: usize,
+    offset: usize,
+}
+
+/// The tree or the pages of a document
+///
+/// `type=tree`: nodes; `type=ocr`: pages, or with `format=node` nodes with their texts, with `format=raw` one text. `result` is null
+/// until there is a tree. `{doc}` is an id, a name or a path.
+#[utoipa::path(get, path = "/doc/{doc}/", operation_id = "pageindex_document", tag = "pageindex",
+    params(
+        ("doc" = String, Path), ("collection" = Option<String>, Query),
+        ("type" = Option<String>, Query, pattern = "^(tree|ocr)$", description = "tree without"),
+        ("format" = Option<String>, Query, pattern = "^(page|node|raw)$", description = "of `type=ocr`; page without"),
+        ("summary" = Option<bool>, Query, description = "with what each section is about"),
+        ("include_text" = Option<bool>, Query, description = "with the own text of each section; true without"),
+    ),
+    responses((status = 200, body = DocumentAnswer)))]
+pub(in crate::server) async fn document(mut asked: Asked) -> Answer {
     let parameter = |asked: &mut Asked, name: &str| asked.parameters.text(name).map(|text| text.to_lowercase());
     let (what, format) = (parameter(&mut asked, "type"), parameter(&mut asked, "format"));
-    let on = |text: Option<String>, without: bool| text.map_or(without, |text| text == "true");
-    let (summary, text) = (parameter(&mut asked, "summary"), parameter(&mut asked, "include_text"));
-    let (summaries, texts) = (on(summary, false), on(text, true));
+    let (summaries, texts) = (switch(&mut asked, "summary", false)?, switch(&mut asked, "include_text", true)?);
     let wanted = match (what.as_deref().unwrap_or("tree"), format.as_deref().unwrap_or("page")) {
-        ("tree", _) => Wanted::Tree { summaries, texts },
+        ("tree", "page" | "node" | "raw") => Wanted::Tree { summaries, texts },
         ("ocr", "page") => Wanted::Pages,
         ("ocr", "node") => Wanted::Tree { summaries: false, texts: true },
         ("ocr", "raw") => Wanted::Raw,
@@ -35,15 +101,25 @@ pub(super) async fn document(mut asked: Asked) -> Answer {
         Some(published) => Some(result(&asked, listed, published, wanted).await?),
         None => None,
     };
-    answered(json!({
-        "doc_id": listed.doc().to_string(),
-        "status": status(listed.state),
-        "retrieval_ready": result.is_some(),
-        "name": name_of(listed),
-        "metadata": facts(listed),
-        "result": result,
-    }))
+    answered(DocumentAnswer {
+        doc_id: listed.doc().to_string(),
+        status: status(listed.state),
+        retrieval_ready: result.is_some(),
+        name: name_of(listed).to_owned(),
+        metadata: json!(facts(listed)),
+        result,
+    })
     .await
+}
+
+/// A parameter that is on or off, as Python and as JSON write it.
+fn switch(asked: &mut Asked, name: &str, without: bool) -> Result<bool, Problem> {
+    match asked.parameters.text(name).map(|text| text.to_ascii_lowercase()).as_deref() {
+        None => Ok(without),
+        Some("true" | "1") => Ok(true),
+        Some("false" | "0") => Ok(false),
+        Some(_) => Err(Problem::parameter(400, name, format!("{name} is true or false"))),
+    }
 }
 
 /// What is asked of a document.
@@ -88,19 +164,36 @@ fn raw(body: &Body) -> String {
     }
 }
 
-/// `GET /doc/{doc}/metadata/`: what is known of a document, whatever state it is in.
-pub(super) async fn metadata(asked: Asked) -> Answer {
+/// What is known of a document
+///
+/// Whatever state it is in.
+#[utoipa::path(get, path = "/doc/{doc}/metadata/", operation_id = "pageindex_metadata", tag = "pageindex",
+    params(("doc" = String, Path), ("collection" = Option<String>, Query)),
+    responses((status = 200, body = About)))]
+pub(in crate::server) async fn metadata(asked: Asked) -> Answer {
     answered(about(asked.named()?)).await
 }
 
-/// `GET /docs/`: documents, newest period first; those of a folder, or of one name.
-pub(super) async fn list(mut asked: Asked) -> Answer {
+/// List documents
+///
+/// Newest period first; all, or those of a folder, or of one name.
+#[utoipa::path(get, path = "/docs/", operation_id = "pageindex_documents", tag = "pageindex",
+    params(
+        ("collection" = Option<String>, Query),
+        ("limit" = Option<u32>, Query, minimum = 1, maximum = 10_000, description = "documents of the answer, 50 without"),
+        ("offset" = Option<u64>, Query, format = "uint64", description = "documents that are passed over, 0 without"),
+        ("folder_id" = Option<String>, Query, description = "a path, or `root`"),
+        ("recursive" = Option<bool>, Query, description = "documents of folders below, too"),
+        ("name" = Option<String>, Query, description = "the name of a document"),
+    ),
+    responses((status = 200, body = Documents)))]
+pub(in crate::server) async fn list(mut asked: Asked) -> Answer {
     let limit = asked.parameters.number("limit")?.unwrap_or(LISTED);
     let offset = asked.parameters.number("offset")?.unwrap_or(0);
     if !(1..=MAX_LISTED).contains(&limit) {
         return Err(Problem::parameter(400, "limit", format!("limit is from 1 to {MAX_LISTED}")).into());
     }
-    let recursive = asked.parameters.text("recursive").is_some_and(|text| text.eq_ignore_ascii_case("true"));
+    let recursive = switch(&mut asked, "recursive", false)?;
     let (folder, name) = (asked.parameters.text("folder_id"), asked.parameters.text("name"));
     let catalogue = asked.reader.catalogue();
     let mut documents: Vec<&Listed> = match folder {
@@ -116,24 +209,23 @@ pub(super) async fn list(mut asked: Asked) -> Answer {
     }
     documents.sort_by_cached_key(|listed| std::cmp::Reverse(when(listed)));
     let total = documents.len();
-    let shown: Vec<Value> = documents.into_iter().skip(offset).take(limit).map(about).collect();
-    answered(json!({ "documents": shown, "total": total, "limit": limit, "offset": offset })).await
+    let documents = documents.into_iter().skip(offset).take(limit).map(about).collect();
+    answered(Documents { documents, total, limit, offset }).await
 }
 
-/// What is known of a document. `createdAt` is when its tree was published; null without one.
-fn about(listed: &Listed) -> Value {
-    let folder = folder_of(listed);
-    let path = folder.as_deref().map(|folder| folder.trim_start_matches('/').to_owned());
-    json!({
-        "id": listed.doc().to_string(),
-        "name": name_of(listed),
-        "description": description(listed),
-        "status": status(listed.state),
-        "createdAt": created_at(listed),
-        "pageNum": page_count(listed),
-        "folderId": folder,
-        "path": path,
-        "metadata": facts(listed),
-        "locator": listed.label,
-    })
+fn about(listed: &Listed) -> About {
+    let folder_id = folder_of(listed);
+    let path = folder_id.as_deref().map(|folder| folder.trim_start_matches('/').to_owned());
+    About {
+        id: listed.doc().to_string(),
+        name: name_of(listed).to_owned(),
+        description: description(listed),
+        status: status(listed.state),
+        created_at: created_at(listed),
+        page_num: page_count(listed),
+        folder_id,
+        path,
+        metadata: json!(facts(listed)),
+        locator: listed.label.clone(),
+    }
 }

@@ -2,39 +2,65 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
+use serde::Serialize;
 use stemma_search::axes::Scope;
+use utoipa::ToSchema;
 
 use super::super::asked::{Answer, Asked, json as answered};
 use crate::mcp::dialect::is_root;
 use crate::{Reader, Refusal};
 
-/// `GET /folders/`: all folders; with `parent_folder_id`, those directly below it (`root`: at the top). An id is a path.
-/// Axes (`/@company`) and their values are listed below their parent only: there may be very many of them.
-pub(super) async fn list(mut asked: Asked) -> Answer {
+/// Folders.
+#[derive(Serialize, ToSchema)]
+pub(in crate::server) struct Folders {
+    /// All of them: the list is not divided.
+    total: usize,
+    folders: Vec<Folder>,
+}
+
+/// A folder: how many documents and folders lie directly in it.
+#[derive(Serialize, ToSchema)]
+struct Folder {
+    /// Its path.
+    id: String,
+    /// The last part of it.
+    name: String,
+    /// Always null.
+    description: Option<String>,
+    /// Null at the top.
+    parent_folder_id: Option<String>,
+    /// Always null.
+    created_at: Option<String>,
+    /// Documents directly in it.
+    file_count: usize,
+    /// Folders directly in it.
+    children_count: usize,
+}
+
+/// List folders
+///
+/// All folders; with `parent_folder_id`, those directly below it (`root`: at the top). An id is a path. Axes (`/@company`) and
+/// their values are listed below their parent only: there may be very many of them.
+#[utoipa::path(get, path = "/folders/", operation_id = "pageindex_folders", tag = "pageindex",
+    params(("collection" = Option<String>, Query), ("parent_folder_id" = Option<String>, Query)),
+    responses((status = 200, body = Folders)))]
+pub(in crate::server) async fn list(mut asked: Asked) -> Answer {
     let folders = match asked.parameters.text("parent_folder_id") {
         None => all(&asked.reader),
         Some(parent) => below(&asked.reader, if is_root(&parent) { "/" } else { &parent })?,
     };
-    answered(json!({ "total": folders.len(), "folders": folders })).await
+    answered(Folders { total: folders.len(), folders }).await
 }
 
-/// A folder: how many documents and folders lie directly in it.
-fn folder(id: &str, documents: usize, folders: usize) -> Value {
+fn folder(id: &str, file_count: usize, children_count: usize) -> Folder {
     let (parent, name) = id.rsplit_once('/').unwrap_or(("", id));
-    json!({
-        "id": id,
-        "name": name,
-        "description": null,
-        "parent_folder_id": (!parent.is_empty()).then_some(parent),
-        "created_at": null,
-        "file_count": documents,
-        "children_count": folders,
-    })
+    let parent_folder_id = (!parent.is_empty()).then(|| parent.to_owned());
+    let (id, name) = (id.to_owned(), name.to_owned());
+    Folder { id, name, description: None, parent_folder_id, created_at: None, file_count, children_count }
 }
 
 /// Every folder that holds a document, or a folder that does.
-fn all(reader: &Reader) -> Vec<Value> {
+fn all(reader: &Reader) -> Vec<Folder> {
     let mut counted: BTreeMap<String, (usize, usize)> = BTreeMap::new();
     for listed in reader.catalogue().documents() {
         let Some((path, _)) = listed.version().path.rsplit_once('/') else { continue };
@@ -63,7 +89,7 @@ fn all(reader: &Reader) -> Vec<Value> {
 }
 
 /// What lies directly below a folder, an axis, or a value of one.
-fn below(reader: &Reader, parent: &str) -> Result<Vec<Value>, Refusal> {
+fn below(reader: &Reader, parent: &str) -> Result<Vec<Folder>, Refusal> {
     let level = reader.level(&Scope::parse(parent, reader.catalogue())?, false);
     let real = level.folders.iter().map(|inside| {
         let deeper = Scope::parse(&inside.locator, reader.catalogue()).map(|scope| reader.level(&scope, false));

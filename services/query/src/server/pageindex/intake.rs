@@ -6,8 +6,10 @@ use std::time::Duration;
 use axum::body::to_bytes;
 use axum::extract::{Request, State};
 use axum::http::request::Parts;
-use serde_json::{Map, Value, json};
+use serde::Serialize;
+use serde_json::{Map, Value};
 use stemma_document::DocId;
+use utoipa::ToSchema;
 
 use super::super::asked::{Answer, Asked, json as answered};
 use super::super::intake::{Submitted, Upload, way_in};
@@ -24,8 +26,45 @@ const FORM_BYTES: usize = 64 << 10;
 /// Bytes of a path.
 const MAX_PATH_BYTES: usize = 800;
 
-/// Takes a document in as a job, and answers at once: its state is asked for with `GET /doc/{doc}/metadata/`.
-pub(super) async fn submit(site: State<Site>, request: Request) -> Answer {
+/// A document that is sent.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "read from a form field by field; described here")]
+pub(in crate::server) struct Form {
+    /// The document, with its file name.
+    #[schema(value_type = String, format = Binary)]
+    file: Vec<u8>,
+    /// The path of the folder it goes to.
+    folder_id: Option<String>,
+    /// Facts by their names, as a JSON object of texts, numbers and booleans.
+    metadata: Option<String>,
+}
+
+/// A document that was taken in.
+#[derive(Serialize, ToSchema)]
+pub(in crate::server) struct Sent {
+    doc_id: String,
+    name: String,
+    /// `queued`.
+    status: &'static str,
+    /// The job that works on it.
+    job: String,
+}
+
+/// A document that was removed.
+#[derive(Serialize, ToSchema)]
+pub(in crate::server) struct Removed {
+    doc_id: String,
+    deleted: bool,
+    message: &'static str,
+}
+
+/// Submit a document
+///
+/// Takes it in as a job, and answers at once: its state is asked for with `GET /doc/{doc}/metadata/`. Only on `stemma serve`, with the
+/// scope `write`.
+#[utoipa::path(post, path = "/doc/", operation_id = "pageindex_submit", tag = "pageindex",
+    request_body(content = Form, content_type = "multipart/form-data"), responses((status = 200, body = Sent)))]
+pub(in crate::server) async fn submit(site: State<Site>, request: Request) -> Answer {
     let (parts, body) = request.into_parts();
     // Who may not send is told so before a byte is read.
     let intake = way_in(&site, &parts)?;
@@ -40,16 +79,20 @@ pub(super) async fn submit(site: State<Site>, request: Request) -> Answer {
     let name = upload.path.rsplit('/').next().unwrap_or_default().to_owned();
     let Submitted { doc, job } = intake.submit(&collection, upload).await?;
     seen(&site, &parts, doc, true).await;
-    answered(json!({ "doc_id": doc.to_string(), "name": name, "status": "queued", "job": job })).await
+    answered(Sent { doc_id: doc.to_string(), name, status: "queued", job }).await
 }
 
-/// Removes a document: its tree and its place in lists, never the file it was read from.
-pub(super) async fn remove(site: State<Site>, parts: Parts, asked: Asked) -> Answer {
+/// Remove a document
+///
+/// Its tree and its place in lists, never the file it was read from. Only on `stemma serve`, with the scope `write`.
+#[utoipa::path(delete, path = "/doc/{doc}/", operation_id = "pageindex_remove", tag = "pageindex",
+    params(("doc" = String, Path), ("collection" = Option<String>, Query)), responses((status = 200, body = Removed)))]
+pub(in crate::server) async fn remove(site: State<Site>, parts: Parts, asked: Asked) -> Answer {
     let intake = way_in(&site, &parts)?;
     let doc = asked.named()?.doc();
     intake.remove(&asked.reader.collection, doc).await?;
     seen(&site, &parts, doc, false).await;
-    answered(json!({ "doc_id": doc.to_string(), "deleted": true, "message": "removed" })).await
+    answered(Removed { doc_id: doc.to_string(), deleted: true, message: "removed" }).await
 }
 
 /// Waits a little until readers list the document, or list it no more: who asks next is to find it so.

@@ -6,42 +6,42 @@
 //! Parameters that are not known are passed over, as there; fields beyond theirs may be added to answers. A key comes in
 //! `api_key` or as bearer, and answers are in their form whatever a client accepts.
 
-mod chat;
-mod documents;
-mod folders;
-mod intake;
+pub(super) mod chat;
+pub(super) mod documents;
+pub(super) mod folders;
+pub(super) mod intake;
 mod nodes;
-mod retrieval;
+pub(super) mod retrieval;
 #[cfg(test)]
 mod tests;
 
-use axum::Router;
 use axum::extract::DefaultBodyLimit;
-use axum::routing::{get, post};
+use axum::routing::{MethodRouter, get, post};
 use stemma_search::catalogue::Listed;
 
 use super::dialogue::MAX_BYTES;
 use super::problem::Problem;
-use super::routes::Site;
+use super::routes::{Route, Site};
 
 /// All routes of the dialect, each with its slash at the end and without.
-pub(super) fn routes() -> Router<Site> {
-    let both = |router: Router<Site>, path: &str, method: axum::routing::MethodRouter<Site>| {
-        router.route(path, method.clone()).route(&format!("{path}/"), method)
-    };
+pub(super) fn routes() -> Vec<Route> {
     let conversations = DefaultBodyLimit::max(MAX_BYTES);
-    let router = both(Router::new(), "/doc", post(intake::submit));
-    let router = both(router, "/doc/{doc}", get(documents::document).delete(intake::remove));
-    let router = both(router, "/doc/{doc}/metadata", get(documents::metadata));
-    let router = both(router, "/doc/{doc}/block/{block}", get(no_blocks));
-    let router = both(router, "/doc/{doc}/image/{image}", get(no_images));
-    let router = both(router, "/doc/s3/{doc}/images", get(no_images));
-    let router = both(router, "/docs", get(documents::list));
-    let router = both(router, "/folders", get(folders::list));
-    let router = both(router, "/folder", post(no_folders));
-    let router = both(router, "/chat/completions", post(chat::completions).layer(conversations));
-    let router = both(router, "/retrieval", post(retrieval::submit));
-    both(router, "/retrieval/{retrieval}", get(retrieval::result))
+    let both = |paths: [&'static str; 2], method: MethodRouter<Site>| paths.map(|path| (path, method.clone()));
+    let routes = [
+        both(["/doc", "/doc/"], post(intake::submit)),
+        both(["/doc/{doc}", "/doc/{doc}/"], get(documents::document).delete(intake::remove)),
+        both(["/doc/{doc}/metadata", "/doc/{doc}/metadata/"], get(documents::metadata)),
+        both(["/doc/{doc}/block/{block}", "/doc/{doc}/block/{block}/"], get(no_blocks)),
+        both(["/doc/{doc}/image/{image}", "/doc/{doc}/image/{image}/"], get(no_images)),
+        both(["/doc/s3/{doc}/images", "/doc/s3/{doc}/images/"], get(no_page_images)),
+        both(["/docs", "/docs/"], get(documents::list)),
+        both(["/folders", "/folders/"], get(folders::list)),
+        both(["/folder", "/folder/"], post(no_folders)),
+        both(["/chat/completions", "/chat/completions/"], post(chat::completions).layer(conversations)),
+        both(["/retrieval", "/retrieval/"], post(retrieval::submit)),
+        both(["/retrieval/{retrieval}", "/retrieval/{retrieval}/"], get(retrieval::result)),
+    ];
+    routes.into_iter().flatten().collect()
 }
 
 /// The id of the folder a document lies in, which is its path; `None` at the root.
@@ -49,11 +49,21 @@ fn folder_of(listed: &Listed) -> Option<String> {
     listed.version().path.rsplit_once('/').map(|(folder, _)| format!("/{folder}"))
 }
 
-async fn no_blocks() -> Problem {
+/// Blocks of a page
+///
+/// There are none: 404 with the reason.
+#[utoipa::path(get, path = "/doc/{doc}/block/{block}/", operation_id = "pageindex_block", tag = "pageindex",
+    params(("doc" = String, Path), ("block" = String, Path)), responses())]
+pub(super) async fn no_blocks() -> Problem {
     Problem::new(404, "pageindex.no_blocks", "pages are not cut into blocks here; citations carry rectangles instead")
 }
 
-async fn no_images() -> Problem {
+/// The image of a page
+///
+/// There are none: 404 with the reason.
+#[utoipa::path(get, path = "/doc/{doc}/image/{image}/", operation_id = "pageindex_image", tag = "pageindex",
+    params(("doc" = String, Path), ("image" = String, Path)), responses())]
+pub(super) async fn no_images() -> Problem {
     Problem::new(
         404,
         "pageindex.no_images",
@@ -62,7 +72,20 @@ async fn no_images() -> Problem {
     .next("GET /v1/documents/{doc}/source has the file, where it lies in the store")
 }
 
-async fn no_folders() -> Problem {
+/// The images of pages
+///
+/// There are none: 404 with the reason.
+#[utoipa::path(get, path = "/doc/s3/{doc}/images/", operation_id = "pageindex_images", tag = "pageindex",
+    params(("doc" = String, Path)), responses())]
+pub(super) async fn no_page_images() -> Problem {
+    no_images().await
+}
+
+/// Make a folder
+///
+/// Folders are those documents were ingested from: 403.
+#[utoipa::path(post, path = "/folder/", operation_id = "pageindex_make_folder", tag = "pageindex", responses())]
+pub(super) async fn no_folders() -> Problem {
     Problem::new(
         403,
         "pageindex.no_folders",

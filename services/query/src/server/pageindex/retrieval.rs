@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use stemma_document::{DocId, PageNo, PageSpan};
 use stemma_search::find::MAX_QUERY_CHARS;
 use stemma_search::{Hit, Query, Within};
+use utoipa::ToSchema;
 
 use super::super::asked::{Answer, Asked, json as answered, named};
 use super::super::keys::Reach;
@@ -26,14 +27,47 @@ const NODES: usize = 5;
 /// Pages of a section whose text is given.
 const PAGES: usize = 3;
 
-/// What `POST /retrieval/` takes.
-#[derive(Debug, Deserialize)]
-pub(super) struct Submitted {
+/// What `POST /retrieval/` takes; everything else is passed over.
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(as = RetrievalRequest)]
+pub(in crate::server) struct Submitted {
+    /// An id, a name or a path.
     doc_id: String,
+    /// The question.
+    #[schema(min_length = 1)]
     query: String,
     /// Asked for there so that a model plans first; the ranking is the same here, and no model is asked.
     #[serde(default)]
     thinking: bool,
+}
+
+/// A retrieval that was taken.
+#[derive(Serialize, ToSchema)]
+pub(in crate::server) struct Taken {
+    /// Asks for its result.
+    retrieval_id: String,
+    /// `completed`.
+    status: &'static str,
+}
+
+/// The result of a retrieval.
+#[derive(Serialize, ToSchema)]
+pub(in crate::server) struct Retrieved {
+    retrieval_id: String,
+    doc_id: String,
+    /// `completed`; of a document without a tree its status: `queued`, `processing`, `failed`.
+    status: &'static str,
+    /// The question.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    query: Option<String>,
+    /// `ranked`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    strategy: Option<&'static str>,
+    /// Sections that fit, best first, five at most: `title`, `node_id`, `path`, `score`, and `relevant_contents` with the text of
+    /// the pages that fit best (`page_index`, `physical_index`, `relevant_content`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Vec<Object>>)]
+    retrieved_nodes: Option<Vec<Value>>,
 }
 
 /// What an id says.
@@ -43,8 +77,12 @@ struct Asking {
     query: String,
 }
 
-/// `POST /retrieval/`: takes a question about one document.
-pub(super) async fn submit(site: State<Site>, parts: Parts, body: Result<Bytes, BytesRejection>) -> Answer {
+/// Ask for sections of a document
+///
+/// Takes a question about one document; its id holds it, and any replica answers it. No model is asked.
+#[utoipa::path(post, path = "/retrieval/", operation_id = "pageindex_retrieve", tag = "pageindex", request_body = Submitted,
+    responses((status = 200, body = Taken)))]
+pub(in crate::server) async fn submit(site: State<Site>, parts: Parts, body: Result<Bytes, BytesRejection>) -> Answer {
     let Submitted { doc_id, query, thinking } = read(&parts, body)?;
     if query.trim().is_empty() || query.chars().count() > MAX_QUERY_CHARS {
         return Err(Problem::parameter(422, "/query", format!("query is of 1 to {MAX_QUERY_CHARS} characters")).into());
@@ -52,18 +90,25 @@ pub(super) async fn submit(site: State<Site>, parts: Parts, body: Result<Bytes, 
     let reader = site.reader(Reach::of(&parts), None)?;
     let doc = named(&reader, &doc_id)?.doc();
     tracing::debug!(thinking, "a retrieval was submitted");
-    answered(json!({ "retrieval_id": shown(&Asking { doc, query }), "status": "completed" })).await
+    answered(Taken { retrieval_id: shown(&Asking { doc, query }), status: "completed" }).await
 }
 
-/// `GET /retrieval/{retrieval}/`: its result.
-pub(super) async fn result(asked: Asked) -> Answer {
+/// Sections of a document that fit a question
+///
+/// The result of a retrieval.
+#[utoipa::path(get, path = "/retrieval/{retrieval}/", operation_id = "pageindex_retrieval", tag = "pageindex",
+    params(("retrieval" = String, Path), ("collection" = Option<String>, Query)),
+    responses((status = 200, body = Retrieved)))]
+pub(in crate::server) async fn result(asked: Asked) -> Answer {
     let id = asked.segment("retrieval");
     let unknown = || Problem::new(404, "pageindex.no_retrieval", "there is no such retrieval");
     let Asking { doc, query } = hidden(id).ok_or_else(unknown)?;
     let listed = asked.reader.catalogue().get(doc).ok_or_else(unknown)?;
     if listed.entry().is_none() {
         let status = crate::mcp::dialect::status(listed.state);
-        return answered(json!({ "retrieval_id": id, "doc_id": doc.to_string(), "status": status })).await;
+        let (retrieval_id, doc_id) = (id.to_owned(), doc.to_string());
+        let open = Retrieved { retrieval_id, doc_id, status, query: None, strategy: None, retrieved_nodes: None };
+        return answered(open).await;
     }
     let sought = Query { within: Within::Documents(vec![doc]), limit: NODES, ..Query::of(query.as_str()) };
     let found = stemma_search::Finder::find(asked.reader.as_ref(), &sought).await.map_err(Refusal::from)?;
@@ -75,14 +120,14 @@ pub(super) async fn result(asked: Asked) -> Answer {
     let packed = packed.ok_or_else(|| no_text(listed))?;
     let nodes = crate::reader::aside(move || found.hits.iter().map(|hit| node(hit, &packed)).collect::<Vec<_>>());
     let nodes = nodes.await.map_err(Refusal::from)?;
-    answered(json!({
-        "retrieval_id": id,
-        "doc_id": doc.to_string(),
-        "status": "completed",
-        "query": query,
-        "strategy": "ranked",
-        "retrieved_nodes": nodes,
-    }))
+    answered(Retrieved {
+        retrieval_id: id.to_owned(),
+        doc_id: doc.to_string(),
+        status: "completed",
+        query: Some(query),
+        strategy: Some("ranked"),
+        retrieved_nodes: Some(nodes),
+    })
     .await
 }
 

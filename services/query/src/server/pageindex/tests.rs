@@ -36,6 +36,7 @@ async fn documents_and_folders_are_listed() {
     assert_eq!(inside["total"], 2);
     assert_eq!(server.get("/docs/?folder_id=root").await.json()["total"], 1);
     assert_eq!(server.get("/docs/?folder_id=root&recursive=True").await.json()["total"], 5);
+    assert_eq!(server.get("/docs/?folder_id=root&recursive=maybe").await.status, 400);
     assert_eq!(server.get("/docs/?folder_id=%2Fnowhere").await.status, 404);
     let folders = server.get("/folders/").await.json();
     assert_eq!(folders["total"], 2);
