@@ -110,7 +110,8 @@ impl Reader {
         };
         let asker = reasoner.asker();
         let usual = reasoner.settings().budget;
-        let budget = Budget { calls: how.calls.unwrap_or(usual.calls), tokens: how.tokens.unwrap_or(usual.tokens) };
+        let (calls, tokens) = (how.calls.unwrap_or(usual.calls), how.tokens.unwrap_or(usual.tokens));
+        let budget = Budget { calls, tokens, ..usual };
         let consultation = asker.begin(asker.name("s"), budget);
         let sources = Sources { finder, shelf: self, catalogue: self.catalogue() };
         Ok(reasoner.walk(sources, query, how.strategy, &consultation).await?)

@@ -18,7 +18,7 @@ use crate::context::CommandError;
 use crate::embeddings::Embeddings;
 
 /// Billionths in a dollar.
-const NANOS: f64 = 1e9;
+pub const NANOS: f64 = 1e9;
 
 /// What may be spent.
 #[derive(Debug, Clone, Copy, Default, clap::Args)]
@@ -31,7 +31,11 @@ pub struct BudgetArgs {
     pub budget_tokens: Option<u64>,
 }
 
-fn dollars(text: &str) -> Result<f64, String> {
+/// An amount in dollars: `5`, `$0.50`.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn dollars(text: &str) -> Result<f64, String> {
     let amount = text.trim().trim_start_matches('$').parse::<f64>().ok();
     amount.filter(|amount| (0.0..1e6).contains(amount)).ok_or_else(|| format!("`{text}` is no amount in dollars"))
 }

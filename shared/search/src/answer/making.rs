@@ -39,7 +39,8 @@ pub(super) struct Making<'a, 'e> {
 impl<'a, 'e> Making<'a, 'e> {
     pub(super) fn of(librarian: &'a Librarian<'a>, question: &'a Question, events: &'e mut dyn Sink) -> Self {
         let limits = question.limits;
-        let budget = Budget { calls: limits.calls, tokens: u64::from(limits.tokens) };
+        let nanodollars = (limits.nanodollars > 0).then_some(limits.nanodollars);
+        let budget = Budget { calls: limits.calls, tokens: u64::from(limits.tokens), nanodollars };
         let asker = librarian.reasoner.as_ref().map(|reasoner| reasoner.asker());
         Self {
             librarian,

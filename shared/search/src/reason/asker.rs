@@ -27,7 +27,7 @@ use stemma_llm::fence::{DATA_ONLY, fenced};
 use stemma_llm::gate::{Gate, Replied};
 use stemma_llm::inquiry::{Journal, inquire};
 use stemma_llm::prices::Purse;
-use stemma_llm::request::{Request, Schema};
+use stemma_llm::request::{Request, Schema, Usage};
 use tokio::sync::watch;
 
 use super::budget::{Account, Budget, Spent, USED_UP};
@@ -98,6 +98,11 @@ impl Asker {
     /// The world it runs in.
     pub fn env(&self) -> &Env {
         &self.env
+    }
+
+    /// Whether it is known what a call costs: without that no budget in money can be kept.
+    pub fn knows_prices(&self) -> bool {
+        self.gate.cost(Usage::default()).nanodollars.is_some()
     }
 
     /// A name for a question that no other has: `{kind}-` and sixteen hexadecimal digits.
@@ -463,7 +468,7 @@ mod tests {
         assert!(script.asked()[0].system.ends_with(DATA_ONLY) && script.asked()[0].user.starts_with("Text:\n["));
         // Another process.
         let (script, second) = asker();
-        let begun = second.begin(RunId("a-2".into()), Budget { calls: 0, tokens: 0 });
+        let begun = second.begin(RunId("a-2".into()), Budget { calls: 0, tokens: 0, nanodollars: None });
         assert_eq!(ask(&begun, "x").await, Ok("A".into()));
         assert_eq!((script.asked().len(), begun.spent().remembered), (0, 1));
         assert!(matches!(ask(&begun, "y").await, Err(AskError::Budget { .. })));
@@ -495,7 +500,7 @@ mod tests {
         let begun = asker.begin(RunId("a".into()), Budget::default());
         assert!(matches!(ask(&begun, "x").await, Err(AskError::Unusable(_))));
         assert_eq!((script.asked().len(), begun.spent().calls), (3, 3), "asked again, and paid for");
-        let begun = asker.begin(RunId("a".into()), Budget { calls: 2, tokens: 100_000 });
+        let begun = asker.begin(RunId("a".into()), Budget { calls: 2, tokens: 100_000, nanodollars: None });
         assert!(matches!(ask(&begun, "x").await, Err(AskError::Budget { .. })));
         assert!(matches!(ask(&begun, &"word ".repeat(200_000)).await, Err(AskError::TooLong { .. })));
         assert_eq!((script.asked().len(), begun.spent().calls), (5, 2));

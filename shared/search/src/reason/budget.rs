@@ -21,11 +21,13 @@ pub struct Budget {
     pub calls: u32,
     /// Tokens of prompts and replies at most. A call is made only when its prompt and the longest reply fit.
     pub tokens: u64,
+    /// Billionths of a dollar at most; `None`: the other two decide. A model without prices has no call within it.
+    pub nanodollars: Option<u64>,
 }
 
 impl Default for Budget {
     fn default() -> Self {
-        Self { calls: 30, tokens: 250_000 }
+        Self { calls: 30, tokens: 250_000, nanodollars: None }
     }
 }
 
@@ -55,18 +57,52 @@ pub(super) struct Account {
 #[derive(Debug)]
 struct State {
     calls: u32,
-    /// Tokens that are settled.
-    tokens: u64,
-    /// Tokens of calls under way, and how many those are.
-    reserved: u64,
+    settled: Sum,
+    /// Calls under way at their most, and how many those are.
+    reserved: Sum,
     under_way: u32,
     spent: Spent,
+}
+
+/// Tokens and billionths of a dollar.
+#[derive(Debug, Clone, Copy, Default)]
+struct Sum {
+    tokens: u64,
+    nanodollars: u64,
+}
+
+impl Sum {
+    fn plus(self, more: Amount) -> Self {
+        let nanodollars = self.nanodollars.saturating_add(more.nanodollars.unwrap_or(0));
+        Self { tokens: self.tokens.saturating_add(more.tokens), nanodollars }
+    }
+
+    fn and(self, other: Self) -> Self {
+        self.plus(Amount { tokens: other.tokens, nanodollars: Some(other.nanodollars) })
+    }
+
+    fn less(self, most: Amount) -> Self {
+        let nanodollars = self.nanodollars.saturating_sub(most.nanodollars.unwrap_or(0));
+        Self { tokens: self.tokens.saturating_sub(most.tokens), nanodollars }
+    }
+}
+
+impl Budget {
+    /// What of it a sum goes beyond.
+    fn exceeded_by(&self, sum: Sum) -> Option<String> {
+        if sum.tokens > self.tokens {
+            return Some(format!("{} tokens", self.tokens));
+        }
+        let most = self.nanodollars.filter(|most| sum.nanodollars > *most)?;
+        Some(format!("${}", most as f64 / 1e9))
+    }
 }
 
 impl Account {
     pub(super) fn new(budget: Budget) -> Self {
         let spent = Spent { nanodollars: Some(0), ..Spent::default() };
-        let state = Mutex::new(State { calls: 0, tokens: 0, reserved: 0, under_way: 0, spent });
+        let state =
+            Mutex::new(State { calls: 0, settled: Sum::default(), reserved: Sum::default(), under_way: 0, spent });
         Self { budget, state, settled: Notify::new() }
     }
 
@@ -78,7 +114,7 @@ impl Account {
         self.state().spent
     }
 
-    /// Reserves a call of `most` tokens. Where it would fit but for calls under way, those are waited for: what is refused
+    /// Reserves a call that costs `most` at most. Where it would fit but for calls under way, those are waited for: what is refused
     /// must not depend on which reply comes first.
     pub(super) async fn reserve(&self, most: Amount) -> Result<(), Failure> {
         loop {
@@ -88,13 +124,17 @@ impl Account {
                 if state.calls >= self.budget.calls {
                     return Err(used_up(&format!("{} calls", self.budget.calls)));
                 }
-                if state.tokens + most.tokens > self.budget.tokens {
-                    return Err(used_up(&format!("{} tokens", self.budget.tokens)));
+                if self.budget.nanodollars.is_some() && most.nanodollars.is_none() {
+                    return Err(used_up("money, of a model whose price is not known,"));
                 }
-                if state.under_way == 0 || state.tokens + state.reserved + most.tokens <= self.budget.tokens {
+                if let Some(what) = self.budget.exceeded_by(state.settled.plus(most)) {
+                    return Err(used_up(&what));
+                }
+                let fits = self.budget.exceeded_by(state.settled.and(state.reserved).plus(most)).is_none();
+                if state.under_way == 0 || fits {
                     state.calls += 1;
                     state.spent.calls += 1;
-                    state.reserved += most.tokens;
+                    state.reserved = state.reserved.plus(most);
                     state.under_way += 1;
                     return Ok(());
                 }
@@ -105,9 +145,9 @@ impl Account {
 
     pub(super) fn settle(&self, most: Amount, used: Amount) {
         let mut state = self.state();
-        state.reserved = state.reserved.saturating_sub(most.tokens);
+        state.reserved = state.reserved.less(most);
         state.under_way = state.under_way.saturating_sub(1);
-        state.tokens += used.tokens;
+        state.settled = state.settled.plus(used);
         drop(state);
         self.settled.notify_waiters();
     }
@@ -124,7 +164,7 @@ impl Account {
     pub(super) fn charge(&self, paid: Paid) {
         let mut state = self.state();
         state.calls += paid.calls;
-        state.tokens += paid.prompt_tokens;
+        state.settled = state.settled.plus(Amount { tokens: paid.prompt_tokens, nanodollars: Some(paid.nanodollars) });
         let spent = &mut state.spent;
         spent.calls += paid.calls;
         spent.prompt_tokens += paid.prompt_tokens;
@@ -139,7 +179,8 @@ impl Account {
     /// Whether one more call of `tokens` would be allowed.
     pub(super) fn allows(&self, tokens: u64) -> bool {
         let state = self.state();
-        state.calls < self.budget.calls && state.tokens + state.reserved + tokens <= self.budget.tokens
+        let more = state.settled.and(state.reserved).plus(Amount { tokens, nanodollars: None });
+        state.calls < self.budget.calls && self.budget.exceeded_by(more).is_none()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -148,7 +189,8 @@ impl Account {
 }
 
 fn used_up(what: &str) -> Failure {
-    Failure::permanent(USED_UP, format!("the budget of {what} is used up")).with_next("allow more calls or tokens")
+    Failure::permanent(USED_UP, format!("the budget of {what} is used up"))
+        .with_next("allow more calls, tokens or money")
 }
 
 #[cfg(test)]
@@ -164,7 +206,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn calls_under_way_are_waited_for_and_the_budget_holds() {
-        let account = Arc::new(Account::new(Budget { calls: 3, tokens: 100 }));
+        let account = Arc::new(Account::new(Budget { calls: 3, tokens: 100, nanodollars: None }));
         account.reserve(tokens(70)).await.unwrap();
         let other = Arc::clone(&account);
         let waits = tokio::spawn(async move { other.reserve(tokens(60)).await });
@@ -177,5 +219,19 @@ mod tests {
         account.reserve(tokens(60)).await.unwrap();
         assert!(account.reserve(tokens(1)).await.unwrap_err().message.contains("3 calls"));
         assert_eq!(account.spent().calls, 3);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn money_is_kept_as_tokens_are() {
+        let priced = |nanodollars| Amount { nanodollars: Some(nanodollars), tokens: 1 };
+        let account = Account::new(Budget { nanodollars: Some(100), ..Budget::default() });
+        account.reserve(priced(70)).await.unwrap();
+        account.settle(priced(70), priced(30));
+        let refused = account.reserve(priced(71)).await.unwrap_err();
+        assert_eq!((refused.code.as_str(), refused.message.contains("$0.0000001")), (USED_UP, true));
+        account.reserve(priced(70)).await.unwrap();
+        assert_eq!(account.reserve(tokens(1)).await.unwrap_err().code, USED_UP, "no price is no leave to spend");
+        let nothing = Account::new(Budget { nanodollars: Some(0), ..Budget::default() });
+        assert!(nothing.reserve(priced(1)).await.is_err() && nothing.spent().calls == 0);
     }
 }

@@ -157,7 +157,8 @@ async fn every_strategy_finds_what_the_model_knows() {
 #[tokio::test(start_paused = true)]
 async fn a_walk_that_is_cut_short_says_so_and_brings_what_it_has() {
     for strategy in Strategy::ALL {
-        let walked = walk(Scripted::asker(knows).1, strategy, Budget { calls: 0, tokens: 9 }, |_| {}).await;
+        let walked =
+            walk(Scripted::asker(knows).1, strategy, Budget { calls: 0, tokens: 9, nanodollars: None }, |_| {}).await;
         let codes = notes(&walked);
         assert!(codes.contains(&"fallback.lexical"), "{}: {codes:?}", strategy.as_str());
         let away = |_: &Request| Err(LlmError::Server { status: 500, message: String::new() });

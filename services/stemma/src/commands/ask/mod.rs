@@ -14,10 +14,8 @@ use stemma_search::filter::Filter;
 
 use crate::commands::reading::open_indexed;
 use crate::context::{CommandError, Context, Exit};
+use crate::money::{NANOS, dollars};
 use crate::output::{Form, Output, clean};
-
-/// Billionths of a dollar.
-const NANOS: f64 = 1e9;
 
 /// Ask a question; the answer cites pages, and each citation is checked against its page.
 #[derive(Debug, clap::Args)]
@@ -69,8 +67,8 @@ pub struct AskHow {
     /// Leave out citations that do not stand on their page.
     #[arg(long)]
     verified_only: bool,
-    /// Dollars at most, where prices are known.
-    #[arg(long, value_name = "DOLLARS")]
+    /// Dollars at most, above none: `0.05` or `$0.05`; needs model.prices.
+    #[arg(long, value_name = "USD", value_parser = some_dollars)]
     budget: Option<f64>,
     /// Calls of the model at most.
     #[arg(long, value_name = "N")]
@@ -111,11 +109,19 @@ impl AskHow {
         })?;
         let (scopes, item) = (self.scopes.clone(), self.item.clone());
         let asked = Question { text: text.to_owned(), scopes, filter, item, ..Question::default() };
+        let has_no_price = reader.reasoner().is_some_and(|reasoner| !reasoner.asker().knows_prices());
+        if self.budget.is_some() && has_no_price {
+            return Err(CommandError::new(
+                "config.no_price",
+                "--budget needs the prices of the model, and they are not set",
+            )
+            .with_next("set model.prices.input and model.prices.output, or use --budget-tokens"));
+        }
         let usual = Limits::default();
         let limits = Limits {
             calls: self.budget_calls.unwrap_or(usual.calls),
             tokens: self.budget_tokens.unwrap_or(usual.tokens),
-            nanodollars: self.budget.map_or(0, |dollars| (dollars.max(0.0) * NANOS) as u64),
+            nanodollars: self.budget.map_or(0, |dollars| (dollars * NANOS) as u64),
             sections: self.sections.unwrap_or(usual.sections),
             ..usual
         };
@@ -123,6 +129,13 @@ impl AskHow {
         let (strategy, mode) = (self.strategy, self.mode);
         Ok(answer::Question { strategy, mode, citations, limits, ..reader.inquiry(&asked)? })
     }
+}
+
+/// An amount in dollars that something can be had for.
+fn some_dollars(text: &str) -> Result<f64, String> {
+    dollars(text).and_then(|amount| {
+        if amount >= 1.0 / NANOS { Ok(amount) } else { Err("nothing is answered for nothing".into()) }
+    })
 }
 
 /// The archive, opened to answer from.

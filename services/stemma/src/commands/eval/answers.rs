@@ -128,7 +128,7 @@ fn judging(desk: &Desk, args: &AnswersArgs, questions: usize) -> Option<Consulta
     let reasoner = desk.reader.reasoner().filter(|_| !args.no_judge)?;
     let asker = reasoner.asker();
     let calls = u32::try_from(questions).unwrap_or(u32::MAX).saturating_mul(TRIES).max(1);
-    Some(asker.begin(asker.name("judge"), Budget { calls, tokens: u64::MAX }))
+    Some(asker.begin(asker.name("judge"), Budget { calls, tokens: u64::MAX, nanodollars: None }))
 }
 
 fn spent_up(args: &AnswersArgs, rows: &[AnswerRow]) -> bool {
