@@ -33,7 +33,7 @@ impl Finder for Reader {
 
 impl Reader {
     /// Asks the index; where no name in the question says which documents it is for, and there are many, of those that are
-    /// near it by meaning. Where that cannot be said, all are searched, and a chip tells.
+    /// near it by meaning. Where that cannot be said, or nothing may be paid for it, all are searched, and a chip tells.
     async fn routed(&self, kept: &Kept, query: &Query) -> Result<Found, FindError> {
         let mut found = kept.find(&self.catalogue, query).await?;
         let Some(meaning) = kept.meaning() else { return Ok(found) };
@@ -47,6 +47,10 @@ impl Reader {
             from: query.text.chars().take(80).collect(),
             documents,
         };
+        if query.for_nothing {
+            found.routed.push(chip("not_paid_for", among.len()));
+            return Ok(found);
+        }
         match meaning.route(&query.text, &among, query.on_behalf.as_ref()).await {
             Ok(Routed { documents: routed, paid }) => {
                 let (documents, all) = (routed.len(), found.searched.documents_in_scope);

@@ -41,6 +41,8 @@ pub struct Question {
     pub without: Vec<Ingredient>,
     /// How a model is asked; `None`: no model is.
     pub reasoned: Option<Reasoned>,
+    /// Whether nothing may be paid for it, not even the vector of its words.
+    pub for_nothing: bool,
 }
 
 /// What was found.
@@ -275,6 +277,7 @@ impl Reader {
             rectangles: question.rectangles,
             explain: question.explain,
             without: question.without.clone(),
+            for_nothing: question.for_nothing,
             on_behalf: None,
         })
     }

@@ -54,6 +54,8 @@ pub struct Query {
     pub explain: bool,
     /// Ingredients of [`Strategy::Ranked`] to leave out, to see what each is worth.
     pub without: Vec<Ingredient>,
+    /// Whether nothing may be paid for it: then it is not routed by meaning, which has its words made a vector.
+    pub for_nothing: bool,
     /// The question for which it is looked, as the call log names it; `None`: one of its own. Changes no answer.
     #[serde(skip)]
     pub on_behalf: Option<RunId>,
@@ -72,6 +74,7 @@ impl Default for Query {
             rectangles: false,
             explain: false,
             without: Vec::new(),
+            for_nothing: false,
             on_behalf: None,
         }
     }

@@ -163,6 +163,7 @@ impl Call<'_> {
     pub(super) async fn find(&self, query: &Query) -> Result<Found, Failure> {
         let mut query = query.clone();
         query.item = self.item.clone().or(query.item);
+        query.for_nothing |= self.stay.as_ref().is_some_and(|stay| !stay.may_ask());
         let began_ms = self.env.now_ms();
         loop {
             let waited_ms = self.env.now_ms().saturating_sub(began_ms);

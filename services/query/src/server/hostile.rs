@@ -415,6 +415,25 @@ async fn who_goes_away_in_the_middle_of_a_stream_leaves_an_answer_that_is_paid_o
     assert_eq!((stored(&server, &question(5)).await["replayed"].clone(), provider.report().calls), (json!(true), 5));
 }
 
+/// A search by a model has nothing that is stored in its end: it stops asking when its asker goes.
+#[tokio::test]
+async fn a_search_by_a_model_ends_with_its_asker() {
+    let provider = Provider::start(Behavior::after(Duration::from_millis(300))).await.unwrap();
+    let query = QuerySettings { answers: 1, ..QuerySettings::default() };
+    let server = start_asking(model(&provider), query).await;
+    let search = json!({ "query": "How much was R&D spending?", "strategy": "beam" }).to_string();
+    let asker = server.send("/v1/search", "", search.as_bytes()).await;
+    while provider.asked() == 0 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    drop(asker);
+    tokio::time::sleep(Duration::from_millis(1_500)).await;
+    assert_eq!(provider.asked(), 1, "nothing further was asked");
+    let whole = server.post("/v1/search", &search).await;
+    assert_eq!(whole.status, 200, "its place is free: {}", whole.body);
+    assert!(provider.asked() > 2, "the whole search asks more often than that");
+}
+
 #[tokio::test]
 async fn who_reads_slowly_keeps_no_one_waiting() {
     let provider = Provider::start(Behavior::default()).await.unwrap();

@@ -123,6 +123,7 @@ pub(super) async fn search(
         rectangles,
         explain,
         reasoned,
+        for_nothing: !Stay::of(&parts)?.may_ask(),
         ..Question::default()
     };
     let (found, next) = reader.ask(site.finder(&reader), &question).await?;
@@ -162,7 +163,8 @@ pub(super) async fn browse(
     let BrowseRequest { query, collection, scope, filter, recursive, limit } = read(&parts, body)?;
     let (limit, filter) = (hits(limit)?, conditions(filter)?);
     let reader = site.reader(Reach::of(&parts), collection.as_deref())?;
-    let question = Question { text: query, filter, limit, ..Question::default() };
+    let for_nothing = !Stay::of(&parts)?.may_ask();
+    let question = Question { text: query, filter, limit, for_nothing, ..Question::default() };
     json(reader.browse(site.finder(&reader), &scope, &question, recursive).await?).await
 }
 

@@ -75,6 +75,11 @@ pub(super) async fn start_with(means: Means) -> Server {
     start_over(store::store().await, means).await
 }
 
+/// The same, so configured.
+pub(super) async fn start_so(query: QuerySettings, means: Means) -> Server {
+    try_start_with(settings(query), store::store().await, means).await.unwrap()
+}
+
 /// The same over this store.
 pub(super) async fn start_over(blobs: Arc<dyn Blobs>, means: Means) -> Server {
     try_start_with(settings(QuerySettings::default()), blobs, means).await.unwrap()
