@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rmcp::model::{Resource, Tool};
+use rmcp::model::{Resource, Tool, ToolAnnotations};
 use serde_json::{Value, json};
 use stemma_search::answer::{self, AnswerError, Answerer, Outcome, Verified};
 
@@ -35,13 +35,10 @@ pub(super) fn tool() -> Tool {
         "answer": { "type": "string" },
         "citations": items(json!({})),
     });
-    reading(
-        NAME,
-        "Answer a question from the documents; each claim with a citation checked against its page.",
-        takes,
-        &[],
-        gives,
-    )
+    let about = "Answer a question from the documents; each claim with a citation checked against its page.";
+    // It spends, and keeps the answer: that is no reading, though it changes no document.
+    let annotations = ToolAnnotations::new().read_only(false).destructive(false).idempotent(true).open_world(false);
+    reading(NAME, about, takes, &[], gives).with_annotations(annotations)
 }
 
 /// Calls it.

@@ -21,7 +21,7 @@ use super::answer::{self, Answer, Form};
 use super::arguments::Arguments;
 use super::call::Call;
 use super::failure::{Failure, Kind};
-use super::{Preset, ask, prompts, resources, tools};
+use super::{Preset, prompts, resources, tools};
 use crate::Reader;
 use crate::server::Answering;
 use crate::server::archive::Archive;
@@ -78,11 +78,7 @@ impl Desk {
 
     /// The tools a client sees; `ask` only where there is a model to, and the right to have it asked.
     fn tools(&self, preset: Preset, may_ask: bool) -> Vec<Tool> {
-        let mut tools = tools::list(preset);
-        if preset == Preset::All && self.answering.is_some() && may_ask {
-            tools.push(ask::tool());
-        }
-        tools
+        tools::list(preset, self.answering.is_some() && may_ask)
     }
 
     /// The documents of a collection; waits for them where they are being read the first time.

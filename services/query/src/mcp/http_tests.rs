@@ -103,8 +103,8 @@ async fn other_hosts_and_web_pages_are_refused() {
         assert_eq!(server.post("/mcp", head, "tools/list", json!({})).await.0, status, "{head}");
     }
     let named = QuerySettings {
-        mcp_hosts: vec!["stemma.example".into()],
-        mcp_origins: vec!["https://app.example:443".into()],
+        hosts: vec!["stemma.example".into()],
+        origins: vec!["https://app.example:443".into()],
         ..QuerySettings::default()
     };
     let server = Server::start(named).await;

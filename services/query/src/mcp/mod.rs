@@ -58,7 +58,7 @@ pub(crate) mod dialect {
     pub(crate) use super::browse_documents::{created_at, description, metadata, page_count, when};
     pub(crate) use super::call::{is_root, name_of, status};
 }
-pub(crate) use http::{HostSettings, McpService, service};
+pub(crate) use http::{McpService, service};
 pub use tools::Preset;
 
 /// What one client is served.

@@ -496,6 +496,10 @@ async fn a_question_is_answered_in_words_where_there_is_a_model() {
     let mut client = Client::asking(crate::answering::tests::model(&provider)).await;
     let size = tokens::count(&client.ask("tools/list", json!({})).await.to_string());
     assert!(size <= 3_000, "{size} tokens");
+    let hints = &client.tools().await["ask"]["annotations"];
+    assert_eq!((&hints["readOnlyHint"], &hints["destructiveHint"]), (&json!(false), &json!(false)));
+    let hint = client.refused("aks", json!({})).await.to_string();
+    assert!(hint.contains("ask"), "{hint}");
     let question = json!({ "question": "How much was R&D spending?", "scope": "ACME_2022" });
     let answer = client.data("ask", question).await;
     assert_eq!(
@@ -509,6 +513,12 @@ async fn a_question_is_answered_in_words_where_there_is_a_model() {
     assert_eq!(provider.report().calls, 1);
     assert_eq!(client.refused("ask", json!({ "answer_id": "a-0123456789abcdef" })).await["code"], "answer.unknown");
     assert_eq!(client.refused("ask", json!({})).await["errorCode"], "INVALID_INPUT");
+    // Who was not offered it does not spend by its name.
+    let model = crate::answering::tests::model(&provider);
+    let mut fewer = Client::served(Preset::OpenAi, "2025-06-18", Some(model)).await;
+    let refused = fewer.call("ask", json!({ "question": "What was capex?" })).await.to_string();
+    assert!(refused.contains("tool.unknown"), "{refused}");
+    assert_eq!(provider.report().calls, 1);
     let mut without = Client::start(Preset::All).await;
     assert!(without.tools().await["ask"].is_null());
     assert_eq!(without.refused("ask", json!({ "question": "x" })).await["code"], "answer.not_here");

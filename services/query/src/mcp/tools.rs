@@ -56,8 +56,8 @@ impl FromStr for Preset {
     }
 }
 
-/// The tools of a preset.
-pub(super) fn list(preset: Preset) -> Vec<Tool> {
+/// The tools of a preset; `asks`: with the one that asks a model.
+pub(super) fn list(preset: Preset, asks: bool) -> Vec<Tool> {
     let pageindex = || {
         vec![browse_documents::tool(), get_document::tool(), get_document_structure::tool(), get_page_content::tool()]
     };
@@ -65,6 +65,7 @@ pub(super) fn list(preset: Preset) -> Vec<Tool> {
         Preset::All => {
             let mut tools = pageindex();
             tools.extend([search::tool(), fetch::tool(), grep_document::tool(), compare_sections::tool()]);
+            tools.extend(asks.then(ask::tool));
             tools
         }
         Preset::PageIndex => {
@@ -76,7 +77,7 @@ pub(super) fn list(preset: Preset) -> Vec<Tool> {
     }
 }
 
-/// Calls a tool by its name, or by the name it has elsewhere; tools of other presets, too.
+/// Calls a tool by its name, or by the name it has elsewhere; tools of other presets, too, but for the one that costs money.
 pub(super) async fn call(
     call: &mut Call<'_>,
     preset: Preset,
@@ -92,13 +93,14 @@ pub(super) async fn call(
         fetch::NAME => fetch::call(call, arguments).await,
         grep_document::NAME => grep_document::call(call, arguments).await,
         compare_sections::NAME => compare_sections::call(call, arguments).await,
-        ask::NAME => ask::call(call, arguments).await,
+        ask::NAME if preset == Preset::All => ask::call(call, arguments).await,
         get_folder_structure::NAME => get_folder_structure::call(call, arguments),
         "get_document_image" => Err(Failure::new(Kind::InvalidInput, "tool.no_images", "there are no images of pages")
             .option("get_page_content() has the text of a page")),
         _ => {
             let shown: String = name.chars().take(60).collect();
-            let names = list(preset).into_iter().map(|tool| tool.name.into_owned()).collect::<Vec<_>>();
+            let asks = call.answerer().is_ok();
+            let names = list(preset, asks).into_iter().map(|tool| tool.name.into_owned()).collect::<Vec<_>>();
             Err(Failure::new(Kind::InvalidInput, "tool.unknown", format!("there is no tool `{shown}`"))
                 .option(format!("Tools are: {}", names.join(", "))))
         }

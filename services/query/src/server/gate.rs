@@ -17,6 +17,7 @@ use super::keys::{Closed, Keys};
 use super::openai;
 use super::problem::Problem;
 use super::stay::{Places, Stay};
+use super::visitors::Visitors;
 
 /// Decides which requests are answered.
 pub(super) struct Gate {
@@ -28,19 +29,25 @@ pub(super) struct Gate {
     long: Places,
     /// Whether anyone who can connect may write: where no keys are, and only this machine connects.
     open: bool,
+    /// Who may come without a key; `None`: keys decide, or others were let in on purpose.
+    visitors: Option<Visitors>,
     /// The largest request body in bytes.
     pub(super) max_body_bytes: usize,
 }
 
 impl Gate {
-    pub(super) fn new(env: Env, keys: Keys, open: bool, settings: &QuerySettings) -> Arc<Self> {
+    pub(super) fn new(env: Env, keys: Keys, open: bool, visitors: &Visitors, settings: &QuerySettings) -> Arc<Self> {
         let places = |places, seconds: u64| Places::new(places, Duration::from_secs(seconds.max(1)));
         let short = places(settings.concurrency, settings.timeout_seconds);
         let long = places(settings.answers, settings.answer_timeout_seconds);
-        Arc::new(Self { env, keys, short, long, open, max_body_bytes: settings.max_body_bytes })
+        let visitors = (open && keys.is_empty()).then(|| visitors.clone());
+        Arc::new(Self { env, keys, short, long, open, visitors, max_body_bytes: settings.max_body_bytes })
     }
 
     async fn answer(&self, mut request: Request, next: Next) -> Result<Response, Problem> {
+        if let Some(visitors) = &self.visitors {
+            visitors.welcome(&request)?;
+        }
         let rights = self.keys.rights(key_of(&request), self.open, self.env.now_ms()).map_err(refused)?;
         let stay = Stay::begin(rights, &self.short, &self.long).await?;
         request.extensions_mut().insert(stay.clone());

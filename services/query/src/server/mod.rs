@@ -35,6 +35,7 @@ pub(crate) mod stay;
 #[cfg(test)]
 mod tests;
 mod texts;
+pub(crate) mod visitors;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -52,13 +53,14 @@ use stemma_search::reason::AnswerModel;
 use tokio_util::sync::CancellationToken;
 
 use crate::Reader;
-use crate::mcp::{self, Desk, HostSettings};
+use crate::mcp::{self, Desk};
 use archive::Archive;
 use gate::Gate;
 pub use intake::{Intake, Submitted, Upload};
 use keys::Keys;
 pub use keys::{KeyScope, KeySettings};
 use routes::Site;
+use visitors::Visitors;
 
 /// The configuration `query`: local, changes no answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -77,29 +79,20 @@ pub struct QuerySettings {
     pub answer_timeout_seconds: u64,
     /// The largest request body in bytes.
     pub max_body_bytes: usize,
-    /// Names under which `/mcp` is called, beside this machine's own: `stemma.example.com`.
-    pub mcp_hosts: Vec<String>,
-    /// Web pages that may call `/mcp`: `https://app.example.com:443`; none: no page may.
-    pub mcp_origins: Vec<String>,
+    /// Names under which `/mcp`, and a server without keys, is called, beside this machine's own: `stemma.example.com`.
+    pub hosts: Vec<String>,
+    /// Web pages that may call `/mcp`, and a server without keys: `https://app.example.com:443`; none: no page may.
+    pub origins: Vec<String>,
 }
 
 impl Default for QuerySettings {
     fn default() -> Self {
         let (concurrency, timeout_seconds) = (64, 30);
         let (answers, answer_timeout_seconds) = (128, 600);
-        let (mcp_hosts, mcp_origins) = (Vec::new(), Vec::new());
+        let (hosts, origins) = (Vec::new(), Vec::new());
         let max_body_bytes = 64 << 10;
         let keys = Vec::new();
-        Self {
-            keys,
-            concurrency,
-            timeout_seconds,
-            answers,
-            answer_timeout_seconds,
-            max_body_bytes,
-            mcp_hosts,
-            mcp_origins,
-        }
+        Self { keys, concurrency, timeout_seconds, answers, answer_timeout_seconds, max_body_bytes, hosts, origins }
     }
 }
 
@@ -195,13 +188,12 @@ pub async fn serve(
         tracing::warn!(%listen, "no keys are configured: whoever can connect has the model asked, which costs money");
     }
     let archive = Archive::follow(&env, &blobs, collections, &means.meaning, &cache, model.as_ref(), &stop);
-    let gate = Gate::new(env.clone(), keys, listen.ip().is_loopback(), &query);
+    let visitors = Visitors::of(listen, &query.hosts, &query.origins);
+    let gate = Gate::new(env.clone(), keys, listen.ip().is_loopback(), &visitors, &query);
     // Who calls tools has a model of its own: without one here, searching serves it better than asking.
     let answering = means.answering.clone().filter(|_| model.is_some());
     let desk = Desk::behind_gate(env.clone(), Arc::clone(&archive)).answering_by(answering);
-    let hosts =
-        HostSettings { hosts: query.mcp_hosts, origins: query.mcp_origins, max_body_bytes: query.max_body_bytes };
-    let mcp = mcp::service(desk, listen, hosts, &stop);
+    let mcp = mcp::service(desk, &visitors, query.max_body_bytes, &stop);
     let router = routes::router(Site { env, archive, means }, gate, mcp);
     let serving = health::serve(listen, health, metrics, router, stop).await;
     serving.map_err(|error| ServeError::Listen { listen, error })

@@ -152,7 +152,7 @@ impl Server {
     }
 
     pub(super) async fn ask(&self, request: &str) -> Reply {
-        self.ask_of("test", request).await
+        self.ask_of("localhost", request).await
     }
 
     /// The same under this name of the server.
@@ -171,7 +171,7 @@ impl Server {
         let mut stream = TcpStream::connect(self.serving.address).await.unwrap();
         let length = body.len();
         let head = format!(
-            "POST {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n{head}Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n"
+            "POST {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{head}Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n"
         );
         stream.write_all(head.as_bytes()).await.unwrap();
         drop(stream.write_all(body).await);
@@ -502,4 +502,15 @@ async fn two_documents_are_compared_in_pages_of_pairs() {
         let reply = server.post("/v1/comparisons", body).await;
         assert_eq!((reply.status, reply.code().as_str()), (status, code), "{body}: {}", reply.body);
     }
+}
+
+#[tokio::test]
+async fn a_page_under_another_name_is_refused_where_no_key_is_asked_for() {
+    let server = start().await;
+    let listing = "GET /v1/documents HTTP/1.1\r\n";
+    let evil = server.ask_of("evil.example", listing).await;
+    assert_eq!((evil.status, evil.json()["code"].as_str()), (403, Some("request.host")));
+    let page = server.ask(&format!("{listing}Origin: https://evil.example\r\n")).await;
+    assert_eq!((page.status, page.json()["code"].as_str()), (403, Some("request.origin")));
+    assert_eq!(server.ask(listing).await.status, 200);
 }

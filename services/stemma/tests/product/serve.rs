@@ -47,7 +47,8 @@ pub fn ask(port: u16, request: &str, body: &[u8]) -> Option<(u16, Value)> {
     let (line, head) = request.split_once('\n').unwrap_or((request, ""));
     let length = body.len();
     let head = head.replace('\n', "\r\n");
-    let all = format!("{line} HTTP/1.1\r\nHost: test\r\nConnection: close\r\nContent-Length: {length}\r\n{head}\r\n");
+    let all =
+        format!("{line} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: {length}\r\n{head}\r\n");
     stream.write_all(all.as_bytes()).ok()?;
     stream.write_all(body).ok()?;
     let mut reply = Vec::new();

@@ -50,7 +50,7 @@ async fn a_completion_cites_its_pages() {
     assert_eq!(&text[start.unwrap() as usize..end.unwrap() as usize], "[2]");
     assert_eq!(
         cited[0]["url_citation"]["url"],
-        "http://test/v1/documents/00000000000000000000000000000000/pages?range=1"
+        "http://localhost/v1/documents/00000000000000000000000000000000/pages?range=1"
     );
     assert_eq!(message["stemma"]["citations"][0]["verified"], "exact");
     assert_eq!(whole["stemma"]["answer_id"], whole["id"]);

@@ -155,12 +155,15 @@ pub(in crate::server) async fn completions(
 /// Where is looked: in the documents, or else in the folder, or else everywhere.
 fn scopes(reader: &Reader, docs: Option<Asking>, folder: Option<String>) -> Result<Vec<String>, Problem> {
     let docs = match docs {
-        None => Vec::new(),
+        None => return Ok(folder.filter(|folder| !is_root(folder)).into_iter().collect()),
         Some(Asking::One(doc)) => vec![doc],
         Some(Asking::Several(docs)) => docs,
     };
     if docs.is_empty() {
-        return Ok(folder.filter(|folder| !is_root(folder)).into_iter().collect());
+        // A list that came out empty does not mean all.
+        return Err(
+            Problem::new(422, "request.doc_id", "`doc_id` names no document").next("leave it out to ask about all")
+        );
     }
     docs.iter().map(|doc| Ok(named(reader, doc)?.label.clone())).collect()
 }

@@ -168,6 +168,8 @@ async fn a_chat_cites_in_the_text() {
     assert_eq!(plain["citations"], Value::Null);
     let unknown = json!({ "messages": [{"role": "user", "content": "x"}], "doc_id": "none" });
     assert_eq!(server.post("/chat/completions/", &unknown.to_string()).await.status, 404);
+    let none = json!({ "messages": [{"role": "user", "content": "x"}], "doc_id": [] });
+    assert_eq!(server.post("/chat/completions/", &none.to_string()).await.status, 422, "no document is not all");
 }
 
 /// Notes what came, and lists it.
