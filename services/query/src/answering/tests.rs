@@ -1,17 +1,25 @@
 //! Questions in words over the store of the other tests, before a simulated provider.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use stemma_document::Collection;
 use stemma_engine::blobs::Blobs;
 use stemma_engine::limit::MemoryLimiter;
 use stemma_engine::{Env, Secret};
+use stemma_llm::embeddings::{Embedded, Embedder};
 use stemma_llm::gate::{Gate, GateSettings};
 use stemma_llm::http::Endpoint;
 use stemma_llm::openai::OpenAi;
+use stemma_llm::request::LlmError;
 use stemma_search::answer::{Answer, Event, Mode, Outcome, Question, StepKind, Verified};
+use stemma_search::meaning::exact::ExactVectors;
+use stemma_search::meaning::vectorizer::{Vectorizer, VectorizerSettings};
+use stemma_search::meaning::{Meaning, MeaningSettings};
 use stemma_search::reason::{AnswerModel, ReasonSettings};
 
 use stemma_sim::{Behavior, Provider};
@@ -43,6 +51,36 @@ pub(crate) fn model(provider: &Provider) -> AnswerModel {
     let client = Arc::new(OpenAi::new(endpoint).unwrap());
     let gate = Arc::new(Gate::new(env, limiter, client, GateSettings::unlimited("sim", "here")));
     AnswerModel { gate, settings: ReasonSettings::default(), knowledge: BTreeMap::new() }
+}
+
+/// Counts the texts whose vectors are paid for; all have the same.
+#[derive(Default)]
+pub(crate) struct Counting(AtomicUsize);
+
+impl Counting {
+    /// How many there were.
+    pub(crate) fn texts(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+#[async_trait]
+impl Embedder for Counting {
+    async fn embed(&self, texts: &[&str]) -> Result<Embedded, LlmError> {
+        self.0.fetch_add(texts.len(), Ordering::Relaxed);
+        Ok(Embedded { vectors: vec![vec![1.0, 0.0]; texts.len()], ..Embedded::default() })
+    }
+}
+
+/// What routes by meaning wherever there is more than one document, and keeps no vectors yet.
+pub(crate) fn meaning(counting: &Arc<Counting>, folder: &Path) -> Arc<Meaning> {
+    let (env, embedder) = (Env::system(), Arc::<Counting>::clone(counting));
+    let limiter = Arc::new(MemoryLimiter::default());
+    let gate = Gate::of_vectors(env.clone(), limiter, embedder, GateSettings::unlimited("vectors", "here"));
+    let vectorizer = Vectorizer::new(env.clone(), Arc::new(gate), VectorizerSettings::default());
+    let vectors = Arc::new(ExactVectors::new(folder, &Collection::default(), "vectors"));
+    let settings = MeaningSettings { documents: 1, ..MeaningSettings::default() };
+    Arc::new(Meaning::new(env, vectorizer, vectors, settings))
 }
 
 struct Hall {

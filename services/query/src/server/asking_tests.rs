@@ -1,26 +1,16 @@
 //! Who may have a model asked, how long that may take, and who pays for it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use serde_json::{Value, json};
 use stemma_document::Collection;
-use stemma_engine::Env;
-use stemma_engine::limit::MemoryLimiter;
-use stemma_llm::embeddings::{Embedded, Embedder};
-use stemma_llm::gate::{Gate, GateSettings};
-use stemma_llm::request::LlmError;
-use stemma_search::meaning::exact::ExactVectors;
-use stemma_search::meaning::vectorizer::{Vectorizer, VectorizerSettings};
-use stemma_search::meaning::{Meaning, MeaningSettings};
 use stemma_sim::{Behavior, Provider};
 
 use super::keys::{KeyScope, KeySettings};
 use super::tests::{Reply, Server, bearer, start_asking, start_so};
 use super::{Means, QuerySettings};
-use crate::answering::tests::model;
+use crate::answering::tests::{Counting, meaning, model};
 
 const QUESTION: &str = "How much was R&D spending?";
 
@@ -167,29 +157,11 @@ async fn who_asks_a_model_has_the_time_of_an_answer() {
     assert_eq!(searched, 1, "a search whose asker has gone asks no further");
 }
 
-/// Counts the texts whose vectors are paid for.
-#[derive(Default)]
-struct Counting(AtomicUsize);
-
-#[async_trait]
-impl Embedder for Counting {
-    async fn embed(&self, texts: &[&str]) -> Result<Embedded, LlmError> {
-        self.0.fetch_add(texts.len(), Ordering::Relaxed);
-        Ok(Embedded { vectors: vec![vec![1.0, 0.0]; texts.len()], ..Embedded::default() })
-    }
-}
-
 /// Routing by meaning pays for the vector of each question: it is no search without a model.
 #[tokio::test]
 async fn a_search_pays_for_its_vector_only_with_the_right_to_ask() {
-    let (env, paid, folder) = (Env::system(), Arc::new(Counting::default()), tempfile::tempdir().unwrap());
-    let embedder: Arc<dyn Embedder> = Arc::<Counting>::clone(&paid);
-    let limiter = Arc::new(MemoryLimiter::default());
-    let gate = Gate::of_vectors(env.clone(), limiter, embedder, GateSettings::unlimited("vectors", "here"));
-    let vectorizer = Vectorizer::new(env.clone(), Arc::new(gate), VectorizerSettings::default());
-    let vectors = Arc::new(ExactVectors::new(folder.path(), &Collection::default(), "vectors"));
-    let routing = MeaningSettings { documents: 1, ..MeaningSettings::default() };
-    let meaning = Arc::new(Meaning::new(env, vectorizer, vectors, routing));
+    let (paid, folder) = (Arc::new(Counting::default()), tempfile::tempdir().unwrap());
+    let meaning = meaning(&paid, folder.path());
     let means = Means { meaning: vec![(Collection::default(), meaning)], ..Means::default() };
     let keys = vec![key("reads", &[KeyScope::Read]), key("asks", &[KeyScope::Read, KeyScope::Ask])];
     let server = start_so(QuerySettings { keys, ..QuerySettings::default() }, means).await;
@@ -202,7 +174,7 @@ async fn a_search_pays_for_its_vector_only_with_the_right_to_ask() {
         assert_eq!(routed(&reply), Some(json!("not_paid_for")), "{path}: {}", reply.body);
     }
     tool(&server, "reads", "search", json!({ "query": "anvils" })).await;
-    assert_eq!(paid.0.load(Ordering::Relaxed), 0);
+    assert_eq!(paid.texts(), 0);
     let reply = server.post_with(&bearer("asks"), "/v1/search", r#"{"query": "anvils"}"#).await;
-    assert_eq!((routed(&reply), paid.0.load(Ordering::Relaxed)), (Some(json!("nearest")), 1), "{}", reply.body);
+    assert_eq!((routed(&reply), paid.texts()), (Some(json!("nearest")), 1), "{}", reply.body);
 }
