@@ -153,7 +153,7 @@ fn what_cannot_be_done_says_why_and_what_to_do() {
     let (lab, _) = library();
     lab.put("other/annual.pdf", generate(&Spec { pages: 8, ..Spec::of(Kind::TenQ, 24) }).pdf);
     lab.ingest("store", &[]);
-    let refused: [(&[&str], &str); 20] = [
+    let refused: [(&[&str], &str); 21] = [
         (&["tree", "nothing"], "locator.not_found"),
         (&["tree", "annual"], "locator.ambiguous"),
         (&["cat", "scanned#item-99"], "locator.no_item"),
@@ -169,6 +169,7 @@ fn what_cannot_be_done_says_why_and_what_to_do() {
         (&["browse", "/", "?!"], "search.no_words"),
         (&["search", "?!"], "search.no_words"),
         (&["search", "risk", "--strategy", "beam"], "config.no_model"),
+        (&["search", "risk", "--strategy", "beam", "--skip", "5"], "search.skip"),
         (&["ingest", "nowhere.pdf"], "input.not_found"),
         (&["rm", "/"], "rm.not_confirmed"),
         (&["export"], "export.out"),

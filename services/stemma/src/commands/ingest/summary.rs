@@ -268,7 +268,9 @@ impl Summary<'_> {
         if self.tally.made() > 0 {
             let methods: Vec<String> =
                 self.tally.methods.iter().map(|(name, count)| format!("{name} {count}")).collect();
-            lines.push(format!("  {pages} pages ({rate:.0}/s), {sections} sections, {}", self.paid()));
+            // Texts have no pages.
+            let read = if *pages > 0 { format!("{pages} pages ({rate:.0}/s), ") } else { String::new() };
+            lines.push(format!("  {read}{sections} sections, {}", self.paid()));
             let verified = 100.0 * self.tally.verified / (*sections as f64).max(1.0);
             lines.push(format!("  titles verified {verified:.1} % · found by: {}", methods.join(", ")));
         }

@@ -3,6 +3,7 @@
 mod batch;
 mod reasoned;
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -50,9 +51,9 @@ pub struct SearchArgs {
     /// Only in this Item: 1A, II.1A.
     #[arg(long, value_name = "ITEM")]
     item: Option<String>,
-    /// Sections to show.
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 10)]
-    limit: usize,
+    /// Sections to show, one at least.
+    #[arg(short = 'n', long, value_name = "N", default_value_t = NonZeroUsize::MIN.saturating_add(9))]
+    limit: NonZeroUsize,
     /// Sections to pass over, for further pages of an answer.
     #[arg(long, value_name = "N", default_value_t = 0)]
     skip: usize,
@@ -117,7 +118,7 @@ pub async fn run(args: SearchArgs, context: &Context) -> Result<Exit, CommandErr
         scopes,
         filter,
         item,
-        limit,
+        limit: limit.get(),
         skip,
         strategy,
         explain,
@@ -148,6 +149,10 @@ pub async fn run(args: SearchArgs, context: &Context) -> Result<Exit, CommandErr
 fn how(args: &SearchArgs) -> Result<(Strategy, Option<Reasoned>), CommandError> {
     let (calls, tokens) = (args.budget_calls, args.budget_tokens);
     match args.strategy {
+        How::Reasoned(_) if args.skip > 0 => {
+            Err(CommandError::new("search.skip", "a model chooses one list of sections: there is nothing to skip to")
+                .with_next("stemma search … -n 20, or a strategy without a model"))
+        }
         How::Reasoned(strategy) => Ok((Strategy::default(), Some(Reasoned { strategy, calls, tokens }))),
         How::Plain(_) if calls.is_some() || tokens.is_some() => {
             Err(CommandError::new("search.budget", "a budget is for strategies that ask a model")
