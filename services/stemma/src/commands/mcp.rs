@@ -19,12 +19,13 @@ const CONFIG: &str = "stemma.toml";
 /// Let a model read the archive: a server of the Model Context Protocol over standard input and output.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A client starts it and speaks to it; by hand it waits for lines of JSON. It reads published trees
-and nothing else, needs no model and no key, and shows what is ingested meanwhile within two
-seconds. The same is at /mcp of `stemma query`, for clients on other machines (docs/MCP.md).
+A client starts it and speaks to it; by hand it waits for lines of JSON. It reads published trees,
+needs no model and no key, and shows what is ingested meanwhile within two seconds. Where a model
+is configured there is one tool more, ask, which spends on it and keeps its answers. The same is
+at /mcp of `stemma query`, for clients on other machines (docs/MCP.md).
 
   all        browse_documents, get_document, get_document_structure, get_page_content,
-             search, fetch, grep_document
+             search, fetch, grep_document, compare_sections; ask with a model
   pageindex  the first four as PageIndex has them, for agents written for its tools
   openai     search and fetch with one argument each, as ChatGPT's connectors call them
 
