@@ -32,17 +32,29 @@ pub struct Garbage {
 /// What happened to a document, by version number: when, and whether it was removed.
 type History = BTreeMap<u64, (Millis, bool)>;
 
+/// What was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// What nothing stands on.
+    pub garbage: Vec<Garbage>,
+    /// When a document was removed the last time.
+    pub removed_ms: Option<Millis>,
+}
+
 /// The garbage of a collection as of `now_ms`. Removes nothing.
 ///
 /// # Errors
 /// [`PortError`] when the store is away.
-pub async fn find(blobs: &dyn Blobs, collection: &Collection, now_ms: Millis) -> Result<Vec<Garbage>, PortError> {
-    let histories = stream::iter(histories(blobs, collection).await?);
-    let of_documents = histories.map(|(doc, history)| of_document(blobs, collection, doc, history, now_ms));
+pub async fn find(blobs: &dyn Blobs, collection: &Collection, now_ms: Millis) -> Result<Found, PortError> {
+    let histories = histories(blobs, collection).await?;
+    let removals = histories.values().flat_map(BTreeMap::values).filter(|(_, removed)| *removed);
+    let removed_ms = removals.map(|(at_ms, _)| *at_ms).max();
+    let of_documents =
+        stream::iter(histories).map(|(doc, history)| of_document(blobs, collection, doc, history, now_ms));
     let of_documents: Vec<Vec<Garbage>> = of_documents.buffered(READS_AT_ONCE).try_collect().await?;
     let mut garbage: Vec<Garbage> = of_documents.into_iter().flatten().collect();
     garbage.extend(of_jobs(blobs, collection, now_ms).await?);
-    Ok(garbage)
+    Ok(Found { garbage, removed_ms })
 }
 
 async fn histories(blobs: &dyn Blobs, collection: &Collection) -> Result<BTreeMap<DocId, History>, PortError> {
@@ -206,7 +218,7 @@ mod tests {
         }
 
         async fn garbage(&self) -> Vec<String> {
-            let found = find(&self.blobs, &self.collection, NOW).await.unwrap();
+            let found = find(&self.blobs, &self.collection, NOW).await.unwrap().garbage;
             let scope = layout::document_scope(&self.collection, self.doc);
             found.into_iter().map(|garbage| garbage.key.replace(&scope, "")).collect()
         }

@@ -175,13 +175,21 @@ impl Answerer for Over {
 
     async fn stored(&self, id: &str) -> Result<Option<Answer>, AnswerError> {
         let other = self.shelf.other_ids.get(&id.to_owned(), self.env.now_ms());
-        if let Some(answer) = self.shelf.answers.get(id).await? {
-            return Ok(Some(answer));
-        }
-        match other {
-            Some(other) => Ok(self.shelf.answers.get(&other).await?),
-            None => Ok(None),
-        }
+        let stored = match (self.shelf.answers.get(id).await?, other) {
+            (None, Some(other)) => self.shelf.answers.get(&other).await?,
+            (stored, _) => stored,
+        };
+        Ok(stored.filter(|answer| self.is_founded(answer)))
+    }
+}
+
+impl Over {
+    /// Whether all documents that an answer quotes are there: what quotes a removed one is gone with it.
+    fn is_founded(&self, answer: &Answer) -> bool {
+        let quoted = answer.citations.iter().map(|citation| &citation.doc_id);
+        let mut all = quoted.chain(answer.sections.iter().map(|section| &section.doc_id));
+        let listed = |doc: &String| doc.parse().ok().and_then(|doc| self.reader.catalogue().get(doc)?.entry());
+        all.all(|doc| listed(doc).is_some())
     }
 }
 

@@ -60,6 +60,12 @@ pub struct AnswerRow {
     pub output_tokens: u64,
     /// What that costs, where prices are known.
     pub dollars: Option<f64>,
+    /// Tokens that the judge took, prompt and reply.
+    #[serde(default)]
+    pub judge_tokens: u64,
+    /// What that costs, where prices are known.
+    #[serde(default)]
+    pub judge_dollars: Option<f64>,
     /// How long the answer took, in milliseconds; of one that was stored before, how long it took to read.
     pub latency_ms: f64,
     /// Whether it was stored before.
@@ -171,6 +177,8 @@ impl AnswerRow {
             prompt_tokens: answer.usage.prompt_tokens,
             output_tokens: answer.usage.output_tokens,
             dollars: answer.usage.nanodollars.map(|nanos| nanos as f64 / 1e9),
+            judge_tokens: 0,
+            judge_dollars: None,
             latency_ms,
             replayed: answer.replayed,
         }

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use stemma_engine::Env;
 use stemma_engine::blobs::Blobs;
-use stemma_pipeline::garbage::{self, Garbage};
+use stemma_pipeline::garbage::{self, Found, Garbage};
+use stemma_search::answer::unfounded;
 use stemma_search::index::{schema, snapshot};
 use stemma_search::reason::forgotten;
 
@@ -21,7 +22,8 @@ const SHOWN: usize = 10;
 ///
 /// Kept are the last two trees of each document with their text, everything of documents that are in work or failed, all
 /// answers of models of documents that are there, and whatever became superfluous less than seven days ago. Of snapshots of
-/// the index the last two are kept, and those of the last day; of replies to questions, those of this month and the last.
+/// the index the last two are kept, and those of the last day; of replies to questions, those of this month and the last, unless a
+/// document was removed since. Answers are kept as long as all documents that they quote are there in the versions they quote.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -40,11 +42,15 @@ pub struct GcArgs {
 pub async fn run(args: GcArgs, context: &Context) -> Result<Exit, CommandError> {
     let env = Env::system();
     let store = context.reader().await?;
-    let mut found = garbage::find(store.blobs.as_ref(), &context.collection, env.now_ms()).await?;
+    let Found { garbage: mut found, removed_ms } =
+        garbage::find(store.blobs.as_ref(), &context.collection, env.now_ms()).await?;
+    let going = found.iter().map(|garbage| garbage.key.as_str()).collect();
+    let unfounded = unfounded(store.blobs.as_ref(), &context.collection, &going).await?;
+    found.extend(unfounded.into_iter().map(|key| Garbage { key, what: "answer without its documents" }));
     let revision = schema::shape().revision;
     let superseded = snapshot::superseded(&store.blobs, &context.collection, revision, env.now_ms()).await?;
     found.extend(superseded.into_iter().map(|key| Garbage { key, what: "superseded index" }));
-    let forgotten = forgotten(store.blobs.as_ref(), &context.collection, env.now_ms()).await?;
+    let forgotten = forgotten(store.blobs.as_ref(), &context.collection, removed_ms, env.now_ms()).await?;
     found.extend(forgotten.into_iter().map(|key| Garbage { key, what: "forgotten reply" }));
     if !args.dry_run && !context.yes && !found.is_empty() {
         let message = format!("{} objects would be removed", found.len());

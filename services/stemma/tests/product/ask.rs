@@ -4,7 +4,7 @@ use serde_json::Value;
 use stemma_sim::{Behavior, Provider};
 use tokio::runtime::Runtime;
 
-use crate::support::{Answer, Lab};
+use crate::support::{Answer, Lab, objects};
 
 const REPORT: &str =
     "# Business\n\nWe make anvils for coyotes.\n\n# Spending\n\nSpending on anvils was $1,577 million in 2022.\n";
@@ -82,4 +82,68 @@ fn a_chat_goes_on_line_by_line() {
     assert_eq!(lines[1]["question"], "And for whom?");
     // It was understood from the question before.
     assert_eq!(lines[1]["searched"]["queries"][0], "And for whom? (How much was spending on anvils?)");
+}
+
+#[test]
+fn a_budget_of_an_evaluation_holds_over_answers_and_judgements() {
+    const BUDGET: u64 = 12_000;
+    let hall = Hall::new();
+    let line = |n: usize| {
+        format!(
+            "{{\"id\": {n}, \"question\": \"How much was spending on anvils, time {n}?\", \"answer\": \"$1,577 million\"}}\n"
+        )
+    };
+    std::fs::write(hall.lab.path("questions.jsonl"), (0..16).map(line).collect::<String>()).unwrap();
+    let measure = |more: &[&str]| {
+        let command = ["--json", "eval", "answers", "questions.jsonl", "--out", "rows.jsonl"];
+        hall.run(&[&command[..], more].concat())
+    };
+    let spent = || {
+        let all = hall.provider.report().all;
+        all.prompt_tokens + all.output_tokens
+    };
+    let unpriced = measure(&["--budget", "1"]);
+    assert_eq!((unpriced.code, &unpriced.json()["error"]["code"]), (Some(2), &"config.no_price".into()));
+    let stopped = measure(&["--budget-tokens", &BUDGET.to_string()]);
+    assert_eq!(stopped.code, Some(4), "{stopped:?}");
+    let first = stopped.json();
+    let rows = first["questions"].as_array().unwrap();
+    assert!((2..16).contains(&rows.len()) && rows.iter().all(|row| row["judged"]["verdict"].is_string()), "{first}");
+    let judge = &hall.provider.report().stages["judge"];
+    assert!(spent() <= BUDGET && judge.calls >= rows.len(), "{} tokens: {judge:?}", spent());
+    let told = |row: &Value| ["prompt_tokens", "output_tokens", "judge_tokens"].map(|name| row[name].as_u64().unwrap());
+    let sum: u64 = rows.iter().flat_map(told).sum();
+    assert!(sum <= spent() && sum > spent() / 2, "{sum} of {}", spent());
+    // What is left of it was counted: the same budget again does nothing, and more goes on.
+    let before = spent();
+    assert_eq!(measure(&["--budget-tokens", &sum.to_string()]).code, Some(4));
+    assert_eq!(spent(), before);
+    let all = measure(&[]);
+    assert_eq!((all.code, all.json()["questions"].as_array().unwrap().len()), (Some(0), 16), "{all:?}");
+    assert_eq!(hall.provider.report().repeated, 0, "nothing is paid twice");
+}
+
+#[test]
+fn nothing_of_a_removed_document_is_left_in_answers() {
+    let hall = Hall::new();
+    hall.lab.put("other.md", "# Loans\n\nLoans of crates were 42 in number.\n");
+    hall.lab.ingest("store", &[]);
+    let ask = |question: &str, doc: &str| hall.run(&["--json", "ask", question, "--in", doc]).json();
+    let spending = ask("How much was spending on anvils?", "report");
+    let loans = ask("How many loans of crates were there?", "other");
+    let kept = |text: &str| {
+        let of_answers = |key: &str| key.contains("/answers/") || key.contains("/replies/");
+        let holds = |bytes: &[u8]| String::from_utf8_lossy(bytes).contains(text);
+        objects(&hall.lab.path("store")).into_iter().filter(|(key, bytes)| of_answers(key) && holds(bytes)).count()
+    };
+    assert!(kept("1,577") >= 2 && kept("crates") >= 2, "the answer, and the reply of the model: {spending} {loans}");
+    let none = hall.run(&["--json", "gc", "--dry-run"]);
+    assert_eq!((none.code, &none.json()["objects"]), (Some(1), &0.into()), "{none:?}");
+    assert_eq!(hall.run(&["rm", "report"]).code, Some(0));
+    let swept = hall.run(&["--json", "--yes", "gc"]).json();
+    assert_eq!(swept["by_kind"]["answer without its documents"], 1, "{swept}");
+    assert_eq!(kept("1,577"), 0, "{swept}");
+    let calls = hall.provider.report().calls;
+    assert_eq!(ask("How many loans of crates were there?", "other")["id"], loans["id"]);
+    assert_eq!(hall.provider.report().calls, calls, "what rests on others is kept");
 }

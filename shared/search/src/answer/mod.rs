@@ -50,7 +50,7 @@ pub use passages::Wanted;
 pub use question::{Citations, Finding, Limits, MAX_EARLIER, Mode, Question, Turn};
 pub use record::{Answer, Claim, Degraded, Dropped, Looked, Outcome, ReadSection, Spent};
 pub use scripted::Scripted;
-pub use store::Answers;
+pub use store::{Answers, unfounded};
 pub use tools::{ToolCall, ToolReply, Tools};
 
 use crate::FindError;

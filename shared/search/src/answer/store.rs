@@ -1,14 +1,18 @@
 //! Answers that were given: created once, read by their ids, never changed.
 //!
 //! They lie at `c/{collection}/answers/{id}.json`. Whoever loses a race for an id reads the winner (I-2), so that two who ask
-//! the same get the same citations. Where the store may not be written, this process keeps what it answered lately.
+//! the same get the same citations. Where the store may not be written, this process keeps what it answered lately. They stay as
+//! long as what they rest on does ([`unfounded`]).
 
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
-use stemma_document::{Collection, Digest, layout};
-use stemma_engine::blobs::{Blobs, Put};
+use serde::Deserialize;
+use stemma_document::{Collection, Digest, DocId, TreeObject, layout};
+use stemma_engine::blobs::{Blobs, Put, list_all};
 use stemma_engine::env::Millis;
 use stemma_engine::port::ask;
 use stemma_engine::{Env, PortError};
@@ -99,6 +103,73 @@ impl Answers {
     }
 }
 
+/// Answers that rest on what is not there any more: a document that was removed, or a version whose tree is gone or among
+/// `going`, the keys that are being removed. What cannot be read as an answer is not judged.
+///
+/// # Errors
+/// [`PortError`] when the store is away.
+pub async fn unfounded(
+    blobs: &dyn Blobs,
+    collection: &Collection,
+    going: &HashSet<&str>,
+) -> Result<Vec<String>, PortError> {
+    let (mut known, mut unfounded) = (HashMap::new(), Vec::new());
+    for key in list_all(blobs, &layout::answers_prefix(collection)).await? {
+        let Some(json) = blobs.get(&key).await? else { continue };
+        let Ok(grounds) = serde_json::from_slice::<Grounds>(&json) else { continue };
+        for (doc, version) in grounds.all() {
+            let Ok(doc) = doc.parse::<DocId>() else { continue };
+            let there = match known.entry(doc) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(place) => place.insert(trees(blobs, collection, doc, going).await?),
+            };
+            if !there.as_ref().is_some_and(|trees| version.is_none_or(|version| trees.contains(&version))) {
+                unfounded.push(key);
+                break;
+            }
+        }
+    }
+    Ok(unfounded)
+}
+
+/// The versions of a document whose trees stay; `None` where it was removed.
+async fn trees(
+    blobs: &dyn Blobs,
+    collection: &Collection,
+    doc: DocId,
+    going: &HashSet<&str>,
+) -> Result<Option<HashSet<u64>>, PortError> {
+    let keys = list_all(blobs, &layout::trees_prefix(collection, doc)).await?;
+    let Some(newest) = keys.last() else { return Ok(None) };
+    let newest = blobs.get(newest).await?.and_then(|json| serde_json::from_slice(&json).ok());
+    if matches!(newest, Some(TreeObject::Removed)) {
+        return Ok(None);
+    }
+    let stays = keys.iter().filter(|key| !going.contains(key.as_str()));
+    Ok(Some(stays.filter_map(|key| layout::seq_of(key)).collect()))
+}
+
+/// What an answer rests on.
+#[derive(Deserialize)]
+struct Grounds {
+    citations: Vec<Place>,
+    sections: Vec<Place>,
+}
+
+#[derive(Deserialize)]
+struct Place {
+    doc_id: String,
+    #[serde(default)]
+    version: Option<u64>,
+}
+
+impl Grounds {
+    /// Documents, and the versions of those that are quoted.
+    fn all(&self) -> impl Iterator<Item = (&str, Option<u64>)> {
+        self.citations.iter().chain(&self.sections).map(|place| (place.doc_id.as_str(), place.version))
+    }
+}
+
 /// The id of what these parts determine: `a-` and 16 hexadecimal digits.
 pub(super) fn id_of(parts: &[&str]) -> String {
     let json = serde_json::to_vec(parts).unwrap_or_default();
@@ -136,5 +207,37 @@ mod tests {
         for bad in ["", "a-", "../../x", "a-00000000000000000", "a-000000000000000g"] {
             assert_eq!(one.get(bad).await.unwrap(), None, "{bad}");
         }
+    }
+
+    #[tokio::test]
+    async fn answers_stay_as_long_as_what_they_quote() {
+        let (blobs, collection) = (MemoryBlobs::default(), Collection::default());
+        let doc = |n: u32| DocId::of(&collection, &format!("file:///{n}"));
+        let put = async |key: &str, json: &str| blobs.put(key, json.to_owned().into()).await.map(drop).unwrap();
+        let removed = serde_json::to_string(&TreeObject::Removed).unwrap();
+        let tree = |n: u32, seq: u64| layout::tree_key(&collection, doc(n), seq);
+        for (key, json) in [(tree(1, 1), "{}"), (tree(1, 2), "{}"), (tree(2, 1), "{}"), (tree(2, 2), &removed)] {
+            put(&key, json).await;
+        }
+        let answer = |name: &str| format!("{}{name}.json", layout::answers_prefix(&collection));
+        let quotes = |n: u32, version: u64| format!(r#"{{"doc_id":"{}","version":{version}}}"#, doc(n));
+        let told = |cited: &str, read: &str| format!(r#"{{"citations":[{cited}],"sections":[{read}]}}"#);
+        let read = |n: u32| format!(r#"{{"doc_id":"{}"}}"#, doc(n));
+        for (name, json) in [
+            ("a-newer", told(&quotes(1, 2), &read(1))),
+            ("a-older", told(&quotes(1, 1), &read(1))),
+            ("a-quotes-removed", told(&quotes(2, 1), "")),
+            ("a-read-removed", told(&quotes(1, 2), &format!("{},{}", read(1), read(2)))),
+            ("a-unknown", told(&quotes(3, 1), "")),
+            ("a-nothing", told("", "")),
+            ("a-torn", "{".to_owned()),
+        ] {
+            put(&answer(name), &json).await;
+        }
+        let found = unfounded(&blobs, &collection, &HashSet::new()).await.unwrap();
+        assert_eq!(found, ["a-quotes-removed", "a-read-removed", "a-unknown"].map(answer));
+        let superseded = tree(1, 1);
+        let found = unfounded(&blobs, &collection, &HashSet::from([superseded.as_str()])).await.unwrap();
+        assert_eq!(found[0], answer("a-older"));
     }
 }

@@ -67,17 +67,24 @@ impl Memory {
     }
 }
 
-/// Replies that are not looked for any more: garbage.
+/// Replies that are not looked for any more, and those that came before a document was removed, the last time at `removed_ms`:
+/// they may quote it, and do not say of which documents they are.
 ///
 /// # Errors
 /// [`PortError`] when the store is away.
-pub async fn forgotten(blobs: &dyn Blobs, collection: &Collection, now_ms: Millis) -> Result<Vec<String>, PortError> {
+pub async fn forgotten(
+    blobs: &dyn Blobs,
+    collection: &Collection,
+    removed_ms: Option<Millis>,
+    now_ms: Millis,
+) -> Result<Vec<String>, PortError> {
     let prefix = format!("{}replies/", layout::collection_prefix(collection));
     let kept = now_ms / MONTH_MS;
     let mut keys = Vec::new();
     for month in blobs.children(&prefix, None, MONTHS).await? {
         let number = month.trim_end_matches('/').parse::<u64>();
-        if number.is_ok_and(|number| number + 1 < kept) {
+        let quotes = |number: u64| removed_ms.is_some_and(|removed_ms| number <= removed_ms / MONTH_MS);
+        if number.is_ok_and(|number| number + 1 < kept || quotes(number)) {
             keys.extend(list_all(blobs, &format!("{prefix}{month}")).await?);
         }
     }

@@ -20,6 +20,8 @@ pub mod paid;
 pub mod reasoner;
 pub mod routing;
 #[cfg(test)]
+mod routing_tests;
+#[cfg(test)]
 pub(crate) mod scripted;
 pub mod settings;
 mod strategies;

@@ -12,7 +12,7 @@ use super::judge::Asked;
 use super::knowledge::Knowledge;
 use super::outline::Outline;
 use super::paid::Accounted;
-use super::routing::{self, Routing, SHOWN};
+use super::routing::{self, Routing};
 use super::settings::ReasonSettings;
 use super::strategies::{Ground, Trail, auto, beam, best_first, lexical, mcts, single};
 use super::verdicts::Verdicts;
@@ -23,6 +23,8 @@ use crate::shelf::Shelf;
 
 /// Hits from which documents are chosen.
 const ROUTING_HITS: usize = 100;
+/// Hits for each document that is described: many of one document leave others out.
+const HITS_PER_DOCUMENT: usize = 8;
 /// Trees walked at once.
 const AT_ONCE: usize = 4;
 
@@ -133,23 +135,25 @@ impl Reasoner {
         reasoning: &mut Reasoning,
     ) -> Result<(Found, Vec<DocId>), FindError> {
         let scope = routing::in_scope(sources.catalogue, &plain.within, &plain.filter);
-        let wide = Query { limit: ROUTING_HITS, ..plain.clone() };
+        let (most, described) = (self.settings.documents.max(1), self.settings.routing_described.max(1));
+        let wide = Query { limit: (HITS_PER_DOCUMENT * described).clamp(ROUTING_HITS, MAX_LIMIT), ..plain.clone() };
         let first = sources.finder.find(&wide).await?;
-        let most = self.settings.documents;
         if scope.len() <= 1 {
             return Ok((first, scope.iter().map(|listed| listed.doc()).collect()));
         }
-        let ranked = documents(&first, SHOWN);
+        let ranked = documents(&first, described);
         let routing = match self.settings.routing {
             // The question names its issuer, or search without a model leaves no more than are walked.
-            Routing::Auto if ranked.len() <= most => Routing::Content,
-            Routing::Auto if scope.len() <= self.settings.routing_described => Routing::Description,
-            Routing::Auto => Routing::Metadata,
+            Routing::Auto if (1..=most).contains(&ranked.len()) => Routing::Content,
+            // Words say nothing about which of very many to describe.
+            Routing::Auto if ranked.is_empty() && scope.len() > described => Routing::Metadata,
+            Routing::Auto => Routing::Description,
             named => named,
         };
         let known: Vec<&Listed> = ranked.iter().filter_map(|doc| sources.catalogue.get(*doc)).collect();
         let candidates = if known.is_empty() { &scope } else { &known };
-        let asking = routing.left(&asked.question, &scope, candidates, consultation).await;
+        let shown = &candidates[..candidates.len().min(described)];
+        let asking = routing.left(&asked.question, &scope, shown, consultation).await;
         let routed = match asking {
             Ok(routed) => {
                 reasoning.unknown_ids += routed.unknown;
@@ -167,12 +171,21 @@ impl Reasoner {
         let found = sources.finder.find(&Query { within: Within::Documents(left.clone()), ..wide }).await?;
         let mut order = documents(&found, left.len());
         if routing == Routing::Description {
-            order.sort_by_key(|doc| left.iter().position(|known| known == doc));
+            order.clone_from(&left);
         }
         let why = format!("{} of {} documents, {}", left.len(), scope.len(), routing.as_str());
         reasoning.steps.push(Step { doc: None, what: "routing", why, thinking: Vec::new() });
-        let order = if order.is_empty() { left } else { order };
-        Ok((found, order.into_iter().take(most).collect()))
+        let mut order = if order.is_empty() { left } else { order };
+        order.truncate(most);
+        // Facts are wrong or missing now and then, and so is a model: what words put first is not lost for either.
+        if let Some(best) = ranked.first().filter(|best| most > 1 && !order.contains(best)) {
+            order.truncate(most - 1);
+            order.push(*best);
+        }
+        let filled = if routing == Routing::Metadata { most } else { order.len() };
+        let others: Vec<DocId> = ranked.into_iter().filter(|doc| !order.contains(doc)).collect();
+        order.extend(others.into_iter().take(filled.saturating_sub(order.len())));
+        Ok((found, order))
     }
 
     /// The sections that are given back, best first.

@@ -16,8 +16,7 @@ use super::walked::Note;
 use crate::catalogue::{Catalogue, Listed};
 use crate::filter::{Condition, Field, Filter, Op};
 
-/// Documents that are shown to a model to choose from, and characters of their descriptions.
-pub(super) const SHOWN: usize = 12;
+/// Characters of the description of a document.
 const ABOUT_CHARS: usize = 300;
 /// Values of a field that are shown.
 const VALUES: usize = 40;
@@ -30,8 +29,8 @@ const FITS: f32 = 0.3;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Routing {
-    /// By content, or by the model where that leaves many: by description up to `routing_described` documents, else by
-    /// metadata.
+    /// By content, or by the model where that leaves many: by the descriptions of the `routing_described` that fit best by
+    /// content; by metadata where content says nothing.
     #[default]
     Auto,
     /// By what search without a model finds in them.
@@ -64,7 +63,7 @@ pub(super) struct Left {
 }
 
 impl Routing {
-    /// The documents a model leaves of those in scope; `candidates`: those that fit best without one.
+    /// The documents a model leaves of those in scope; `candidates`: those that fit best without one, which are described.
     ///
     /// # Errors
     /// [`AskError`] when there is no answer.
@@ -117,8 +116,7 @@ async fn by_description(
     let system = "Choose the documents that answer a question, by their descriptions. Give each that may a score from 0 \
                   (surely not) to 1 (surely) and a reason of a few words; leave the others out.";
     let mut prompt = Prompt::new(system, Schema::strict("route_documents", &properties)).block("Question", question);
-    let shown = &candidates[..candidates.len().min(SHOWN)];
-    for (at, listed) in shown.iter().enumerate() {
+    for (at, listed) in candidates.iter().enumerate() {
         prompt = prompt.block(format!("Document {}", at + 1), described(listed));
     }
     #[derive(Deserialize)]
@@ -134,7 +132,7 @@ async fn by_description(
     named.retain(|named| named.score >= FITS);
     named.sort_by(|a, b| b.score.total_cmp(&a.score));
     // A number that was not shown is no document.
-    let known = |named: &Named| shown.get(usize::try_from(named.document.checked_sub(1)?).ok()?);
+    let known = |named: &Named| candidates.get(usize::try_from(named.document.checked_sub(1)?).ok()?);
     let mut seen = BTreeSet::new();
     Ok(named.iter().filter_map(known).map(|listed| listed.doc()).filter(|doc| seen.insert(*doc)).collect())
 }
@@ -185,6 +183,12 @@ async fn by_metadata(
             Some((field, value)) => chosen.entry(field).or_default().push(value.clone()),
             None => unknown += 1,
         }
+    }
+    // A document tells of the year before its own, too.
+    if let Some(years) = chosen.get_mut(&Field::FiscalYear) {
+        let after = |year: &String| Some((year.parse::<u16>().ok()? + 1).to_string());
+        let later: Vec<String> = years.iter().filter_map(after).filter(|year| !years.contains(year)).collect();
+        years.extend(later);
     }
     let condition = |(field, values)| Condition { field, op: Op::In, values };
     Ok((Filter { conditions: chosen.into_iter().map(condition).collect() }, unknown))

@@ -22,7 +22,7 @@ pub struct ReasonSettings {
     pub analysis: bool,
     /// How documents are chosen.
     pub routing: Routing,
-    /// Documents up to which `auto` shows their descriptions to the model; of more it is asked for metadata.
+    /// Documents whose descriptions are shown to the model: those that fit best by content.
     pub routing_described: usize,
     /// Documents whose trees are walked for one question.
     pub documents: usize,

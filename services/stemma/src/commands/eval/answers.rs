@@ -4,20 +4,25 @@ use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Instant;
 
 use futures::{StreamExt, stream};
+use stemma_llm::request::Usage;
+use stemma_pipeline::Purpose;
 use stemma_query::Question;
 use stemma_query::eval::answers::{AnswerMeans, AnswerRow, AnswersEval, Placed};
 use stemma_query::eval::question::QuestionTruth;
-use stemma_search::answer::{self, Finding, Mode};
-use stemma_search::reason::{Budget, Consultation};
+use stemma_search::answer::{self, Finding, Limits, Mode};
+use stemma_search::reason::{AskError, Asker, Budget};
 
+use super::allowance::{Allowance, Spent};
 use super::judge::judge;
 use super::show::share;
 use super::{Evaluation, Truths, Unscored};
 use crate::commands::ask::{Desk, finding, mode};
 use crate::context::{CommandError, Context, Exit};
+use crate::money::{NANOS, PriceList};
 use crate::output::clean;
 use crate::table::{Align, Table};
 
@@ -38,10 +43,10 @@ pub struct AnswersArgs {
     /// Keep a line for each answered question here, and go on from those that are there.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Stop before more than this is spent on answers, in dollars; needs model.prices.
+    /// Stop before more than this is spent on answers and their judgements, in dollars; needs model.prices.
     #[arg(long, value_name = "USD")]
     budget: Option<f64>,
-    /// Stop before more tokens than this are used for answers, prompt and reply.
+    /// Stop before more tokens than this are used for answers and their judgements, prompt and reply.
     #[arg(long, value_name = "N")]
     budget_tokens: Option<u64>,
     /// Questions at once.
@@ -72,20 +77,19 @@ pub async fn run(args: AnswersArgs, context: &Context) -> Result<Exit, CommandEr
     if !done.is_empty() {
         context.output.note(&format!("{} answered before, {} to go", done.len(), wanted.len()));
     }
-    let judging = judging(&desk, &args, wanted.len());
-    let asking = wanted.iter().map(|(truth, placed)| answered(&desk, &args, truth, placed, judging.as_ref(), context));
+    let bench = Bench { allowance: allowance(&args, &done, context)?, desk: &desk, args: &args, context };
+    let asking = wanted.iter().map(|(truth, placed)| bench.row(truth, placed));
     let mut asking = stream::iter(asking).buffer_unordered(args.jobs.max(1));
     let mut stopped = false;
     while let Some(row) = asking.next().await {
-        let row = row?;
+        let Some(row) = row? else {
+            stopped = true;
+            continue;
+        };
         if let (Some((file, path)), Ok(line)) = (&mut out, serde_json::to_string(&row)) {
             writeln!(file, "{line}").map_err(|error| unusable(path, &error.to_string()))?;
         }
         done.push(row);
-        stopped = spent_up(&args, &done) && done.len() < known.len() + wanted.len();
-        if stopped {
-            break;
-        }
     }
     let place = |id: &str| questions.iter().position(|truth| truth.id == id);
     done.sort_by_key(|row| place(&row.id));
@@ -97,45 +101,112 @@ pub async fn run(args: AnswersArgs, context: &Context) -> Result<Exit, CommandEr
     Ok(exit)
 }
 
-/// Asks a question and judges what comes.
-async fn answered(
-    desk: &Desk,
-    args: &AnswersArgs,
-    truth: &QuestionTruth,
-    placed: &Placed,
-    judging: Option<&Consultation>,
-    context: &Context,
-) -> Result<AnswerRow, CommandError> {
-    let scopes = placed.within.iter().filter(|_| !args.everywhere).cloned().collect();
-    let asked = Question { text: truth.question.clone(), scopes, ..Question::default() };
-    let (strategy, mode) = (args.strategy, args.mode);
-    let question = answer::Question { strategy, mode, ..desk.reader.inquiry(&asked)? };
-    let began = Instant::now();
-    let answer = desk.answer_silently(&question).await?;
-    let mut row = AnswerRow::of(truth, &answer, &placed.gold, began.elapsed().as_secs_f64() * 1e3);
-    if let (Some(judging), Some(reference)) = (judging, truth.answer.as_deref()) {
-        match judge(judging, &truth.question, reference, &answer.text).await {
+/// Tokens that a judgement may take with all its tries.
+const JUDGED_TOKENS: u64 = 6_000;
+/// Calls of a judgement at most.
+const JUDGED_CALLS: u32 = 3;
+
+/// Asks questions and judges what comes, within one budget.
+struct Bench<'a> {
+    allowance: Allowance,
+    desk: &'a Desk,
+    args: &'a AnswersArgs,
+    context: &'a Context,
+}
+
+impl Bench<'_> {
+    /// A question as it is answered and judged; `None` where the budget does not allow all of that.
+    async fn row(&self, truth: &QuestionTruth, placed: &Placed) -> Result<Option<AnswerRow>, CommandError> {
+        let judge = self.judge().filter(|_| truth.answer.is_some());
+        let (usual, judged) = (Limits::default(), if judge.is_some() { JUDGED_TOKENS } else { 0 });
+        let wanted = u64::from(usual.tokens) + judged;
+        let Some(granted) = self.allowance.reserve(wanted).await else { return Ok(None) };
+        let tokens = u32::try_from(granted.saturating_sub(judged)).unwrap_or(usual.tokens);
+        let mut spent = Spent::default();
+        let row = self.within(truth, placed, Limits { tokens, ..usual }, judge, granted, &mut spent).await;
+        self.allowance.settle(granted, spent);
+        let row = row?;
+        if row.is_none() {
+            self.allowance.close();
+        }
+        Ok(row)
+    }
+
+    async fn within(
+        &self,
+        truth: &QuestionTruth,
+        placed: &Placed,
+        limits: Limits,
+        judge_by: Option<&Arc<Asker>>,
+        granted: u64,
+        spent: &mut Spent,
+    ) -> Result<Option<AnswerRow>, CommandError> {
+        let Self { desk, args, context, .. } = self;
+        let scopes = placed.within.iter().filter(|_| !args.everywhere).cloned().collect();
+        let asked = Question { text: truth.question.clone(), scopes, ..Question::default() };
+        let (strategy, mode) = (args.strategy, args.mode);
+        let question = answer::Question { strategy, mode, ..desk.reader.inquiry(&asked)? };
+        let began = Instant::now();
+        let answer = desk.answer_silently(&answer::Question { limits, ..question }).await?;
+        let mut row = AnswerRow::of(truth, &answer, &placed.gold, began.elapsed().as_secs_f64() * 1e3);
+        *spent = spent_on(&row);
+        // What only the budget cut short says nothing about the answers: it is asked again.
+        if limits != Limits::default() && row.degraded.as_deref() == Some("answer.limit") {
+            return Ok(None);
+        }
+        let (Some(asker), Some(reference)) = (judge_by, truth.answer.as_deref()) else { return Ok(Some(row)) };
+        let tokens = granted.saturating_sub(spent.tokens);
+        let consultation = asker.begin(asker.name("judge"), Budget { calls: JUDGED_CALLS, tokens, nanodollars: None });
+        let judged = judge(&consultation, &truth.question, reference, &answer.text).await;
+        let paid = consultation.spent();
+        row.judge_tokens = paid.prompt_tokens + paid.output_tokens;
+        row.judge_dollars = paid.nanodollars.map(|nanos| nanos as f64 / NANOS);
+        *spent = spent_on(&row);
+        match judged {
             Ok(judgement) => row.judged = Some(judgement),
+            Err(AskError::Budget { .. }) if tokens < JUDGED_TOKENS => return Ok(None),
             Err(error) => context.output.note(&format!("{} is not judged: {error}", clean(&truth.id))),
         }
+        Ok(Some(row))
     }
-    Ok(row)
+
+    /// Who judges; `None` where no model is configured, or none is to judge.
+    fn judge(&self) -> Option<&Arc<Asker>> {
+        self.desk.reader.reasoner().filter(|_| !self.args.no_judge).map(|reasoner| reasoner.asker())
+    }
 }
 
-/// The judge's account; `None` where no model is configured, or none is to judge.
-fn judging(desk: &Desk, args: &AnswersArgs, questions: usize) -> Option<Consultation> {
-    const TRIES: u32 = 3;
-    let reasoner = desk.reader.reasoner().filter(|_| !args.no_judge)?;
-    let asker = reasoner.asker();
-    let calls = u32::try_from(questions).unwrap_or(u32::MAX).saturating_mul(TRIES).max(1);
-    Some(asker.begin(asker.name("judge"), Budget { calls, tokens: u64::MAX, nanodollars: None }))
+/// What a row came to: the answer, where it was made for it, and the judgement.
+fn spent_on(row: &AnswerRow) -> Spent {
+    let made = !row.replayed;
+    let tokens = row.judge_tokens + if made { row.tokens() } else { 0 };
+    let dollars = row.judge_dollars.unwrap_or_default() + row.dollars.filter(|_| made).unwrap_or_default();
+    Spent { tokens, nanodollars: (dollars * NANOS).round() as u64 }
 }
 
-fn spent_up(args: &AnswersArgs, rows: &[AnswerRow]) -> bool {
-    let made = || rows.iter().filter(|row| !row.replayed);
-    let tokens: u64 = made().map(AnswerRow::tokens).sum();
-    let dollars: f64 = made().filter_map(|row| row.dollars).sum();
-    args.budget_tokens.is_some_and(|most| tokens >= most) || args.budget.is_some_and(|most| dollars >= most)
+/// The budget, less what rows from before came to.
+fn allowance(args: &AnswersArgs, rows: &[AnswerRow], context: &Context) -> Result<Allowance, CommandError> {
+    let config = context.config()?.config;
+    let (prices, model) = (PriceList::of(&config), config.model.asked.name_for(Purpose::Answers));
+    let million = [(1_000_000, 0), (0, 1_000_000)].map(|(prompt_tokens, output_tokens)| {
+        prices.dollars(model, Usage { prompt_tokens, cached_tokens: 0, output_tokens })
+    });
+    let dearest = match million {
+        [Some(prompt), Some(reply)] => (prompt.max(reply) * 1e3).ceil() as u64,
+        _ if args.budget.is_some() && config.model.is_configured() => {
+            let message = format!("--budget needs the prices of model `{model}`, and they are not set");
+            return Err(CommandError::new("config.no_price", message)
+                .with_next("set model.prices.input and model.prices.output, or use --budget-tokens"));
+        }
+        _ => 0,
+    };
+    let mut spent = Spent::default();
+    for one in rows.iter().map(spent_on) {
+        spent.tokens += one.tokens;
+        spent.nanodollars += one.nanodollars;
+    }
+    let most_nanodollars = args.budget.map(|dollars| (dollars.max(0.0) * NANOS) as u64);
+    Ok(Allowance::new(args.budget_tokens, most_nanodollars, dearest, spent))
 }
 
 /// The rows of a file by the ids of their questions; what cannot be read, a torn line, is asked again.

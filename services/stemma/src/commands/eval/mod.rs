@@ -1,5 +1,6 @@
 //! `stemma eval`: how good trees, texts and facts are, on documents whose truth is known.
 
+mod allowance;
 mod answers;
 mod judge;
 mod questions;
