@@ -1,8 +1,8 @@
 """Which documents a question goes to: routes without a model, by descriptions, by metadata, by vectors.
 
 A question is asked over the whole collection, and the walk of trees gets no call: what is measured are the documents that
-would be walked, in their order. Marks: a model never makes a route worse than words where it is right; no route leaves a
-question without documents; what a model orders or invents adds no document; no question takes more calls than said.
+would be walked, in their order. Marks: descriptions never make a route worse than words where the model is right; no
+route leaves a question without documents, whatever a model says; what words put first is never lost; two calls at most.
 """
 import json
 import os
@@ -140,8 +140,9 @@ for title, asked in [("Questions that name their company", named), ("Questions t
     with Sim(**sim_settings) as sim:
         found = routes(asked, sim)
         for name in MODEL:
-            better = found[name].first(3) >= found["words"].first(3)
-            check(better, f"{name}: {found[name].first(3):.3f} among three, words {found['words'].first(3):.3f}")
+            # Metadata leaves documents out; what words put first it may not lose.
+            least = found["words"].first(1 if name == "metadata" else 3)
+            check(found[name].first(3) >= least, f"{name}: {found[name].first(3):.3f} among three, words {least:.3f}")
             check(found[name].per_question("calls") <= 2, f"{name}: {found[name].per_question('calls'):.2f} calls a question")
         for described in () if QUICK or asked is named else (6, 24, 48):
             more = {"reason__routing": "description", "reason__routing_described": described}
@@ -151,5 +152,8 @@ for title, settings in [] if QUICK else [("Scores off by up to 0.2", {"noise": 0
                                          ("A gullible model, and orders in descriptions", {"gullible": True})]:
     heading(f"{title}; questions that do not name their company")
     with Sim(**settings, **sim_settings) as sim:
-        routes(unnamed, sim, only=["words", "description", "metadata"])
+        found = routes(unnamed, sim, only=["words", "description", "metadata"])
+        for name in ("description", "metadata"):
+            kept, least = found[name].first(3), found["words"].first(1)
+            check(kept >= least, f"{name}: {kept:.3f} among three, words put {least:.3f} first")
 finish()

@@ -12,7 +12,7 @@ use super::judge::Asked;
 use super::knowledge::Knowledge;
 use super::outline::Outline;
 use super::paid::Accounted;
-use super::routing::{self, Routing};
+use super::routing::{self, LOOKS, Routing};
 use super::settings::ReasonSettings;
 use super::strategies::{Ground, Trail, auto, beam, best_first, lexical, mcts, single};
 use super::verdicts::Verdicts;
@@ -136,12 +136,13 @@ impl Reasoner {
     ) -> Result<(Found, Vec<DocId>), FindError> {
         let scope = routing::in_scope(sources.catalogue, &plain.within, &plain.filter);
         let (most, described) = (self.settings.documents.max(1), self.settings.routing_described.max(1));
-        let wide = Query { limit: (HITS_PER_DOCUMENT * described).clamp(ROUTING_HITS, MAX_LIMIT), ..plain.clone() };
+        let wide =
+            Query { limit: (HITS_PER_DOCUMENT * LOOKS * described).clamp(ROUTING_HITS, MAX_LIMIT), ..plain.clone() };
         let first = sources.finder.find(&wide).await?;
         if scope.len() <= 1 {
             return Ok((first, scope.iter().map(|listed| listed.doc()).collect()));
         }
-        let ranked = documents(&first, described);
+        let ranked = documents(&first, LOOKS * described);
         let routing = match self.settings.routing {
             // The question names its issuer, or search without a model leaves no more than are walked.
             Routing::Auto if (1..=most).contains(&ranked.len()) => Routing::Content,
@@ -152,8 +153,10 @@ impl Reasoner {
         };
         let known: Vec<&Listed> = ranked.iter().filter_map(|doc| sources.catalogue.get(*doc)).collect();
         let candidates = if known.is_empty() { &scope } else { &known };
-        let shown = &candidates[..candidates.len().min(described)];
-        let asking = routing.left(&asked.question, &scope, shown, consultation).await;
+        // Where words find nothing there is no next best to look at.
+        let looked = if known.is_empty() { described } else { LOOKS * described };
+        let shown = &candidates[..candidates.len().min(looked)];
+        let asking = routing.left(&asked.question, &scope, (shown, described), consultation).await;
         let routed = match asking {
             Ok(routed) => {
                 reasoning.unknown_ids += routed.unknown;

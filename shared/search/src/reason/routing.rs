@@ -16,6 +16,8 @@ use super::walked::Note;
 use crate::catalogue::{Catalogue, Listed};
 use crate::filter::{Condition, Field, Filter, Op};
 
+/// How often a model looks at descriptions: where none fits, at those that fit next by words, once.
+pub(super) const LOOKS: usize = 2;
 /// Characters of the description of a document.
 const ABOUT_CHARS: usize = 300;
 /// Values of a field that are shown.
@@ -63,7 +65,8 @@ pub(super) struct Left {
 }
 
 impl Routing {
-    /// The documents a model leaves of those in scope; `candidates`: those that fit best without one, which are described.
+    /// The documents a model leaves of those in scope; `candidates`: those that fit best without one, of which so many are
+    /// `described` at a time.
     ///
     /// # Errors
     /// [`AskError`] when there is no answer.
@@ -71,14 +74,19 @@ impl Routing {
         self,
         question: &str,
         scope: &[&Listed],
-        candidates: &[&Listed],
+        (candidates, described): (&[&Listed], usize),
         consultation: &Consultation,
     ) -> Result<Left, AskError> {
         match self {
             Self::Auto | Self::Content => Ok(Left::default()),
             Self::Description => {
-                let fit = by_description(question, candidates, consultation).await?;
-                Ok(Left { documents: Some(fit).filter(|fit| !fit.is_empty()), ..Left::default() })
+                for shown in candidates.chunks(described.max(1)).take(LOOKS) {
+                    let fit = by_description(question, shown, consultation).await?;
+                    if !fit.is_empty() {
+                        return Ok(Left { documents: Some(fit), ..Left::default() });
+                    }
+                }
+                Ok(Left::default())
             }
             Self::Metadata => {
                 let (filter, unknown) = by_metadata(question, scope, consultation).await?;

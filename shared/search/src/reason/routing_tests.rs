@@ -59,9 +59,9 @@ impl Shelf for Many {
 
 /// Numbers of the documents that are walked, in order (numbers are those by words), the walk, and what was asked.
 async fn routed(routing: Routing, says: &[&str]) -> (Vec<usize>, Walked, Arc<Scripted>) {
-    let described = |n: usize| {
-        let mut entry = of_company(&format!("d{n:02}"), if n % 2 == 0 { "Even Corp" } else { "Odd Corp" });
-        entry.facts.fiscal_year = Some(Fact::text(&(2001 + n / 2).to_string(), None));
+    let described = |n: u32| {
+        let mut entry = of_company(&format!("d{n:02}"), if n.is_multiple_of(2) { "Even Corp" } else { "Odd Corp" });
+        entry.facts.fiscal_year = Some(Fact::text((2001 + n / 2).to_string(), None));
         entry
     };
     let catalogue = Catalogue::of_entries((0..20).map(described));
@@ -72,7 +72,8 @@ async fn routed(routing: Routing, says: &[&str]) -> (Vec<usize>, Walked, Arc<Scr
     let settings = ReasonSettings { analysis: false, routing, routing_described: 12, ..ReasonSettings::default() };
     let (script, asker) = Scripted::lines(says);
     let reasoner = Reasoner::new(Arc::new(asker), settings, Knowledge::default());
-    let consultation = reasoner.asker().begin(reasoner.asker().name("s"), Budget { calls: 1, tokens: 100_000 });
+    let consultation =
+        reasoner.asker().begin(reasoner.asker().name("s"), Budget { calls: says.len() as u32, ..Budget::default() });
     let sources = Sources { finder: &many, shelf: &many, catalogue: &catalogue };
     let query = Query::of("where is the needle");
     let walked = reasoner.walk(sources, &query, Strategy::BestFirst, &consultation).await.unwrap();
@@ -89,7 +90,11 @@ async fn a_model_chooses_documents_among_those_described_and_words_keep_a_place(
     let shown = &script.asked()[0].user;
     let is_cut = shown.contains("Document 12:") && !shown.contains("Document 13:");
     assert!(is_cut && shown.contains("even, 2001"), "{shown}");
-    let (order, ..) = routed(Routing::Auto, &[r#"{"documents":[]}"#]).await;
+    let none = r#"{"documents":[]}"#;
+    let (order, _, script) = routed(Routing::Auto, &[none, says]).await;
+    assert_eq!(order, [16, 0], "nothing fits: the next are looked at, once");
+    assert!(script.asked()[1].user.contains("d12") && !script.asked()[1].user.contains("d11"));
+    let (order, ..) = routed(Routing::Auto, &[none, none]).await;
     assert_eq!(order, [0, 1, 2], "nothing fits: as without a model");
     let (order, walked, _) = routed(Routing::Auto, &[]).await;
     assert!(order == [0, 1, 2] && !walked.reasoning.notes.is_empty(), "the model is away");
