@@ -30,7 +30,7 @@ mod status;
 mod tests;
 mod tree;
 
-pub use answering::Librarians;
+pub use answering::{AnswerSettings, Librarians};
 pub use compare::{
     ChurnView, ComparedView, ComparisonView, CountsView, ItemChurnView, MAX_SENTENCES, PairView, RewordedView,
     SentenceView, SideView, Sides,

@@ -9,6 +9,7 @@ use stemma_coordinator::reindex::Source;
 use stemma_document::Collection;
 use stemma_pipeline::prompts::Instructions;
 use stemma_pipeline::{Settings, StructureMode};
+use stemma_query::AnswerSettings;
 use stemma_query::server::QuerySettings;
 use stemma_search::reason::ReasonSettings;
 
@@ -35,6 +36,8 @@ pub struct Config {
     pub prompts: PathBuf,
     /// How questions are answered with a model.
     pub reason: ReasonSettings,
+    /// What an answer may cost at most, whoever asks.
+    pub answer: AnswerSettings,
     /// What changes speed only.
     pub local: Local,
     /// Logs and traces.
@@ -150,6 +153,7 @@ pub fn unit(key: &str) -> &'static str {
     let units = [
         ("_bytes", "bytes"),
         ("_seconds", "seconds"),
+        ("answer.seconds", "seconds"),
         ("_pages", "pages"),
         ("pages_per_node", "pages"),
         ("tokens_per_node", "tokens"),

@@ -82,7 +82,7 @@ impl Context {
 }
 
 /// How a command ends: 0 done or found, 1 nothing found or finished without the model that was to be asked, 2 usage or error, 3 finished with failed documents, 4 stopped
-/// at a limit, 130 interrupted (interfaces §2).
+/// at a limit, 5 answered by search alone, 130 interrupted (interfaces §2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
     /// Done, or found.
@@ -97,6 +97,8 @@ pub enum Exit {
     SomeFailed,
     /// Stopped at a limit; go on with the same command.
     Stopped,
+    /// No model answered: what is printed is what a search without one found.
+    SearchOnly,
     /// Interrupted; go on with the same command.
     Interrupted,
 }
@@ -110,6 +112,7 @@ impl Exit {
             Exit::Unsound => 2,
             Exit::SomeFailed => 3,
             Exit::Stopped => 4,
+            Exit::SearchOnly => 5,
             Exit::Interrupted => 130,
         }
     }

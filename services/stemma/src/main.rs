@@ -38,7 +38,7 @@ A document is named by its name, its path, its id, or /@axis/value/name; a secti
 an Item by …#item-1A, pages by …#p=5-7. Everything that is printed can be pasted back.
 
 Exit codes: 0 done or found · 1 nothing found · 2 usage or error · 3 some documents failed ·
-4 stopped at a limit · 130 interrupted. What ended with 4 or 130 goes on with the same command."
+4 stopped at a limit · 5 answered by search alone · 130 interrupted. What ended with 4 or 130 goes on with the same command."
 )]
 struct Cli {
     #[command(flatten, next_help_heading = "Options of all commands")]
@@ -221,6 +221,11 @@ fn start_telemetry(command: &Command, level: &str, context: &Context) -> Telemet
         Command::Assembler(_) => "assembler",
         Command::Query(_) => "query",
         Command::Serve(_) => "serve",
+        // What a model that stays away says, the answer says; a log is for who asks for one.
+        Command::Ask(_) | Command::Chat(_) | Command::Search(_) | Command::Eval(_) if level == "error" => {
+            let directives = "error,stemma_llm::gate=off";
+            return telemetry::start(directives, &telemetry::Settings::default(), "command");
+        }
         _ => return telemetry::start(level, &telemetry::Settings::default(), "command"),
     };
     // A configuration that cannot be read is the command's to complain of.

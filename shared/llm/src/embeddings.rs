@@ -87,12 +87,16 @@ impl Embedder for OpenAiEmbedder {
             *place = item.embedding;
         }
         let length = vectors.first().map_or(0, Vec::len);
-        let whole = |vector: &Vec<f32>| vector.len() == length && vector.iter().all(|value| value.is_finite());
-        if length == 0 || !vectors.iter().all(whole) {
-            return Err(unreadable("its vectors are not of one length"));
+        if !vectors.iter().all(|vector| is_sound(vector, length)) {
+            return Err(unreadable("its vectors are not of one length, not of numbers, or have none but zeros"));
         }
         Ok(Embedded { vectors, usage, stated: received.stated })
     }
+}
+
+/// Whether a vector has so many numbers, and a direction: one of zeros alone is as near to everything.
+fn is_sound(vector: &[f32], length: usize) -> bool {
+    vector.len() == length && vector.iter().all(|value| value.is_finite()) && vector.iter().any(|value| *value != 0.0)
 }
 
 /// The texts in calls of bounded size: at most 256 of them, and `most` tokens together where that is less than
@@ -142,6 +146,15 @@ struct Counted {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_vector_has_a_direction() {
+        assert!(is_sound(&[0.0, 0.5], 2));
+        for wrong in [&[0.0, 0.0][..], &[f32::NAN, 1.0], &[1.0], &[]] {
+            assert!(!is_sound(wrong, 2), "{wrong:?}");
+        }
+        assert!(!is_sound(&[], 0));
+    }
 
     #[test]
     fn batches_are_bounded_and_keep_the_order() {

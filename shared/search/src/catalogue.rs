@@ -278,6 +278,19 @@ pub(crate) mod tests {
         }
     }
 
+    /// Documents that were claimed and have no tree.
+    pub(crate) fn claimed(paths: &[&str]) -> Catalogue {
+        let listed = |path: &&str| Listed {
+            record: Record::Claimed(Box::new(entry(path).version)),
+            state: State::Failed,
+            failure: None,
+            label: String::new(),
+            published_ms: None,
+        };
+        let open = open::Open { documents: paths.iter().map(listed).collect(), ..open::Open::default() };
+        Catalogue::of(&Current::default(), &open)
+    }
+
     /// A document of this company.
     pub(crate) fn of_company(path: &str, company: &str) -> CatalogueEntry {
         let mut entry = entry(path);

@@ -9,14 +9,15 @@ pub(crate) mod tests;
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::FutureExt;
+use serde::{Deserialize, Serialize};
 use stemma_document::Collection;
 use stemma_engine::Env;
 use stemma_engine::blobs::Blobs;
-use stemma_search::answer::{Answer, AnswerError, Answerer, Answers, Event, Librarian, Mode, Question, Sink};
-use stemma_search::cache::Cache;
+use stemma_search::answer::{Answer, AnswerError, Answerer, Answers, Event, Librarian, Limits, Mode, Question, Sink};
 use stemma_search::reason::Sources;
 use tokio::sync::watch;
 
@@ -24,23 +25,34 @@ use crate::Reader;
 use crate::mcp::AgentTools;
 use crate::server::Answering;
 
-/// Ids under which answers were kept after all, where the model stayed away: how many bytes, how long.
-const OTHER_IDS_BYTES: usize = 1 << 20;
-const OTHER_IDS_MS: u64 = 3_600_000;
+/// What answers may cost, whoever asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AnswerSettings {
+    /// What one answer may cost at most: a caller may ask for less and is refused more. `nanodollars` 0: no limit of money.
+    pub limits: Limits,
+    /// Seconds in which an answer has to be made, also where no one waits for it any more; then what was begun ends.
+    pub seconds: u64,
+}
+
+impl Default for AnswerSettings {
+    fn default() -> Self {
+        Self { limits: Limits::MOST, seconds: 900 }
+    }
+}
 
 /// Answers questions from the collections of one store; with the model of each reader, or by search alone.
 pub struct Librarians {
     env: Env,
     blobs: Arc<dyn Blobs>,
     shelves: Mutex<HashMap<Collection, Arc<Shelf>>>,
+    settings: AnswerSettings,
 }
 
 /// What is kept of the answers of one collection.
 struct Shelf {
     answers: Answers,
     making: Mutex<HashMap<String, Arc<Told>>>,
-    /// The id of the answer that a question came to, by the id it was to have.
-    other_ids: Cache<String, String>,
 }
 
 /// What is told of an answer that is being made: how many events, and whether it has ended.
@@ -52,16 +64,15 @@ struct Told {
 
 impl Librarians {
     /// Answers over `blobs`; nothing is read before someone asks.
-    pub fn new(env: Env, blobs: Arc<dyn Blobs>) -> Self {
-        Self { env, blobs, shelves: Mutex::default() }
+    pub fn new(env: Env, blobs: Arc<dyn Blobs>, settings: AnswerSettings) -> Self {
+        Self { env, blobs, shelves: Mutex::default(), settings }
     }
 
     fn shelf(&self, collection: &Collection) -> Arc<Shelf> {
         let mut shelves = locked(&self.shelves);
         let made = || {
             let answers = Answers::new(self.env.clone(), Arc::clone(&self.blobs), collection);
-            let other_ids = Cache::new(OTHER_IDS_BYTES, OTHER_IDS_MS);
-            Arc::new(Shelf { answers, making: Mutex::default(), other_ids })
+            Arc::new(Shelf { answers, making: Mutex::default() })
         };
         Arc::clone(shelves.entry(collection.clone()).or_insert_with(made))
     }
@@ -69,7 +80,8 @@ impl Librarians {
 
 impl Answering for Librarians {
     fn over(&self, reader: &Arc<Reader>) -> Arc<dyn Answerer> {
-        Arc::new(Over { env: self.env.clone(), reader: Arc::clone(reader), shelf: self.shelf(&reader.collection) })
+        let (env, settings) = (self.env.clone(), self.settings);
+        Arc::new(Over { env, reader: Arc::clone(reader), shelf: self.shelf(&reader.collection), settings })
     }
 }
 
@@ -78,6 +90,7 @@ struct Over {
     env: Env,
     reader: Arc<Reader>,
     shelf: Arc<Shelf>,
+    settings: AnswerSettings,
 }
 
 impl Over {
@@ -89,6 +102,7 @@ impl Over {
             reasoner: reader.reasoner().cloned(),
             tools: tools.map(|tools| tools as _),
             answers: &self.shelf.answers,
+            most: self.settings.limits,
         }
     }
 
@@ -100,24 +114,34 @@ impl Over {
         }
         let told = Arc::new(Told { events: Mutex::default(), length: watch::Sender::new((0, None)) });
         making.insert(id.to_owned(), Arc::clone(&told));
-        let over = Self { env: self.env.clone(), reader: Arc::clone(&self.reader), shelf: Arc::clone(&self.shelf) };
+        let (env, settings) = (self.env.clone(), self.settings);
+        let over = Self { env, reader: Arc::clone(&self.reader), shelf: Arc::clone(&self.shelf), settings };
         let (id, question, telling) = (id.to_owned(), question.clone(), Arc::clone(&told));
         let answering = async move {
-            let answered = AssertUnwindSafe(over.answer_alone(&question, &telling)).catch_unwind().await;
+            let answered = AssertUnwindSafe(over.answer_in_time(&question, &telling)).catch_unwind().await;
             let ended = answered.unwrap_or_else(|_| {
                 tracing::error!(id, "the making of an answer panicked");
                 Err(AnswerError::Broken)
             });
-            if let Ok(answer) = ended.as_ref()
-                && answer.id != id
-            {
-                over.shelf.other_ids.put(id.clone(), answer.id.clone(), 2 * id.len(), over.env.now_ms());
-            }
             locked(&over.shelf.making).remove(&id);
             telling.length.send_modify(|(_, end)| *end = Some(ended));
         };
         drop(self.env.spawn(answering)); // ends with the answer
         told
+    }
+
+    /// The answer, or the end of its time: who asked may have gone, and an agent could go on for long.
+    async fn answer_in_time(&self, question: &Question, told: &Told) -> Result<Answer, AnswerError> {
+        let seconds = self.settings.seconds;
+        match tokio::time::timeout(Duration::from_secs(seconds), self.answer_alone(question, told)).await {
+            Ok(answered) => answered,
+            Err(_) => {
+                let late = AnswerError::Late { seconds };
+                let mut sink = told;
+                sink.hear(Event::Error { code: late.code().into(), message: late.to_string() });
+                Err(late)
+            }
+        }
     }
 
     async fn answer_alone(&self, question: &Question, told: &Told) -> Result<Answer, AnswerError> {
@@ -165,6 +189,10 @@ impl Answerer for Over {
         }
     }
 
+    fn check(&self, question: &Question) -> Result<(), AnswerError> {
+        self.librarian(None).check(question)
+    }
+
     fn id_of(&self, question: &Question) -> String {
         self.librarian(None).id_of(question)
     }
@@ -174,11 +202,7 @@ impl Answerer for Over {
     }
 
     async fn stored(&self, id: &str) -> Result<Option<Answer>, AnswerError> {
-        let other = self.shelf.other_ids.get(&id.to_owned(), self.env.now_ms());
-        let stored = match (self.shelf.answers.get(id).await?, other) {
-            (None, Some(other)) => self.shelf.answers.get(&other).await?,
-            (stored, _) => stored,
-        };
+        let stored = self.shelf.answers.under(id).await?;
         Ok(stored.filter(|answer| self.is_founded(answer)))
     }
 }

@@ -48,16 +48,19 @@ impl AgentTools {
         let mut asked = Call::of_agent(self.env.clone(), Arc::clone(&self.reader), self.item.clone());
         let answer = tools::call(&mut asked, Preset::All, &call.tool, arguments(call)).await?;
         let data = answer.data();
-        let (told, wanted) = match call.tool.as_str() {
+        let ((told, found), wanted) = match call.tool.as_str() {
             search::NAME => (results(data), self.found(&asked, data)),
             browse_documents::NAME => (documents(data), Vec::new()),
             get_document::NAME => (overview(data), Vec::new()),
-            get_document_structure::NAME => (outline(data), Vec::new()),
+            get_document_structure::NAME => ((String::new(), outline(data)), Vec::new()),
             get_page_content::NAME => self.pages(&asked, call, data).await?,
             grep_document::NAME => self.lines(&asked, call, data).await?,
-            _ => (answer.summary().to_owned(), Vec::new()),
+            _ => (Default::default(), Vec::new()),
         };
-        Ok(ToolReply { told, wanted, refused: false })
+        let rows = [("results", "id"), ("documents", "name")];
+        let names = rows.iter().flat_map(|(rows, name)| list(data, rows).iter().filter_map(|row| row[*name].as_str()));
+        let shown = names.filter_map(|name| Some(asked.named(name, None).ok()?.doc)).collect();
+        Ok(ToolReply { told, found, shown, wanted, refused: false })
     }
 
     /// The sections of search results.
@@ -79,7 +82,7 @@ impl AgentTools {
         asked: &Call<'_>,
         call: &ToolCall,
         data: &Map<String, Value>,
-    ) -> Result<(String, Vec<Wanted>), Failure> {
+    ) -> Result<((String, String), Vec<Wanted>), Failure> {
         let named = asked.named(&call.document, None)?;
         let section = [&call.section]
             .into_iter()
@@ -93,7 +96,7 @@ impl AgentTools {
         let wanted = self.within(asked, &named, section, pages).await?;
         let text = |name: &str| data.get(name).and_then(Value::as_str).unwrap_or_default();
         let left = if text("remaining").is_empty() { String::new() } else { format!("; left: {}", text("remaining")) };
-        Ok((format!("pages {} of {}{left}", text("returned_pages"), data["total_pages"]), wanted))
+        Ok(((format!("pages {} of {}{left}", text("returned_pages"), data["total_pages"]), String::new()), wanted))
     }
 
     /// Where lines match, and their pages.
@@ -102,7 +105,7 @@ impl AgentTools {
         asked: &Call<'_>,
         call: &ToolCall,
         data: &Map<String, Value>,
-    ) -> Result<(String, Vec<Wanted>), Failure> {
+    ) -> Result<((String, String), Vec<Wanted>), Failure> {
         let named = asked.named(&call.document, None)?;
         let rows = list(data, "matches");
         let row = |row: &Value| format!("page {} · {} {}", row["page"], cut(row, "section_id"), cut(row, "title"));
@@ -115,7 +118,7 @@ impl AgentTools {
         }
         pages.truncate(READ_RESULTS);
         let wanted = self.within(asked, &named, None, pages).await?;
-        Ok((format!("{} lines match\n{told}", data["total"]), wanted))
+        Ok(((format!("{} lines match", data["total"]), told), wanted))
     }
 
     /// Pages of a document as something to read. In a question for one Item, only what stands in it.
@@ -167,7 +170,13 @@ impl Tools for AgentTools {
     async fn call(&self, call: &ToolCall) -> ToolReply {
         match self.answered(call).await {
             Ok(reply) => reply,
-            Err(failure) => ToolReply { told: failure.text(), wanted: Vec::new(), refused: failure.is_refusal() },
+            // Its words name documents that are like the one that was named.
+            Err(failure) => ToolReply {
+                told: "this could not be done".into(),
+                found: failure.text(),
+                refused: failure.is_refusal(),
+                ..ToolReply::default()
+            },
         }
     }
 }
@@ -202,27 +211,25 @@ fn arguments(call: &ToolCall) -> Arguments {
     Arguments::of(Some(sent))
 }
 
-fn results(data: &Map<String, Value>) -> String {
+/// What came of a search: how many, and which.
+fn results(data: &Map<String, Value>) -> (String, String) {
     let rows = list(data, "results");
     let row =
         |row: &Value| format!("{} · {} · page {} · {}", cut(row, "id"), cut(row, "title"), row["page"], row["score"]);
-    match rows.len() {
-        0 => "nothing fits".into(),
-        _ => rows.iter().map(row).collect::<Vec<_>>().join("\n"),
-    }
+    (format!("{} sections fit", rows.len()), rows.iter().map(row).collect::<Vec<_>>().join("\n"))
 }
 
-fn documents(data: &Map<String, Value>) -> String {
+fn documents(data: &Map<String, Value>) -> (String, String) {
     let row = |row: &Value| {
         let fact = |name: &str| row["metadata"][name].as_str().unwrap_or_default().to_owned();
         let facts = [fact("company"), fact("form"), fact("fiscal_year")].join(" ");
         format!("{} · {} pages · {facts}", cut(row, "name"), row["page_count"])
     };
     let rows: Vec<String> = list(data, "documents").iter().map(row).collect();
-    format!("{} documents\n{}", data["total"], rows.join("\n"))
+    (format!("{} documents", data["total"]), rows.join("\n"))
 }
 
-fn overview(data: &Map<String, Value>) -> String {
+fn overview(data: &Map<String, Value>) -> (String, String) {
     let row = |row: &Value| {
         format!(
             "Item {} {} · pages {} · {} tokens",
@@ -233,7 +240,7 @@ fn overview(data: &Map<String, Value>) -> String {
         )
     };
     let rows: Vec<String> = list(data, "items").iter().map(row).collect();
-    format!("{} pages\n{}", data["page_count"], rows.join("\n"))
+    (format!("{} pages", data["page_count"]), rows.join("\n"))
 }
 
 fn outline(data: &Map<String, Value>) -> String {

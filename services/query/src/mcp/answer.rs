@@ -100,11 +100,6 @@ impl Answer {
         &self.data
     }
 
-    /// Its first line.
-    pub(super) fn summary(&self) -> &str {
-        &self.summary
-    }
-
     fn envelope(&mut self, form: Form) -> Value {
         let mut data = std::mem::take(&mut self.data);
         if !(self.bare && form == Form::JsonText) {

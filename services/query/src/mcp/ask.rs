@@ -120,7 +120,8 @@ fn running(id: &str) -> Answer {
 fn failed(error: AnswerError) -> Failure {
     match error {
         AnswerError::Find(error) => error.into(),
-        AnswerError::Question { message } => Failure::invalid(message),
+        AnswerError::Question { message, .. } => Failure::invalid(message),
+        AnswerError::Late { .. } => Failure::new(Kind::Internal, "answer.timeout", error.to_string()),
         AnswerError::Broken => Failure::new(Kind::Internal, "answer.failed", "the answer could not be made"),
     }
 }

@@ -46,9 +46,9 @@ use stemma_engine::blobs::Blobs;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
-use crate::Librarians;
 use crate::server::Answering;
 use crate::server::archive::Archive;
+use crate::{AnswerSettings, Librarians};
 pub(crate) use agent::AgentTools;
 pub(crate) use desk::Desk;
 use stemma_search::meaning::Meaning;
@@ -73,6 +73,8 @@ pub struct Served<'a> {
     pub meaning: Option<Arc<Meaning>>,
     /// The tools.
     pub preset: Preset,
+    /// What answers may cost.
+    pub answer: AnswerSettings,
 }
 
 /// Answers one client over the standard streams until it closes them, or until `stop`.
@@ -100,10 +102,10 @@ where
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
 {
-    let Served { collection, cache, model, meaning, preset } = served;
+    let Served { collection, cache, model, meaning, preset, answer } = served;
     let meaning: Vec<_> = meaning.into_iter().map(|meaning| (collection.clone(), meaning)).collect();
     let archive = Archive::follow(&env, &blobs, vec![collection], &meaning, cache, model, &stop);
-    let answering = model.map(|_| Arc::new(Librarians::new(env.clone(), blobs)) as Arc<dyn Answering>);
+    let answering = model.map(|_| Arc::new(Librarians::new(env.clone(), blobs, answer)) as Arc<dyn Answering>);
     let desk = Desk::alone(env, archive, preset).answering_by(answering);
     let served = match serve_server_with_ct(desk, streams, stop.clone()).await {
         Ok(running) => running.waiting().await.map(drop).map_err(std::io::Error::other),

@@ -51,7 +51,8 @@ impl Client {
         let (world, store, path, ended) = (env.clone(), blobs.clone(), cache.path().to_owned(), stop.clone());
         let served = async move {
             let collection = Collection::default();
-            let served = Served { collection, cache: &path, model: model.as_ref(), meaning: None, preset };
+            let answer = crate::AnswerSettings::default();
+            let served = Served { collection, cache: &path, model: model.as_ref(), meaning: None, preset, answer };
             serve(world, store, served, split(theirs), ended).await
         };
         drop(env.spawn(served)); // ends with `stop`

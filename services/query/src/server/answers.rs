@@ -27,11 +27,6 @@ use crate::Question;
 /// How long an answer in one piece is waited for; then its id is the reply.
 const WAIT: Duration = Duration::from_secs(25);
 
-/// What an answer reads, and how often tools are called for it, at most.
-pub(super) const MAX_SECTIONS: usize = 500;
-pub(super) const MAX_TURNS: u32 = 100;
-pub(super) const MAX_CONTEXT_TOKENS: u32 = 1_000_000;
-
 /// What `POST /v1/answers` takes.
 #[derive(Debug, Deserialize, ToSchema)]
 #[schema(example = json!({ "question": "What was revenue?", "where": "fiscal_year>=2015" }))]
@@ -64,7 +59,20 @@ pub(super) struct AnswerRequest {
     citations: Option<String>,
     /// What it may cost.
     #[schema(schema_with = super::openapi::limits)]
-    limits: Option<Limits>,
+    limits: Option<Named>,
+}
+
+/// Limits by their names; a list of numbers names none.
+#[derive(Debug, Deserialize)]
+#[serde(try_from = "serde_json::Map<String, serde_json::Value>")]
+struct Named(Limits);
+
+impl TryFrom<serde_json::Map<String, serde_json::Value>> for Named {
+    type Error = serde_json::Error;
+
+    fn try_from(map: serde_json::Map<String, serde_json::Value>) -> Result<Self, Self::Error> {
+        serde_json::from_value(map.into()).map(Self)
+    }
 }
 
 /// An answer that is still being made.
@@ -92,6 +100,7 @@ pub(super) async fn ask(site: axum::extract::State<Site>, parts: Parts, body: Re
     let reader = site.reader(Reach::of(&parts), request.collection.as_deref())?;
     let answerer = site.answerer(&reader)?;
     let question = question(request, &reader)?;
+    answerer.check(&question).map_err(refused)?;
     let id = answerer.id_of(&question);
     if wants_events(&parts) {
         return Ok(streamed(&id, told(&site, place, answerer, question), last_event(&parts)));
@@ -148,24 +157,8 @@ fn question(request: AnswerRequest, reader: &crate::Reader) -> Result<answer::Qu
         Some(_) => return Err(wrong("/citations", "all, verified").into()),
     };
     earlier.drain(..earlier.len().saturating_sub(MAX_EARLIER));
-    let limits = within(limits.unwrap_or_default())?;
+    let limits = limits.map(|limits| limits.0).unwrap_or_default();
     Ok(answer::Question { earlier, strategy, mode, citations, limits, ..asked })
-}
-
-/// Limits that an answer can keep to; what a model may be asked beyond them is bounded by its own.
-fn within(limits: Limits) -> Result<Limits, Problem> {
-    let beyond =
-        |name: &str, most: usize| Problem::parameter(422, &format!("/limits/{name}"), format!("at most {most} {name}"));
-    if limits.sections > MAX_SECTIONS {
-        return Err(beyond("sections", MAX_SECTIONS));
-    }
-    if limits.turns > MAX_TURNS {
-        return Err(beyond("turns", MAX_TURNS as usize));
-    }
-    if limits.context_tokens > MAX_CONTEXT_TOKENS {
-        return Err(beyond("context_tokens", MAX_CONTEXT_TOKENS as usize));
-    }
-    Ok(limits)
 }
 
 fn running(id: &str) -> Response {

@@ -178,3 +178,41 @@ async fn a_search_pays_for_its_vector_only_with_the_right_to_ask() {
     let reply = server.post_with(&bearer("asks"), "/v1/search", r#"{"query": "anvils"}"#).await;
     assert_eq!((routed(&reply), paid.texts()), (Some(json!("nearest")), 1), "{}", reply.body);
 }
+
+#[tokio::test]
+async fn a_question_that_is_too_long_is_refused_in_the_words_of_each_dialect() {
+    let provider = Provider::start(Behavior::default()).await.unwrap();
+    let server = start_asking(model(&provider), QuerySettings::default()).await;
+    server.ready("").await;
+    let long = "Background about markets. ".repeat(200) + QUESTION;
+    for (path, body) in questions().into_iter().filter(|(path, _)| *path != "/v1/search") {
+        let head = "api_key: any\r\n";
+        let reply = server.post_with(head, path, &body.to_string().replace(QUESTION, &long)).await;
+        let problem = reply.json();
+        let said = if path.starts_with("/v1/chat") || path == "/v1/responses" { &problem["error"] } else { &problem };
+        assert_eq!((reply.status, &said["code"]), (422, &json!("answer.too_long")), "{path}: {}", reply.body);
+        assert!(reply.body.contains("4000"), "{path}: {}", reply.body);
+    }
+    assert_eq!(provider.report().calls, 0);
+    // The last message is the question; what was said before it is context, however long.
+    let messages = json!([{ "role": "user", "content": long }, { "role": "user", "content": QUESTION }]);
+    let body = json!({ "model": "default/ACME_2022", "messages": messages }).to_string();
+    assert_eq!(server.post_with("", "/v1/chat/completions", &body).await.status, 200);
+}
+
+#[tokio::test]
+async fn limits_are_named_and_no_caller_raises_the_operators() {
+    let provider = Provider::start(Behavior::default()).await.unwrap();
+    let server = start_asking(model(&provider), QuerySettings::default()).await;
+    server.ready("").await;
+    for limits in
+        [json!({ "token": 5 }), json!([]), json!({ "turns": 4_000_000_000_u32 }), json!({ "calls": 4_000_000_000_u32 })]
+    {
+        let body = json!({ "question": QUESTION, "limits": limits });
+        let reply = server.post_with("", "/v1/answers", &body.to_string()).await;
+        assert_eq!(reply.status, 422, "{limits}: {}", reply.body);
+    }
+    assert_eq!(provider.report().calls, 0);
+    let body = json!({ "question": QUESTION, "limits": { "calls": 3 } });
+    assert_eq!(server.post_with("", "/v1/answers", &body.to_string()).await.status, 200);
+}

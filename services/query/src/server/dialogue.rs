@@ -23,8 +23,6 @@ use crate::{Reader, Refusal};
 
 /// The largest conversation in bytes: clients send all that was said, again and again.
 pub(super) const MAX_BYTES: usize = 1 << 20;
-/// Characters of a question that are read.
-const MAX_CHARS: usize = 32_000;
 
 /// A message of a conversation.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
@@ -79,7 +77,9 @@ impl Dialogue {
         let searched = crate::Question { text: text.clone(), scopes, ..crate::Question::default() };
         let query = reader.query(&searched)?;
         let (within, filter, item) = (query.within, query.filter, query.item);
-        Ok(Self { place, answerer, question: Question { text, within, filter, item, earlier, ..Question::default() } })
+        let question = Question { text, within, filter, item, earlier, ..Question::default() };
+        answerer.check(&question).map_err(refused)?;
+        Ok(Self { place, answerer, question })
     }
 
     /// The answer; it is made to its end, and stored, also where its asker goes away.
@@ -117,14 +117,9 @@ fn turns(messages: &[Message]) -> Result<(String, Vec<Turn>), Problem> {
     for message in messages {
         match message.role.as_str() {
             "user" => {
-                // Two questions in a row are one: no answer came between them.
-                let text = message.text();
-                match &mut asked {
-                    Some(before) => {
-                        before.push('\n');
-                        before.push_str(&text);
-                    }
-                    None => asked = Some(text),
+                // The last is the question; one before it that no answer followed is what was said earlier.
+                if let Some(before) = asked.replace(message.text()) {
+                    earlier.push(Turn { question: before, answer: String::new() });
                 }
             }
             "assistant" => {
@@ -138,9 +133,6 @@ fn turns(messages: &[Message]) -> Result<(String, Vec<Turn>), Problem> {
     let text = asked.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
     let text =
         text.ok_or_else(|| Problem::parameter(422, "/messages", "the last message is to be a user's, with text"))?;
-    if text.chars().count() > MAX_CHARS {
-        return Err(Problem::parameter(422, "/messages", format!("a question has at most {MAX_CHARS} characters")));
-    }
     let skip = earlier.len().saturating_sub(MAX_EARLIER);
     Ok((text, earlier.split_off(skip)))
 }
@@ -149,7 +141,8 @@ fn turns(messages: &[Message]) -> Result<(String, Vec<Turn>), Problem> {
 pub(super) fn refused(error: AnswerError) -> Problem {
     match error {
         AnswerError::Find(error) => Refusal::from(error).into(),
-        AnswerError::Question { message } => Problem::new(422, "answer.question", message),
+        AnswerError::Question { code, message } => Problem::new(422, code, message),
+        AnswerError::Late { .. } => Problem::new(504, "answer.timeout", error.to_string()),
         AnswerError::Broken => Problem::new(500, "answer.failed", error.to_string()),
     }
 }
@@ -280,6 +273,10 @@ mod tests {
         for wrong in [&said[..1], &said[..3], &[message("user", " ".into())], &[]] {
             assert!(turns(wrong).is_err());
         }
+        // A long text and then the question: the question is the last message, whatever stands before it.
+        let long = [message("user", "x".repeat(9_000).into()), message("user", "And in 2021?".into())];
+        let (text, earlier) = turns(&long).unwrap();
+        assert_eq!((text.as_str(), earlier.len(), earlier[0].answer.as_str()), ("And in 2021?", 1, ""));
         let many: Vec<Message> = (0..20).flat_map(|_| said[1..3].to_vec()).chain([said[1].clone()]).collect();
         assert_eq!(turns(&many).unwrap().1.len(), MAX_EARLIER);
     }

@@ -263,9 +263,9 @@ async fn what_is_too_large_too_deep_or_of_another_kind_is_refused_with_a_code() 
         (chat, "x".repeat((1 << 20) + 1), 413, "body.too_large"),
         (responses, "x".repeat((1 << 20) + 1), 413, "body.too_large"),
         (pageindex, "x".repeat((1 << 20) + 1), 413, "body.too_large"),
-        (chat, json!({ "model": "default", "messages": said(&long) }).to_string(), 422, "request.invalid"),
-        (responses, json!({ "model": "default", "input": long }).to_string(), 422, "request.invalid"),
-        (pageindex, json!({ "messages": said(&long) }).to_string(), 422, "request.invalid"),
+        (chat, json!({ "model": "default", "messages": said(&long) }).to_string(), 422, "answer.too_long"),
+        (responses, json!({ "model": "default", "input": long }).to_string(), 422, "answer.too_long"),
+        (pageindex, json!({ "messages": said(&long) }).to_string(), 422, "answer.too_long"),
         (chat, format!(r#"{{"model": "default", "messages": {}}}"#, deep(100_000)), 422, "request.invalid"),
         (responses, format!(r#"{{"model": "default", "input": {}}}"#, deep(100_000)), 400, "request.invalid"),
         (

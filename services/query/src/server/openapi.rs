@@ -5,13 +5,13 @@ use std::borrow::Cow;
 use axum::response::Response;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use stemma_search::answer::Limits;
 use utoipa::openapi::path::Operation;
 use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, OneOfBuilder, Schema, SchemaType, Type};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::{ContentBuilder, Ref, RefOr, ResponseBuilder};
 use utoipa::{Modify, OpenApi, PartialSchema, ToSchema};
 
-use super::answers::{MAX_CONTEXT_TOKENS, MAX_SECTIONS, MAX_TURNS};
 use super::asked::Stop;
 
 use super::{
@@ -236,20 +236,21 @@ fn described(schema: &Value) -> RefOr<Schema> {
 /// What an answer may cost, and what holds where a limit is not said.
 pub(super) fn limits() -> RefOr<Schema> {
     let number = |least: u32, most: u64, without: u32, about: &str| json!({ "type": "integer", "minimum": least, "maximum": most, "default": without, "description": about });
-    let (calls, tokens) = (u64::from(u32::MAX), u64::from(u32::MAX));
+    // An operator may have set others.
+    let most = Limits::MOST;
     described(&json!({
         "type": ["object", "null"],
         "additionalProperties": false,
         "properties": {
-            "calls": number(0, calls, 16, "calls of the model"),
-            "tokens": number(0, tokens, 200_000, "tokens of prompts and replies"),
+            "calls": number(0, u64::from(most.calls), 16, "calls of the model"),
+            "tokens": number(0, u64::from(most.tokens), 200_000, "tokens of prompts and replies"),
             "nanodollars": {
                 "type": "integer", "minimum": 0, "default": 0,
                 "description": "billionths of a dollar, where prices are known; 0: no limit but the others"
             },
-            "context_tokens": number(500, u64::from(MAX_CONTEXT_TOKENS), 12_000, "tokens of document text in one prompt"),
-            "sections": number(1, MAX_SECTIONS as u64, 8, "sections that are read"),
-            "turns": number(0, u64::from(MAX_TURNS), 8, "calls of tools, where mode is agent"),
+            "context_tokens": number(500, u64::from(most.context_tokens), 12_000, "tokens of document text in one prompt"),
+            "sections": number(1, most.sections as u64, 8, "sections that are read"),
+            "turns": number(0, u64::from(most.turns), 8, "calls of tools, where mode is agent"),
         }
     }))
 }

@@ -64,7 +64,7 @@ pub(super) async fn start_answering(model: stemma_search::reason::AnswerModel) -
 /// The same, so configured.
 pub(super) async fn start_asking(model: stemma_search::reason::AnswerModel, query: QuerySettings) -> Server {
     let kept: Arc<dyn Blobs> = Arc::new(stemma_engine::blobs::MemoryBlobs::default());
-    let librarians = crate::Librarians::new(Env::system(), kept);
+    let librarians = crate::Librarians::new(Env::system(), kept, crate::AnswerSettings::default());
     let settings = ServerSettings { model: Some(model), ..settings(query) };
     let means = Means { answering: Some(Arc::new(librarians)), ..Means::default() };
     try_start_with(settings, store::store().await, means).await.unwrap()

@@ -1,7 +1,8 @@
 //! `stemma chat`: one question after the other, each understood from those before.
 
-use std::io::{IsTerminal, Write};
+use std::io::{BufRead, IsTerminal, Write};
 
+use serde_json::json;
 use stemma_search::answer::{MAX_EARLIER, Turn};
 
 use super::ask::{AskHow, Desk, show};
@@ -15,6 +16,10 @@ Questions come line by line, from a terminal or from standard input; a line that
   /in SCOPE   from now on only from there; without a scope, from what the command was given
   /new        forget what was said
   /quit       the end, as is the end of the input
+
+With --json or --jsonl each question has one line: the answer, or {\"question\", \"error\"}.
+
+Exit codes: 0 all were answered · 2 usage or error; without a terminal also where a question could not be asked.
 
 Examples:
   stemma chat --in /@company/3M
@@ -36,24 +41,55 @@ pub async fn run(args: ChatArgs, context: &Context) -> Result<Exit, CommandError
     if terminal {
         output.note("questions line by line; /in SCOPE, /new, /quit");
     }
+    let mut failed = false;
     loop {
         prompt(terminal);
-        let Some(line) = next_line().await? else { break };
+        let line = match next_line().await? {
+            None => break,
+            Some(Ok(line)) => line,
+            Some(Err(error)) => {
+                failed = true;
+                refuse("", &error, output);
+                continue;
+            }
+        };
         let line = line.trim();
-        match line {
+        let (command, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+        match command {
             "" => {}
             "/quit" | "/exit" => break,
             "/new" => chat.said.clear(),
-            _ if line.starts_with("/in") => chat.narrow(line, output),
-            _ if line.starts_with('/') => output.note("there are /in SCOPE, /new and /quit"),
+            "/in" => {
+                if let Err(error) = chat.narrow(rest.trim(), &desk, output) {
+                    output.error(&format!("{}: {}", error.code, clean(&error.message)));
+                }
+            }
+            _ if command.starts_with('/') => output.note("there are /in SCOPE, /new and /quit"),
             _ => {
                 if let Err(error) = chat.ask(line, &desk, output).await {
-                    output.error(&format!("{}: {}", error.code, clean(&error.message)));
+                    failed = true;
+                    refuse(line, &error, output);
                 }
             }
         }
     }
-    Ok(Exit::Done)
+    // Who sits before it has seen what failed; a script has not.
+    Ok(if failed && !terminal { Exit::Unsound } else { Exit::Done })
+}
+
+/// Says why a question was not answered; as JSON in its place, so that each question has its line.
+fn refuse(question: &str, error: &CommandError, output: &Output) {
+    if output.is_text() {
+        output.error(&format!("{}: {}", error.code, clean(&error.message)));
+        return;
+    }
+    let error = json!({ "code": error.code, "message": error.message, "next": error.next });
+    lines(output).json(&json!({ "question": question, "error": error }));
+}
+
+/// Answers of a conversation come one by one: each is an object on its line.
+fn lines(output: &Output) -> Output {
+    Output { form: Form::JsonLines, ..output.clone() }
 }
 
 struct Chat {
@@ -64,13 +100,18 @@ struct Chat {
 }
 
 impl Chat {
-    fn narrow(&mut self, line: &str, output: &Output) {
-        let scope = line.trim_start_matches("/in").trim();
-        self.how.scopes = if scope.is_empty() { self.given.clone() } else { vec![scope.to_owned()] };
+    /// Goes on in another scope; where that names nothing, in the one it had.
+    fn narrow(&mut self, scope: &str, desk: &Desk, output: &Output) -> Result<(), CommandError> {
+        let scopes = if scope.is_empty() { self.given.clone() } else { vec![scope.to_owned()] };
+        let mut how = self.how.clone();
+        how.scopes = scopes;
+        how.question("what is there?", &desk.reader)?;
+        self.how = how;
         output.note(&format!(
             "from now on in {}",
             if self.how.scopes.is_empty() { "all documents".into() } else { clean(&self.how.scopes.join(", ")) }
         ));
+        Ok(())
     }
 
     async fn ask(&mut self, text: &str, desk: &Desk, output: &Output) -> Result<(), CommandError> {
@@ -79,8 +120,7 @@ impl Chat {
         let answer = desk.answer(&question, output).await?;
         match output.form {
             Form::Text => show::answer(&answer, output),
-            // Answers of a conversation come one by one: each is an object on its line.
-            Form::Json | Form::JsonLines => Output { form: Form::JsonLines, ..output.clone() }.json(&answer),
+            Form::Json | Form::JsonLines => lines(output).json(&answer),
         }
         output.note(&output.dim(&show::footer(&answer, true)));
         self.said.push(Turn { question: text.to_owned(), answer: answer.text });
@@ -98,12 +138,15 @@ fn prompt(terminal: bool) {
     }
 }
 
-/// The next line of standard input; `None` at its end. Read beside, so that an interrupt is not waited for.
-async fn next_line() -> Result<Option<String>, CommandError> {
+/// The next line of standard input, `None` at its end; an error where it is no UTF-8. Read beside, so that an interrupt is not
+/// waited for.
+async fn next_line() -> Result<Option<Result<String, CommandError>>, CommandError> {
     let read = tokio::task::spawn_blocking(|| {
-        let mut line = String::new();
-        std::io::stdin().read_line(&mut line).map(|bytes| (bytes > 0).then_some(line))
+        let mut line = Vec::new();
+        std::io::stdin().lock().read_until(b'\n', &mut line).map(|bytes| (bytes > 0).then_some(line))
     });
     let failed = |error: std::io::Error| CommandError::new("input.unreadable", format!("standard input: {error}"));
-    read.await.map_err(|error| failed(std::io::Error::other(error)))?.map_err(failed)
+    let line = read.await.map_err(|error| failed(std::io::Error::other(error)))?.map_err(failed)?;
+    let wrong = |_| CommandError::new("input.encoding", "this line is not UTF-8");
+    Ok(line.map(|line| String::from_utf8(line).map_err(wrong)))
 }

@@ -88,7 +88,8 @@ pub async fn run(args: McpArgs, context: &Context) -> Result<Exit, CommandError>
     let model = answer_model(&config, &env, &limiter, "mcp")?;
     let gate = config.embeddings.gate(&env, &limiter, "mcp")?;
     let meaning = config.embeddings.meaning(&gate, &env, &store.blobs, &collection, context);
-    let served = Served { collection, cache: &cache, model: model.as_ref(), meaning, preset: args.tools };
+    let answer = config.answer;
+    let served = Served { collection, cache: &cache, model: model.as_ref(), meaning, preset: args.tools, answer };
     let served = serve_stdio(env, store.blobs, served, stop).await;
     served.map_err(|error| CommandError::new("mcp.connection", format!("standard input and output: {error}")))?;
     Ok(Exit::Done)

@@ -65,23 +65,42 @@ fn the_exit_code_says_what_came_of_it() {
     assert_eq!(hall.run(&["ask", "anvils?", "--in", "NOBODY"]).code, Some(2));
     assert_eq!(hall.run(&["ask", "  "]).code, Some(2));
     let without = hall.lab.stemma("store", ["ask", "spending on anvils"]).run();
-    assert_eq!(without.code, Some(0), "{without:?}");
+    assert_eq!(without.code, Some(5), "{without:?}");
     assert!(text(&without).contains("report#"), "{without:?}");
+    let away = hall.lab.stemma("store", ["ask", "spending on anvils"]).env("STEMMA_MODEL__NAME", "sim");
+    let away = away.env("STEMMA_MODEL__BASE_URL", "http://127.0.0.1:9/v1").run();
+    assert_eq!(away.code, Some(5), "{away:?}");
+    assert!(!away.err.contains("ERROR") && away.err.contains("model."), "no log on a terminal: {away:?}");
+    // The same from replies that are remembered: a model answered, and nothing is paid.
+    hall.run(&["ask", "How much was spending on anvils?", "--sections", "4"]);
+    let remembered = hall.run(&["ask", "How much was spending on anvils?", "--sections", "5"]);
+    assert!(remembered.err.contains("replies remembered, 0 calls"), "{remembered:?}");
+    let long = "Background about markets. ".repeat(200) + "QUESTION: how much was spending on anvils?";
+    let refused = hall.run(&["ask", &long]);
+    assert!(refused.code == Some(2) && refused.err.contains("at most 4000"), "{refused:?}");
+    assert_eq!(hall.run(&["ask", "anvils?", "--item", "99"]).code, Some(2));
+    assert_eq!(hall.run(&["--collection", "other", "ask", "anvils?"]).code, Some(2));
+    assert!(!hall.lab.path("store").join("c/other/answers").exists());
 }
 
 #[test]
 fn a_chat_goes_on_line_by_line() {
     let hall = Hall::new();
-    let script = r#"printf '%s\n' 'How much was spending on anvils?' '' '/in NOBODY' 'x' '/in' 'And for whom?' '/new' '/quit' 'never asked' |
+    let script = r#"{ printf '%s\n' 'How much was spending on anvils?' '' '/in NOBODY' '/info what' '???'; printf 'caf\351?\n';
+        printf '%s\n' '/in' 'And for whom?' '/new' '/quit' 'never asked'; } |
         STEMMA_MODEL__NAME=sim STEMMA_MODEL__BASE_URL="$2" "$0" --store "$1" chat --jsonl"#;
     let (store, url) = (hall.lab.path("store"), hall.provider.base_url("chat"));
     let answer = hall.lab.shell(script, [env!("CARGO_BIN_EXE_stemma"), store.to_str().unwrap(), &url]);
-    assert_eq!(answer.code, Some(0), "{answer:?}");
+    assert_eq!(answer.code, Some(2), "{answer:?}");
     let lines: Vec<Value> = text(&answer).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert_eq!(lines.len(), 2, "{answer:?}");
-    assert_eq!(lines[1]["question"], "And for whom?");
+    // A line for each question, also for those that could not be asked; `/info` is no question, and `/in NOBODY` changes nothing.
+    assert_eq!(lines.len(), 4, "{answer:?}");
+    assert!(lines[1]["question"] == "???" && lines[1]["error"]["code"].is_string(), "{answer:?}");
+    assert_eq!(lines[2]["error"]["code"], "input.encoding");
+    assert!(answer.err.contains("there are /in SCOPE") && answer.err.contains("NOBODY"), "{answer:?}");
+    assert_eq!(lines[3]["question"], "And for whom?");
     // It was understood from the question before.
-    assert_eq!(lines[1]["searched"]["queries"][0], "And for whom? (How much was spending on anvils?)");
+    assert_eq!(lines[3]["searched"]["queries"][0], "And for whom? (How much was spending on anvils?)");
 }
 
 #[test]

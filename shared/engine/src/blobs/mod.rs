@@ -71,7 +71,8 @@ pub trait Blobs: Send + Sync {
     /// As [`Blobs::get`].
     async fn children(&self, prefix: &str, after: Option<&str>, limit: usize) -> Result<Vec<String>, PortError>;
 
-    /// Removes an object; fine when there is none. Only garbage collection calls it.
+    /// Removes an object; fine when there is none. Called by garbage collection, and where a torn answer, which is a cache, is put
+    /// anew.
     ///
     /// # Errors
     /// [`PortError`] when the store could not.

@@ -13,8 +13,9 @@ const MAX_CLAIMS: usize = 40;
 const MAX_STATEMENT: usize = 1_200;
 /// Tokens of a reply.
 const MAX_REPLY_TOKENS: u32 = 2_500;
-/// Characters of an earlier answer that are shown.
-const EARLIER_CHARS: usize = 1_500;
+/// Characters of a quote, and citations of a claim: more prove nothing better, and would be stored.
+const MAX_QUOTE: usize = 2_000;
+const MAX_CITATIONS: usize = 40;
 
 /// What a model is to do with passages.
 pub(super) const INSTRUCTIONS: &str = "You answer a question from passages of documents, and from nothing else. Each statement \
@@ -103,8 +104,7 @@ pub(super) fn restate(question: &str, earlier: &[Turn]) -> Prompt {
 
 fn with_earlier(prompt: Prompt, earlier: &[Turn]) -> Prompt {
     earlier.iter().enumerate().fold(prompt, |prompt, (at, turn)| {
-        let answer: String = turn.answer.chars().take(EARLIER_CHARS).collect();
-        prompt.block(format!("Earlier {}", at + 1), format!("{}\n\n{answer}", turn.question))
+        prompt.block(format!("Earlier {}", at + 1), format!("{}\n\n{}", turn.question, turn.answer))
     })
 }
 
@@ -130,10 +130,33 @@ pub(super) fn read(draft: Draft) -> Result<Draft, String> {
         return Ok(Draft { answerable: false, ..Draft::default() });
     }
     let claims: Vec<DraftClaim> = draft.claims.into_iter().filter(|claim| !claim.statement.trim().is_empty()).collect();
+    let quotes = claims.iter().flat_map(|claim| &claim.citations).map(|citation| citation.quote.chars().count());
+    let (longest_quote, most) = (quotes.max(), claims.iter().map(|claim| claim.citations.len()).max());
     match claims.iter().map(|claim| claim.statement.chars().count()).max() {
         None => Err("answerable is true and there are no claims".into()),
         Some(_) if claims.len() > MAX_CLAIMS => Err(format!("there are more than {MAX_CLAIMS} claims")),
         Some(longest) if longest > MAX_STATEMENT => Err(format!("a statement has {longest} characters")),
+        Some(_) if longest_quote > Some(MAX_QUOTE) => {
+            Err(format!("a quote has more than {MAX_QUOTE} characters: quote as few words as prove the statement"))
+        }
+        Some(_) if most > Some(MAX_CITATIONS) => Err(format!("a claim has more than {MAX_CITATIONS} citations")),
         Some(_) => Ok(Draft { claims, ..draft }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn replies_have_a_size() {
+        let draft = |statement: usize, quote: usize, citations: usize| {
+            let citation = DraftCitation { passage: 1, quote: "q".repeat(quote) };
+            let claim = DraftClaim { statement: "s".repeat(statement), citations: vec![citation; citations] };
+            read(Draft { answerable: true, claims: vec![claim], confidence: 1.0 })
+        };
+        assert!(draft(MAX_STATEMENT, MAX_QUOTE, MAX_CITATIONS).is_ok());
+        assert!(draft(MAX_STATEMENT + 1, 1, 1).is_err() && draft(1, MAX_QUOTE + 1, 1).is_err());
+        assert!(draft(1, 1, MAX_CITATIONS + 1).is_err());
     }
 }

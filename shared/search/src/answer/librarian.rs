@@ -8,16 +8,17 @@ use stemma_document::Collection;
 use super::compose;
 use super::event::{Event, Sink};
 use super::making::Making;
-use super::question::{MAX_EARLIER, Question};
+use super::question::{Limits, MAX_EARLIER, Question, Turn};
 use super::record::Answer;
 use super::store::{Answers, id_of};
 use super::tools::Tools;
 use super::{AnswerError, Answerer};
-use crate::find::{MAX_QUERY_CHARS, Within};
+use crate::find::Within;
 use crate::reason::{Reasoner, Sources};
 
 /// Changes whenever answers are made in another way, so that older ones are not taken for new.
 const REVISION: &str = "2";
+
 /// Answers from one collection as it is now. Cheap to make: one for each question.
 pub struct Librarian<'a> {
     /// The collection.
@@ -30,6 +31,8 @@ pub struct Librarian<'a> {
     pub tools: Option<&'a dyn Tools>,
     /// The answers that were given.
     pub answers: &'a Answers,
+    /// What one answer may cost at most, whatever its question says.
+    pub most: Limits,
 }
 
 impl Librarian<'_> {
@@ -51,8 +54,8 @@ impl Librarian<'_> {
 #[async_trait]
 impl Answerer for Librarian<'_> {
     async fn answer(&self, question: &Question, events: &mut dyn Sink) -> Result<Answer, AnswerError> {
-        let question = settled(question);
-        let answered = match checked(&question) {
+        let question = self.settled(question);
+        let answered = match question.check(&self.most) {
             Ok(()) => self.kept_or_made(&question, events).await,
             Err(error) => Err(error),
         };
@@ -64,8 +67,12 @@ impl Answerer for Librarian<'_> {
         answered
     }
 
+    fn check(&self, question: &Question) -> Result<(), AnswerError> {
+        self.settled(question).check(&self.most)
+    }
+
     fn id_of(&self, question: &Question) -> String {
-        let question = settled(question);
+        let question = self.settled(question);
         let model = self.reasoner.as_ref().map_or("", |reasoner| reasoner.asker().model());
         let asked = serde_json::to_string(&question).unwrap_or_default();
         let schema = compose::schema().json.to_string();
@@ -75,11 +82,28 @@ impl Answerer for Librarian<'_> {
     }
 
     async fn stored(&self, id: &str) -> Result<Option<Answer>, AnswerError> {
-        Ok(self.answers.get(id).await?)
+        Ok(self.answers.under(id).await?)
     }
 }
 
 impl Librarian<'_> {
+    /// The question as it is answered: white space folded, the last turns alone, documents in order, money within what it may cost.
+    fn settled(&self, question: &Question) -> Question {
+        let mut settled = question.clone();
+        settled.text = question.text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let early = settled.earlier.len().saturating_sub(MAX_EARLIER);
+        settled.earlier.drain(..early);
+        settled.earlier.iter_mut().for_each(Turn::shorten);
+        if let Within::Documents(docs) = &mut settled.within {
+            docs.sort_unstable();
+            docs.dedup();
+        }
+        if settled.limits.nanodollars == 0 {
+            settled.limits.nanodollars = self.most.nanodollars;
+        }
+        settled
+    }
+
     async fn kept_or_made(&self, question: &Question, events: &mut dyn Sink) -> Result<Answer, AnswerError> {
         let id = self.id_of(question);
         if let Some(known) = self.answers.get(&id).await? {
@@ -89,34 +113,9 @@ impl Librarian<'_> {
         }
         let mut making = Making::of(self, question, events);
         let draft = making.make().await?;
-        let answer = making.record(id, draft.as_ref());
-        let kept = self.answers.keep(answer).await;
+        let answer = making.record(&id, draft.as_ref());
+        let kept = self.answers.keep(answer, &id).await;
         kept.tell(events);
         Ok(kept)
     }
-}
-
-/// The question as it is answered: white space folded, the last turns alone, documents in order.
-fn settled(question: &Question) -> Question {
-    let mut settled = question.clone();
-    let folded = question.text.split_whitespace().collect::<Vec<_>>().join(" ");
-    settled.text = folded.chars().take(MAX_QUERY_CHARS).collect();
-    let early = settled.earlier.len().saturating_sub(MAX_EARLIER);
-    settled.earlier.drain(..early);
-    if let Within::Documents(docs) = &mut settled.within {
-        docs.sort_unstable();
-        docs.dedup();
-    }
-    settled
-}
-
-fn checked(question: &Question) -> Result<(), AnswerError> {
-    if !question.text.chars().any(char::is_alphanumeric) {
-        return Err(AnswerError::Question { message: "the question is empty".into() });
-    }
-    let limits = question.limits;
-    if limits.sections == 0 || limits.context_tokens < 500 {
-        return Err(AnswerError::Question { message: "an answer reads a section and 500 tokens at least".into() });
-    }
-    Ok(())
 }

@@ -1,6 +1,9 @@
 //! One answer while it is made: found, read, asked for, and written down.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
+
+use stemma_document::DocId;
 
 use super::AnswerError;
 use super::claims::{self, Composed};
@@ -11,9 +14,11 @@ use super::passages::{Ground, Wanted};
 use super::plan::{Part, plan};
 use super::question::{Finding, Mode, Question};
 use super::record::{Answer, Degraded, Looked, Outcome, ReadSection, Spent};
-use super::store::id_of;
-use super::tools::{self, DONE, Tools};
+use super::scope;
+use super::store::lesser_id;
+use super::tools::{self, DONE, Told, Tools};
 use crate::find::{self, FindError, Finder as _, Found, MAX_QUERY_CHARS, Query, Within};
+use crate::locator::Locator;
 use crate::reason::paid::Accounted;
 use crate::reason::{AskError, Budget, Consultation};
 
@@ -21,6 +26,10 @@ use crate::reason::{AskError, Budget, Consultation};
 const FIRST_HITS: usize = 20;
 /// Names of documents that an answer repeats.
 const MAX_NAMES: usize = 10;
+/// The code of an answer that stopped at what it may cost.
+const LIMIT: &str = "answer.limit";
+/// What to do about a model that stays away.
+const LATER: &str = "ask again later; stemma doctor says how the model is";
 
 /// An answer that is being made.
 pub(super) struct Making<'a, 'e> {
@@ -34,6 +43,9 @@ pub(super) struct Making<'a, 'e> {
     sections: Vec<ReadSection>,
     degraded: Option<Degraded>,
     refused_calls: u32,
+    /// Documents that an agent may open: those the question names, and those that searches and tools of this question found.
+    /// A name that stands in a title alone is none of them.
+    known: BTreeSet<DocId>,
 }
 
 impl<'a, 'e> Making<'a, 'e> {
@@ -53,6 +65,7 @@ impl<'a, 'e> Making<'a, 'e> {
             sections: Vec::new(),
             degraded: None,
             refused_calls: 0,
+            known: BTreeSet::new(),
         }
     }
 }
@@ -60,8 +73,17 @@ impl<'a, 'e> Making<'a, 'e> {
 impl Making<'_, '_> {
     /// What a model says; `None` where none does.
     pub(super) async fn make(&mut self) -> Result<Option<Draft>, AnswerError> {
+        let sources = self.librarian.sources;
+        let bare = scope::readable(self.question, sources.catalogue)?;
+        if !bare.is_empty() {
+            self.step(StepKind::Plan, format!("not searched, for there is no tree: {}", bare.join(", ")));
+        }
         let text = self.standalone().await;
+        self.ground.look_for(&text);
         let first = self.first(&text).await?;
+        if first.hits.is_empty() {
+            scope::has_item(self.question, sources.catalogue, sources.shelf).await?;
+        }
         let parts = self.parts(&text, &first);
         let mut wanted = Vec::new();
         let share = (self.question.limits.sections / parts.len()).max(1);
@@ -95,7 +117,8 @@ impl Making<'_, '_> {
         let Some(consultation) = self.consultation.clone() else { return both };
         let check = |restated: Restated| match restated.standalone.trim() {
             "" => Err("standalone is empty".to_owned()),
-            text => Ok(text.chars().take(MAX_QUERY_CHARS).collect::<String>()),
+            text if text.chars().count() > MAX_QUERY_CHARS => Err("standalone is too long".to_owned()),
+            text => Ok(text.to_owned()),
         };
         match consultation.ask(&compose::restate(&text, &self.question.earlier), check).await {
             Ok(standalone) => {
@@ -103,10 +126,7 @@ impl Making<'_, '_> {
                 standalone
             }
             Err(error) => {
-                self.step(
-                    StepKind::Degrade,
-                    format!("{}: looked for with the words of the question before", error.code()),
-                );
+                self.lessened(&error, "looked for with the words of the question before");
                 both
             }
         }
@@ -165,6 +185,7 @@ impl Making<'_, '_> {
             found = self.search(&query).await?;
         }
         found.hits.truncate(limit);
+        self.known.extend(found.hits.iter().map(|hit| hit.doc));
         let place = if whole { String::new() } else { format!("{}: ", part.what) };
         self.step(
             StepKind::Search,
@@ -195,7 +216,14 @@ impl Making<'_, '_> {
             self.tell(Step { kind: StepKind::Search, what, thinking });
         }
         for note in &walked.reasoning.notes {
-            self.step(StepKind::Degrade, format!("{}: {}", note.code, note.message));
+            match AskError::CODES.contains(&note.code.as_str()) {
+                // What a walk could not ask, it found by words: another answer may come when it can.
+                true if AskError::LIMITS.contains(&note.code.as_str()) => {
+                    self.degrade(LIMIT, &note.message, "allow more calls or tokens");
+                }
+                true => self.degrade(&note.code, &note.message, LATER),
+                false => self.step(StepKind::Degrade, format!("{}: {}", note.code, note.message)),
+            }
         }
         Ok(walked.found)
     }
@@ -248,19 +276,21 @@ impl Making<'_, '_> {
     async fn explore(&mut self, text: &str, tools: &dyn Tools) -> Result<Option<Draft>, AnswerError> {
         let Some(consultation) = self.consultation.clone() else { return Ok(None) };
         let limits = self.question.limits;
-        let mut told = vec![self.told_of_reading(0..self.ground.passages.len())];
+        let (what, data) = self.told_of_reading(0..self.ground.passages.len());
+        let mut told = vec![Told { what, data }];
         let mut tried = usize::MAX;
+        self.know(text);
         let mut last: Option<Draft> = None;
         for turn in 0..limits.turns.max(1) {
             if self.is_spent(&consultation) {
-                return Ok(last);
+                return Ok(None);
             }
             let prompt = tools::prompt(text, tools, &told, limits.turns - turn);
             let call = match consultation.ask(&prompt, tools::read).await {
                 Ok(call) => call,
                 Err(error) => {
                     // What was read can still be answered from, where the model comes back; a budget does not.
-                    self.step(StepKind::Degrade, format!("{}: no further tool is called", error.code()));
+                    self.lessened(&error, "no further tool was called");
                     break;
                 }
             };
@@ -272,30 +302,38 @@ impl Making<'_, '_> {
                 match self.ask(text).await {
                     Some(draft) if draft.answerable => return Ok(Some(draft)),
                     Some(draft) => last = Some(draft),
-                    None => return Ok(last),
+                    None => return Ok(None),
                 }
-                told.push("answer: what was read so far does not answer the question".into());
+                told.push(Told {
+                    what: "answer: what was read so far does not answer the question".into(),
+                    ..Told::default()
+                });
                 continue;
             }
             told.push(self.call(&call, tools).await?);
         }
-        if tried == self.ground.passages.len() {
-            return Ok(last);
+        if tried != self.ground.passages.len() {
+            last = self.ask(text).await;
         }
-        Ok(self.ask(text).await.or(last))
+        // Who could not look on does not know that nothing is there.
+        Ok(last.filter(|draft| draft.answerable || self.degraded.is_none()))
     }
 
-    async fn call(&mut self, call: &tools::ToolCall, tools: &dyn Tools) -> Result<String, AnswerError> {
-        let known = tools.described().iter().any(|(name, _)| *name == call.tool);
+    async fn call(&mut self, call: &tools::ToolCall, tools: &dyn Tools) -> Result<Told, AnswerError> {
+        let described = tools.described();
+        let known = described.iter().find(|(name, _)| *name == call.tool).map(|(name, _)| *name);
         let shown = |text: &str| text.chars().take(80).collect::<String>();
         let arguments = [&call.query, &call.document, &call.pages, &call.section, &call.item, &call.pattern];
         let arguments: Vec<String> =
             arguments.into_iter().filter(|text| !text.is_empty()).map(|text| shown(text)).collect();
         let what = format!("{}({})", shown(&call.tool), arguments.join(", "));
-        let reply = if known {
-            tools.call(call).await
-        } else {
-            tools::ToolReply { told: "there is no such tool".into(), refused: true, ..tools::ToolReply::default() }
+        let refused = |told: &str| tools::ToolReply { told: told.into(), refused: true, ..tools::ToolReply::default() };
+        let reply = match known {
+            None => refused("there is no such tool"),
+            Some(_) if !self.may_open(&call.document) => {
+                refused("refused: neither the question names this document nor has a tool found it")
+            }
+            Some(_) => tools.call(call).await,
         };
         let kind = if reply.refused { StepKind::Refused } else { StepKind::Tool };
         self.refused_calls += u32::from(reply.refused);
@@ -304,11 +342,43 @@ impl Making<'_, '_> {
         // What is asked for by an agent may take as much again as what was found first.
         let room = self.question.limits.context_tokens.saturating_mul(2).saturating_sub(used);
         let read = self.read(&reply.wanted, room).await?;
-        Ok(format!("{what}\n{}\n{}", reply.told, self.told_of_reading(read)))
+        self.known.extend(reply.shown);
+        let (read, places) = self.told_of_reading(read);
+        Ok(Told {
+            what: format!("{}: {}; {read}", known.unwrap_or("no tool"), reply.told),
+            data: format!("{what}\n{}\n{places}", reply.found),
+        })
     }
 
-    /// What was read, by names and pages.
-    fn told_of_reading(&self, read: Range<usize>) -> String {
+    /// Takes up what the question itself names, and all of a scope that lists documents.
+    fn know(&mut self, text: &str) {
+        let catalogue = self.librarian.sources.catalogue;
+        let bare = |word: &str| word.trim_matches(|c: char| !c.is_alphanumeric()).to_owned();
+        let named = text.split_whitespace().map(bare).filter(|word| word.len() > 2);
+        let named: Vec<DocId> = named.filter_map(|word| Some(catalogue.resolve(&word).ok()?.doc())).collect();
+        self.known.extend(named);
+        if let Within::Documents(docs) = &self.question.within {
+            self.known.extend(docs);
+        }
+    }
+
+    /// Whether an agent may open what it names: nothing, or a document that the question or a tool named. What there is not, the tool
+    /// says itself.
+    fn may_open(&self, document: &str) -> bool {
+        // A name, a locator, or an address of ours: `stemma://DOC/section/0007`.
+        let bare = document
+            .trim()
+            .split_once("://")
+            .map_or(document.trim(), |(_, rest)| rest.split('/').next().unwrap_or_default());
+        let name = Locator::parse(bare).document;
+        let catalogue = self.librarian.sources.catalogue;
+        let known = name.parse::<DocId>().ok().filter(|doc| catalogue.get(*doc).is_some());
+        let doc = known.or_else(|| Some(catalogue.resolve(&name).ok()?.doc()));
+        document.trim().is_empty() || doc.is_none_or(|doc| self.known.contains(&doc))
+    }
+
+    /// What was read: how much, and of what.
+    fn told_of_reading(&self, read: Range<usize>) -> (String, String) {
         let sections = self.ground.sections(read, 0);
         let line = |section: &ReadSection| {
             let pages: Vec<String> = section.pages.iter().map(u32::to_string).collect();
@@ -320,11 +390,12 @@ impl Making<'_, '_> {
                 section.tokens
             )
         };
-        if sections.is_empty() {
+        let what = if sections.is_empty() {
             "nothing new was read".into()
         } else {
-            sections.iter().map(line).collect::<Vec<_>>().join("\n")
-        }
+            format!("{} sections were read", sections.len())
+        };
+        (what, sections.iter().map(line).collect::<Vec<_>>().join("\n"))
     }
 
     /// Whether nothing more may be spent; said where it is so.
@@ -332,32 +403,27 @@ impl Making<'_, '_> {
         let (limit, spent) = (self.question.limits.nanodollars, consultation.spent());
         let over = limit > 0 && spent.nanodollars.is_some_and(|spent| spent >= limit);
         if over {
-            self.degrade(
-                "answer.limit",
-                "the money it may cost is used up",
-                "allow more: --budget, limits.nanodollars",
-            );
+            self.degrade(LIMIT, "the money it may cost is used up", "allow more: --budget, limits.nanodollars");
         }
         over
     }
 
     fn failed(&mut self, error: &AskError) {
-        let found = "these are the sections a search found";
+        self.lessened(error, "these are the sections a search found");
+    }
+
+    /// Says that the model did less than it was asked for, why, and what was done instead.
+    fn lessened(&mut self, error: &AskError, instead: &str) {
         match error {
             AskError::Budget { message } => {
-                self.degrade("answer.limit", &format!("{message}: {found}"), "allow more calls or tokens");
+                self.degrade(LIMIT, &format!("{message}: {instead}"), "allow more calls or tokens");
             }
-            AskError::TooLong { .. } => self.degrade(
-                "answer.limit",
-                &format!("{error}: {found}"),
-                "read less: fewer sections, a smaller context",
-            ),
+            AskError::TooLong { .. } => {
+                self.degrade(LIMIT, &format!("{error}: {instead}"), "read less: fewer sections, a smaller context");
+            }
             AskError::Away(failure) | AskError::Unusable(failure) => {
-                let next = failure
-                    .next
-                    .clone()
-                    .unwrap_or_else(|| "ask again later; stemma doctor says how the model is".into());
-                self.degrade(&failure.code, &format!("{}: {found}", failure.message), &next);
+                let next = failure.next.clone().unwrap_or_else(|| LATER.into());
+                self.degrade(&failure.code, &format!("{}: {instead}", failure.message), &next);
             }
         }
     }
@@ -377,7 +443,7 @@ impl Making<'_, '_> {
     }
 
     /// The answer as it is kept.
-    pub(super) fn record(mut self, id: String, draft: Option<&Draft>) -> Answer {
+    pub(super) fn record(mut self, id: &str, draft: Option<&Draft>) -> Answer {
         let Making { question, librarian, .. } = self;
         let (outcome, mut composed) = match draft {
             None => (Outcome::SearchOnly, Composed::default()),
@@ -403,11 +469,9 @@ impl Making<'_, '_> {
         }
         let spent = self.consultation.as_ref().map(Consultation::spent).unwrap_or_default();
         let answered = outcome != Outcome::SearchOnly;
-        // What was answered without the model is answered again when it is back: it has an id of its own.
-        let id = match &self.degraded {
-            Some(degraded) if !answered => id_of(&[&id, &degraded.code]),
-            _ => id,
-        };
+        // What was answered without the model, or with less of it than was asked for, is answered again when it is back: it has an
+        // id of its own.
+        let id = self.degraded.as_ref().map_or_else(|| id.to_owned(), |degraded| lesser_id(id, &degraded.code));
         Answer {
             id,
             question: question.text.clone(),
@@ -417,7 +481,7 @@ impl Making<'_, '_> {
             citations: composed.citations,
             confidence: (outcome == Outcome::Answered).then_some(composed.confidence),
             model: librarian.reasoner.as_ref().filter(|_| answered).map(|reasoner| reasoner.asker().model().to_owned()),
-            degraded: self.degraded.filter(|_| !answered),
+            degraded: self.degraded,
             searched: self.looked,
             sections: self.sections,
             steps: self.steps,

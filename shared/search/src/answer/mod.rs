@@ -32,6 +32,7 @@ mod plan;
 mod question;
 pub mod quote;
 mod record;
+mod scope;
 mod scripted;
 pub mod sheet;
 mod store;
@@ -47,7 +48,7 @@ pub use citation::{Citation, CitedRect, Verified};
 pub use event::{Event, Sink, Step, StepKind};
 pub use librarian::Librarian;
 pub use passages::Wanted;
-pub use question::{Citations, Finding, Limits, MAX_EARLIER, Mode, Question, Turn};
+pub use question::{Citations, Finding, Limits, MAX_EARLIER, MAX_QUESTION_CHARS, Mode, Question, Turn};
 pub use record::{Answer, Claim, Degraded, Dropped, Looked, Outcome, ReadSection, Spent};
 pub use scripted::Scripted;
 pub use store::{Answers, unfounded};
@@ -67,6 +68,14 @@ pub trait Answerer: Send + Sync {
     /// # Errors
     /// [`AnswerError`] when there is nothing to answer, or the store or index could not say.
     async fn answer(&self, question: &Question, events: &mut dyn Sink) -> Result<Answer, AnswerError>;
+
+    /// Whether a question can be asked here; [`Answerer::answer`] refuses the same.
+    ///
+    /// # Errors
+    /// [`AnswerError::Question`]: it is empty, too long, or asks for more than an answer may cost.
+    fn check(&self, question: &Question) -> Result<(), AnswerError> {
+        question.check(&Limits::MOST)
+    }
 
     /// The id under which a question is answered over the trees as they are, where the model is not away.
     fn id_of(&self, question: &Question) -> String;
@@ -89,11 +98,19 @@ pub enum AnswerError {
     /// The question cannot be looked for.
     #[error(transparent)]
     Find(#[from] FindError),
-    /// It is no question that can be asked.
+    /// It is no question that can be asked, or not here.
     #[error("{message}")]
     Question {
+        /// Stable code: `answer.question`, `answer.too_long`, `answer.limits`, `answer.no_documents`, `document.no_tree`, `locator.item`.
+        code: &'static str,
         /// What is wrong with it.
         message: String,
+    },
+    /// It was not made in the time that answers have.
+    #[error("the answer was not made within {seconds} s")]
+    Late {
+        /// How long it had.
+        seconds: u64,
     },
     /// Stemma is at fault; what it met is in the log.
     #[error("the answer could not be made")]
@@ -108,7 +125,8 @@ impl AnswerError {
             Self::Find(FindError::Item { .. }) => "search.item",
             Self::Find(FindError::TooFar) => "search.too_far",
             Self::Find(FindError::Port(_)) => "store.unreadable",
-            Self::Question { .. } => "answer.question",
+            Self::Question { code, .. } => code,
+            Self::Late { .. } => "answer.timeout",
             Self::Broken => "answer.failed",
         }
     }

@@ -15,6 +15,7 @@ use crate::catalogue::{Catalogue, Listed};
 use crate::find::Hit;
 use crate::locator::section_locator;
 use crate::shelf::Shelf;
+use crate::words::{content_words, each_word};
 
 /// Pages of one section that are read, where it has more.
 const PAGES_OF_SECTION: usize = 3;
@@ -87,9 +88,16 @@ pub(super) struct Ground {
     /// Lines that are shown already, by document and page.
     shown: HashMap<(DocId, u32), BTreeSet<usize>>,
     used: u32,
+    /// The words of the question: of what is too long, the part with most of them is read.
+    words: BTreeSet<String>,
 }
 
 impl Ground {
+    /// Says what is looked for.
+    pub(super) fn look_for(&mut self, question: &str) {
+        self.words = content_words(question).into_iter().collect();
+    }
+
     /// Reads as much of `wanted`, in order, as `room` tokens hold; what is there already is not read again. Returns the indexes of the
     /// passages that came.
     pub(super) async fn read(
@@ -145,21 +153,14 @@ impl Ground {
     fn add(&mut self, wanted: &Wanted, until: u32) {
         let Some(volume) = self.volumes.get(&wanted.doc) else { return };
         let parts = match &volume.lines {
-            Some(lines) => volume.lines_of(wanted, lines),
+            Some(lines) => volume.lines_of(wanted, lines, &self.words),
             None => volume.pages_of(wanted).into_iter().filter_map(|page| volume.page_part(wanted, page)).collect(),
         };
         for part in parts {
             let (shown, room) =
                 (self.shown.entry((wanted.doc, part.key)).or_default(), until.saturating_sub(self.used));
             let fresh = part.lines.into_iter().filter(|(at, _, _)| !shown.contains(at));
-            let mut left = room.saturating_sub(FRAME_TOKENS);
-            let fitting: Vec<(usize, String, u32)> = fresh
-                .take_while(|(_, _, tokens)| {
-                    let fits = *tokens < left;
-                    left = left.saturating_sub(*tokens + 1);
-                    fits
-                })
-                .collect();
+            let fitting = fitting(fresh, room.saturating_sub(FRAME_TOKENS), &self.words);
             if !fitting.iter().any(|(_, text, _)| text.chars().any(char::is_alphanumeric)) {
                 continue;
             }
@@ -322,7 +323,8 @@ impl Volume {
         opens.or(sections.first()).copied()
     }
 
-    fn lines_of(&self, wanted: &Wanted, text: &TextLines) -> Vec<Part> {
+    /// Lines of a section of a text: as many as are read at once, from where most words of the question stand.
+    fn lines_of(&self, wanted: &Wanted, text: &TextLines, words: &BTreeSet<String>) -> Vec<Part> {
         let Some(section) = wanted.section.and_then(|id| self.tree.section(id)) else { return Vec::new() };
         let SectionSpan::Lines { start, end } = section.span else { return Vec::new() };
         let own_end = section.children.first().and_then(|child| match child.span {
@@ -330,17 +332,89 @@ impl Volume {
             SectionSpan::Pages { .. } => None,
         });
         let (first, last) = (start.saturating_sub(1) as usize, own_end.unwrap_or(end) as usize);
-        let mut room = TEXT_TOKENS;
-        let mut lines = Vec::new();
-        for (at, line) in text.lines.iter().enumerate().take(last).skip(first) {
-            let size = text.tokens.get(at).copied().unwrap_or_else(|| tokens::count(line));
-            if size > room {
-                break;
-            }
-            room -= size;
-            lines.push((at, line.clone(), size));
+        let size = |at: usize| text.tokens.get(at).copied().unwrap_or_else(|| tokens::count(&text.lines[at]));
+        let last = last.min(text.lines.len());
+        let sizes: Vec<u32> = (first..last).map(size).collect();
+        let from = first + densest(&sizes, |at| hits(&text.lines[first + at], words).len(), TEXT_TOKENS);
+        let lines = (from..last).map(|at| (at, text.lines[at].clone(), sizes[at - first]));
+        vec![Part { section: section.id, key: 0, lines: fitting(lines, TEXT_TOKENS, words) }]
+    }
+}
+
+/// As many lines, in order, as fit into `room`. One that is longer than what is left is cut to it, around words of the question.
+fn fitting(
+    lines: impl Iterator<Item = (usize, String, u32)>,
+    room: u32,
+    words: &BTreeSet<String>,
+) -> Vec<(usize, String, u32)> {
+    let mut left = room;
+    let mut fitting = Vec::new();
+    for (at, line, size) in lines {
+        if size < left {
+            left -= size + 1;
+            fitting.push((at, line, size));
+            continue;
         }
-        vec![Part { section: section.id, key: 0, lines }]
+        if left >= LEAST_TOKENS {
+            let line = cut(&line, size, left - 1, words);
+            let size = tokens::count(&line);
+            fitting.push((at, line, size));
+        }
+        break;
+    }
+    fitting
+}
+
+/// Where the words of a question stand in a text: bytes, in order.
+fn hits(text: &str, words: &BTreeSet<String>) -> Vec<Range<usize>> {
+    let mut hits = Vec::new();
+    each_word(text, |word, at| {
+        if words.contains(word) {
+            hits.push(at);
+        }
+    });
+    hits
+}
+
+/// The index from which `room` holds the most of what `worth` counts; the first where nothing counts, or all fits.
+fn densest(sizes: &[u32], worth: impl Fn(usize) -> usize, room: u32) -> usize {
+    if sizes.iter().map(|size| u64::from(*size)).sum::<u64>() <= u64::from(room) {
+        return 0;
+    }
+    let worths: Vec<usize> = (0..sizes.len()).map(worth).collect();
+    let (mut best, mut best_worth, mut end, mut held, mut sum) = (0, 0, 0, 0_u64, 0);
+    for start in 0..sizes.len() {
+        // One that is larger than the room counts: it is cut.
+        while end < sizes.len() && (end == start || held + u64::from(sizes[end]) <= u64::from(room)) {
+            held += u64::from(sizes[end]);
+            sum += worths[end];
+            end += 1;
+        }
+        if sum > best_worth {
+            (best, best_worth) = (start, sum);
+        }
+        held -= u64::from(sizes[start]);
+        sum -= worths[start];
+    }
+    best
+}
+
+/// A line of `size` tokens cut to at most `room`, around the most words of the question; `…` stands for what is left out.
+fn cut(line: &str, size: u32, room: u32, words: &BTreeSet<String>) -> String {
+    let places = hits(line, words);
+    let mut length = (line.len() as u64 * u64::from(room) / u64::from(size.max(1))) as usize;
+    loop {
+        let most = |start: &usize| places.iter().filter(|at| *start <= at.start && at.end <= start + length).count();
+        // From a quarter of the room before a word: what it is about often stands before it.
+        let starts = places.iter().map(|at| at.start.saturating_sub(length / 4));
+        let start = starts.rev().max_by_key(most).unwrap_or(0).min(line.len().saturating_sub(length));
+        let (start, end) = (line.ceil_char_boundary(start), line.floor_char_boundary(start + length));
+        let kept = line.get(start..end).unwrap_or_default();
+        let marked = format!("{}{kept}{}", if start > 0 { "… " } else { "" }, if end < line.len() { " …" } else { "" });
+        if length < 16 || tokens::count(&marked) <= room {
+            return marked;
+        }
+        length -= length / 8;
     }
 }
 
@@ -350,4 +424,49 @@ fn lines_on(section: &Section, page: u32, count: usize) -> Range<usize> {
     let start = if from.page.get() == page { (from.line as usize).min(count) } else { 0 };
     let end = to.filter(|to| to.page.get() == page).map_or(count, |to| (to.line as usize).min(count));
     start..end.max(start)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(text: &str) -> BTreeSet<String> {
+        content_words(text).into_iter().collect()
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_is_read_around_the_words_of_the_question() {
+        let filler = "The company went about its business as before. ".repeat(2_000);
+        let line = format!("{filler}Zorbco sold 5 million zorbs. {filler}");
+        let size = tokens::count(&line);
+        let asked = words("How many zorbs did Zorbco sell?");
+        let found = fitting([(7, line.clone(), size)].into_iter(), TEXT_TOKENS, &asked);
+        assert_eq!(found.len(), 1);
+        let (at, text, tokens) = &found[0];
+        assert!(*at == 7 && *tokens <= TEXT_TOKENS && *tokens > TEXT_TOKENS / 2, "{tokens}");
+        assert!(text.contains("Zorbco sold 5 million zorbs.") && text.starts_with('…') && text.ends_with('…'));
+        // Without words of the question, its beginning; without room, nothing.
+        let blind = fitting([(7, line.clone(), size)].into_iter(), TEXT_TOKENS, &words("quarks"));
+        assert!(blind[0].1.starts_with("The company"));
+        assert!(fitting([(7, line, size)].into_iter(), LEAST_TOKENS - 1, &asked).is_empty());
+    }
+
+    #[test]
+    fn of_many_lines_those_with_the_words_of_the_question_are_read() {
+        assert_eq!(densest(&[10; 100], |at| usize::from(at == 80), 300), 51);
+        assert_eq!(densest(&[10; 100], |_| 0, 300), 0);
+        assert_eq!(densest(&[10; 3], |at| at, 300), 0);
+        assert_eq!(densest(&[10, 4_000, 10], |at| usize::from(at == 1), 300), 1);
+        assert_eq!(densest(&[], |_| 0, 300), 0);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn what_is_cut_fits(text in ".{0,400}", room in 20u32..60) {
+            let size = tokens::count(&text);
+            if size > room {
+                proptest::prop_assert!(tokens::count(&cut(&text, size, room, &words("of the a b c 1 2"))) <= room.max(20));
+            }
+        }
+    }
 }

@@ -2,12 +2,19 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::AnswerError;
 use crate::filter::Filter;
-use crate::find::{self, ItemRef, Within};
+use crate::find::{self, ItemRef, MAX_QUERY_CHARS, Within};
 use crate::reason;
 
 /// Turns of a conversation that are looked at: the last ones.
 pub const MAX_EARLIER: usize = 8;
+/// Characters of an earlier question that are looked at, its last, and of an earlier answer, its first.
+pub(super) const EARLIER_CHARS: usize = 1_500;
+/// Characters of a question, on every surface. A longer one is refused: cut, it would be another question.
+pub const MAX_QUESTION_CHARS: usize = MAX_QUERY_CHARS;
+/// Tokens of text below which nothing can be answered from.
+const LEAST_CONTEXT: u32 = 500;
 
 /// A question to an archive.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -37,6 +44,36 @@ impl Question {
     /// A question to all documents.
     pub fn of(text: impl Into<String>) -> Self {
         Self { text: text.into(), ..Self::default() }
+    }
+
+    /// Whether it can be asked, where answers may cost `most`: looked at before anything is told or paid.
+    ///
+    /// # Errors
+    /// [`AnswerError::Question`]: it has no words, more than [`MAX_QUESTION_CHARS`] characters, or asks for more than it may cost.
+    pub fn check(&self, most: &Limits) -> Result<(), AnswerError> {
+        let wrong = |code, message| Err(AnswerError::Question { code, message });
+        if !self.text.chars().any(char::is_alphanumeric) {
+            return wrong("answer.question", "the question is empty".into());
+        }
+        let chars = self.text.trim().chars().count();
+        if chars > MAX_QUESTION_CHARS {
+            return wrong(
+                "answer.too_long",
+                format!("the question has {chars} characters; at most {MAX_QUESTION_CHARS} are read"),
+            );
+        }
+        let limits = &self.limits;
+        if limits.sections == 0 || limits.context_tokens < LEAST_CONTEXT {
+            let message = format!("an answer reads a section and {LEAST_CONTEXT} tokens at least");
+            return wrong("answer.limits", message);
+        }
+        match limits.beyond(most) {
+            Some((name, asked, most)) => wrong(
+                "answer.limits",
+                format!("{name} is {asked}: at most {most} are allowed here (answer.limits of the configuration)"),
+            ),
+            None => Ok(()),
+        }
     }
 }
 
@@ -86,6 +123,15 @@ pub struct Turn {
     pub question: String,
     /// The text of the answer.
     pub answer: String,
+}
+
+impl Turn {
+    /// Leaves what is looked at: of a question its end, where people ask, of an answer its beginning.
+    pub(super) fn shorten(&mut self) {
+        let over = self.question.chars().count().saturating_sub(EARLIER_CHARS);
+        self.question = self.question.chars().skip(over).collect();
+        self.answer = self.answer.chars().take(EARLIER_CHARS).collect();
+    }
 }
 
 /// How the model comes to what it reads.
@@ -141,6 +187,26 @@ impl Default for Limits {
     }
 }
 
+impl Limits {
+    /// What one answer may cost at most where an operator says nothing else: a caller can ask for less.
+    pub const MOST: Self =
+        Self { calls: 200, tokens: 2_000_000, nanodollars: 0, context_tokens: 60_000, sections: 50, turns: 50 };
+
+    /// The first that is beyond `most`: its name, what is asked for, what is allowed. Money without a limit is less than none.
+    fn beyond(&self, most: &Self) -> Option<(&'static str, u64, u64)> {
+        let sections = |limits: &Self| u64::try_from(limits.sections).unwrap_or(u64::MAX);
+        let pairs = [
+            ("calls", u64::from(self.calls), u64::from(most.calls)),
+            ("tokens", u64::from(self.tokens), u64::from(most.tokens)),
+            ("context_tokens", u64::from(self.context_tokens), u64::from(most.context_tokens)),
+            ("sections", sections(self), sections(most)),
+            ("turns", u64::from(self.turns), u64::from(most.turns)),
+        ];
+        let money = (most.nanodollars > 0).then_some(("nanodollars", self.nanodollars, most.nanodollars));
+        pairs.into_iter().chain(money).find(|(_, asked, most)| asked > most)
+    }
+}
+
 /// Which citations an answer keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -155,6 +221,23 @@ pub enum Citations {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_question_is_asked_whole_and_within_what_it_may_cost_or_not_at_all() {
+        let most = Limits { nanodollars: 1_000, ..Limits::MOST };
+        let refused = |question: &Question| question.check(&most).unwrap_err();
+        assert!(Question::of("x".repeat(MAX_QUESTION_CHARS)).check(&most).is_ok());
+        let long = refused(&Question::of("x ".repeat(MAX_QUESTION_CHARS)));
+        assert!(long.code() == "answer.too_long" && long.to_string().contains("4000"), "{long}");
+        assert_eq!(refused(&Question::of(" ??? ")).code(), "answer.question");
+        let asks = |limits: Limits| Question { limits, ..Question::of("capex") };
+        let dear = refused(&asks(Limits { turns: 4_000_000_000, ..Limits::default() }));
+        assert!(dear.code() == "answer.limits" && dear.to_string().contains("turns is 4000000000"), "{dear}");
+        assert_eq!(refused(&asks(Limits { nanodollars: 1_001, ..Limits::default() })).code(), "answer.limits");
+        assert_eq!(refused(&asks(Limits { sections: 0, ..Limits::default() })).code(), "answer.limits");
+        assert!(asks(Limits { calls: 1, turns: 1, ..Limits::default() }).check(&most).is_ok());
+        assert!(serde_json::from_str::<Limits>(r#"{"token": 5}"#).is_err());
+    }
 
     #[test]
     fn every_way_of_finding_has_a_name_of_its_own() {

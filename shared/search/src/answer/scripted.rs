@@ -56,9 +56,7 @@ impl Scripted {
 #[async_trait]
 impl Answerer for Scripted {
     async fn answer(&self, question: &Question, events: &mut dyn Sink) -> Result<Answer, AnswerError> {
-        if question.text.trim().is_empty() {
-            return Err(AnswerError::Question { message: "the question is empty".into() });
-        }
+        self.check(question)?;
         let answer = self.made(question);
         answer.retell(events);
         Ok(answer)

@@ -25,6 +25,12 @@ const HELD_BYTES: usize = 32 << 20;
 const HELD_MS: Millis = 24 * 3_600_000;
 /// Hexadecimal digits of an id.
 const ID_DIGITS: usize = 16;
+/// The last of them, in which the ids of answers with and without the model differ.
+const LESSER_DIGITS: usize = 4;
+/// Answers whose ids begin alike that are looked at; there are as many as reasons why a model stays away.
+const MAX_LESSER: usize = 16;
+/// Ids that are remembered: bytes.
+const LESSER_BYTES: usize = 1 << 20;
 
 /// The answers of one collection. One per process and collection.
 pub struct Answers {
@@ -32,6 +38,8 @@ pub struct Answers {
     blobs: Arc<dyn Blobs>,
     prefix: String,
     held: Cache<String, Arc<Answer>>,
+    /// Ids of answers that were given in the place of those promised, by the ids of these.
+    lesser: Cache<String, String>,
     refuses: AtomicBool,
 }
 
@@ -39,7 +47,8 @@ impl Answers {
     /// The answers of `collection` in `blobs`.
     pub fn new(env: Env, blobs: Arc<dyn Blobs>, collection: &Collection) -> Self {
         let prefix = layout::answers_prefix(collection);
-        Self { env, blobs, prefix, held: Cache::new(HELD_BYTES, HELD_MS), refuses: AtomicBool::new(false) }
+        let (held, lesser) = (Cache::new(HELD_BYTES, HELD_MS), Cache::new(LESSER_BYTES, HELD_MS));
+        Self { env, blobs, prefix, held, lesser, refuses: AtomicBool::new(false) }
     }
 
     /// The answer of this id; `None` where there is none, or it is no id.
@@ -50,25 +59,67 @@ impl Answers {
         if !is_id(id) {
             return Ok(None);
         }
+        self.read(id).await
+    }
+
+    /// The answer of this id, or the one that was given in its place: where the model stayed away, or a limit was reached, an answer
+    /// has an id of its own, which begins like the one that was promised. Any replica finds it, at any time.
+    ///
+    /// # Errors
+    /// [`PortError`] when the store could not say.
+    pub async fn under(&self, id: &str) -> Result<Option<Answer>, PortError> {
+        if let Some(answer) = self.get(id).await? {
+            return Ok(Some(answer));
+        }
+        if !is_id(id) {
+            return Ok(None);
+        }
+        let stem = format!("{}{}", self.prefix, &id[..id.len() - LESSER_DIGITS]);
+        let keys = self.blobs.list(&self.prefix, Some(&stem), MAX_LESSER).await?;
+        let stored = keys.iter().filter(|key| key.starts_with(&stem));
+        let stored = stored.filter_map(|key| key.strip_prefix(&self.prefix)?.strip_suffix(".json").map(str::to_owned));
+        let held = self.lesser.get(&id.to_owned(), self.env.now_ms());
+        for other in held.into_iter().chain(stored) {
+            let Some(answer) = self.get(&other).await? else { continue };
+            if answer.degraded.as_ref().is_some_and(|degraded| lesser_id(id, &degraded.code) == answer.id) {
+                return Ok(Some(answer));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Reads an answer. One that is torn was never told: it is a miss, and is made again.
+    async fn read(&self, id: &str) -> Result<Option<Answer>, PortError> {
         if let Some(held) = self.held.get(&id.to_owned(), self.env.now_ms()) {
             return Ok(Some(Answer::clone(&held)));
         }
         let key = self.key(id);
         let Some(bytes) = self.blobs.get(&key).await? else { return Ok(None) };
-        let read: Result<Answer, _> = serde_json::from_slice(&bytes);
-        let answer = read.map_err(|error| PortError::lasting("blobs", "get", format!("{key}: {error}")))?;
-        self.hold(&answer, bytes.len());
-        Ok(Some(answer))
+        match serde_json::from_slice::<Answer>(&bytes) {
+            Ok(answer) => {
+                self.hold(&answer, bytes.len());
+                Ok(Some(answer))
+            }
+            Err(error) => {
+                tracing::warn!(key, %error, "an answer that was kept cannot be read; it is made again");
+                Ok(None)
+            }
+        }
     }
 
-    /// Keeps an answer, and returns the one that is kept under its id: another, where someone else was faster.
-    pub(super) async fn keep(&self, answer: Answer) -> Answer {
+    /// Keeps an answer to a question that was promised one under `promised`, and returns the one that is kept under its id:
+    /// another, where someone else was faster.
+    pub(super) async fn keep(&self, answer: Answer, promised: &str) -> Answer {
+        if answer.id != promised {
+            let (promised, id) = (promised.to_owned(), answer.id.clone());
+            self.lesser.put(promised, id, 4 * ID_DIGITS, self.env.now_ms());
+        }
         let kept = Answer { replayed: false, usage: Spent { nanodollars: None, ..answer.usage }, ..answer.clone() };
         let Ok(json) = serde_json::to_vec(&kept) else { return answer };
         match self.put(&kept.id, json.clone().into()).await {
             Ok(Some(Put::Exists)) => match self.get(&kept.id).await {
                 Ok(Some(winner)) => return Answer { usage: answer.usage, ..winner },
-                Ok(None) => {}
+                Ok(None) => self.mend(&kept.id, json.clone().into()).await,
                 Err(error) => tracing::warn!(id = kept.id, %error, "the answer that was given before cannot be read"),
             },
             Ok(_) => {}
@@ -84,6 +135,18 @@ impl Answers {
         }
         let key = self.key(id);
         ask(&self.env, || self.blobs.put(&key, json.clone())).await.map(Some)
+    }
+
+    /// Puts an answer in the place of one that is torn.
+    async fn mend(&self, id: &str, json: Bytes) {
+        let key = self.key(id);
+        let mended = async {
+            self.blobs.delete(&key).await?;
+            self.put(id, json).await
+        };
+        if let Err(error) = mended.await {
+            tracing::warn!(key, %error, "an answer that cannot be read could not be replaced");
+        }
     }
 
     fn refused(&self, error: &PortError) {
@@ -176,6 +239,13 @@ pub(super) fn id_of(parts: &[&str]) -> String {
     format!("a-{}", &Digest::of(&json).to_string()[..ID_DIGITS])
 }
 
+/// The id of an answer that is less than the one with this id was to be, for the reason of this code: whoever was promised the one
+/// finds the other.
+pub(super) fn lesser_id(id: &str, code: &str) -> String {
+    let digest = Digest::of(format!("{id} {code}").as_bytes()).to_string();
+    format!("{}{}", &id[..id.len() - LESSER_DIGITS], &digest[..LESSER_DIGITS])
+}
+
 fn is_id(id: &str) -> bool {
     id.strip_prefix("a-")
         .is_some_and(|digits| digits.len() == ID_DIGITS && digits.bytes().all(|b| b.is_ascii_hexdigit()))
@@ -186,7 +256,7 @@ mod tests {
     use stemma_engine::blobs::MemoryBlobs;
 
     use super::*;
-    use crate::answer::{Answerer, Question, Scripted};
+    use crate::answer::{Answerer, Degraded, Question, Scripted};
 
     #[tokio::test]
     async fn who_comes_second_reads_the_first() {
@@ -199,9 +269,9 @@ mod tests {
         let first = script.answer(&Question::of("capex"), &mut ()).await.unwrap();
         assert_eq!(one.get(&first.id).await.unwrap(), None);
         let paid = Answer { usage: Spent { nanodollars: Some(7), ..first.usage }, ..first.clone() };
-        assert_eq!(one.keep(paid.clone()).await, paid);
+        assert_eq!(one.keep(paid.clone(), &paid.id).await, paid);
         let second = Answer { text: "It was 6 [1].".into(), ..first.clone() };
-        assert_eq!(other.keep(second).await, first);
+        assert_eq!(other.keep(second, &first.id).await, first);
         // What it costs now is no part of it.
         assert_eq!(other.get(&first.id).await.unwrap(), Some(first));
         for bad in ["", "a-", "../../x", "a-00000000000000000", "a-000000000000000g"] {
@@ -239,5 +309,30 @@ mod tests {
         let superseded = tree(1, 1);
         let found = unfounded(&blobs, &collection, &HashSet::from([superseded.as_str()])).await.unwrap();
         assert_eq!(found[0], answer("a-older"));
+    }
+
+    #[tokio::test]
+    async fn what_was_promised_is_found_and_what_is_torn_is_made_again() {
+        let (env, blobs) = (Env::system(), Arc::new(MemoryBlobs::default()));
+        let answers = || Answers::new(env.clone(), Arc::<MemoryBlobs>::clone(&blobs), &Collection::default());
+        let script = Scripted::default().says("capex", "It was 5 [1].");
+        let full = script.answer(&Question::of("capex"), &mut ()).await.unwrap();
+        let degraded = Degraded { code: "model.away".into(), message: String::new(), next: None };
+        let lesser = Answer { id: lesser_id(&full.id, "model.away"), degraded: Some(degraded), ..full.clone() };
+        answers().keep(lesser.clone(), &full.id).await;
+        // Another replica, or this one after a restart.
+        assert_eq!(answers().under(&full.id).await.unwrap(), Some(lesser.clone()));
+        assert_eq!(answers().get(&full.id).await.unwrap(), None);
+        assert_eq!(answers().under("a-0000000000000000").await.unwrap(), None);
+        answers().keep(full.clone(), &full.id).await;
+        assert_eq!(answers().under(&full.id).await.unwrap(), Some(full.clone()));
+        let key = format!("{}{}.json", layout::answers_prefix(&Collection::default()), full.id);
+        for torn in ["", "{\"id\": \"a-"] {
+            blobs.delete(&key).await.unwrap();
+            blobs.put(&key, Bytes::from(torn)).await.unwrap();
+            assert_eq!(answers().get(&full.id).await.unwrap(), None);
+            answers().keep(full.clone(), &full.id).await;
+            assert_eq!(answers().get(&full.id).await.unwrap(), Some(full.clone()));
+        }
     }
 }

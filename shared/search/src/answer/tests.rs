@@ -9,7 +9,7 @@ use stemma_document::{
     Body, Collection, DocId, DraftEntry, Extent, Fact, FactSource, Line, LocatedEntry, Method, Page, PageNo, Place,
     Position, Pt, Rect, SectionTree, Verdict, VerifiedOutline, Witness,
 };
-use stemma_engine::blobs::MemoryBlobs;
+use stemma_engine::blobs::{Blobs, MemoryBlobs};
 use stemma_engine::{Env, PortError};
 use stemma_llm::request::{LlmError, Request};
 
@@ -129,6 +129,7 @@ impl Shop {
                 .map(|asker| Arc::new(Reasoner::new(Arc::new(asker), ReasonSettings::default(), Knowledge::default()))),
             tools,
             answers: &answers,
+            most: Limits::MOST,
         };
         let answer = librarian.answer(question, heard).await.unwrap();
         assert_eq!(
@@ -311,7 +312,7 @@ impl Tools for Bench {
             score: 1.0,
             why: "asked for".into(),
         };
-        ToolReply { told: "read".into(), wanted: self.docs.iter().map(wanted).collect(), refused: false }
+        ToolReply { told: "read".into(), wanted: self.docs.iter().map(wanted).collect(), ..ToolReply::default() }
     }
 }
 
@@ -361,4 +362,94 @@ async fn an_agent_reads_on_until_the_answer_is_there_and_whoever_chooses_never_s
         Question { mode: Mode::Agent, limits: Limits { turns: 3, ..Limits::default() }, ..Question::of("3M revenue?") };
     let answer = shop.ask_with(Some(asker), Some(&bench), &question, &mut Vec::new()).await;
     assert_eq!((answer.outcome, endless.asked().len()), (Outcome::NotInDocuments, 4));
+}
+
+#[tokio::test]
+async fn an_agent_whose_model_goes_away_knows_not_that_nothing_is_there() {
+    // A tool, an answer that is none, and then: the model is gone, its replies are of no use, the budget is used up.
+    for (broken, calls, code) in
+        [(Some(401), 16, "model.configuration"), (None, 16, "model.reply_unreadable"), (None, 2, "answer.limit")]
+    {
+        let shop = Shop::new();
+        let turn = Arc::new(AtomicU32::new(0));
+        let (_, asker) = Model::asker(move |request: &Request| {
+            let call = |tool: &str| json!({ "tool": tool, "pages": "2" });
+            match (turn.fetch_add(1, Ordering::SeqCst), request.schema.name) {
+                (0, _) => Ok(call("answer")),
+                (_, "answer") if request.user.contains("retain people") => {
+                    Err(LlmError::Server { status: 500, message: String::new() })
+                }
+                (_, "answer") => Ok(json!({ "answerable": false, "claims": [], "confidence": 0 })),
+                _ if broken.is_some() => Err(LlmError::Configuration { status: 401, message: "wrong key".into() }),
+                _ => Ok(json!({ "tool": "" })),
+            }
+        });
+        let bench = Bench { docs: vec![shop.doc("3M_2022_10K")], ..Bench::default() };
+        let question = Question { mode: Mode::Agent, limits: Limits { calls, ..Limits::default() }, ..capex() };
+        let answer = shop.ask_with(Some(asker), Some(&bench), &question, &mut Vec::new()).await;
+        let why = answer.degraded.as_ref().map(|degraded| degraded.code.as_str());
+        assert_eq!((answer.outcome, why), (Outcome::SearchOnly, Some(code)), "{answer:?}");
+        // Healthy again, the same question is answered under the id it was promised.
+        let (_, asker) = Model::asker(|request: &Request| {
+            Ok(match request.schema.name {
+                "choose_tool" => json!({ "tool": "answer" }),
+                _ => {
+                    json!({ "answerable": true, "confidence": 1, "claims": [claim("Purchases were (1,749).", &[(1, "Purchases of property, plant and equipment (1,749)")])] })
+                }
+            })
+        });
+        let again = shop.ask_with(Some(asker), Some(&bench), &question, &mut Vec::new()).await;
+        assert!(again.outcome == Outcome::Answered && !again.replayed && again.id != answer.id, "{again:?}");
+        assert_eq!(again.degraded, None);
+    }
+}
+
+#[tokio::test]
+async fn what_a_walk_could_not_ask_is_said_and_not_kept_for_the_answer() {
+    let shop = Shop::new();
+    let claims =
+        json!([claim("Purchases were (1,749).", &[(1, "Purchases of property, plant and equipment (1,749)")])]);
+    let (_, asker) = Model::asker(move |request: &Request| match request.schema.name {
+        "answer" => Ok(json!({ "answerable": true, "confidence": 1, "claims": claims })),
+        _ => Ok(json!({ "garbage": true })),
+    });
+    let question = Question { strategy: Finding::Walk(crate::reason::Strategy::Beam), ..capex() };
+    let question = Question { limits: Limits { calls: 100, ..Limits::default() }, ..question };
+    let answer = shop.ask(asker, &question).await;
+    assert_eq!(answer.outcome, Outcome::Answered, "{answer:?}");
+    assert_eq!(answer.degraded.map(|degraded| degraded.code).as_deref(), Some("model.unusable"));
+    let answers = Answers::new(Env::system(), Arc::<MemoryBlobs>::clone(&shop.blobs), &Collection::default());
+    assert_eq!(answers.get(&answer.id).await.unwrap().map(|kept| kept.id), Some(answer.id));
+}
+
+#[tokio::test]
+async fn where_nothing_can_be_read_that_is_said_and_nothing_kept() {
+    let shop = Shop::new();
+    let refused = async |shop: &Shop, question: Question| {
+        let answers = Answers::new(Env::system(), Arc::<MemoryBlobs>::clone(&shop.blobs), &Collection::default());
+        let librarian = Librarian {
+            collection: &Collection::default(),
+            sources: Sources { finder: shop, shelf: shop, catalogue: &shop.catalogue },
+            reasoner: None,
+            tools: None,
+            answers: &answers,
+            most: Limits::MOST,
+        };
+        let mut heard: Vec<Event> = Vec::new();
+        let error = librarian.answer(&question, &mut heard).await.unwrap_err();
+        assert!(matches!(heard.last(), Some(Event::Error { .. })), "{heard:?}");
+        assert!(shop.blobs.list("", None, 1).await.unwrap().is_empty(), "nothing is kept");
+        (error.code(), error.to_string())
+    };
+    let mut bare = Shop::new();
+    bare.catalogue = crate::catalogue::tests::claimed(&["scan.pdf"]);
+    let (code, said) = refused(&bare, Question::of("scan text?")).await;
+    assert!(code == "document.no_tree" && said.contains("scan"), "{code} {said}");
+    let mut empty = Shop::new();
+    empty.catalogue = Catalogue::of_entries([]);
+    assert_eq!(refused(&empty, Question::of("capex?")).await.0, "answer.no_documents");
+    let item = Question { item: "99".parse().ok(), within: Within::Documents(vec![]), ..capex() };
+    assert_eq!(refused(&shop, item).await.0, "answer.no_documents");
+    let long = Question::of("Background. ".repeat(400) + "QUESTION: revenue?");
+    assert_eq!(refused(&shop, long).await.0, "answer.too_long");
 }

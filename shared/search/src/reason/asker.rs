@@ -196,13 +196,18 @@ pub enum AskError {
 }
 
 impl AskError {
+    /// The codes of what a question may not ask for any more.
+    pub const LIMITS: [&str; 2] = ["budget.used_up", "prompt.too_long"];
+    /// All codes.
+    pub const CODES: [&str; 4] = [Self::LIMITS[0], Self::LIMITS[1], "model.away", "model.unusable"];
+
     /// A stable code: `budget.used_up`, `model.away`, `model.unusable`, `prompt.too_long`.
     pub fn code(&self) -> &'static str {
         match self {
-            Self::Budget { .. } => "budget.used_up",
-            Self::Away(_) => "model.away",
-            Self::Unusable(_) => "model.unusable",
-            Self::TooLong { .. } => "prompt.too_long",
+            Self::Budget { .. } => Self::CODES[0],
+            Self::TooLong { .. } => Self::CODES[1],
+            Self::Away(_) => Self::CODES[2],
+            Self::Unusable(_) => Self::CODES[3],
         }
     }
 

@@ -31,7 +31,7 @@ Examples:
   stemma ask \"Which filings mention cobalt supply?\" --mode agent --budget 0.05
   stemma ask \"capex 2022\" --in /@company/3M --json
 
-Exit codes: 0 answered · 1 not in these documents · 2 usage or error · 4 stopped at a limit.")]
+Exit codes: 0 answered · 1 not in these documents · 2 usage or error · 4 stopped at a limit · 5 no model answered: what search found.")]
 pub struct AskArgs {
     /// The question.
     #[arg(value_name = "QUESTION")]
@@ -153,7 +153,7 @@ impl Desk {
     pub async fn open(context: &Context) -> Result<Self, CommandError> {
         let store = context.reader().await?;
         let reader = Arc::new(open_indexed(context).await?);
-        let answerer = Librarians::new(Env::system(), store.blobs).over(&reader);
+        let answerer = Librarians::new(Env::system(), store.blobs, context.config()?.config.answer).over(&reader);
         Ok(Self { reader, answerer })
     }
 
@@ -226,9 +226,9 @@ pub fn exit(answer: &Answer) -> Exit {
     let limited = answer.degraded.as_ref().is_some_and(|degraded| degraded.code == "answer.limit");
     match answer.outcome {
         Outcome::Answered => Exit::Done,
+        // What is not found under a limit may be there.
+        Outcome::NotInDocuments | Outcome::SearchOnly if limited => Exit::Stopped,
         Outcome::NotInDocuments => Exit::Nothing,
-        Outcome::SearchOnly if limited => Exit::Stopped,
-        Outcome::SearchOnly if answer.sections.is_empty() => Exit::Nothing,
-        Outcome::SearchOnly => Exit::Done,
+        Outcome::SearchOnly => Exit::SearchOnly,
     }
 }

@@ -143,6 +143,7 @@ pub fn footer(answer: &Answer, explained: bool) -> String {
     parts.push(format!("{} of {} documents searched", searched.documents, searched.documents_in_scope));
     match (answer.replayed, answer.usage.calls) {
         (true, _) => parts.push("answered before, 0 calls".into()),
+        (false, 0) if answer.model.is_some() => parts.push("replies remembered, 0 calls".into()),
         (false, 0) => parts.push("no model".into()),
         (false, calls) => parts.push(counted(calls as usize, "call")),
     }

@@ -62,7 +62,8 @@ pub async fn run(args: QueryArgs, context: &Context) -> Result<Exit, CommandErro
     let meaning = meaning(&config.embeddings, &gate, &env, &store.blobs, &settings.collections, context);
     let means = Means { meaning, ..Means::default() };
     let listen = settings.listen;
-    let means = Means { answering: Some(Arc::new(Librarians::new(env.clone(), Arc::clone(&store.blobs)))), ..means };
+    let librarians = Librarians::new(env.clone(), Arc::clone(&store.blobs), config.answer);
+    let means = Means { answering: Some(Arc::new(librarians)), ..means };
     let serving = serve(env, Arc::clone(&store.blobs), settings, means, health, Metrics::install(), stop.clone()).await;
     let serving = serving.map_err(|error| refused(listen, &error))?;
     tracing::info!(store = %context.store, listen = %serving.address, "started");

@@ -79,7 +79,7 @@ async fn served(
     let server = ServerSettings { listen, collections, query, allow_anonymous: false, cache, model };
     let blobs = Arc::clone(&ports.blobs);
     let intake: Arc<dyn Intake> = Arc::new(Door { env: env.clone(), ports, settings });
-    let librarians: Arc<dyn Answering> = Arc::new(Librarians::new(env.clone(), Arc::clone(&blobs)));
+    let librarians: Arc<dyn Answering> = Arc::new(Librarians::new(env.clone(), Arc::clone(&blobs), config.answer));
     let means = Means { meaning, intake: Some(intake), answering: Some(librarians) };
     let serving = serve(env, blobs, server, means, health, Metrics::install(), stop.clone()).await;
     let serving = serving.map_err(|error| refused(listen, &error))?;
