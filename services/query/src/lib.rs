@@ -46,7 +46,7 @@ pub use list::{AxisView, FolderView, ListView};
 pub use read::{Part, SectionStat, StatView, TextView};
 pub use reader::Reader;
 pub use reasoned::{LookedAtView, Reasoned, ReasoningView, StepView};
-pub use refusal::Refusal;
+pub use refusal::{Refusal, is_of_store};
 pub use status::{FailureRow, FailuresView, ReasonRow, WhyView};
 pub use stemma_search::filter::Filter;
 pub use tree::{TreeRow, TreeView};

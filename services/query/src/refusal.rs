@@ -49,6 +49,11 @@ impl Refusal {
     }
 }
 
+/// Whether a code says that the store could not, rather than that a question is wrong.
+pub fn is_of_store(code: &str) -> bool {
+    ["store.", "index.", "config."].iter().any(|group| code.starts_with(group))
+}
+
 impl From<PortError> for Refusal {
     fn from(error: PortError) -> Self {
         Self::new("store.unreadable", error.to_string(), "stemma doctor")

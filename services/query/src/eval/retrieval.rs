@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use serde::Serialize;
+use stemma_document::Extent;
 use stemma_search::Finder;
 
 use super::Unscored;
 use super::pairing::Pairing;
 use super::question::QuestionTruth;
-use crate::{FoundView, Question, Reader, Refusal, document_part};
+use crate::{FoundView, Question, Reader, Refusal, document_part, is_of_store};
 
 /// After how many pages is looked.
 pub const DEPTHS: [usize; 5] = [1, 3, 5, 10, 20];
@@ -86,24 +87,32 @@ impl FoundView {
 
 impl Reader {
     /// Asks questions and looks where the pages that answer them rank. With `everywhere`, all documents are searched also
-    /// where a question names its own. `template` says how is searched.
+    /// where a question names its own. `template` says how is searched. With `count_missing` a question whose document is not
+    /// there counts as one for which nothing was found.
     ///
     /// # Errors
-    /// [`Refusal`] when the index could not say.
+    /// [`Refusal`] when the index could not say. A question that is none is not scored.
     pub async fn eval_retrieval(
         &self,
         finder: &dyn Finder,
         truths: &[QuestionTruth],
         template: &Question,
         everywhere: bool,
+        count_missing: bool,
     ) -> Result<RetrievalEval, Refusal> {
         let pairing = Pairing::of(&self.catalogue);
         let (mut questions, mut unscored) = (Vec::new(), Vec::new());
         for truth in truths {
+            let mut leave_out = |reason: String| unscored.push(Unscored { doc: truth.id.clone(), reason });
             let (gold, within) = match places(truth, &pairing) {
                 Ok(placed) => placed,
                 Err(reason) => {
-                    unscored.push(Unscored { doc: truth.id.clone(), reason });
+                    if count_missing && !truth.gold.is_empty() {
+                        let nowhere = vec![(String::new(), 0); truth.gold.len()];
+                        questions.push(row(truth, None, &nowhere, &[], 0.0));
+                    } else {
+                        leave_out(reason);
+                    }
                     continue;
                 }
             };
@@ -111,7 +120,14 @@ impl Reader {
             let scopes = within.iter().cloned().collect();
             let question = Question { text: truth.question.clone(), scopes, limit: SECTIONS, ..template.clone() };
             let began = Instant::now();
-            let (view, _) = self.ask(finder, &question).await?;
+            let view = match self.ask(finder, &question).await {
+                Ok((view, _)) => view,
+                Err(refusal) if is_of_store(refusal.code) => return Err(refusal),
+                Err(refusal) => {
+                    leave_out(refusal.message);
+                    continue;
+                }
+            };
             let latency_ms = (began.elapsed().as_secs_f64() * 1e5).round() / 100.0;
             questions.push(row(truth, within, &gold, &view.ranked_pages(), latency_ms));
         }
@@ -129,8 +145,14 @@ fn places(truth: &QuestionTruth, pairing: &Pairing<'_>) -> Result<Placed, String
         return Err("it names no pages".into());
     }
     let placed = truth.gold.iter().map(|gold| {
-        let doc = gold.doc.as_deref().map(label).transpose()?.or_else(|| own.clone());
-        Ok((doc.ok_or("it names pages and no document")?, gold.page))
+        let doc = gold.doc.as_deref().or(truth.doc.as_deref()).ok_or("it names pages and no document")?;
+        let listed = pairing.find(doc)?;
+        match listed.entry().map(|entry| entry.extent) {
+            Some(Extent::Pages(pages)) if gold.page > pages => {
+                Err(format!("it is to be answered on page {} of {pages}", gold.page))
+            }
+            _ => Ok((listed.label.clone(), gold.page)),
+        }
     });
     Ok((placed.collect::<Result<_, String>>()?, own))
 }

@@ -345,7 +345,7 @@ async fn what_is_too_large_too_deep_or_of_another_kind_is_refused_with_a_code() 
     assert_eq!(provider.report().calls, 0, "nothing was spent on any of it");
     // What is only unusual is answered.
     let most = json!({ "question": "How much was R&D\u{0} spending?", "mode": "agent",
-        "limits": { "calls": u32::MAX, "tokens": u32::MAX, "nanodollars": u64::MAX, "sections": 500, "turns": 100, "context_tokens": 1_000_000 } });
+        "limits": { "calls": 200, "tokens": 2_000_000, "nanodollars": u64::MAX, "sections": 50, "turns": 50, "context_tokens": 60_000 } });
     assert_eq!(server.post(answers, &most.to_string()).await.status, 200);
     let most =
         json!({ "query": "R&D spending", "strategy": "mcts", "budget_calls": u32::MAX, "budget_tokens": u64::MAX });

@@ -56,7 +56,7 @@ fn json_answers_have_these_shapes() {
     for (name, truth) in TRUTHS {
         std::fs::write(lab.path(name), truth).unwrap();
     }
-    let questions: [&[&str]; 27] = [
+    let questions: [&[&str]; 29] = [
         &["status"],
         &["ls"],
         &["ls", "-R"],
@@ -80,6 +80,8 @@ fn json_answers_have_these_shapes() {
         &["eval", "structure", "structure.json", "--details"],
         &["eval", "text", "text.jsonl", "--count-missing"],
         &["eval", "metadata", "metadata.json"],
+        &["eval", "retrieval", "questions.jsonl"],
+        &["ask", "What are the risk factors?"],
         &["export", "--out", "out"],
         &["import", "tree.json"],
         &["prompts"],
@@ -101,13 +103,20 @@ fn json_answers_have_these_shapes() {
 const IMPORTED: &str = r#"{"doc_name": "other.pdf", "structure": [
     {"title": "Part one", "start_index": 1, "end_index": 4, "nodes": [{"title": "Scope", "start_index": 2, "end_index": 4}]}]}"#;
 
-const TRUTHS: [(&str, &str); 3] = [
+const TRUTHS: [(&str, &str); 4] = [
     (
         "structure.json",
         r#"{"doc": "annual", "pages": 12, "source": "hand", "scope": "recall-only", "nodes": [
             {"title": "PART I", "level": 1, "page": 9}, {"title": "No such title", "level": 1, "page": 2}]}
            {"doc": "scanned.pdf", "nodes": []}
            {"doc": "locked", "nodes": []}"#,
+    ),
+    (
+        "questions.jsonl",
+        r#"{"id": "q1", "question": "What are the risk factors?", "doc": "annual", "gold_pages": [2]}
+           {"id": "q2", "question": "???", "doc": "annual", "gold_pages": [2]}
+           {"id": "q3", "question": "Which risks?", "doc": "annual", "gold_pages": [9999]}
+           {"id": "q4", "question": "Which risks?", "doc": "nobody", "gold_pages": [2]}"#,
     ),
     ("text.jsonl", "{\"doc\": \"annual\", \"page\": 2, \"text\": \"words\"}\n{\"doc\": \"nobody\", \"text\": \"\"}\n"),
     ("metadata.json", r#"[{"doc": "annual", "form": "10-Q", "cik": null, "tickers": ["NONE"]}, {"doc": "nobody"}]"#),
@@ -119,6 +128,7 @@ fn evaluations_end_with_what_they_found() {
     for (name, truth) in TRUTHS {
         std::fs::write(lab.path(name), truth).unwrap();
     }
+    std::fs::write(lab.path("empty.jsonl"), "").unwrap();
     std::fs::write(lab.path("wrong.json"), "[{\"doc\": \"annual\",\n \"nodes\": [{\"title\": 7}]}]").unwrap();
     let eval = |arguments: &str| {
         let words = ["--json", "eval"].into_iter().chain(arguments.split(' '));
@@ -132,10 +142,21 @@ fn evaluations_end_with_what_they_found() {
         ("structure structure.json --min nonsense=1", 2),
         ("structure wrong.json", 2),
         ("structure nowhere", 2),
+        ("retrieval empty.jsonl", 2),
+        ("answers questions.jsonl", 2),
     ];
     for (arguments, code) in codes {
         assert_eq!(eval(arguments).code, Some(code), "{arguments}: {:?}", eval(arguments));
     }
+    // A question that is none, a page that is none and a document that is not there do not end the others.
+    let of = |more: &str| eval(&format!("retrieval questions.jsonl{more}")).json();
+    let (plain, missing) = (of(""), of(" --count-missing"));
+    assert_eq!(
+        (plain["means"][0]["questions"].clone(), plain["unscored"].as_array().map(Vec::len)),
+        (1.into(), Some(3))
+    );
+    assert_eq!(missing["means"][0]["questions"], 3, "{missing}");
+    assert_eq!(eval("answers questions.jsonl").json()["error"]["code"], "config.no_model");
     let wrong = eval("structure wrong.json").json()["error"].clone();
     assert_eq!(wrong["code"], "eval.truth");
     assert!(wrong["message"].as_str().unwrap().contains("wrong.json: line 2: invalid type"), "{wrong}");

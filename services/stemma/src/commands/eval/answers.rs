@@ -10,10 +10,10 @@ use std::time::Instant;
 use futures::{StreamExt, stream};
 use stemma_llm::request::Usage;
 use stemma_pipeline::Purpose;
-use stemma_query::Question;
 use stemma_query::eval::answers::{AnswerMeans, AnswerRow, AnswersEval, Placed};
 use stemma_query::eval::question::QuestionTruth;
-use stemma_search::answer::{self, Finding, Limits, Mode};
+use stemma_query::{Question, is_of_store};
+use stemma_search::answer::{self, Finding, Limits, Mode, Outcome};
 use stemma_search::reason::{AskError, Asker, Budget};
 
 use super::allowance::{Allowance, Spent};
@@ -64,6 +64,10 @@ pub struct AnswersArgs {
 pub async fn run(args: AnswersArgs, context: &Context) -> Result<Exit, CommandError> {
     let questions: Vec<QuestionTruth> = args.truths.read()?;
     let desk = Desk::open(context).await?;
+    if desk.reader.reasoner().is_none() {
+        return Err(CommandError::new("config.no_model", "no model is configured: nothing would be answered")
+            .with_next("set model.name and model.base_url, or measure search: stemma eval retrieval"));
+    }
     let known = args.out.as_deref().map(rows).transpose()?.unwrap_or_default();
     let mut out = args.out.as_deref().map(appended).transpose()?;
     let (mut done, mut wanted, mut unscored) = (Vec::new(), Vec::new(), Vec::new());
@@ -78,13 +82,24 @@ pub async fn run(args: AnswersArgs, context: &Context) -> Result<Exit, CommandEr
         context.output.note(&format!("{} answered before, {} to go", done.len(), wanted.len()));
     }
     let bench = Bench { allowance: allowance(&args, &done, context)?, desk: &desk, args: &args, context };
-    let asking = wanted.iter().map(|(truth, placed)| bench.row(truth, placed));
+    let asking = wanted
+        .iter()
+        .map(|(truth, placed)| async { bench.row(truth, placed).await.map_err(|error| (truth.id.clone(), error)) });
     let mut asking = stream::iter(asking).buffer_unordered(args.jobs.max(1));
     let mut stopped = false;
     while let Some(row) = asking.next().await {
-        let Some(row) = row? else {
-            stopped = true;
-            continue;
+        let row = match row {
+            Ok(Some(row)) => row,
+            Ok(None) => {
+                stopped = true;
+                continue;
+            }
+            // One question that is none, or for which the model was away, does not end the others.
+            Err((_, error)) if is_of_store(&error.code) => return Err(error),
+            Err((id, error)) => {
+                unscored.push(Unscored { doc: id, reason: error.message });
+                continue;
+            }
         };
         if let (Some((file, path)), Ok(line)) = (&mut out, serde_json::to_string(&row)) {
             writeln!(file, "{line}").map_err(|error| unusable(path, &error.to_string()))?;
@@ -153,6 +168,10 @@ impl Bench<'_> {
         // What only the budget cut short says nothing about the answers: it is asked again.
         if limits != Limits::default() && row.degraded.as_deref() == Some("answer.limit") {
             return Ok(None);
+        }
+        if row.outcome == Outcome::SearchOnly {
+            let why = answer.degraded.map_or_else(|| "no model answered".into(), |degraded| degraded.message);
+            return Err(CommandError::new("eval.not_answered", why));
         }
         let (Some(asker), Some(reference)) = (judge_by, truth.answer.as_deref()) else { return Ok(Some(row)) };
         let tokens = granted.saturating_sub(spent.tokens);

@@ -136,6 +136,11 @@ impl Truths {
             })?;
             truths.extend(read);
         }
+        if truths.is_empty() {
+            let named: Vec<String> = self.paths.iter().map(|path| path.display().to_string()).collect();
+            let message = format!("no truth in {}", named.join(", "));
+            return Err(CommandError::new("eval.no_truth", message).with_next("see the formats in docs/EVAL.md"));
+        }
         Ok(truths)
     }
 

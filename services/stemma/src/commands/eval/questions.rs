@@ -32,7 +32,8 @@ pub async fn retrieval(args: RetrievalArgs, context: &Context) -> Result<Exit, C
     let questions: Vec<QuestionTruth> = args.truths.read()?;
     let reader = open_indexed(context).await?;
     let template = Question { strategy: args.strategy, ..Question::default() };
-    let eval = reader.eval_retrieval(&reader, &questions, &template, args.everywhere).await?;
+    let eval =
+        reader.eval_retrieval(&reader, &questions, &template, args.everywhere, args.truths.count_missing).await?;
     args.truths.answer(&eval, context)
 }
 
