@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use stemma_engine::Env;
 use stemma_search::answer::{
-    Answer, AnswerError, Answerer, Citation, Degraded, Event, MAX_EARLIER, Outcome, Question, Turn,
+    Answer, AnswerError, Answerer, Citation, Claim, Degraded, Event, MAX_EARLIER, Outcome, Question, Turn,
 };
 use tokio::sync::mpsc;
 use utoipa::ToSchema;
@@ -200,7 +200,11 @@ pub(super) struct Beside {
     outcome: Outcome,
     /// How sure the model says it is, 0–1, never more than the share of claims that is verified.
     confidence: Option<f64>,
-    /// What the claims rest on.
+    /// What is said, claim by claim: `text`, `citations`, whether it is `verified`, and with `unfounded` which of its numbers stand in
+    /// no quote.
+    #[schema(value_type = Vec<Object>)]
+    claims: Vec<Claim>,
+    /// What the claims rest on. `verified` says whether the quote stands on its page, not whether it bears out the claim.
     #[schema(schema_with = super::openapi::citations)]
     citations: Vec<Citation>,
     /// Why the answer is less than it could be: `code`, `message`, `next`.
@@ -218,25 +222,12 @@ pub(super) fn beside(answer: &Answer) -> Beside {
         answer_id: answer.id.clone(),
         outcome: answer.outcome,
         confidence: answer.confidence,
+        claims: answer.claims.clone(),
         citations: answer.citations.clone(),
         degraded: answer.degraded.clone(),
         model: answer.model.clone(),
         calls: answer.usage.calls,
     }
-}
-
-/// The marks `[n]` of a text: number, first and behind the last character, counted in characters.
-pub(super) fn marks(text: &str) -> Vec<(String, usize, usize)> {
-    let chars: Vec<char> = text.chars().collect();
-    let mut marks = Vec::new();
-    for (at, _) in chars.iter().enumerate().filter(|(_, c)| **c == '[') {
-        let digits: String = chars[at + 1..].iter().take_while(|c| c.is_ascii_digit()).collect();
-        let end = at + 1 + digits.len();
-        if !digits.is_empty() && chars.get(end) == Some(&']') {
-            marks.push((digits, at, end + 1));
-        }
-    }
-    marks
 }
 
 /// A stream of server-sent events; a comment every fifteen seconds keeps the connection.
@@ -279,10 +270,5 @@ mod tests {
         assert_eq!((text.as_str(), earlier.len(), earlier[0].answer.as_str()), ("And in 2021?", 1, ""));
         let many: Vec<Message> = (0..20).flat_map(|_| said[1..3].to_vec()).chain([said[1].clone()]).collect();
         assert_eq!(turns(&many).unwrap().1.len(), MAX_EARLIER);
-    }
-
-    #[test]
-    fn marks_are_counted_in_characters() {
-        assert_eq!(marks("Ünd 5 [1], [12]. [x] [3"), [("1".into(), 6, 9), ("12".into(), 11, 15)]);
     }
 }

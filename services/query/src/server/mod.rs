@@ -30,6 +30,7 @@ mod parameters;
 mod problem;
 mod routes;
 mod searching;
+mod shown;
 mod source;
 pub(crate) mod stay;
 #[cfg(test)]

@@ -218,10 +218,8 @@ fn with_marks(claim: &Claim) -> String {
         return claim.text.clone();
     }
     let marks: String = claim.citations.iter().map(|id| format!("[{id}]")).collect();
-    match claim.text.strip_suffix(['.', '!', '?', '。']) {
-        Some(bare) => format!("{bare} {marks}{}", &claim.text[bare.len()..]),
-        None => format!("{} {marks}.", claim.text),
-    }
+    let (statement, stop) = claim.halves();
+    format!("{statement} {marks}{stop}")
 }
 
 /// White space and control characters folded; brackets that would look like marks of ours are round.

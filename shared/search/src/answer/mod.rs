@@ -49,7 +49,7 @@ pub use event::{Event, Sink, Step, StepKind};
 pub use librarian::Librarian;
 pub use passages::Wanted;
 pub use question::{Citations, Finding, Limits, MAX_EARLIER, MAX_QUESTION_CHARS, Mode, Question, Turn};
-pub use record::{Answer, Claim, Degraded, Dropped, Looked, Outcome, ReadSection, Spent};
+pub use record::{Answer, Claim, Degraded, Dropped, Looked, Outcome, ReadSection, Spent, pieces};
 pub use scripted::Scripted;
 pub use store::{Answers, unfounded};
 pub use tools::{ToolCall, ToolReply, Tools};

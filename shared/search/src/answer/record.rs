@@ -90,19 +90,14 @@ impl Answer {
         events.hear(Event::Done(Box::new(self.clone())));
     }
 
-    /// The text as it is told, piece by piece.
-    pub fn pieces(&self) -> impl Iterator<Item = &str> {
-        pieces(&self.text)
-    }
-
     /// The citation of this id.
     pub fn citation(&self, id: &str) -> Option<&Citation> {
         self.citations.iter().find(|citation| citation.id == id)
     }
 }
 
-/// A text in pieces that end behind a space; together they are the text.
-fn pieces(text: &str) -> impl Iterator<Item = &str> {
+/// A text as it is told: in pieces that end behind a space; together they are the text.
+pub fn pieces(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
         let far = rest.char_indices().nth(PIECE_CHARS).map_or(rest.len(), |(at, _)| at);
@@ -138,6 +133,17 @@ pub struct Claim {
     /// Numbers of the statement that stand in none of the cited texts.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub unfounded: Vec<String>,
+}
+
+impl Claim {
+    /// The statement, and the stop that ends it in a text: what is said of it, marks of citations above all, stands between them.
+    pub fn halves(&self) -> (&str, &str) {
+        match self.text.strip_suffix(['.', '!', '?', '。']) {
+            Some(statement) => (statement, &self.text[statement.len()..]),
+            None if self.citations.is_empty() => (&self.text, ""),
+            None => (&self.text, "."),
+        }
+    }
 }
 
 /// Why an answer is less than it could be.

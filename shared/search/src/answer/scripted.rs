@@ -12,6 +12,7 @@ use stemma_document::Digest;
 #[derive(Debug, Clone, Default)]
 pub struct Scripted {
     lines: Vec<(String, String)>,
+    doubted: Vec<String>,
 }
 
 impl Scripted {
@@ -22,23 +23,35 @@ impl Scripted {
         self
     }
 
+    /// The same, whose claims with `words` are not verified, whatever they cite.
+    #[must_use]
+    pub fn doubts(mut self, words: &str) -> Self {
+        self.doubted.push(words.into());
+        self
+    }
+
+    /// Each sentence as a claim.
+    fn claims(&self, text: &str) -> Vec<Claim> {
+        let claim = |sentence: &str| {
+            let citations = marks(sentence);
+            let doubted = self.doubted.iter().any(|words| sentence.contains(words.as_str()));
+            let verified = !citations.is_empty() && !doubted;
+            Claim { text: without_marks(sentence), citations, verified, unfounded: Vec::new() }
+        };
+        text.split_inclusive(". ").map(|sentence| claim(sentence.trim_end())).collect()
+    }
+
     fn made(&self, question: &Question) -> Answer {
         let line = self.lines.iter().find(|(words, _)| question.text.contains(words.as_str()));
         let text = line.map_or("The documents do not say.", |(_, text)| text.as_str());
         let ids = marks(text);
         let digest = Digest::of(format!("{}\n{:?}", question.text, question.earlier).as_bytes()).to_string();
-        let claim = Claim {
-            text: without_marks(text),
-            citations: ids.clone(),
-            verified: !ids.is_empty(),
-            unfounded: Vec::new(),
-        };
         Answer {
             id: format!("a-{}", &digest[..16]),
             question: question.text.clone(),
             outcome: if line.is_some() { Outcome::Answered } else { Outcome::NotInDocuments },
             text: text.to_owned(),
-            claims: line.map(|_| claim).into_iter().collect(),
+            claims: line.map(|_| self.claims(text)).unwrap_or_default(),
             citations: ids.iter().map(|id| citation(id)).collect(),
             confidence: line.map(|_| 0.9),
             model: Some("scripted".into()),

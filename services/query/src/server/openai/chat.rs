@@ -15,8 +15,9 @@ use super::super::asked::{Answer, json as answered};
 use super::super::dialogue::{self, Beside, Dialogue, Message, Usage, frame, streamed};
 use super::super::routes::Site;
 use super::super::searching::read;
+use super::super::shown::Shown;
 use super::super::stay::Stay;
-use super::{UrlCitation, annotation, citations, meant};
+use super::{UrlCitation, annotation, meant};
 
 /// What is read of a request; everything else is passed over.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -76,7 +77,7 @@ struct ChatChoice {
 struct ChatMessage {
     /// `assistant`.
     role: &'static str,
-    /// The text, with marks `[1]`.
+    /// The text, with marks `[1]`, and ` (not verified)` behind each claim that is not.
     content: String,
     /// Always null.
     refusal: Option<String>,
@@ -141,11 +142,12 @@ fn ended(event: Event) -> Option<Result<Box<Record>, Value>> {
 }
 
 fn completion(parts: &Parts, model: &str, created: u64, answer: &Record) -> ChatCompletion {
+    let shown = Shown::of(answer);
     let message = ChatMessage {
         role: "assistant",
-        content: answer.text.clone(),
         refusal: None,
-        annotations: annotations(parts, answer),
+        annotations: annotations(parts, &shown),
+        content: shown.text,
         stemma: dialogue::beside(answer),
     };
     ChatCompletion {
@@ -159,15 +161,12 @@ fn completion(parts: &Parts, model: &str, created: u64, answer: &Record) -> Chat
     }
 }
 
-fn annotations(parts: &Parts, answer: &Record) -> Vec<ChatAnnotation> {
-    let one = |(citation, start, end)| ChatAnnotation {
-        kind: "url_citation",
-        url_citation: annotation(parts, citation, start, end),
-    };
-    citations(answer).map(one).collect()
+fn annotations(parts: &Parts, shown: &Shown<'_>) -> Vec<ChatAnnotation> {
+    let one = |mark| ChatAnnotation { kind: "url_citation", url_citation: annotation(parts, mark) };
+    shown.marks.iter().map(one).collect()
 }
 
-/// The pieces of the text as they were told, then the end with what it rests on.
+/// The pieces of the text, then the end with what it rests on.
 fn chunks(parts: &Parts, model: &str, created: u64, answer: &Record, with_usage: bool) -> Vec<Value> {
     let chunk = |delta: Value, finish: Option<&str>| {
         json!({
@@ -178,9 +177,10 @@ fn chunks(parts: &Parts, model: &str, created: u64, answer: &Record, with_usage:
             "choices": [{ "index": 0, "delta": delta, "logprobs": null, "finish_reason": finish }],
         })
     };
+    let shown = Shown::of(answer);
     let mut chunks = vec![chunk(json!({ "role": "assistant", "content": "" }), None)];
-    chunks.extend(answer.pieces().map(|piece| chunk(json!({ "content": piece }), None)));
-    let mut last = chunk(json!({ "annotations": annotations(parts, answer) }), Some(dialogue::finish_reason(answer)));
+    chunks.extend(shown.pieces().map(|piece| chunk(json!({ "content": piece }), None)));
+    let mut last = chunk(json!({ "annotations": annotations(parts, &shown) }), Some(dialogue::finish_reason(answer)));
     last["stemma"] = json!(dialogue::beside(answer));
     chunks.push(last);
     if with_usage {

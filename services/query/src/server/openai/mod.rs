@@ -17,13 +17,13 @@ use axum::extract::DefaultBodyLimit;
 use axum::http::request::Parts;
 use axum::routing::{get, post};
 use serde::Serialize;
-use stemma_search::answer::{Answer, Citation};
 use utoipa::ToSchema;
 
 use super::dialogue;
 use super::keys::Reach;
 use super::problem::Problem;
 use super::routes::{Route, Site};
+use super::shown::{DOUBT, Mark};
 use crate::Reader;
 
 /// All routes of the dialect.
@@ -64,19 +64,17 @@ fn meant(site: &Site, parts: &Parts, model: &str) -> Result<(Arc<Reader>, Vec<St
     Ok((reader, vec![found.ok_or_else(unknown)?]))
 }
 
-/// Each mark of a citation in a text.
-fn citations<'a>(answer: &'a Answer) -> impl Iterator<Item = (&'a Citation, usize, usize)> + 'a {
-    dialogue::marks(&answer.text).into_iter().filter_map(|(id, start, end)| Some((answer.citation(&id)?, start, end)))
-}
-
-/// A citation as chat completions have it, or flat, as responses have it.
-fn annotation(parts: &Parts, citation: &Citation, start: usize, end: usize) -> UrlCitation {
+/// A citation as chat completions have it, or flat, as responses have it. Where sources are listed without the text, its title says
+/// what of it is not borne out.
+fn annotation(parts: &Parts, mark: &Mark<'_>) -> UrlCitation {
+    let citation = mark.citation;
+    let doubt = if mark.verified { "" } else { DOUBT };
     let place = citation.page_label.clone().or_else(|| citation.page.map(|page| page.to_string()));
     let place = place.map(|page| format!(", p {page}")).unwrap_or_default();
     UrlCitation {
-        start_index: start,
-        end_index: end,
-        title: format!("{}{place}", citation.name),
+        start_index: mark.start,
+        end_index: mark.end,
+        title: format!("{}{place}{doubt}", citation.name),
         url: dialogue::address(parts, &citation.url),
     }
 }
@@ -88,7 +86,7 @@ pub(super) struct UrlCitation {
     start_index: usize,
     /// The character behind the mark.
     end_index: usize,
-    /// Name and page of the document.
+    /// Name and page of the document, and ` (not verified)` where the claim it is cited for is not.
     title: String,
     /// The page, on this server.
     url: String,

@@ -17,8 +17,9 @@ use super::super::dialogue::{self, Beside, Dialogue, Message, streamed};
 use super::super::problem::Problem;
 use super::super::routes::Site;
 use super::super::searching::read;
+use super::super::shown::Shown;
 use super::super::stay::Stay;
-use super::{UrlCitation, annotation, citations, meant};
+use super::{UrlCitation, annotation, meant};
 
 /// What is read of a request; everything else is passed over.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -106,7 +107,7 @@ struct ResponsePart {
     /// `output_text`.
     #[serde(rename = "type")]
     kind: &'static str,
-    /// The text, with marks `[1]`.
+    /// The text, with marks `[1]`, and ` (not verified)` behind each claim that is not.
     text: String,
     /// One for each mark.
     annotations: Vec<ResponseAnnotation>,
@@ -233,21 +234,20 @@ fn item(parts: &Parts, answer: &Record, status: &'static str) -> ResponseMessage
 }
 
 fn part(parts: &Parts, answer: &Record) -> ResponsePart {
-    let (text, annotations) = (answer.text.clone(), annotations(parts, answer));
-    ResponsePart { kind: "output_text", text, annotations, logprobs: Vec::new() }
+    let shown = Shown::of(answer);
+    let annotations = annotations(parts, &shown);
+    ResponsePart { kind: "output_text", text: shown.text, annotations, logprobs: Vec::new() }
 }
 
-fn annotations(parts: &Parts, answer: &Record) -> Vec<ResponseAnnotation> {
-    let one = |(citation, start, end)| ResponseAnnotation {
-        kind: "url_citation",
-        citation: annotation(parts, citation, start, end),
-    };
-    citations(answer).map(one).collect()
+fn annotations(parts: &Parts, shown: &Shown<'_>) -> Vec<ResponseAnnotation> {
+    let one = |mark| ResponseAnnotation { kind: "url_citation", citation: annotation(parts, mark) };
+    shown.marks.iter().map(one).collect()
 }
 
 /// All events of a response, in their order.
 fn events(parts: &Parts, model: &str, created: u64, answer: &Record) -> Vec<Value> {
     let whole = response(parts, model, created, answer);
+    let shown = Shown::of(answer);
     let (status, output) = ("in_progress", Vec::new());
     let begun = ResponseAnswer { status, output, incomplete_details: None, usage: None, stemma: None, ..whole.clone() };
     let id = format!("msg-{}", answer.id);
@@ -274,13 +274,13 @@ fn events(parts: &Parts, model: &str, created: u64, answer: &Record) -> Vec<Valu
         fields["logprobs"] = json!([]);
         event("response.output_text.delta", fields)
     };
-    events.extend(answer.pieces().map(delta));
-    for (number, annotation) in annotations(parts, answer).into_iter().enumerate() {
+    events.extend(shown.pieces().map(delta));
+    for (number, annotation) in annotations(parts, &shown).into_iter().enumerate() {
         let mut fields = with("annotation", json!(annotation));
         fields["annotation_index"] = json!(number);
         events.push(event("response.output_text.annotation.added", fields));
     }
-    let mut done = with("text", json!(answer.text));
+    let mut done = with("text", json!(shown.text));
     done["logprobs"] = json!([]);
     events.push(event("response.output_text.done", done));
     events.push(event("response.content_part.done", with("part", json!(part(parts, answer)))));

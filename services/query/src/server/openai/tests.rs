@@ -13,7 +13,10 @@ struct Script;
 
 impl Answering for Script {
     fn over(&self, _: &Arc<Reader>) -> Arc<dyn Answerer> {
-        Arc::new(Scripted::default().says("capex", "Capital expenditure was 5 [1]. It rose from 4 [2]."))
+        let told = Scripted::default().says("capex", "Capital expenditure was 5 [1]. It rose from 4 [2].");
+        let told =
+            told.says("profits", "Ünd profits were $99,999 million [1]. <doc=X;page=1> they fell. Sales rose [2][1].");
+        Arc::new(told.doubts("99,999"))
     }
 }
 
@@ -91,6 +94,50 @@ async fn a_response_is_the_same_answer() {
     assert_eq!((&end["output"], &end["id"], &end["usage"]), (&whole["output"], &whole["id"], &whole["usage"]));
     let kept = r#"{"model": "default", "input": "x", "previous_response_id": "a-1"}"#;
     assert_eq!(server.post("/v1/responses", kept).await.status, 422);
+}
+
+#[tokio::test]
+async fn what_is_not_verified_is_shown_so_in_whole_and_in_stream() {
+    let server = scripted().await;
+    let asked = json!({ "model": "default", "messages": [{ "role": "user", "content": "What were profits?" }] });
+    let whole = server.post("/v1/chat/completions", &asked.to_string()).await.json();
+    let message = &whole["choices"][0]["message"];
+    let text = message["content"].as_str().unwrap();
+    let shown = "Ünd profits were $99,999 million [1] (not verified). (doc=X;page=1> they fell (not verified). Sales rose [2][1].";
+    assert_eq!(text, shown);
+    let verified: Vec<bool> = message["stemma"]["claims"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|claim| claim["verified"].as_bool().unwrap())
+        .collect();
+    assert_eq!((verified, &message["stemma"]), (vec![false, false, true], &whole["stemma"]));
+    // Each mark is where it is said to be, and a list of sources says of which claim it is.
+    let chars: Vec<char> = text.chars().collect();
+    let marks: Vec<(String, bool)> = message["annotations"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|annotation| {
+            let at = |name: &str| annotation["url_citation"][name].as_u64().unwrap() as usize;
+            let mark = chars[at("start_index")..at("end_index")].iter().collect();
+            (mark, annotation["url_citation"]["title"].as_str().unwrap().ends_with(", p 1 (not verified)"))
+        })
+        .collect();
+    assert_eq!(marks, [("[1]".into(), true), ("[2]".into(), false), ("[1]".into(), false)]);
+    let mut streaming = asked.clone();
+    streaming["stream"] = json!(true);
+    let chunks = frames(&server.stream("/v1/chat/completions", &streaming.to_string(), "*/*").await.body);
+    let said: String = chunks.iter().filter_map(|chunk| chunk["choices"][0]["delta"]["content"].as_str()).collect();
+    let last = &chunks[chunks.len() - 1];
+    assert_eq!((said.as_str(), &last["stemma"]), (text, &whole["stemma"]));
+    assert_eq!(last["choices"][0]["delta"]["annotations"], message["annotations"]);
+    let input = json!({ "model": "default", "input": "What were profits?", "stream": true });
+    let events = frames(&server.stream("/v1/responses", &input.to_string(), "*/*").await.body);
+    let said: String = events.iter().filter_map(|event| event["delta"].as_str()).collect();
+    let end = &events[events.len() - 1]["response"];
+    assert_eq!((said.as_str(), &end["output"][0]["content"][0]["text"]), (text, &json!(text)));
+    assert_eq!(end["stemma"]["claims"], whole["stemma"]["claims"]);
 }
 
 #[tokio::test]

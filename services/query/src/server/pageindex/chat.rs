@@ -1,7 +1,7 @@
 //! `POST /chat/completions/`: a conversation about some documents, a folder, or all.
 //!
-//! With `enable_citations` each citation whose words, or numbers, stand on its page is written into the text as
-//! `<doc=NAME;page=N>`; one that stands nowhere is left out of the text and listed with `verified: none`.
+//! With `enable_citations` each citation of a verified claim is written into the text as `<doc=NAME;page=N>`. What is cited for a claim
+//! that is not verified bears nothing out: it is left out of the text, which says ` (not verified)`, and listed.
 
 use axum::body::Bytes;
 use axum::extract::State;
@@ -21,6 +21,7 @@ use super::super::keys::Reach;
 use super::super::problem::Problem;
 use super::super::routes::Site;
 use super::super::searching::read;
+use super::super::shown::Shown;
 use super::super::stay::Stay;
 use crate::Reader;
 use crate::mcp::dialect::{is_root, name_of};
@@ -83,7 +84,7 @@ struct Choice {
 struct Said {
     /// `assistant`.
     role: &'static str,
-    /// With marks `[1]`, or with `enable_citations` `<doc=NAME;page=N>`.
+    /// With marks `[1]`, or with `enable_citations` `<doc=NAME;page=N>`; ` (not verified)` behind each claim that is not.
     content: String,
 }
 
@@ -97,8 +98,10 @@ struct Cited {
     /// Physical page, from 1; null in a text without pages.
     page: Option<u32>,
     quote: String,
-    /// `exact`, `normalised`, `number`, `none`.
+    /// Whether the quote stands on its page: `exact`, `normalised`, `number`, `none`.
     verified: &'static str,
+    /// Whether a verified claim rests on it.
+    bears_out: bool,
     node_id: String,
     /// The page, as a path of this server.
     url: String,
@@ -179,7 +182,7 @@ struct Style {
 
 impl Style {
     fn completion(self, reader: &Reader, answer: &Record) -> Completion {
-        let message = Said { role: "assistant", content: self.text(reader, answer, &answer.text) };
+        let message = Said { role: "assistant", content: self.shown(reader, answer).text };
         Completion {
             id: answer.id.clone(),
             object: "chat.completion",
@@ -194,8 +197,7 @@ impl Style {
 
     fn chunks(self, reader: &Reader, answer: &Record) -> Vec<Value> {
         let mut chunks: Vec<Value> = Vec::new();
-        for piece in answer.pieces() {
-            let content = self.text(reader, answer, piece);
+        for content in self.shown(reader, answer).pieces() {
             chunks.push(self.chunk(Some(answer), &json!({ "content": content }), None, "text"));
         }
         let mut last = self.chunk(Some(answer), &json!({}), Some(reason(answer)), "text");
@@ -233,20 +235,12 @@ impl Style {
     }
 
     /// A text with its marks, or with what they stand for.
-    fn text(self, reader: &Reader, answer: &Record, text: &str) -> String {
-        if !self.tags {
-            return text.to_owned();
+    fn shown<'a>(self, reader: &Reader, answer: &'a Record) -> Shown<'a> {
+        if self.tags {
+            Shown::marked(answer, |citation, verified| if verified { tag(reader, citation) } else { String::new() })
+        } else {
+            Shown::of(answer)
         }
-        let chars: Vec<char> = text.chars().collect();
-        let (mut written, mut at) = (String::new(), 0);
-        for (id, start, end) in dialogue::marks(text) {
-            let Some(citation) = answer.citation(&id) else { continue };
-            written.extend(&chars[at..start]);
-            written.push_str(&tag(reader, citation));
-            at = end;
-        }
-        written.extend(&chars[at..]);
-        written
     }
 }
 
@@ -273,6 +267,7 @@ fn cited(reader: &Reader, answer: &Record) -> Vec<Cited> {
         page: citation.page,
         quote: citation.quote.clone(),
         verified: citation.verified.as_str(),
+        bears_out: answer.claims.iter().any(|claim| claim.verified && claim.citations.contains(&citation.id)),
         node_id: citation.section_id.clone(),
         url: citation.url.clone(),
     };

@@ -162,6 +162,18 @@ async fn a_chat_cites_in_the_text() {
     assert_eq!(said, text);
     let last = &chunks[chunks.len() - 1];
     assert_eq!((&last["citations"], &last["usage"], &last["id"]), (&whole["citations"], &whole["usage"], &whole["id"]));
+    // What is cited for a claim that is not verified bears nothing out.
+    let doubted = json!({ "messages": [{"role": "user", "content": "What were profits?"}], "enable_citations": true });
+    let doubted = server.post("/chat/completions/", &doubted.to_string()).await.json();
+    assert_eq!(
+        doubted["choices"][0]["message"]["content"],
+        "Ünd profits were $99,999 million (not verified). (doc=X;page=1> they fell (not verified). \
+            Sales rose <doc=SCRIPTED.pdf;page=1><doc=SCRIPTED.pdf;page=1>."
+    );
+    assert_eq!(
+        (&doubted["citations"][0]["bears_out"], &doubted["stemma"]["claims"][0]["verified"]),
+        (&json!(true), &json!(false))
+    );
     let plain = json!({ "messages": [{"role": "user", "content": "What was capex?"}], "folder_id": "/10-K" });
     let plain = server.post("/chat/completions", &plain.to_string()).await.json();
     assert_eq!(plain["choices"][0]["message"]["content"], "Capital expenditure was 5 [1]. It rose from 4 [2].");
