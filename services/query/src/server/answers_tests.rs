@@ -1,12 +1,59 @@
 //! `POST /v1/answers` and what is stored, before a simulated provider.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use stemma_engine::Env;
+use stemma_engine::blobs::{Blobs, MemoryBlobs};
 use stemma_sim::{Behavior, Provider};
 
-use super::tests::{Server, start, start_answering};
+use super::tests::{Server, start, start_answering, start_with};
+use super::{Answering, Means};
 use crate::answering::tests::model;
+
+/// What a chat window shows of an answer to this question: in whole from three routes, and the id.
+async fn shown(server: &Server, question: &str) -> (String, String) {
+    let messages = json!([{ "role": "user", "content": question }]);
+    let chat = json!({ "model": "default/ACME_2022", "messages": messages }).to_string();
+    let chat = server.post("/v1/chat/completions", &chat).await.json();
+    let input = json!({ "model": "default/ACME_2022", "input": question }).to_string();
+    let response = server.post("/v1/responses", &input).await.json();
+    let pageindex = json!({ "doc_id": "ACME_2022", "messages": messages }).to_string();
+    let streaming = json!({ "doc_id": "ACME_2022", "messages": messages, "stream": true }).to_string();
+    let pageindex = server.post("/chat/completions/", &pageindex).await.json();
+    let text = chat["choices"][0]["message"]["content"].as_str().unwrap();
+    assert_eq!(response["output"][0]["content"][0]["text"], text);
+    assert_eq!(pageindex["choices"][0]["message"]["content"], text);
+    let chunks = super::openai::tests::frames(&server.stream("/chat/completions/", &streaming, "*/*").await.body);
+    let told: String = chunks.iter().filter_map(|chunk| chunk["choices"][0]["delta"]["content"].as_str()).collect();
+    assert_eq!(told, text);
+    (text.to_owned(), chat["id"].as_str().unwrap().to_owned())
+}
+
+#[tokio::test]
+async fn a_chat_window_shows_that_a_model_lies_or_that_none_answered() {
+    let provider = Provider::start(Behavior { lies: 1.0, ..Behavior::default() }).await.unwrap();
+    let server = start_answering(model(&provider)).await;
+    let (text, id) = shown(&server, "How much was R&D spending?").await;
+    let stored = server.get(&format!("/v1/answers/{id}")).await.json();
+    let claims = stored["claims"].as_array().unwrap().len();
+    assert_eq!((claims > 0, text.matches(" (not verified)").count()), (true, claims), "{text}");
+    assert_eq!(text.replace(" (not verified)", ""), stored["text"].as_str().unwrap(), "otherwise what is stored");
+    let kept: Arc<dyn Blobs> = Arc::new(MemoryBlobs::default());
+    let librarians: Arc<dyn Answering> =
+        Arc::new(crate::Librarians::new(Env::system(), kept, crate::AnswerSettings::default()));
+    let server = start_with(Means { answering: Some(librarians), ..Means::default() }).await;
+    let (text, id) = shown(&server, "How does hedging reduce currency risk?").await;
+    let stored = server.get(&format!("/v1/answers/{id}")).await.json();
+    assert_eq!((&stored["outcome"], &stored["text"]), (&json!("search_only"), &json!("")));
+    let why = format!("No model answered this question: {}", stored["degraded"]["message"].as_str().unwrap());
+    assert!(text.starts_with(&why), "{text}");
+    assert!(text.contains("\n1. PART I › Item 1A. Risk Factors, ACME_2022.pdf, p "), "{text}");
+    assert_eq!(text.lines().count(), 2 + stored["sections"].as_array().unwrap().len());
+    let (text, _) = shown(&server, "zzyzx").await;
+    assert!(text.ends_with(" Search found nothing, either."), "{text}");
+}
 
 /// Id, name and data of an event.
 type Frame = (String, String, Value);
