@@ -155,6 +155,29 @@ impl Over {
     }
 }
 
+impl Told {
+    /// Tells all of it from its beginning, and what comes, to its end.
+    async fn tell(&self, events: &mut dyn Sink) -> Result<Answer, AnswerError> {
+        let mut length = self.length.subscribe();
+        let mut heard = 0;
+        loop {
+            let end = {
+                let state = length.borrow_and_update();
+                state.1.clone()
+            };
+            let fresh: Vec<Event> = locked(&self.events)[heard..].to_vec();
+            heard += fresh.len();
+            fresh.into_iter().for_each(|event| events.hear(event));
+            if let Some(end) = end {
+                return end;
+            }
+            if length.changed().await.is_err() {
+                return Err(AnswerError::Broken);
+            }
+        }
+    }
+}
+
 impl Sink for &Told {
     fn hear(&mut self, event: Event) {
         let length = {
@@ -169,24 +192,12 @@ impl Sink for &Told {
 #[async_trait]
 impl Answerer for Over {
     async fn answer(&self, question: &Question, events: &mut dyn Sink) -> Result<Answer, AnswerError> {
-        let told = self.made(&self.id_of(question), question);
-        let mut length = told.length.subscribe();
-        let mut heard = 0;
-        loop {
-            let end = {
-                let state = length.borrow_and_update();
-                state.1.clone()
-            };
-            let fresh: Vec<Event> = locked(&told.events)[heard..].to_vec();
-            heard += fresh.len();
-            fresh.into_iter().for_each(|event| events.hear(event));
-            if let Some(end) = end {
-                return end;
-            }
-            if length.changed().await.is_err() {
-                return Err(AnswerError::Broken);
-            }
-        }
+        self.made(&self.id_of(question), question).tell(events).await
+    }
+
+    async fn follow(&self, id: &str, events: &mut dyn Sink) -> Option<Result<Answer, AnswerError>> {
+        let told = locked(&self.shelf.making).get(id).cloned()?;
+        Some(told.tell(events).await)
     }
 
     fn check(&self, question: &Question) -> Result<(), AnswerError> {

@@ -1,31 +1,31 @@
 //! Answers in words: asked, streamed, and read again by their ids.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
 use axum::http::request::Parts;
 use axum::http::{StatusCode, header};
-use axum::response::sse::{Event as Frame, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
-use futures::stream::{self, Stream, StreamExt};
 use serde::{Deserialize, Serialize};
-use stemma_search::answer::{self, Answerer, Citations, Event, Finding, Limits, MAX_EARLIER, Mode, Turn};
-use tokio::sync::mpsc;
+use stemma_search::answer::{self, Citations, Finding, Limits, MAX_EARLIER, Mode, Turn};
 use utoipa::ToSchema;
 
+use super::accept::{Accept, EVENTS, JSON};
 use super::asked::{Answer, Asked, json};
 use super::dialogue::refused;
 use super::keys::Reach;
 use super::problem::Problem;
 use super::routes::Site;
 use super::searching::{conditions, read};
-use super::stay::{Place, Stay};
+use super::stay::Stay;
+use super::telling::{followed, retold, streamed, told};
 use crate::Question;
 
 /// How long an answer in one piece is waited for; then its id is the reply.
 const WAIT: Duration = Duration::from_secs(25);
+/// After how many seconds it may be ready then.
+const ASK_AGAIN: &str = "2";
 
 /// What `POST /v1/answers` takes.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -88,7 +88,7 @@ pub(super) struct Running {
 ///
 /// Answered from the documents with citations that are checked against their pages; kept, so that the same question over the same
 /// trees has the same answer. With `Accept: text/event-stream` told as it is made: `route, step, section, delta, citation, usage,
-/// done, error`; `Last-Event-ID` goes on behind that event. In one piece, an answer that takes long is a 202 with its id.
+/// done, error`; `Last-Event-ID` goes on behind that event, where it is one of this telling. In one piece, an answer that takes long is a 202 with its id.
 #[utoipa::path(post, path = "/v1/answers", tag = "answers", request_body = AnswerRequest,
     responses(
         (status = 200, content((super::openapi::AnswerObject = "application/json"), (super::openapi::FrameObject = "text/event-stream")), description = "the answer, or its events"),
@@ -103,7 +103,7 @@ pub(super) async fn ask(site: axum::extract::State<Site>, parts: Parts, body: Re
     answerer.check(&question).map_err(refused)?;
     let id = answerer.id_of(&question);
     if wants_events(&parts) {
-        return Ok(streamed(&id, told(&site, place, answerer, question), last_event(&parts)));
+        return Ok(streamed(&id, told(&site.env, place, answerer, question), &parts.headers));
     }
     let answering = async move {
         let _place = place;
@@ -119,18 +119,21 @@ pub(super) async fn ask(site: axum::extract::State<Site>, parts: Parts, body: Re
 
 /// Read an answer
 ///
-/// As it was given; with `Accept: text/event-stream` as the events of its making, from `Last-Event-ID` on.
+/// As it was given; with `Accept: text/event-stream` as the events of its making, from `Last-Event-ID` on. While it is made: 202, or the
+/// events as they come. 204 to an `EventSource` that has heard the end.
 #[utoipa::path(get, path = "/v1/answers/{id}", tag = "answers",
     params(("id" = String, Path, pattern = "^a-[0-9a-f]{16}$"), ("collection" = Option<String>, Query)),
-    responses((status = 200, content((super::openapi::AnswerObject = "application/json"), (super::openapi::FrameObject = "text/event-stream"))), (status = 202, body = Running)))]
+    responses((status = 200, content((super::openapi::AnswerObject = "application/json"), (super::openapi::FrameObject = "text/event-stream"))), (status = 202, body = Running, description = "it is still being made"), (status = 204, description = "`Last-Event-ID` is the end")))]
 pub(super) async fn stored(site: axum::extract::State<Site>, parts: Parts, asked: Asked) -> Answer {
     asked.parameters.none_left()?;
     let id = asked.segment("id").to_owned();
     let answerer = site.answerer(&asked.reader)?;
     let making = answerer.is_making(&id);
+    let events = wants_events(&parts);
     match answerer.stored(&id).await.map_err(refused)? {
-        Some(answer) if wants_events(&parts) => Ok(streamed(&id, stream::iter(answer.events()), last_event(&parts))),
+        Some(answer) if events => Ok(retold(&id, &answer, &parts.headers)),
         Some(answer) => json(answer).await,
+        None if making && events => Ok(streamed(&id, followed(&site.env, answerer, id.clone()), &parts.headers)),
         None if making => Ok(running(&id)),
         None => {
             Err(Problem::new(404, "answer.unknown", "there is no answer of this id").next("POST /v1/answers").into())
@@ -163,50 +166,10 @@ fn question(request: AnswerRequest, reader: &crate::Reader) -> Result<answer::Qu
 
 fn running(id: &str) -> Response {
     let body = Running { id: id.to_owned(), status: "running" };
-    let location = [(header::LOCATION, format!("/v1/answers/{id}"))];
-    (StatusCode::ACCEPTED, location, axum::Json(body)).into_response()
+    let headers = [(header::LOCATION, format!("/v1/answers/{id}")), (header::RETRY_AFTER, ASK_AGAIN.to_owned())];
+    (StatusCode::ACCEPTED, headers, axum::Json(body)).into_response()
 }
 
 fn wants_events(parts: &Parts) -> bool {
-    let accept = parts.headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    accept.to_ascii_lowercase().contains("text/event-stream")
-}
-
-/// The number of the last event that was heard: `a-0123456789abcdef.17` is 17.
-fn last_event(parts: &Parts) -> usize {
-    let said = parts.headers.get("last-event-id").and_then(|value| value.to_str().ok()).unwrap_or_default();
-    said.rsplit('.').next().and_then(|number| number.parse().ok()).unwrap_or(0)
-}
-
-/// What is told of an answer while it is made; it is made to its end also where no one listens.
-fn told(
-    site: &Site,
-    place: Place,
-    answerer: Arc<dyn Answerer>,
-    question: answer::Question,
-) -> impl Stream<Item = Event> + Send + use<> {
-    let (mut sender, events) = mpsc::unbounded_channel();
-    let answering = async move {
-        let _place = place;
-        if let Err(error) = answerer.answer(&question, &mut sender).await {
-            tracing::info!(%error, "a question was not answered");
-        }
-    };
-    drop(site.env.spawn(answering)); // ends with the answer
-    stream::unfold(events, |mut events| async move { events.recv().await.map(|event| (event, events)) })
-}
-
-/// Events under ids that are the same whenever and by whoever they are told; those up to `last` were heard already. A comment every
-/// fifteen seconds keeps the connection.
-fn streamed(id: &str, events: impl Stream<Item = Event> + Send + 'static, last: usize) -> Response {
-    let id = id.to_owned();
-    let frame = move |(at, event): (usize, Event)| {
-        let data = match serde_json::to_value(&event) {
-            Ok(mut event) => event["data"].take(),
-            Err(error) => serde_json::json!({ "code": "answer.failed", "message": error.to_string() }),
-        };
-        Frame::default().id(format!("{id}.{}", at + 1)).event(event.name()).data(data.to_string())
-    };
-    let frames = events.enumerate().skip(last).map(frame).map(Ok::<_, std::convert::Infallible>);
-    Sse::new(frames).keep_alive(KeepAlive::default()).into_response()
+    Accept::of(&parts.headers).prefers(EVENTS, JSON)
 }

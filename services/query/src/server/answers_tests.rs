@@ -6,7 +6,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use stemma_engine::Env;
 use stemma_engine::blobs::{Blobs, MemoryBlobs};
-use stemma_sim::{Behavior, Provider};
+use stemma_sim::{Behavior, Fault, Faults, Provider};
+use tokio::io::AsyncReadExt;
 
 use super::tests::{Server, start, start_answering, start_with};
 use super::{Answering, Means};
@@ -97,7 +98,10 @@ async fn a_stream_is_what_is_stored_and_goes_on_where_it_broke_off() {
     );
     let done = &told.last().unwrap().2;
     let id = done["id"].as_str().unwrap();
-    assert!(told.iter().enumerate().all(|(at, (frame, ..))| *frame == format!("{id}.{}", at + 1)), "{told:?}");
+    assert!(
+        told.iter().enumerate().all(|(at, (frame, ..))| frame.starts_with(&format!("{id}.{}.", at + 1))),
+        "{told:?}"
+    );
     let stored = server.get(&format!("/v1/answers/{id}")).await;
     let stored = stored.json();
     for name in ["id", "text", "claims", "citations", "sections", "steps", "searched", "confidence", "outcome"] {
@@ -121,6 +125,74 @@ async fn a_stream_is_what_is_stored_and_goes_on_where_it_broke_off() {
         (&stored["id"], &stored["citations"], &json!(true))
     );
     assert_eq!(provider.report().calls, 1);
+}
+
+#[tokio::test]
+async fn an_event_source_follows_an_answer_that_is_being_made() {
+    let provider = Provider::start(Behavior::after(Duration::from_millis(1_500))).await.unwrap();
+    let server = start_answering(model(&provider)).await;
+    let body = json!({ "question": "How much was R&D spending?", "scopes": ["ACME_2022"] }).to_string();
+    let mut asking = server.send("/v1/answers", "Accept: text/event-stream\r\n", body.as_bytes()).await;
+    let mut begun = String::new();
+    let id = loop {
+        let mut bytes = [0_u8; 512];
+        let read = asking.read(&mut bytes).await.unwrap();
+        assert!(read > 0, "{begun}");
+        begun.push_str(&String::from_utf8_lossy(&bytes[..read]));
+        if let Some((_, rest)) = begun.split_once("id: ").filter(|(_, rest)| rest.contains('\n')) {
+            break rest.split('.').next().unwrap().to_owned();
+        }
+    };
+    let get = |head: &str| format!("GET /v1/answers/{id} HTTP/1.1\r\n{head}");
+    for accept in ["", "Accept: application/json\r\n", "Accept: text/event-stream;q=0, application/json\r\n"] {
+        let reply = server.ask(&get(accept)).await;
+        assert_eq!((reply.status, reply.header("retry-after")), (202, Some("2")), "{accept}");
+    }
+    // The header of an `EventSource`.
+    let followed = server.ask(&get("Accept: text/event-stream\r\n")).await;
+    assert_eq!((followed.status, followed.header("content-type")), (200, Some("text/event-stream")));
+    let told = frames(&followed.body);
+    assert_eq!((told[0].1.as_str(), told[told.len() - 1].1.as_str()), ("route", "done"));
+    assert_eq!(told[told.len() - 1].2["id"], id.as_str());
+    let rest = Server::read_rest(&mut asking, begun).await;
+    assert_eq!(frames(&rest.body), told, "who asked hears the same");
+    // It comes back when the stream has ended: no more is to be told, which ends it.
+    assert_eq!(
+        server
+            .ask(&get(&format!("Accept: text/event-stream\r\nLast-Event-ID: {}\r\n", told[told.len() - 1].0)))
+            .await
+            .status,
+        204
+    );
+    for strange in ["a-ffffffffffffffff.5.01234567", "99999", &format!("{id}.99999.01234567"), &format!("{id}.5"), "x"]
+    {
+        let again = resumed(&server, &id, strange).await;
+        let ids = |frames: &[Frame]| frames.iter().map(|frame| frame.0.clone()).collect::<Vec<_>>();
+        assert_eq!(ids(&again), ids(&told), "{strange}: all of it");
+    }
+    assert_eq!(provider.report().calls, 1);
+}
+
+#[tokio::test]
+async fn a_degraded_telling_is_not_gone_on_with_by_the_good_one() {
+    let faults = Faults { always: 1.0, kinds: vec![Fault::Empty], ..Faults::default() };
+    let provider = Provider::start(Behavior { faults, ..Behavior::default() }).await.unwrap();
+    let server = start_answering(model(&provider)).await;
+    let body = json!({ "question": "How much was R&D spending?", "scopes": ["ACME_2022"] }).to_string();
+    let degraded = frames(&server.stream("/v1/answers", &body, "text/event-stream").await.body);
+    assert_eq!(degraded[degraded.len() - 1].2["outcome"], "search_only", "{degraded:?}");
+    provider.behave(Behavior::default());
+    let good = frames(&server.stream("/v1/answers", &body, "text/event-stream").await.body);
+    assert_eq!(good[good.len() - 1].2["outcome"], "answered", "{good:?}");
+    let id = good[good.len() - 1].2["id"].as_str().unwrap();
+    let same = degraded.iter().zip(&good).take_while(|(one, other)| one.0 == other.0).count();
+    for (at, (last, ..)) in degraded.iter().enumerate() {
+        let rest = resumed(&server, id, last).await;
+        let begins = if at < same { at + 1 } else { 0 };
+        assert_eq!((&rest[0].0, rest.len()), (&good[begins].0, good.len() - begins), "behind {last}");
+        assert!(at >= same || degraded[at].2 == good[at].2, "one id, two contents: {last}");
+    }
+    assert!(same < degraded.len() - 1);
 }
 
 #[tokio::test]

@@ -6,19 +6,19 @@ use axum::http::header;
 use axum::http::request::Parts;
 use axum::response::sse::{Event as Frame, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
-use futures::stream::{self, Stream, StreamExt};
+use futures::stream::{Stream, StreamExt};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use stemma_engine::Env;
 use stemma_search::answer::{
     Answer, AnswerError, Answerer, Citation, Claim, Degraded, Event, MAX_EARLIER, Outcome, Question, Turn,
 };
-use tokio::sync::mpsc;
 use utoipa::ToSchema;
 
 use super::problem::Problem;
 use super::routes::Site;
 use super::stay::Place;
+use super::telling;
 use crate::{Reader, Refusal};
 
 /// The largest conversation in bytes: clients send all that was said, again and again.
@@ -95,18 +95,8 @@ impl Dialogue {
 
     /// What is told of the answer while it is made; it is made to its end, and stored, also where no one listens.
     pub(super) fn told(self, env: &Env) -> impl Stream<Item = Event> + Send + use<> {
-        let (mut sender, events) = mpsc::unbounded_channel();
-        let answering = async move {
-            let Self { place: _place, answerer, question } = self;
-            if let Err(error) = answerer.answer(&question, &mut sender).await {
-                tracing::debug!(%error, "a question was not answered");
-                // Told already, unless it was refused before anything was told: a second time does no harm.
-                let (code, message) = (error.code().to_owned(), said(error));
-                drop(sender.send(Event::Error { code, message }));
-            }
-        };
-        drop(env.spawn(answering)); // ends with the answer
-        stream::unfold(events, |mut events| async move { events.recv().await.map(|event| (event, events)) })
+        let Self { place, answerer, question } = self;
+        telling::told(env, place, answerer, question)
     }
 }
 
@@ -144,14 +134,6 @@ pub(super) fn refused(error: AnswerError) -> Problem {
         AnswerError::Question { code, message } => Problem::new(422, code, message),
         AnswerError::Late { .. } => Problem::new(504, "answer.timeout", error.to_string()),
         AnswerError::Broken => Problem::new(500, "answer.failed", error.to_string()),
-    }
-}
-
-/// A sentence for who asked: what a store says may name keys and addresses.
-fn said(error: AnswerError) -> String {
-    match error {
-        AnswerError::Find(stemma_search::FindError::Port(_)) => "the store cannot be read".into(),
-        other => other.to_string(),
     }
 }
 

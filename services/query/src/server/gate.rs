@@ -13,6 +13,7 @@ use futures::FutureExt;
 use stemma_engine::Env;
 
 use super::QuerySettings;
+use super::accept::Accept;
 use super::keys::{Closed, Keys};
 use super::openai;
 use super::problem::Problem;
@@ -102,9 +103,10 @@ pub(super) async fn pass(State(gate): State<Arc<Gate>>, request: Request, next: 
     let (began, trace_id) = (Instant::now(), gate.trace_id(&request));
     let openai = openai::speaks(request.uri().path());
     // Its clients say that they accept JSON, and ask for streams.
-    let accept = request.headers().get(header::ACCEPT).filter(|_| !openai).cloned();
+    let accept = if openai { Accept::all() } else { Accept::of(request.headers()) };
     let mut response = gate.answer(request, next).await.unwrap_or_else(Problem::into_response);
-    if response.status().is_success() && !takes(accept.as_ref(), response.headers().get(header::CONTENT_TYPE)) {
+    let kind = response.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    if response.status().is_success() && !kind.is_none_or(|kind| accept.takes(kind)) {
         response = Problem::new(406, "answer.type", "the answer is of no type that is accepted").into_response();
     }
     if let Some(problem) = response.extensions_mut().remove::<Problem>() {
@@ -125,40 +127,4 @@ pub(super) async fn pass(State(gate): State<Arc<Gate>>, request: Request, next: 
     metrics::counter!("stemma_http_requests_total", "status" => class).increment(1);
     metrics::histogram!("stemma_http_seconds").record(began.elapsed().as_secs_f64());
     response
-}
-
-/// Whether an answer of this type is among those that are accepted (RFC 9110 §12.5.1). What cannot be read accepts all.
-fn takes(accept: Option<&HeaderValue>, kind: Option<&HeaderValue>) -> bool {
-    let text = |value: Option<&HeaderValue>| value.and_then(|value| value.to_str().ok()).map(str::to_ascii_lowercase);
-    let (Some(accept), Some(kind)) = (text(accept), text(kind)) else { return true };
-    let kind = kind.split(';').next().unwrap_or_default().trim();
-    let (group, _) = kind.split_once('/').unwrap_or((kind, ""));
-    let fits = |range: &str| {
-        let mut parts = range.split(';').map(str::trim);
-        let named = parts.next().unwrap_or_default();
-        let refused = parts.any(|part| part.strip_prefix("q=").is_some_and(|q| q.parse() == Ok(0.0)));
-        let is_kind = matches!(named, "*/*" | "*") || named == kind || named.strip_suffix("/*") == Some(group);
-        is_kind && !refused
-    };
-    accept.trim().is_empty() || accept.split(',').any(fits)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_accepted_is_answered() {
-        let takes = |accept| {
-            takes(Some(&HeaderValue::from_static(accept)), Some(&HeaderValue::from_static("application/json")))
-        };
-        for accept in
-            ["*/*", "application/json", "text/html, application/*;q=0.8", "", "Application/JSON; charset=utf-8"]
-        {
-            assert!(takes(accept), "{accept}");
-        }
-        for accept in ["text/html", "application/json;q=0", "image/*", "nonsense"] {
-            assert!(!takes(accept), "{accept}");
-        }
-    }
 }

@@ -4,6 +4,7 @@
 //! request has shown its key (where keys are configured), has a place among a bounded number, and a time limit. What a
 //! request gets wrong is a 4xx that says what to do; a store that is away is a 503.
 
+mod accept;
 mod answers;
 #[cfg(test)]
 mod answers_tests;
@@ -33,6 +34,7 @@ mod searching;
 mod shown;
 mod source;
 pub(crate) mod stay;
+mod telling;
 #[cfg(test)]
 mod tests;
 mod texts;

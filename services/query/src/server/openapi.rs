@@ -214,7 +214,7 @@ impl PartialSchema for FrameObject {
             "type": "object",
             "required": ["data"],
             "properties": {
-                "id": { "type": "string", "description": "{answer}.{n}, of POST /v1/answers: what Last-Event-ID says" },
+                "id": { "type": "string", "description": "{answer}.{n}.{digest}, of POST /v1/answers: what Last-Event-ID says" },
                 "event": { "type": "string", "description": "what it tells of" },
                 "data": { "type": "string", "description": "JSON; at the end of a chat [DONE]" }
             }

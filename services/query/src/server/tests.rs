@@ -180,7 +180,11 @@ impl Server {
 
     /// The answer that comes over a connection.
     pub(super) async fn read(stream: &mut TcpStream) -> Reply {
-        let mut reply = String::new();
+        Self::read_rest(stream, String::new()).await
+    }
+
+    /// The same, of which this was read already.
+    pub(super) async fn read_rest(stream: &mut TcpStream, mut reply: String) -> Reply {
         stream.read_to_string(&mut reply).await.unwrap();
         let (head, body) = reply.split_once("\r\n\r\n").unwrap();
         let status = head.split(' ').nth(1).unwrap().parse().unwrap();

@@ -85,6 +85,11 @@ pub trait Answerer: Send + Sync {
         false
     }
 
+    /// Tells all that is told of the answer of this id that is being made here, from its beginning to its end; `None` where none is.
+    async fn follow(&self, _id: &str, _events: &mut dyn Sink) -> Option<Result<Answer, AnswerError>> {
+        None
+    }
+
     /// The stored answer of this id; `None` where there is none.
     ///
     /// # Errors
