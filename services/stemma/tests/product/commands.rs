@@ -123,6 +123,37 @@ const TRUTHS: [(&str, &str); 4] = [
 ];
 
 #[test]
+fn a_line_of_a_batch_that_cannot_be_answered_ends_no_other() {
+    let (lab, _) = library();
+    let lines = concat!(
+        "{\"id\": 1, \"query\": \"risk factors\", \"doc\": \"nobody\"}\n\nnonsense\n",
+        "{\"id\": 2, \"query\": \"???\"}\n{\"id\": 3, \"query\": \"risk factors\", \"doc\": \"annual\"}\n"
+    );
+    std::fs::write(lab.path("batch.jsonl"), lines).unwrap();
+    let answer = lab.stemma("store", ["search", "--batch", "batch.jsonl"]).run();
+    assert_eq!(answer.code, Some(3), "{answer:?}");
+    let told: Vec<Value> = answer.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let seen: Vec<_> = told.iter().map(|line| (&line["id"], &line["error"]["code"], &line["error"]["line"])).collect();
+    let none = Value::Null;
+    let code = |value: &str| serde_json::from_str::<Value>(value).unwrap_or_else(|_| value.into());
+    assert_eq!(
+        seen,
+        [
+            (&code("1"), &code("locator.not_found"), &code("1")),
+            (&none, &code("search.batch"), &code("3")),
+            (&code("2"), &code("search.no_words"), &code("4")),
+            (&code("3"), &none, &none),
+        ]
+    );
+    assert!(
+        !told[3]["ranked_pages"].as_array().unwrap().is_empty() && told[0]["ranked_pages"] == Value::Array(Vec::new())
+    );
+    assert!(answer.err.contains("line 3 of batch.jsonl"), "{}", answer.err);
+    std::fs::write(lab.path("batch.jsonl"), "{\"id\": 3, \"query\": \"risk factors\"}\n").unwrap();
+    assert_eq!(lab.stemma("store", ["search", "--batch", "batch.jsonl"]).run().code, Some(0));
+}
+
+#[test]
 fn evaluations_end_with_what_they_found() {
     let (lab, _) = library();
     for (name, truth) in TRUTHS {

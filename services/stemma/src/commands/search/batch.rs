@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
-use stemma_query::{Question, Reader, ReasoningView};
+use stemma_query::{Question, Reader, ReasoningView, is_of_store};
 
 use crate::context::{CommandError, Context, Exit};
 
@@ -37,31 +37,68 @@ struct Answered {
     reasoning: Option<ReasoningView>,
 }
 
-/// Answers each line with a line. What is asked in `template` beside the question holds for all of them.
+/// A line that has no answer.
+#[derive(Debug, Serialize)]
+struct Unanswered {
+    /// Null where the line says none.
+    id: serde_json::Value,
+    /// None: whoever counts pages counts this line, too.
+    ranked_pages: Vec<(String, u32)>,
+    error: Why,
+}
+
+/// Why it has none.
+#[derive(Debug, Serialize)]
+struct Why {
+    code: String,
+    message: String,
+    /// Of the file, from 1.
+    line: usize,
+}
+
+/// Answers each line with a line. What is asked in `template` beside the question holds for all of them. One that cannot be answered
+/// ends no other; a store that cannot be read ends them all.
 pub(super) async fn run(
     file: &Path,
     reader: &Reader,
     template: &Question,
     context: &Context,
 ) -> Result<Exit, CommandError> {
+    let mut failed = 0;
     for (at, line) in read(file)?.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
-        let asked: Asked = serde_json::from_str(line).map_err(|error| {
-            let message = format!("line {} of {} is no question: {error}", at + 1, file.display());
-            CommandError::new("search.batch", message)
-                .with_next(r#"write {"id": 1, "query": "capital expenditure", "doc": "3M_2022_10K"}"#)
-        })?;
-        let scopes = asked.doc.map_or_else(|| template.scopes.clone(), |doc| vec![doc]);
-        let question = Question { text: asked.query, scopes, limit: SECTIONS, ..template.clone() };
-        let started = Instant::now();
-        let (view, _) = reader.ask(reader, &question).await?;
-        let latency_ms = (started.elapsed().as_secs_f64() * 1e5).round() / 100.0;
-        let sections = || view.hits.iter().map(|hit| (hit.locator.clone(), hit.score)).collect();
-        let sections = view.reasoning.is_some().then(sections);
-        let ranked_pages = view.ranked_pages();
-        let answered = Answered { id: asked.id, ranked_pages, latency_ms, sections, reasoning: view.reasoning };
-        context.output.line(&serde_json::to_string(&answered).unwrap_or_default());
+        let (id, answered) = match asked(line) {
+            Ok(asked) => (asked.id.clone(), answered(asked, reader, template).await),
+            Err(error) => (serde_json::Value::Null, Err(error)),
+        };
+        match answered {
+            Ok(answered) => context.output.line(&serde_json::to_string(&answered).unwrap_or_default()),
+            Err(error) if is_of_store(&error.code) => return Err(error),
+            Err(error) => {
+                failed += 1;
+                context.output.note(&format!("line {} of {}: {}", at + 1, file.display(), error.message));
+                let error = Why { code: error.code, message: error.message, line: at + 1 };
+                let line = Unanswered { id, ranked_pages: Vec::new(), error };
+                context.output.line(&serde_json::to_string(&line).unwrap_or_default());
+            }
+        }
     }
-    Ok(Exit::Done)
+    Ok(if failed == 0 { Exit::Done } else { Exit::SomeFailed })
+}
+
+fn asked(line: &str) -> Result<Asked, CommandError> {
+    serde_json::from_str(line).map_err(|error| CommandError::new("search.batch", format!("it is no question: {error}")))
+}
+
+async fn answered(asked: Asked, reader: &Reader, template: &Question) -> Result<Answered, CommandError> {
+    let scopes = asked.doc.map_or_else(|| template.scopes.clone(), |doc| vec![doc]);
+    let question = Question { text: asked.query, scopes, limit: SECTIONS, ..template.clone() };
+    let started = Instant::now();
+    let (view, _) = reader.ask(reader, &question).await?;
+    let latency_ms = (started.elapsed().as_secs_f64() * 1e5).round() / 100.0;
+    let sections = || view.hits.iter().map(|hit| (hit.locator.clone(), hit.score)).collect();
+    let sections = view.reasoning.is_some().then(sections);
+    let ranked_pages = view.ranked_pages();
+    Ok(Answered { id: asked.id, ranked_pages, latency_ms, sections, reasoning: view.reasoning })
 }
 
 fn read(file: &Path) -> Result<String, CommandError> {

@@ -37,7 +37,8 @@ shows it the whole tree, best_first opens the best section next, beam goes down 
 value, auto-with-model chooses. What was answered before is not asked again.
 
 Lines of a batch are {\"id\": …, \"query\": …, \"doc\": …}, without `doc` to search everything; each is answered by a line
-{\"id\", \"ranked_pages\": [[document, page], …], \"latency_ms\"}, best page first.")]
+{\"id\", \"ranked_pages\": [[document, page], …], \"latency_ms\"}, best page first. One that cannot be answered says why in
+\"error\" (code, message, line); the others go on, and the exit code is 3.")]
 pub struct SearchArgs {
     /// A question, or key words.
     #[arg(value_name = "QUERY", required_unless_present = "batch", conflicts_with = "batch")]
