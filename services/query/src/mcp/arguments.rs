@@ -48,6 +48,14 @@ impl Arguments {
         }
     }
 
+    /// The same, but no number: words.
+    pub(super) fn words(&mut self, name: &'static str) -> Result<Option<String>, Failure> {
+        match self.sent.get(name) {
+            Some(Value::Number(_)) => Err(Failure::invalid(format!("`{name}` is a text"))),
+            _ => self.text(name),
+        }
+    }
+
     /// A text that cannot be left out.
     pub(super) fn needed(&mut self, name: &'static str) -> Result<String, Failure> {
         self.text(name)?.ok_or_else(|| Failure::invalid(format!("`{name}` is missing")))

@@ -19,6 +19,8 @@ pub(super) const NAME: &str = "ask";
 const WAIT: Duration = Duration::from_secs(17);
 /// How often it looks.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// What to do where there is no answer of an id.
+const AGAIN: &str = "Call ask(question: …) again: an answer that was given is told at once, under its id";
 /// Citations linked to.
 const MAX_LINKS: usize = 5;
 
@@ -43,7 +45,7 @@ pub(super) fn tool() -> Tool {
 
 /// Calls it.
 pub(super) async fn call(call: &mut Call<'_>, mut arguments: Arguments) -> Result<Answer, Failure> {
-    let (text, id) = (arguments.text("question")?, arguments.text("answer_id")?);
+    let (text, id) = (arguments.words("question")?, arguments.text("answer_id")?);
     let scope = arguments.text("scope")?.filter(|scope| !is_root(scope));
     arguments.none_left()?;
     let answerer = call.answerer()?;
@@ -95,7 +97,7 @@ async fn made(call: &Call<'_>, answerer: &Arc<dyn Answerer>, id: &str) -> Result
             Ok(Some(answer)) => return Ok(told(&answer)),
             Ok(None) if !making => {
                 let message = "there is no answer of this id, and none is being made here";
-                return Err(Failure::new(Kind::NotFound, "answer.unknown", message));
+                return Err(Failure::new(Kind::NotFound, "answer.unknown", message).option(AGAIN));
             }
             Ok(None) => progress(call, look, looks).await,
             Err(error) => return Err(failed(error)),

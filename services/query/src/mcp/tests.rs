@@ -512,7 +512,11 @@ async fn a_question_is_answered_in_words_where_there_is_a_model() {
     let again = client.data("ask", json!({ "answer_id": answer["answer_id"] })).await;
     assert_eq!((&again["answer"], &again["citations"]), (&answer["answer"], &answer["citations"]));
     assert_eq!(provider.report().calls, 1);
-    assert_eq!(client.refused("ask", json!({ "answer_id": "a-0123456789abcdef" })).await["code"], "answer.unknown");
+    let unknown = client.refused("ask", json!({ "answer_id": "a-0123456789abcdef" })).await;
+    assert_eq!(unknown["code"], "answer.unknown");
+    assert!(unknown["next_steps"]["options"][0].as_str().unwrap().contains("ask(question"), "{unknown}");
+    let number = client.refused("ask", json!({ "question": 5 })).await;
+    assert_eq!(number["error"], "`question` is a text", "{number}");
     assert_eq!(client.refused("ask", json!({})).await["errorCode"], "INVALID_INPUT");
     // Who was not offered it does not spend by its name.
     let model = crate::answering::tests::model(&provider);

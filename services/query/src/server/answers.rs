@@ -145,7 +145,8 @@ fn question(request: AnswerRequest, reader: &crate::Reader) -> Result<answer::Qu
     let AnswerRequest { question, scopes, filter, item, mut earlier, strategy, mode, citations, limits, .. } = request;
     let searched = Question { text: question, scopes, filter: conditions(filter)?, item, ..Question::default() };
     let asked = reader.inquiry(&searched)?;
-    let wrong = |pointer: &str, words: &str| Problem::parameter(422, pointer, format!("one of {words}"));
+    let wrong =
+        |pointer: &str, words: &str| Problem::parameter(422, pointer, format!("`{}` is one of {words}", &pointer[1..]));
     let strategy = match strategy.as_deref() {
         None => Finding::default(),
         Some(name) => Finding::named(name).ok_or_else(|| wrong("/strategy", &Finding::names().join(", ")))?,

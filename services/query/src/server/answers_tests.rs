@@ -208,6 +208,11 @@ async fn what_is_no_question_is_refused_and_without_a_model_search_answers() {
     ] {
         assert_eq!(server.post("/v1/answers", &body.to_string()).await.status, status, "{body}");
     }
+    let mode = server.post("/v1/answers", r#"{"question": "anvils", "mode": "free"}"#).await.json();
+    assert_eq!(
+        (&mode["detail"], &mode["errors"][0]["pointer"]),
+        (&json!("`mode` is one of search, agent"), &json!("/mode"))
+    );
     assert_eq!(server.get("/v1/answers/a-0123456789abcdef").await.code(), "answer.unknown");
     assert_eq!(server.get("/v1/answers/..%2F..").await.code(), "answer.unknown");
     assert_eq!(start().await.post("/v1/answers", r#"{"question": "anvils"}"#).await.status, 501);

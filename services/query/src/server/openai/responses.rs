@@ -38,7 +38,7 @@ pub(in crate::server) struct Asked {
 
 /// A question, or a conversation.
 #[derive(Debug, Deserialize, ToSchema)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "`input` is a text or a list of messages, each with `role` and `content`")]
 enum Input {
     Text(String),
     Messages(Vec<Message>),

@@ -172,6 +172,14 @@ async fn refusals_have_the_shape_its_clients_read() {
         assert!(error["message"].is_string() && error["type"] == "invalid_request_error", "{error}");
         assert_eq!(error["trace_id"].as_str().map(str::len), Some(32));
     }
+    let untagged = server.post("/v1/responses", r#"{"model": "default", "input": 5}"#).await;
+    let message = untagged.json()["error"]["message"].as_str().unwrap().to_owned();
+    assert!(untagged.status == 422 && message.starts_with("`input` is a text or a list"), "{message}");
+    for stream in [false, true] {
+        let nothing = json!({ "model": "default", "stream": stream, "messages": [{"role": "user", "content": "???"}] });
+        let reply = server.post("/v1/chat/completions", &nothing.to_string()).await;
+        assert_eq!((reply.status, &reply.json()["error"]["code"]), (422, &json!("answer.question")), "{stream}");
+    }
     let turn = json!({ "role": "user", "content": "capex?" });
     let long: Vec<Value> =
         (0..3_000).map(|_| json!({ "role": "assistant", "content": "It was said before." })).chain([turn]).collect();

@@ -109,7 +109,7 @@ struct Cited {
 
 /// One document, or several.
 #[derive(Debug, Deserialize, ToSchema)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "`doc_id` is the name of a document or a list of names")]
 enum Asking {
     One(String),
     Several(Vec<String>),
@@ -144,7 +144,10 @@ pub(in crate::server) async fn completions(
                 let chunks = style.chunks(&reader, &answer);
                 chunks.iter().map(frame).chain([Frame::default().data("[DONE]")]).collect()
             }
-            Event::Error { code, message } => vec![frame(&json!({ "error": { "code": code, "message": message } }))],
+            Event::Error { code, message } => {
+                let error = json!({ "error": { "code": code, "message": message } });
+                vec![frame(&error), Frame::default().data("[DONE]")]
+            }
             // What is part of the answer is told with its end, under its id.
             Event::Route(_) | Event::Section(_) | Event::Delta { .. } | Event::Citation(_) | Event::Usage(_) => {
                 Vec::new()

@@ -6,11 +6,12 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use stemma_document::{Collection, DocId};
 use stemma_engine::blobs::Blobs;
+use stemma_search::answer::{Answer, AnswerError, Answerer, Event, Question, Sink};
 
 use crate::Refusal;
 use crate::server::openai::tests::{frames, scripted};
-use crate::server::tests::{start, start_over};
-use crate::server::{Intake, Means, Submitted, Upload};
+use crate::server::tests::{start, start_over, start_with};
+use crate::server::{Answering, Intake, Means, Submitted, Upload};
 
 #[tokio::test]
 async fn documents_and_folders_are_listed() {
@@ -182,6 +183,45 @@ async fn a_chat_cites_in_the_text() {
     assert_eq!(server.post("/chat/completions/", &unknown.to_string()).await.status, 404);
     let none = json!({ "messages": [{"role": "user", "content": "x"}], "doc_id": [] });
     assert_eq!(server.post("/chat/completions/", &none.to_string()).await.status, 422, "no document is not all");
+}
+
+/// Breaks off, and says so itself.
+struct Broken;
+
+#[async_trait]
+impl Answerer for Broken {
+    async fn answer(&self, _: &Question, events: &mut dyn Sink) -> Result<Answer, AnswerError> {
+        events.hear(Event::Error { code: "answer.failed".into(), message: "no".into() });
+        Err(AnswerError::Broken)
+    }
+
+    fn id_of(&self, _: &Question) -> String {
+        "a-0".into()
+    }
+
+    async fn stored(&self, _: &str) -> Result<Option<Answer>, AnswerError> {
+        Ok(None)
+    }
+}
+
+impl Answering for Broken {
+    fn over(&self, _: &Arc<crate::Reader>) -> Arc<dyn Answerer> {
+        Arc::new(Self)
+    }
+}
+
+#[tokio::test]
+async fn a_stream_that_breaks_off_says_so_once_and_ends() {
+    let server = start_with(Means { answering: Some(Arc::new(Broken)), ..Means::default() }).await;
+    let asked =
+        |stream: bool| json!({ "messages": [{"role": "user", "content": "capex?"}], "stream": stream }).to_string();
+    let told = server.stream("/chat/completions/", &asked(true), "*/*").await;
+    assert_eq!(frames(&told.body), [json!({ "error": { "code": "answer.failed", "message": "no" } })]);
+    assert!(told.body.contains("data: [DONE]"), "{}", told.body);
+    assert_eq!(server.post("/chat/completions/", &asked(false)).await.status, 500);
+    let wrong = json!({ "messages": [{"role": "user", "content": "x"}], "doc_id": 5 });
+    let wrong = server.post("/chat/completions/", &wrong.to_string()).await.json();
+    assert!(wrong["detail"].as_str().unwrap().starts_with("`doc_id` is the name of a document or a list"), "{wrong}");
 }
 
 /// Notes what came, and lists it.
