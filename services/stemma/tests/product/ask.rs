@@ -1,6 +1,6 @@
 //! `stemma ask` and `stemma chat`, before a simulated provider on this machine.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use stemma_sim::{Behavior, Provider};
 use tokio::runtime::Runtime;
 
@@ -101,6 +101,40 @@ fn a_chat_goes_on_line_by_line() {
     assert_eq!(lines[3]["question"], "And for whom?");
     // It was understood from the question before.
     assert_eq!(lines[3]["searched"]["queries"][0], "And for whom? (How much was spending on anvils?)");
+}
+
+#[test]
+fn answers_are_measured_and_gone_on_with() {
+    let hall = Hall::new();
+    let question = |id: u32, text: &str| {
+        json!({ "id": id, "question": text, "doc": "report", "answer": "$1,577 million" }).to_string() + "\n"
+    };
+    let (first, second) = (question(1, "How much was spending on anvils?"), question(2, "What did anvils cost?"));
+    std::fs::write(hall.lab.path("one.jsonl"), &first).unwrap();
+    std::fs::write(hall.lab.path("all.jsonl"), first + &question(3, "???") + &second).unwrap();
+    let lines = || std::fs::read_to_string(hall.lab.path("answers.jsonl")).unwrap().lines().count();
+    let command = |file| ["--json", "eval", "answers", file, "--out", "answers.jsonl", "--no-judge"];
+    // What no model answered is no row, and is asked again.
+    let away = hall.lab.stemma("store", command("one.jsonl")).env("STEMMA_MODEL__NAME", "sim");
+    let away = away.env("STEMMA_MODEL__BASE_URL", "http://127.0.0.1:9/v1").run();
+    assert_eq!((away.code, &away.json()["unscored"][0]["doc"], lines()), (Some(1), &json!("1"), 0), "{away:?}");
+    let one = hall.run(&command("one.jsonl"));
+    assert_eq!(one.code, Some(0), "{one:?}");
+    let one = one.json();
+    assert_eq!((&one["questions"][0]["outcome"], lines()), (&json!("answered"), 1));
+    assert_eq!((&one["means"][0]["numbers"], &one["means"][0]["numbers_of"]), (&json!(1.0), &json!(1)));
+    // A run that was killed in the middle of a line.
+    let torn = std::fs::read_to_string(hall.lab.path("answers.jsonl")).unwrap() + "{\"id\": \"2\", \"ques";
+    std::fs::write(hall.lab.path("answers.jsonl"), torn).unwrap();
+    let all = hall.run(&command("all.jsonl"));
+    assert!(all.err.contains("1 answered before, 2 to go"), "{all:?}");
+    let told = all.json();
+    assert_eq!((&told["means"][0]["questions"], &told["questions"][0]), (&json!(2), &one["questions"][0]));
+    assert_eq!((&told["unscored"][0]["doc"], told["unscored"].as_array().map(Vec::len)), (&json!("3"), Some(1)));
+    let again = hall.run(&command("all.jsonl"));
+    assert!(again.err.contains("2 answered before, 1 to go"), "{again:?}");
+    let stopped = hall.run(&["eval", "answers", "all.jsonl", "--jobs", "1", "--budget-tokens", "0"]);
+    assert_eq!(stopped.code, Some(4), "{stopped:?}");
 }
 
 #[test]

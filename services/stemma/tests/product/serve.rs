@@ -142,35 +142,3 @@ fn search_is_measured_on_questions() {
     let vectors = lab.stemma("store", ["--json", "index", "vectors"]).run();
     assert_eq!((vectors.code, &vectors.json()["error"]["code"]), (Some(2), &json!("config.no_embeddings")));
 }
-
-#[test]
-fn answers_are_measured_and_gone_on_with() {
-    let lab = Lab::new();
-    lab.put("guide.md", "# Capital\n\nCapital expenditure was 1,577 million dollars.\n");
-    lab.ingest("store", &[]);
-    let question = |id: u32, text: &str| json!({ "id": id, "question": text, "doc": "guide", "answer": "$1577.00" });
-    let (first, second) = (question(1, "What was capital expenditure?"), question(2, "How much capital was spent?"));
-    std::fs::write(lab.path("one.jsonl"), format!("{first}\n")).unwrap();
-    std::fs::write(lab.path("both.jsonl"), format!("{first}\n{second}\n")).unwrap();
-    let measure = |file: &str| lab.stemma("store", ["--json", "eval", "answers", file, "--out", "answers.jsonl"]).run();
-    let one = measure("one.jsonl").json();
-    assert_eq!(
-        (&one["questions"][0]["outcome"], &one["questions"][0]["judged"]),
-        (&json!("search_only"), &Value::Null)
-    );
-    let lines = || std::fs::read_to_string(lab.path("answers.jsonl")).unwrap().lines().count();
-    assert_eq!((lines(), &one["means"][0]["numbers_of"]), (1, &json!(1)), "no model is configured, and none is asked");
-    // A run that was killed in the middle of a line.
-    let torn = std::fs::read_to_string(lab.path("answers.jsonl")).unwrap() + "{\"id\": \"2\", \"ques";
-    std::fs::write(lab.path("answers.jsonl"), torn).unwrap();
-    let both = measure("both.jsonl");
-    assert!(both.err.contains("1 answered before, 1 to go"), "{both:?}");
-    assert_eq!(
-        (&both.json()["means"][0]["questions"], &both.json()["questions"][0]),
-        (&json!(2), &one["questions"][0])
-    );
-    let again = measure("both.jsonl");
-    assert!(again.err.contains("2 answered before, 0 to go"), "{again:?}");
-    let stopped = lab.stemma("store", ["eval", "answers", "both.jsonl", "--jobs", "1", "--budget-tokens", "0"]).run();
-    assert_eq!(stopped.code, Some(4), "{stopped:?}");
-}
