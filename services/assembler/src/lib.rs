@@ -17,15 +17,37 @@ const CONCURRENCY: u16 = 8;
 const GRACE: Duration = Duration::from_secs(10);
 
 /// Publishes until `stop`, then drains. `presence` is the process it works in.
-pub async fn run(env: Env, ports: Ports, tools: Arc<Tools>, presence: Arc<Presence>, stop: CancellationToken) {
+pub async fn run(
+    env: Env,
+    ports: Ports,
+    tools: Arc<Tools>,
+    presence: Arc<Presence>,
+    stop: CancellationToken,
+) {
     let registry = assembler_registry();
-    let performer: Arc<dyn Handler> =
-        Arc::new(Performer::<Filings>::new(env.clone(), ports.clone(), registry, tools, Arc::clone(&presence)));
+    let performer: Arc<dyn Handler> = Arc::new(Performer::<Filings>::new(
+        env.clone(),
+        ports.clone(),
+        registry,
+        tools,
+        Arc::clone(&presence),
+    ));
     let consume = |class| {
-        let (env, queue, name) = (env.clone(), Arc::clone(&ports.queue), QueueName::Lane(Lane::Publish, class));
+        let (env, queue, name) = (
+            env.clone(),
+            Arc::clone(&ports.queue),
+            QueueName::Lane(Lane::Publish, class),
+        );
         let presence = Arc::clone(&presence);
-        Consumer { env, queue, name, concurrency: CONCURRENCY, grace: GRACE, presence }
-            .run(Arc::clone(&performer), stop.clone())
+        Consumer {
+            env,
+            queue,
+            name,
+            concurrency: CONCURRENCY,
+            grace: GRACE,
+            presence,
+        }
+        .run(Arc::clone(&performer), stop.clone())
     };
     futures::join!(consume(Class::Bulk), consume(Class::Interactive));
 }

@@ -32,7 +32,9 @@ pub async fn run(
     presence: Arc<Presence>,
     stop: CancellationToken,
 ) {
-    Coordinator::<Filings>::new(env, ports, open_documents, observer, presence).run(stop).await;
+    Coordinator::<Filings>::new(env, ports, open_documents, observer, presence)
+        .run(stop)
+        .await;
 }
 
 /// How long reindex messages in work may go on after a stop: each is a look and a submission.
@@ -44,7 +46,16 @@ const REINDEX_AT_ONCE: u16 = 4;
 pub async fn take_reindex(reindex: Reindex, presence: Arc<Presence>, stop: CancellationToken) {
     let (env, queue) = (reindex.env.clone(), Arc::clone(&reindex.ports.queue));
     let (name, concurrency, grace) = (QueueName::Reindex, REINDEX_AT_ONCE, REINDEX_GRACE);
-    Consumer { env, queue, name, concurrency, grace, presence }.run(Arc::new(reindex), stop).await;
+    Consumer {
+        env,
+        queue,
+        name,
+        concurrency,
+        grace,
+        presence,
+    }
+    .run(Arc::new(reindex), stop)
+    .await;
 }
 
 /// What a job is submitted under.
@@ -69,11 +80,21 @@ pub async fn begin(env: &Env, ports: &Ports, order: Order<'_>) -> Result<Begun, 
     let fresh = job_id(env);
     let collection = order.collection.to_string();
     let job = match &order.terms.name {
-        Some(name) => jobs::named(env, blobs, &collection, name, Some(&fresh)).await?.unwrap_or(fresh),
+        Some(name) => jobs::named(env, blobs, &collection, name, Some(&fresh))
+            .await?
+            .unwrap_or(fresh),
         None => fresh,
     };
     let (class, terms, submitted_ms) = (order.class, order.terms, env.now_ms());
-    let draft = Manifest { job, collection, settings, class, entries: 0, submitted_ms, terms };
+    let draft = Manifest {
+        job,
+        collection,
+        settings,
+        class,
+        entries: 0,
+        submitted_ms,
+        terms,
+    };
     Submitting::begin(env, ports, draft).await
 }
 
@@ -91,7 +112,9 @@ pub async fn submit(
         Begun::Known(manifest) => Ok(manifest),
         Begun::New(mut submitting) => {
             for document in documents {
-                submitting.push(env, ports.blobs.as_ref(), entry(document)?).await?;
+                submitting
+                    .push(env, ports.blobs.as_ref(), entry(document)?)
+                    .await?;
             }
             submitting.finish(env, ports).await
         }
@@ -104,14 +127,19 @@ pub async fn submit(
 /// A lasting [`PortError`] when it cannot be written.
 pub fn entry(submission: &Submission) -> Result<JobEntry, PortError> {
     let weight = submission.size_bytes / BYTES_PER_TOKEN + 1;
-    let input = serde_json::to_value(submission)
-        .map_err(|error| PortError::lasting("blobs", "put", format!("{}: {error}", submission.path)))?;
+    let input = serde_json::to_value(submission).map_err(|error| {
+        PortError::lasting("blobs", "put", format!("{}: {error}", submission.path))
+    })?;
     Ok(JobEntry { weight, input })
 }
 
 /// Ids sort by time: `j-`, milliseconds in hexadecimal, four random digits.
 fn job_id(env: &Env) -> JobId {
-    JobId(format!("j-{:011x}{:04x}", env.now_ms(), env.random() & 0xffff))
+    JobId(format!(
+        "j-{:011x}{:04x}",
+        env.now_ms(),
+        env.random() & 0xffff
+    ))
 }
 
 /// An observer that is told nothing.

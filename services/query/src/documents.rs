@@ -1,7 +1,9 @@
 //! The shapes documents, sections and pages have in answers.
 
 use serde::Serialize;
-use stemma_document::{Extent, FilingFacts, Method, Page, PageNo, Section, SectionKind, SectionSpan};
+use stemma_document::{
+    Extent, FilingFacts, Method, Page, PageNo, Section, SectionKind, SectionSpan,
+};
 use stemma_engine::FailureRecord;
 use stemma_search::catalogue::{Listed, State};
 use utoipa::ToSchema;
@@ -60,8 +62,20 @@ impl DocumentView {
             path: version.path.clone(),
             state: listed.state,
             version: version.seq,
-            pages: extent.and_then(|extent| if let Extent::Pages(n) = extent { Some(n) } else { None }),
-            lines: extent.and_then(|extent| if let Extent::Lines(n) = extent { Some(n) } else { None }),
+            pages: extent.and_then(|extent| {
+                if let Extent::Pages(n) = extent {
+                    Some(n)
+                } else {
+                    None
+                }
+            }),
+            lines: extent.and_then(|extent| {
+                if let Extent::Lines(n) = extent {
+                    Some(n)
+                } else {
+                    None
+                }
+            }),
             sections: entry.map(|entry| entry.sections),
             tokens: entry.map(|entry| entry.tokens),
             method: entry.map(|entry| entry.method),
@@ -94,8 +108,22 @@ pub struct FailureView {
 impl FailureView {
     /// The view of a record.
     pub fn of(record: &FailureRecord) -> Self {
-        let FailureRecord { code, message, next, stage, attempts, at_ms } = record.clone();
-        Self { code, message, next, stage, attempts, at_ms }
+        let FailureRecord {
+            code,
+            message,
+            next,
+            stage,
+            attempts,
+            at_ms,
+        } = record.clone();
+        Self {
+            code,
+            message,
+            next,
+            stage,
+            attempts,
+            at_ms,
+        }
     }
 }
 
@@ -127,7 +155,9 @@ impl SectionView {
     /// The view of a section of the document labelled `label`.
     pub fn of(section: &Section, label: &str) -> Self {
         let (pages, lines) = match section.span {
-            SectionSpan::Pages { pages, .. } => (Some((pages.start().get(), pages.end().get())), None),
+            SectionSpan::Pages { pages, .. } => {
+                (Some((pages.start().get(), pages.end().get())), None)
+            }
             SectionSpan::Lines { start, end } => (None, Some((start, end))),
         };
         Self {
@@ -174,7 +204,10 @@ impl PageView {
 
 /// The label of a page where it differs from its number.
 pub(crate) fn label_of(number: PageNo, page: &Page) -> Option<String> {
-    page.label.as_ref().map(|label| label.0.clone()).filter(|label| *label != number.to_string())
+    page.label
+        .as_ref()
+        .map(|label| label.0.clone())
+        .filter(|label| *label != number.to_string())
 }
 
 /// A 32-bit 0.973 would print as 0.9729999899864197.

@@ -41,8 +41,14 @@ impl Reader {
         let path = |listed: &&Listed| {
             let plain = safe_path(&listed.version().path);
             let id = listed.doc().to_string();
-            let choices = [plain.clone(), format!("{plain}~{}", &id[..4]), format!("{plain}~{id}")];
-            let free = choices.iter().find(|choice| taken.insert(choice.to_lowercase()));
+            let choices = [
+                plain.clone(),
+                format!("{plain}~{}", &id[..4]),
+                format!("{plain}~{id}"),
+            ];
+            let free = choices
+                .iter()
+                .find(|choice| taken.insert(choice.to_lowercase()));
             free.cloned().unwrap_or(id)
         };
         documents.iter().map(path).collect()
@@ -52,22 +58,45 @@ impl Reader {
     ///
     /// # Errors
     /// [`Refusal`] when it has no tree, or no text where text is wanted.
-    pub async fn export(&self, listed: &Listed, path: &str, format: ExportFormat) -> Result<Exported, Refusal> {
+    pub async fn export(
+        &self,
+        listed: &Listed,
+        path: &str,
+        format: ExportFormat,
+    ) -> Result<Exported, Refusal> {
         let published = self.tree_of(listed).await?.ok_or_else(|| no_tree(listed))?;
         match format {
             ExportFormat::PageIndex { text } => {
-                let body = if text { self.body(&published).await? } else { None };
-                let own = body.as_ref().map(|body| move |section: &_| stemma_document::text::own_text(section, body));
+                let body = if text {
+                    self.body(&published).await?
+                } else {
+                    None
+                };
+                let own = body
+                    .as_ref()
+                    .map(|body| move |section: &_| stemma_document::text::own_text(section, body));
                 let own = own.as_ref().map(|own| own as &dyn Fn(&_) -> String);
-                let options = pageindex::ExportOptions { text: own, ..pageindex::ExportOptions::default() };
+                let options = pageindex::ExportOptions {
+                    text: own,
+                    ..pageindex::ExportOptions::default()
+                };
                 let mut content = format!("{:#}", pageindex::export(&published, options));
                 content.push('\n');
-                Ok(Exported { path: format!("{path}.json"), content })
+                Ok(Exported {
+                    path: format!("{path}.json"),
+                    content,
+                })
             }
             ExportFormat::Pages => {
-                let body = self.body(&published).await?.ok_or_else(|| no_text(listed))?;
+                let body = self
+                    .body(&published)
+                    .await?
+                    .ok_or_else(|| no_text(listed))?;
                 let stem = path.rsplit('/').next().unwrap_or(path);
-                Ok(Exported { path: format!("{path}.jsonl"), content: page_lines(stem, &body) })
+                Ok(Exported {
+                    path: format!("{path}.jsonl"),
+                    content: page_lines(stem, &body),
+                })
             }
         }
     }
@@ -76,7 +105,11 @@ impl Reader {
 fn page_lines(stem: &str, body: &Body) -> String {
     let mut content = String::new();
     let mut line = |page: u32, text: String| {
-        let _ = writeln!(content, "{}", serde_json::json!({ "doc": stem, "page": page, "text": text }));
+        let _ = writeln!(
+            content,
+            "{}",
+            serde_json::json!({ "doc": stem, "page": page, "text": text })
+        );
     };
     match body {
         Body::Pages(pages) => {
@@ -91,14 +124,23 @@ fn page_lines(stem: &str, body: &Body) -> String {
 
 /// A path as ingested without its ending, made of segments every file system takes.
 fn safe_path(path: &str) -> String {
-    let mut segments: Vec<String> =
-        path.split(['/', '\\']).map(safe_segment).filter(|segment| !segment.is_empty()).collect();
+    let mut segments: Vec<String> = path
+        .split(['/', '\\'])
+        .map(safe_segment)
+        .filter(|segment| !segment.is_empty())
+        .collect();
     if let Some(last) = segments.last_mut()
-        && let Some(at) = last.rfind('.').filter(|at| *at > 0 && last.len() - at <= 16)
+        && let Some(at) = last
+            .rfind('.')
+            .filter(|at| *at > 0 && last.len() - at <= 16)
     {
         last.truncate(at);
     }
-    if segments.is_empty() { "document".into() } else { segments.join("/") }
+    if segments.is_empty() {
+        "document".into()
+    } else {
+        segments.join("/")
+    }
 }
 
 fn safe_segment(segment: &str) -> String {
@@ -106,14 +148,22 @@ fn safe_segment(segment: &str) -> String {
         return String::new();
     }
     let reserved = |c: char| c.is_control() || matches!(c, '<' | '>' | ':' | '"' | '|' | '?' | '*');
-    let safe: String = segment.chars().map(|c| if reserved(c) { '_' } else { c }).collect();
+    let safe: String = segment
+        .chars()
+        .map(|c| if reserved(c) { '_' } else { c })
+        .collect();
     if safe.len() <= MAX_SEGMENT_BYTES {
         return safe;
     }
     // The ending stays, so that two long names of one beginning differ as they did.
-    let (stem, ending) =
-        safe.rfind('.').filter(|at| safe.len() - at <= 16).map_or((&*safe, ""), |at| safe.split_at(at));
-    format!("{}{ending}", &stem[..stem.floor_char_boundary(MAX_SEGMENT_BYTES - 20)])
+    let (stem, ending) = safe
+        .rfind('.')
+        .filter(|at| safe.len() - at <= 16)
+        .map_or((&*safe, ""), |at| safe.split_at(at));
+    format!(
+        "{}{ending}",
+        &stem[..stem.floor_char_boundary(MAX_SEGMENT_BYTES - 20)]
+    )
 }
 
 #[cfg(test)]

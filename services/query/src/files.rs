@@ -96,12 +96,25 @@ impl FilesOptions {
             Refusal::new("cursor.invalid", message, "ask again from the beginning")
         };
         let after = match &self.after {
-            Some(path) => rows.iter().position(|row| row.path == *path).ok_or_else(gone)? + 1,
+            Some(path) => {
+                rows.iter()
+                    .position(|row| row.path == *path)
+                    .ok_or_else(gone)?
+                    + 1
+            }
             None => 0,
         };
         let skip = after.saturating_add(self.skip);
         let more = total > skip.saturating_add(self.limit);
-        Ok((total, more, rows.into_iter().skip(skip).take(self.limit).map(Row::view).collect()))
+        Ok((
+            total,
+            more,
+            rows.into_iter()
+                .skip(skip)
+                .take(self.limit)
+                .map(Row::view)
+                .collect(),
+        ))
     }
 }
 
@@ -126,19 +139,43 @@ impl Reader {
         match self.catalogue.place(path)? {
             Place::Folder(scope) => {
                 let level = self.level(&scope, false);
-                let (kind, documents) =
-                    (if scope.values_of.is_some() { EntryKind::Axis } else { EntryKind::Folder }, level.total);
+                let (kind, documents) = (
+                    if scope.values_of.is_some() {
+                        EntryKind::Axis
+                    } else {
+                        EntryKind::Folder
+                    },
+                    level.total,
+                );
                 let mut rows = Vec::new();
                 self.rows(&scope, level, 1, options.depth, &mut rows);
                 let (total, more, entries) = options.window(rows)?;
-                Ok(FilesView { path: scope.path(), kind, documents, total, more, entries })
+                Ok(FilesView {
+                    path: scope.path(),
+                    kind,
+                    documents,
+                    total,
+                    more,
+                    entries,
+                })
             }
             Place::Document { listed, inside } => {
                 let published = self.tree_of(listed).await?.ok_or_else(|| no_tree(listed))?;
-                let place = InDocument { listed, published: &published, path: self.path_of(listed) };
+                let place = InDocument {
+                    listed,
+                    published: &published,
+                    path: self.path_of(listed),
+                };
                 let (kind, path, rows) = place.rows(inside.as_ref(), options.depth)?;
                 let (total, more, entries) = options.window(rows)?;
-                Ok(FilesView { path, kind, documents: 1, total, more, entries })
+                Ok(FilesView {
+                    path,
+                    kind,
+                    documents: 1,
+                    total,
+                    more,
+                    entries,
+                })
             }
         }
     }
@@ -146,35 +183,67 @@ impl Reader {
     /// The path of a document in its folder.
     pub fn path_of(&self, listed: &Listed) -> String {
         let path = &listed.version().path;
-        let folder = path.rsplit_once('/').map(|(folder, _)| folder.to_owned()).unwrap_or_default();
-        let scope = Scope { folder, ..Scope::default() };
+        let folder = path
+            .rsplit_once('/')
+            .map(|(folder, _)| folder.to_owned())
+            .unwrap_or_default();
+        let scope = Scope {
+            folder,
+            ..Scope::default()
+        };
         let level = self.level(&scope, false);
-        let at = level.documents.iter().position(|other| other.doc() == listed.doc());
+        let at = level
+            .documents
+            .iter()
+            .position(|other| other.doc() == listed.doc());
         let leaf = at.and_then(|at| level.leaves(&scope).into_iter().nth(at));
-        leaf.map_or_else(|| listed.label.clone(), |leaf| format!("{}/{leaf}", scope.path().trim_end_matches('/')))
+        leaf.map_or_else(
+            || listed.label.clone(),
+            |leaf| format!("{}/{leaf}", scope.path().trim_end_matches('/')),
+        )
     }
 
-    fn rows<'a>(&'a self, scope: &Scope, level: Level<'a>, depth: usize, deepest: usize, rows: &mut Vec<Row<'a>>) {
+    fn rows<'a>(
+        &'a self,
+        scope: &Scope,
+        level: Level<'a>,
+        depth: usize,
+        deepest: usize,
+        rows: &mut Vec<Row<'a>>,
+    ) {
         let leaves = level.leaves(scope);
         let base = scope.path();
         let base = base.trim_end_matches('/');
-        let below = if depth < deepest { self.below(scope, &level) } else { Vec::new() };
+        let below = if depth < deepest {
+            self.below(scope, &level)
+        } else {
+            Vec::new()
+        };
         let mut below = below.into_iter();
         for folder in level.folders {
             let (kind, count) = (EntryKind::Folder, Some(folder.documents));
-            rows.push(Row { count, ..Row::of(kind, depth, folder.name, folder.locator) });
+            rows.push(Row {
+                count,
+                ..Row::of(kind, depth, folder.name, folder.locator)
+            });
             if let Some((inside, level)) = below.next() {
                 self.rows(&inside, level, depth + 1, deepest, rows);
             }
         }
         for (listed, name) in level.documents.into_iter().zip(leaves) {
             let path = format!("{base}/{name}");
-            rows.push(Row { document: Some(listed), ..Row::of(EntryKind::Document, depth, name, path) });
+            rows.push(Row {
+                document: Some(listed),
+                ..Row::of(EntryKind::Document, depth, name, path)
+            });
         }
         // Below the first level, axes would say the same again and again.
         for axis in level.axes.into_iter().filter(|_| depth == 1) {
             let name = format!("@{}", axis.axis.as_str());
-            rows.push(Row { count: Some(axis.values), ..Row::of(EntryKind::Axis, depth, name, axis.locator) });
+            rows.push(Row {
+                count: Some(axis.values),
+                ..Row::of(EntryKind::Axis, depth, name, axis.locator)
+            });
         }
     }
 
@@ -182,18 +251,37 @@ impl Reader {
     fn below<'a>(&'a self, scope: &Scope, level: &Level<'a>) -> Vec<(Scope, Level<'a>)> {
         let Some(axis) = scope.values_of else {
             let inside = |name: &str| {
-                let folder = [scope.folder.as_str(), name].into_iter().filter(|part| !part.is_empty());
-                Scope { folder: folder.collect::<Vec<_>>().join("/"), filters: scope.filters.clone(), values_of: None }
+                let folder = [scope.folder.as_str(), name]
+                    .into_iter()
+                    .filter(|part| !part.is_empty());
+                Scope {
+                    folder: folder.collect::<Vec<_>>().join("/"),
+                    filters: scope.filters.clone(),
+                    values_of: None,
+                }
             };
             let scopes = level.folders.iter().map(|folder| inside(&folder.name));
-            return scopes.map(|scope| (scope.clone(), self.level(&scope, false))).collect();
+            return scopes
+                .map(|scope| (scope.clone(), self.level(&scope, false)))
+                .collect();
         };
         let groups = scope.groups(axis, &self.catalogue);
         let mut inside: Vec<Vec<&Listed>> = groups.iter().map(|_| Vec::new()).collect();
-        for listed in self.catalogue.documents().iter().filter(|listed| scope.holds(listed)) {
-            let values: Vec<String> = axis.values(listed).into_iter().map(|value| fold(axis, value)).collect();
+        for listed in self
+            .catalogue
+            .documents()
+            .iter()
+            .filter(|listed| scope.holds(listed))
+        {
+            let values: Vec<String> = axis
+                .values(listed)
+                .into_iter()
+                .map(|value| fold(axis, value))
+                .collect();
             for (group, documents) in groups.iter().zip(&mut inside) {
-                if matches!(group.choice, Choice::Is(_)) && values.iter().any(|value| group.choice.holds(value)) {
+                if matches!(group.choice, Choice::Is(_))
+                    && values.iter().any(|value| group.choice.holds(value))
+                {
                     documents.push(listed);
                 }
             }
@@ -202,14 +290,22 @@ impl Reader {
             let others = scope.filters.iter().filter(|(on, _)| *on != axis).cloned();
             others.chain([(axis, choice)]).collect()
         };
-        let narrowed = |choice| Scope { folder: scope.folder.clone(), filters: filters(choice), values_of: None };
+        let narrowed = |choice| Scope {
+            folder: scope.folder.clone(),
+            filters: filters(choice),
+            values_of: None,
+        };
         let level = |documents: Vec<&'a Listed>| Level {
             total: documents.len(),
             folders: Vec::new(),
             documents,
             axes: Vec::new(),
         };
-        groups.into_iter().zip(inside).map(|(group, documents)| (narrowed(group.choice), level(documents))).collect()
+        groups
+            .into_iter()
+            .zip(inside)
+            .map(|(group, documents)| (narrowed(group.choice), level(documents)))
+            .collect()
     }
 }
 
@@ -230,10 +326,16 @@ impl<'a> InDocument<'a> {
             None => {
                 self.sections(&tree.sections, &self.path, 1, deepest, &mut rows);
                 let (items, pages) = (items::items(tree).len(), self.pages());
-                for (kind, name, count) in [(EntryKind::Items, "@item", items), (EntryKind::Pages, "@page", pages)] {
+                for (kind, name, count) in [
+                    (EntryKind::Items, "@item", items),
+                    (EntryKind::Pages, "@page", pages),
+                ] {
                     if count > 0 {
                         let path = format!("{}/{name}", self.path);
-                        rows.push(Row { count: Some(count), ..Row::of(kind, 1, name.into(), path) });
+                        rows.push(Row {
+                            count: Some(count),
+                            ..Row::of(kind, 1, name.into(), path)
+                        });
                     }
                 }
                 Ok((EntryKind::Document, self.path.clone(), rows))
@@ -242,39 +344,69 @@ impl<'a> InDocument<'a> {
                 let all = items::items(tree);
                 for item in &all {
                     let fragment = item.fragment(&all);
-                    let name = fragment.strip_prefix("item-").unwrap_or(&fragment).to_owned();
+                    let name = fragment
+                        .strip_prefix("item-")
+                        .unwrap_or(&fragment)
+                        .to_owned();
                     let path = format!("{}/@item/{name}", self.path);
                     let section = tree.section(item.section).map(|section| (section, label));
-                    rows.push(Row { section, ..Row::of(EntryKind::Item, 1, name, path) });
+                    rows.push(Row {
+                        section,
+                        ..Row::of(EntryKind::Item, 1, name, path)
+                    });
                 }
                 Ok((EntryKind::Items, format!("{}/@item", self.path), rows))
             }
             Some(Inside::Pages) => {
                 let path = |page: usize| format!("{}/@page/{page}", self.path);
                 let page = |page: usize| Row::of(EntryKind::Page, 1, page.to_string(), path(page));
-                Ok((EntryKind::Pages, format!("{}/@page", self.path), (1..=self.pages()).map(page).collect()))
+                Ok((
+                    EntryKind::Pages,
+                    format!("{}/@page", self.path),
+                    (1..=self.pages()).map(page).collect(),
+                ))
             }
             Some(Inside::Part(part @ Fragment::Pages(_))) => {
                 let pages = part.to_string();
-                Ok((EntryKind::Page, format!("{}/@page/{}", self.path, pages.trim_start_matches("p=")), rows))
+                Ok((
+                    EntryKind::Page,
+                    format!("{}/@page/{}", self.path, pages.trim_start_matches("p=")),
+                    rows,
+                ))
             }
             Some(Inside::Part(part)) => {
                 let path = tree.path_to(section_of(tree, label, part)?);
-                let folders: String = path.iter().map(|section| format!("/{}", section_folder(section))).collect();
+                let folders: String = path
+                    .iter()
+                    .map(|section| format!("/{}", section_folder(section)))
+                    .collect();
                 let base = format!("{}{folders}", self.path);
-                let children = path.last().map(|section| section.children.as_slice()).unwrap_or_default();
+                let children = path
+                    .last()
+                    .map(|section| section.children.as_slice())
+                    .unwrap_or_default();
                 self.sections(children, &base, 1, deepest, &mut rows);
                 Ok((EntryKind::Section, base, rows))
             }
         }
     }
 
-    fn sections(&self, sections: &'a [Section], base: &str, depth: usize, deepest: usize, rows: &mut Vec<Row<'a>>) {
+    fn sections(
+        &self,
+        sections: &'a [Section],
+        base: &str,
+        depth: usize,
+        deepest: usize,
+        rows: &mut Vec<Row<'a>>,
+    ) {
         for section in sections {
             let name = section_folder(section);
             let path = format!("{base}/{name}");
             let shown = Some((section, self.listed.label.as_str()));
-            rows.push(Row { section: shown, ..Row::of(EntryKind::Section, depth, name, path.clone()) });
+            rows.push(Row {
+                section: shown,
+                ..Row::of(EntryKind::Section, depth, name, path.clone())
+            });
             if depth < deepest {
                 self.sections(&section.children, &path, depth + 1, deepest, rows);
             }
@@ -291,14 +423,38 @@ impl<'a> InDocument<'a> {
 
 impl Row<'_> {
     fn of(kind: EntryKind, depth: usize, name: String, path: String) -> Self {
-        Self { kind, depth, name, path, count: None, document: None, section: None }
+        Self {
+            kind,
+            depth,
+            name,
+            path,
+            count: None,
+            document: None,
+            section: None,
+        }
     }
 
     fn view(self) -> EntryView {
-        let Row { kind, depth, name, path, count, document, section } = self;
+        let Row {
+            kind,
+            depth,
+            name,
+            path,
+            count,
+            document,
+            section,
+        } = self;
         let document = document.map(DocumentView::of);
         let section = section.map(|(section, label)| SectionView::of(section, label));
-        EntryView { kind, depth, name, path, count, document, section }
+        EntryView {
+            kind,
+            depth,
+            name,
+            path,
+            count,
+            document,
+            section,
+        }
     }
 }
 
@@ -308,14 +464,20 @@ mod tests {
 
     use proptest::prelude::*;
     use stemma_document::{
-        CatalogueEntry, Collection, Digest, DocId, DocumentVersion, Fact, FilingFacts, Method, Ticker,
+        CatalogueEntry, Collection, Digest, DocId, DocumentVersion, Fact, FilingFacts, Method,
+        Ticker,
     };
     use stemma_engine::blobs::MemoryBlobs;
     use stemma_search::catalogue::Catalogue;
 
     use super::*;
 
-    const ALL: FilesOptions = FilesOptions { depth: 1, after: None, skip: 0, limit: usize::MAX };
+    const ALL: FilesOptions = FilesOptions {
+        depth: 1,
+        after: None,
+        skip: 0,
+        limit: usize::MAX,
+    };
 
     fn entry(root: usize, path: &str, [company, form, year, filed]: [&str; 4]) -> CatalogueEntry {
         let uri = format!("file:///{root}/{path}");
@@ -333,13 +495,20 @@ mod tests {
             stated: Default::default(),
         };
         let fact = |value: &str| Some(Fact::text(value, None)).filter(|_| !value.is_empty());
-        let ticker = |value: &str| Ticker { symbol: Fact::text(value, None), exchange: None };
+        let ticker = |value: &str| Ticker {
+            symbol: Fact::text(value, None),
+            exchange: None,
+        };
         let facts = FilingFacts {
             issuer: fact(company),
             form: fact(form),
             fiscal_year: fact(year),
             filed: fact(filed),
-            tickers: company.split(' ').filter(|word| !word.is_empty()).map(ticker).collect(),
+            tickers: company
+                .split(' ')
+                .filter(|word| !word.is_empty())
+                .map(ticker)
+                .collect(),
             ..FilingFacts::default()
         };
         CatalogueEntry {
@@ -357,26 +526,54 @@ mod tests {
 
     fn reader(entries: Vec<CatalogueEntry>) -> Reader {
         let catalogue = Catalogue::of_entries(entries);
-        Reader::over(Arc::new(MemoryBlobs::default()), Collection::default(), catalogue)
+        Reader::over(
+            Arc::new(MemoryBlobs::default()),
+            Collection::default(),
+            catalogue,
+        )
     }
 
     /// Goes through all folders and axes, `deepest` levels down, and pastes back what is printed.
     fn walk(reader: &Reader, path: &str, deepest: usize) {
-        let view =
-            futures::executor::block_on(reader.files(path, &ALL)).unwrap_or_else(|error| panic!("{path}: {error}"));
+        let view = futures::executor::block_on(reader.files(path, &ALL))
+            .unwrap_or_else(|error| panic!("{path}: {error}"));
         let mut paths = std::collections::HashSet::new();
         for entry in &view.entries {
-            assert!(paths.insert(&entry.path), "{} is listed twice in {path}", entry.path);
+            assert!(
+                paths.insert(&entry.path),
+                "{} is listed twice in {path}",
+                entry.path
+            );
             assert!(entry.count != Some(0), "{} is empty", entry.path);
             match (reader.catalogue().place(&entry.path), &entry.document) {
-                (Ok(Place::Document { listed, inside: None }), Some(document)) => {
-                    assert_eq!(listed.doc().to_string(), document.doc_id, "{} in {path}", entry.path);
+                (
+                    Ok(Place::Document {
+                        listed,
+                        inside: None,
+                    }),
+                    Some(document),
+                ) => {
+                    assert_eq!(
+                        listed.doc().to_string(),
+                        document.doc_id,
+                        "{} in {path}",
+                        entry.path
+                    );
                 }
                 (Ok(Place::Folder(scope)), None) => {
                     assert_eq!(scope.path(), entry.path, "in {path}");
-                    let held = reader.catalogue().documents().iter().filter(|listed| scope.holds(listed)).count();
+                    let held = reader
+                        .catalogue()
+                        .documents()
+                        .iter()
+                        .filter(|listed| scope.holds(listed))
+                        .count();
                     let axis = entry.kind == EntryKind::Axis;
-                    assert!(axis || Some(held) == entry.count, "{} holds {held}: {entry:?}", entry.path);
+                    assert!(
+                        axis || Some(held) == entry.count,
+                        "{} holds {held}: {entry:?}",
+                        entry.path
+                    );
                     if deepest > 0 {
                         walk(reader, &entry.path, deepest - 1);
                     }
@@ -389,8 +586,14 @@ mod tests {
         assert!(deep.entries.len() >= view.entries.len());
         for entry in deep.entries {
             let doc = entry.document.map(|document| document.doc_id);
-            match reader.catalogue().place(&entry.path).unwrap_or_else(|error| panic!("{}: {error}", entry.path)) {
-                Place::Document { listed, .. } => assert_eq!(Some(listed.doc().to_string()), doc, "{}", entry.path),
+            match reader
+                .catalogue()
+                .place(&entry.path)
+                .unwrap_or_else(|error| panic!("{}: {error}", entry.path))
+            {
+                Place::Document { listed, .. } => {
+                    assert_eq!(Some(listed.doc().to_string()), doc, "{}", entry.path)
+                }
                 Place::Folder(_) => assert!(doc.is_none(), "{}", entry.path),
             }
         }
@@ -424,11 +627,24 @@ mod tests {
         let listing = |path: &str| {
             let view = futures::executor::block_on(reader.files(path, &ALL)).unwrap();
             let row = |entry: &EntryView| {
-                format!("{}{}", entry.path, entry.count.map(|n| format!(" ({n})")).unwrap_or_default())
+                format!(
+                    "{}{}",
+                    entry.path,
+                    entry.count.map(|n| format!(" ({n})")).unwrap_or_default()
+                )
             };
             view.entries.iter().map(row).collect::<Vec<_>>().join("\n")
         };
-        let all = ["/", "/a", "/@filed", "/@filed/2023", "/@filed/2023/02", "/@company/3M"].map(listing).join("\n\n");
+        let all = [
+            "/",
+            "/a",
+            "/@filed",
+            "/@filed/2023",
+            "/@filed/2023/02",
+            "/@company/3M",
+        ]
+        .map(listing)
+        .join("\n\n");
         insta::assert_snapshot!(all, @r"
         /a (2)
         /a~d3ef

@@ -19,7 +19,12 @@ const PLACED_PAGES: usize = 30;
 impl Finder for Reader {
     async fn find(&self, query: &Query) -> Result<Found, FindError> {
         let Some(kept) = &self.kept else {
-            return Err(PortError::lasting("index", "search", "this reader was opened without an index").into());
+            return Err(PortError::lasting(
+                "index",
+                "search",
+                "this reader was opened without an index",
+            )
+            .into());
         };
         let narrowed = self.only.as_ref().map(|only| narrowed(query, only));
         let query = narrowed.as_ref().unwrap_or(query);
@@ -36,9 +41,12 @@ impl Reader {
     /// near it by meaning. Where that cannot be said, or nothing may be paid for it, all are searched, and a chip tells.
     async fn routed(&self, kept: &Kept, query: &Query) -> Result<Found, FindError> {
         let mut found = kept.find(&self.catalogue, query).await?;
-        let Some(meaning) = kept.meaning() else { return Ok(found) };
+        let Some(meaning) = kept.meaning() else {
+            return Ok(found);
+        };
         let among = self.among(query);
-        if !meaning.narrows(among.len()) || found.routed.iter().any(|chip| chip.facet == "company") {
+        if !meaning.narrows(among.len()) || found.routed.iter().any(|chip| chip.facet == "company")
+        {
             return Ok(found);
         }
         let chip = |value: &str, documents| Chip {
@@ -51,11 +59,23 @@ impl Reader {
             found.routed.push(chip("not_paid_for", among.len()));
             return Ok(found);
         }
-        match meaning.route(&query.text, &among, query.on_behalf.as_ref()).await {
-            Ok(Routed { documents: routed, paid }) => {
+        match meaning
+            .route(&query.text, &among, query.on_behalf.as_ref())
+            .await
+        {
+            Ok(Routed {
+                documents: routed,
+                paid,
+            }) => {
                 let (documents, all) = (routed.len(), found.searched.documents_in_scope);
-                let nearest = Query { within: Within::Documents(routed), ..query.clone() };
-                found = Found { paid, ..kept.find(&self.catalogue, &nearest).await? };
+                let nearest = Query {
+                    within: Within::Documents(routed),
+                    ..query.clone()
+                };
+                found = Found {
+                    paid,
+                    ..kept.find(&self.catalogue, &nearest).await?
+                };
                 (found.searched.documents, found.searched.documents_in_scope) = (documents, all);
                 found.routed.push(chip("nearest", documents));
             }
@@ -75,25 +95,46 @@ impl Reader {
         };
         let documents = self.catalogue.documents().iter();
         let fits = documents.filter(|listed| inside(listed.doc()) && query.filter.holds(listed));
-        fits.filter_map(|listed| Some((listed.doc(), listed.entry()?.version.seq))).collect()
+        fits.filter_map(|listed| Some((listed.doc(), listed.entry()?.version.seq)))
+            .collect()
     }
 
     /// Says where the words of the question stand on the best pages; texts that are not in the store have no places.
     async fn place(&self, found: &mut Found) -> Result<(), PortError> {
         let weights: Weights = found.terms.iter().map(|term| (term.clone(), 1.0)).collect();
         let mut by_document: BTreeMap<DocId, Vec<(usize, usize)>> = BTreeMap::new();
-        let pages =
-            found.hits.iter().enumerate().flat_map(|(at, hit)| (0..hit.best_pages.len()).map(move |page| (at, page)));
+        let pages = found
+            .hits
+            .iter()
+            .enumerate()
+            .flat_map(|(at, hit)| (0..hit.best_pages.len()).map(move |page| (at, page)));
         for (at, page) in pages.take(PLACED_PAGES) {
-            by_document.entry(found.hits[at].doc).or_default().push((at, page));
+            by_document
+                .entry(found.hits[at].doc)
+                .or_default()
+                .push((at, page));
         }
         for (doc, places) in by_document {
-            let Some(listed) = self.catalogue.get(doc) else { continue };
-            let Some(published) = self.tree_of(listed).await? else { continue };
-            let Some(packed) = self.packed(&published).await? else { continue };
-            let numbers: Vec<u32> = places.iter().map(|(at, page)| found.hits[*at].best_pages[*page].page).collect();
+            let Some(listed) = self.catalogue.get(doc) else {
+                continue;
+            };
+            let Some(published) = self.tree_of(listed).await? else {
+                continue;
+            };
+            let Some(packed) = self.packed(&published).await? else {
+                continue;
+            };
+            let numbers: Vec<u32> = places
+                .iter()
+                .map(|(at, page)| found.hits[*at].best_pages[*page].page)
+                .collect();
             let weights = weights.clone();
-            let read = move || numbers.into_iter().map(|number| on_page(&packed, number, &weights)).collect::<Vec<_>>();
+            let read = move || {
+                numbers
+                    .into_iter()
+                    .map(|number| on_page(&packed, number, &weights))
+                    .collect::<Vec<_>>()
+            };
             for ((at, page), rectangles) in places.into_iter().zip(aside(read).await?) {
                 found.hits[at].best_pages[page].rectangles = rectangles;
             }
@@ -106,16 +147,32 @@ impl Reader {
 fn narrowed(query: &Query, only: &BTreeSet<DocId>) -> Query {
     let docs = match &query.within {
         Within::All => only.iter().copied().collect(),
-        Within::Documents(docs) => docs.iter().copied().filter(|doc| only.contains(doc)).collect(),
+        Within::Documents(docs) => docs
+            .iter()
+            .copied()
+            .filter(|doc| only.contains(doc))
+            .collect(),
     };
-    Query { within: Within::Documents(docs), ..query.clone() }
+    Query {
+        within: Within::Documents(docs),
+        ..query.clone()
+    }
 }
 
 /// Where the words stand on one page; nowhere where it cannot be read.
-fn on_page(packed: &stemma_extract::Packed, number: u32, weights: &Weights) -> Vec<stemma_search::find::PageRect> {
-    let Some(number) = PageNo::new(number) else { return Vec::new() };
+fn on_page(
+    packed: &stemma_extract::Packed,
+    number: u32,
+    weights: &Weights,
+) -> Vec<stemma_search::find::PageRect> {
+    let Some(number) = PageNo::new(number) else {
+        return Vec::new();
+    };
     match packed.pages(PageSpan::between(number, number)) {
-        Ok(pages) => pages.first().map(|page| rectangles(page, weights)).unwrap_or_default(),
+        Ok(pages) => pages
+            .first()
+            .map(|page| rectangles(page, weights))
+            .unwrap_or_default(),
         Err(error) => {
             tracing::debug!(%error, %number, "words of a page have no places");
             Vec::new()

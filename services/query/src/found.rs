@@ -187,7 +187,10 @@ impl Reader {
         let query = self.query(question)?;
         let Some(how) = question.reasoned else {
             let found = finder.find(&query).await?;
-            return Ok((self.found(&question.text, question.skip, &found), found.next));
+            return Ok((
+                self.found(&question.text, question.skip, &found),
+                found.next,
+            ));
         };
         let walked = self.reason(finder, &query, how).await?;
         let mut view = self.found(&question.text, 0, &walked.found);
@@ -200,9 +203,20 @@ impl Reader {
     /// # Errors
     /// [`Refusal`] when a scope or Item names nothing.
     pub fn inquiry(&self, question: &Question) -> Result<stemma_search::answer::Question, Refusal> {
-        let Query { within, filter, item, .. } = self.query(question)?;
+        let Query {
+            within,
+            filter,
+            item,
+            ..
+        } = self.query(question)?;
         let text = question.text.clone();
-        Ok(stemma_search::answer::Question { text, within, filter, item, ..stemma_search::answer::Question::default() })
+        Ok(stemma_search::answer::Question {
+            text,
+            within,
+            filter,
+            item,
+            ..stemma_search::answer::Question::default()
+        })
     }
 
     /// Documents in `scope` that fit a question, best first; without `recursive`, those directly in the folder.
@@ -217,11 +231,24 @@ impl Reader {
         recursive: bool,
     ) -> Result<BrowseView, Refusal> {
         let inside: Vec<DocId> = self.directly_in(scope, recursive)?;
-        let fits = |doc: &&DocId| self.catalogue.get(**doc).is_some_and(|listed| question.filter.holds(listed));
+        let fits = |doc: &&DocId| {
+            self.catalogue
+                .get(**doc)
+                .is_some_and(|listed| question.filter.holds(listed))
+        };
         let documents_in_scope = inside.iter().filter(fits).count();
         let whole = inside.len() == self.catalogue.documents().len();
-        let within = if whole { Within::All } else { Within::Documents(inside) };
-        let query = Query { within, limit: HITS_FOR_DOCUMENTS, skip: 0, ..self.query(question)? };
+        let within = if whole {
+            Within::All
+        } else {
+            Within::Documents(inside)
+        };
+        let query = Query {
+            within,
+            limit: HITS_FOR_DOCUMENTS,
+            skip: 0,
+            ..self.query(question)?
+        };
         let found = finder.find(&query).await?;
         let mut by_document: BTreeMap<DocId, (f64, usize, usize)> = BTreeMap::new();
         for (at, hit) in found.hits.iter().enumerate() {
@@ -231,16 +258,35 @@ impl Reader {
         }
         // DocScore (features F): many sections that fit speak for a document, but not each as much as the first.
         let score = |(sum, sections, _): (f64, usize, usize)| sum / ((sections + 1) as f64).sqrt();
-        let mut ranked: Vec<(f64, usize)> = by_document.into_values().map(|fits| (score(fits), fits.2)).collect();
+        let mut ranked: Vec<(f64, usize)> = by_document
+            .into_values()
+            .map(|fits| (score(fits), fits.2))
+            .collect();
         ranked.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
         let hit = |(at, (score, best)): (usize, (f64, usize))| {
             let hit = &found.hits[best];
             let document = DocumentView::of(self.catalogue.get(hit.doc)?);
-            Some(BrowseHit { rank: at + 1, score: places(score), document, best: self.hit(hit, at + 1) })
+            Some(BrowseHit {
+                rank: at + 1,
+                score: places(score),
+                document,
+                best: self.hit(hit, at + 1),
+            })
         };
-        let documents = ranked.into_iter().take(question.limit.max(1)).enumerate().filter_map(hit).collect();
+        let documents = ranked
+            .into_iter()
+            .take(question.limit.max(1))
+            .enumerate()
+            .filter_map(hit)
+            .collect();
         let (query, scope) = (question.text.clone(), scope.to_owned());
-        Ok(BrowseView { query, scope, documents_in_scope, routed: found.routed, documents })
+        Ok(BrowseView {
+            query,
+            scope,
+            documents_in_scope,
+            routed: found.routed,
+            documents,
+        })
     }
 
     pub(crate) fn query(&self, question: &Question) -> Result<Query, Refusal> {
@@ -249,14 +295,21 @@ impl Reader {
         for scope in &question.scopes {
             match self.locate(scope) {
                 Ok((listed, None)) => docs.push(listed.doc()),
-                Ok((listed, Some(Fragment::Item { part, number }))) if item.is_none() && question.scopes.len() == 1 => {
+                Ok((listed, Some(Fragment::Item { part, number })))
+                    if item.is_none() && question.scopes.len() == 1 =>
+                {
                     docs.push(listed.doc());
                     item = Some(ItemRef { part, number });
                 }
                 Ok(_) => {
-                    let message =
-                        format!("`{scope}` is a part of a document; a search goes through documents, or one Item");
-                    return Err(Refusal::new("search.scope", message, "stemma search … --in DOCUMENT --item 1A"));
+                    let message = format!(
+                        "`{scope}` is a part of a document; a search goes through documents, or one Item"
+                    );
+                    return Err(Refusal::new(
+                        "search.scope",
+                        message,
+                        "stemma search … --in DOCUMENT --item 1A",
+                    ));
                 }
                 Err(refusal) if refusal.code == "locator.folder" => {
                     docs.extend(self.in_scope(scope)?.iter().map(|listed| listed.doc()));
@@ -268,7 +321,11 @@ impl Reader {
         docs.dedup();
         Ok(Query {
             text: question.text.clone(),
-            within: if question.scopes.is_empty() { Within::All } else { Within::Documents(docs) },
+            within: if question.scopes.is_empty() {
+                Within::All
+            } else {
+                Within::Documents(docs)
+            },
             filter: question.filter.clone(),
             item,
             limit: question.limit,
@@ -291,7 +348,12 @@ impl Reader {
             query: query.into(),
             terms: found.terms.clone(),
             routed: found.routed.clone(),
-            hits: found.hits.iter().enumerate().map(|(at, hit)| self.hit(hit, skip + at + 1)).collect(),
+            hits: found
+                .hits
+                .iter()
+                .enumerate()
+                .map(|(at, hit)| self.hit(hit, skip + at + 1))
+                .collect(),
             total,
             searched: found.searched.clone(),
             reasoning: None,
@@ -300,11 +362,20 @@ impl Reader {
 
     fn hit(&self, hit: &Hit, rank: usize) -> FoundHit {
         // One that was removed meanwhile has its id.
-        let label = self.catalogue.get(hit.doc).map_or_else(|| hit.doc.to_string(), |listed| listed.label.clone());
+        let label = self
+            .catalogue
+            .get(hit.doc)
+            .map_or_else(|| hit.doc.to_string(), |listed| listed.label.clone());
         let page = |page: &find::PageHit| {
             let locator = page_locator(&label, PageNo::new(page.page)?);
             let (label, rectangles) = (page.label.clone(), page.rectangles.clone());
-            Some(FoundPage { page: page.page, label, locator, score: rounded(page.score), rectangles })
+            Some(FoundPage {
+                page: page.page,
+                label,
+                locator,
+                score: rounded(page.score),
+                rectangles,
+            })
         };
         FoundHit {
             rank,
@@ -321,7 +392,10 @@ impl Reader {
             pages: hit.pages,
             lines: hit.lines,
             best_pages: hit.best_pages.iter().filter_map(page).collect(),
-            excerpt: ExcerptView { text: hit.excerpt.text.clone(), marks: hit.excerpt.marks.clone() },
+            excerpt: ExcerptView {
+                text: hit.excerpt.text.clone(),
+                marks: hit.excerpt.marks.clone(),
+            },
         }
     }
 
@@ -329,10 +403,17 @@ impl Reader {
     fn directly_in(&self, scope: &str, recursive: bool) -> Result<Vec<DocId>, Refusal> {
         use stemma_search::place::Place;
         match self.catalogue.place(scope)? {
-            Place::Folder(scope) if scope.values_of.is_none() => {
-                Ok(self.level(&scope, recursive).documents.iter().map(|listed| listed.doc()).collect())
-            }
-            _ => Ok(self.in_scope(scope)?.iter().map(|listed| listed.doc()).collect()),
+            Place::Folder(scope) if scope.values_of.is_none() => Ok(self
+                .level(&scope, recursive)
+                .documents
+                .iter()
+                .map(|listed| listed.doc())
+                .collect()),
+            _ => Ok(self
+                .in_scope(scope)?
+                .iter()
+                .map(|listed| listed.doc())
+                .collect()),
         }
     }
 }
@@ -345,9 +426,21 @@ impl From<FindError> for Refusal {
     fn from(error: FindError) -> Self {
         let message = error.to_string();
         match error {
-            FindError::NoWords { .. } => Self::new("search.no_words", message, "stemma grep finds any characters"),
-            FindError::Item { .. } => Self::new("search.item", message, "an Item is written 1A, II.1A or 2.02"),
-            FindError::TooFar => Self::new("search.too_far", message, "ask a narrower question, or give a scope"),
+            FindError::NoWords { .. } => Self::new(
+                "search.no_words",
+                message,
+                "stemma grep finds any characters",
+            ),
+            FindError::Item { .. } => Self::new(
+                "search.item",
+                message,
+                "an Item is written 1A, II.1A or 2.02",
+            ),
+            FindError::TooFar => Self::new(
+                "search.too_far",
+                message,
+                "ask a narrower question, or give a scope",
+            ),
             FindError::Port(error) => error.into(),
         }
     }

@@ -126,11 +126,26 @@ impl Reader {
     ///
     /// # Errors
     /// As [`Reader::grep`].
-    pub async fn grep_sections(&self, scope: &str, options: &GrepOptions) -> Result<GrepSectionsView, Refusal> {
-        let found = self.grep(scope, &GrepOptions { limit: MAX_RANKED_LINES, ..options.clone() }).await?;
+    pub async fn grep_sections(
+        &self,
+        scope: &str,
+        options: &GrepOptions,
+    ) -> Result<GrepSectionsView, Refusal> {
+        let found = self
+            .grep(
+                scope,
+                &GrepOptions {
+                    limit: MAX_RANKED_LINES,
+                    ..options.clone()
+                },
+            )
+            .await?;
         let mut sections: Vec<GrepSection> = Vec::new();
         for hit in found.hits {
-            match sections.last_mut().filter(|last| last.locator == hit.locator) {
+            match sections
+                .last_mut()
+                .filter(|last| last.locator == hit.locator)
+            {
                 Some(last) => {
                     last.matches += 1;
                     if last.first.len() < LINES_SHOWN {
@@ -168,12 +183,26 @@ impl Reader {
     /// # Errors
     /// [`Refusal`] when the pattern or the scope is none, or the store cannot be read.
     pub async fn grep(&self, scope: &str, options: &GrepOptions) -> Result<GrepView, Refusal> {
-        let pattern = if options.fixed { regex::escape(&options.pattern) } else { options.pattern.clone() };
-        let built =
-            RegexBuilder::new(&pattern).case_insensitive(options.ignore_case).size_limit(MAX_PATTERN_BYTES).build();
+        let pattern = if options.fixed {
+            regex::escape(&options.pattern)
+        } else {
+            options.pattern.clone()
+        };
+        let built = RegexBuilder::new(&pattern)
+            .case_insensitive(options.ignore_case)
+            .size_limit(MAX_PATTERN_BYTES)
+            .build();
         let pattern = built.map_err(|error| {
-            let message = format!("`{}` is not a pattern: {}", options.pattern, last_line(&error.to_string()));
-            Refusal::new("grep.pattern", message, "search for plain text with --fixed-strings")
+            let message = format!(
+                "`{}` is not a pattern: {}",
+                options.pattern,
+                last_line(&error.to_string())
+            );
+            Refusal::new(
+                "grep.pattern",
+                message,
+                "search for plain text with --fixed-strings",
+            )
         })?;
         let (documents, fragment) = match self.locate(scope) {
             Ok((listed, fragment)) => (vec![listed], fragment),
@@ -221,7 +250,13 @@ impl Reader {
         fragment: Option<Fragment>,
         limit: usize,
     ) -> Result<Option<Vec<GrepHit>>, Refusal> {
-        let Some(Opened { tree, body: Some(body) }) = self.open_for_search(listed).await? else { return Ok(None) };
+        let Some(Opened {
+            tree,
+            body: Some(body),
+        }) = self.open_for_search(listed).await?
+        else {
+            return Ok(None);
+        };
         let (pages, within) = match &fragment {
             Some(Fragment::Pages(spans)) => (Some(spans.clone()), None),
             Some(fragment) => (None, Some(section_of(&tree, &listed.label, fragment)?)),
@@ -231,12 +266,17 @@ impl Reader {
         let scan = move || {
             let mut hits = Vec::new();
             for (_, section) in tree.walk() {
-                if within.is_some_and(|id| !tree.path_to(section.id).iter().any(|above| above.id == id)) {
+                if within
+                    .is_some_and(|id| !tree.path_to(section.id).iter().any(|above| above.id == id))
+                {
                     continue;
                 }
                 for line in text::own_lines(section, &body) {
-                    let on_page =
-                        |page: PageNo| pages.as_ref().is_none_or(|spans| spans.iter().any(|span| span.contains(page)));
+                    let on_page = |page: PageNo| {
+                        pages
+                            .as_ref()
+                            .is_none_or(|spans| spans.iter().any(|span| span.contains(page)))
+                    };
                     if !line.page.is_none_or(on_page) || !pattern.is_match(line.text) {
                         continue;
                     }
@@ -260,10 +300,14 @@ impl Reader {
             hits
         };
         let hits = tokio::task::spawn_blocking(scan).await;
-        hits.map(Some).map_err(|error| PortError::lasting("query", "grep", error.to_string()).into())
+        hits.map(Some)
+            .map_err(|error| PortError::lasting("query", "grep", error.to_string()).into())
     }
 
-    pub(crate) async fn open_for_search(&self, listed: &Listed) -> Result<Option<Opened>, PortError> {
+    pub(crate) async fn open_for_search(
+        &self,
+        listed: &Listed,
+    ) -> Result<Option<Opened>, PortError> {
         Shelf::open(self, listed).await
     }
 }
@@ -271,7 +315,9 @@ impl Reader {
 /// The label of a page where it differs from its number.
 pub(crate) fn page_label(body: &Body, page: PageNo) -> Option<String> {
     match body {
-        Body::Pages(pages) => pages.get(page.index()).and_then(|found| label_of(page, found)),
+        Body::Pages(pages) => pages
+            .get(page.index())
+            .and_then(|found| label_of(page, found)),
         Body::Lines(_) => None,
     }
 }
@@ -279,14 +325,27 @@ pub(crate) fn page_label(body: &Body, page: PageNo) -> Option<String> {
 /// The line, or what stands around its first match, and where it matches.
 fn shown(line: &str, pattern: &regex::Regex) -> (String, Vec<(usize, usize)>) {
     let first = pattern.find(line).map_or(0, |found| found.start());
-    let start = if first > SHOWN_CHARS / 2 { line.floor_char_boundary(first - SHOWN_CHARS / 4) } else { 0 };
-    let end = line[start..].char_indices().nth(SHOWN_CHARS).map_or(line.len(), |(at, _)| start + at);
+    let start = if first > SHOWN_CHARS / 2 {
+        line.floor_char_boundary(first - SHOWN_CHARS / 4)
+    } else {
+        0
+    };
+    let end = line[start..]
+        .char_indices()
+        .nth(SHOWN_CHARS)
+        .map_or(line.len(), |(at, _)| start + at);
     let text = line[start..end].to_owned();
-    let marks = pattern.find_iter(&text).filter(|found| !found.is_empty()).map(|found| (found.start(), found.end()));
+    let marks = pattern
+        .find_iter(&text)
+        .filter(|found| !found.is_empty())
+        .map(|found| (found.start(), found.end()));
     let marks = marks.take(100).collect();
     (text, marks)
 }
 
 fn last_line(text: &str) -> &str {
-    text.lines().last().unwrap_or_default().trim_start_matches("error: ")
+    text.lines()
+        .last()
+        .unwrap_or_default()
+        .trim_start_matches("error: ")
 }

@@ -56,7 +56,12 @@ pub struct Kept {
 
 impl Kept {
     /// Nothing yet; the files of the index lie below `cache`. Nothing is read or made before it is asked for.
-    pub fn new(env: Env, cache: &Path, blobs: &Arc<dyn Blobs>, collection: &Collection) -> Arc<Self> {
+    pub fn new(
+        env: Env,
+        cache: &Path,
+        blobs: &Arc<dyn Blobs>,
+        collection: &Collection,
+    ) -> Arc<Self> {
         Self::equipped(env, cache, blobs, collection, None, None)
     }
 
@@ -102,7 +107,11 @@ impl Kept {
 
     /// Asks the index. What `catalogue` lists in another version, or no more, is left out: an index is behind for as long as
     /// it takes to enter what was published, and never shows what was superseded.
-    pub(crate) async fn find(&self, catalogue: &Catalogue, query: &Query) -> Result<Found, FindError> {
+    pub(crate) async fn find(
+        &self,
+        catalogue: &Catalogue,
+        query: &Query,
+    ) -> Result<Found, FindError> {
         let edition = self.edition(catalogue).await?;
         let key = (edition.number(), normalized(query));
         let now_ms = self.env.now_ms();
@@ -110,7 +119,8 @@ impl Kept {
             Some(found) => found,
             None => {
                 let found = Arc::new(self.ask(&edition, query).await?);
-                self.answers.put(key, Arc::clone(&found), bytes_of(&found), now_ms);
+                self.answers
+                    .put(key, Arc::clone(&found), bytes_of(&found), now_ms);
                 found
             }
         };
@@ -130,10 +140,17 @@ impl Kept {
         {
             tracing::warn!(%error, "the index cannot be opened");
         }
-        let nothing = catalogue.documents().iter().all(|listed| listed.entry().is_none());
+        let nothing = catalogue
+            .documents()
+            .iter()
+            .all(|listed| listed.entry().is_none());
         let mut patience = pin!(self.env.sleep(PATIENCE));
         loop {
-            if let Some(edition) = self.corpus.edition().filter(|edition| nothing || edition.documents() > 0) {
+            if let Some(edition) = self
+                .corpus
+                .edition()
+                .filter(|edition| nothing || edition.documents() > 0)
+            {
                 return Ok(edition);
             }
             tokio::select! {
@@ -144,10 +161,13 @@ impl Kept {
     }
 
     async fn ask(&self, edition: &Arc<Edition>, query: &Query) -> Result<Found, FindError> {
-        let closed = |error: tokio::sync::AcquireError| PortError::passing("index", "search", error.to_string());
+        let closed = |error: tokio::sync::AcquireError| {
+            PortError::passing("index", "search", error.to_string())
+        };
         let _core = self.cores.acquire().await.map_err(closed)?;
         let (held, asked) = (Arc::clone(edition), query.clone());
-        let searched = tokio::task::spawn_blocking(move || query::find(&held.searcher, &asked)).await;
+        let searched =
+            tokio::task::spawn_blocking(move || query::find(&held.searcher, &asked)).await;
         let unreadable = match searched {
             Ok(Err(FindError::Port(error))) => error.message,
             Ok(found) => return found,
@@ -162,7 +182,9 @@ impl Kept {
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, PortError> {
-        let closed = |error: tokio::sync::AcquireError| PortError::passing("query", "compute", error.to_string());
+        let closed = |error: tokio::sync::AcquireError| {
+            PortError::passing("query", "compute", error.to_string())
+        };
         let _core = self.cores.acquire().await.map_err(closed)?;
         aside(work).await
     }
@@ -174,7 +196,8 @@ impl Kept {
 
     /// Keeps an alignment of about so many bytes.
     pub(crate) fn keep_aligned(&self, key: AlignedKey, aligned: &Arc<Aligned>, bytes: usize) {
-        self.aligned.put(key, Arc::clone(aligned), bytes, self.env.now_ms());
+        self.aligned
+            .put(key, Arc::clone(aligned), bytes, self.env.now_ms());
     }
 
     /// A tree that was read lately.
@@ -186,21 +209,31 @@ impl Kept {
     pub(crate) fn keep_tree(&self, tree: &PublishedTree, json_bytes: usize) {
         let key = (tree.version.doc, tree.version.seq);
         let bytes = json_bytes * TREE_BYTES_PER_JSON_BYTE;
-        self.trees.put(key, Arc::new(tree.clone()), bytes, self.env.now_ms());
+        self.trees
+            .put(key, Arc::new(tree.clone()), bytes, self.env.now_ms());
     }
 }
 
 /// A question as it is compared: white space folded; whom it is for and how it is ranked included.
 fn normalized(query: &Query) -> String {
     let text = query.text.split_whitespace().collect::<Vec<_>>().join(" ");
-    serde_json::to_string(&Query { text, ..query.clone() }).unwrap_or_default()
+    serde_json::to_string(&Query {
+        text,
+        ..query.clone()
+    })
+    .unwrap_or_default()
 }
 
 /// About what an answer takes in memory.
 fn bytes_of(found: &Found) -> usize {
     let of_hit = |hit: &stemma_search::Hit| {
         let path: usize = hit.path.iter().map(String::len).sum();
-        HIT_BYTES + path + hit.name.len() + hit.why.len() + hit.excerpt.text.len() + 80 * hit.best_pages.len()
+        HIT_BYTES
+            + path
+            + hit.name.len()
+            + hit.why.len()
+            + hit.excerpt.text.len()
+            + 80 * hit.best_pages.len()
     };
     found.hits.iter().map(of_hit).sum()
 }
@@ -223,17 +256,31 @@ mod tests {
             let (cache, blobs) = (tempfile::tempdir().unwrap(), store::store().await);
             let blobs: Arc<dyn Blobs> = blobs;
             let kept = Kept::new(Env::system(), cache.path(), &blobs, &Collection::default());
-            let desk = Self { kept, blobs, _cache: cache };
-            desk.kept.corpus().bring_up_to(&desk.catalogue().await, &|_| {}).await.unwrap();
+            let desk = Self {
+                kept,
+                blobs,
+                _cache: cache,
+            };
+            desk.kept
+                .corpus()
+                .bring_up_to(&desk.catalogue().await, &|_| {})
+                .await
+                .unwrap();
             desk
         }
 
         async fn catalogue(&self) -> Catalogue {
-            Catalogue::load(self.blobs.as_ref(), &Collection::default()).await.unwrap()
+            Catalogue::load(self.blobs.as_ref(), &Collection::default())
+                .await
+                .unwrap()
         }
 
         async fn names(&self, catalogue: &Catalogue) -> BTreeSet<String> {
-            let found = self.kept.find(catalogue, &Query::of("anvils  and rockets")).await.unwrap();
+            let found = self
+                .kept
+                .find(catalogue, &Query::of("anvils  and rockets"))
+                .await
+                .unwrap();
             found.hits.into_iter().map(|hit| hit.name).collect()
         }
     }
@@ -245,11 +292,26 @@ mod tests {
         let both = desk.names(&catalogue).await;
         assert!(both.contains("ACME_2022.pdf"), "{both:?}");
         assert_eq!(desk.names(&catalogue).await, both);
-        assert_eq!((desk.kept.answers.state().hits, desk.kept.answers.state().misses), (1, 1));
-        store::publish_now(desk.blobs.as_ref(), "10-K/NEW_2023.pdf", desk.kept.env.now_ms()).await;
+        assert_eq!(
+            (
+                desk.kept.answers.state().hits,
+                desk.kept.answers.state().misses
+            ),
+            (1, 1)
+        );
+        store::publish_now(
+            desk.blobs.as_ref(),
+            "10-K/NEW_2023.pdf",
+            desk.kept.env.now_ms(),
+        )
+        .await;
         let newer = desk.catalogue().await;
         assert!(!desk.names(&newer).await.contains("NEW_2023.pdf"));
-        desk.kept.corpus().bring_up_to(&newer, &|_| {}).await.unwrap();
+        desk.kept
+            .corpus()
+            .bring_up_to(&newer, &|_| {})
+            .await
+            .unwrap();
         assert!(desk.names(&newer).await.contains("NEW_2023.pdf"));
     }
 
@@ -257,13 +319,23 @@ mod tests {
     async fn what_is_listed_no_more_or_in_another_version_is_not_shown() {
         let desk = Desk::new().await;
         let catalogue = desk.catalogue().await;
-        let entries = || catalogue.documents().iter().filter_map(|listed| listed.entry().cloned());
-        let newer = entries().filter(|entry| entry.version.name != "ACME_2021.pdf").map(|mut entry| {
-            entry.version.seq += u64::from(entry.version.name == "ACME_2022.pdf");
-            entry
-        });
+        let entries = || {
+            catalogue
+                .documents()
+                .iter()
+                .filter_map(|listed| listed.entry().cloned())
+        };
+        let newer = entries()
+            .filter(|entry| entry.version.name != "ACME_2021.pdf")
+            .map(|mut entry| {
+                entry.version.seq += u64::from(entry.version.name == "ACME_2022.pdf");
+                entry
+            });
         // The index knows of neither yet.
-        assert_eq!(desk.names(&Catalogue::of_entries(newer)).await, BTreeSet::new());
+        assert_eq!(
+            desk.names(&Catalogue::of_entries(newer)).await,
+            BTreeSet::new()
+        );
         assert!(!desk.names(&catalogue).await.is_empty());
     }
 
@@ -271,12 +343,26 @@ mod tests {
     async fn a_tree_is_read_once_and_kept_under_its_version() {
         let desk = Desk::new().await;
         let catalogue = desk.catalogue().await;
-        let reader = Reader::over(Arc::clone(&desk.blobs), Collection::default(), catalogue.clone());
+        let reader = Reader::over(
+            Arc::clone(&desk.blobs),
+            Collection::default(),
+            catalogue.clone(),
+        );
         let reader = reader.keeping(Arc::clone(&desk.kept));
-        let listed = catalogue.documents().iter().find(|listed| listed.entry().is_some()).unwrap();
+        let listed = catalogue
+            .documents()
+            .iter()
+            .find(|listed| listed.entry().is_some())
+            .unwrap();
         let first = reader.tree_of(listed).await.unwrap();
         assert_eq!(reader.tree_of(listed).await.unwrap(), first);
-        assert_eq!((desk.kept.trees.state().entries, desk.kept.trees.state().hits), (1, 1));
+        assert_eq!(
+            (
+                desk.kept.trees.state().entries,
+                desk.kept.trees.state().hits
+            ),
+            (1, 1)
+        );
         assert!(desk.kept.tree(listed.doc(), 2).is_none());
     }
 }

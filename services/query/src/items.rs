@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 use stemma_document::{
-    Boundary, FilingItem, ItemLink, ItemStatus, ItemTarget, NothingSaid, PageSpan, SectionId, SectionTree,
+    Boundary, FilingItem, ItemLink, ItemStatus, ItemTarget, NothingSaid, PageSpan, SectionId,
+    SectionTree,
 };
 use stemma_search::items;
 use stemma_search::locator::{section_locator, show_pages};
@@ -77,15 +78,26 @@ impl ItemView {
             title: item.title.clone(),
             status: Some(item.status),
             nothing: item.nothing,
-            pages: item.pages.map(|span| (span.start().get(), span.end().get())),
+            pages: item
+                .pages
+                .map(|span| (span.start().get(), span.end().get())),
             tokens: item.tokens,
             boundary_unverifiable: item.boundary_unverifiable,
             boundary: item.boundary.clone(),
-            content: item.content.iter().map(|link| ContentView::of(link, label)).collect(),
+            content: item
+                .content
+                .iter()
+                .map(|link| ContentView::of(link, label))
+                .collect(),
         }
     }
 
-    fn titled(item: &items::Item, all: &[items::Item], tree: &SectionTree, label: &str) -> Option<Self> {
+    fn titled(
+        item: &items::Item,
+        all: &[items::Item],
+        tree: &SectionTree,
+        label: &str,
+    ) -> Option<Self> {
         let section = tree.section(item.section)?;
         Some(Self {
             id: None,
@@ -96,7 +108,10 @@ impl ItemView {
             title: section.title.clone(),
             status: None,
             nothing: None,
-            pages: section.span.pages().map(|span| (span.start().get(), span.end().get())),
+            pages: section
+                .span
+                .pages()
+                .map(|span| (span.start().get(), span.end().get())),
             tokens: section.tokens,
             boundary_unverifiable: false,
             boundary: None,
@@ -109,11 +124,17 @@ impl ContentView {
     fn of(link: &ItemLink, label: &str) -> Self {
         let (to, outside) = match &link.target {
             ItemTarget::Section(id) => (Some(section_locator(label, *id)), None),
-            ItemTarget::Pages(pages) => (Some(format!("{label}#p={}", show_pages(&[*pages]))), None),
+            ItemTarget::Pages(pages) => {
+                (Some(format!("{label}#p={}", show_pages(&[*pages]))), None)
+            }
             ItemTarget::Outside(document) => (None, Some(document.clone())),
             ItemTarget::Unresolved => (None, None),
         };
-        Self { text: link.text.clone(), to, outside }
+        Self {
+            text: link.text.clone(),
+            to,
+            outside,
+        }
     }
 }
 
@@ -124,27 +145,44 @@ impl Reader {
     /// [`Refusal`] when the locator names nothing, two things, or a document without a tree.
     pub async fn items(&self, locator: &str) -> Result<ItemsView, Refusal> {
         let (listed, published, _) = self.published(locator).await?;
-        Ok(ItemsView { document: DocumentView::of(listed), items: views(&published.tree, &listed.label) })
+        Ok(ItemsView {
+            document: DocumentView::of(listed),
+            items: views(&published.tree, &listed.label),
+        })
     }
 }
 
 /// The Items of a tree: its map, or what its titles say where it has none.
 pub(crate) fn views(tree: &SectionTree, label: &str) -> Vec<ItemView> {
     if !tree.items.is_empty() {
-        return tree.items.iter().map(|item| ItemView::mapped(item, tree, label)).collect();
+        return tree
+            .items
+            .iter()
+            .map(|item| ItemView::mapped(item, tree, label))
+            .collect();
     }
     let all = items::items(tree);
-    all.iter().filter_map(|item| ItemView::titled(item, &all, tree, label)).collect()
+    all.iter()
+        .filter_map(|item| ItemView::titled(item, &all, tree, label))
+        .collect()
 }
 
 /// The Item that a section is: the first, where its heading stands for several.
 pub(crate) fn view_of(tree: &SectionTree, label: &str, section: SectionId) -> Option<ItemView> {
-    let item = tree.items.iter().find(|item| item.section == Some(section))?;
+    let item = tree
+        .items
+        .iter()
+        .find(|item| item.section == Some(section))?;
     Some(ItemView::mapped(item, tree, label))
 }
 
 /// The Item that a number names alone.
-pub(crate) fn named(tree: &SectionTree, label: &str, part: Option<&str>, number: &str) -> Option<ItemView> {
+pub(crate) fn named(
+    tree: &SectionTree,
+    label: &str,
+    part: Option<&str>,
+    number: &str,
+) -> Option<ItemView> {
     items::mapped(tree, part, number).map(|item| ItemView::mapped(item, tree, label))
 }
 
@@ -156,6 +194,15 @@ pub(crate) fn indexed(
     number: &str,
 ) -> Option<(ItemView, Vec<PageSpan>)> {
     let item = items::mapped(tree, part, number).filter(|item| item.section.is_none())?;
-    let pages = |link: &ItemLink| if let ItemTarget::Pages(pages) = link.target { Some(pages) } else { None };
-    Some((ItemView::mapped(item, tree, label), item.content.iter().filter_map(pages).collect()))
+    let pages = |link: &ItemLink| {
+        if let ItemTarget::Pages(pages) = link.target {
+            Some(pages)
+        } else {
+            None
+        }
+    };
+    Some((
+        ItemView::mapped(item, tree, label),
+        item.content.iter().filter_map(pages).collect(),
+    ))
 }

@@ -32,13 +32,15 @@ mod tree;
 
 pub use answering::{AnswerSettings, Librarians};
 pub use compare::{
-    ChurnView, ComparedView, ComparisonView, CountsView, ItemChurnView, MAX_SENTENCES, PairView, RewordedView,
-    SentenceView, SideView, Sides,
+    ChurnView, ComparedView, ComparisonView, CountsView, ItemChurnView, MAX_SENTENCES, PairView,
+    RewordedView, SentenceView, SideView, Sides,
 };
 pub use documents::{DocumentView, FailureView, PageView, SectionView};
 pub use export::{ExportFormat, Exported};
 pub use files::{EntryKind, EntryView, FilesOptions, FilesView};
-pub use found::{BrowseHit, BrowseView, ExcerptView, FoundHit, FoundPage, FoundView, Question, TotalView};
+pub use found::{
+    BrowseHit, BrowseView, ExcerptView, FoundHit, FoundPage, FoundView, Question, TotalView,
+};
 pub use grep::{GrepHit, GrepOptions, GrepSection, GrepSectionsView, GrepView, MAX_HITS};
 pub use index::Kept;
 pub use items::{ContentView, ItemView, ItemsView};

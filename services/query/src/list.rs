@@ -59,7 +59,11 @@ pub(crate) struct Level<'a> {
 impl Level<'_> {
     /// The names under which its documents are listed.
     pub fn leaves(&self, scope: &Scope) -> Vec<String> {
-        let folders: Vec<&str> = self.folders.iter().map(|folder| folder.name.as_str()).collect();
+        let folders: Vec<&str> = self
+            .folders
+            .iter()
+            .map(|folder| folder.name.as_str())
+            .collect();
         place::leaves(scope, &self.documents, &folders)
     }
 }
@@ -74,13 +78,31 @@ impl Reader {
     pub fn list(&self, scope: &str, recursive: bool) -> Result<ListView, Refusal> {
         let level = match self.catalogue.place(scope)? {
             Place::Folder(folder) => self.level(&folder, recursive),
-            Place::Document { listed, .. } => {
-                Level { total: 1, folders: Vec::new(), documents: vec![listed], axes: Vec::new() }
-            }
+            Place::Document { listed, .. } => Level {
+                total: 1,
+                folders: Vec::new(),
+                documents: vec![listed],
+                axes: Vec::new(),
+            },
         };
-        let documents = level.documents.iter().map(|listed| DocumentView::of(listed)).collect();
-        let Level { total, folders, axes, .. } = level;
-        Ok(ListView { scope: scope.into(), total, folders, documents, axes })
+        let documents = level
+            .documents
+            .iter()
+            .map(|listed| DocumentView::of(listed))
+            .collect();
+        let Level {
+            total,
+            folders,
+            axes,
+            ..
+        } = level;
+        Ok(ListView {
+            scope: scope.into(),
+            total,
+            folders,
+            documents,
+            axes,
+        })
     }
 
     /// Documents in `scope` that fulfill a filter, those of folders below included.
@@ -89,10 +111,19 @@ impl Reader {
     /// [`Refusal`] when the scope names nothing, or two things.
     pub fn list_where(&self, scope: &str, filter: &Filter) -> Result<ListView, Refusal> {
         let inside = self.in_scope(scope)?;
-        let documents: Vec<DocumentView> =
-            inside.into_iter().filter(|listed| filter.holds(listed)).map(DocumentView::of).collect();
+        let documents: Vec<DocumentView> = inside
+            .into_iter()
+            .filter(|listed| filter.holds(listed))
+            .map(DocumentView::of)
+            .collect();
         let (total, folders, axes) = (documents.len(), Vec::new(), Vec::new());
-        Ok(ListView { scope: scope.into(), total, folders, documents, axes })
+        Ok(ListView {
+            scope: scope.into(),
+            total,
+            folders,
+            documents,
+            axes,
+        })
     }
 
     /// Whether a path names a folder or an axis, rather than a document or what lies in one.
@@ -106,12 +137,27 @@ impl Reader {
     /// What lies directly in a folder; with `recursive`, all documents below it instead of folders.
     pub(crate) fn level(&self, scope: &Scope, recursive: bool) -> Level<'_> {
         if let Some(axis) = scope.values_of.filter(|_| !recursive) {
-            let total = self.catalogue.documents().iter().filter(|listed| scope.holds(listed)).count();
-            return Level { total, folders: self.values(scope, axis), documents: Vec::new(), axes: Vec::new() };
+            let total = self
+                .catalogue
+                .documents()
+                .iter()
+                .filter(|listed| scope.holds(listed))
+                .count();
+            return Level {
+                total,
+                folders: self.values(scope, axis),
+                documents: Vec::new(),
+                axes: Vec::new(),
+            };
         }
         let (mut folders, mut documents) = (BTreeMap::<&str, usize>::new(), Vec::new());
         let mut total = 0;
-        for listed in self.catalogue.documents().iter().filter(|listed| scope.holds(listed)) {
+        for listed in self
+            .catalogue
+            .documents()
+            .iter()
+            .filter(|listed| scope.holds(listed))
+        {
             total += 1;
             let rest = below(&scope.folder, &listed.version().path).unwrap_or_default();
             // Axis paths are flat: their documents come from many folders.
@@ -123,36 +169,81 @@ impl Reader {
             }
         }
         let folder = |(name, documents): (&str, usize)| {
-            let below = [scope.folder.as_str(), name].into_iter().filter(|part| !part.is_empty());
-            let inside = Scope { folder: below.collect::<Vec<_>>().join("/"), ..Scope::default() };
-            FolderView { name: name.into(), locator: inside.path(), documents }
+            let below = [scope.folder.as_str(), name]
+                .into_iter()
+                .filter(|part| !part.is_empty());
+            let inside = Scope {
+                folder: below.collect::<Vec<_>>().join("/"),
+                ..Scope::default()
+            };
+            FolderView {
+                name: name.into(),
+                locator: inside.path(),
+                documents,
+            }
         };
         let folders = folders.into_iter().map(folder).collect();
-        let axes = if total > 1 { self.axes(scope) } else { Vec::new() };
-        Level { total, folders, documents, axes }
+        let axes = if total > 1 {
+            self.axes(scope)
+        } else {
+            Vec::new()
+        };
+        Level {
+            total,
+            folders,
+            documents,
+            axes,
+        }
     }
 
     fn values(&self, scope: &Scope, axis: Axis) -> Vec<FolderView> {
         // A range gives way to the values in it.
-        let filters = scope.filters.iter().filter(|(on, _)| *on != axis).cloned().collect();
-        let base = Scope { folder: scope.folder.clone(), filters, values_of: None }.path();
+        let filters = scope
+            .filters
+            .iter()
+            .filter(|(on, _)| *on != axis)
+            .cloned()
+            .collect();
+        let base = Scope {
+            folder: scope.folder.clone(),
+            filters,
+            values_of: None,
+        }
+        .path();
         let view = |group: stemma_search::axes::Group| {
             let locator = format!("{}{}", base.trim_end_matches('/'), group.choice.path(axis));
-            FolderView { name: group.name, locator, documents: group.documents }
+            FolderView {
+                name: group.name,
+                locator,
+                documents: group.documents,
+            }
         };
-        scope.groups(axis, &self.catalogue).into_iter().map(view).collect()
+        scope
+            .groups(axis, &self.catalogue)
+            .into_iter()
+            .map(view)
+            .collect()
     }
 
     /// Axes with more than one value here, which would narrow the listing.
     fn axes(&self, scope: &Scope) -> Vec<AxisView> {
-        let base = Scope { values_of: None, ..scope.clone() }.path();
+        let base = Scope {
+            values_of: None,
+            ..scope.clone()
+        }
+        .path();
         let view = |axis: Axis| {
             let values = scope.values(axis, &self.catalogue).len();
             let locator = format!("{}/@{}", base.trim_end_matches('/'), axis.as_str());
-            AxisView { axis, locator, values }
+            AxisView {
+                axis,
+                locator,
+                values,
+            }
         };
         // Dates of filing are narrowed from year to month, not again.
-        let narrowed = |axis: &Axis| *axis == Axis::Filed && scope.filters.iter().any(|(on, _)| on == axis);
+        let narrowed =
+            |axis: &Axis| *axis == Axis::Filed && scope.filters.iter().any(|(on, _)| on == axis);
         let open = Axis::ALL.into_iter().filter(|axis| !narrowed(axis));
         open.map(view).filter(|axis| axis.values > 1).collect()
     }

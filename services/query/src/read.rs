@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 use stemma_document::{
-    Body, Extent, PageSpan, Provenance, PublishedTree, ReferenceTarget, Section, SectionTree, Witness, text,
+    Body, Extent, PageSpan, Provenance, PublishedTree, ReferenceTarget, Section, SectionTree,
+    Witness, text,
 };
 use stemma_extract::PackError;
 use stemma_search::catalogue::Listed;
@@ -129,16 +130,25 @@ impl Reader {
                 // Only an index names it: its pages are what can be read.
                 let locator = item.locator.clone().unwrap_or_default();
                 let view = self.pages(listed, &published, &pages).await?;
-                Ok(TextView { item: Some(item), locator, ..view })
+                Ok(TextView {
+                    item: Some(item),
+                    locator,
+                    ..view
+                })
             }
             Some(fragment) => {
                 let id = section_of(&published.tree, &listed.label, fragment)?;
                 let path = published.tree.path_to(id);
-                let Some(section) = path.last() else { return Err(no_tree(listed)) };
+                let Some(section) = path.last() else {
+                    return Err(no_tree(listed));
+                };
                 let titles = path.iter().map(|section| section.title.clone()).collect();
-                let mut view = self.section(listed, &published, section, titles, part).await?;
+                let mut view = self
+                    .section(listed, &published, section, titles, part)
+                    .await?;
                 if let Fragment::Item { part, number } = fragment {
-                    let asked = items::named(&published.tree, &listed.label, part.as_deref(), number);
+                    let asked =
+                        items::named(&published.tree, &listed.label, part.as_deref(), number);
                     view.item = asked.or(view.item);
                 }
                 Ok(view)
@@ -171,45 +181,82 @@ impl Reader {
         let locator = section_locator(&listed.label, section.id);
         let view = SectionView::of(section, &listed.label);
         let item = items::view_of(&published.tree, &listed.label, section.id);
-        Ok(TextView { section: Some(view), item, path, text: Some(text), ..empty(listed, locator, tokens) })
+        Ok(TextView {
+            section: Some(view),
+            item,
+            path,
+            text: Some(text),
+            ..empty(listed, locator, tokens)
+        })
     }
 
-    async fn pages(&self, listed: &Listed, published: &PublishedTree, spans: &[PageSpan]) -> Result<TextView, Refusal> {
+    async fn pages(
+        &self,
+        listed: &Listed,
+        published: &PublishedTree,
+        spans: &[PageSpan],
+    ) -> Result<TextView, Refusal> {
         let label = &listed.label;
         let Extent::Pages(count) = published.tree.extent else {
             let next = format!("stemma tree {}", quoted(label));
-            return Err(
-                Refusal::new("document.no_pages", format!("`{label}` is a text without pages"), next).about(label)
-            );
+            return Err(Refusal::new(
+                "document.no_pages",
+                format!("`{label}` is a text without pages"),
+                next,
+            )
+            .about(label));
         };
         if let Some(span) = spans.iter().find(|span| span.end().get() > count) {
-            let message = format!("page {} lies outside of `{label}`, which has {count} pages", span.end());
+            let message = format!(
+                "page {} lies outside of `{label}`, which has {count} pages",
+                span.end()
+            );
             let next = format!("stemma cat '{label}#p={count}'");
             return Err(Refusal::new("locator.no_page", message, next).about(label));
         }
-        let packed = self.packed(published).await?.ok_or_else(|| no_text(listed))?;
+        let packed = self
+            .packed(published)
+            .await?
+            .ok_or_else(|| no_text(listed))?;
         let (wanted, named) = (spans.to_vec(), label.clone());
         let read = aside(move || {
             let mut pages = Vec::new();
             for span in wanted {
                 let read = packed.pages(span)?;
-                pages.extend(span.pages().zip(&read).map(|(number, page)| PageView::of(number, page, &named)));
+                pages.extend(
+                    span.pages()
+                        .zip(&read)
+                        .map(|(number, page)| PageView::of(number, page, &named)),
+                );
             }
             Ok(pages)
         });
         let damaged = |error: PackError| {
-            Refusal::new("store.damaged", error.to_string(), "stemma ingest the file again").about(label)
+            Refusal::new(
+                "store.damaged",
+                error.to_string(),
+                "stemma ingest the file again",
+            )
+            .about(label)
         };
         let pages: Vec<PageView> = read.await?.map_err(damaged)?;
         let tokens = pages.iter().map(|page| page.tokens).sum();
-        Ok(TextView { pages, ..empty(listed, format!("{label}#p={}", show_pages(spans)), tokens) })
+        Ok(TextView {
+            pages,
+            ..empty(listed, format!("{label}#p={}", show_pages(spans)), tokens)
+        })
     }
 
     async fn whole(&self, listed: &Listed, published: &PublishedTree) -> Result<TextView, Refusal> {
         let body = self.body(published).await?.ok_or_else(|| no_text(listed))?;
-        let Body::Lines(text) = body else { return Err(no_text(listed)) };
+        let Body::Lines(text) = body else {
+            return Err(no_text(listed));
+        };
         let tokens = text.tokens.iter().sum();
-        Ok(TextView { text: Some(text.lines.join("\n")), ..empty(listed, listed.label.clone(), tokens) })
+        Ok(TextView {
+            text: Some(text.lines.join("\n")),
+            ..empty(listed, listed.label.clone(), tokens)
+        })
     }
 
     /// What is known of the document, or section, a locator names. Documents without a tree have an answer, too.
@@ -234,9 +281,14 @@ impl Reader {
             uri: version.uri.clone(),
             size_bytes: version.size_bytes,
             source: version.source.to_string(),
-            items: published.as_ref().map(|published| items::views(&published.tree, &listed.label)).unwrap_or_default(),
+            items: published
+                .as_ref()
+                .map(|published| items::views(&published.tree, &listed.label))
+                .unwrap_or_default(),
             provenance: published.map(|published| published.tree.provenance),
-            newer_version: newest.map(|newest| newest.seq).filter(|seq| *seq > version.seq),
+            newer_version: newest
+                .map(|newest| newest.seq)
+                .filter(|seq| *seq > version.seq),
             section,
         })
     }
@@ -260,7 +312,10 @@ fn empty(listed: &Listed, locator: String, tokens: u32) -> TextView {
 
 fn section_stat(tree: &SectionTree, label: &str, path: &[&Section]) -> Option<SectionStat> {
     let section = path.last()?;
-    let own = tree.references.iter().filter(|reference| reference.from == section.id);
+    let own = tree
+        .references
+        .iter()
+        .filter(|reference| reference.from == section.id);
     let references = own.map(|reference| ReferenceView {
         text: reference.text.clone(),
         to: match reference.to {

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use stemma_document::{
-    Body, Collection, DocId, Extent, Page, PageNo, PageSpan, PublishedTree, SectionTree, TextLines, TreeObject, layout,
+    Body, Collection, DocId, Extent, Page, PageNo, PageSpan, PublishedTree, SectionTree, TextLines,
+    TreeObject, layout,
 };
 use stemma_engine::blobs::Blobs;
 use stemma_engine::{PortError, TaskKey, artifact};
@@ -47,13 +48,22 @@ impl Reader {
 
     /// A reader of a catalogue that was read elsewhere.
     pub fn over(blobs: Arc<dyn Blobs>, collection: Collection, catalogue: Catalogue) -> Self {
-        Self { blobs, collection, catalogue, kept: None, only: None }
+        Self {
+            blobs,
+            collection,
+            catalogue,
+            kept: None,
+            only: None,
+        }
     }
 
     /// The same with an index, and with what earlier readers left.
     #[must_use]
     pub fn keeping(self, kept: Arc<Kept>) -> Self {
-        Self { kept: Some(kept), ..self }
+        Self {
+            kept: Some(kept),
+            ..self
+        }
     }
 
     /// What walks trees with a model, and the way to it; `None` where no model is configured.
@@ -70,16 +80,34 @@ impl Reader {
             Within::Documents(docs) => Some(docs.iter().copied().collect()),
         };
         let inside = |listed: &Listed| {
-            docs.as_ref().is_none_or(|docs| docs.contains(&listed.doc()))
-                && self.only.as_ref().is_none_or(|only| only.contains(&listed.doc()))
+            docs.as_ref()
+                .is_none_or(|docs| docs.contains(&listed.doc()))
+                && self
+                    .only
+                    .as_ref()
+                    .is_none_or(|only| only.contains(&listed.doc()))
                 && filter.holds(listed)
         };
         let all = docs.is_none() && self.only.is_none() && filter.is_empty();
-        let catalogue = if all { self.catalogue.clone() } else { self.catalogue.narrowed(inside) };
+        let catalogue = if all {
+            self.catalogue.clone()
+        } else {
+            self.catalogue.narrowed(inside)
+        };
         let held = catalogue.documents().iter().map(Listed::doc).collect();
         let only = (!all).then(|| Arc::new(held));
-        let (blobs, collection, kept) = (Arc::clone(&self.blobs), self.collection.clone(), self.kept.clone());
-        Self { blobs, collection, catalogue, kept, only }
+        let (blobs, collection, kept) = (
+            Arc::clone(&self.blobs),
+            self.collection.clone(),
+            self.kept.clone(),
+        );
+        Self {
+            blobs,
+            collection,
+            catalogue,
+            kept,
+            only,
+        }
     }
 
     /// The documents of the collection.
@@ -93,9 +121,12 @@ impl Reader {
     /// [`Refusal`] when it names nothing, or two things.
     pub fn in_scope(&self, scope: &str) -> Result<Vec<&Listed>, Refusal> {
         match self.catalogue.place(scope)? {
-            Place::Folder(scope) => {
-                Ok(self.catalogue.documents().iter().filter(|listed| scope.holds(listed)).collect())
-            }
+            Place::Folder(scope) => Ok(self
+                .catalogue
+                .documents()
+                .iter()
+                .filter(|listed| scope.holds(listed))
+                .collect()),
             Place::Document { listed, .. } => Ok(vec![listed]),
         }
     }
@@ -106,18 +137,37 @@ impl Reader {
     /// [`Refusal`] when it names nothing, two things, or a folder.
     pub(crate) fn locate(&self, text: &str) -> Result<(&Listed, Option<Fragment>), Refusal> {
         let (next, list) = match self.catalogue.place(text)? {
-            Place::Document { listed, inside: None } => return Ok((listed, None)),
-            Place::Document { listed, inside: Some(Inside::Part(part)) } => return Ok((listed, Some(part))),
-            Place::Document { listed, inside: Some(Inside::Items) } => ("stemma items", listed.label.clone()),
-            Place::Document { listed, inside: Some(Inside::Pages) } => ("stemma stat", listed.label.clone()),
+            Place::Document {
+                listed,
+                inside: None,
+            } => return Ok((listed, None)),
+            Place::Document {
+                listed,
+                inside: Some(Inside::Part(part)),
+            } => return Ok((listed, Some(part))),
+            Place::Document {
+                listed,
+                inside: Some(Inside::Items),
+            } => ("stemma items", listed.label.clone()),
+            Place::Document {
+                listed,
+                inside: Some(Inside::Pages),
+            } => ("stemma stat", listed.label.clone()),
             Place::Folder(scope) => ("stemma tree", scope.path()),
         };
         let message = format!("`{text}` is a folder, and one document is asked for");
-        Err(Refusal::new("locator.folder", message, format!("{next} {}", quoted(&list))))
+        Err(Refusal::new(
+            "locator.folder",
+            message,
+            format!("{next} {}", quoted(&list)),
+        ))
     }
 
     /// The document a locator names, its published tree, and what of it is meant.
-    pub(crate) async fn published(&self, locator: &str) -> Result<(&Listed, PublishedTree, Option<Fragment>), Refusal> {
+    pub(crate) async fn published(
+        &self,
+        locator: &str,
+    ) -> Result<(&Listed, PublishedTree, Option<Fragment>), Refusal> {
         let (listed, part) = self.locate(locator)?;
         match self.tree_of(listed).await? {
             Some(published) => Ok((listed, published, part)),
@@ -126,14 +176,21 @@ impl Reader {
     }
 
     /// The latest tree of a listed document; `None` when it has none (yet, or any more).
-    pub(crate) async fn tree_of(&self, listed: &Listed) -> Result<Option<PublishedTree>, PortError> {
-        let Some(entry) = listed.entry() else { return Ok(None) };
+    pub(crate) async fn tree_of(
+        &self,
+        listed: &Listed,
+    ) -> Result<Option<PublishedTree>, PortError> {
+        let Some(entry) = listed.entry() else {
+            return Ok(None);
+        };
         let (doc, seq) = (entry.version.doc, entry.version.seq);
         if let Some(tree) = self.kept.as_ref().and_then(|kept| kept.tree(doc, seq)) {
             return Ok(Some(PublishedTree::clone(&tree)));
         }
         let key = layout::tree_key(&self.collection, doc, seq);
-        let Some(bytes) = self.blobs.get(&key).await? else { return Ok(None) };
+        let Some(bytes) = self.blobs.get(&key).await? else {
+            return Ok(None);
+        };
         let json_bytes = bytes.len();
         match aside(move || serde_json::from_slice::<TreeObject>(&bytes)).await? {
             Ok(TreeObject::Published(published)) => {
@@ -143,7 +200,11 @@ impl Reader {
                 Ok(Some(*published))
             }
             Ok(TreeObject::Removed) => Ok(None),
-            Err(error) => Err(PortError::lasting("blobs", "get", format!("{key}: {error}"))),
+            Err(error) => Err(PortError::lasting(
+                "blobs",
+                "get",
+                format!("{key}: {error}"),
+            )),
         }
     }
 
@@ -151,26 +212,48 @@ impl Reader {
     pub(crate) async fn original(&self, listed: &Listed) -> Result<Option<Original>, PortError> {
         let version = listed.version();
         let key = layout::original_key(&self.collection, version.source);
-        let size_bytes = self.blobs.size(&key).await?.filter(|size_bytes| *size_bytes == version.size_bytes);
-        Ok(size_bytes.map(|size_bytes| Original { blobs: Arc::clone(&self.blobs), key, size_bytes }))
+        let size_bytes = self
+            .blobs
+            .size(&key)
+            .await?
+            .filter(|size_bytes| *size_bytes == version.size_bytes);
+        Ok(size_bytes.map(|size_bytes| Original {
+            blobs: Arc::clone(&self.blobs),
+            key,
+            size_bytes,
+        }))
     }
 
     /// The packed text of a tree; `None` when the store does not have it (an imported tree).
-    pub(crate) async fn packed(&self, published: &PublishedTree) -> Result<Option<Packed>, PortError> {
-        let Ok(key) = published.text_artifact.parse::<TaskKey>() else { return Ok(None) };
+    pub(crate) async fn packed(
+        &self,
+        published: &PublishedTree,
+    ) -> Result<Option<Packed>, PortError> {
+        let Ok(key) = published.text_artifact.parse::<TaskKey>() else {
+            return Ok(None);
+        };
         let scope = layout::document_scope(&self.collection, published.version.doc);
-        let Some(bytes) = artifact::blob(self.blobs.as_ref(), &scope, &key, "source").await? else { return Ok(None) };
-        let damaged =
-            |error: stemma_extract::PackError| PortError::lasting("blobs", "get", format!("{scope}: {error}"));
+        let Some(bytes) = artifact::blob(self.blobs.as_ref(), &scope, &key, "source").await? else {
+            return Ok(None);
+        };
+        let damaged = |error: stemma_extract::PackError| {
+            PortError::lasting("blobs", "get", format!("{scope}: {error}"))
+        };
         Packed::open(bytes).map(Some).map_err(damaged)
     }
 
     /// The whole text of a tree; `None` when the store does not have it.
     pub(crate) async fn body(&self, published: &PublishedTree) -> Result<Option<Body>, PortError> {
-        let Some(packed) = self.packed(published).await? else { return Ok(None) };
+        let Some(packed) = self.packed(published).await? else {
+            return Ok(None);
+        };
         match aside(move || packed.source()).await? {
             Ok(source) => Ok(Some(source.body)),
-            Err(error) => Err(PortError::lasting("blobs", "get", format!("{}: {error}", published.version.name))),
+            Err(error) => Err(PortError::lasting(
+                "blobs",
+                "get",
+                format!("{}: {error}", published.version.name),
+            )),
         }
     }
 }
@@ -190,14 +273,21 @@ pub(crate) struct Original {
 
 impl Original {
     /// Some of them; `None` when they were removed meanwhile.
-    pub(crate) async fn read(&self, range: std::ops::Range<u64>) -> Result<Option<bytes::Bytes>, PortError> {
+    pub(crate) async fn read(
+        &self,
+        range: std::ops::Range<u64>,
+    ) -> Result<Option<bytes::Bytes>, PortError> {
         self.blobs.get_range(&self.key, range).await
     }
 }
 
 /// Work that keeps a core busy, off the threads that serve IO.
-pub(crate) async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, PortError> {
-    tokio::task::spawn_blocking(work).await.map_err(|error| PortError::lasting("query", "compute", error.to_string()))
+pub(crate) async fn aside<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, PortError> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .map_err(|error| PortError::lasting("query", "compute", error.to_string()))
 }
 
 /// A document that is listed and has no tree: its state says why.
@@ -207,46 +297,74 @@ pub(crate) fn no_tree(listed: &Listed) -> Refusal {
         Some(failure) => format!("`{label}` has no tree: {}", failure.message),
         None => format!("`{label}` has no tree yet: {}", listed.state.as_str()),
     };
-    Refusal::new("document.no_tree", message, format!("stemma why {}", quoted(label))).about(label)
+    Refusal::new(
+        "document.no_tree",
+        message,
+        format!("stemma why {}", quoted(label)),
+    )
+    .about(label)
 }
 
 /// A document whose tree is there and whose text is not.
 pub(crate) fn no_text(listed: &Listed) -> Refusal {
     let label = &listed.label;
     let message = format!("the text of `{label}` is not in the store");
-    Refusal::new("document.no_text", message, "stemma ingest the file to have its text").about(label)
+    Refusal::new(
+        "document.no_text",
+        message,
+        "stemma ingest the file to have its text",
+    )
+    .about(label)
 }
 
 #[async_trait]
 impl Shelf for Reader {
     async fn tree(&self, listed: &Listed) -> Result<Option<Arc<SectionTree>>, PortError> {
-        Ok(self.tree_of(listed).await?.map(|published| Arc::new(published.tree)))
+        Ok(self
+            .tree_of(listed)
+            .await?
+            .map(|published| Arc::new(published.tree)))
     }
 
     async fn open(&self, listed: &Listed) -> Result<Option<Opened>, PortError> {
-        let Some(published) = self.tree_of(listed).await? else { return Ok(None) };
+        let Some(published) = self.tree_of(listed).await? else {
+            return Ok(None);
+        };
         let body = self.body(&published).await?;
-        Ok(Some(Opened { tree: published.tree, body }))
+        Ok(Some(Opened {
+            tree: published.tree,
+            body,
+        }))
     }
 
     async fn pages(&self, listed: &Listed, numbers: &[u32]) -> Result<Vec<(u32, Page)>, PortError> {
-        let Some(published) = self.tree_of(listed).await? else { return Ok(Vec::new()) };
-        let Some(packed) = self.packed(&published).await? else { return Ok(Vec::new()) };
+        let Some(published) = self.tree_of(listed).await? else {
+            return Ok(Vec::new());
+        };
+        let Some(packed) = self.packed(&published).await? else {
+            return Ok(Vec::new());
+        };
         let name = published.version.name.clone();
         let last = match published.tree.extent {
             Extent::Pages(count) => count,
             Extent::Lines(_) => 0,
         };
-        let wanted: BTreeSet<u32> = numbers.iter().copied().filter(|number| (1..=last).contains(number)).collect();
+        let wanted: BTreeSet<u32> = numbers
+            .iter()
+            .copied()
+            .filter(|number| (1..=last).contains(number))
+            .collect();
         let read = move || {
             let mut pages = Vec::new();
             // What lies in one chunk is unpacked once.
             let wanted: Vec<u32> = wanted.into_iter().collect();
             for near in wanted.chunk_by(|one, other| chunk_of(*one) == chunk_of(*other)) {
-                let Some(span) = PageSpan::new(near[0], near[near.len() - 1]) else { continue };
-                let read = packed
-                    .pages(span)
-                    .map_err(|error| PortError::lasting("blobs", "get", format!("{name}: {error}")))?;
+                let Some(span) = PageSpan::new(near[0], near[near.len() - 1]) else {
+                    continue;
+                };
+                let read = packed.pages(span).map_err(|error| {
+                    PortError::lasting("blobs", "get", format!("{name}: {error}"))
+                })?;
                 let numbered = span.pages().map(PageNo::get).zip(read);
                 pages.extend(numbered.filter(|(number, _)| near.contains(number)));
             }
@@ -256,7 +374,9 @@ impl Shelf for Reader {
     }
 
     async fn lines(&self, listed: &Listed) -> Result<Option<Arc<TextLines>>, PortError> {
-        let Some(published) = self.tree_of(listed).await? else { return Ok(None) };
+        let Some(published) = self.tree_of(listed).await? else {
+            return Ok(None);
+        };
         match self.body(&published).await? {
             Some(Body::Lines(lines)) => Ok(Some(Arc::new(lines))),
             _ => Ok(None),

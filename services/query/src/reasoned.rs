@@ -104,28 +104,57 @@ impl Reader {
                 return Err(no_model(how.strategy));
             }
             let found = finder.find(query).await?;
-            let note =
-                Note::new("model.none", "no model is configured: the sections are those of a search without one");
-            return Ok(Walked { found, reasoning: Reasoning { notes: vec![note], ..Reasoning::default() } });
+            let note = Note::new(
+                "model.none",
+                "no model is configured: the sections are those of a search without one",
+            );
+            return Ok(Walked {
+                found,
+                reasoning: Reasoning {
+                    notes: vec![note],
+                    ..Reasoning::default()
+                },
+            });
         };
         let asker = reasoner.asker();
         let usual = reasoner.settings().budget;
-        let (calls, tokens) = (how.calls.unwrap_or(usual.calls), how.tokens.unwrap_or(usual.tokens));
-        let budget = Budget { calls, tokens, ..usual };
+        let (calls, tokens) = (
+            how.calls.unwrap_or(usual.calls),
+            how.tokens.unwrap_or(usual.tokens),
+        );
+        let budget = Budget {
+            calls,
+            tokens,
+            ..usual
+        };
         let consultation = asker.begin(asker.name("s"), budget);
-        let sources = Sources { finder, shelf: self, catalogue: self.catalogue() };
-        Ok(reasoner.walk(sources, query, how.strategy, &consultation).await?)
+        let sources = Sources {
+            finder,
+            shelf: self,
+            catalogue: self.catalogue(),
+        };
+        Ok(reasoner
+            .walk(sources, query, how.strategy, &consultation)
+            .await?)
     }
 
     /// What is told of it: all steps where an explanation is asked for.
     pub(crate) fn reasoning(&self, reasoning: &Reasoning, explain: bool) -> ReasoningView {
-        let steps = reasoning.steps.iter().filter(|_| explain).map(|step| StepView {
-            document: step.doc.map(|doc| self.label(doc)),
-            what: step.what,
-            why: step.why.clone(),
-            thinking: step.thinking.clone(),
-        });
-        let looked_at = reasoning.looked_at.iter().filter(|_| explain).map(|looked| self.looked_at(looked));
+        let steps = reasoning
+            .steps
+            .iter()
+            .filter(|_| explain)
+            .map(|step| StepView {
+                document: step.doc.map(|doc| self.label(doc)),
+                what: step.what,
+                why: step.why.clone(),
+                thinking: step.thinking.clone(),
+            });
+        let looked_at = reasoning
+            .looked_at
+            .iter()
+            .filter(|_| explain)
+            .map(|looked| self.looked_at(looked));
         ReasoningView {
             strategy: reasoning.strategy.as_str(),
             model: reasoning.model.clone(),
@@ -154,13 +183,22 @@ impl Reader {
     }
 
     fn label(&self, doc: DocId) -> String {
-        self.catalogue().get(doc).map_or_else(|| doc.to_string(), |listed| listed.label.clone())
+        self.catalogue()
+            .get(doc)
+            .map_or_else(|| doc.to_string(), |listed| listed.label.clone())
     }
 }
 
 fn no_model(strategy: Strategy) -> Refusal {
-    let message = format!("the strategy `{}` asks a model, and none is configured", strategy.as_str());
-    Refusal::new("config.no_model", message, "set model.name and model.base_url, or search with strategy auto")
+    let message = format!(
+        "the strategy `{}` asks a model, and none is configured",
+        strategy.as_str()
+    );
+    Refusal::new(
+        "config.no_model",
+        message,
+        "set model.name and model.base_url, or search with strategy auto",
+    )
 }
 
 fn rounded(score: f32) -> f64 {

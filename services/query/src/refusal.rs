@@ -28,7 +28,13 @@ pub struct Refusal {
 impl Refusal {
     /// A refusal with a next step.
     pub fn new(code: &'static str, message: impl Into<String>, next: impl Into<String>) -> Self {
-        Self { code, message: message.into(), next: Some(next.into()), file: None, candidates: Vec::new() }
+        Self {
+            code,
+            message: message.into(),
+            next: Some(next.into()),
+            file: None,
+            candidates: Vec::new(),
+        }
     }
 
     /// The same about a document.
@@ -45,13 +51,18 @@ impl Refusal {
 
     /// Whether it says that there is no such thing, rather than that the question is wrong or the store is away.
     pub fn is_not_found(&self) -> bool {
-        matches!(self.code, "locator.not_found" | "locator.no_section" | "locator.no_item" | "scope.not_found")
+        matches!(
+            self.code,
+            "locator.not_found" | "locator.no_section" | "locator.no_item" | "scope.not_found"
+        )
     }
 }
 
 /// Whether a code says that the store could not, rather than that a question is wrong.
 pub fn is_of_store(code: &str) -> bool {
-    ["store.", "index.", "config."].iter().any(|group| code.starts_with(group))
+    ["store.", "index.", "config."]
+        .iter()
+        .any(|group| code.starts_with(group))
 }
 
 impl From<PortError> for Refusal {
@@ -65,12 +76,17 @@ impl From<ResolveError> for Refusal {
         let message = error.to_string();
         match error {
             ResolveError::NotFound { near, .. } => {
-                let next =
-                    near.first().map_or_else(|| "stemma ls".into(), |near| format!("stemma stat {}", quoted(near)));
+                let next = near.first().map_or_else(
+                    || "stemma ls".into(),
+                    |near| format!("stemma stat {}", quoted(near)),
+                );
                 Self::new("locator.not_found", message, next).with(near)
             }
             ResolveError::Ambiguous { candidates, .. } => {
-                let next = candidates.first().map(|one| format!("stemma stat {}", quoted(one))).unwrap_or_default();
+                let next = candidates
+                    .first()
+                    .map(|one| format!("stemma stat {}", quoted(one)))
+                    .unwrap_or_default();
                 Self::new("locator.ambiguous", message, next).with(candidates)
             }
             ResolveError::NoSection { document, .. } => {
@@ -79,12 +95,27 @@ impl From<ResolveError> for Refusal {
             }
             ResolveError::NoItem { document, has, .. } => {
                 let next = format!("stemma tree {}", quoted(&document));
-                let has = has.into_iter().take(5).map(|item| format!("{document}#{item}")).collect();
-                Self::new("locator.no_item", message, next).about(&document).with(has)
+                let has = has
+                    .into_iter()
+                    .take(5)
+                    .map(|item| format!("{document}#{item}"))
+                    .collect();
+                Self::new("locator.no_item", message, next)
+                    .about(&document)
+                    .with(has)
             }
-            ResolveError::AmbiguousItem { document, candidates, .. } => {
-                let next = candidates.first().map(|one| format!("stemma cat {}", quoted(one))).unwrap_or_default();
-                Self::new("locator.item_ambiguous", message, next).about(&document).with(candidates)
+            ResolveError::AmbiguousItem {
+                document,
+                candidates,
+                ..
+            } => {
+                let next = candidates
+                    .first()
+                    .map(|one| format!("stemma cat {}", quoted(one)))
+                    .unwrap_or_default();
+                Self::new("locator.item_ambiguous", message, next)
+                    .about(&document)
+                    .with(candidates)
             }
         }
     }
@@ -99,13 +130,22 @@ impl From<PreviousError> for Refusal {
             PreviousError::NoYear { candidates, .. } => ("comparison.no_filing", candidates),
             PreviousError::Several { candidates, .. } => ("comparison.ambiguous", candidates),
         };
-        Self::new(code, message, "name both documents: stemma diff BEFORE AFTER").with(candidates)
+        Self::new(
+            code,
+            message,
+            "name both documents: stemma diff BEFORE AFTER",
+        )
+        .with(candidates)
     }
 }
 
 impl From<AlignError> for Refusal {
     fn from(error: AlignError) -> Self {
-        Self::new("comparison.too_large", error.to_string(), "compare a section with a section: BEFORE#0007 AFTER#0007")
+        Self::new(
+            "comparison.too_large",
+            error.to_string(),
+            "compare a section with a section: BEFORE#0007 AFTER#0007",
+        )
     }
 }
 
@@ -133,9 +173,10 @@ impl From<ScopeError> for Refusal {
             ScopeError::NoValue { axis, near, .. } => {
                 Self::new("scope.not_found", message, format!("stemma ls /@{axis}")).with(near)
             }
-            ScopeError::Ambiguous { axis, candidates, .. } => {
-                Self::new("scope.ambiguous", message, format!("stemma ls /@{axis}")).with(candidates)
-            }
+            ScopeError::Ambiguous {
+                axis, candidates, ..
+            } => Self::new("scope.ambiguous", message, format!("stemma ls /@{axis}"))
+                .with(candidates),
             ScopeError::TooLong => Self::new("scope.too_long", message, "stemma ls /"),
             ScopeError::NoFolder { .. } => Self::new("scope.not_found", message, "stemma ls /"),
         }
@@ -144,9 +185,21 @@ impl From<ScopeError> for Refusal {
 
 /// A word as a shell takes it.
 pub(crate) fn quoted(word: &str) -> String {
-    let plain =
-        |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | '/' | '~' | '@' | '=' | '%' | ',' | '+' | ':');
+    let plain = |c: char| {
+        c.is_alphanumeric()
+            || matches!(
+                c,
+                '-' | '_' | '.' | '/' | '~' | '@' | '=' | '%' | ',' | '+' | ':'
+            )
+    };
     let plain_inside = |c: char| plain(c) || c == '#';
-    let ok = !word.is_empty() && word.starts_with(plain) && !word.starts_with('~') && word.chars().all(plain_inside);
-    if ok { word.into() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+    let ok = !word.is_empty()
+        && word.starts_with(plain)
+        && !word.starts_with('~')
+        && word.chars().all(plain_inside);
+    if ok {
+        word.into()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
 }

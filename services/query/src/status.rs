@@ -80,13 +80,33 @@ impl Reader {
     /// [`Refusal`] when it names nothing, or two things.
     pub async fn why(&self, locator: &str) -> Result<WhyView, Refusal> {
         let listed = self.locate(locator)?.0;
-        let artifacts = format!("{}/a/", layout::document_scope(&self.collection, listed.doc()));
-        let artifacts = self.blobs.children(&artifacts, None, MAX_COUNTED).await?.len();
+        let artifacts = format!(
+            "{}/a/",
+            layout::document_scope(&self.collection, listed.doc())
+        );
+        let artifacts = self
+            .blobs
+            .children(&artifacts, None, MAX_COUNTED)
+            .await?
+            .len();
         let newest = newest_claim(self.blobs.as_ref(), &self.collection, listed.doc()).await?;
-        let newer_version = newest.map(|newest| newest.seq).filter(|seq| *seq > listed.version().seq);
-        let gaps = self.tree_of(listed).await?.map(|published| published.tree.gaps).unwrap_or_default();
+        let newer_version = newest
+            .map(|newest| newest.seq)
+            .filter(|seq| *seq > listed.version().seq);
+        let gaps = self
+            .tree_of(listed)
+            .await?
+            .map(|published| published.tree.gaps)
+            .unwrap_or_default();
         let (cause, next) = explain(listed, artifacts, &gaps, newer_version);
-        Ok(WhyView { document: DocumentView::of(listed), cause, artifacts, gaps, newer_version, next })
+        Ok(WhyView {
+            document: DocumentView::of(listed),
+            cause,
+            artifacts,
+            gaps,
+            newer_version,
+            next,
+        })
     }
 
     /// The newest version that was claimed of the document a locator names, or else its newest tree's.
@@ -96,7 +116,10 @@ impl Reader {
     pub async fn newest(&self, locator: &str) -> Result<(DocId, u64), Refusal> {
         let listed = self.locate(locator)?.0;
         let claimed = newest_claim(self.blobs.as_ref(), &self.collection, listed.doc()).await?;
-        Ok((listed.doc(), claimed.map_or(listed.version().seq, |claimed| claimed.seq)))
+        Ok((
+            listed.doc(),
+            claimed.map_or(listed.version().seq, |claimed| claimed.seq),
+        ))
     }
 
     /// Documents in `scope` whose newest run failed.
@@ -107,15 +130,19 @@ impl Reader {
         let mut failures = Vec::new();
         let mut reasons: BTreeMap<String, ReasonRow> = BTreeMap::new();
         for listed in self.in_scope(scope)? {
-            let Some(record) = listed.failure.as_deref() else { continue };
+            let Some(record) = listed.failure.as_deref() else {
+                continue;
+            };
             let failure = FailureView::of(record);
-            let reason = reasons.entry(failure.code.clone()).or_insert_with(|| ReasonRow {
-                code: failure.code.clone(),
-                documents: 0,
-                example: listed.label.clone(),
-                message: failure.message.clone(),
-                next: failure.next.clone(),
-            });
+            let reason = reasons
+                .entry(failure.code.clone())
+                .or_insert_with(|| ReasonRow {
+                    code: failure.code.clone(),
+                    documents: 0,
+                    example: listed.label.clone(),
+                    message: failure.message.clone(),
+                    next: failure.next.clone(),
+                });
             reason.documents += 1;
             failures.push(FailureRow {
                 doc_id: listed.doc().to_string(),
@@ -127,29 +154,66 @@ impl Reader {
         }
         let mut reasons: Vec<ReasonRow> = reasons.into_values().collect();
         reasons.sort_by(|a, b| b.documents.cmp(&a.documents).then(a.code.cmp(&b.code)));
-        Ok(FailuresView { total: failures.len(), reasons, failures })
+        Ok(FailuresView {
+            total: failures.len(),
+            reasons,
+            failures,
+        })
     }
 }
 
-fn explain(listed: &Listed, artifacts: usize, gaps: &[Gap], newer: Option<u64>) -> (String, Option<String>) {
-    let ingest = || Some("go on with the `stemma ingest` it came from: what is there is not made again".to_owned());
+fn explain(
+    listed: &Listed,
+    artifacts: usize,
+    gaps: &[Gap],
+    newer: Option<u64>,
+) -> (String, Option<String>) {
+    let ingest = || {
+        Some(
+            "go on with the `stemma ingest` it came from: what is there is not made again"
+                .to_owned(),
+        )
+    };
     if let Some(failure) = listed.failure.as_deref() {
-        let tries = if failure.attempts == 1 { "1 try".into() } else { format!("{} tries", failure.attempts) };
-        let before = if listed.entry().is_some() { "; the tree shown is of an earlier version" } else { "" };
-        let cause = format!("{}: {} (stage {}, {tries}){before}", failure.code, failure.message, failure.stage);
+        let tries = if failure.attempts == 1 {
+            "1 try".into()
+        } else {
+            format!("{} tries", failure.attempts)
+        };
+        let before = if listed.entry().is_some() {
+            "; the tree shown is of an earlier version"
+        } else {
+            ""
+        };
+        let cause = format!(
+            "{}: {} (stage {}, {tries}){before}",
+            failure.code, failure.message, failure.stage
+        );
         return (cause, failure.next.clone());
     }
     let label = quoted(&listed.label);
     match listed.state {
         State::Queued => ("claimed, and nothing was made of it yet".into(), ingest()),
-        State::Running | State::Failed | State::Cancelled => {
-            (format!("its run has not ended: {artifacts} results are kept, its tree is not published"), ingest())
-        }
-        _ if newer.is_some() => ("its tree is published; a newer version is claimed and has none yet".into(), ingest()),
+        State::Running | State::Failed | State::Cancelled => (
+            format!(
+                "its run has not ended: {artifacts} results are kept, its tree is not published"
+            ),
+            ingest(),
+        ),
+        _ if newer.is_some() => (
+            "its tree is published; a newer version is claimed and has none yet".into(),
+            ingest(),
+        ),
         State::DoneWithGaps => {
-            let what = gaps.iter().map(|gap| gap.code.as_str()).collect::<std::collections::BTreeSet<_>>();
+            let what = gaps
+                .iter()
+                .map(|gap| gap.code.as_str())
+                .collect::<std::collections::BTreeSet<_>>();
             let what: Vec<&str> = what.into_iter().collect();
-            (format!("its tree is published with gaps: {}", what.join(", ")), Some(format!("stemma tree {label}")))
+            (
+                format!("its tree is published with gaps: {}", what.join(", ")),
+                Some(format!("stemma tree {label}")),
+            )
         }
         State::Done => ("its tree is published; nothing is missing".into(), None),
     }

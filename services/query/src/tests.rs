@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use stemma_document::{
-    Body, CatalogueEntry, Change, ChangeKind, Collection, Digest, DocId, DocumentVersion, DraftEntry, Extent, Fact,
-    FilingFacts, Format, Line, LocatedEntry, Method, Page, PageLabel, PageNo, Place, Position, Pt, PublishedTree, Rect,
-    SectionTree, Source, StyleRun, TextLines, TreeObject, Verdict, VerifiedOutline, Witness, layout,
+    Body, CatalogueEntry, Change, ChangeKind, Collection, Digest, DocId, DocumentVersion,
+    DraftEntry, Extent, Fact, FilingFacts, Format, Line, LocatedEntry, Method, Page, PageLabel,
+    PageNo, Place, Position, Pt, PublishedTree, Rect, SectionTree, Source, StyleRun, TextLines,
+    TreeObject, Verdict, VerifiedOutline, Witness, layout,
 };
 use stemma_engine::artifact::Artifact;
 use stemma_engine::blobs::{Blobs, MemoryBlobs};
@@ -38,9 +39,19 @@ fn version(path: &str, seq: u64) -> DocumentVersion {
 }
 
 fn line(text: &str) -> Line {
-    let runs = vec![StyleRun { end: text.len() as u32, ..StyleRun::default() }];
+    let runs = vec![StyleRun {
+        end: text.len() as u32,
+        ..StyleRun::default()
+    }];
     let tokens = text.split_whitespace().count() as u32;
-    Line { text: text.into(), rect: Rect::default(), runs, words: vec![], tokens, ..Line::default() }
+    Line {
+        text: text.into(),
+        rect: Rect::default(),
+        runs,
+        words: vec![],
+        tokens,
+        ..Line::default()
+    }
 }
 
 fn pages(texts: &[&str]) -> Body {
@@ -63,19 +74,39 @@ fn tree(body: &Body) -> SectionTree {
             _ => continue,
         };
         let place = match line.page {
-            Some(page) => Place::Page(Position { page, line: line.number - 1, y: Pt(0) }),
+            Some(page) => Place::Page(Position {
+                page,
+                line: line.number - 1,
+                y: Pt(0),
+            }),
             None => Place::Line(line.number),
         };
         let title = line.text.trim_start_matches(['#', ' ']).to_owned();
         let (number, label, target, witness) = (None, None, None, Witness::Layout);
-        let entry = DraftEntry { number, title, label, target, level, witness };
-        judged.push((LocatedEntry { entry, place }, Verdict::Found { starts_page: line.number == 1 }));
+        let entry = DraftEntry {
+            number,
+            title,
+            label,
+            target,
+            level,
+            witness,
+        };
+        judged.push((
+            LocatedEntry { entry, place },
+            Verdict::Found {
+                starts_page: line.number == 1,
+            },
+        ));
     }
     let extent = match body {
         Body::Pages(pages) => Extent::Pages(pages.len() as u32),
         Body::Lines(text) => Extent::Lines(text.lines.len() as u32),
     };
-    SectionTree::build(&VerifiedOutline::new(extent, judged).unwrap(), Method::Layout, Vec::new())
+    SectionTree::build(
+        &VerifiedOutline::new(extent, judged).unwrap(),
+        Method::Layout,
+        Vec::new(),
+    )
 }
 
 async fn publish(blobs: &dyn Blobs, path: &str, body: Body, facts: FilingFacts) {
@@ -87,14 +118,45 @@ async fn publish(blobs: &dyn Blobs, path: &str, body: Body, facts: FilingFacts) 
     tree.facts = facts;
     tree.description = Some(format!("About {path}"));
     let (outline, links, metadata, defects) = (vec![], vec![], Default::default(), vec![]);
-    let source = Source { format: Format::Pdf, body, outline, links, metadata, defects, encrypted: false };
+    let source = Source {
+        format: Format::Pdf,
+        body,
+        outline,
+        links,
+        metadata,
+        defects,
+        encrypted: false,
+    };
     let packed = stemma_extract::pack(&source).unwrap();
-    Artifact::new(b"{}", &[("source", packed.into())]).unwrap().store(blobs, &scope, &key).await.unwrap();
-    let published = PublishedTree { version: version.clone(), text_artifact: key.to_string(), tree };
+    Artifact::new(b"{}", &[("source", packed.into())])
+        .unwrap()
+        .store(blobs, &scope, &key)
+        .await
+        .unwrap();
+    let published = PublishedTree {
+        version: version.clone(),
+        text_artifact: key.to_string(),
+        tree,
+    };
     let entry = CatalogueEntry::of(&published);
-    put(blobs, &layout::version_key(&collection, version.doc, 1), &claim(&version)).await;
-    put(blobs, &layout::tree_key(&collection, version.doc, 1), &TreeObject::Published(Box::new(published))).await;
-    change(blobs, ChangeKind::Published(Box::new(entry)), version.doc.as_bytes()[0]).await;
+    put(
+        blobs,
+        &layout::version_key(&collection, version.doc, 1),
+        &claim(&version),
+    )
+    .await;
+    put(
+        blobs,
+        &layout::tree_key(&collection, version.doc, 1),
+        &TreeObject::Published(Box::new(published)),
+    )
+    .await;
+    change(
+        blobs,
+        ChangeKind::Published(Box::new(entry)),
+        version.doc.as_bytes()[0],
+    )
+    .await;
 }
 
 /// Publishes a document of these pages.
@@ -106,23 +168,49 @@ pub(crate) async fn publish_pages(blobs: &dyn Blobs, path: &str, texts: &[&str])
 pub(crate) async fn publish_now(blobs: &dyn Blobs, path: &str, at_ms: u64) -> DocId {
     publish(blobs, path, pages(&ANNUAL[..2]), FilingFacts::default()).await;
     let tree = layout::tree_key(&Collection::default(), version(path, 1).doc, 1);
-    let published: TreeObject = serde_json::from_slice(&blobs.get(&tree).await.unwrap().unwrap()).unwrap();
-    let TreeObject::Published(published) = published else { panic!("just published") };
+    let published: TreeObject =
+        serde_json::from_slice(&blobs.get(&tree).await.unwrap().unwrap()).unwrap();
+    let TreeObject::Published(published) = published else {
+        panic!("just published")
+    };
     let kind = ChangeKind::Published(Box::new(CatalogueEntry::of(&published)));
-    put(blobs, &layout::change_key(&Collection::default(), at_ms, at_ms), &Change { at_ms, kind }).await;
+    put(
+        blobs,
+        &layout::change_key(&Collection::default(), at_ms, at_ms),
+        &Change { at_ms, kind },
+    )
+    .await;
     version(path, 1).doc
 }
 
 /// Removes a document with a change record of now.
 pub(crate) async fn remove_now(blobs: &dyn Blobs, collection: &Collection, doc: DocId, at_ms: u64) {
-    put(blobs, &layout::tree_key(collection, doc, 2), &TreeObject::Removed).await;
+    put(
+        blobs,
+        &layout::tree_key(collection, doc, 2),
+        &TreeObject::Removed,
+    )
+    .await;
     let kind = ChangeKind::Removed { doc, seq: 2 };
-    put(blobs, &layout::change_key(collection, at_ms, at_ms), &Change { at_ms, kind }).await;
+    put(
+        blobs,
+        &layout::change_key(collection, at_ms, at_ms),
+        &Change { at_ms, kind },
+    )
+    .await;
 }
 
 async fn change(blobs: &dyn Blobs, kind: ChangeKind, random: u8) {
-    let change = Change { at_ms: 1_700_000_000_000, kind };
-    put(blobs, &layout::change_key(&Collection::default(), change.at_ms, u64::from(random)), &change).await;
+    let change = Change {
+        at_ms: 1_700_000_000_000,
+        kind,
+    };
+    put(
+        blobs,
+        &layout::change_key(&Collection::default(), change.at_ms, u64::from(random)),
+        &change,
+    )
+    .await;
 }
 
 /// A version as it is claimed: the header of its run.
@@ -143,7 +231,10 @@ fn claim(version: &DocumentVersion) -> stemma_engine::RunHeader {
 }
 
 async fn put<T: serde::Serialize>(blobs: &dyn Blobs, key: &str, value: &T) {
-    blobs.put(key, serde_json::to_vec(value).unwrap().into()).await.unwrap();
+    blobs
+        .put(key, serde_json::to_vec(value).unwrap().into())
+        .await
+        .unwrap();
 }
 
 fn fact(value: &str) -> Option<Fact> {
@@ -158,31 +249,77 @@ pub(crate) async fn store() -> Arc<MemoryBlobs> {
         fiscal_year: fact(year),
         ..FilingFacts::default()
     };
-    publish(blobs.as_ref(), "10-K/ACME_2022.pdf", pages(&ANNUAL), acme("2022")).await;
-    publish(blobs.as_ref(), "10-K/ACME_2021.pdf", pages(&ANNUAL[..2]), acme("2021")).await;
-    let lines: Vec<String> = "# 手册\n营业收入增长\n## Setup\nplug it in".lines().map(Into::into).collect();
-    let text = TextLines { lines, tokens: vec![], headings: vec![] };
-    publish(blobs.as_ref(), "manual.md", Body::Lines(text), FilingFacts::default()).await;
+    publish(
+        blobs.as_ref(),
+        "10-K/ACME_2022.pdf",
+        pages(&ANNUAL),
+        acme("2022"),
+    )
+    .await;
+    publish(
+        blobs.as_ref(),
+        "10-K/ACME_2021.pdf",
+        pages(&ANNUAL[..2]),
+        acme("2021"),
+    )
+    .await;
+    let lines: Vec<String> = "# 手册\n营业收入增长\n## Setup\nplug it in"
+        .lines()
+        .map(Into::into)
+        .collect();
+    let text = TextLines {
+        lines,
+        tokens: vec![],
+        headings: vec![],
+    };
+    publish(
+        blobs.as_ref(),
+        "manual.md",
+        Body::Lines(text),
+        FilingFacts::default(),
+    )
+    .await;
     let broken = version("8-K/BROKEN.pdf", 1);
-    put(blobs.as_ref(), &layout::version_key(&Collection::default(), broken.doc, 1), &claim(&broken)).await;
-    let failure = Failure::permanent("pdf.truncated", "ends after page 3 of 12").with_next("get the whole file");
+    put(
+        blobs.as_ref(),
+        &layout::version_key(&Collection::default(), broken.doc, 1),
+        &claim(&broken),
+    )
+    .await;
+    let failure = Failure::permanent("pdf.truncated", "ends after page 3 of 12")
+        .with_next("get the whole file");
     let record = FailureRecord::of(failure, "paginate", 1, 7);
-    put(blobs.as_ref(), &format!("runs/{}-1/failed/document.json", broken.doc), &record).await;
+    put(
+        blobs.as_ref(),
+        &format!("runs/{}-1/failed/document.json", broken.doc),
+        &record,
+    )
+    .await;
     let queued = version("8-K/QUEUED.pdf", 1);
-    put(blobs.as_ref(), &layout::version_key(&Collection::default(), queued.doc, 1), &claim(&queued)).await;
+    put(
+        blobs.as_ref(),
+        &layout::version_key(&Collection::default(), queued.doc, 1),
+        &claim(&queued),
+    )
+    .await;
     blobs
 }
 
 async fn reader() -> Reader {
-    Reader::open(store().await, Collection::default()).await.unwrap()
+    Reader::open(store().await, Collection::default())
+        .await
+        .unwrap()
 }
 
 #[tokio::test]
 async fn documents_without_a_tree_are_listed_with_their_states() {
     let reader = reader().await;
     let view = reader.list("/", true).unwrap();
-    let rows: Vec<String> =
-        view.documents.iter().map(|d| format!("{} {} {}", d.path, d.locator, d.state.as_str())).collect();
+    let rows: Vec<String> = view
+        .documents
+        .iter()
+        .map(|d| format!("{} {} {}", d.path, d.locator, d.state.as_str()))
+        .collect();
     insta::assert_snapshot!(rows.join("\n"), @r"
     10-K/ACME_2021.pdf ACME_2021 done
     10-K/ACME_2022.pdf ACME_2022 done
@@ -266,7 +403,14 @@ async fn a_removed_document_is_gone() {
     let doc = version("manual.md", 1).doc;
     change(blobs.as_ref(), ChangeKind::Removed { doc, seq: 2 }, 255).await;
     let reader = Reader::open(blobs, Collection::default()).await.unwrap();
-    assert_eq!(reader.catalogue().resolve("manual").unwrap_err().to_string(), "no document `manual`");
+    assert_eq!(
+        reader
+            .catalogue()
+            .resolve("manual")
+            .unwrap_err()
+            .to_string(),
+        "no document `manual`"
+    );
 }
 
 #[tokio::test]
@@ -275,7 +419,13 @@ async fn a_tree_is_rows_with_depths_items_and_locators() {
     let view = reader.tree("ACME_2022", None, false).await.unwrap();
     let rows = view.sections.iter().map(|row| {
         let item = row.item.as_deref().unwrap_or("-");
-        format!("{} {} {:?} {item} {}", row.depth, row.section.locator, row.section.pages.unwrap(), row.section.title)
+        format!(
+            "{} {} {:?} {item} {}",
+            row.depth,
+            row.section.locator,
+            row.section.pages.unwrap(),
+            row.section.title
+        )
     });
     insta::assert_snapshot!(rows.collect::<Vec<_>>().join("\n"), @r"
     1 ACME_2022#0000 (1, 1) - Preface
@@ -293,15 +443,29 @@ async fn a_tree_is_rows_with_depths_items_and_locators() {
 #[tokio::test]
 async fn whatever_is_printed_can_be_pasted_back() {
     let reader = reader().await;
-    for listed in reader.list("/", true).unwrap().documents.iter().filter(|d| d.sections.is_some()) {
-        for row in reader.tree(&listed.locator, None, false).await.unwrap().sections {
+    for listed in reader
+        .list("/", true)
+        .unwrap()
+        .documents
+        .iter()
+        .filter(|d| d.sections.is_some())
+    {
+        for row in reader
+            .tree(&listed.locator, None, false)
+            .await
+            .unwrap()
+            .sections
+        {
             let text = reader.text(&row.section.locator, Part::Full).await.unwrap();
             assert_eq!(text.section.unwrap().section_id, row.section.section_id);
         }
     }
     let (_cache, indexed) = indexed().await;
     let hit = &ask(&indexed, "hedging").await.hits[0];
-    let page = reader.text(&hit.best_pages[0].locator, Part::Full).await.unwrap();
+    let page = reader
+        .text(&hit.best_pages[0].locator, Part::Full)
+        .await
+        .unwrap();
     assert!(page.pages[0].text.contains("Hedging"), "{page:?}");
 }
 
@@ -353,19 +517,32 @@ async fn text_is_a_section_an_item_or_pages() {
     }
     "#);
     let manual = reader.text("manual", Part::Full).await.unwrap();
-    assert_eq!(manual.text.unwrap(), "# 手册\n营业收入增长\n## Setup\nplug it in");
+    assert_eq!(
+        manual.text.unwrap(),
+        "# 手册\n营业收入增长\n## Setup\nplug it in"
+    );
 }
 
 #[tokio::test]
 async fn what_is_not_there_is_refused_with_the_next_step() {
     let reader = reader().await;
     let mut refusals = Vec::new();
-    for locator in ["ACME_2023", "ACME", "ACME_2022#0099", "ACME_2022#item-9", "ACME_2022#p=6", "manual#p=1", "BROKEN"]
-    {
+    for locator in [
+        "ACME_2023",
+        "ACME",
+        "ACME_2022#0099",
+        "ACME_2022#item-9",
+        "ACME_2022#p=6",
+        "manual#p=1",
+        "BROKEN",
+    ] {
         let refusal = reader.text(locator, Part::Full).await.unwrap_err();
         let candidates = refusal.candidates.join(" ");
         let next = refusal.next.as_deref().unwrap_or_default();
-        refusals.push(format!("{}: {refusal}; {next} [{candidates}]", refusal.code));
+        refusals.push(format!(
+            "{}: {refusal}; {next} [{candidates}]",
+            refusal.code
+        ));
     }
     insta::assert_snapshot!(refusals.join("\n"), @r"
     locator.not_found: no document `ACME_2023`; stemma stat ACME_2021 [ACME_2021 ACME_2022]
@@ -381,7 +558,12 @@ async fn what_is_not_there_is_refused_with_the_next_step() {
 #[tokio::test]
 async fn grep_names_section_page_and_label() {
     let reader = reader().await;
-    let options = GrepOptions { pattern: "currency".into(), ignore_case: true, fixed: false, limit: 10 };
+    let options = GrepOptions {
+        pattern: "currency".into(),
+        ignore_case: true,
+        fixed: false,
+        limit: 10,
+    };
     insta::assert_json_snapshot!(reader.grep("/@form/10-K", &options).await.unwrap(), @r#"
     {
       "pattern": "currency",
@@ -426,23 +608,52 @@ async fn grep_names_section_page_and_label() {
       ]
     }
     "#);
-    let one = reader.grep("ACME_2022#p=4", &GrepOptions { limit: 1, ..options.clone() }).await.unwrap();
+    let one = reader
+        .grep(
+            "ACME_2022#p=4",
+            &GrepOptions {
+                limit: 1,
+                ..options.clone()
+            },
+        )
+        .await
+        .unwrap();
     assert_eq!((one.hits.len(), one.truncated), (1, false));
-    let bad = GrepOptions { pattern: "(".into(), ..options };
-    assert_eq!(reader.grep("/", &bad).await.unwrap_err().code, "grep.pattern");
+    let bad = GrepOptions {
+        pattern: "(".into(),
+        ..options
+    };
+    assert_eq!(
+        reader.grep("/", &bad).await.unwrap_err().code,
+        "grep.pattern"
+    );
 }
 
 async fn indexed() -> (tempfile::TempDir, Reader) {
     let cache = tempfile::tempdir().unwrap();
     let blobs: Arc<dyn Blobs> = store().await;
-    let kept = Kept::new(stemma_engine::Env::system(), cache.path(), &blobs, &Collection::default());
+    let kept = Kept::new(
+        stemma_engine::Env::system(),
+        cache.path(),
+        &blobs,
+        &Collection::default(),
+    );
     let reader = Reader::open(blobs, Collection::default()).await.unwrap();
-    kept.corpus().bring_up_to(reader.catalogue(), &|_| {}).await.unwrap();
+    kept.corpus()
+        .bring_up_to(reader.catalogue(), &|_| {})
+        .await
+        .unwrap();
     (cache, reader.keeping(kept))
 }
 
 async fn ask(reader: &Reader, text: &str) -> crate::FoundView {
-    let question = Question { text: text.into(), limit: 5, rectangles: true, explain: true, ..Question::default() };
+    let question = Question {
+        text: text.into(),
+        limit: 5,
+        rectangles: true,
+        explain: true,
+        ..Question::default()
+    };
     reader.ask(reader, &question).await.unwrap().0
 }
 
@@ -458,14 +669,39 @@ async fn search_finds_sections_by_title_body_and_script() {
             ("收入", "/", "manual#0000"),
         ] {
             let (text, scopes) = (query.to_owned(), vec![scope.to_owned()]);
-            let question = Question { text, scopes, limit: 5, strategy, ..Question::default() };
+            let question = Question {
+                text,
+                scopes,
+                limit: 5,
+                strategy,
+                ..Question::default()
+            };
             let (view, _) = reader.ask(&reader, &question).await.unwrap();
-            assert_eq!(view.hits[0].locator, locator, "{query}, {strategy:?}: {view:#?}");
+            assert_eq!(
+                view.hits[0].locator, locator,
+                "{query}, {strategy:?}: {view:#?}"
+            );
         }
     }
-    let only = |text: &str| Question { text: text.into(), item: Some("1".into()), limit: 5, ..Question::default() };
-    assert!(reader.ask(&reader, &only("hedging")).await.unwrap().0.hits.is_empty());
-    assert_eq!(reader.ask(&reader, &only("?!")).await.unwrap_err().code, "search.no_words");
+    let only = |text: &str| Question {
+        text: text.into(),
+        item: Some("1".into()),
+        limit: 5,
+        ..Question::default()
+    };
+    assert!(
+        reader
+            .ask(&reader, &only("hedging"))
+            .await
+            .unwrap()
+            .0
+            .hits
+            .is_empty()
+    );
+    assert_eq!(
+        reader.ask(&reader, &only("?!")).await.unwrap_err().code,
+        "search.no_words"
+    );
 }
 
 #[tokio::test]
@@ -473,21 +709,44 @@ async fn a_hit_says_where_and_why() {
     let (_cache, reader) = indexed().await;
     let view = ask(&reader, "hedging currency").await;
     let hit = &view.hits[0];
-    assert_eq!((hit.locator.as_str(), hit.pages), ("ACME_2022#0003", Some((3, 4))));
+    assert_eq!(
+        (hit.locator.as_str(), hit.pages),
+        ("ACME_2022#0003", Some((3, 4)))
+    );
     assert_eq!(hit.path, ["PART I", "Item 1A. Risk Factors"]);
-    assert_eq!((hit.best_pages[0].page, hit.best_pages[0].label.as_deref()), (4, Some("3")));
-    assert_eq!(hit.excerpt.text, "Hedging reduces but does not remove currency risk.");
-    assert!(hit.excerpt.marks.contains(&(0, 7)), "{:?}", hit.excerpt.marks);
+    assert_eq!(
+        (hit.best_pages[0].page, hit.best_pages[0].label.as_deref()),
+        (4, Some("3"))
+    );
+    assert_eq!(
+        hit.excerpt.text,
+        "Hedging reduces but does not remove currency risk."
+    );
+    assert!(
+        hit.excerpt.marks.contains(&(0, 7)),
+        "{:?}",
+        hit.excerpt.marks
+    );
     let sum: f32 = hit.parts.values().sum();
-    assert!((f64::from(sum) - hit.score).abs() < 0.01 && hit.parts.contains_key("text"), "{hit:#?}");
+    assert!(
+        (f64::from(sum) - hit.score).abs() < 0.01 && hit.parts.contains_key("text"),
+        "{hit:#?}"
+    );
     assert!(hit.why.contains("currency"), "{}", hit.why);
-    assert_eq!((view.searched.documents_in_scope, view.searched.documents), (3, 3));
+    assert_eq!(
+        (view.searched.documents_in_scope, view.searched.documents),
+        (3, 3)
+    );
 }
 
 #[tokio::test]
 async fn an_issuer_a_year_and_an_item_route_a_question() {
     let (_cache, reader) = indexed().await;
-    let view = ask(&reader, "What does ACME say of its business in Item 1 for 2021?").await;
+    let view = ask(
+        &reader,
+        "What does ACME say of its business in Item 1 for 2021?",
+    )
+    .await;
     assert_eq!(view.hits[0].locator, "ACME_2021#0002", "{view:#?}");
     let chips: Vec<&str> = view.routed.iter().map(|chip| chip.facet.as_str()).collect();
     assert_eq!(chips, ["company", "fiscal_year", "item"]);
@@ -498,7 +757,10 @@ async fn an_issuer_a_year_and_an_item_route_a_question() {
 async fn why_and_failures_name_the_cause_and_the_remedy() {
     let reader = reader().await;
     let why = reader.why("BROKEN").await.unwrap();
-    assert_eq!(why.cause, "pdf.truncated: ends after page 3 of 12 (stage paginate, 1 try)");
+    assert_eq!(
+        why.cause,
+        "pdf.truncated: ends after page 3 of 12 (stage paginate, 1 try)"
+    );
     assert_eq!(why.next.as_deref(), Some("get the whole file"));
     insta::assert_json_snapshot!(reader.failures("/").unwrap(), @r#"
     {
@@ -528,27 +790,53 @@ async fn why_and_failures_name_the_cause_and_the_remedy() {
       ]
     }
     "#);
-    assert!(reader.why("QUEUED").await.unwrap().cause.contains("nothing was made"));
+    assert!(
+        reader
+            .why("QUEUED")
+            .await
+            .unwrap()
+            .cause
+            .contains("nothing was made")
+    );
 }
 
 #[tokio::test]
 async fn exports_keep_folders_and_never_clash() {
     let blobs = store().await;
-    publish(blobs.as_ref(), "10-K/ACME_2022.md", pages(&ANNUAL[..1]), FilingFacts::default()).await;
+    publish(
+        blobs.as_ref(),
+        "10-K/ACME_2022.md",
+        pages(&ANNUAL[..1]),
+        FilingFacts::default(),
+    )
+    .await;
     let reader = Reader::open(blobs, Collection::default()).await.unwrap();
     let documents = reader.in_scope("/10-K").unwrap();
     let paths = reader.export_paths(&documents);
     assert_eq!(paths[..2], ["10-K/ACME_2021", "10-K/ACME_2022"]);
     assert!(paths[2].starts_with("10-K/ACME_2022~"), "{paths:?}");
-    let pages = reader.export(documents[0], &paths[0], ExportFormat::Pages).await.unwrap();
+    let pages = reader
+        .export(documents[0], &paths[0], ExportFormat::Pages)
+        .await
+        .unwrap();
     assert_eq!(pages.path, "10-K/ACME_2021.jsonl");
     assert_eq!(
         pages.content.lines().next().unwrap(),
         r#"{"doc":"ACME_2021","page":1,"text":"ACME INC\nAnnual report"}"#
     );
-    let tree = reader.export(documents[0], &paths[0], ExportFormat::PageIndex { text: true }).await.unwrap();
+    let tree = reader
+        .export(
+            documents[0],
+            &paths[0],
+            ExportFormat::PageIndex { text: true },
+        )
+        .await
+        .unwrap();
     let tree: serde_json::Value = serde_json::from_str(&tree.content).unwrap();
-    assert_eq!(tree["structure"][1]["nodes"][0]["title"], "Item 1. Business");
+    assert_eq!(
+        tree["structure"][1]["nodes"][0]["title"],
+        "Item 1. Business"
+    );
     assert_eq!(tree["structure"][0]["text"], "ACME INC\nAnnual report");
 }
 
@@ -556,9 +844,24 @@ async fn exports_keep_folders_and_never_clash() {
 async fn stat_knows_items_and_sections() {
     let reader = reader().await;
     let stat = reader.stat("ACME_2022").await.unwrap();
-    let items: Vec<&str> = stat.items.iter().filter_map(|item| item.locator.as_deref()).collect();
-    assert_eq!(items, ["ACME_2022#item-1", "ACME_2022#item-1A", "ACME_2022#item-7"]);
-    let section = reader.stat("ACME_2022#item-II.7").await.unwrap().section.unwrap();
+    let items: Vec<&str> = stat
+        .items
+        .iter()
+        .filter_map(|item| item.locator.as_deref())
+        .collect();
+    assert_eq!(
+        items,
+        ["ACME_2022#item-1", "ACME_2022#item-1A", "ACME_2022#item-7"]
+    );
+    let section = reader
+        .stat("ACME_2022#item-II.7")
+        .await
+        .unwrap()
+        .section
+        .unwrap();
     assert_eq!(section.path, ["PART II", "Item 7. Management's Discussion"]);
-    assert_eq!(reader.stat("QUEUED").await.unwrap().document.state.as_str(), "queued");
+    assert_eq!(
+        reader.stat("QUEUED").await.unwrap().document.state.as_str(),
+        "queued"
+    );
 }

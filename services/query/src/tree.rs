@@ -59,7 +59,12 @@ impl Reader {
     ///
     /// # Errors
     /// [`Refusal`] when the locator names nothing, two things, or a document without a tree.
-    pub async fn tree(&self, locator: &str, depth: Option<usize>, summaries: bool) -> Result<TreeView, Refusal> {
+    pub async fn tree(
+        &self,
+        locator: &str,
+        depth: Option<usize>,
+        summaries: bool,
+    ) -> Result<TreeView, Refusal> {
         let (listed, published, part) = self.published(locator).await?;
         let tree = &published.tree;
         let root = match &part {
@@ -80,8 +85,15 @@ impl Reader {
                 hidden += 1;
                 continue;
             }
-            let item = all_items.iter().find(|item| item.section == section.id).map(|item| item.fragment(&all_items));
-            let summary = section.summary.as_ref().filter(|_| summaries).map(|summary| summary.text.clone());
+            let item = all_items
+                .iter()
+                .find(|item| item.section == section.id)
+                .map(|item| item.fragment(&all_items));
+            let summary = section
+                .summary
+                .as_ref()
+                .filter(|_| summaries)
+                .map(|summary| summary.text.clone());
             let answer = items_of::view_of(tree, &listed.label, section.id);
             sections.push(TreeRow {
                 depth: level,
@@ -93,22 +105,43 @@ impl Reader {
                 summary,
             });
         }
-        let doubtful =
-            tree.walk().filter(|(_, section)| !section.verified && section.kind == SectionKind::Heading).count();
+        let doubtful = tree
+            .walk()
+            .filter(|(_, section)| !section.verified && section.kind == SectionKind::Heading)
+            .count();
         let document = DocumentView::of(listed);
-        Ok(TreeView { document, sections, hidden, covered: covered(tree), gaps: tree.gaps.clone(), doubtful })
+        Ok(TreeView {
+            document,
+            sections,
+            hidden,
+            covered: covered(tree),
+            gaps: tree.gaps.clone(),
+            doubtful,
+        })
     }
 }
 
 /// The section a fragment names; pages name none.
-pub(crate) fn section_of(tree: &SectionTree, label: &str, fragment: &Fragment) -> Result<SectionId, Refusal> {
+pub(crate) fn section_of(
+    tree: &SectionTree,
+    label: &str,
+    fragment: &Fragment,
+) -> Result<SectionId, Refusal> {
     match fragment {
         Fragment::Section(id) => match tree.section(*id) {
             Some(section) => Ok(section.id),
             None => {
-                let last = tree.walk().last().map_or(SectionId(0), |(_, section)| section.id);
+                let last = tree
+                    .walk()
+                    .last()
+                    .map_or(SectionId(0), |(_, section)| section.id);
                 let document = label.into();
-                Err(ResolveError::NoSection { document, section: *id, last }.into())
+                Err(ResolveError::NoSection {
+                    document,
+                    section: *id,
+                    last,
+                }
+                .into())
             }
         },
         Fragment::Item { part, number } => Ok(resolve_item(tree, label, part.as_deref(), number)?),

@@ -66,16 +66,25 @@ impl Config {
             return Err(no_model("model.name"));
         }
         let model = asked.then(|| self.model.asked.clone());
-        let instructions = if asked { prompts::in_force(&self.prompts)? } else { Instructions::default() };
-        Ok(Settings { model, instructions, ..self.settings.clone() })
+        let instructions = if asked {
+            prompts::in_force(&self.prompts)?
+        } else {
+            Instructions::default()
+        };
+        Ok(Settings {
+            model,
+            instructions,
+            ..self.settings.clone()
+        })
     }
 }
 
 /// What is missing where a model is asked for.
 pub fn no_model(setting: &str) -> CommandError {
     let message = format!("structure = \"llm\" needs a model, and {setting} is not set");
-    CommandError::new("config.no_model", message)
-        .with_next("set model.name and model.base_url (see `stemma config model`), or structure = \"auto\"")
+    CommandError::new("config.no_model", message).with_next(
+        "set model.name and model.base_url (see `stemma config model`), or structure = \"auto\"",
+    )
 }
 
 /// A prefix in a bucket whose documents belong to a collection.
@@ -94,13 +103,23 @@ impl SourceRule {
     /// # Errors
     /// What is wrong with the location.
     pub fn source(&self) -> Result<Source, String> {
-        let place = self.location.strip_prefix("s3://").map(|place| place.split_once('/').unwrap_or((place, "")));
+        let place = self
+            .location
+            .strip_prefix("s3://")
+            .map(|place| place.split_once('/').unwrap_or((place, "")));
         match place {
             Some((bucket, prefix)) if !bucket.is_empty() => {
                 let (bucket, prefix) = (bucket.into(), prefix.into());
-                Ok(Source { collection: self.collection.clone(), bucket, prefix })
+                Ok(Source {
+                    collection: self.collection.clone(),
+                    bucket,
+                    prefix,
+                })
             }
-            _ => Err(format!("sources: `{}` is no s3://bucket/prefix", self.location)),
+            _ => Err(format!(
+                "sources: `{}` is no s3://bucket/prefix",
+                self.location
+            )),
         }
     }
 }
@@ -143,7 +162,11 @@ impl Local {
     /// Documents worked on at once.
     pub fn concurrency(&self) -> u16 {
         let cores = || std::thread::available_parallelism().map_or(1, usize::from);
-        if self.concurrency > 0 { self.concurrency } else { u16::try_from(cores()).unwrap_or(u16::MAX) }
+        if self.concurrency > 0 {
+            self.concurrency
+        } else {
+            u16::try_from(cores()).unwrap_or(u16::MAX)
+        }
     }
 }
 
@@ -168,6 +191,15 @@ pub fn unit(key: &str) -> &'static str {
         ("concurrency", "documents"),
         ("documents", "documents"),
     ];
-    let ends = |ending: &str| if ending.contains('.') { key.ends_with(ending) } else { name.ends_with(ending) };
-    units.into_iter().find(|(ending, _)| ends(ending)).map_or("", |(_, unit)| unit)
+    let ends = |ending: &str| {
+        if ending.contains('.') {
+            key.ends_with(ending)
+        } else {
+            name.ends_with(ending)
+        }
+    };
+    units
+        .into_iter()
+        .find(|(ending, _)| ends(ending))
+        .map_or("", |(_, unit)| unit)
 }

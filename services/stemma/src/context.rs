@@ -54,9 +54,17 @@ impl Context {
 
     /// Where this machine keeps the index of the store.
     pub fn cache(&self) -> PathBuf {
-        let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let variable = |name: &str| {
+            std::env::var_os(name)
+                .filter(|value| !value.is_empty())
+                .map(PathBuf::from)
+        };
         let home = || variable("HOME").map(|home| home.join(".cache"));
-        self.store.cache(&variable("XDG_CACHE_HOME").or_else(home).unwrap_or_else(std::env::temp_dir))
+        self.store.cache(
+            &variable("XDG_CACHE_HOME")
+                .or_else(home)
+                .unwrap_or_else(std::env::temp_dir),
+        )
     }
 
     /// The servers that are configured.
@@ -137,7 +145,13 @@ pub struct CommandError {
 impl CommandError {
     /// An error under a stable code.
     pub fn new(code: &str, message: impl Into<String>) -> Self {
-        Self { code: code.into(), message: message.into(), next: None, file: None, candidates: Vec::new() }
+        Self {
+            code: code.into(),
+            message: message.into(),
+            next: None,
+            file: None,
+            candidates: Vec::new(),
+        }
     }
 
     /// The same with a next step.
@@ -154,12 +168,15 @@ impl From<StoreError> for CommandError {
         match error {
             StoreError::Missing(_) => Self::new("store.missing", message)
                 .with_next("make one with `stemma ingest FOLDER`, or name another with --store"),
-            StoreError::Locked { .. } => {
-                Self::new("store.locked", message).with_next("wait until it has ended, or use another --store")
+            StoreError::Locked { .. } => Self::new("store.locked", message)
+                .with_next("wait until it has ended, or use another --store"),
+            StoreError::Newer { .. } => {
+                Self::new("store.newer", message).with_next("update stemma")
             }
-            StoreError::Newer { .. } => Self::new("store.newer", message).with_next("update stemma"),
             StoreError::Port(error) => error.into(),
-            StoreError::Io { .. } => Self::new("store.io", message).with_next("check that the folder can be written"),
+            StoreError::Io { .. } => {
+                Self::new("store.io", message).with_next("check that the folder can be written")
+            }
         }
     }
 }
@@ -180,7 +197,8 @@ impl From<IndexError> for CommandError {
 
 impl From<ConfigError> for CommandError {
     fn from(error: ConfigError) -> Self {
-        Self::new("config.invalid", error.to_string()).with_next("see all settings with `stemma config`")
+        Self::new("config.invalid", error.to_string())
+            .with_next("see all settings with `stemma config`")
     }
 }
 

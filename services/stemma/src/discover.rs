@@ -64,13 +64,21 @@ pub fn discover(arguments: &[PathBuf], skip: Option<&Path>) -> Result<Discovery,
     let mut discovery = Discovery::default();
     let skip = skip.and_then(|skip| fs::canonicalize(skip).ok());
     for path in expand(arguments)? {
-        let root = fs::canonicalize(&path).map_err(|error| DiscoverError::Path { path: path.clone(), error })?;
+        let root = fs::canonicalize(&path).map_err(|error| DiscoverError::Path {
+            path: path.clone(),
+            error,
+        })?;
         if root.is_dir() {
-            discovery.roots.push(format!("{}/", uri_of(&root).trim_end_matches('/')));
+            discovery
+                .roots
+                .push(format!("{}/", uri_of(&root).trim_end_matches('/')));
             walk(&root, skip.as_deref(), &mut found, &mut discovery);
         } else if root.is_file() {
             let name = display(Path::new(root.file_name().unwrap_or_default()));
-            found.entry(root.clone()).or_insert(Found { file: root, path: name });
+            found.entry(root.clone()).or_insert(Found {
+                file: root,
+                path: name,
+            });
         } else {
             discovery.refused.push((path, "not a regular file".into()));
         }
@@ -88,10 +96,15 @@ pub fn read(file: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
     let size = file.metadata()?.len();
     let mut bytes = Vec::new();
     if size <= max_bytes {
-        file.take(max_bytes.saturating_add(1)).read_to_end(&mut bytes)?;
+        file.take(max_bytes.saturating_add(1))
+            .read_to_end(&mut bytes)?;
     }
     let size = size.max(bytes.len() as u64);
-    if size > max_bytes { Err(io::ErrorKind::FileTooLarge.into()) } else { Ok(bytes) }
+    if size > max_bytes {
+        Err(io::ErrorKind::FileTooLarge.into())
+    } else {
+        Ok(bytes)
+    }
 }
 
 /// Digest and size of a file.
@@ -121,19 +134,43 @@ fn expand(arguments: &[PathBuf]) -> Result<Vec<PathBuf>, DiscoverError> {
 fn listed() -> Result<Vec<PathBuf>, DiscoverError> {
     let mut list = String::new();
     let read = io::stdin().read_to_string(&mut list);
-    read.map_err(|error| DiscoverError::Path { path: "standard input".into(), error })?;
-    Ok(list.lines().map(str::trim_end).filter(|line| !line.is_empty()).map(PathBuf::from).collect())
+    read.map_err(|error| DiscoverError::Path {
+        path: "standard input".into(),
+        error,
+    })?;
+    Ok(list
+        .lines()
+        .map(str::trim_end)
+        .filter(|line| !line.is_empty())
+        .map(PathBuf::from)
+        .collect())
 }
 
 fn matches(pattern: &str) -> Result<Vec<PathBuf>, DiscoverError> {
-    let wrong = |problem: String| DiscoverError::Pattern { pattern: pattern.into(), problem };
-    let paths: Vec<PathBuf> =
-        glob::glob(pattern).map_err(|error| wrong(format!("is no pattern: {error}")))?.filter_map(Result::ok).collect();
-    if paths.is_empty() { Err(wrong("matches nothing".into())) } else { Ok(paths) }
+    let wrong = |problem: String| DiscoverError::Pattern {
+        pattern: pattern.into(),
+        problem,
+    };
+    let paths: Vec<PathBuf> = glob::glob(pattern)
+        .map_err(|error| wrong(format!("is no pattern: {error}")))?
+        .filter_map(Result::ok)
+        .collect();
+    if paths.is_empty() {
+        Err(wrong("matches nothing".into()))
+    } else {
+        Ok(paths)
+    }
 }
 
-fn walk(root: &Path, skip: Option<&Path>, found: &mut BTreeMap<PathBuf, Found>, discovery: &mut Discovery) {
-    let entries = walkdir::WalkDir::new(root).follow_links(false).sort_by_file_name();
+fn walk(
+    root: &Path,
+    skip: Option<&Path>,
+    found: &mut BTreeMap<PathBuf, Found>,
+    discovery: &mut Discovery,
+) {
+    let entries = walkdir::WalkDir::new(root)
+        .follow_links(false)
+        .sort_by_file_name();
     let entries = entries.into_iter().filter_entry(|entry| {
         let hidden = entry.depth() > 0 && entry.file_name().as_encoded_bytes().starts_with(b".");
         !hidden && Some(entry.path()) != skip
@@ -153,7 +190,9 @@ fn walk(root: &Path, skip: Option<&Path>, found: &mut BTreeMap<PathBuf, Found>, 
         } else if kind.is_file() {
             take_file(root, path, found, discovery);
         } else if !kind.is_dir() {
-            discovery.refused.push((path.into(), "not a regular file".into()));
+            discovery
+                .refused
+                .push((path.into(), "not a regular file".into()));
         }
     }
 }
@@ -162,14 +201,29 @@ fn walk(root: &Path, skip: Option<&Path>, found: &mut BTreeMap<PathBuf, Found>, 
 fn refuse_link(root: &Path, link: &Path, discovery: &mut Discovery) {
     match fs::canonicalize(link) {
         Ok(target) if target.starts_with(root) => {}
-        Ok(_) => discovery.refused.push((link.into(), "a link that leads out of the folder".into())),
-        Err(_) => discovery.refused.push((link.into(), "a link that leads nowhere".into())),
+        Ok(_) => discovery
+            .refused
+            .push((link.into(), "a link that leads out of the folder".into())),
+        Err(_) => discovery
+            .refused
+            .push((link.into(), "a link that leads nowhere".into())),
     }
 }
 
-fn take_file(root: &Path, file: &Path, found: &mut BTreeMap<PathBuf, Found>, discovery: &mut Discovery) {
-    let ending = file.extension().map(|ending| ending.to_string_lossy().to_lowercase()).unwrap_or_default();
-    if file.file_name().is_some_and(|name| name == crate::sidecar::NAME) {
+fn take_file(
+    root: &Path,
+    file: &Path,
+    found: &mut BTreeMap<PathBuf, Found>,
+    discovery: &mut Discovery,
+) {
+    let ending = file
+        .extension()
+        .map(|ending| ending.to_string_lossy().to_lowercase())
+        .unwrap_or_default();
+    if file
+        .file_name()
+        .is_some_and(|name| name == crate::sidecar::NAME)
+    {
         return;
     }
     if !is_document(&file.to_string_lossy()) {
@@ -177,7 +231,10 @@ fn take_file(root: &Path, file: &Path, found: &mut BTreeMap<PathBuf, Found>, dis
         return;
     }
     let path = display(file.strip_prefix(root).unwrap_or(file));
-    found.entry(file.into()).or_insert_with(|| Found { file: file.into(), path });
+    found.entry(file.into()).or_insert_with(|| Found {
+        file: file.into(),
+        path,
+    });
 }
 
 /// A relative path as text with `/`, whatever its bytes are; for display and listing, never opened.
@@ -200,17 +257,31 @@ mod tests {
         let root = folder.path().join("filings");
         fs::create_dir_all(root.join("2022")).unwrap();
         fs::create_dir_all(root.join(".stemma/objects")).unwrap();
-        for file in ["b.pdf", "2022/a.PDF", "c.docx", ".hidden.md", ".stemma/objects/x.md"] {
+        for file in [
+            "b.pdf",
+            "2022/a.PDF",
+            "c.docx",
+            ".hidden.md",
+            ".stemma/objects/x.md",
+        ] {
             fs::write(root.join(file), file).unwrap();
         }
         fs::write(folder.path().join("secret.md"), "x").unwrap();
         std::os::unix::fs::symlink(folder.path().join("secret.md"), root.join("out.md")).unwrap();
         std::os::unix::fs::symlink(root.join("b.pdf"), root.join("in.pdf")).unwrap();
         let found = discover(std::slice::from_ref(&root), Some(&root.join(".stemma"))).unwrap();
-        let paths: Vec<_> = found.files.iter().map(|found| found.path.as_str()).collect();
+        let paths: Vec<_> = found
+            .files
+            .iter()
+            .map(|found| found.path.as_str())
+            .collect();
         assert_eq!(paths, ["2022/a.PDF", "b.pdf"]);
         assert_eq!(found.refused.len(), 1);
-        assert!(found.refused[0].1.contains("leads out"), "{:?}", found.refused);
+        assert!(
+            found.refused[0].1.contains("leads out"),
+            "{:?}",
+            found.refused
+        );
         assert_eq!(found.other.get("docx"), Some(&1));
     }
 
@@ -219,13 +290,22 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("a.md");
         fs::write(&file, "twelve bytes").unwrap();
-        assert_eq!(digest(&file, 12).unwrap(), (Digest::of(b"twelve bytes"), 12));
-        assert_eq!(digest(&file, 11).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
+        assert_eq!(
+            digest(&file, 12).unwrap(),
+            (Digest::of(b"twelve bytes"), 12)
+        );
+        assert_eq!(
+            digest(&file, 11).unwrap_err().kind(),
+            io::ErrorKind::FileTooLarge
+        );
     }
 
     #[test]
     fn a_path_that_names_nothing_is_an_error() {
         assert!(discover(&["/nowhere/at/all.pdf".into()], None).is_err());
-        assert!(matches!(discover(&["/nowhere/*.pdf".into()], None), Err(DiscoverError::Pattern { .. })));
+        assert!(matches!(
+            discover(&["/nowhere/*.pdf".into()], None),
+            Err(DiscoverError::Pattern { .. })
+        ));
     }
 }

@@ -52,14 +52,26 @@ impl Embedded {
             grace: Duration::from_secs(config.local.grace_seconds),
             presence: Arc::clone(&presence),
         };
-        let (open_documents, copy) = (config.local.open_documents, || (env.clone(), ports.clone(), stop.clone()));
+        let (open_documents, copy) = (config.local.open_documents, || {
+            (env.clone(), ports.clone(), stop.clone())
+        });
         let (e, p, s) = copy();
-        let coordinator = env.spawn(stemma_coordinator::run(e, p, open_documents, observer, Arc::clone(&presence), s));
+        let coordinator = env.spawn(stemma_coordinator::run(
+            e,
+            p,
+            open_documents,
+            observer,
+            Arc::clone(&presence),
+            s,
+        ));
         let (e, p, s) = copy();
         let worker = env.spawn(stemma_worker::run(e, p, Arc::clone(&tools), worker, s));
         let (e, p, s) = copy();
         let assembler = env.spawn(stemma_assembler::run(e, p, tools, presence, s));
-        Ok(Self { stop, services: vec![coordinator, worker, assembler] })
+        Ok(Self {
+            stop,
+            services: vec![coordinator, worker, assembler],
+        })
     }
 
     /// Asks the services to stop and waits until they have drained.
@@ -78,7 +90,8 @@ impl Embedded {
 /// # Errors
 /// When this program cannot find itself to start extraction children.
 pub fn tools(config: &Config, password: Option<String>) -> Result<Tools, CommandError> {
-    let pool = pool(&config.local).map_err(|error| CommandError::new("system.start", error.to_string()))?;
+    let pool = pool(&config.local)
+        .map_err(|error| CommandError::new("system.start", error.to_string()))?;
     let originals = Arc::new(Anywhere::new(config.servers.s3.settings()));
     Ok(Tools::new(originals, Arc::new(pool)).with_password(password.map(Password)))
 }
@@ -86,9 +99,21 @@ pub fn tools(config: &Config, password: Option<String>) -> Result<Tools, Command
 /// The lanes a worker can serve under this configuration, and how many tasks of each at once. Of lane `llm` as many as can
 /// share a call for every call that may be under way: how many those are is bounded where they are made.
 pub fn lanes(config: &Config) -> Vec<(Lane, u16)> {
-    let calls = config.providers().iter().map(|(_, provider)| provider.concurrency.max(1)).fold(0, u16::saturating_add);
-    let asking = (calls > 0).then(|| (Lane::Llm, calls.saturating_mul(TASKS_PER_CALL).min(MAX_TASKS)));
-    [(Lane::Cpu, config.local.concurrency())].into_iter().chain(asking).collect()
+    let calls = config
+        .providers()
+        .iter()
+        .map(|(_, provider)| provider.concurrency.max(1))
+        .fold(0, u16::saturating_add);
+    let asking = (calls > 0).then(|| {
+        (
+            Lane::Llm,
+            calls.saturating_mul(TASKS_PER_CALL).min(MAX_TASKS),
+        )
+    });
+    [(Lane::Cpu, config.local.concurrency())]
+        .into_iter()
+        .chain(asking)
+        .collect()
 }
 
 /// The children that read documents.
@@ -96,7 +121,10 @@ pub fn lanes(config: &Config) -> Vec<(Lane, u16)> {
 /// # Errors
 /// When this program cannot find itself.
 pub fn pool(local: &Local) -> std::io::Result<Pool> {
-    let command = vec![std::env::current_exe()?.into_os_string(), OsString::from(EXTRACT_CHILD)];
+    let command = vec![
+        std::env::current_exe()?.into_os_string(),
+        OsString::from(EXTRACT_CHILD),
+    ];
     Ok(Pool::new(PoolSettings {
         size: usize::from(local.concurrency()),
         recycle_after_documents: local.recycle_after_documents,

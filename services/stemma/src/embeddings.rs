@@ -85,7 +85,10 @@ impl Embeddings {
 
     /// The price table's row: a vector has no reply that would be paid for.
     pub fn prices(&self) -> Prices {
-        Prices { output: self.prices.output.or(self.prices.input.map(|_| 0.0)), ..self.prices }
+        Prices {
+            output: self.prices.output.or(self.prices.input.map(|_| 0.0)),
+            ..self.prices
+        }
     }
 
     /// The way to the endpoint under limits that others of this process, or of all processes, share; `process` names this
@@ -93,7 +96,12 @@ impl Embeddings {
     ///
     /// # Errors
     /// [`CommandError`] naming the setting that is wrong.
-    pub fn gate(&self, env: &Env, limiter: &Arc<dyn Limiter>, process: &str) -> Result<EmbeddingGate, CommandError> {
+    pub fn gate(
+        &self,
+        env: &Env,
+        limiter: &Arc<dyn Limiter>,
+        process: &str,
+    ) -> Result<EmbeddingGate, CommandError> {
         if !self.is_configured() {
             return Ok(EmbeddingGate(None));
         }
@@ -142,11 +150,20 @@ impl Embeddings {
             at_once: usize::from(self.concurrency.max(1)),
             patience_ms: self.patience_seconds.saturating_mul(1_000),
         };
-        let vectorizer = Vectorizer::new(env.clone(), Arc::clone(gate), settings).over(Arc::clone(blobs), collection);
+        let vectorizer = Vectorizer::new(env.clone(), Arc::clone(gate), settings)
+            .over(Arc::clone(blobs), collection);
         // What is embedded of a section is part of what its vector is.
-        let kind = format!("{}\n{}\n{}", self.base_url, self.model, self.routing.section_tokens);
+        let kind = format!(
+            "{}\n{}\n{}",
+            self.base_url, self.model, self.routing.section_tokens
+        );
         let vectors = Arc::new(ExactVectors::new(&context.cache(), collection, &kind));
-        Some(Arc::new(Meaning::new(env.clone(), vectorizer, vectors, self.routing)))
+        Some(Arc::new(Meaning::new(
+            env.clone(),
+            vectorizer,
+            vectors,
+            self.routing,
+        )))
     }
 }
 

@@ -50,10 +50,22 @@ struct Cli {
 #[derive(Debug, clap::Args)]
 struct Global {
     /// The folder, or prefix in a bucket, that holds everything Stemma makes.
-    #[arg(long, global = true, env = "STEMMA_STORE", default_value = ".stemma", value_name = "DIR|s3://BUCKET/PREFIX")]
+    #[arg(
+        long,
+        global = true,
+        env = "STEMMA_STORE",
+        default_value = ".stemma",
+        value_name = "DIR|s3://BUCKET/PREFIX"
+    )]
     store: Location,
     /// The collection to work on: nothing is read across collections.
-    #[arg(long, global = true, env = "STEMMA_COLLECTION", default_value = "default", value_name = "NAME")]
+    #[arg(
+        long,
+        global = true,
+        env = "STEMMA_COLLECTION",
+        default_value = "default",
+        value_name = "NAME"
+    )]
     collection: Collection,
     /// A configuration file [default: stemma.toml, where there is one].
     #[arg(long, global = true, env = "STEMMA_CONFIG", value_name = "FILE")]
@@ -135,14 +147,29 @@ impl Global {
             _ => Form::Text,
         };
         let output = Output::new(form, self.fields, self.quiet, self.no_color);
-        let Self { store, collection, config, yes, .. } = self;
-        Context { store, collection, config_file: config, output, yes }
+        let Self {
+            store,
+            collection,
+            config,
+            yes,
+            ..
+        } = self;
+        Context {
+            store,
+            collection,
+            config_file: config,
+            output,
+            yes,
+        }
     }
 }
 
 fn main() -> ExitCode {
     // A child must start no thread before it has confined itself.
-    if std::env::args_os().nth(1).is_some_and(|argument| argument == embedded::EXTRACT_CHILD) {
+    if std::env::args_os()
+        .nth(1)
+        .is_some_and(|argument| argument == embedded::EXTRACT_CHILD)
+    {
         return extract_child();
     }
     let cli = Cli::parse();
@@ -156,8 +183,12 @@ fn main() -> ExitCode {
 
 fn run(command: Command, level: &str, context: &Context) -> Result<Exit, CommandError> {
     // File access and structure work run on blocking threads; more of them than this only hold memory.
-    let runtime = tokio::runtime::Builder::new_multi_thread().max_blocking_threads(32).enable_all().build();
-    let runtime = runtime.map_err(|error| CommandError::new("system.runtime", error.to_string()))?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .max_blocking_threads(32)
+        .enable_all()
+        .build();
+    let runtime =
+        runtime.map_err(|error| CommandError::new("system.runtime", error.to_string()))?;
     let reads_input = matches!(command, Command::Mcp(_));
     let ended = runtime.block_on(async {
         let telemetry = start_telemetry(&command, level, context);
@@ -222,15 +253,24 @@ fn start_telemetry(command: &Command, level: &str, context: &Context) -> Telemet
         Command::Query(_) => "query",
         Command::Serve(_) => "serve",
         // What a model that stays away says, the answer says; a log is for who asks for one.
-        Command::Ask(_) | Command::Chat(_) | Command::Search(_) | Command::Eval(_) if level == "error" => {
+        Command::Ask(_) | Command::Chat(_) | Command::Search(_) | Command::Eval(_)
+            if level == "error" =>
+        {
             let directives = "error,stemma_llm::gate=off";
             return telemetry::start(directives, &telemetry::Settings::default(), "command");
         }
         _ => return telemetry::start(level, &telemetry::Settings::default(), "command"),
     };
     // A configuration that cannot be read is the command's to complain of.
-    let settings = context.config().map(|loaded| loaded.config.telemetry).unwrap_or_default();
-    telemetry::start(if level == "error" { "info" } else { level }, &settings, service)
+    let settings = context
+        .config()
+        .map(|loaded| loaded.config.telemetry)
+        .unwrap_or_default();
+    telemetry::start(
+        if level == "error" { "info" } else { level },
+        &settings,
+        service,
+    )
 }
 
 fn extract_child() -> ExitCode {
@@ -241,7 +281,13 @@ fn extract_child() -> ExitCode {
 }
 
 fn report(output: &Output, error: &CommandError) -> ExitCode {
-    let CommandError { code, message, next, file, candidates } = error;
+    let CommandError {
+        code,
+        message,
+        next,
+        file,
+        candidates,
+    } = error;
     if output.is_text() {
         output.error(&format!("error: {}", output::clean(message)));
         if !candidates.is_empty() {

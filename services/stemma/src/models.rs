@@ -144,14 +144,30 @@ pub struct FurtherModel {
 impl FurtherModel {
     fn provider(&self, model: &Provider) -> Provider {
         let there = self.base_url.is_none();
-        let or = |own: &Secret, theirs: &Secret| if own.is_empty() && there { theirs.clone() } else { own.clone() };
+        let or = |own: &Secret, theirs: &Secret| {
+            if own.is_empty() && there {
+                theirs.clone()
+            } else {
+                own.clone()
+            }
+        };
         let theirs = |header: &String| if there { header.clone() } else { String::new() };
         Provider {
             dialect: self.dialect.unwrap_or(model.dialect),
-            base_url: self.base_url.clone().unwrap_or_else(|| model.base_url.clone()),
+            base_url: self
+                .base_url
+                .clone()
+                .unwrap_or_else(|| model.base_url.clone()),
             api_key: or(&self.api_key, &model.api_key),
-            key_header: self.key_header.clone().unwrap_or_else(|| theirs(&model.key_header)),
-            headers: if self.headers.is_empty() && there { model.headers.clone() } else { self.headers.clone() },
+            key_header: self
+                .key_header
+                .clone()
+                .unwrap_or_else(|| theirs(&model.key_header)),
+            headers: if self.headers.is_empty() && there {
+                model.headers.clone()
+            } else {
+                self.headers.clone()
+            },
             requests_per_minute: self.requests_per_minute,
             tokens_per_minute: self.tokens_per_minute,
             prices: self.prices,
@@ -186,7 +202,8 @@ impl Provider {
                 EndpointError::Header(_) => "model.headers, model.key_header or model.api_key",
                 EndpointError::Url(_) | EndpointError::Client(_) => "model.base_url",
             };
-            CommandError::new("config.model", format!("{setting}: {error}")).with_next(format!("correct {setting}"))
+            CommandError::new("config.model", format!("{setting}: {error}"))
+                .with_next(format!("correct {setting}"))
         })
     }
 
@@ -209,7 +226,12 @@ impl Provider {
             interactive_patience: Duration::from_secs(self.interactive_patience_seconds),
             ..GateSettings::unlimited(name, client.host())
         };
-        Ok(Arc::new(Gate::new(env.clone(), Arc::clone(limiter), client, settings)))
+        Ok(Arc::new(Gate::new(
+            env.clone(),
+            Arc::clone(limiter),
+            client,
+            settings,
+        )))
     }
 }
 
@@ -227,15 +249,26 @@ impl Config {
             Some(model) => model.provider(&self.model.provider),
             None => self.model.provider.clone(),
         };
-        names.into_iter().map(|name| (name.to_string(), provider(name))).collect()
+        names
+            .into_iter()
+            .map(|name| (name.to_string(), provider(name)))
+            .collect()
     }
 
     /// The ways to the models for this process, which providers see as `process`; empty where none is configured.
     ///
     /// # Errors
     /// [`CommandError`] naming the setting that is wrong.
-    pub fn gates(&self, env: &Env, ports: &Ports, process: &str) -> Result<Vec<Arc<Gate>>, CommandError> {
-        self.providers().iter().map(|(name, provider)| provider.gate(name, env, &ports.limiter, process)).collect()
+    pub fn gates(
+        &self,
+        env: &Env,
+        ports: &Ports,
+        process: &str,
+    ) -> Result<Vec<Arc<Gate>>, CommandError> {
+        self.providers()
+            .iter()
+            .map(|(name, provider)| provider.gate(name, env, &ports.limiter, process))
+            .collect()
     }
 }
 
@@ -252,17 +285,29 @@ pub fn answer_model(
 ) -> Result<Option<AnswerModel>, CommandError> {
     let asked = &config.model.asked;
     let name = asked.name_for(Purpose::Answers);
-    let Some((_, provider)) = config.providers().into_iter().find(|(known, _)| known == name) else { return Ok(None) };
+    let Some((_, provider)) = config
+        .providers()
+        .into_iter()
+        .find(|(known, _)| known == name)
+    else {
+        return Ok(None);
+    };
     let gate = provider.gate(name, env, limiter, process)?;
     let mut settings = config.reason.clone();
     let most = asked.max_prompt_tokens_for(Purpose::Answers);
     settings.asker.max_prompt_tokens = settings.asker.max_prompt_tokens.min(most);
     let knowledge = knowledge(&settings.knowledge.files)?;
-    Ok(Some(AnswerModel { gate, settings, knowledge }))
+    Ok(Some(AnswerModel {
+        gate,
+        settings,
+        knowledge,
+    }))
 }
 
 /// The files of expert knowledge, by collection.
-fn knowledge(files: &BTreeMap<String, PathBuf>) -> Result<BTreeMap<String, Knowledge>, CommandError> {
+fn knowledge(
+    files: &BTreeMap<String, PathBuf>,
+) -> Result<BTreeMap<String, Knowledge>, CommandError> {
     let read = |(collection, file): (&String, &PathBuf)| {
         let wrong = |why: String| {
             CommandError::new("config.knowledge", format!("{}: {why}", file.display()))
@@ -280,7 +325,8 @@ fn knowledge(files: &BTreeMap<String, PathBuf>) -> Result<BTreeMap<String, Knowl
 /// # Errors
 /// What the words are.
 pub fn on_model_failure(text: &str) -> Result<OnModelFailure, String> {
-    serde_json::from_value(text.into()).map_err(|_| format!("`{text}` is none of fail, gap and offline"))
+    serde_json::from_value(text.into())
+        .map_err(|_| format!("`{text}` is none of fail, gap and offline"))
 }
 
 /// How long a provider is given to say whether it would serve us.
@@ -291,13 +337,28 @@ const LOOK: Duration = Duration::from_secs(5);
 ///
 /// # Errors
 /// [`CommandError`] when one refuses our key.
-pub async fn preflight(config: &Config, settings: &Settings, env: &Env, context: &Context) -> Result<(), CommandError> {
-    let names = settings.model.as_ref().map(ModelSettings::names).unwrap_or_default();
-    for (name, provider) in config.providers().iter().filter(|(name, _)| names.contains(name.as_str())) {
+pub async fn preflight(
+    config: &Config,
+    settings: &Settings,
+    env: &Env,
+    context: &Context,
+) -> Result<(), CommandError> {
+    let names = settings
+        .model
+        .as_ref()
+        .map(ModelSettings::names)
+        .unwrap_or_default();
+    for (name, provider) in config
+        .providers()
+        .iter()
+        .filter(|(name, _)| names.contains(name.as_str()))
+    {
         match provider.look(env).await? {
             Ok(_) => {}
             Err(error @ LlmError::Configuration { .. }) => return Err(refused(name, &error)),
-            Err(error) => context.output.note(&format!("model {name}: {error}; going on, it may be back")),
+            Err(error) => context
+                .output
+                .note(&format!("model {name}: {error}; going on, it may be back")),
         }
     }
     Ok(())
@@ -329,9 +390,16 @@ mod tests {
 
     #[test]
     fn a_further_model_is_like_the_first_but_for_what_it_says() {
-        let purpose = |name: &str| PurposeModel { name: name.into(), ..PurposeModel::default() };
-        let asked =
-            ModelSettings { name: "a".into(), summaries: purpose("b"), answers: purpose("c"), ..Default::default() };
+        let purpose = |name: &str| PurposeModel {
+            name: name.into(),
+            ..PurposeModel::default()
+        };
+        let asked = ModelSettings {
+            name: "a".into(),
+            summaries: purpose("b"),
+            answers: purpose("c"),
+            ..Default::default()
+        };
         let provider = Provider {
             base_url: "https://one.example/v1".into(),
             api_key: "key of one".into(),
@@ -343,13 +411,31 @@ mod tests {
             { "name": "d", "base_url": "https://other.example/v1", "dialect": "anthropic" },
         ]))
         .unwrap();
-        let config = Config { model: Model { asked, provider }, models: further, ..Config::default() };
+        let config = Config {
+            model: Model { asked, provider },
+            models: further,
+            ..Config::default()
+        };
         let seen: Vec<_> = config
             .providers()
             .into_iter()
-            .map(|(name, provider)| (name, provider.api_key.reveal().to_string(), provider.requests_per_minute))
+            .map(|(name, provider)| {
+                (
+                    name,
+                    provider.api_key.reveal().to_string(),
+                    provider.requests_per_minute,
+                )
+            })
             .collect();
-        let wanted = [("a", "key of one", 600), ("b", "key of one", 60), ("c", "key of one", 600), ("d", "", 0)];
-        assert_eq!(seen, wanted.map(|(name, key, limit)| (name.to_string(), key.to_string(), limit)));
+        let wanted = [
+            ("a", "key of one", 600),
+            ("b", "key of one", 60),
+            ("c", "key of one", 600),
+            ("d", "", 0),
+        ];
+        assert_eq!(
+            seen,
+            wanted.map(|(name, key, limit)| (name.to_string(), key.to_string(), limit))
+        );
     }
 }

@@ -37,14 +37,19 @@ pub struct BudgetArgs {
 /// What is wrong with it.
 pub fn dollars(text: &str) -> Result<f64, String> {
     let amount = text.trim().trim_start_matches('$').parse::<f64>().ok();
-    amount.filter(|amount| (0.0..1e6).contains(amount)).ok_or_else(|| format!("`{text}` is no amount in dollars"))
+    amount
+        .filter(|amount| (0.0..1e6).contains(amount))
+        .ok_or_else(|| format!("`{text}` is no amount in dollars"))
 }
 
 impl BudgetArgs {
     /// As it travels with a job.
     pub fn budget(self) -> Option<Budget> {
         let nanodollars = self.budget.map(|amount| (amount * NANOS) as u64);
-        let budget = Budget { nanodollars, tokens: self.budget_tokens };
+        let budget = Budget {
+            nanodollars,
+            tokens: self.budget_tokens,
+        };
         (budget != Budget::default()).then_some(budget)
     }
 
@@ -56,7 +61,10 @@ impl BudgetArgs {
         if self.budget.is_none() || embeddings.prices().are_known() {
             return Ok(());
         }
-        let message = format!("--budget needs the price of `{}`, and it is not set", embeddings.model);
+        let message = format!(
+            "--budget needs the price of `{}`, and it is not set",
+            embeddings.model
+        );
         Err(CommandError::new("config.no_price", message)
             .with_next("set embeddings.prices.input, or use --budget-tokens"))
     }
@@ -66,7 +74,9 @@ impl BudgetArgs {
     /// # Errors
     /// [`CommandError`] naming the model.
     pub fn check(self, config: &Config, settings: &Settings) -> Result<(), CommandError> {
-        let (Some(_), Some(model)) = (self.budget, &settings.model) else { return Ok(()) };
+        let (Some(_), Some(model)) = (self.budget, &settings.model) else {
+            return Ok(());
+        };
         let names = model.names();
         let unknown = config
             .providers()
@@ -75,9 +85,11 @@ impl BudgetArgs {
         match unknown {
             None => Ok(()),
             Some((name, _)) => {
-                let message = format!("--budget needs the prices of model `{name}`, and they are not set");
-                Err(CommandError::new("config.no_price", message)
-                    .with_next("set model.prices.input and model.prices.output, or use --budget-tokens"))
+                let message =
+                    format!("--budget needs the prices of model `{name}`, and they are not set");
+                Err(CommandError::new("config.no_price", message).with_next(
+                    "set model.prices.input and model.prices.output, or use --budget-tokens",
+                ))
             }
         }
     }
@@ -128,7 +140,11 @@ impl Spent {
 
 /// An amount for people: cents, and more of them where there are few.
 pub fn money(dollars: f64) -> String {
-    if dollars > 0.0 && dollars < 0.1 { format!("${dollars:.4}") } else { format!("${dollars:.2}") }
+    if dollars > 0.0 && dollars < 0.1 {
+        format!("${dollars:.4}")
+    } else {
+        format!("${dollars:.2}")
+    }
 }
 
 /// The prices of all models that are configured.
@@ -138,8 +154,13 @@ impl PriceList {
     /// As configured.
     pub fn of(config: &Config) -> Self {
         let embeddings = &config.embeddings;
-        let vectors = embeddings.is_configured().then(|| (embeddings.model.clone(), embeddings.prices()));
-        let asked = config.providers().into_iter().map(|(name, provider)| (name, provider.prices));
+        let vectors = embeddings
+            .is_configured()
+            .then(|| (embeddings.model.clone(), embeddings.prices()));
+        let asked = config
+            .providers()
+            .into_iter()
+            .map(|(name, provider)| (name, provider.prices));
         Self(vectors.into_iter().chain(asked).collect())
     }
 
@@ -179,13 +200,25 @@ mod tests {
     fn budgets_are_read_as_people_write_them() {
         assert_eq!((dollars("5"), dollars("$0.5")), (Ok(5.0), Ok(0.5)));
         assert!(dollars("-1").is_err() && dollars("much").is_err());
-        let args = BudgetArgs { budget: Some(0.25), budget_tokens: None };
-        assert_eq!(args.budget(), Some(Budget { nanodollars: Some(250_000_000), tokens: None }));
+        let args = BudgetArgs {
+            budget: Some(0.25),
+            budget_tokens: None,
+        };
+        assert_eq!(
+            args.budget(),
+            Some(Budget {
+                nanodollars: Some(250_000_000),
+                tokens: None
+            })
+        );
         assert_eq!(BudgetArgs::default().budget(), None);
     }
 
     #[test]
     fn small_amounts_are_shown_with_more_digits() {
-        assert_eq!([0.0, 0.0042, 0.42, 12.0].map(money), ["$0.00", "$0.0042", "$0.42", "$12.00"]);
+        assert_eq!(
+            [0.0, 0.0042, 0.42, 12.0].map(money),
+            ["$0.00", "$0.0042", "$0.42", "$12.00"]
+        );
     }
 }

@@ -38,8 +38,15 @@ impl Output {
     /// Standard output as it is: color and width only on a terminal, no color under `NO_COLOR` (no-color.org).
     pub fn new(form: Form, fields: Vec<String>, quiet: u8, no_color: bool) -> Self {
         let terminal = std::io::stdout().is_terminal();
-        let refused = no_color || std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        Self { form, fields, quiet, color: terminal && !refused && form == Form::Text, width: width() }
+        let refused =
+            no_color || std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        Self {
+            form,
+            fields,
+            quiet,
+            color: terminal && !refused && form == Form::Text,
+            width: width(),
+        }
     }
 
     /// Whether answers are for people.
@@ -56,7 +63,9 @@ impl Output {
     pub fn json(&self, value: &impl Serialize) {
         let value = serde_json::to_value(value).unwrap_or(Value::Null);
         match (self.form, self.select(value)) {
-            (Form::JsonLines, Value::Array(items)) => items.iter().for_each(|item| self.line(&item.to_string())),
+            (Form::JsonLines, Value::Array(items)) => {
+                items.iter().for_each(|item| self.line(&item.to_string()))
+            }
             (Form::JsonLines, value) => self.line(&value.to_string()),
             (_, value) => self.line(&serde_json::to_string_pretty(&value).unwrap_or_default()),
         }
@@ -78,22 +87,38 @@ impl Output {
 
     /// Text in bold, where color is wanted.
     pub fn bold(&self, text: &str) -> String {
-        if self.color { format!("\u{1b}[1m{text}\u{1b}[0m") } else { text.into() }
+        if self.color {
+            format!("\u{1b}[1m{text}\u{1b}[0m")
+        } else {
+            text.into()
+        }
     }
 
     /// Text dimmed, where color is wanted.
     pub fn dim(&self, text: &str) -> String {
-        if self.color { format!("\u{1b}[2m{text}\u{1b}[0m") } else { text.into() }
+        if self.color {
+            format!("\u{1b}[2m{text}\u{1b}[0m")
+        } else {
+            text.into()
+        }
     }
 
     /// Text in green, where color is wanted: what came.
     pub fn green(&self, text: &str) -> String {
-        if self.color { format!("\u{1b}[32m{text}\u{1b}[0m") } else { text.into() }
+        if self.color {
+            format!("\u{1b}[32m{text}\u{1b}[0m")
+        } else {
+            text.into()
+        }
     }
 
     /// Text in red, where color is wanted: what went.
     pub fn red(&self, text: &str) -> String {
-        if self.color { format!("\u{1b}[31m{text}\u{1b}[0m") } else { text.into() }
+        if self.color {
+            format!("\u{1b}[31m{text}\u{1b}[0m")
+        } else {
+            text.into()
+        }
     }
 
     fn select(&self, value: Value) -> Value {
@@ -101,10 +126,15 @@ impl Output {
             return value;
         }
         match value {
-            Value::Array(items) => Value::Array(items.into_iter().map(|item| self.select(item)).collect()),
-            Value::Object(fields) => {
-                Value::Object(fields.into_iter().filter(|(name, _)| self.fields.contains(name)).collect())
+            Value::Array(items) => {
+                Value::Array(items.into_iter().map(|item| self.select(item)).collect())
             }
+            Value::Object(fields) => Value::Object(
+                fields
+                    .into_iter()
+                    .filter(|(name, _)| self.fields.contains(name))
+                    .collect(),
+            ),
             other => other,
         }
     }
@@ -115,7 +145,11 @@ pub fn clean(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
         let bidi = matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{61c}');
-        if c.is_control() || bidi { shown.extend(c.escape_unicode()) } else { shown.push(c) }
+        if c.is_control() || bidi {
+            shown.extend(c.escape_unicode())
+        } else {
+            shown.push(c)
+        }
     }
     shown
 }
@@ -131,7 +165,9 @@ fn write(to: &mut impl Write, line: &str) {
 
 fn width() -> usize {
     let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok();
-    size.map(|size| usize::from(size.ws_col)).filter(|columns| *columns >= 40).unwrap_or(100)
+    size.map(|size| usize::from(size.ws_col))
+        .filter(|columns| *columns >= 40)
+        .unwrap_or(100)
 }
 
 #[cfg(test)]
@@ -140,13 +176,22 @@ mod tests {
 
     #[test]
     fn text_from_outside_cannot_steer_the_terminal() {
-        assert_eq!(clean("a\u{1b}[31mb\u{202e}c\n"), "a\\u{1b}[31mb\\u{202e}c\\u{a}");
+        assert_eq!(
+            clean("a\u{1b}[31mb\u{202e}c\n"),
+            "a\\u{1b}[31mb\\u{202e}c\\u{a}"
+        );
         assert_eq!(clean("第一章 – ünï"), "第一章 – ünï");
     }
 
     #[test]
     fn fields_are_selected_in_lists_and_objects() {
-        let output = Output { form: Form::Json, fields: vec!["a".into()], quiet: 0, color: false, width: 80 };
+        let output = Output {
+            form: Form::Json,
+            fields: vec!["a".into()],
+            quiet: 0,
+            color: false,
+            width: 80,
+        };
         let value = serde_json::json!([{"a": 1, "b": 2}]);
         assert_eq!(output.select(value), serde_json::json!([{"a": 1}]));
     }

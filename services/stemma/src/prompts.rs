@@ -23,28 +23,44 @@ pub fn file_name(stage: &str) -> String {
 /// # Errors
 /// [`CommandError`] naming the file: one that cannot be read, that is for no stage, that is empty or too long.
 pub fn in_force(folder: &Path) -> Result<Instructions, CommandError> {
-    let own = if folder.as_os_str().is_empty() { Instructions::new() } else { read(folder)? };
+    let own = if folder.as_os_str().is_empty() {
+        Instructions::new()
+    } else {
+        read(folder)?
+    };
     instructions(&own).map_err(|error| refused(folder, &error))
 }
 
 /// Hidden files are an editor's, and no one's instructions.
 fn read(folder: &Path) -> Result<Instructions, CommandError> {
     let unreadable = |path: &Path, error: &dyn std::fmt::Display| {
-        CommandError::new("config.prompts", format!("prompts: {} cannot be read: {error}", path.display()))
-            .with_next("correct `prompts`, or write the folder with `stemma prompts export DIR`")
+        CommandError::new(
+            "config.prompts",
+            format!("prompts: {} cannot be read: {error}", path.display()),
+        )
+        .with_next("correct `prompts`, or write the folder with `stemma prompts export DIR`")
     };
     let mut own = Instructions::new();
     for entry in fs::read_dir(folder).map_err(|error| unreadable(folder, &error))? {
         let path = entry.map_err(|error| unreadable(folder, &error))?.path();
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let name = path
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
         if name.starts_with('.') {
             continue;
         }
-        let size = fs::metadata(&path).map_err(|error| unreadable(&path, &error))?.len();
+        let size = fs::metadata(&path)
+            .map_err(|error| unreadable(&path, &error))?
+            .len();
         if size > MAX_BYTES {
             return Err(unreadable(&path, &format!("it has {size} bytes")));
         }
-        match name.strip_suffix(&format!(".{ENDING}")).filter(|stage| built_in().any(|(known, _)| known == *stage)) {
+        match name
+            .strip_suffix(&format!(".{ENDING}"))
+            .filter(|stage| built_in().any(|(known, _)| known == *stage))
+        {
             Some(stage) => {
                 let text = fs::read_to_string(&path).map_err(|error| unreadable(&path, &error))?;
                 own.insert(stage.to_string(), text);
@@ -57,19 +73,28 @@ fn read(folder: &Path) -> Result<Instructions, CommandError> {
 
 fn no_stage(folder: &Path, name: &str) -> CommandError {
     let known: Vec<String> = built_in().map(|(stage, _)| file_name(stage)).collect();
-    let message = format!("prompts: `{name}` in {} is for no stage that asks a model", folder.display());
+    let message = format!(
+        "prompts: `{name}` in {} is for no stage that asks a model",
+        folder.display()
+    );
     unknown("config.prompts", message, name, known)
 }
 
 /// A name that is none of those `known`: the error names the nearest.
 pub fn unknown(code: &str, message: String, name: &str, known: Vec<String>) -> CommandError {
-    let meant = nearest(name, known.iter()).map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
-    let mut error = CommandError::new(code, message + &meant).with_next("see all stages with `stemma prompts`");
+    let meant = nearest(name, known.iter())
+        .map(|name| format!("; did you mean `{name}`?"))
+        .unwrap_or_default();
+    let mut error =
+        CommandError::new(code, message + &meant).with_next("see all stages with `stemma prompts`");
     error.candidates = known.into_iter().take(5).collect();
     error
 }
 
 fn refused(folder: &Path, error: &PromptError) -> CommandError {
-    CommandError::new("config.prompts", format!("prompts: in {}, {error}", folder.display()))
-        .with_next("correct the file, or remove it to have what is built in")
+    CommandError::new(
+        "config.prompts",
+        format!("prompts: in {}, {error}", folder.display()),
+    )
+    .with_next("correct the file, or remove it to have what is built in")
 }

@@ -40,16 +40,22 @@ pub struct SidecarError {
 /// [`SidecarError`] when it cannot be read or understood.
 pub fn read(folder: &Path) -> Result<Stated, SidecarError> {
     let path = folder.join(NAME);
-    let wrong = |problem: String| SidecarError { path: path.clone(), problem };
+    let wrong = |problem: String| SidecarError {
+        path: path.clone(),
+        problem,
+    };
     match fs::symlink_metadata(&path) {
         Ok(metadata) if !metadata.is_file() => return Ok(Stated::new()),
-        Ok(metadata) if metadata.len() > MAX_BYTES => return Err(wrong(format!("larger than {MAX_BYTES} bytes"))),
+        Ok(metadata) if metadata.len() > MAX_BYTES => {
+            return Err(wrong(format!("larger than {MAX_BYTES} bytes")));
+        }
         Ok(_) => {}
         Err(_) => return Ok(Stated::new()),
     }
     let mut bytes = Vec::new();
     // A link put in its place meanwhile is not followed, and a file that grows is not read to its end.
-    let file = open_regular(&path).and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut bytes));
+    let file =
+        open_regular(&path).and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut bytes));
     if file.map_err(|error| wrong(error.to_string()))? as u64 > MAX_BYTES {
         return Err(wrong(format!("larger than {MAX_BYTES} bytes")));
     }
@@ -59,30 +65,56 @@ pub fn read(folder: &Path) -> Result<Stated, SidecarError> {
 
 fn parse(text: &str) -> Result<Stated, String> {
     let mut rows = rows(text.trim_start_matches('\u{feff}'))?.into_iter();
-    let Some(header) = rows.next() else { return Ok(Stated::new()) };
-    let columns: Vec<String> = header.iter().map(|column| column.trim().to_lowercase()).collect();
+    let Some(header) = rows.next() else {
+        return Ok(Stated::new());
+    };
+    let columns: Vec<String> = header
+        .iter()
+        .map(|column| column.trim().to_lowercase())
+        .collect();
     for column in columns.iter().filter(|column| *column != "file") {
         if !NAMES.contains(&column.as_str()) {
-            let known: Vec<String> = NAMES.iter().map(|name| (*name).to_owned()).chain(["file".to_owned()]).collect();
-            let hint = nearest(column, known.iter()).map(|name| format!("; did you mean `{name}`?"));
-            return Err(format!("unknown column `{column}`{}", hint.unwrap_or_default()));
+            let known: Vec<String> = NAMES
+                .iter()
+                .map(|name| (*name).to_owned())
+                .chain(["file".to_owned()])
+                .collect();
+            let hint =
+                nearest(column, known.iter()).map(|name| format!("; did you mean `{name}`?"));
+            return Err(format!(
+                "unknown column `{column}`{}",
+                hint.unwrap_or_default()
+            ));
         }
     }
-    let file = columns.iter().position(|column| column == "file").ok_or("no column `file`")?;
+    let file = columns
+        .iter()
+        .position(|column| column == "file")
+        .ok_or("no column `file`")?;
     let mut stated = Stated::new();
     for (row, number) in rows.zip(2..) {
         if row.len() != columns.len() {
-            return Err(format!("row {number} has {} cells, not {}", row.len(), columns.len()));
+            return Err(format!(
+                "row {number} has {} cells, not {}",
+                row.len(),
+                columns.len()
+            ));
         }
         let mut facts = BTreeMap::new();
-        for (name, value) in
-            columns.iter().zip(&row).filter(|(name, value)| *name != "file" && !value.trim().is_empty())
+        for (name, value) in columns
+            .iter()
+            .zip(&row)
+            .filter(|(name, value)| *name != "file" && !value.trim().is_empty())
         {
-            let value = canonical(name, value).ok_or_else(|| format!("row {number}: `{value}` is no {name}"))?;
+            let value = canonical(name, value)
+                .ok_or_else(|| format!("row {number}: `{value}` is no {name}"))?;
             facts.insert(name.clone(), value);
         }
         if stated.insert(row[file].trim().to_owned(), facts).is_some() {
-            return Err(format!("row {number}: `{}` stands in it twice", row[file].trim()));
+            return Err(format!(
+                "row {number}: `{}` stands in it twice",
+                row[file].trim()
+            ));
         }
     }
     Ok(stated)
@@ -131,8 +163,18 @@ mod tests {
     fn facts_are_read_by_file() {
         let text = "\u{feff}file,CIK,company,filed\r\na.pdf,0000320193,\"Acme, \"\"Anvils\"\" Inc.\",2022-10-28\r\n\r\nb.pdf,,,\r\n";
         let stated = parse(text).unwrap();
-        let a: Vec<_> = stated["a.pdf"].iter().map(|(name, value)| format!("{name}={value}")).collect();
-        assert_eq!(a, ["cik=320193", "company=Acme, \"Anvils\" Inc.", "filed=2022-10-28"]);
+        let a: Vec<_> = stated["a.pdf"]
+            .iter()
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect();
+        assert_eq!(
+            a,
+            [
+                "cik=320193",
+                "company=Acme, \"Anvils\" Inc.",
+                "filed=2022-10-28"
+            ]
+        );
         assert!(stated["b.pdf"].is_empty());
         assert!(parse("").unwrap().is_empty());
     }
@@ -140,11 +182,17 @@ mod tests {
     #[test]
     fn what_cannot_be_understood_is_an_error() {
         for (text, problem) in [
-            ("file,acession\n", "unknown column `acession`; did you mean `accession`?"),
+            (
+                "file,acession\n",
+                "unknown column `acession`; did you mean `accession`?",
+            ),
             ("cik\n1\n", "no column `file`"),
             ("file,cik\na.pdf,AAPL\n", "row 2: `AAPL` is no cik"),
             ("file,cik\na.pdf\n", "row 2 has 1 cells, not 2"),
-            ("file,cik\na.pdf,1\na.pdf,2\n", "row 3: `a.pdf` stands in it twice"),
+            (
+                "file,cik\na.pdf,1\na.pdf,2\n",
+                "row 3: `a.pdf` stands in it twice",
+            ),
             ("file\n\"a", "a quote is not closed before line 2"),
         ] {
             assert_eq!(parse(text).unwrap_err(), problem);

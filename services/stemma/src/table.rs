@@ -22,7 +22,10 @@ pub struct Table {
 impl Table {
     /// A table of these columns: alignment, and width at most (0: any).
     pub fn new(columns: &[(Align, usize)]) -> Self {
-        Self { columns: columns.to_vec(), rows: Vec::new() }
+        Self {
+            columns: columns.to_vec(),
+            rows: Vec::new(),
+        }
     }
 
     /// Adds a row.
@@ -31,18 +34,28 @@ impl Table {
             Some((_, most)) if *most > 0 => shorten(&clean(&cell), *most),
             _ => clean(&cell),
         };
-        self.rows.push(cells.into_iter().enumerate().map(cut).collect());
+        self.rows
+            .push(cells.into_iter().enumerate().map(cut).collect());
     }
 
     /// The lines, columns two spaces apart, empty columns left out.
     pub fn lines(&self) -> Vec<String> {
-        let width =
-            |at: usize| self.rows.iter().filter_map(|row| row.get(at)).map(|cell| cell.width()).max().unwrap_or(0);
+        let width = |at: usize| {
+            self.rows
+                .iter()
+                .filter_map(|row| row.get(at))
+                .map(|cell| cell.width())
+                .max()
+                .unwrap_or(0)
+        };
         let widths: Vec<usize> = (0..self.columns.len()).map(width).collect();
         let line = |row: &Vec<String>| {
             let mut line = String::new();
-            for ((cell, width), (align, _)) in
-                row.iter().zip(&widths).zip(&self.columns).filter(|((_, width), _)| **width > 0)
+            for ((cell, width), (align, _)) in row
+                .iter()
+                .zip(&widths)
+                .zip(&self.columns)
+                .filter(|((_, width), _)| **width > 0)
             {
                 if !line.is_empty() {
                     line.push_str("  ");
@@ -95,7 +108,11 @@ pub fn thousands(number: u32) -> String {
 
 /// `1 page`, `160 pages`.
 pub fn counted(number: usize, one: &str) -> String {
-    if number == 1 { format!("1 {one}") } else { format!("{number} {one}s") }
+    if number == 1 {
+        format!("1 {one}")
+    } else {
+        format!("{number} {one}s")
+    }
 }
 
 #[cfg(test)]
@@ -112,6 +129,9 @@ mod tests {
 
     #[test]
     fn numbers_are_short() {
-        assert_eq!([999, 7_140, 1_300_000].map(thousands), ["999", "7.1k", "1.3M"]);
+        assert_eq!(
+            [999, 7_140, 1_300_000].map(thousands),
+            ["999", "7.1k", "1.3M"]
+        );
     }
 }

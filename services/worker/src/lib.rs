@@ -24,18 +24,47 @@ pub struct WorkerSettings {
 }
 
 /// Works until `stop`, then drains.
-pub async fn run(env: Env, ports: Ports, tools: Arc<Tools>, settings: WorkerSettings, stop: CancellationToken) {
-    let WorkerSettings { lanes, grace, presence } = settings;
-    let performer: Arc<dyn Handler> =
-        Arc::new(Performer::<Filings>::new(env.clone(), ports.clone(), registry(), tools, Arc::clone(&presence)));
+pub async fn run(
+    env: Env,
+    ports: Ports,
+    tools: Arc<Tools>,
+    settings: WorkerSettings,
+    stop: CancellationToken,
+) {
+    let WorkerSettings {
+        lanes,
+        grace,
+        presence,
+    } = settings;
+    let performer: Arc<dyn Handler> = Arc::new(Performer::<Filings>::new(
+        env.clone(),
+        ports.clone(),
+        registry(),
+        tools,
+        Arc::clone(&presence),
+    ));
     let consume = |lane, class, concurrency| {
-        let (env, queue, name) = (env.clone(), Arc::clone(&ports.queue), QueueName::Lane(lane, class));
-        Consumer { env, queue, name, concurrency, grace, presence: Arc::clone(&presence) }
-            .run(Arc::clone(&performer), stop.clone())
+        let (env, queue, name) = (
+            env.clone(),
+            Arc::clone(&ports.queue),
+            QueueName::Lane(lane, class),
+        );
+        Consumer {
+            env,
+            queue,
+            name,
+            concurrency,
+            grace,
+            presence: Arc::clone(&presence),
+        }
+        .run(Arc::clone(&performer), stop.clone())
     };
     // Interactive work has slots of its own, so that it never waits behind a bulk document (I-11).
     let consumers = lanes.into_iter().flat_map(|(lane, concurrency)| {
-        [consume(lane, Class::Bulk, concurrency), consume(lane, Class::Interactive, concurrency.div_ceil(5))]
+        [
+            consume(lane, Class::Bulk, concurrency),
+            consume(lane, Class::Interactive, concurrency.div_ceil(5)),
+        ]
     });
     join_all(consumers).await;
 }

@@ -66,18 +66,25 @@ pub enum ConfigError {
 ///
 /// # Errors
 /// [`ConfigError`] naming the key and its source.
-pub fn load<C: DeserializeOwned + Serialize + Default>(file: Option<&Path>) -> Result<Loaded<C>, ConfigError> {
+pub fn load<C: DeserializeOwned + Serialize + Default>(
+    file: Option<&Path>,
+) -> Result<Loaded<C>, ConfigError> {
     let invalid = |error: figment::Error| ConfigError::Invalid(error.to_string());
-    let defaults = serde_json::to_value(C::default()).map_err(|error| ConfigError::Invalid(error.to_string()))?;
+    let defaults = serde_json::to_value(C::default())
+        .map_err(|error| ConfigError::Invalid(error.to_string()))?;
     let path = match file {
         Some(path) if !path.exists() => return Err(ConfigError::NoFile(path.into())),
         Some(path) => path.to_path_buf(),
         None => PathBuf::from("stemma.toml"),
     };
     let variables = Env::prefixed(PREFIX)
-        .filter(|key| !NOT_SETTINGS.iter().any(|other| key == other) && !key.as_str().starts_with(OF_TESTS))
+        .filter(|key| {
+            !NOT_SETTINGS.iter().any(|other| key == other) && !key.as_str().starts_with(OF_TESTS)
+        })
         .split("__");
-    let figment = Figment::from(Serialized::defaults(C::default())).merge(Toml::file(&path)).merge(variables);
+    let figment = Figment::from(Serialized::defaults(C::default()))
+        .merge(Toml::file(&path))
+        .merge(variables);
     let values: Value = figment.extract().map_err(invalid)?;
     let known = flatten(&defaults);
     let settings = flatten(&values)
@@ -85,12 +92,24 @@ pub fn load<C: DeserializeOwned + Serialize + Default>(file: Option<&Path>) -> R
         .map(|(key, value)| {
             let source = source(&figment, &key, &path);
             match known.get(&key) {
-                Some(default) => Ok(Setting { value: shown(&key, value), default: default.clone(), source, key }),
-                None => Err(ConfigError::Unknown { nearest: nearest(&key, known.keys()), key, source_name: source }),
+                Some(default) => Ok(Setting {
+                    value: shown(&key, value),
+                    default: default.clone(),
+                    source,
+                    key,
+                }),
+                None => Err(ConfigError::Unknown {
+                    nearest: nearest(&key, known.keys()),
+                    key,
+                    source_name: source,
+                }),
             }
         })
         .collect::<Result<Vec<_>, _>>()?;
-    Ok(Loaded { config: figment.extract().map_err(invalid)?, settings })
+    Ok(Loaded {
+        config: figment.extract().map_err(invalid)?,
+        settings,
+    })
 }
 
 /// A value as it may be shown.
@@ -100,14 +119,20 @@ fn shown(key: &str, value: Value) -> Value {
         Value::Null => Value::Null,
         Value::String(text) if text.is_empty() => text.into(),
         Value::Array(items) => items.into_iter().map(|item| shown(key, item)).collect(),
-        Value::Object(fields) => fields.into_iter().map(|(name, value)| (name.clone(), shown(&name, value))).collect(),
+        Value::Object(fields) => fields
+            .into_iter()
+            .map(|(name, value)| (name.clone(), shown(&name, value)))
+            .collect(),
         _ if SECRET.contains(&name) => "***".into(),
         value => value,
     }
 }
 
 fn source(figment: &Figment, key: &str, file: &Path) -> String {
-    let name = figment.find_metadata(key).map(|metadata| metadata.name.to_string()).unwrap_or_default();
+    let name = figment
+        .find_metadata(key)
+        .map(|metadata| metadata.name.to_string())
+        .unwrap_or_default();
     if name.contains("environment") {
         format!("{PREFIX}{}", key.replace('.', "__").to_uppercase())
     } else if name.contains("TOML") {
@@ -124,7 +149,13 @@ fn flatten(value: &Value) -> BTreeMap<String, Value> {
     while let Some((key, value)) = stack.pop() {
         match value {
             Value::Object(fields) if !fields.is_empty() => {
-                let dotted = |name: &str| if key.is_empty() { name.to_string() } else { format!("{key}.{name}") };
+                let dotted = |name: &str| {
+                    if key.is_empty() {
+                        name.to_string()
+                    } else {
+                        format!("{key}.{name}")
+                    }
+                };
                 stack.extend(fields.iter().map(|(name, value)| (dotted(name), value)));
             }
             leaf => {
@@ -138,7 +169,10 @@ fn flatten(value: &Value) -> BTreeMap<String, Value> {
 /// The valid name a misspelt one is nearest to, where one is near; names are ASCII.
 pub fn nearest<'a>(key: &str, known: impl Iterator<Item = &'a String>) -> Option<String> {
     let scored = known.map(|candidate| (distance(key, candidate), candidate));
-    scored.min().filter(|(distance, _)| *distance <= key.len().max(4) / 2).map(|(_, candidate)| candidate.clone())
+    scored
+        .min()
+        .filter(|(distance, _)| *distance <= key.len().max(4) / 2)
+        .map(|(_, candidate)| candidate.clone())
 }
 
 /// Levenshtein distance in bytes; keys are ASCII.
@@ -175,7 +209,10 @@ mod tests {
 
     impl Default for Config {
         fn default() -> Self {
-            Self { limits: Limits { max_pages: 10 }, open_documents: 2 }
+            Self {
+                limits: Limits { max_pages: 10 },
+                open_documents: 2,
+            }
         }
     }
 
@@ -189,21 +226,45 @@ mod tests {
     #[test]
     fn a_setting_knows_where_it_came_from() {
         let loaded = load_text("[limits]\nmax_pages = 5\n").unwrap();
-        assert_eq!(loaded.config, Config { limits: Limits { max_pages: 5 }, open_documents: 2 });
-        let sources: Vec<_> = loaded.settings.iter().map(|s| (s.key.as_str(), s.source == "default")).collect();
-        assert_eq!(sources, [("limits.max_pages", false), ("open_documents", true)]);
+        assert_eq!(
+            loaded.config,
+            Config {
+                limits: Limits { max_pages: 5 },
+                open_documents: 2
+            }
+        );
+        let sources: Vec<_> = loaded
+            .settings
+            .iter()
+            .map(|s| (s.key.as_str(), s.source == "default"))
+            .collect();
+        assert_eq!(
+            sources,
+            [("limits.max_pages", false), ("open_documents", true)]
+        );
     }
 
     #[test]
     fn an_unknown_key_names_the_nearest_one() {
-        let error = load_text("[limits]\nmaxpages = 5\n").unwrap_err().to_string();
-        assert!(error.contains("unknown setting `limits.maxpages`"), "{error}");
-        assert!(error.ends_with("did you mean `limits.max_pages`?"), "{error}");
+        let error = load_text("[limits]\nmaxpages = 5\n")
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("unknown setting `limits.maxpages`"),
+            "{error}"
+        );
+        assert!(
+            error.ends_with("did you mean `limits.max_pages`?"),
+            "{error}"
+        );
     }
 
     #[test]
     fn a_wrong_value_and_a_missing_file_are_errors() {
         assert!(load_text("open_documents = \"many\"").is_err());
-        assert!(matches!(load::<Config>(Some(Path::new("/nowhere.toml"))), Err(ConfigError::NoFile(_))));
+        assert!(matches!(
+            load::<Config>(Some(Path::new("/nowhere.toml"))),
+            Err(ConfigError::NoFile(_))
+        ));
     }
 }

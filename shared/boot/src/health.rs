@@ -67,7 +67,12 @@ impl Health {
     /// Ready while these answer and the process of `presence` is not draining.
     pub fn new(env: &Env, presence: &Arc<Presence>, checks: Vec<(&'static str, Check)>) -> Self {
         let (answered, presence) = (Mutex::default(), Arc::clone(presence));
-        Self(Arc::new(Inner { env: env.clone(), checks, answered, presence }))
+        Self(Arc::new(Inner {
+            env: env.clone(),
+            checks,
+            answered,
+            presence,
+        }))
     }
 
     /// Ready while queue, ledger and blobs answer. A process that still waits for them at its start lives, and is not
@@ -77,16 +82,28 @@ impl Health {
             let (env, ports) = (env.clone(), Arc::clone(ports));
             let check: Check = Arc::new(move || match ports.get() {
                 Some(ports) => ask(env.clone(), ports.clone()),
-                None => Box::pin(async move { Err(PortError::passing(name, "connect", "not connected yet")) }),
+                None => Box::pin(async move {
+                    Err(PortError::passing(name, "connect", "not connected yet"))
+                }),
             });
             (name, check)
         };
         let checks = vec![
-            check("queue", |_, ports| Box::pin(async move { ports.queue.depth(QueueName::Dead).await.map(drop) })),
-            check("ledger", |env, ports| {
-                Box::pin(async move { ports.ledger.notices(Board::Processes, env.now_ms()).await.map(drop) })
+            check("queue", |_, ports| {
+                Box::pin(async move { ports.queue.depth(QueueName::Dead).await.map(drop) })
             }),
-            check("blobs", |_, ports| Box::pin(async move { ports.blobs.size("layout").await.map(drop) })),
+            check("ledger", |env, ports| {
+                Box::pin(async move {
+                    ports
+                        .ledger
+                        .notices(Board::Processes, env.now_ms())
+                        .await
+                        .map(drop)
+                })
+            }),
+            check("blobs", |_, ports| {
+                Box::pin(async move { ports.blobs.size("layout").await.map(drop) })
+            }),
         ];
         Self::new(env, presence, checks)
     }
@@ -98,12 +115,26 @@ impl Health {
 
     /// Whether it can work, and what is in the way.
     pub fn readiness(&self) -> Readiness {
-        let since = self.0.env.now_ms().saturating_sub(BELIEVED.as_millis() as Millis);
-        let answered = self.0.answered.lock().unwrap_or_else(PoisonError::into_inner);
+        let since = self
+            .0
+            .env
+            .now_ms()
+            .saturating_sub(BELIEVED.as_millis() as Millis);
+        let answered = self
+            .0
+            .answered
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         let names = self.0.checks.iter().map(|(name, _)| *name);
-        let away: Vec<_> = names.filter(|name| answered.get(name).is_none_or(|at| *at < since)).collect();
+        let away: Vec<_> = names
+            .filter(|name| answered.get(name).is_none_or(|at| *at < since))
+            .collect();
         let draining = self.0.presence.is_draining();
-        Readiness { ready: away.is_empty() && !draining, draining, away }
+        Readiness {
+            ready: away.is_empty() && !draining,
+            draining,
+            away,
+        }
     }
 
     /// Asks every port once.
@@ -112,7 +143,11 @@ impl Health {
             match tokio::time::timeout(PATIENCE, check()).await {
                 Ok(Ok(())) => {
                     let now = self.0.env.now_ms();
-                    self.0.answered.lock().unwrap_or_else(PoisonError::into_inner).insert(name, now);
+                    self.0
+                        .answered
+                        .lock()
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .insert(name, now);
                 }
                 Ok(Err(error)) => tracing::debug!(port = name, %error, "a port is away"),
                 Err(_) => tracing::debug!(port = name, "a port does not answer"),
@@ -160,10 +195,16 @@ pub async fn serve(
 ) -> io::Result<Serving> {
     let listener = TcpListener::bind(listen).await?;
     let address = listener.local_addr()?;
-    let asking = health.0.env.clone().spawn(keep_asking(health.clone(), metrics.clone()));
+    let asking = health
+        .0
+        .env
+        .clone()
+        .spawn(keep_asking(health.clone(), metrics.clone()));
     let router = router(health, metrics).merge(extra);
     let task = tokio::spawn(async move {
-        let ended = axum::serve(listener, router).with_graceful_shutdown(stop.cancelled_owned()).await;
+        let ended = axum::serve(listener, router)
+            .with_graceful_shutdown(stop.cancelled_owned())
+            .await;
         asking.abort();
         ended
     });
@@ -189,7 +230,11 @@ fn router(health: Health, metrics: Option<Metrics>) -> Router {
 
 async fn readyz(State(health): State<Health>) -> Response {
     let readiness = health.readiness();
-    let status = if readiness.ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    let status = if readiness.ready {
+        StatusCode::OK
+    } else {
+        StatusCode::SERVICE_UNAVAILABLE
+    };
     (status, Json(readiness)).into_response()
 }
 
@@ -209,7 +254,10 @@ mod tests {
 
     async fn get(address: SocketAddr, path: &str) -> String {
         let mut stream = TcpStream::connect(address).await.unwrap();
-        stream.write_all(format!("GET {path} HTTP/1.0\r\n\r\n").as_bytes()).await.unwrap();
+        stream
+            .write_all(format!("GET {path} HTTP/1.0\r\n\r\n").as_bytes())
+            .await
+            .unwrap();
         let mut reply = String::new();
         stream.read_to_string(&mut reply).await.unwrap();
         reply
@@ -221,20 +269,48 @@ mod tests {
         let seen = Arc::clone(&up);
         let check: Check = Arc::new(move || {
             let up = seen.load(Ordering::Relaxed);
-            Box::pin(async move { if up { Ok(()) } else { Err(PortError::passing("queue", "depth", "away")) } })
+            Box::pin(async move {
+                if up {
+                    Ok(())
+                } else {
+                    Err(PortError::passing("queue", "depth", "away"))
+                }
+            })
         });
-        let health = Health::new(&env, &Presence::new(&env, "w", "worker"), vec![("queue", check)]);
+        let health = Health::new(
+            &env,
+            &Presence::new(&env, "w", "worker"),
+            vec![("queue", check)],
+        );
         assert_eq!(health.readiness().away, ["queue"], "not before it answered");
         let stop = CancellationToken::new();
         let listen = "127.0.0.1:0".parse().unwrap();
-        let serving = serve(listen, health.clone(), None, Router::new(), stop.clone()).await.unwrap();
+        let serving = serve(listen, health.clone(), None, Router::new(), stop.clone())
+            .await
+            .unwrap();
         health.ask().await;
-        assert!(get(serving.address, "/readyz").await.starts_with("HTTP/1.0 200"));
+        assert!(
+            get(serving.address, "/readyz")
+                .await
+                .starts_with("HTTP/1.0 200")
+        );
         up.store(false, Ordering::Relaxed);
-        health.0.answered.lock().unwrap().insert("queue", env.now_ms() - 16_000);
+        health
+            .0
+            .answered
+            .lock()
+            .unwrap()
+            .insert("queue", env.now_ms() - 16_000);
         let reply = get(serving.address, "/readyz").await;
-        assert!(reply.starts_with("HTTP/1.0 503") && reply.contains(r#""away":["queue"]"#), "{reply}");
-        assert!(get(serving.address, "/livez").await.starts_with("HTTP/1.0 200"));
+        assert!(
+            reply.starts_with("HTTP/1.0 503") && reply.contains(r#""away":["queue"]"#),
+            "{reply}"
+        );
+        assert!(
+            get(serving.address, "/livez")
+                .await
+                .starts_with("HTTP/1.0 200")
+        );
         stop.cancel();
         serving.ended().await.unwrap();
     }
@@ -245,11 +321,29 @@ mod tests {
         let presence = Presence::new(&env, "w", "worker");
         let health = Health::of(&env, &presence, &ports);
         health.ask().await;
-        assert_eq!(health.readiness().away, ["queue", "ledger", "blobs"], "not connected yet");
+        assert_eq!(
+            health.readiness().away,
+            ["queue", "ledger", "blobs"],
+            "not connected yet"
+        );
         drop(ports.set(Ports::memory()));
         health.ask().await;
-        assert_eq!(health.readiness(), Readiness { ready: true, draining: false, away: vec![] });
+        assert_eq!(
+            health.readiness(),
+            Readiness {
+                ready: true,
+                draining: false,
+                away: vec![]
+            }
+        );
         presence.drain();
-        assert_eq!(health.readiness(), Readiness { ready: false, draining: true, away: vec![] });
+        assert_eq!(
+            health.readiness(),
+            Readiness {
+                ready: false,
+                draining: true,
+                away: vec![]
+            }
+        );
     }
 }

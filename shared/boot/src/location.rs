@@ -38,15 +38,19 @@ impl Location {
     /// to, else below `user_cache`.
     pub fn cache(&self, user_cache: &Path) -> PathBuf {
         match self {
-            Location::Folder(path) if access(path, Access::WRITE_OK).is_ok() || !path.exists() => path.join("index"),
+            Location::Folder(path) if access(path, Access::WRITE_OK).is_ok() || !path.exists() => {
+                path.join("index")
+            }
             Location::Folder(path) => {
                 let path = path.canonicalize().unwrap_or_else(|_| path.clone());
-                user_cache.join("stemma").join(path.to_string_lossy().replace('/', "~"))
+                user_cache
+                    .join("stemma")
+                    .join(path.to_string_lossy().replace('/', "~"))
             }
             // No bucket has a `~` in its name.
-            Location::Bucket { bucket, prefix } => {
-                user_cache.join("stemma").join(format!("{bucket}~{}", prefix.replace('/', "~")))
-            }
+            Location::Bucket { bucket, prefix } => user_cache
+                .join("stemma")
+                .join(format!("{bucket}~{}", prefix.replace('/', "~"))),
         }
     }
 }
@@ -56,13 +60,20 @@ impl FromStr for Location {
 
     fn from_str(text: &str) -> Result<Self, NoLocation> {
         let Some((scheme, rest)) = text.split_once("://") else {
-            return if text.is_empty() { Err(NoLocation(text.into())) } else { Ok(Location::Folder(text.into())) };
+            return if text.is_empty() {
+                Err(NoLocation(text.into()))
+            } else {
+                Ok(Location::Folder(text.into()))
+            };
         };
         let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
         if scheme != "s3" || bucket.is_empty() {
             return Err(NoLocation(text.into()));
         }
-        Ok(Location::Bucket { bucket: bucket.into(), prefix: prefix.trim_matches('/').into() })
+        Ok(Location::Bucket {
+            bucket: bucket.into(),
+            prefix: prefix.trim_matches('/').into(),
+        })
     }
 }
 
@@ -82,14 +93,23 @@ mod tests {
 
     #[test]
     fn a_store_is_a_folder_or_a_prefix_in_a_bucket() {
-        let bucket = |bucket: &str, prefix: &str| Location::Bucket { bucket: bucket.into(), prefix: prefix.into() };
+        let bucket = |bucket: &str, prefix: &str| Location::Bucket {
+            bucket: bucket.into(),
+            prefix: prefix.into(),
+        };
         assert_eq!("s3://filings/a/b/".parse(), Ok(bucket("filings", "a/b")));
         assert_eq!("s3://filings".parse(), Ok(bucket("filings", "")));
         assert_eq!(".stemma".parse(), Ok(Location::Folder(".stemma".into())));
         assert_eq!(bucket("filings", "a/b").to_string(), "s3://filings/a/b");
-        let cache = |text: &str| text.parse::<Location>().map(|location| location.cache(Path::new("/cache")));
+        let cache = |text: &str| {
+            text.parse::<Location>()
+                .map(|location| location.cache(Path::new("/cache")))
+        };
         assert_eq!(cache("no/such"), Ok("no/such/index".into()));
-        assert_eq!(cache("s3://filings/a/b"), Ok("/cache/stemma/filings~a~b".into()));
+        assert_eq!(
+            cache("s3://filings/a/b"),
+            Ok("/cache/stemma/filings~a~b".into())
+        );
         for wrong in ["", "s3://", "s3:///a", "ftp://x/y"] {
             assert!(wrong.parse::<Location>().is_err(), "{wrong}");
         }

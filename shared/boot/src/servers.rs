@@ -71,7 +71,10 @@ impl S3 {
         let access = if self.access_key.is_empty() && self.secret_key.is_empty() {
             Access::Chain
         } else {
-            Access::Key { id: self.access_key.clone(), secret: self.secret_key.clone() }
+            Access::Key {
+                id: self.access_key.clone(),
+                secret: self.secret_key.clone(),
+            }
         };
         S3Settings {
             endpoint: given(&self.endpoint),
@@ -86,13 +89,19 @@ impl S3 {
 
 impl Default for Broker {
     fn default() -> Self {
-        Self { url: Secret::default(), prefix: "stemma".into() }
+        Self {
+            url: Secret::default(),
+            prefix: "stemma".into(),
+        }
     }
 }
 
 impl Default for Redis {
     fn default() -> Self {
-        Self { url: Secret::default(), prefix: "stemma".into() }
+        Self {
+            url: Secret::default(),
+            prefix: "stemma".into(),
+        }
     }
 }
 
@@ -119,31 +128,54 @@ impl Servers {
         if self.redis.url.is_empty() {
             return Ok(Arc::new(MemoryLimiter::default()));
         }
-        Ok(Arc::new(RedisLimiter::new(self.redis_client()?, env.clone())))
+        Ok(Arc::new(RedisLimiter::new(
+            self.redis_client()?,
+            env.clone(),
+        )))
     }
 
     fn redis_client(&self) -> Result<RedisClient, PortError> {
         let settings = RedisSettings::new(self.redis.url.clone());
-        RedisClient::open(&RedisSettings { prefix: self.redis.prefix.clone(), ..settings })
+        RedisClient::open(&RedisSettings {
+            prefix: self.redis.prefix.clone(),
+            ..settings
+        })
     }
 
     /// The cluster whose store is at `location`. `name` names this process to the broker.
     ///
     /// # Errors
     /// [`PortError`]: passing when a server is away, lasting when it refuses, or something is not configured.
-    pub async fn connect(&self, location: &Location, name: &str, env: &Env) -> Result<Cluster, PortError> {
+    pub async fn connect(
+        &self,
+        location: &Location,
+        name: &str,
+        env: &Env,
+    ) -> Result<Cluster, PortError> {
         let missing = |what: &str| PortError::lasting("cluster", "connect", what.to_string());
         let Location::Bucket { bucket, prefix } = location else {
-            return Err(missing("a cluster needs a store that all its processes reach: --store s3://bucket/prefix"));
+            return Err(missing(
+                "a cluster needs a store that all its processes reach: --store s3://bucket/prefix",
+            ));
         };
         if self.broker.url.is_empty() || self.redis.url.is_empty() {
-            return Err(missing("a cluster needs a broker and a Redis: set broker.url and redis.url"));
+            return Err(missing(
+                "a cluster needs a broker and a Redis: set broker.url and redis.url",
+            ));
         }
         let blobs = self.bucket(bucket, prefix).await?;
         let redis = self.redis_client()?;
         redis.ping().await?;
         let (url, prefix) = (self.broker.url.clone(), self.broker.prefix.clone());
-        let broker = RabbitQueue::connect(&RabbitSettings { url, prefix, name: name.into() }, env).await?;
+        let broker = RabbitQueue::connect(
+            &RabbitSettings {
+                url,
+                prefix,
+                name: name.into(),
+            },
+            env,
+        )
+        .await?;
         let broker = Arc::new(broker);
         let ports = Ports {
             queue: Arc::clone(&broker) as Arc<dyn Queue>,
@@ -151,7 +183,11 @@ impl Servers {
             blobs,
             limiter: Arc::new(RedisLimiter::new(redis.clone(), env.clone())),
         };
-        Ok(Cluster { ports, broker, redis })
+        Ok(Cluster {
+            ports,
+            broker,
+            redis,
+        })
     }
 }
 

@@ -117,7 +117,12 @@ impl WritableStore {
     ///
     /// # Errors
     /// [`StoreError`] when someone else writes to it, or the file system refuses.
-    pub async fn open(location: &Location, servers: &Servers, command: &str, now_ms: u64) -> Result<Self, StoreError> {
+    pub async fn open(
+        location: &Location,
+        servers: &Servers,
+        command: &str,
+        now_ms: u64,
+    ) -> Result<Self, StoreError> {
         match location {
             Location::Folder(path) => Self::folder(path, command, now_ms),
             Location::Bucket { bucket, prefix } => {
@@ -137,21 +142,42 @@ impl WritableStore {
         }
         let blobs = FolderBlobs::open(path).map_err(io(path))?;
         blobs.sweep_unfinished().map_err(io(path))?;
-        Ok(Self { ports: Ports::embedded(Arc::new(blobs)), _lock: Some(lock) })
+        Ok(Self {
+            ports: Ports::embedded(Arc::new(blobs)),
+            _lock: Some(lock),
+        })
     }
 }
 
 fn lock(path: &Path, command: &str, now_ms: u64) -> Result<File, StoreError> {
     let name = path.join("writer.lock");
-    let options = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&name);
+    let options = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(&name);
     let mut file = options.map_err(io(&name))?;
     if !locked(&file) {
-        let unknown = || Holder { pid: 0, command: "?".into(), since_ms: 0 };
-        return Err(StoreError::Locked { path: path.into(), holder: read_holder(&mut file).unwrap_or_else(unknown) });
+        let unknown = || Holder {
+            pid: 0,
+            command: "?".into(),
+            since_ms: 0,
+        };
+        return Err(StoreError::Locked {
+            path: path.into(),
+            holder: read_holder(&mut file).unwrap_or_else(unknown),
+        });
     }
-    let holder = Holder { pid: std::process::id(), command: command.into(), since_ms: now_ms };
-    let json =
-        serde_json::to_vec(&holder).map_err(|error| StoreError::Io { path: name.clone(), error: error.into() })?;
+    let holder = Holder {
+        pid: std::process::id(),
+        command: command.into(),
+        since_ms: now_ms,
+    };
+    let json = serde_json::to_vec(&holder).map_err(|error| StoreError::Io {
+        path: name.clone(),
+        error: error.into(),
+    })?;
     file.set_len(0).map_err(io(&name))?;
     file.write_all(&json).map_err(io(&name))?;
     Ok(file)
@@ -175,16 +201,24 @@ fn read_holder(file: &mut File) -> Option<Holder> {
 }
 
 fn check_layout(path: &Path) -> Result<(), StoreError> {
-    let Ok(text) = fs::read_to_string(path.join("layout")) else { return Ok(()) };
+    let Ok(text) = fs::read_to_string(path.join("layout")) else {
+        return Ok(());
+    };
     match text.trim().parse() {
-        Ok(found) if found > LAYOUT => Err(StoreError::Newer { path: path.into(), found }),
+        Ok(found) if found > LAYOUT => Err(StoreError::Newer {
+            path: path.into(),
+            found,
+        }),
         _ => Ok(()),
     }
 }
 
 fn io(path: &Path) -> impl Fn(std::io::Error) -> StoreError {
     let path = path.to_path_buf();
-    move |error| StoreError::Io { path: path.clone(), error }
+    move |error| StoreError::Io {
+        path: path.clone(),
+        error,
+    }
 }
 
 #[cfg(test)]
@@ -196,17 +230,29 @@ mod tests {
     }
 
     async fn write(folder: &Path, command: &str, now_ms: u64) -> Result<WritableStore, StoreError> {
-        WritableStore::open(&Location::Folder(folder.into()), &Servers::default(), command, now_ms).await
+        WritableStore::open(
+            &Location::Folder(folder.into()),
+            &Servers::default(),
+            command,
+            now_ms,
+        )
+        .await
     }
 
     #[tokio::test]
     async fn a_store_has_one_writer_and_names_it() {
         let folder = tempfile::tempdir().unwrap();
-        assert!(matches!(read(folder.path()).await, Err(StoreError::Missing(_))));
+        assert!(matches!(
+            read(folder.path()).await,
+            Err(StoreError::Missing(_))
+        ));
         let writer = write(folder.path(), "ingest", 5).await.unwrap();
         match write(folder.path(), "rm", 6).await {
             Err(StoreError::Locked { holder, .. }) => {
-                assert_eq!((holder.pid, holder.command.as_str()), (std::process::id(), "ingest"));
+                assert_eq!(
+                    (holder.pid, holder.command.as_str()),
+                    (std::process::id(), "ingest")
+                );
             }
             _ => panic!("two writers"),
         }
@@ -222,7 +268,13 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         drop(write(folder.path(), "ingest", 5).await.unwrap());
         fs::write(folder.path().join("layout"), "2\n").unwrap();
-        assert!(matches!(read(folder.path()).await, Err(StoreError::Newer { found: 2, .. })));
-        assert!(matches!(write(folder.path(), "x", 0).await, Err(StoreError::Newer { .. })));
+        assert!(matches!(
+            read(folder.path()).await,
+            Err(StoreError::Newer { found: 2, .. })
+        ));
+        assert!(matches!(
+            write(folder.path(), "x", 0).await,
+            Err(StoreError::Newer { .. })
+        ));
     }
 }

@@ -1,6 +1,8 @@
 //! From nodes in pre-order with depths to nested sections: ids, structure numbers, ends. One pass each, no recursion.
 
-use crate::{PageNo, PageSpan, Position, Section, SectionId, SectionKind, SectionSpan, Summary, Witness};
+use crate::{
+    PageNo, PageSpan, Position, Section, SectionId, SectionKind, SectionSpan, Summary, Witness,
+};
 
 /// Deepest level of a tree. A section is two levels of JSON, and `serde_json` refuses more than 128: 32 leaves room for
 /// whatever a tree is wrapped in. Deeper levels are flattened into the last one and recorded.
@@ -70,7 +72,8 @@ pub(crate) fn next_outside(nodes: &[Node]) -> Vec<Option<usize>> {
 /// order: children stay inside their parents, siblings share at most one page.
 pub(crate) fn set_ends(nodes: &mut [Node], extent: u32) {
     let next = next_outside(nodes);
-    let starts: Vec<(u32, Option<Position>)> = nodes.iter().map(|node| start_of(node.span)).collect();
+    let starts: Vec<(u32, Option<Position>)> =
+        nodes.iter().map(|node| start_of(node.span)).collect();
     for index in 0..nodes.len() {
         let follower = next[index];
         let last = match follower {
@@ -180,7 +183,11 @@ pub(crate) mod tests {
         };
         check_siblings("", &tree.sections, (1, size));
         if let (Some(first), Some(last)) = (tree.sections.first(), tree.sections.last()) {
-            assert_eq!((ends(first).0, ends(last).1), (1, size), "covered from first to last");
+            assert_eq!(
+                (ends(first).0, ends(last).1),
+                (1, size),
+                "covered from first to last"
+            );
         }
     }
 
@@ -199,20 +206,34 @@ pub(crate) mod tests {
         let paged = |section: &Section| section.span.pages().is_some();
         for (index, section) in sections.iter().enumerate() {
             let (start, end) = ends(section);
-            assert!(start <= end && inside.0 <= start && end <= inside.1, "{start}..{end} inside {inside:?}");
+            assert!(
+                start <= end && inside.0 <= start && end <= inside.1,
+                "{start}..{end} inside {inside:?}"
+            );
             assert_eq!(section.structure, format!("{prefix}{}", index + 1));
             if let Some(next) = sections.get(index + 1) {
                 let gap = i64::from(ends(next).0) - i64::from(end);
-                assert!(gap == 1 || (gap == 0 && paged(section)), "{} then {}", section.structure, next.structure);
+                assert!(
+                    gap == 1 || (gap == 0 && paged(section)),
+                    "{} then {}",
+                    section.structure,
+                    next.structure
+                );
             }
-            check_siblings(&format!("{}.", section.structure), &section.children, (start, end));
+            check_siblings(
+                &format!("{}.", section.structure),
+                &section.children,
+                (start, end),
+            );
         }
     }
 
     #[test]
     fn skipped_levels_nest_under_the_nearest_shallower_one() {
         let mut nesting = Nesting::default();
-        let depths: Vec<usize> = [3, 1, 4, 2, 4, 1].map(|level| nesting.enter(level)).to_vec();
+        let depths: Vec<usize> = [3, 1, 4, 2, 4, 1]
+            .map(|level| nesting.enter(level))
+            .to_vec();
         assert_eq!(depths, [1, 1, 2, 2, 3, 1]);
     }
 

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashSet};
 
 use crate::assemble::{Nesting, Node, assemble, set_ends};
 use crate::{
-    Extent, FilingFacts, Gap, Method, PageNo, PageSpan, Place, Position, Provenance, Pt, SectionKind, SectionSpan,
-    SectionTree, Verdict, VerifiedEntry, VerifiedOutline, Witness,
+    Extent, FilingFacts, Gap, Method, PageNo, PageSpan, Place, Position, Provenance, Pt,
+    SectionKind, SectionSpan, SectionTree, Verdict, VerifiedEntry, VerifiedOutline, Witness,
 };
 
 /// How many rejected entries are named one by one in the gaps; the rest are counted.
@@ -60,7 +60,11 @@ fn size(extent: Extent) -> u32 {
 }
 
 fn gap(code: &str, detail: String) -> Gap {
-    Gap { code: code.into(), pages: None, detail }
+    Gap {
+        code: code.into(),
+        pages: None,
+        detail,
+    }
 }
 
 fn record_rejected(outline: &VerifiedOutline, gaps: &mut Vec<Gap>) {
@@ -70,10 +74,19 @@ fn record_rejected(outline: &VerifiedOutline, gaps: &mut Vec<Gap>) {
         return;
     }
     for entry in rejected.iter().take(NAMED_REJECTIONS) {
-        gaps.push(gap(CODE, format!("`{}` was not found in the document", shown(&entry.title))));
+        gaps.push(gap(
+            CODE,
+            format!("`{}` was not found in the document", shown(&entry.title)),
+        ));
     }
     if rejected.len() > NAMED_REJECTIONS {
-        gaps.push(gap(CODE, format!("{} more entries were not found", rejected.len() - NAMED_REJECTIONS)));
+        gaps.push(gap(
+            CODE,
+            format!(
+                "{} more entries were not found",
+                rejected.len() - NAMED_REJECTIONS
+            ),
+        ));
     }
 }
 
@@ -107,10 +120,16 @@ fn nodes_of(outline: &VerifiedOutline, gaps: &mut Vec<Gap>) -> Vec<Node> {
         }
     }
     if crowded > 0 {
-        gaps.push(gap("tree.same_line", format!("{crowded} entries claim a line that already is a section")));
+        gaps.push(gap(
+            "tree.same_line",
+            format!("{crowded} entries claim a line that already is a section"),
+        ));
     }
     if nesting.flattened > 0 {
-        let detail = format!("{} sections lay deeper than the tree's deepest level", nesting.flattened);
+        let detail = format!(
+            "{} sections lay deeper than the tree's deepest level",
+            nesting.flattened
+        );
         gaps.push(gap("tree.depth_capped", detail));
     }
     nodes
@@ -181,7 +200,11 @@ fn node(entry: &VerifiedEntry, depth: usize) -> Node {
 /// A span that so far only knows its start.
 fn span_from(place: Place) -> SectionSpan {
     match place {
-        Place::Page(from) => SectionSpan::Pages { pages: PageSpan::between(from.page, from.page), from, to: None },
+        Place::Page(from) => SectionSpan::Pages {
+            pages: PageSpan::between(from.page, from.page),
+            from,
+            to: None,
+        },
         Place::Line(start) => SectionSpan::Lines { start, end: start },
     }
 }
@@ -193,35 +216,56 @@ fn repeats_parent(last: &Node, node: &Node) -> bool {
     }
     let same_number = node.number.is_none() || node.number == last.number;
     let bare = bare_title(node);
-    folded(&last.title) == folded(&node.title) || (same_number && !bare.is_empty() && bare_title(last) == bare)
+    folded(&last.title) == folded(&node.title)
+        || (same_number && !bare.is_empty() && bare_title(last) == bare)
 }
 
 /// The title behind its number, folded.
 fn bare_title(node: &Node) -> String {
     let number = node.number.as_deref().filter(|number| !number.is_empty());
-    let rest = number.and_then(|number| node.title.split_once(number)).map(|(_, rest)| rest);
+    let rest = number
+        .and_then(|number| node.title.split_once(number))
+        .map(|(_, rest)| rest);
     folded(rest.unwrap_or(&node.title))
 }
 
 /// Letters and digits in lower case: what two spellings of one title share. Letter-spaced words compare equal too.
 fn folded(title: &str) -> String {
-    let letters: String = title.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect();
-    if letters.is_empty() { title.trim().into() } else { letters }
+    let letters: String = title
+        .chars()
+        .filter(|c| c.is_alphanumeric())
+        .flat_map(char::to_lowercase)
+        .collect();
+    if letters.is_empty() {
+        title.trim().into()
+    } else {
+        letters
+    }
 }
 
 /// Makes the first node start where the document starts, or puts one before it.
 fn cover_start(nodes: &mut Vec<Node>, extent: Extent, gaps: &mut Vec<Gap>) {
     if size(extent) == 0 {
-        gaps.push(gap("structure.empty", "the document has no pages and no lines".into()));
+        gaps.push(gap(
+            "structure.empty",
+            "the document has no pages and no lines".into(),
+        ));
         return;
     }
-    let top = Position { page: PageNo::FIRST, line: 0, y: Pt(0) };
+    let top = Position {
+        page: PageNo::FIRST,
+        line: 0,
+        y: Pt(0),
+    };
     let start = match extent {
         Extent::Pages(_) => Place::Page(top),
         Extent::Lines(_) => Place::Line(1),
     };
     let Some(first) = nodes.first_mut() else {
-        gaps.push(gap("structure.none", "no headings were found: the document is one section".into()));
+        gaps.push(gap(
+            "structure.none",
+            "no headings were found: the document is one section".into(),
+        ));
         nodes.push(declared("Whole document", SectionKind::Window, start));
         return;
     };
@@ -259,17 +303,32 @@ mod tests {
     const BELOW: Verdict = Verdict::Found { starts_page: false };
 
     fn at(page: u32, line: u32) -> Place {
-        Place::Page(Position { page: PageNo::new(page).unwrap(), line, y: Pt(i32::try_from(line).unwrap() * 1200) })
+        Place::Page(Position {
+            page: PageNo::new(page).unwrap(),
+            line,
+            y: Pt(i32::try_from(line).unwrap() * 1200),
+        })
     }
 
     fn entry(title: &str, level: u16, place: Place) -> LocatedEntry {
         let witness = Witness::Layout;
-        let entry = DraftEntry { number: None, title: title.into(), label: None, target: None, level, witness };
+        let entry = DraftEntry {
+            number: None,
+            title: title.into(),
+            label: None,
+            target: None,
+            level,
+            witness,
+        };
         LocatedEntry { entry, place }
     }
 
     fn tree(extent: Extent, judged: Vec<(LocatedEntry, Verdict)>) -> SectionTree {
-        let tree = SectionTree::build(&VerifiedOutline::new(extent, judged).unwrap(), Method::Layout, Vec::new());
+        let tree = SectionTree::build(
+            &VerifiedOutline::new(extent, judged).unwrap(),
+            Method::Layout,
+            Vec::new(),
+        );
         check_tree(&tree);
         tree
     }
@@ -284,7 +343,9 @@ mod tests {
             };
             out.push_str(&format!("{} {} {span}\n", section.structure, section.title));
         }
-        tree.gaps.iter().for_each(|gap| out.push_str(&format!("! {}\n", gap.code)));
+        tree.gaps
+            .iter()
+            .for_each(|gap| out.push_str(&format!("! {}\n", gap.code)));
         out
     }
 
@@ -309,8 +370,15 @@ mod tests {
 
     #[test]
     fn a_title_block_above_the_first_heading_belongs_to_it() {
-        let tree = tree(Extent::Pages(2), vec![(entry("Results", 1, at(1, 4)), BELOW)]);
-        let Some(SectionSpan::Pages { from, .. }) = tree.sections.first().map(|section| section.span) else { panic!() };
+        let tree = tree(
+            Extent::Pages(2),
+            vec![(entry("Results", 1, at(1, 4)), BELOW)],
+        );
+        let Some(SectionSpan::Pages { from, .. }) =
+            tree.sections.first().map(|section| section.span)
+        else {
+            panic!()
+        };
         assert_eq!((tree.sections.len(), from.line), (1, 0));
     }
 
@@ -337,7 +405,13 @@ mod tests {
     #[test]
     fn a_text_ends_where_the_next_heading_starts() {
         let line = |title: &str, level, line| (entry(title, level, Place::Line(line)), STARTS);
-        let judged = vec![line("A", 1, 3), line("A", 2, 5), line("twice", 2, 5), line("B", 4, 8), line("C", 1, 9)];
+        let judged = vec![
+            line("A", 1, 3),
+            line("A", 2, 5),
+            line("twice", 2, 5),
+            line("B", 4, 8),
+            line("C", 1, 9),
+        ];
         insta::assert_snapshot!(shown_tree(&tree(Extent::Lines(20), judged)), @r"
         1 Preface 1-2
         2 A 3-8
@@ -361,14 +435,29 @@ mod tests {
 
     #[test]
     fn a_very_deep_and_a_very_long_outline_stay_readable() {
-        let deep: Vec<_> =
-            (1..=400u16).map(|level| (entry(&format!("Level {level}"), level, at(1, level.into())), BELOW)).collect();
+        let deep: Vec<_> = (1..=400u16)
+            .map(|level| {
+                (
+                    entry(&format!("Level {level}"), level, at(1, level.into())),
+                    BELOW,
+                )
+            })
+            .collect();
         let deep = tree(Extent::Pages(1), deep);
         let json = serde_json::to_string(&deep).unwrap();
         assert_eq!(serde_json::from_str::<SectionTree>(&json).unwrap(), deep);
         assert!(deep.gaps.iter().any(|gap| gap.code == "tree.depth_capped"));
         let long: Vec<_> = (0..50_000u32)
-            .map(|n| (entry(&format!("Entry {n}"), (n % 7) as u16, at(n / 50 + 1, n % 50)), BELOW))
+            .map(|n| {
+                (
+                    entry(
+                        &format!("Entry {n}"),
+                        (n % 7) as u16,
+                        at(n / 50 + 1, n % 50),
+                    ),
+                    BELOW,
+                )
+            })
             .collect();
         assert_eq!(tree(Extent::Pages(1000), long).walk().count(), 50_000);
     }
@@ -377,8 +466,15 @@ mod tests {
         (1..15u32, 0..4u32, 0..40u16, 0..4u8, 0..5u8)
     }
 
-    fn judged((page, line, level, title, verdict): (u32, u32, u16, u8, u8), paged: bool) -> (LocatedEntry, Verdict) {
-        let place = if paged { at(page, line) } else { Place::Line(page) };
+    fn judged(
+        (page, line, level, title, verdict): (u32, u32, u16, u8, u8),
+        paged: bool,
+    ) -> (LocatedEntry, Verdict) {
+        let place = if paged {
+            at(page, line)
+        } else {
+            Place::Line(page)
+        };
         let verdict = match verdict {
             0 => Verdict::Rejected,
             1 => Verdict::Declared,

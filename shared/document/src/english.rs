@@ -47,5 +47,8 @@ pub const COUNTS: [&str; 20] = [
 /// assert_eq!(stemma_document::english::count("dozen"), None);
 /// ```
 pub fn count(word: &str) -> Option<u32> {
-    (1..).zip(COUNTS).find(|(_, known)| word.eq_ignore_ascii_case(known)).map(|(number, _)| number)
+    (1..)
+        .zip(COUNTS)
+        .find(|(_, known)| word.eq_ignore_ascii_case(known))
+        .map(|(number, _)| number)
 }

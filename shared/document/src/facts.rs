@@ -19,17 +19,27 @@ pub struct Fact {
 impl Fact {
     /// A value that stands in the text.
     pub fn text(value: impl Into<String>, page: Option<PageNo>) -> Self {
-        Self { value: value.into(), page, source: FactSource::Text }
+        Self {
+            value: value.into(),
+            page,
+            source: FactSource::Text,
+        }
     }
 
     /// A value that something else than the text states.
     pub fn stated(value: impl Into<String>, source: FactSource) -> Self {
-        Self { value: value.into(), page: None, source }
+        Self {
+            value: value.into(),
+            page: None,
+            source,
+        }
     }
 }
 
 /// What states a fact, surest last.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum FactSource {
     /// A model read it in the text, where rules found nothing.
@@ -136,15 +146,33 @@ impl FilingFacts {
         .filter_map(|(name, fact)| fact.as_ref().map(|fact| (name, fact)))
         .collect();
         known.extend(self.tickers.iter().map(|ticker| ("ticker", &ticker.symbol)));
-        known.extend(self.shares_outstanding.iter().map(|shares| ("shares_outstanding", shares)));
-        known.extend(self.reported_items.iter().map(|item| ("reported_item", item)));
-        let last = [("cik", &self.cik), ("accession", &self.accession), ("language", &self.language)];
-        known.extend(last.into_iter().filter_map(|(name, fact)| fact.as_ref().map(|fact| (name, fact))));
+        known.extend(
+            self.shares_outstanding
+                .iter()
+                .map(|shares| ("shares_outstanding", shares)),
+        );
+        known.extend(
+            self.reported_items
+                .iter()
+                .map(|item| ("reported_item", item)),
+        );
+        let last = [
+            ("cik", &self.cik),
+            ("accession", &self.accession),
+            ("language", &self.language),
+        ];
+        known.extend(
+            last.into_iter()
+                .filter_map(|(name, fact)| fact.as_ref().map(|fact| (name, fact))),
+        );
         known
     }
     /// A Central Index Key: up to ten digits, written without leading zeros.
     pub fn cik_from(text: &str) -> Option<String> {
-        let digits = text.trim().trim_start_matches("CIK").trim_start_matches('0');
+        let digits = text
+            .trim()
+            .trim_start_matches("CIK")
+            .trim_start_matches('0');
         let sound = (1..=10).contains(&digits.len()) && digits.bytes().all(|b| b.is_ascii_digit());
         sound.then(|| digits.to_owned())
     }
@@ -154,8 +182,10 @@ impl FilingFacts {
         let text = text.trim();
         let digits: String = text.chars().filter(char::is_ascii_digit).collect();
         let hyphens: Vec<usize> = text.match_indices('-').map(|(at, _)| at).collect();
-        let sound = text.len() == 18 && hyphens.is_empty() || text.len() == 20 && hyphens == [10, 13];
-        (sound && digits.len() == 18).then(|| format!("{}-{}-{}", &digits[..10], &digits[10..12], &digits[12..]))
+        let sound =
+            text.len() == 18 && hyphens.is_empty() || text.len() == 20 && hyphens == [10, 13];
+        (sound && digits.len() == 18)
+            .then(|| format!("{}-{}-{}", &digits[..10], &digits[10..12], &digits[12..]))
     }
 }
 
@@ -167,17 +197,39 @@ mod tests {
     fn keys_and_accession_numbers_have_one_form() {
         let cik = |text| FilingFacts::cik_from(text);
         assert_eq!(cik("0000320193").as_deref(), Some("320193"));
-        assert_eq!((cik("0"), cik("12a"), cik(""), cik("12345678901")), (None, None, None, None));
+        assert_eq!(
+            (cik("0"), cik("12a"), cik(""), cik("12345678901")),
+            (None, None, None, None)
+        );
         let accession = |text| FilingFacts::accession_from(text);
-        assert_eq!(accession("000032019322000108").as_deref(), Some("0000320193-22-000108"));
-        assert_eq!(accession("0000320193-22-000108").as_deref(), Some("0000320193-22-000108"));
-        assert_eq!((accession("0000320193-2200-0108"), accession("1234"), accession("")), (None, None, None));
+        assert_eq!(
+            accession("000032019322000108").as_deref(),
+            Some("0000320193-22-000108")
+        );
+        assert_eq!(
+            accession("0000320193-22-000108").as_deref(),
+            Some("0000320193-22-000108")
+        );
+        assert_eq!(
+            (
+                accession("0000320193-2200-0108"),
+                accession("1234"),
+                accession("")
+            ),
+            (None, None, None)
+        );
     }
 
     #[test]
     fn a_fact_of_the_text_does_not_name_its_source() {
         let json = |fact: Fact| serde_json::to_string(&fact).unwrap();
-        assert_eq!(json(Fact::text("x", PageNo::new(1))), r#"{"value":"x","page":1}"#);
-        assert_eq!(json(Fact::stated("1", FactSource::Path)), r#"{"value":"1","page":null,"source":"path"}"#);
+        assert_eq!(
+            json(Fact::text("x", PageNo::new(1))),
+            r#"{"value":"x","page":1}"#
+        );
+        assert_eq!(
+            json(Fact::stated("1", FactSource::Path)),
+            r#"{"value":"1","page":null,"source":"path"}"#
+        );
     }
 }

@@ -56,11 +56,16 @@ pub fn mark(pages: &mut [Page]) {
             }
         }
     }
-    for places in seen.into_values().filter(|places| places.len() >= MIN_PAGES) {
+    for places in seen
+        .into_values()
+        .filter(|places| places.len() >= MIN_PAGES)
+    {
         furniture.extend(recurring(places, pages.len()));
     }
     for (index, at) in furniture {
-        let Some(page) = pages.get_mut(index) else { continue };
+        let Some(page) = pages.get_mut(index) else {
+            continue;
+        };
         let role = page.lines.get(at).and_then(|line| edge(line, page));
         if let (Some(role), Some(line)) = (role, page.lines.get_mut(at)) {
             line.role = role;
@@ -81,7 +86,11 @@ fn edge(line: &Line, page: &Page) -> Option<LineRole> {
 /// Those of `places` (of one text) that recur at one height often enough.
 fn recurring(mut places: Vec<Place>, pages: usize) -> Vec<(usize, usize)> {
     let mut found = Vec::new();
-    places.sort_by(|a, b| a.y.total_cmp(&b.y).then(a.page.cmp(&b.page)).then(a.line.cmp(&b.line)));
+    places.sort_by(|a, b| {
+        a.y.total_cmp(&b.y)
+            .then(a.page.cmp(&b.page))
+            .then(a.line.cmp(&b.line))
+    });
     for group in places.chunk_by(|a, b| b.y - a.y < SAME_HEIGHT) {
         let mut group = group.to_vec();
         group.sort_unstable_by_key(|place| (place.page, place.line));
@@ -89,7 +98,8 @@ fn recurring(mut places: Vec<Place>, pages: usize) -> Vec<(usize, usize)> {
         on.dedup();
         let often = on.len() >= MIN_PAGES && on.len() * ONE_IN > pages;
         let stretches = group.chunk_by(|a, b| b.page - a.page <= 2);
-        let runs = stretches.filter(|stretch| (often || stretch.len() >= MIN_STRETCH) && !counts_sections(stretch));
+        let runs = stretches
+            .filter(|stretch| (often || stretch.len() >= MIN_STRETCH) && !counts_sections(stretch));
         found.extend(runs.flatten().map(|place| (place.page, place.line)));
     }
     found
@@ -98,9 +108,19 @@ fn recurring(mut places: Vec<Place>, pages: usize) -> Vec<(usize, usize)> {
 /// Whether the lines count something other than pages, each number once: `Note 4`, `Note 5`, each at the top of its page,
 /// are headings. A running head repeats its number or counts the pages.
 fn counts_sections(places: &[Place]) -> bool {
-    let steps = || places.windows(2).map(|pair| (pair[0].number.zip(pair[1].number), pair[1].page - pair[0].page));
-    let rising = steps().all(|(numbers, _)| numbers.is_some_and(|(before, behind)| before < behind));
-    let with_pages = steps().filter(|(numbers, pages)| numbers.is_some_and(|(a, b)| b.abs_diff(a) == *pages)).count();
+    let steps = || {
+        places.windows(2).map(|pair| {
+            (
+                pair[0].number.zip(pair[1].number),
+                pair[1].page - pair[0].page,
+            )
+        })
+    };
+    let rising =
+        steps().all(|(numbers, _)| numbers.is_some_and(|(before, behind)| before < behind));
+    let with_pages = steps()
+        .filter(|(numbers, pages)| numbers.is_some_and(|(a, b)| b.abs_diff(a) == *pages))
+        .count();
     places.len() >= 2 && rising && with_pages * 5 < (places.len() - 1) * 4
 }
 
@@ -108,7 +128,9 @@ fn counts_sections(places: &[Place]) -> bool {
 fn heading_number(text: &str) -> Option<usize> {
     let mut words = text.split_whitespace();
     let named = words.next()?.chars().all(char::is_alphabetic);
-    let number = words.next()?.trim_end_matches(|c: char| !c.is_ascii_digit());
+    let number = words
+        .next()?
+        .trim_end_matches(|c: char| !c.is_ascii_digit());
     number.parse().ok().filter(|_| named && number.len() <= 3)
 }
 
@@ -116,13 +138,23 @@ fn heading_number(text: &str) -> Option<usize> {
 fn key(text: &str) -> String {
     let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| {
         let numbered = word.chars().any(|c| c.is_ascii_digit()) || is_numeral(word);
-        !word.is_empty() && !numbered && !word.eq_ignore_ascii_case("part") && !word.eq_ignore_ascii_case("item")
+        !word.is_empty()
+            && !numbered
+            && !word.eq_ignore_ascii_case("part")
+            && !word.eq_ignore_ascii_case("item")
     });
-    words.take(KEY_WORDS).map(str::to_lowercase).collect::<Vec<_>>().join(" ")
+    words
+        .take(KEY_WORDS)
+        .map(str::to_lowercase)
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 fn is_numeral(word: &str) -> bool {
-    (1..=8).contains(&word.len()) && word.bytes().all(|b| b"ivxlc".contains(&b.to_ascii_lowercase()))
+    (1..=8).contains(&word.len())
+        && word
+            .bytes()
+            .all(|b| b"ivxlc".contains(&b.to_ascii_lowercase()))
 }
 
 /// Whether a line is nothing but a page number: `12`, `xiv`, `F-12`, `Page 3 of 10`, `- 7 -`.
@@ -130,9 +162,19 @@ fn is_page_number(text: &str) -> bool {
     if text.len() > 24 {
         return false;
     }
-    let bare = text.trim_start_matches("Page").trim_start_matches("page").trim();
-    let first = bare.split(" of ").next().unwrap_or(bare).split('/').next().unwrap_or(bare);
-    let label = first.trim_matches(|c: char| c.is_whitespace() || matches!(c, '-' | '–' | '—' | '.' | '|'));
+    let bare = text
+        .trim_start_matches("Page")
+        .trim_start_matches("page")
+        .trim();
+    let first = bare
+        .split(" of ")
+        .next()
+        .unwrap_or(bare)
+        .split('/')
+        .next()
+        .unwrap_or(bare);
+    let label =
+        first.trim_matches(|c: char| c.is_whitespace() || matches!(c, '-' | '–' | '—' | '.' | '|'));
     let letters = label.bytes().take_while(u8::is_ascii_uppercase).count();
     let behind = label.get(letters..).unwrap_or_default();
     let digits = behind.trim_start_matches(['-', ' ']);
@@ -156,15 +198,23 @@ mod tests {
             rect: Rect::new(72.0, *y, 540.0, y + 10.0),
             ..Line::default()
         };
-        Page { width: Pt(61200), height: Pt(79200), label: None, lines: lines.iter().map(line).collect() }
+        Page {
+            width: Pt(61200),
+            height: Pt(79200),
+            label: None,
+            lines: lines.iter().map(line).collect(),
+        }
     }
 
     #[test]
     fn heads_and_feet_that_recur_are_furniture() {
         let mut pages: Vec<Page> = (1..=8)
             .map(|n| {
-                let (head, foot, title) =
-                    (format!("Acme PART II Item {n}"), format!("F-{n}"), format!("Note {n} Leases"));
+                let (head, foot, title) = (
+                    format!("Acme PART II Item {n}"),
+                    format!("F-{n}"),
+                    format!("Note {n} Leases"),
+                );
                 page(&[
                     (&head, 30.0),
                     ("only here", 50.0 + n as f32 * 7.0),
@@ -178,7 +228,11 @@ mod tests {
         mark(&mut pages);
         let roles = |page: &Page| page.lines.iter().map(|line| line.role).collect::<Vec<_>>();
         use LineRole::{Body, Foot, Head};
-        assert!(pages[..8].iter().all(|page| roles(page) == [Head, Body, Body, Body, Foot]));
+        assert!(
+            pages[..8]
+                .iter()
+                .all(|page| roles(page) == [Head, Body, Body, Body, Foot])
+        );
         assert_eq!(roles(&pages[8]), [Body]);
     }
 
@@ -189,13 +243,24 @@ mod tests {
         let starts = [0, 2, 3, 5, 6, 8, 10, 11];
         let mut pages: Vec<Page> = (0..12)
             .map(|n| {
-                let heading = starts.iter().position(|start| *start == n).map_or("text".into(), |at| title(at + 1));
+                let heading = starts
+                    .iter()
+                    .position(|start| *start == n)
+                    .map_or("text".into(), |at| title(at + 1));
                 page(&[(&heading, 60.0), ("text", 300.0), (&foot(n), 760.0)])
             })
             .collect();
         mark(&mut pages);
-        assert!(starts.iter().all(|start| pages[*start].lines[0].role == LineRole::Body));
-        assert!(pages.iter().all(|page| page.lines[2].role == LineRole::Foot));
+        assert!(
+            starts
+                .iter()
+                .all(|start| pages[*start].lines[0].role == LineRole::Body)
+        );
+        assert!(
+            pages
+                .iter()
+                .all(|page| page.lines[2].role == LineRole::Foot)
+        );
     }
 
     #[test]

@@ -6,7 +6,9 @@
 use serde::{Deserialize, Serialize};
 
 /// A length in hundredths of a PDF point (1 pt = 1/72 inch). Saturates instead of overflowing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
 #[serde(transparent)]
 pub struct Pt(pub i32);
 
@@ -40,7 +42,12 @@ pub struct Rect {
 impl Rect {
     /// The box between two corners given in points, in any order.
     pub fn new(x0: f32, y0: f32, x1: f32, y1: f32) -> Self {
-        Self { x0: Pt::new(x0.min(x1)), y0: Pt::new(y0.min(y1)), x1: Pt::new(x0.max(x1)), y1: Pt::new(y0.max(y1)) }
+        Self {
+            x0: Pt::new(x0.min(x1)),
+            y0: Pt::new(y0.min(y1)),
+            x1: Pt::new(x0.max(x1)),
+            y1: Pt::new(y0.max(y1)),
+        }
     }
 
     /// Width in points.
@@ -66,7 +73,12 @@ impl Rect {
 
 impl From<[i32; 4]> for Rect {
     fn from([x0, y0, x1, y1]: [i32; 4]) -> Self {
-        Self { x0: Pt(x0.min(x1)), y0: Pt(y0.min(y1)), x1: Pt(x0.max(x1)), y1: Pt(y0.max(y1)) }
+        Self {
+            x0: Pt(x0.min(x1)),
+            y0: Pt(y0.min(y1)),
+            x1: Pt(x0.max(x1)),
+            y1: Pt(y0.max(y1)),
+        }
     }
 }
 
@@ -90,7 +102,10 @@ mod tests {
 
     #[test]
     fn corners_may_come_in_any_order() {
-        assert_eq!(Rect::new(10.0, 20.0, 1.0, 2.0), Rect::new(1.0, 2.0, 10.0, 20.0));
+        assert_eq!(
+            Rect::new(10.0, 20.0, 1.0, 2.0),
+            Rect::new(1.0, 2.0, 10.0, 20.0)
+        );
         assert_eq!(Rect::from([5, 5, 1, 1]), Rect::from([1, 1, 5, 5]));
     }
 }

@@ -16,7 +16,11 @@ pub struct ParseIdError {
 
 impl ParseIdError {
     fn new(text: &str, what: &'static str, rule: &'static str) -> Self {
-        Self { text: text.chars().take(80).collect(), what, rule }
+        Self {
+            text: text.chars().take(80).collect(),
+            what,
+            rule,
+        }
     }
 }
 
@@ -43,7 +47,8 @@ impl Default for Collection {
 impl FromStr for Collection {
     type Err = ParseIdError;
     fn from_str(text: &str) -> Result<Self, ParseIdError> {
-        let legal = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '_' | '.');
+        let legal =
+            |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '_' | '.');
         let starts_well = text.starts_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit());
         if text.len() <= 64 && starts_well && text.chars().all(legal) {
             Ok(Self(text.into()))
@@ -150,7 +155,10 @@ impl DocId {
     /// The id of the document at `uri` in `collection`. `uri` must already be canonical (absolute, no `..`).
     pub fn of(collection: &Collection, uri: &str) -> Self {
         let mut hasher = blake3::Hasher::new();
-        hasher.update(collection.as_str().as_bytes()).update(&[0]).update(uri.as_bytes());
+        hasher
+            .update(collection.as_str().as_bytes())
+            .update(&[0])
+            .update(uri.as_bytes());
         let mut id = [0u8; 16];
         id.copy_from_slice(&hasher.finalize().as_bytes()[..16]);
         Self(id)
@@ -167,7 +175,10 @@ impl Digest {
     /// apart from the digests of bytes.
     pub fn of_object(etag: &str, size_bytes: u64) -> Self {
         let mut hasher = blake3::Hasher::new_derive_key("stemma 2026 etag and size of an object");
-        hasher.update(etag.as_bytes()).update(&[0]).update(&size_bytes.to_le_bytes());
+        hasher
+            .update(etag.as_bytes())
+            .update(&[0])
+            .update(&size_bytes.to_le_bytes());
         Self(*hasher.finalize().as_bytes())
     }
 }
@@ -188,7 +199,13 @@ impl fmt::Display for SectionId {
 impl FromStr for SectionId {
     type Err = ParseIdError;
     fn from_str(text: &str) -> Result<Self, ParseIdError> {
-        let wrong = || ParseIdError::new(text, "section id", "at least four digits, as printed by `stemma tree`");
+        let wrong = || {
+            ParseIdError::new(
+                text,
+                "section id",
+                "at least four digits, as printed by `stemma tree`",
+            )
+        };
         if text.len() < 4 || !text.bytes().all(|b| b.is_ascii_digit()) {
             return Err(wrong());
         }
@@ -216,8 +233,14 @@ mod tests {
     #[test]
     fn a_document_keeps_its_id_but_not_across_collections() {
         let (a, b): (Collection, Collection) = ("a".parse().unwrap(), "b".parse().unwrap());
-        assert_eq!(DocId::of(&a, "file:///x.pdf"), DocId::of(&a, "file:///x.pdf"));
-        assert_ne!(DocId::of(&a, "file:///x.pdf"), DocId::of(&b, "file:///x.pdf"));
+        assert_eq!(
+            DocId::of(&a, "file:///x.pdf"),
+            DocId::of(&a, "file:///x.pdf")
+        );
+        assert_ne!(
+            DocId::of(&a, "file:///x.pdf"),
+            DocId::of(&b, "file:///x.pdf")
+        );
         // The separator keeps ("ab", "c") and ("a", "bc") apart.
         let ab: Collection = "ab".parse().unwrap();
         assert_ne!(DocId::of(&ab, "c"), DocId::of(&a, "bc"));
@@ -235,7 +258,11 @@ mod tests {
         let digest = Digest::of(b"x");
         assert_eq!(digest.to_string().parse::<Digest>().unwrap(), digest);
         let object = Digest::of_object("e", 1);
-        assert!(object == Digest::of_object("e", 1) && object != Digest::of_object("e", 2) && object != digest);
+        assert!(
+            object == Digest::of_object("e", 1)
+                && object != Digest::of_object("e", 2)
+                && object != digest
+        );
         assert_eq!("0007".parse::<SectionId>().unwrap(), SectionId(7));
         assert_eq!(SectionId(12345).to_string(), "12345");
         assert!("7".parse::<SectionId>().is_err());

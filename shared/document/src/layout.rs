@@ -39,7 +39,10 @@ pub fn document_scope(collection: &Collection, doc: DocId) -> String {
 /// # Errors
 /// [`ParseIdError`] when there is none.
 pub fn collection_of(key: &str) -> Result<Collection, ParseIdError> {
-    key.strip_prefix("c/").and_then(|rest| rest.split('/').next()).unwrap_or_default().parse()
+    key.strip_prefix("c/")
+        .and_then(|rest| rest.split('/').next())
+        .unwrap_or_default()
+        .parse()
 }
 
 /// Prefix of the originals that submissions put into the store.
@@ -85,7 +88,11 @@ pub fn changes_prefix(collection: &Collection) -> String {
 /// A change record: by minute, then by time and a random number. Two assemblers' clocks may differ by seconds, so a
 /// reader that tails changes goes back a little.
 pub fn change_key(collection: &Collection, at_ms: u64, random: u64) -> String {
-    format!("{}{:010}/{at_ms:013}-{random:016x}.json", changes_prefix(collection), at_ms / 60_000)
+    format!(
+        "{}{:010}/{at_ms:013}-{random:016x}.json",
+        changes_prefix(collection),
+        at_ms / 60_000
+    )
 }
 
 #[cfg(test)]
@@ -94,11 +101,17 @@ mod tests {
 
     #[test]
     fn the_last_key_is_the_newest() {
-        let (collection, doc) = (Collection::default(), DocId::of(&Collection::default(), "file:///a"));
+        let (collection, doc) = (
+            Collection::default(),
+            DocId::of(&Collection::default(), "file:///a"),
+        );
         assert!(version_key(&collection, doc, 9) < version_key(&collection, doc, 10));
         assert_eq!(seq_of(&tree_key(&collection, doc, 42)), Some(42));
         assert_eq!(seq_of("c/x/d/y/trees/"), None);
-        assert_eq!(collection_of(&document_scope(&collection, doc)).unwrap(), collection);
+        assert_eq!(
+            collection_of(&document_scope(&collection, doc)).unwrap(),
+            collection
+        );
         assert!(collection_of("jobs/x").is_err());
         assert!(change_key(&collection, 59_999, u64::MAX) < change_key(&collection, 60_000, 0));
     }

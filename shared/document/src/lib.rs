@@ -34,18 +34,24 @@ mod source;
 pub mod text;
 mod tree;
 
-pub use catalogue::{CatalogueEntry, Change, ChangeKind, DocumentVersion, Origin, PublishedTree, TreeObject};
+pub use catalogue::{
+    CatalogueEntry, Change, ChangeKind, DocumentVersion, Origin, PublishedTree, TreeObject,
+};
 pub use facts::{Fact, FactSource, FilingFacts, Ticker};
 pub use geometry::{Pt, Rect};
 pub use ids::{Collection, Digest, DocId, ParseIdError, SectionId};
-pub use items::{Boundary, FilingItem, HeadingProof, ItemLink, ItemStatus, ItemTarget, NothingSaid};
-pub use outline::{DraftEntry, LocatedEntry, OutlineError, Place, Verdict, VerifiedEntry, VerifiedOutline, Witness};
+pub use items::{
+    Boundary, FilingItem, HeadingProof, ItemLink, ItemStatus, ItemTarget, NothingSaid,
+};
+pub use outline::{
+    DraftEntry, LocatedEntry, OutlineError, Place, Verdict, VerifiedEntry, VerifiedOutline, Witness,
+};
 pub use page::{PageLabel, PageNo, PageSpan, Position};
 pub use source::{
-    Body, Defect, Extent, Format, Heading, Line, LineRole, Link, OutlineItem, Page, Source, StyleRun, Target,
-    TextLines, Word,
+    Body, Defect, Extent, Format, Heading, Line, LineRole, Link, OutlineItem, Page, Source,
+    StyleRun, Target, TextLines, Word,
 };
 pub use tree::{
-    Gap, Method, ModelAnswers, Provenance, Reference, ReferenceTarget, Section, SectionKind, SectionSpan, SectionTree,
-    Summary,
+    Gap, Method, ModelAnswers, Provenance, Reference, ReferenceTarget, Section, SectionKind,
+    SectionSpan, SectionTree, Summary,
 };

@@ -4,7 +4,13 @@
 /// the Gregorian calendar.
 pub fn rfc3339(at_ms: u64) -> String {
     let (days, seconds) = (at_ms / 86_400_000, at_ms / 1_000 % 86_400);
-    format!("{}T{:02}:{:02}:{:02}Z", date(days), seconds / 3_600, seconds / 60 % 60, seconds % 60)
+    format!(
+        "{}T{:02}:{:02}:{:02}Z",
+        date(days),
+        seconds / 3_600,
+        seconds / 60 % 60,
+        seconds % 60
+    )
 }
 
 /// The date of a day since 1970-01-01: `2023-11-14`.
@@ -16,7 +22,11 @@ pub fn date(days: u64) -> String {
     let in_year = in_era - (365 * year + year / 4 - year / 100);
     let month = (5 * in_year + 2) / 153;
     let date = in_year - (153 * month + 2) / 5 + 1;
-    let (year, month) = if month < 10 { (era * 400 + year, month + 3) } else { (era * 400 + year + 1, month - 9) };
+    let (year, month) = if month < 10 {
+        (era * 400 + year, month + 3)
+    } else {
+        (era * 400 + year + 1, month - 9)
+    };
     format!("{year:04}-{month:02}-{date:02}")
 }
 
@@ -27,7 +37,10 @@ mod tests {
     #[test]
     fn days_have_their_dates_and_moments_their_times() {
         let dates = [0, 59, 19_782, 20_453].map(date);
-        assert_eq!(dates, ["1970-01-01", "1970-03-01", "2024-02-29", "2025-12-31"]);
+        assert_eq!(
+            dates,
+            ["1970-01-01", "1970-03-01", "2024-02-29", "2025-12-31"]
+        );
         assert_eq!(rfc3339(1_700_000_000_999), "2023-11-14T22:13:20Z");
         assert_eq!(rfc3339(0), "1970-01-01T00:00:00Z");
     }

@@ -154,15 +154,27 @@ impl VerifiedOutline {
             let (at, size) = match (located.place, extent) {
                 (Place::Page(position), Extent::Pages(n)) => (position.page.get(), n),
                 (Place::Line(line), Extent::Lines(n)) => (line, n),
-                _ => return Err(OutlineError::Unit { title: located.entry.title }),
+                _ => {
+                    return Err(OutlineError::Unit {
+                        title: located.entry.title,
+                    });
+                }
             };
             if at == 0 || at > size {
-                return Err(OutlineError::Outside { title: located.entry.title, at, extent: size });
+                return Err(OutlineError::Outside {
+                    title: located.entry.title,
+                    at,
+                    extent: size,
+                });
             }
             entries.push(VerifiedEntry { located, verdict });
         }
         entries.sort_by_key(|entry| entry.located.place.order());
-        Ok(Self { extent, entries, rejected })
+        Ok(Self {
+            extent,
+            entries,
+            rejected,
+        })
     }
 
     /// The same entries in the same places, with what a second look at each says (`index` counts from 0). A second look
@@ -196,10 +208,22 @@ impl VerifiedOutline {
     /// Share of claimed titles that were found where they were located (0–1); 1 where nothing was claimed.
     /// Declared entries claim no title.
     pub fn accuracy(&self) -> f32 {
-        let found = self.entries.iter().filter(|e| matches!(e.verdict, Verdict::Found { .. })).count();
-        let declared = self.entries.iter().filter(|e| e.verdict == Verdict::Declared).count();
+        let found = self
+            .entries
+            .iter()
+            .filter(|e| matches!(e.verdict, Verdict::Found { .. }))
+            .count();
+        let declared = self
+            .entries
+            .iter()
+            .filter(|e| e.verdict == Verdict::Declared)
+            .count();
         let claimed = self.entries.len() + self.rejected.len() - declared;
-        if claimed == 0 { 1.0 } else { found as f32 / claimed as f32 }
+        if claimed == 0 {
+            1.0
+        } else {
+            found as f32 / claimed as f32
+        }
     }
 }
 
@@ -216,15 +240,26 @@ mod tests {
             level: 1,
             witness: Witness::Markup,
         };
-        LocatedEntry { entry, place: Place::Line(line) }
+        LocatedEntry {
+            entry,
+            place: Place::Line(line),
+        }
     }
 
     #[test]
     fn rejected_entries_count_against_accuracy_and_never_become_entries() {
         let found = Verdict::Found { starts_page: true };
-        let judged = vec![(located("b", 5), found), (located("a", 2), found), (located("c", 9), Verdict::Rejected)];
+        let judged = vec![
+            (located("b", 5), found),
+            (located("a", 2), found),
+            (located("c", 9), Verdict::Rejected),
+        ];
         let outline = VerifiedOutline::new(Extent::Lines(9), judged).unwrap();
-        let titles: Vec<_> = outline.entries().iter().map(|e| e.located.entry.title.as_str()).collect();
+        let titles: Vec<_> = outline
+            .entries()
+            .iter()
+            .map(|e| e.located.entry.title.as_str())
+            .collect();
         assert_eq!(titles, ["a", "b"]);
         assert!((outline.accuracy() - 2.0 / 3.0).abs() < 1e-6);
     }
@@ -232,10 +267,19 @@ mod tests {
     #[test]
     fn a_second_look_changes_verdicts_and_drops_nothing() {
         let found = Verdict::Found { starts_page: true };
-        let outline = VerifiedOutline::new(Extent::Lines(9), vec![(located("a", 2), found), (located("b", 5), found)]);
+        let outline = VerifiedOutline::new(
+            Extent::Lines(9),
+            vec![(located("a", 2), found), (located("b", 5), found)],
+        );
         let doubted = Verdict::Unconfirmed { starts_page: false };
-        let reviewed = outline.unwrap().reviewed(|index, _| [doubted, Verdict::Rejected][index]);
-        let verdicts: Vec<_> = reviewed.entries().iter().map(|entry| entry.verdict).collect();
+        let reviewed = outline
+            .unwrap()
+            .reviewed(|index, _| [doubted, Verdict::Rejected][index]);
+        let verdicts: Vec<_> = reviewed
+            .entries()
+            .iter()
+            .map(|entry| entry.verdict)
+            .collect();
         assert_eq!((verdicts, reviewed.accuracy()), (vec![doubted, found], 0.5));
     }
 
@@ -246,6 +290,9 @@ mod tests {
             VerifiedOutline::new(Extent::Lines(9), judged.clone()),
             Err(OutlineError::Outside { at: 10, .. })
         ));
-        assert!(matches!(VerifiedOutline::new(Extent::Pages(99), judged), Err(OutlineError::Unit { .. })));
+        assert!(matches!(
+            VerifiedOutline::new(Extent::Pages(99), judged),
+            Err(OutlineError::Unit { .. })
+        ));
     }
 }

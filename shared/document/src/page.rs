@@ -79,12 +79,19 @@ pub struct PageSpan {
 impl PageSpan {
     /// Pages `start..=end` counted from 1; `None` when empty or starting at 0.
     pub fn new(start: u32, end: u32) -> Option<Self> {
-        Some(Self { start: PageNo::new(start)?, end: PageNo::new(end)? }).filter(|span| span.start <= span.end)
+        Some(Self {
+            start: PageNo::new(start)?,
+            end: PageNo::new(end)?,
+        })
+        .filter(|span| span.start <= span.end)
     }
 
     /// From `start` to `end`, or just `start` where `end` lies before it.
     pub fn between(start: PageNo, end: PageNo) -> Self {
-        Self { start, end: end.max(start) }
+        Self {
+            start,
+            end: end.max(start),
+        }
     }
 
     /// First page.
@@ -130,7 +137,11 @@ impl From<PageSpan> for (u32, u32) {
 impl fmt::Display for PageSpan {
     /// `7` or `7–9`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.start == self.end { write!(f, "{}", self.start) } else { write!(f, "{}–{}", self.start, self.end) }
+        if self.start == self.end {
+            write!(f, "{}", self.start)
+        } else {
+            write!(f, "{}–{}", self.start, self.end)
+        }
     }
 }
 

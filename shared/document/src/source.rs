@@ -84,7 +84,11 @@ pub struct Page {
 impl Page {
     /// The text in reading order, lines joined by `\n`.
     pub fn text(&self) -> String {
-        self.lines.iter().map(|line| line.text.as_str()).collect::<Vec<_>>().join("\n")
+        self.lines
+            .iter()
+            .map(|line| line.text.as_str())
+            .collect::<Vec<_>>()
+            .join("\n")
     }
 
     /// Tokens of all lines (see [`Line::tokens`]).
@@ -175,7 +179,12 @@ pub struct Word {
 
 impl From<(u32, u32, i32, i32)> for Word {
     fn from((start, end, x0, x1): (u32, u32, i32, i32)) -> Self {
-        Self { start, end, x0: Pt(x0), x1: Pt(x1) }
+        Self {
+            start,
+            end,
+            x0: Pt(x0),
+            x1: Pt(x1),
+        }
     }
 }
 

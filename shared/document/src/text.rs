@@ -34,7 +34,10 @@ pub fn full_text(section: &Section, body: &Body) -> String {
 
 /// The lines of [`own_text`].
 pub fn own_lines<'a>(section: &Section, body: &'a Body) -> Vec<LineAt<'a>> {
-    let end = section.children.first().map_or_else(|| end(section), |child| Some(start(child)));
+    let end = section
+        .children
+        .first()
+        .map_or_else(|| end(section), |child| Some(start(child)));
     flowing(section, slice(body, start(section), end))
 }
 
@@ -49,7 +52,10 @@ pub fn text_in_part(section: &Section, body: &Body, first: PageNo, full: bool) -
     let child = section.children.first().filter(|_| !full);
     let end = child.map_or_else(|| end(section), |child| Some(start(child)));
     let moved = |(page, line): Cursor| (page.saturating_sub(first.index()), line);
-    join(&flowing(section, slice(body, moved(start(section)), end.map(moved))))
+    join(&flowing(
+        section,
+        slice(body, moved(start(section)), end.map(moved)),
+    ))
 }
 
 /// All lines of a body in reading order, running heads and feet too.
@@ -69,13 +75,24 @@ fn flowing<'a>(section: &Section, mut lines: Vec<LineAt<'a>>) -> Vec<LineAt<'a>>
 
 /// Whether a line says the beginning of a title, spaces and punctuation aside.
 fn says(line: &str, title: &str) -> bool {
-    let letters = |text: &str| text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect();
+    let letters = |text: &str| {
+        text.chars()
+            .filter(|c| c.is_alphanumeric())
+            .flat_map(char::to_lowercase)
+            .collect()
+    };
     let (line, title): (String, String) = (letters(line), letters(title));
-    line.contains(char::is_alphabetic) && !title.is_empty() && (title.starts_with(&line) || line.starts_with(&title))
+    line.contains(char::is_alphabetic)
+        && !title.is_empty()
+        && (title.starts_with(&line) || line.starts_with(&title))
 }
 
 fn join(lines: &[LineAt<'_>]) -> String {
-    lines.iter().map(|line| line.text).collect::<Vec<_>>().join("\n")
+    lines
+        .iter()
+        .map(|line| line.text)
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 fn start(section: &Section) -> Cursor {
@@ -97,8 +114,16 @@ fn end(section: &Section) -> Option<Cursor> {
 fn slice(body: &Body, start: Cursor, end: Option<Cursor>) -> Vec<LineAt<'_>> {
     let end = end.unwrap_or((usize::MAX, 0));
     let within = |page: usize, lines: usize| {
-        let first = if page == start.0 { start.1.min(lines) } else { 0 };
-        let last = if page == end.0 { end.1.min(lines) } else { lines };
+        let first = if page == start.0 {
+            start.1.min(lines)
+        } else {
+            0
+        };
+        let last = if page == end.0 {
+            end.1.min(lines)
+        } else {
+            lines
+        };
         first..last.max(first)
     };
     let number = |index: usize| u32::try_from(index + 1).unwrap_or(u32::MAX);
@@ -106,7 +131,13 @@ fn slice(body: &Body, start: Cursor, end: Option<Cursor>) -> Vec<LineAt<'_>> {
         Body::Lines(text) => within(0, text.lines.len())
             .map(|index| {
                 let tokens = text.tokens.get(index).copied().unwrap_or(0);
-                LineAt { text: &text.lines[index], tokens, page: None, number: number(index), layout: None }
+                LineAt {
+                    text: &text.lines[index],
+                    tokens,
+                    page: None,
+                    number: number(index),
+                    layout: None,
+                }
             })
             .collect(),
         Body::Pages(pages) => (start.0..pages.len().min(end.0.saturating_add(1)))
@@ -115,7 +146,13 @@ fn slice(body: &Body, start: Cursor, end: Option<Cursor>) -> Vec<LineAt<'_>> {
                 within(page, lines.len()).map(move |index| {
                     let line = &lines[index];
                     let (page, number) = (Some(PageNo::from_index(page)), number(index));
-                    LineAt { text: &line.text, tokens: line.tokens, page, number, layout: Some(line) }
+                    LineAt {
+                        text: &line.text,
+                        tokens: line.tokens,
+                        page,
+                        number,
+                        layout: Some(line),
+                    }
                 })
             })
             .collect(),
@@ -126,19 +163,39 @@ fn slice(body: &Body, start: Cursor, end: Option<Cursor>) -> Vec<LineAt<'_>> {
 mod tests {
     use super::*;
     use crate::{
-        DraftEntry, Extent, LocatedEntry, Method, Place, SectionTree, TextLines, Verdict, VerifiedOutline, Witness,
+        DraftEntry, Extent, LocatedEntry, Method, Place, SectionTree, TextLines, Verdict,
+        VerifiedOutline, Witness,
     };
 
     #[test]
     fn running_heads_are_left_out_of_what_runs_over_them() {
-        let line = |text: &str, role| Line { text: text.into(), role, ..Line::default() };
+        let line = |text: &str, role| Line {
+            text: text.into(),
+            role,
+            ..Line::default()
+        };
         let (head, foot) = (crate::LineRole::Head, crate::LineRole::Foot);
-        let page = |lines: Vec<Line>| crate::Page { lines, ..crate::Page::default() };
+        let page = |lines: Vec<Line>| crate::Page {
+            lines,
+            ..crate::Page::default()
+        };
         let body = Body::Pages(vec![
-            page(vec![line("NOTES", head), line("first half", Default::default()), line("1", foot)]),
-            page(vec![line("NOTES", head), line("second half", Default::default()), line("2", foot)]),
+            page(vec![
+                line("NOTES", head),
+                line("first half", Default::default()),
+                line("1", foot),
+            ]),
+            page(vec![
+                line("NOTES", head),
+                line("second half", Default::default()),
+                line("2", foot),
+            ]),
         ]);
-        let at = |page| crate::Position { page: PageNo::from_index(page), line: 0, y: crate::Pt(0) };
+        let at = |page| crate::Position {
+            page: PageNo::from_index(page),
+            line: 0,
+            y: crate::Pt(0),
+        };
         let entry = DraftEntry {
             number: None,
             title: "Notes".into(),
@@ -147,27 +204,58 @@ mod tests {
             level: 1,
             witness: Witness::Layout,
         };
-        let located = LocatedEntry { entry, place: Place::Page(at(0)) };
-        let outline =
-            VerifiedOutline::new(Extent::Pages(2), vec![(located, Verdict::Found { starts_page: true })]).unwrap();
+        let located = LocatedEntry {
+            entry,
+            place: Place::Page(at(0)),
+        };
+        let outline = VerifiedOutline::new(
+            Extent::Pages(2),
+            vec![(located, Verdict::Found { starts_page: true })],
+        )
+        .unwrap();
         let tree = SectionTree::build(&outline, Method::Layout, Vec::new());
-        assert_eq!(own_text(&tree.sections[0], &body), "NOTES\nfirst half\nsecond half");
+        assert_eq!(
+            own_text(&tree.sections[0], &body),
+            "NOTES\nfirst half\nsecond half"
+        );
         assert_eq!(all_lines(&body).len(), 6);
     }
 
     #[test]
     fn own_texts_hold_every_line_once() {
-        let lines: Vec<String> = ["# A", "about a", "## A.1", "first", "# B"].map(String::from).to_vec();
+        let lines: Vec<String> = ["# A", "about a", "## A.1", "first", "# B"]
+            .map(String::from)
+            .to_vec();
         let located = |title: &str, line, level| {
             let (number, label, target) = (None, None, None);
-            let entry = DraftEntry { number, title: title.into(), label, target, level, witness: Witness::Markup };
-            (LocatedEntry { entry, place: Place::Line(line) }, Verdict::Found { starts_page: true })
+            let entry = DraftEntry {
+                number,
+                title: title.into(),
+                label,
+                target,
+                level,
+                witness: Witness::Markup,
+            };
+            (
+                LocatedEntry {
+                    entry,
+                    place: Place::Line(line),
+                },
+                Verdict::Found { starts_page: true },
+            )
         };
         let entries = vec![located("A", 1, 1), located("A.1", 3, 2), located("B", 5, 1)];
         let outline = VerifiedOutline::new(Extent::Lines(5), entries).unwrap();
         let tree = SectionTree::build(&outline, Method::Markup, Vec::new());
-        let body = Body::Lines(TextLines { lines, tokens: vec![], headings: vec![] });
-        let own: Vec<String> = tree.walk().map(|(_, section)| own_text(section, &body)).collect();
+        let body = Body::Lines(TextLines {
+            lines,
+            tokens: vec![],
+            headings: vec![],
+        });
+        let own: Vec<String> = tree
+            .walk()
+            .map(|(_, section)| own_text(section, &body))
+            .collect();
         assert_eq!(own, ["# A\nabout a", "## A.1\nfirst", "# B"]);
         assert_eq!(full_text(&tree.sections[0], &body), own[..2].join("\n"));
         assert_eq!(all_lines(&body).last().map(|line| line.number), Some(5));

@@ -215,10 +215,21 @@ pub struct Gap {
 impl SectionTree {
     /// All sections in pre-order with their depth (1 for top sections).
     pub fn walk(&self) -> impl Iterator<Item = (usize, &Section)> {
-        let mut stack: Vec<(usize, &Section)> = self.sections.iter().rev().map(|section| (1, section)).collect();
+        let mut stack: Vec<(usize, &Section)> = self
+            .sections
+            .iter()
+            .rev()
+            .map(|section| (1, section))
+            .collect();
         std::iter::from_fn(move || {
             let (depth, section) = stack.pop()?;
-            stack.extend(section.children.iter().rev().map(|child| (depth + 1, child)));
+            stack.extend(
+                section
+                    .children
+                    .iter()
+                    .rev()
+                    .map(|child| (depth + 1, child)),
+            );
             Some((depth, section))
         })
     }

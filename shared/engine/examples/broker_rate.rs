@@ -14,9 +14,16 @@ const LANE: QueueName = QueueName::Lane(Lane::Cpu, Class::Bulk);
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let count: usize = std::env::args().nth(1).map_or(Ok(20_000), |count| count.parse())?;
-    let url = std::env::var("STEMMA_TEST_RABBITMQ").map_err(|_| "STEMMA_TEST_RABBITMQ names no server")?;
-    let settings = RabbitSettings { url: url.into(), prefix: "rate".into(), name: "broker_rate".into() };
+    let count: usize = std::env::args()
+        .nth(1)
+        .map_or(Ok(20_000), |count| count.parse())?;
+    let url = std::env::var("STEMMA_TEST_RABBITMQ")
+        .map_err(|_| "STEMMA_TEST_RABBITMQ names no server")?;
+    let settings = RabbitSettings {
+        url: url.into(),
+        prefix: "rate".into(),
+        name: "broker_rate".into(),
+    };
     let queue = RabbitQueue::connect(&settings, &Env::system()).await?;
     let mut subscription = queue.subscribe(LANE, PREFETCH).await?;
     while let Ok(left) = tokio::time::timeout(Duration::from_secs(2), subscription.next()).await {
@@ -26,7 +33,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let begun = Instant::now();
     for first in (0..count).step_by(BATCH) {
-        let batch = (first..count.min(first + BATCH)).map(|n| Message::new(format!("{{\"n\":{n}}}")));
+        let batch =
+            (first..count.min(first + BATCH)).map(|n| Message::new(format!("{{\"n\":{n}}}")));
         queue.publish(LANE, batch.collect()).await?;
     }
     print("published and confirmed", count, begun.elapsed());

@@ -62,12 +62,20 @@ impl Stage for Look {
     const LANE: Lane = Lane::Llm;
 
     fn identity(&self, settings: &String, identity: &mut Identity) {
-        identity.text(settings).text(&self.digest).number(self.number);
+        identity
+            .text(settings)
+            .text(&self.digest)
+            .number(self.number);
     }
 
     async fn run(&self, task: &Task<'_, Cost>) -> Result<Output<Seen>, Failure> {
         task.env.sleep(*task.tools).await;
-        Ok(Seen { title: format!("Section {} of the document", self.number), found: true, page: self.number }.into())
+        Ok(Seen {
+            title: format!("Section {} of the document", self.number),
+            found: true,
+            page: self.number,
+        }
+        .into())
     }
 }
 
@@ -88,13 +96,19 @@ impl Stage for Publish {
     }
 
     async fn run(&self, task: &Task<'_, Cost>) -> Result<Output<u64>, Failure> {
-        task.ports.blobs.put(&format!("{}/tree", task.run.scope), "done".into()).await?;
+        task.ports
+            .blobs
+            .put(&format!("{}/tree", task.run.scope), "done".into())
+            .await?;
         Ok(self.0.into())
     }
 }
 
 fn look(number: u64) -> Look {
-    Look { digest: format!("{:032x}", u128::from(number) * 0x9e37_79b9_7f4a_7c15), number }
+    Look {
+        digest: format!("{:032x}", u128::from(number) * 0x9e37_79b9_7f4a_7c15),
+        number,
+    }
 }
 
 #[async_trait]
@@ -107,44 +121,67 @@ impl Flow for Cost {
             |_| {},
             |replay| {
                 let pages = replay.all((0..PAGES).map(look))?;
-                Ok(pages.into_iter().flatten().map(|seen| seen.page).sum::<u64>())
+                Ok(pages
+                    .into_iter()
+                    .flatten()
+                    .map(|seen| seen.page)
+                    .sum::<u64>())
             },
         )?;
         let section = |first: u64| {
             let nodes = move |replay: &mut Replay<'_, Self>| {
                 let nodes = replay.all((first..first + NODES_PER_SECTION).map(look))?;
-                Ok(nodes.into_iter().flatten().map(|seen| seen.page).sum::<u64>())
+                Ok(nodes
+                    .into_iter()
+                    .flatten()
+                    .map(|seen| seen.page)
+                    .sum::<u64>())
             };
             let identity = |identity: &mut Identity| {
                 identity.number(first);
             };
             replay.sub("section", identity, nodes)
         };
-        let sections: Vec<_> =
-            (0..NODES / NODES_PER_SECTION).map(|n| PAGES + n * NODES_PER_SECTION).map(section).collect();
+        let sections: Vec<_> = (0..NODES / NODES_PER_SECTION)
+            .map(|n| PAGES + n * NODES_PER_SECTION)
+            .map(section)
+            .collect();
         let sections = sections.into_iter().collect::<Result<Vec<_>, Stop>>()?;
         replay.one(&Publish(pages + sections.iter().sum::<u64>()))?;
         Ok(Finish { gaps: 0 })
     }
 
-    async fn claim(_: &Env, ports: &Ports, job: &Manifest, entry: &JobEntry) -> Result<Claim, PortError> {
+    async fn claim(
+        _: &Env,
+        ports: &Ports,
+        job: &Manifest,
+        entry: &JobEntry,
+    ) -> Result<Claim, PortError> {
         let scope = "c/cost/d/1".to_string();
         let header = RunHeader {
-            at: RunRef { run: RunId("cost".into()), header: format!("{scope}/header"), scope },
+            at: RunRef {
+                run: RunId("cost".into()),
+                header: format!("{scope}/header"),
+                scope,
+            },
             settings: job.settings.clone(),
             flow_revision: Self::REVISION,
             class: job.class,
             opened_by: job.job.clone(),
             input: entry.input.clone(),
         };
-        let json =
-            serde_json::to_vec(&header).map_err(|error| PortError::lasting("blobs", "put", error.to_string()))?;
+        let json = serde_json::to_vec(&header)
+            .map_err(|error| PortError::lasting("blobs", "put", error.to_string()))?;
         ports.blobs.put(&header.at.header, json.into()).await?;
         Ok(Claim::Run(header))
     }
 
     async fn ending(_: &Env, ports: &Ports, run: &RunHeader) -> Result<Option<Ending>, PortError> {
-        Ok(ports.blobs.size(&format!("{}/tree", run.at.scope)).await?.map(|_| Ending::Done))
+        Ok(ports
+            .blobs
+            .size(&format!("{}/tree", run.at.scope))
+            .await?
+            .map(|_| Ending::Done))
     }
 }
 
@@ -158,14 +195,24 @@ fn thread_seconds() -> f64 {
 fn peak_mb() -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    line.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok()).unwrap_or(0.0) / 1024.0
+    line.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok())
+        .unwrap_or(0.0)
+        / 1024.0
 }
 
 /// The ports with a connection of this thread to the ledger in Redis, if one is named.
 fn connect(ports: Ports) -> Result<Ports, PortError> {
-    let Ok(url) = std::env::var("STEMMA_TEST_REDIS") else { return Ok(ports) };
-    let settings = RedisSettings { prefix: format!("cost-{}", std::process::id()), ..RedisSettings::new(url.into()) };
-    Ok(Ports { ledger: Arc::new(RedisLedger::new(RedisClient::open(&settings)?)), ..ports })
+    let Ok(url) = std::env::var("STEMMA_TEST_REDIS") else {
+        return Ok(ports);
+    };
+    let settings = RedisSettings {
+        prefix: format!("cost-{}", std::process::id()),
+        ..RedisSettings::new(url.into())
+    };
+    Ok(Ports {
+        ledger: Arc::new(RedisLedger::new(RedisClient::open(&settings)?)),
+        ..ports
+    })
 }
 
 /// Runs the coordinator on a thread of its own; returns its processor seconds and the number of replays.
@@ -177,22 +224,31 @@ fn coordinate(ports: Ports, stop: CancellationToken) -> std::io::Result<(f64, u6
             counted.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         }
     };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
     let env = Env::system();
     let presence = Presence::new(&env, "coordinator", "coordinator");
     runtime.block_on(async {
         let ports = connect(ports).map_err(std::io::Error::other)?;
-        Coordinator::<Cost>::new(env, ports, 10, Arc::new(observer), presence).run(stop).await;
+        Coordinator::<Cost>::new(env, ports, 10, Arc::new(observer), presence)
+            .run(stop)
+            .await;
         Ok::<_, std::io::Error>(())
     })?;
-    Ok((thread_seconds(), replays.load(std::sync::atomic::Ordering::Relaxed)))
+    Ok((
+        thread_seconds(),
+        replays.load(std::sync::atomic::Ordering::Relaxed),
+    ))
 }
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (env, ports, stop) = (Env::system(), Ports::memory(), CancellationToken::new());
     let before_mb = peak_mb();
-    let latency = std::env::args().nth(1).map_or(Ok(0), |millis| millis.parse())?;
+    let latency = std::env::args()
+        .nth(1)
+        .map_or(Ok(0), |millis| millis.parse())?;
     let latency = Duration::from_millis(latency);
     let (theirs, ends) = (ports.clone(), stop.clone());
     let coordinator = std::thread::spawn(move || coordinate(theirs, ends));
@@ -200,11 +256,24 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let registry = Registry::default().with::<Look>().with::<Publish>();
     let presence = Presence::new(&env, "worker", "worker");
     let tools = Arc::new(latency);
-    let performer = Arc::new(Performer::new(env.clone(), ports.clone(), registry, tools, Arc::clone(&presence)));
+    let performer = Arc::new(Performer::new(
+        env.clone(),
+        ports.clone(),
+        registry,
+        tools,
+        Arc::clone(&presence),
+    ));
     for lane in [Lane::Llm, Lane::Publish] {
         let (name, queue) = (QueueName::Lane(lane, Class::Bulk), Arc::clone(&ports.queue));
         let (world, presence, grace) = (env.clone(), Arc::clone(&presence), Duration::from_secs(1));
-        let consumer = Consumer { env: world, queue, name, concurrency: 64, grace, presence };
+        let consumer = Consumer {
+            env: world,
+            queue,
+            name,
+            concurrency: 64,
+            grace,
+            presence,
+        };
         env.spawn(consumer.run(Arc::<Performer<Cost>>::clone(&performer), stop.clone()));
     }
     let begun = Instant::now();
@@ -217,17 +286,34 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         submitted_ms: env.now_ms(),
         terms: Default::default(),
     };
-    jobs::submit(&env, &ports, &manifest, &[JobEntry { weight: 1, input: serde_json::Value::Null }]).await?;
-    while jobs::report(ports.blobs.as_ref(), &manifest.job).await?.is_none() {
+    jobs::submit(
+        &env,
+        &ports,
+        &manifest,
+        &[JobEntry {
+            weight: 1,
+            input: serde_json::Value::Null,
+        }],
+    )
+    .await?;
+    while jobs::report(ports.blobs.as_ref(), &manifest.job)
+        .await?
+        .is_none()
+    {
         env.sleep(Duration::from_millis(50)).await;
     }
     let took = begun.elapsed();
     stop.cancel();
-    let (seconds, replays) = coordinator.join().map_err(|_| "the coordinator panicked")??;
+    let (seconds, replays) = coordinator
+        .join()
+        .map_err(|_| "the coordinator panicked")??;
     println!("tasks            {}", PAGES + NODES + 1);
     println!("replays          {replays}");
     println!("coordinator      {seconds:.2} CPU s");
     println!("wall             {:.1} s", took.as_secs_f64());
-    println!("peak memory      {:.0} MB ({before_mb:.0} MB before; store, queue and workers included)", peak_mb());
+    println!(
+        "peak memory      {:.0} MB ({before_mb:.0} MB before; store, queue and workers included)",
+        peak_mb()
+    );
     Ok(())
 }

@@ -22,7 +22,11 @@ fn key(n: u64) -> TaskKey {
 }
 
 fn want(n: u64) -> Want {
-    Want { key: key(n), stage: "summarize".into(), lane: Lane::Llm }
+    Want {
+        key: key(n),
+        stage: "summarize".into(),
+        lane: Lane::Llm,
+    }
 }
 
 /// Prints how often a second `call` is answered.
@@ -31,26 +35,45 @@ async fn rate<T, F: Future<Output = Result<T, PortError>>>(
     call: impl Fn(u64) -> F,
 ) -> Result<(), PortError> {
     let begun = Instant::now();
-    stream::iter(0..CALLS).map(call).buffer_unordered(AT_ONCE).try_for_each(|_| async { Ok(()) }).await?;
-    println!("{what:24} {:8.0} calls/s", CALLS as f64 / begun.elapsed().as_secs_f64());
+    stream::iter(0..CALLS)
+        .map(call)
+        .buffer_unordered(AT_ONCE)
+        .try_for_each(|_| async { Ok(()) })
+        .await?;
+    println!(
+        "{what:24} {:8.0} calls/s",
+        CALLS as f64 / begun.elapsed().as_secs_f64()
+    );
     Ok(())
 }
 
 /// Prints how long one `call` takes.
-async fn once<T>(what: &str, call: impl Future<Output = Result<T, PortError>>) -> Result<T, PortError> {
+async fn once<T>(
+    what: &str,
+    call: impl Future<Output = Result<T, PortError>>,
+) -> Result<T, PortError> {
     let begun = Instant::now();
     let answer = call.await?;
-    println!("{what:24} {:8.1} ms", begun.elapsed().as_secs_f64() * 1_000.0);
+    println!(
+        "{what:24} {:8.1} ms",
+        begun.elapsed().as_secs_f64() * 1_000.0
+    );
     Ok(answer)
 }
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let url = std::env::var("STEMMA_TEST_REDIS").map_err(|_| "STEMMA_TEST_REDIS names no Redis")?;
-    let settings = RedisSettings { prefix: format!("rate-{}", std::process::id()), ..RedisSettings::new(url.into()) };
+    let settings = RedisSettings {
+        prefix: format!("rate-{}", std::process::id()),
+        ..RedisSettings::new(url.into())
+    };
     let redis = RedisClient::open(&settings)?;
     redis.ping().await?;
-    let (ledger, limiter) = (RedisLedger::new(redis.clone()), RedisLimiter::new(redis, Env::system()));
+    let (ledger, limiter) = (
+        RedisLedger::new(redis.clone()),
+        RedisLimiter::new(redis, Env::system()),
+    );
     let (run, many) = (&RunId("rate".into()), &RunId("many".into()));
     let wanted: Vec<Want> = (0..12_000).map(want).collect();
     let outcome = Bytes::from(format!("\"{}\"", "x".repeat(200)));
@@ -69,7 +92,13 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         async move { ledger.record(run, &key(n), entry).await }
     })
     .await?;
-    let (quota, cost) = (Quota::per_minute(6_000_000, u32::MAX), Cost { class: Class::Bulk, tokens: 100 });
+    let (quota, cost) = (
+        Quota::per_minute(6_000_000, u32::MAX),
+        Cost {
+            class: Class::Bulk,
+            tokens: 100,
+        },
+    );
     rate("acquire", |_| limiter.acquire("model", quota, cost, 0)).await?;
     rate("settle", |_| limiter.settle("model", quota, 100, 90)).await?;
     once("outcomes (20,000)", ledger.outcomes(run, 0)).await?;

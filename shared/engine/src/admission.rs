@@ -48,7 +48,10 @@ mod tests {
     use super::*;
 
     fn heads(weights: &[(&str, u64)]) -> BTreeMap<String, u64> {
-        weights.iter().map(|(name, weight)| ((*name).to_string(), *weight)).collect()
+        weights
+            .iter()
+            .map(|(name, weight)| ((*name).to_string(), *weight))
+            .collect()
     }
 
     #[test]
@@ -72,7 +75,9 @@ mod tests {
         for _ in 0..1_000 {
             fairness.next(&heads(&[("a", QUANTUM)]));
         }
-        let turns = (0..100).filter(|_| fairness.next(&both).unwrap() == "b").count();
+        let turns = (0..100)
+            .filter(|_| fairness.next(&both).unwrap() == "b")
+            .count();
         assert!((49..=51).contains(&turns), "{turns}");
         assert_eq!(fairness.next(&heads(&[])), None);
     }
@@ -80,6 +85,9 @@ mod tests {
     #[test]
     fn a_giant_does_not_spin_the_wheel_forever() {
         let mut fairness = Fairness::default();
-        assert_eq!(fairness.next(&heads(&[("giant", u64::MAX)])), Some("giant".into()));
+        assert_eq!(
+            fairness.next(&heads(&[("giant", u64::MAX)])),
+            Some("giant".into())
+        );
     }
 }

@@ -52,10 +52,15 @@ impl Artifact {
     /// A permanent [`Failure`] when the outcome is no JSON or over [`MAX_OUTCOME_BYTES`].
     pub fn new(outcome: &[u8], blobs: &[(&'static str, Bytes)]) -> Result<Self, Failure> {
         if outcome.len() > MAX_OUTCOME_BYTES {
-            let message = format!("an outcome of {} bytes is over the limit of {MAX_OUTCOME_BYTES}", outcome.len());
+            let message = format!(
+                "an outcome of {} bytes is over the limit of {MAX_OUTCOME_BYTES}",
+                outcome.len()
+            );
             return Err(Failure::permanent("engine.outcome_too_large", message));
         }
-        let invalid = |error: serde_json::Error| Failure::permanent("engine.outcome_invalid", error.to_string());
+        let invalid = |error: serde_json::Error| {
+            Failure::permanent("engine.outcome_invalid", error.to_string())
+        };
         let entry = |(name, bytes): &(&'static str, Bytes)| BlobEntry {
             name: (*name).into(),
             bytes: bytes.len() as u64,
@@ -66,7 +71,8 @@ impl Artifact {
             blobs: blobs.iter().map(entry).collect(),
         };
         let head = serde_json::to_vec(&head).map_err(invalid)?;
-        let length = u32::try_from(head.len()).map_err(|error| Failure::permanent("engine.head", error.to_string()))?;
+        let length = u32::try_from(head.len())
+            .map_err(|error| Failure::permanent("engine.head", error.to_string()))?;
         let mut object = Vec::with_capacity(PREFIX_BYTES + head.len());
         object.extend_from_slice(MAGIC);
         object.extend_from_slice(&length.to_le_bytes());
@@ -75,7 +81,11 @@ impl Artifact {
         for (_, bytes) in blobs {
             object.extend_from_slice(bytes);
         }
-        Ok(Self { outcome: Bytes::copy_from_slice(outcome), object: object.into(), records: Vec::new() })
+        Ok(Self {
+            outcome: Bytes::copy_from_slice(outcome),
+            object: object.into(),
+            records: Vec::new(),
+        })
     }
 
     /// The same with objects to be written beside it.
@@ -88,14 +98,29 @@ impl Artifact {
     ///
     /// # Errors
     /// [`PortError`] when the store could not.
-    pub async fn store(&self, blobs: &dyn Blobs, scope: &str, key: &TaskKey) -> Result<Bytes, PortError> {
-        let records = self.records.iter().map(|(name, bytes)| blobs.put(name, bytes.clone()));
-        let (outcome, records) =
-            tokio::join!(self.store_object(blobs, scope, key), futures::future::try_join_all(records));
+    pub async fn store(
+        &self,
+        blobs: &dyn Blobs,
+        scope: &str,
+        key: &TaskKey,
+    ) -> Result<Bytes, PortError> {
+        let records = self
+            .records
+            .iter()
+            .map(|(name, bytes)| blobs.put(name, bytes.clone()));
+        let (outcome, records) = tokio::join!(
+            self.store_object(blobs, scope, key),
+            futures::future::try_join_all(records)
+        );
         records.and(outcome)
     }
 
-    async fn store_object(&self, blobs: &dyn Blobs, scope: &str, key: &TaskKey) -> Result<Bytes, PortError> {
+    async fn store_object(
+        &self,
+        blobs: &dyn Blobs,
+        scope: &str,
+        key: &TaskKey,
+    ) -> Result<Bytes, PortError> {
         let name = artifact_key(scope, key);
         for _ in 0..2 {
             if blobs.put(&name, self.object.clone()).await? == Put::Created {
@@ -106,7 +131,11 @@ impl Artifact {
                 return Ok(outcome);
             }
         }
-        Err(PortError::passing("blobs", "put", format!("{name}: exists, but cannot be read")))
+        Err(PortError::passing(
+            "blobs",
+            "put",
+            format!("{name}: exists, but cannot be read"),
+        ))
     }
 }
 
@@ -114,7 +143,11 @@ impl Artifact {
 ///
 /// # Errors
 /// [`PortError`] when the store could not say.
-pub async fn outcome(blobs: &dyn Blobs, scope: &str, key: &TaskKey) -> Result<Option<Bytes>, PortError> {
+pub async fn outcome(
+    blobs: &dyn Blobs,
+    scope: &str,
+    key: &TaskKey,
+) -> Result<Option<Bytes>, PortError> {
     let name = artifact_key(scope, key);
     let head = head(blobs, &name).await?;
     Ok(head.map(|(head, _)| Bytes::from(Box::<str>::from(head.outcome).into_string())))
@@ -124,12 +157,22 @@ pub async fn outcome(blobs: &dyn Blobs, scope: &str, key: &TaskKey) -> Result<Op
 ///
 /// # Errors
 /// [`PortError`] when the store could not say, or the blob is torn (the artifact is then removed).
-pub async fn blob(blobs: &dyn Blobs, scope: &str, key: &TaskKey, blob: &str) -> Result<Option<Bytes>, PortError> {
+pub async fn blob(
+    blobs: &dyn Blobs,
+    scope: &str,
+    key: &TaskKey,
+    blob: &str,
+) -> Result<Option<Bytes>, PortError> {
     let name = artifact_key(scope, key);
-    let Some((head, mut at)) = head(blobs, &name).await? else { return Ok(None) };
+    let Some((head, mut at)) = head(blobs, &name).await? else {
+        return Ok(None);
+    };
     for entry in head.blobs {
         if entry.name == blob {
-            let bytes = blobs.get_range(&name, at..at + entry.bytes).await?.unwrap_or_default();
+            let bytes = blobs
+                .get_range(&name, at..at + entry.bytes)
+                .await?
+                .unwrap_or_default();
             if blake3::hash(&bytes).to_hex().as_str() == entry.digest {
                 return Ok(Some(bytes));
             }
@@ -147,12 +190,17 @@ pub async fn blob(blobs: &dyn Blobs, scope: &str, key: &TaskKey, blob: &str) -> 
 
 /// The head, and the offset of the first blob.
 async fn head(blobs: &dyn Blobs, name: &str) -> Result<Option<(Head, u64)>, PortError> {
-    let Some(first) = blobs.get_range(name, 0..FIRST_READ_BYTES).await? else { return Ok(None) };
+    let Some(first) = blobs.get_range(name, 0..FIRST_READ_BYTES).await? else {
+        return Ok(None);
+    };
     let parsed = match head_length(&first) {
         None => None,
         Some(length) if PREFIX_BYTES + length <= first.len() => parse_head(&first, length),
         Some(length) => {
-            let whole = blobs.get_range(name, 0..(PREFIX_BYTES + length) as u64).await?.unwrap_or_default();
+            let whole = blobs
+                .get_range(name, 0..(PREFIX_BYTES + length) as u64)
+                .await?
+                .unwrap_or_default();
             parse_head(&whole, length)
         }
     };
@@ -174,11 +222,17 @@ fn parse_head(bytes: &[u8], length: usize) -> Option<(Head, u64)> {
     if blake3::hash(head).as_bytes() != digest {
         return None;
     }
-    Some((serde_json::from_slice(head).ok()?, (PREFIX_BYTES + length) as u64))
+    Some((
+        serde_json::from_slice(head).ok()?,
+        (PREFIX_BYTES + length) as u64,
+    ))
 }
 
 async fn remove_torn(blobs: &dyn Blobs, name: &str) -> Result<(), PortError> {
-    tracing::warn!(artifact = name, "torn artifact removed; its work will be done again");
+    tracing::warn!(
+        artifact = name,
+        "torn artifact removed; its work will be done again"
+    );
     blobs.delete(name).await
 }
 
@@ -192,16 +246,36 @@ mod tests {
     }
 
     fn artifact() -> Artifact {
-        Artifact::new(br#"{"n":1}"#, &[("a", Bytes::from_static(b"first")), ("b", Bytes::from_static(b"second"))])
-            .unwrap()
+        Artifact::new(
+            br#"{"n":1}"#,
+            &[
+                ("a", Bytes::from_static(b"first")),
+                ("b", Bytes::from_static(b"second")),
+            ],
+        )
+        .unwrap()
     }
 
     #[tokio::test]
     async fn what_was_stored_is_read() {
         let blobs = MemoryBlobs::default();
         artifact().store(&blobs, "c/d", &key()).await.unwrap();
-        assert_eq!(outcome(&blobs, "c/d", &key()).await.unwrap().unwrap().as_ref(), br#"{"n":1}"#);
-        assert_eq!(blob(&blobs, "c/d", &key(), "b").await.unwrap().unwrap().as_ref(), b"second");
+        assert_eq!(
+            outcome(&blobs, "c/d", &key())
+                .await
+                .unwrap()
+                .unwrap()
+                .as_ref(),
+            br#"{"n":1}"#
+        );
+        assert_eq!(
+            blob(&blobs, "c/d", &key(), "b")
+                .await
+                .unwrap()
+                .unwrap()
+                .as_ref(),
+            b"second"
+        );
         assert_eq!(blob(&blobs, "c/d", &key(), "c").await.unwrap(), None);
     }
 
@@ -210,27 +284,44 @@ mod tests {
         let blobs = MemoryBlobs::default();
         artifact().store(&blobs, "s", &key()).await.unwrap();
         let second = Artifact::new(br#"{"n":2}"#, &[]).unwrap();
-        assert_eq!(second.store(&blobs, "s", &key()).await.unwrap().as_ref(), br#"{"n":1}"#);
+        assert_eq!(
+            second.store(&blobs, "s", &key()).await.unwrap().as_ref(),
+            br#"{"n":1}"#
+        );
     }
 
     #[tokio::test]
     async fn a_torn_artifact_is_missing_and_makes_room() {
         for torn in [&b""[..], b"STA1", &[0u8; 100], b"STA1\xff\xff\xff\xff"] {
             let blobs = MemoryBlobs::default();
-            blobs.put(&artifact_key("s", &key()), Bytes::from(torn.to_vec())).await.unwrap();
+            blobs
+                .put(&artifact_key("s", &key()), Bytes::from(torn.to_vec()))
+                .await
+                .unwrap();
             assert_eq!(outcome(&blobs, "s", &key()).await.unwrap(), None);
-            assert_eq!(artifact().store(&blobs, "s", &key()).await.unwrap().as_ref(), br#"{"n":1}"#);
+            assert_eq!(
+                artifact()
+                    .store(&blobs, "s", &key())
+                    .await
+                    .unwrap()
+                    .as_ref(),
+                br#"{"n":1}"#
+            );
         }
     }
 
     #[tokio::test]
     async fn records_are_written_with_it_once() {
         let blobs = MemoryBlobs::default();
-        let recorded = artifact().with_records(vec![("calls/one".into(), Bytes::from_static(b"1"))]);
+        let recorded =
+            artifact().with_records(vec![("calls/one".into(), Bytes::from_static(b"1"))]);
         for _ in 0..2 {
             recorded.store(&blobs, "s", &key()).await.unwrap();
         }
-        assert_eq!(blobs.get("calls/one").await.unwrap().unwrap().as_ref(), b"1");
+        assert_eq!(
+            blobs.get("calls/one").await.unwrap().unwrap().as_ref(),
+            b"1"
+        );
         assert_eq!(blobs.snapshot().len(), 2);
     }
 
@@ -238,8 +329,15 @@ mod tests {
     async fn a_large_head_is_read_in_two_steps() {
         let blobs = MemoryBlobs::default();
         let large = format!("\"{}\"", "x".repeat(60_000));
-        Artifact::new(large.as_bytes(), &[]).unwrap().store(&blobs, "s", &key()).await.unwrap();
-        assert_eq!(outcome(&blobs, "s", &key()).await.unwrap().unwrap().len(), large.len());
+        Artifact::new(large.as_bytes(), &[])
+            .unwrap()
+            .store(&blobs, "s", &key())
+            .await
+            .unwrap();
+        assert_eq!(
+            outcome(&blobs, "s", &key()).await.unwrap().unwrap().len(),
+            large.len()
+        );
         assert!(Artifact::new(format!("\"{}\"", "x".repeat(70_000)).as_bytes(), &[]).is_err());
     }
 }

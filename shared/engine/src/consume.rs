@@ -79,7 +79,10 @@ impl Consumer {
             };
             match subscribed {
                 Ok(mut subscription) => {
-                    match self.serve(subscription.as_mut(), &mut running, &handler, &stop, &cut).await {
+                    match self
+                        .serve(subscription.as_mut(), &mut running, &handler, &stop, &cut)
+                        .await
+                    {
                         // Kept until all is answered: dropping it would hand back what is still in work.
                         Ok(()) => return self.drain(running, &cut).await,
                         Err(error) => {
@@ -87,7 +90,9 @@ impl Consumer {
                         }
                     }
                 }
-                Err(error) => tracing::warn!(queue = %self.name, %error, "cannot subscribe; trying again"),
+                Err(error) => {
+                    tracing::warn!(queue = %self.name, %error, "cannot subscribe; trying again")
+                }
             }
             tokio::select! {
                 biased;
@@ -139,7 +144,11 @@ impl Consumer {
     }
 
     async fn answer(&self, handler: Arc<dyn Handler>, delivery: Delivery, cut: CancellationToken) {
-        let Delivery { message, receipt, redeliveries } = delivery;
+        let Delivery {
+            message,
+            receipt,
+            redeliveries,
+        } = delivery;
         let _in_flight = InFlight::begin(self.name, redeliveries);
         let _busy = self.presence.occupy(self.name);
         let handled = tokio::select! {
@@ -154,7 +163,12 @@ impl Consumer {
         let settled = match disposition {
             Disposition::Ack => Ok(()),
             Disposition::Later { rung, attempts } => self.later(message, rung, attempts).await,
-            Disposition::Dead => ask(&self.env, || self.queue.publish(QueueName::Dead, vec![message.clone()])).await,
+            Disposition::Dead => {
+                ask(&self.env, || {
+                    self.queue.publish(QueueName::Dead, vec![message.clone()])
+                })
+                .await
+            }
         };
         let answered = match settled {
             Ok(()) => receipt.ack().await,
@@ -174,8 +188,14 @@ impl Consumer {
     }
 
     async fn later(&self, message: Message, rung: Rung, attempts: u32) -> Result<(), PortError> {
-        let message = Message { attempts, ..message };
-        ask(&self.env, || self.queue.publish_later(self.name, message.clone(), rung)).await
+        let message = Message {
+            attempts,
+            ..message
+        };
+        ask(&self.env, || {
+            self.queue.publish_later(self.name, message.clone(), rung)
+        })
+        .await
     }
 }
 

@@ -57,11 +57,18 @@ pub enum Replayed {
 ///
 /// # Errors
 /// [`PortError`] when the store is away.
-pub async fn bury(env: &Env, blobs: &dyn Blobs, message: &Message, reason: &str) -> Result<(), PortError> {
+pub async fn bury(
+    env: &Env,
+    blobs: &dyn Blobs,
+    message: &Message,
+    reason: &str,
+) -> Result<(), PortError> {
     let task = serde_json::from_slice::<TaskMessage>(&message.body).ok();
     let run = match (&task, serde_json::from_slice::<News>(&message.body)) {
         (Some(task), _) => Some(task.run.clone()),
-        (None, Ok(News::Completed(run) | News::Wake(run) | News::Abandoned { run, .. })) => Some(run),
+        (None, Ok(News::Completed(run) | News::Wake(run) | News::Abandoned { run, .. })) => {
+            Some(run)
+        }
         _ => None,
     };
     let shown = &message.body[..message.body.len().min(SHOWN_BYTES)];
@@ -75,9 +82,12 @@ pub async fn bury(env: &Env, blobs: &dyn Blobs, message: &Message, reason: &str)
         reason: reason.into(),
         begins: String::from_utf8_lossy(shown).into_owned(),
     };
-    let json = serde_json::to_vec(&letter).map_err(|error| PortError::lasting("blobs", "put", error.to_string()))?;
+    let json = serde_json::to_vec(&letter)
+        .map_err(|error| PortError::lasting("blobs", "put", error.to_string()))?;
     let key = key_of(&letter.id);
-    ask(env, || blobs.put(&key, json.clone().into())).await.map(|_| ())
+    ask(env, || blobs.put(&key, json.clone().into()))
+        .await
+        .map(|_| ())
 }
 
 /// The dead letters of a store, latest first; of more than `most` only so many.
@@ -87,8 +97,15 @@ pub async fn bury(env: &Env, blobs: &dyn Blobs, message: &Message, reason: &str)
 pub async fn list(blobs: &dyn Blobs, most: usize) -> Result<Vec<DeadLetter>, PortError> {
     let keys = blobs.list("dead/", None, most).await?;
     let read = |key: String| async move { blobs.get(&key).await };
-    let letters: Vec<_> = stream::iter(keys).map(read).buffered(READS_AT_ONCE).try_collect().await?;
-    let read = letters.into_iter().flatten().filter_map(|json| serde_json::from_slice::<DeadLetter>(&json).ok());
+    let letters: Vec<_> = stream::iter(keys)
+        .map(read)
+        .buffered(READS_AT_ONCE)
+        .try_collect()
+        .await?;
+    let read = letters
+        .into_iter()
+        .flatten()
+        .filter_map(|json| serde_json::from_slice::<DeadLetter>(&json).ok());
     let mut letters: Vec<DeadLetter> = read.collect();
     letters.sort_by(|a, b| b.at_ms.cmp(&a.at_ms).then(a.id.cmp(&b.id)));
     Ok(letters)
@@ -120,7 +137,12 @@ pub async fn replay(env: &Env, ports: &Ports, letter: &DeadLetter) -> Result<Rep
             remove(failure_key(&at.run, key)).await?;
             ask(env, || ports.ledger.forget(&at.run)).await?;
             let news = crate::message::encode(&News::Wake(at.clone()))?;
-            ask(env, || ports.queue.publish(QueueName::of_run(&at.run), vec![news.clone()])).await?;
+            ask(env, || {
+                ports
+                    .queue
+                    .publish(QueueName::of_run(&at.run), vec![news.clone()])
+            })
+            .await?;
             Replayed::Again(at.clone())
         }
         _ => Replayed::Removed,

@@ -35,20 +35,32 @@ const SIMULATED_START_MS: Millis = 1_767_225_600_000;
 impl Env {
     /// The real world: the system clock, a seed from the operating system, the runtime's threads.
     pub fn system() -> Self {
-        Self(Arc::new(Inner { clock: Clock::System, rng: Mutex::new(SmallRng::from_os_rng()) }))
+        Self(Arc::new(Inner {
+            clock: Clock::System,
+            rng: Mutex::new(SmallRng::from_os_rng()),
+        }))
     }
 
     /// A simulated world: call it inside a current-thread runtime whose clock is paused.
     pub fn simulated(seed: u64) -> Self {
-        let clock = Clock::Simulated { epoch: Instant::now() };
-        Self(Arc::new(Inner { clock, rng: Mutex::new(SmallRng::seed_from_u64(seed)) }))
+        let clock = Clock::Simulated {
+            epoch: Instant::now(),
+        };
+        Self(Arc::new(Inner {
+            clock,
+            rng: Mutex::new(SmallRng::seed_from_u64(seed)),
+        }))
     }
 
     /// Now.
     pub fn now_ms(&self) -> Millis {
         let millis = |elapsed: Duration| u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
         match self.0.clock {
-            Clock::System => millis(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()),
+            Clock::System => millis(
+                SystemTime::now()
+                    .duration_since(UNIX_EPOCH)
+                    .unwrap_or_default(),
+            ),
             Clock::Simulated { epoch } => SIMULATED_START_MS + millis(epoch.elapsed()),
         }
     }
@@ -60,7 +72,11 @@ impl Env {
 
     /// The next random number.
     pub fn random(&self) -> u64 {
-        self.0.rng.lock().unwrap_or_else(PoisonError::into_inner).next_u64()
+        self.0
+            .rng
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .next_u64()
     }
 
     /// Runs `future` beside the caller.
@@ -75,12 +91,15 @@ impl Env {
     ///
     /// # Errors
     /// The message of the panic, if `work` panicked.
-    pub async fn compute<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, String> {
+    pub async fn compute<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, String> {
         match self.0.clock {
             Clock::Simulated { .. } => Ok(work()),
-            Clock::System => {
-                tokio::task::spawn_blocking(work).await.map_err(|error| panic_message(error.try_into_panic()))
-            }
+            Clock::System => tokio::task::spawn_blocking(work)
+                .await
+                .map_err(|error| panic_message(error.try_into_panic())),
         }
     }
 }

@@ -44,18 +44,33 @@ pub enum FailureKind {
 impl Failure {
     /// A failure that may pass.
     pub fn transient(code: &str, message: impl Into<String>) -> Self {
-        Self { kind: FailureKind::Transient, code: code.into(), message: message.into(), next: None }
+        Self {
+            kind: FailureKind::Transient,
+            code: code.into(),
+            message: message.into(),
+            next: None,
+        }
     }
 
     /// A failure that will not pass.
     pub fn permanent(code: &str, message: impl Into<String>) -> Self {
-        Self { kind: FailureKind::Permanent, code: code.into(), message: message.into(), next: None }
+        Self {
+            kind: FailureKind::Permanent,
+            code: code.into(),
+            message: message.into(),
+            next: None,
+        }
     }
 
     /// Too early; not counted as an attempt.
     pub fn throttled(code: &str, message: impl Into<String>, after: Duration) -> Self {
         let after_ms = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
-        Self { kind: FailureKind::Throttled { after_ms }, code: code.into(), message: message.into(), next: None }
+        Self {
+            kind: FailureKind::Throttled { after_ms },
+            code: code.into(),
+            message: message.into(),
+            next: None,
+        }
     }
 
     /// The same with a next step.
@@ -94,8 +109,21 @@ impl FailureRecord {
 
     /// The record of `failure`, cut to what fits in a message.
     pub fn of(failure: Failure, stage: &str, attempts: u32, at_ms: Millis) -> Self {
-        let Failure { code, message, next, .. } = failure;
-        Self { code, message, next, stage: stage.into(), attempts, at_ms }.clipped()
+        let Failure {
+            code,
+            message,
+            next,
+            ..
+        } = failure;
+        Self {
+            code,
+            message,
+            next,
+            stage: stage.into(),
+            attempts,
+            at_ms,
+        }
+        .clipped()
     }
 
     /// The same, cut to what fits in a message beside the names it travels with; control characters become spaces.
@@ -113,8 +141,14 @@ impl FailureRecord {
 
 /// At most `bytes` bytes of `text`, without control characters, which JSON would write in six bytes each.
 fn clip(text: &str, bytes: usize) -> String {
-    let end = (0..=bytes.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
-    text[..end].chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+    let end = (0..=bytes.min(text.len()))
+        .rev()
+        .find(|at| text.is_char_boundary(*at))
+        .unwrap_or(0);
+    text[..end]
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect()
 }
 
 /// What happens to a task that failed.
@@ -136,8 +170,14 @@ pub fn consequence(kind: FailureKind, attempts: u32) -> Consequence {
     match kind {
         FailureKind::Permanent | FailureKind::Poison => Consequence::Final,
         FailureKind::Transient if attempts >= MAX_ATTEMPTS => Consequence::Final,
-        FailureKind::Transient => Consequence::Again { rung: Rung::of_attempt(attempts), counted: true },
-        FailureKind::Throttled { after_ms } => Consequence::Again { rung: Rung::at_least(after_ms), counted: false },
+        FailureKind::Transient => Consequence::Again {
+            rung: Rung::of_attempt(attempts),
+            counted: true,
+        },
+        FailureKind::Throttled { after_ms } => Consequence::Again {
+            rung: Rung::at_least(after_ms),
+            counted: false,
+        },
     }
 }
 
@@ -147,17 +187,29 @@ mod tests {
 
     #[test]
     fn transient_failures_climb_the_ladder_and_then_are_final() {
-        let consequences: Vec<_> = (1..=5).map(|n| consequence(FailureKind::Transient, n)).collect();
-        let again = |rung| Consequence::Again { rung, counted: true };
+        let consequences: Vec<_> = (1..=5)
+            .map(|n| consequence(FailureKind::Transient, n))
+            .collect();
+        let again = |rung| Consequence::Again {
+            rung,
+            counted: true,
+        };
         assert_eq!(
             consequences,
-            [again(Rung::Short), again(Rung::Short), again(Rung::Medium), again(Rung::Long), Consequence::Final]
+            [
+                again(Rung::Short),
+                again(Rung::Short),
+                again(Rung::Medium),
+                again(Rung::Long),
+                Consequence::Final
+            ]
         );
     }
 
     #[test]
     fn a_record_always_fits_in_a_message() {
-        let failure = Failure::permanent(&"c".repeat(5_000), "\u{1}\"é".repeat(5_000)).with_next("\\".repeat(5_000));
+        let failure = Failure::permanent(&"c".repeat(5_000), "\u{1}\"é".repeat(5_000))
+            .with_next("\\".repeat(5_000));
         let record = FailureRecord::of(failure, &"s".repeat(5_000), 1, 0);
         assert!(serde_json::to_vec(&record).unwrap().len() < crate::queue::MAX_MESSAGE_BYTES - 600);
     }
@@ -166,7 +218,13 @@ mod tests {
     fn throttling_is_never_counted_and_never_final() {
         for attempts in [1, 5, 500] {
             let kind = FailureKind::Throttled { after_ms: 10_000 };
-            assert_eq!(consequence(kind, attempts), Consequence::Again { rung: Rung::Medium, counted: false });
+            assert_eq!(
+                consequence(kind, attempts),
+                Consequence::Again {
+                    rung: Rung::Medium,
+                    counted: false
+                }
+            );
         }
     }
 }

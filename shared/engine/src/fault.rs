@@ -72,12 +72,19 @@ pub struct Chances {
 impl Plan {
     /// Only the n-th call (from 1) has a fault.
     pub fn nth(call: u64, fault: Fault) -> Self {
-        Self { calls: BTreeMap::from([(call, fault)]), ..Self::default() }
+        Self {
+            calls: BTreeMap::from([(call, fault)]),
+            ..Self::default()
+        }
     }
 
     /// Every call may have one.
     pub fn random(seed: u64, chances: Chances) -> Self {
-        Self { calls: BTreeMap::new(), chances, seed }
+        Self {
+            calls: BTreeMap::new(),
+            chances,
+            seed,
+        }
     }
 }
 
@@ -105,17 +112,38 @@ impl Faults {
     /// Faults by `plan`.
     pub fn new(env: Env, plan: Plan) -> Self {
         let rng = SmallRng::seed_from_u64(plan.seed);
-        let state = State { plan, rng, calls: 0, log: blake3::Hasher::new(), listener: None };
-        Self(Arc::new(Inner { env, state: Mutex::new(state) }))
+        let state = State {
+            plan,
+            rng,
+            calls: 0,
+            log: blake3::Hasher::new(),
+            listener: None,
+        };
+        Self(Arc::new(Inner {
+            env,
+            state: Mutex::new(state),
+        }))
     }
 
     /// The same ports with faults.
     pub fn wrap(&self, ports: &Ports) -> Ports {
         Ports {
-            queue: Arc::new(FaultyQueue { faults: self.clone(), inner: Arc::clone(&ports.queue) }),
-            ledger: Arc::new(FaultyLedger { faults: self.clone(), inner: Arc::clone(&ports.ledger) }),
-            blobs: Arc::new(FaultyBlobs { faults: self.clone(), inner: Arc::clone(&ports.blobs) }),
-            limiter: Arc::new(FaultyLimiter { faults: self.clone(), inner: Arc::clone(&ports.limiter) }),
+            queue: Arc::new(FaultyQueue {
+                faults: self.clone(),
+                inner: Arc::clone(&ports.queue),
+            }),
+            ledger: Arc::new(FaultyLedger {
+                faults: self.clone(),
+                inner: Arc::clone(&ports.ledger),
+            }),
+            blobs: Arc::new(FaultyBlobs {
+                faults: self.clone(),
+                inner: Arc::clone(&ports.blobs),
+            }),
+            limiter: Arc::new(FaultyLimiter {
+                faults: self.clone(),
+                inner: Arc::clone(&ports.limiter),
+            }),
         }
     }
 
@@ -149,10 +177,18 @@ impl Faults {
         let mut state = self.state();
         state.calls += 1;
         let number = state.calls;
-        let fault = state.plan.calls.get(&number).copied().or_else(|| state.draw());
+        let fault = state
+            .plan
+            .calls
+            .get(&number)
+            .copied()
+            .or_else(|| state.draw());
         state.log.update(&now.to_le_bytes());
         for part in [operation, about, &format!("{fault:?}")] {
-            state.log.update(&(part.len() as u64).to_le_bytes()).update(part.as_bytes());
+            state
+                .log
+                .update(&(part.len() as u64).to_le_bytes())
+                .update(part.as_bytes());
         }
         if let Some(listener) = &state.listener {
             listener(number, operation, about, fault);
@@ -160,7 +196,12 @@ impl Faults {
         fault
     }
 
-    async fn call<T, F, Called>(&self, operation: &'static str, about: &str, call: F) -> Result<T, PortError>
+    async fn call<T, F, Called>(
+        &self,
+        operation: &'static str,
+        about: &str,
+        call: F,
+    ) -> Result<T, PortError>
     where
         F: Fn() -> Called,
         Called: Future<Output = Result<T, PortError>>,
@@ -197,7 +238,10 @@ impl Faults {
     /// Of `messages`, those that are not lost.
     fn survivors(&self, messages: Vec<Message>) -> Vec<Message> {
         let mut state = self.state();
-        messages.into_iter().filter(|_| state.rng.random_ratio(1, 2)).collect()
+        messages
+            .into_iter()
+            .filter(|_| state.rng.random_ratio(1, 2))
+            .collect()
     }
 }
 
@@ -227,7 +271,11 @@ impl State {
 
 fn failed(operation: &'static str) -> PortError {
     let port = operation.split('.').next().unwrap_or(operation);
-    PortError::passing(port, operation.rsplit('.').next().unwrap_or(operation), "failed on purpose")
+    PortError::passing(
+        port,
+        operation.rsplit('.').next().unwrap_or(operation),
+        "failed on purpose",
+    )
 }
 
 struct FaultyQueue {
@@ -240,7 +288,11 @@ impl Queue for FaultyQueue {
     async fn publish(&self, queue: QueueName, messages: Vec<Message>) -> Result<(), PortError> {
         let about = format!("{queue} {}", digest_of(&messages));
         match self.faults.next("queue.publish", &about) {
-            Some(Fault::Lose) => self.inner.publish(queue, self.faults.survivors(messages)).await,
+            Some(Fault::Lose) => {
+                self.inner
+                    .publish(queue, self.faults.survivors(messages))
+                    .await
+            }
             Some(Fault::Overtaken(delay)) => {
                 let (env, inner) = (self.faults.0.env.clone(), Arc::clone(&self.inner));
                 env.clone().spawn(async move {
@@ -256,28 +308,57 @@ impl Queue for FaultyQueue {
         }
     }
 
-    async fn publish_later(&self, queue: QueueName, message: Message, rung: Rung) -> Result<(), PortError> {
-        let about = format!("{queue} {rung:?} {}", digest_of(std::slice::from_ref(&message)));
+    async fn publish_later(
+        &self,
+        queue: QueueName,
+        message: Message,
+        rung: Rung,
+    ) -> Result<(), PortError> {
+        let about = format!(
+            "{queue} {rung:?} {}",
+            digest_of(std::slice::from_ref(&message))
+        );
         let fault = self.faults.next("queue.publish_later", &about);
         if fault == Some(Fault::Lose) && self.faults.survivors(vec![message.clone()]).is_empty() {
             return Ok(());
         }
         let publish = || self.inner.publish_later(queue, message.clone(), rung);
-        self.faults.carry_out(fault, "queue.publish_later", publish).await
+        self.faults
+            .carry_out(fault, "queue.publish_later", publish)
+            .await
     }
 
-    async fn subscribe(&self, queue: QueueName, prefetch: u16) -> Result<Box<dyn Subscription>, PortError> {
+    async fn subscribe(
+        &self,
+        queue: QueueName,
+        prefetch: u16,
+    ) -> Result<Box<dyn Subscription>, PortError> {
         let subscribe = || self.inner.subscribe(queue, prefetch);
-        let inner = self.faults.call("queue.subscribe", &queue.to_string(), subscribe).await?;
-        Ok(Box::new(FaultySubscription { faults: self.faults.clone(), queue, inner }))
+        let inner = self
+            .faults
+            .call("queue.subscribe", &queue.to_string(), subscribe)
+            .await?;
+        Ok(Box::new(FaultySubscription {
+            faults: self.faults.clone(),
+            queue,
+            inner,
+        }))
     }
 
     async fn announce(&self, topic: &str, event: Message) -> Result<(), PortError> {
-        self.faults.call("queue.announce", topic, || self.inner.announce(topic, event.clone())).await
+        self.faults
+            .call("queue.announce", topic, || {
+                self.inner.announce(topic, event.clone())
+            })
+            .await
     }
 
     async fn depth(&self, queue: QueueName) -> Result<Depth, PortError> {
-        self.faults.call("queue.depth", &queue.to_string(), || self.inner.depth(queue)).await
+        self.faults
+            .call("queue.depth", &queue.to_string(), || {
+                self.inner.depth(queue)
+            })
+            .await
     }
 }
 
@@ -285,7 +366,9 @@ impl Queue for FaultyQueue {
 fn digest_of(messages: &[Message]) -> String {
     let mut digest = blake3::Hasher::new();
     for message in messages {
-        digest.update(&message.body).update(&message.attempts.to_le_bytes());
+        digest
+            .update(&message.body)
+            .update(&message.attempts.to_le_bytes());
     }
     digest.finalize().to_hex().as_str()[..12].to_string()
 }
@@ -306,8 +389,15 @@ impl Subscription for FaultySubscription {
             Some(Fault::Delay(delay)) => self.faults.0.env.sleep(delay).await,
             _ => {}
         }
-        let receipt = FaultyReceipt { faults: self.faults.clone(), queue: self.queue, inner: delivery.receipt };
-        Ok(Delivery { receipt: Box::new(receipt), ..delivery })
+        let receipt = FaultyReceipt {
+            faults: self.faults.clone(),
+            queue: self.queue,
+            inner: delivery.receipt,
+        };
+        Ok(Delivery {
+            receipt: Box::new(receipt),
+            ..delivery
+        })
     }
 }
 
@@ -344,7 +434,8 @@ impl Receipt for FaultyReceipt {
     }
 
     async fn requeue(self: Box<Self>) -> Result<(), PortError> {
-        self.answer("queue.requeue", |receipt| receipt.requeue()).await
+        self.answer("queue.requeue", |receipt| receipt.requeue())
+            .await
     }
 }
 
@@ -356,12 +447,20 @@ struct FaultyLedger {
 #[async_trait]
 impl Ledger for FaultyLedger {
     async fn outcomes(&self, run: &RunId, since: u64) -> Result<Outcomes, PortError> {
-        self.faults.call("ledger.outcomes", &run.0, || self.inner.outcomes(run, since)).await
+        self.faults
+            .call("ledger.outcomes", &run.0, || {
+                self.inner.outcomes(run, since)
+            })
+            .await
     }
 
     async fn record(&self, run: &RunId, key: &TaskKey, entry: Entry) -> Result<(), PortError> {
         let about = format!("{run} {key}");
-        self.faults.call("ledger.record", &about, || self.inner.record(run, key, entry.clone())).await
+        self.faults
+            .call("ledger.record", &about, || {
+                self.inner.record(run, key, entry.clone())
+            })
+            .await
     }
 
     async fn want(
@@ -371,16 +470,27 @@ impl Ledger for FaultyLedger {
         now_ms: Millis,
         due_ms: Millis,
     ) -> Result<Vec<TaskKey>, PortError> {
-        let about = format!("{run} {:?}", tasks.iter().map(|task| task.key).collect::<Vec<_>>());
-        self.faults.call("ledger.want", &about, || self.inner.want(run, tasks, now_ms, due_ms)).await
+        let about = format!(
+            "{run} {:?}",
+            tasks.iter().map(|task| task.key).collect::<Vec<_>>()
+        );
+        self.faults
+            .call("ledger.want", &about, || {
+                self.inner.want(run, tasks, now_ms, due_ms)
+            })
+            .await
     }
 
     async fn overdue(&self, run: &RunId, now_ms: Millis) -> Result<Vec<TaskKey>, PortError> {
-        self.faults.call("ledger.overdue", &run.0, || self.inner.overdue(run, now_ms)).await
+        self.faults
+            .call("ledger.overdue", &run.0, || self.inner.overdue(run, now_ms))
+            .await
     }
 
     async fn open_tasks(&self, run: &RunId) -> Result<Vec<OpenTask>, PortError> {
-        self.faults.call("ledger.open_tasks", &run.0, || self.inner.open_tasks(run)).await
+        self.faults
+            .call("ledger.open_tasks", &run.0, || self.inner.open_tasks(run))
+            .await
     }
 
     async fn lease(
@@ -392,45 +502,90 @@ impl Ledger for FaultyLedger {
         until_ms: Millis,
     ) -> Result<Lease, PortError> {
         let about = format!("{run} {key} {holder}");
-        self.faults.call("ledger.lease", &about, || self.inner.lease(run, key, holder, now_ms, until_ms)).await
+        self.faults
+            .call("ledger.lease", &about, || {
+                self.inner.lease(run, key, holder, now_ms, until_ms)
+            })
+            .await
     }
 
-    async fn release(&self, run: &RunId, key: &TaskKey, holder: &str, retry: Option<&Retry>) -> Result<u32, PortError> {
+    async fn release(
+        &self,
+        run: &RunId,
+        key: &TaskKey,
+        holder: &str,
+        retry: Option<&Retry>,
+    ) -> Result<u32, PortError> {
         let about = format!("{run} {key} {holder} {retry:?}");
-        self.faults.call("ledger.release", &about, || self.inner.release(run, key, holder, retry)).await
+        self.faults
+            .call("ledger.release", &about, || {
+                self.inner.release(run, key, holder, retry)
+            })
+            .await
     }
 
     async fn schedule(&self, due: &Due, at_ms: Millis) -> Result<(), PortError> {
-        self.faults.call("ledger.schedule", &format!("{due:?}"), || self.inner.schedule(due, at_ms)).await
+        self.faults
+            .call("ledger.schedule", &format!("{due:?}"), || {
+                self.inner.schedule(due, at_ms)
+            })
+            .await
     }
 
-    async fn due(&self, now_ms: Millis, again_ms: Millis, limit: usize) -> Result<Vec<Due>, PortError> {
-        self.faults.call("ledger.due", "", || self.inner.due(now_ms, again_ms, limit)).await
+    async fn due(
+        &self,
+        now_ms: Millis,
+        again_ms: Millis,
+        limit: usize,
+    ) -> Result<Vec<Due>, PortError> {
+        self.faults
+            .call("ledger.due", "", || self.inner.due(now_ms, again_ms, limit))
+            .await
     }
 
     async fn unschedule(&self, due: &Due) -> Result<(), PortError> {
-        self.faults.call("ledger.unschedule", &format!("{due:?}"), || self.inner.unschedule(due)).await
+        self.faults
+            .call("ledger.unschedule", &format!("{due:?}"), || {
+                self.inner.unschedule(due)
+            })
+            .await
     }
 
     async fn watch(&self, run: &RunId, job: &JobId) -> Result<(), PortError> {
-        self.faults.call("ledger.watch", &format!("{run} {job}"), || self.inner.watch(run, job)).await
+        self.faults
+            .call("ledger.watch", &format!("{run} {job}"), || {
+                self.inner.watch(run, job)
+            })
+            .await
     }
 
     async fn watchers(&self, run: &RunId) -> Result<Vec<JobId>, PortError> {
-        self.faults.call("ledger.watchers", &run.0, || self.inner.watchers(run)).await
+        self.faults
+            .call("ledger.watchers", &run.0, || self.inner.watchers(run))
+            .await
     }
 
     async fn forget(&self, run: &RunId) -> Result<(), PortError> {
-        self.faults.call("ledger.forget", &run.0, || self.inner.forget(run)).await
+        self.faults
+            .call("ledger.forget", &run.0, || self.inner.forget(run))
+            .await
     }
 
     async fn post(&self, board: Board, notice: Notice, now_ms: Millis) -> Result<(), PortError> {
         let about = format!("{board:?} {}", notice.name);
-        self.faults.call("ledger.post", &about, || self.inner.post(board, notice.clone(), now_ms)).await
+        self.faults
+            .call("ledger.post", &about, || {
+                self.inner.post(board, notice.clone(), now_ms)
+            })
+            .await
     }
 
     async fn notices(&self, board: Board, now_ms: Millis) -> Result<Vec<Notice>, PortError> {
-        self.faults.call("ledger.notices", &format!("{board:?}"), || self.inner.notices(board, now_ms)).await
+        self.faults
+            .call("ledger.notices", &format!("{board:?}"), || {
+                self.inner.notices(board, now_ms)
+            })
+            .await
     }
 }
 
@@ -442,35 +597,67 @@ struct FaultyBlobs {
 #[async_trait]
 impl Blobs for FaultyBlobs {
     async fn put(&self, key: &str, bytes: Bytes) -> Result<Put, PortError> {
-        self.faults.call("blobs.put", key, || self.inner.put(key, bytes.clone())).await
+        self.faults
+            .call("blobs.put", key, || self.inner.put(key, bytes.clone()))
+            .await
     }
 
     async fn get(&self, key: &str) -> Result<Option<Bytes>, PortError> {
-        self.faults.call("blobs.get", key, || self.inner.get(key)).await
+        self.faults
+            .call("blobs.get", key, || self.inner.get(key))
+            .await
     }
 
     async fn get_range(&self, key: &str, range: Range<u64>) -> Result<Option<Bytes>, PortError> {
-        self.faults.call("blobs.get_range", key, || self.inner.get_range(key, range.clone())).await
+        self.faults
+            .call("blobs.get_range", key, || {
+                self.inner.get_range(key, range.clone())
+            })
+            .await
     }
 
     async fn size(&self, key: &str) -> Result<Option<u64>, PortError> {
-        self.faults.call("blobs.size", key, || self.inner.size(key)).await
+        self.faults
+            .call("blobs.size", key, || self.inner.size(key))
+            .await
     }
 
-    async fn list(&self, prefix: &str, after: Option<&str>, limit: usize) -> Result<Vec<String>, PortError> {
-        self.faults.call("blobs.list", prefix, || self.inner.list(prefix, after, limit)).await
+    async fn list(
+        &self,
+        prefix: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<String>, PortError> {
+        self.faults
+            .call("blobs.list", prefix, || {
+                self.inner.list(prefix, after, limit)
+            })
+            .await
     }
 
-    async fn children(&self, prefix: &str, after: Option<&str>, limit: usize) -> Result<Vec<String>, PortError> {
-        self.faults.call("blobs.children", prefix, || self.inner.children(prefix, after, limit)).await
+    async fn children(
+        &self,
+        prefix: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<String>, PortError> {
+        self.faults
+            .call("blobs.children", prefix, || {
+                self.inner.children(prefix, after, limit)
+            })
+            .await
     }
 
     async fn delete(&self, key: &str) -> Result<(), PortError> {
-        self.faults.call("blobs.delete", key, || self.inner.delete(key)).await
+        self.faults
+            .call("blobs.delete", key, || self.inner.delete(key))
+            .await
     }
 
     async fn barrier(&self) -> Result<(), PortError> {
-        self.faults.call("blobs.barrier", "", || self.inner.barrier()).await
+        self.faults
+            .call("blobs.barrier", "", || self.inner.barrier())
+            .await
     }
 }
 
@@ -481,35 +668,102 @@ struct FaultyLimiter {
 
 #[async_trait]
 impl Limiter for FaultyLimiter {
-    async fn acquire(&self, bucket: &str, quota: Quota, cost: Cost, now_ms: Millis) -> Result<Permit, PortError> {
-        self.faults.call("limiter.acquire", bucket, || self.inner.acquire(bucket, quota, cost, now_ms)).await
+    async fn acquire(
+        &self,
+        bucket: &str,
+        quota: Quota,
+        cost: Cost,
+        now_ms: Millis,
+    ) -> Result<Permit, PortError> {
+        self.faults
+            .call("limiter.acquire", bucket, || {
+                self.inner.acquire(bucket, quota, cost, now_ms)
+            })
+            .await
     }
 
-    async fn settle(&self, bucket: &str, quota: Quota, estimated: u32, used: u32) -> Result<(), PortError> {
-        self.faults.call("limiter.settle", bucket, || self.inner.settle(bucket, quota, estimated, used)).await
+    async fn settle(
+        &self,
+        bucket: &str,
+        quota: Quota,
+        estimated: u32,
+        used: u32,
+    ) -> Result<(), PortError> {
+        self.faults
+            .call("limiter.settle", bucket, || {
+                self.inner.settle(bucket, quota, estimated, used)
+            })
+            .await
     }
 
     async fn pause(&self, bucket: &str, until_ms: Millis) -> Result<(), PortError> {
-        self.faults.call("limiter.pause", bucket, || self.inner.pause(bucket, until_ms)).await
+        self.faults
+            .call("limiter.pause", bucket, || {
+                self.inner.pause(bucket, until_ms)
+            })
+            .await
     }
 
-    async fn state(&self, bucket: &str, quota: Quota, stated: Stated, now_ms: Millis) -> Result<(), PortError> {
-        self.faults.call("limiter.state", bucket, || self.inner.state(bucket, quota, stated, now_ms)).await
+    async fn state(
+        &self,
+        bucket: &str,
+        quota: Quota,
+        stated: Stated,
+        now_ms: Millis,
+    ) -> Result<(), PortError> {
+        self.faults
+            .call("limiter.state", bucket, || {
+                self.inner.state(bucket, quota, stated, now_ms)
+            })
+            .await
     }
 
     async fn slow(&self, bucket: &str, age_ms: u64, now_ms: Millis) -> Result<(), PortError> {
-        self.faults.call("limiter.slow", bucket, || self.inner.slow(bucket, age_ms, now_ms)).await
+        self.faults
+            .call("limiter.slow", bucket, || {
+                self.inner.slow(bucket, age_ms, now_ms)
+            })
+            .await
     }
 
-    async fn reserve(&self, account: &str, limit: u64, amount: u64, now_ms: Millis) -> Result<Reserved, PortError> {
-        self.faults.call("limiter.reserve", account, || self.inner.reserve(account, limit, amount, now_ms)).await
+    async fn reserve(
+        &self,
+        account: &str,
+        limit: u64,
+        amount: u64,
+        now_ms: Millis,
+    ) -> Result<Reserved, PortError> {
+        self.faults
+            .call("limiter.reserve", account, || {
+                self.inner.reserve(account, limit, amount, now_ms)
+            })
+            .await
     }
 
-    async fn spend(&self, account: &str, reserved: u64, used: u64, now_ms: Millis) -> Result<(), PortError> {
-        self.faults.call("limiter.spend", account, || self.inner.spend(account, reserved, used, now_ms)).await
+    async fn spend(
+        &self,
+        account: &str,
+        reserved: u64,
+        used: u64,
+        now_ms: Millis,
+    ) -> Result<(), PortError> {
+        self.faults
+            .call("limiter.spend", account, || {
+                self.inner.spend(account, reserved, used, now_ms)
+            })
+            .await
     }
 
-    async fn open_account(&self, account: &str, spent: u64, now_ms: Millis) -> Result<(), PortError> {
-        self.faults.call("limiter.open_account", account, || self.inner.open_account(account, spent, now_ms)).await
+    async fn open_account(
+        &self,
+        account: &str,
+        spent: u64,
+        now_ms: Millis,
+    ) -> Result<(), PortError> {
+        self.faults
+            .call("limiter.open_account", account, || {
+                self.inner.open_account(account, spent, now_ms)
+            })
+            .await
     }
 }

@@ -75,8 +75,13 @@ impl std::str::FromStr for MaxFailed {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong = || format!("`{text}` is neither a number nor a share such as 2%");
-        match text.strip_suffix('%').map(|percent| percent.trim().parse::<f64>()) {
-            Some(Ok(percent)) if (0.0..=100.0).contains(&percent) => Ok(Self::Share(percent / 100.0)),
+        match text
+            .strip_suffix('%')
+            .map(|percent| percent.trim().parse::<f64>())
+        {
+            Some(Ok(percent)) if (0.0..=100.0).contains(&percent) => {
+                Ok(Self::Share(percent / 100.0))
+            }
             Some(_) => Err(wrong()),
             None => text.parse().map(Self::Count).map_err(|_| wrong()),
         }
@@ -126,13 +131,19 @@ pub trait Flow: Work {
     ///
     /// # Errors
     /// [`PortError`] when a port is away: the entry is claimed later.
-    async fn claim(env: &Env, ports: &Ports, job: &Manifest, entry: &JobEntry) -> Result<Claim, PortError>;
+    async fn claim(
+        env: &Env,
+        ports: &Ports,
+        job: &Manifest,
+        entry: &JobEntry,
+    ) -> Result<Claim, PortError>;
 
     /// How a run ended, from the blobs alone; `None` while it has not.
     ///
     /// # Errors
     /// [`PortError`] when a port is away.
-    async fn ending(env: &Env, ports: &Ports, run: &RunHeader) -> Result<Option<Ending>, PortError>;
+    async fn ending(env: &Env, ports: &Ports, run: &RunHeader)
+    -> Result<Option<Ending>, PortError>;
 }
 
 #[cfg(test)]
@@ -152,6 +163,9 @@ mod tests {
     #[test]
     fn manifests_of_before_are_read() {
         let json = r#"{"job":"j","collection":"c","settings":"s","class":"bulk","entries":1,"submitted_ms":5}"#;
-        assert_eq!(serde_json::from_str::<Manifest>(json).unwrap().terms, Terms::default());
+        assert_eq!(
+            serde_json::from_str::<Manifest>(json).unwrap().terms,
+            Terms::default()
+        );
     }
 }

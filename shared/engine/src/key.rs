@@ -33,7 +33,9 @@ pub struct Identity(blake3::Hasher);
 impl Identity {
     /// Adds bytes.
     pub fn bytes(&mut self, bytes: &[u8]) -> &mut Self {
-        self.0.update(&(bytes.len() as u64).to_le_bytes()).update(bytes);
+        self.0
+            .update(&(bytes.len() as u64).to_le_bytes())
+            .update(bytes);
         self
     }
 
@@ -148,7 +150,9 @@ pub struct RunHeader {
 }
 
 /// Whether someone waits. Bulk never starves a person (I-11).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Class {
     /// Large archives.
@@ -181,7 +185,10 @@ mod tests {
     fn parts_of_an_identity_do_not_run_together() {
         let key = |a: &str, b: &str| TaskKey::identity("s", 1).text(a).text(b).finish();
         assert_ne!(key("ab", "c"), key("a", "bc"));
-        assert_ne!(TaskKey::identity("s", 1).finish(), TaskKey::identity("s", 2).finish());
+        assert_ne!(
+            TaskKey::identity("s", 1).finish(),
+            TaskKey::identity("s", 2).finish()
+        );
     }
 
     #[test]

@@ -74,13 +74,15 @@ pub(crate) fn attempt(stage: &str, spent_ms: Millis) {
 /// Counts a failed attempt by the family of its code: `pdf` of `pdf.truncated`.
 pub(crate) fn failure(stage: &str, code: &str) {
     let family = code.split('.').next().unwrap_or_default().to_string();
-    counter!("stemma_task_failures_total", "stage" => stage.to_string(), "family" => family).increment(1);
+    counter!("stemma_task_failures_total", "stage" => stage.to_string(), "family" => family)
+        .increment(1);
 }
 
 /// Times the way of a task from its publication to the first hands it came into.
 pub(crate) fn waited(stage: &str, class: Class, waited_ms: Millis) {
     let (stage, class) = (stage.to_string(), class_name(class));
-    histogram!("stemma_queue_wait_seconds", "stage" => stage, "class" => class).record(seconds(waited_ms));
+    histogram!("stemma_queue_wait_seconds", "stage" => stage, "class" => class)
+        .record(seconds(waited_ms));
 }
 
 /// A message in the hands of a handler, counted until dropped.
@@ -106,13 +108,15 @@ impl Drop for InFlight {
 
 /// Counts a call that a port did not answer as it should.
 pub(crate) fn port_error(error: &PortError) {
-    counter!("stemma_port_errors_total", "port" => error.port, "operation" => error.operation).increment(1);
+    counter!("stemma_port_errors_total", "port" => error.port, "operation" => error.operation)
+        .increment(1);
 }
 
 /// Counts tasks that were published, again where they were overdue.
 pub(crate) fn published(queue: QueueName, tasks: usize, again: bool) {
     let again = if again { "true" } else { "false" };
-    counter!("stemma_tasks_published_total", "queue" => family(queue), "again" => again).increment(tasks as u64);
+    counter!("stemma_tasks_published_total", "queue" => family(queue), "again" => again)
+        .increment(tasks as u64);
 }
 
 /// Times a replay of a flow.

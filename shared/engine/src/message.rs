@@ -70,7 +70,11 @@ pub enum Ending {
 impl Ending {
     /// The ending that the record of a run's failure stands for.
     pub fn of_record(record: FailureRecord) -> Self {
-        if record.is_cancelled() { Self::Cancelled } else { Self::Failed(record) }
+        if record.is_cancelled() {
+            Self::Cancelled
+        } else {
+            Self::Failed(record)
+        }
     }
 
     /// The record that is kept of an ending without a result.
@@ -126,9 +130,13 @@ pub enum News {
 /// # Errors
 /// A lasting [`PortError`] when it is over the limit.
 pub fn encode(value: &impl Serialize) -> Result<Message, PortError> {
-    let body = serde_json::to_vec(value).map_err(|error| PortError::lasting("queue", "encode", error.to_string()))?;
+    let body = serde_json::to_vec(value)
+        .map_err(|error| PortError::lasting("queue", "encode", error.to_string()))?;
     if body.len() > MAX_MESSAGE_BYTES {
-        let message = format!("a message of {} bytes is over the limit of {MAX_MESSAGE_BYTES}", body.len());
+        let message = format!(
+            "a message of {} bytes is over the limit of {MAX_MESSAGE_BYTES}",
+            body.len()
+        );
         return Err(PortError::lasting("queue", "encode", message));
     }
     Ok(Message::new(body))

@@ -64,14 +64,22 @@ struct Working(Arc<Running>, (RunId, TaskKey));
 impl Running {
     fn begin(self: &Arc<Self>, task: &TaskMessage) -> Option<Working> {
         let name = task.name();
-        let begun = self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(name.clone());
+        let begun = self
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(name.clone());
         begun.then(|| Working(Arc::clone(self), name))
     }
 }
 
 impl Drop for Working {
     fn drop(&mut self) {
-        self.0.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.1);
+        self.0
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(&self.1);
     }
 }
 
@@ -86,7 +94,13 @@ enum Attempt {
 
 impl<W: Work> Performer<W> {
     /// A performer of the stages in `registry`, in the process of `presence`.
-    pub fn new(env: Env, ports: Ports, registry: Registry<W>, tools: Arc<W::Tools>, presence: Arc<Presence>) -> Self {
+    pub fn new(
+        env: Env,
+        ports: Ports,
+        registry: Registry<W>,
+        tools: Arc<W::Tools>,
+        presence: Arc<Presence>,
+    ) -> Self {
         Self {
             env,
             ports,
@@ -114,7 +128,10 @@ impl<W: Work> Performer<W> {
             outcome = field::Empty,
             code = field::Empty,
         );
-        let performed = self.perform(message, redelivered, task).instrument(span.clone()).await;
+        let performed = self
+            .perform(message, redelivered, task)
+            .instrument(span.clone())
+            .await;
         let (outcome, disposition) = performed.unwrap_or_else(|error| {
             let _under = span.enter();
             tracing::warn!(run = %task.run.run, stage = task.stage, %error, "a port is away; the task comes again");
@@ -124,8 +141,16 @@ impl<W: Work> Performer<W> {
         (outcome, disposition)
     }
 
-    async fn perform(&self, message: &Message, redelivered: bool, task: &TaskMessage) -> Result<Answer, PortError> {
-        let uncounted = Disposition::Later { rung: Rung::Short, attempts: message.attempts };
+    async fn perform(
+        &self,
+        message: &Message,
+        redelivered: bool,
+        task: &TaskMessage,
+    ) -> Result<Answer, PortError> {
+        let uncounted = Disposition::Later {
+            rung: Rung::Short,
+            attempts: message.attempts,
+        };
         let Some(stage) = self.registry.get(&task.stage, task.revision) else {
             tracing::info!(
                 stage = task.stage,
@@ -135,26 +160,45 @@ impl<W: Work> Performer<W> {
             return Ok((Outcome::Elsewhere, uncounted));
         };
         if message.attempts == 0 && task.published_ms > 0 {
-            measure::waited(&task.stage, task.class, self.env.now_ms().saturating_sub(task.published_ms));
+            measure::waited(
+                &task.stage,
+                task.class,
+                self.env.now_ms().saturating_sub(task.published_ms),
+            );
         }
         let blobs = self.ports.blobs.as_ref();
         let Some(settings) = self.settings.load(&self.env, blobs, &task.settings).await? else {
             return Ok((Outcome::Elsewhere, uncounted));
         };
         // A duplicate of what is running right here is done with: what becomes of the task is in those hands.
-        let Some(_working) = self.running.begin(task) else { return Ok((Outcome::Duplicate, Disposition::Ack)) };
+        let Some(_working) = self.running.begin(task) else {
+            return Ok((Outcome::Duplicate, Disposition::Ack));
+        };
         let (attempts, crashes) = match self.begin(task, redelivered).await? {
-            Lease::Granted { attempts, crashes, .. } => (attempts.max(message.attempts) + 1, crashes),
+            Lease::Granted {
+                attempts, crashes, ..
+            } => (attempts.max(message.attempts) + 1, crashes),
             Lease::Held { until_ms, .. } => {
-                let rung = Rung::at_least(until_ms.saturating_sub(self.env.now_ms())).min(Rung::Medium);
-                return Ok((Outcome::Held, Disposition::Later { rung, attempts: message.attempts }));
+                let rung =
+                    Rung::at_least(until_ms.saturating_sub(self.env.now_ms())).min(Rung::Medium);
+                return Ok((
+                    Outcome::Held,
+                    Disposition::Later {
+                        rung,
+                        attempts: message.attempts,
+                    },
+                ));
             }
             Lease::Ended => return self.ended(task).await,
         };
         Span::current().record("attempt", attempts);
         let underway = self.presence.begin(task, self.env.now_ms());
         // Looked for under the lease: whoever held it before has stored what it made, or never will.
-        if let Some(outcome) = ask(&self.env, || artifact::outcome(blobs, &task.run.scope, &task.key)).await? {
+        if let Some(outcome) = ask(&self.env, || {
+            artifact::outcome(blobs, &task.run.scope, &task.key)
+        })
+        .await?
+        {
             self.conclude(task, Entry::Done(outcome)).await?;
             return Ok((Outcome::Reused, Disposition::Ack));
         }
@@ -192,7 +236,10 @@ impl<W: Work> Performer<W> {
     async fn failed_before(&self, task: &TaskMessage) -> Result<bool, PortError> {
         let run = &task.run.run;
         for name in [failure_key(run, &task.key), run_failure_key(run)] {
-            if ask(&self.env, || self.ports.blobs.size(&name)).await?.is_some() {
+            if ask(&self.env, || self.ports.blobs.size(&name))
+                .await?
+                .is_some()
+            {
                 return Ok(true);
             }
         }
@@ -222,13 +269,22 @@ impl<W: Work> Performer<W> {
                 return Ok(Attempt::Failed(Failure::transient("engine.panic", message)));
             }
             Err(_) => {
-                let message = format!("{} took longer than {} s", task.stage, stage.deadline().as_secs());
-                return Ok(Attempt::Failed(Failure::transient("engine.deadline", message)));
+                let message = format!(
+                    "{} took longer than {} s",
+                    task.stage,
+                    stage.deadline().as_secs()
+                );
+                return Ok(Attempt::Failed(Failure::transient(
+                    "engine.deadline",
+                    message,
+                )));
             }
         };
         let blobs = self.ports.blobs.as_ref();
         // Still under the lease: a store in trouble is when a second worker would pay for the same once more.
-        let store = keep(&self.env, || artifact.store(blobs, &task.run.scope, &task.key));
+        let store = keep(&self.env, || {
+            artifact.store(blobs, &task.run.scope, &task.key)
+        });
         match self.while_leased(task, store).await {
             Ok(outcome) => Ok(Attempt::Outcome(outcome)),
             Err(error) if error.passing => Err(error),
@@ -249,11 +305,25 @@ impl<W: Work> Performer<W> {
             Consequence::Again { rung, counted } => {
                 tracing::info!(run = %task.run.run, stage = task.stage, attempts, code = failure.code, "failed, to be tried again");
                 let next_ms = self.env.now_ms() + rung.delay().as_millis() as Millis;
-                let retry = Retry { code: failure.code, next_ms, counted };
+                let retry = Retry {
+                    code: failure.code,
+                    next_ms,
+                    counted,
+                };
                 self.release(task, Some(&retry)).await?;
                 self.close(underway, Close::Retried);
-                let outcome = if counted { Outcome::Retried } else { Outcome::Throttled };
-                Ok((outcome, Disposition::Later { rung, attempts: attempts - u32::from(!counted) }))
+                let outcome = if counted {
+                    Outcome::Retried
+                } else {
+                    Outcome::Throttled
+                };
+                Ok((
+                    outcome,
+                    Disposition::Later {
+                        rung,
+                        attempts: attempts - u32::from(!counted),
+                    },
+                ))
             }
             Consequence::Final => {
                 tracing::warn!(run = %task.run.run, stage = task.stage, attempts, code = failure.code, "failed for good");
@@ -297,7 +367,10 @@ impl<W: Work> Performer<W> {
         let until = now + LEASE.as_millis() as Millis;
         let (ledger, holder) = (&self.ports.ledger, self.presence.process());
         self.leased().insert(task.name()); // before it is known: a lease may have been taken by a call that failed
-        let lease = ask(&self.env, || ledger.lease(&task.run.run, &task.key, holder, now, until)).await?;
+        let lease = ask(&self.env, || {
+            ledger.lease(&task.run.run, &task.key, holder, now, until)
+        })
+        .await?;
         if !matches!(lease, Lease::Granted { .. }) {
             self.leased().remove(&task.name());
         }
@@ -306,7 +379,10 @@ impl<W: Work> Performer<W> {
 
     async fn release(&self, task: &TaskMessage, retry: Option<&Retry>) -> Result<(), PortError> {
         let (ledger, holder) = (&self.ports.ledger, self.presence.process());
-        ask(&self.env, || ledger.release(&task.run.run, &task.key, holder, retry)).await?;
+        ask(&self.env, || {
+            ledger.release(&task.run.run, &task.key, holder, retry)
+        })
+        .await?;
         self.leased().remove(&task.name());
         Ok(())
     }
@@ -345,15 +421,23 @@ impl<W: Work> Handler for Performer<W> {
             }
         };
         let (outcome, disposition) = self.traced(message, redeliveries > 0, &task).await;
-        let ours = self.registry.get(&task.stage, task.revision).map(|_| task.stage.as_str());
+        let ours = self
+            .registry
+            .get(&task.stage, task.revision)
+            .map(|_| task.stage.as_str());
         measure::task(ours, outcome);
         disposition
     }
 
     /// Gives up the lease, uncounted, so that whoever gets the message next can begin at once.
     async fn hand_back(&self, message: &Message) {
-        let Ok(task) = serde_json::from_slice::<TaskMessage>(&message.body) else { return };
-        let ours = self.registry.get(&task.stage, task.revision).map(|_| task.stage.as_str());
+        let Ok(task) = serde_json::from_slice::<TaskMessage>(&message.body) else {
+            return;
+        };
+        let ours = self
+            .registry
+            .get(&task.stage, task.revision)
+            .map(|_| task.stage.as_str());
         measure::task(ours, Outcome::CutOff);
         if !self.leased().contains(&task.name()) {
             return;
@@ -372,13 +456,20 @@ pub(crate) async fn record_failure(
     key: &TaskKey,
     record: FailureRecord,
 ) -> Result<(), PortError> {
-    let json = serde_json::to_vec(&record).map_err(|error| PortError::lasting("blobs", "put", error.to_string()))?;
+    let json = serde_json::to_vec(&record)
+        .map_err(|error| PortError::lasting("blobs", "put", error.to_string()))?;
     let name = failure_key(&run.run, key);
     ask(env, || ports.blobs.put(&name, json.clone().into())).await?;
     conclude(env, ports, run, key, Entry::Failed(record)).await
 }
 
-async fn conclude(env: &Env, ports: &Ports, run: &RunRef, key: &TaskKey, entry: Entry) -> Result<(), PortError> {
+async fn conclude(
+    env: &Env,
+    ports: &Ports,
+    run: &RunRef,
+    key: &TaskKey,
+    entry: Entry,
+) -> Result<(), PortError> {
     ask(env, || ports.ledger.record(&run.run, key, entry.clone())).await?;
     tell(env, ports, run).await
 }
@@ -386,7 +477,12 @@ async fn conclude(env: &Env, ports: &Ports, run: &RunRef, key: &TaskKey, entry: 
 /// Tells whoever coordinates `run` that something of it ended.
 async fn tell(env: &Env, ports: &Ports, run: &RunRef) -> Result<(), PortError> {
     let news = encode(&News::Completed(run.clone()))?;
-    ask(env, || ports.queue.publish(QueueName::of_run(&run.run), vec![news.clone()])).await
+    ask(env, || {
+        ports
+            .queue
+            .publish(QueueName::of_run(&run.run), vec![news.clone()])
+    })
+    .await
 }
 
 /// A task that takes down whoever works on it.
@@ -413,13 +509,24 @@ impl Handler for Undertaker {
         measure::dead_letter();
         let buried = match serde_json::from_slice::<TaskMessage>(&message.body) {
             Ok(task) => self.bury(&task, message).await,
-            Err(_) => dead_letter::bury(&self.env, self.ports.blobs.as_ref(), message, "it cannot be read").await,
+            Err(_) => {
+                dead_letter::bury(
+                    &self.env,
+                    self.ports.blobs.as_ref(),
+                    message,
+                    "it cannot be read",
+                )
+                .await
+            }
         };
         match buried {
             Ok(()) => Disposition::Ack,
             Err(error) => {
                 tracing::warn!(%error, "dead letter could not be recorded; trying again");
-                Disposition::Later { rung: Rung::Short, attempts: message.attempts }
+                Disposition::Later {
+                    rung: Rung::Short,
+                    attempts: message.attempts,
+                }
             }
         }
     }
@@ -428,7 +535,9 @@ impl Handler for Undertaker {
 impl Undertaker {
     async fn bury(&self, task: &TaskMessage, message: &Message) -> Result<(), PortError> {
         let (env, blobs) = (&self.env, self.ports.blobs.as_ref());
-        if let Some(outcome) = ask(env, || artifact::outcome(blobs, &task.run.scope, &task.key)).await? {
+        if let Some(outcome) =
+            ask(env, || artifact::outcome(blobs, &task.run.scope, &task.key)).await?
+        {
             return conclude(env, &self.ports, &task.run, &task.key, Entry::Done(outcome)).await;
         }
         let poison = poison(&task.stage);

@@ -24,13 +24,31 @@ pub struct PortError {
 
 impl PortError {
     /// A failure that may pass: the service is away, slow or busy.
-    pub fn passing(port: &'static str, operation: &'static str, message: impl Into<String>) -> Self {
-        Self { port, operation, message: message.into(), passing: true }
+    pub fn passing(
+        port: &'static str,
+        operation: &'static str,
+        message: impl Into<String>,
+    ) -> Self {
+        Self {
+            port,
+            operation,
+            message: message.into(),
+            passing: true,
+        }
     }
 
     /// A failure that will not pass by asking again: no right, no space, a broken object.
-    pub fn lasting(port: &'static str, operation: &'static str, message: impl Into<String>) -> Self {
-        Self { port, operation, message: message.into(), passing: false }
+    pub fn lasting(
+        port: &'static str,
+        operation: &'static str,
+        message: impl Into<String>,
+    ) -> Self {
+        Self {
+            port,
+            operation,
+            message: message.into(),
+            passing: false,
+        }
     }
 }
 
@@ -69,7 +87,13 @@ where
     F: FnMut() -> Asked,
     Asked: Future<Output = Result<T, PortError>>,
 {
-    retried(operation, policy(env).without_max_times().with_total_delay(Some(KEPT_FOR))).await
+    retried(
+        operation,
+        policy(env)
+            .without_max_times()
+            .with_total_delay(Some(KEPT_FOR)),
+    )
+    .await
 }
 
 async fn retried<T, F, Asked>(operation: F, policy: ExponentialBuilder) -> Result<T, PortError>
@@ -77,8 +101,13 @@ where
     F: FnMut() -> Asked,
     Asked: Future<Output = Result<T, PortError>>,
 {
-    let counted = operation.retry(policy).when(|error: &PortError| error.passing);
-    counted.notify(|error, _| measure::port_error(error)).await.inspect_err(measure::port_error)
+    let counted = operation
+        .retry(policy)
+        .when(|error: &PortError| error.passing);
+    counted
+        .notify(|error, _| measure::port_error(error))
+        .await
+        .inspect_err(measure::port_error)
 }
 
 #[cfg(test)]
@@ -91,7 +120,11 @@ mod tests {
         let mut calls = 0;
         let answer = ask(&env, || {
             calls += 1;
-            let answer = if calls < 3 { Err(PortError::passing("blobs", "get", "away")) } else { Ok(calls) };
+            let answer = if calls < 3 {
+                Err(PortError::passing("blobs", "get", "away"))
+            } else {
+                Ok(calls)
+            };
             async move { answer }
         });
         assert_eq!(answer.await, Ok(3));
@@ -116,7 +149,9 @@ mod tests {
             }
         });
         assert_eq!(kept.await, Ok(()));
-        let lost = keep(&env, || async { Err::<(), _>(PortError::passing("blobs", "put", "away")) });
+        let lost = keep(&env, || async {
+            Err::<(), _>(PortError::passing("blobs", "put", "away"))
+        });
         assert!(lost.await.is_err());
         assert!(begun.elapsed() < Duration::from_secs(120) + 2 * KEPT_FOR);
     }

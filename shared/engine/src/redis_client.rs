@@ -13,8 +13,8 @@ use std::time::Duration;
 use redis::aio::{ConnectionManager, ConnectionManagerConfig};
 use redis::io::tcp::{TcpSettings, socket2::TcpKeepalive};
 use redis::{
-    Client, Cmd, ErrorKind, FromRedisValue, IntoConnectionInfo, RedisError, RedisResult, ScriptInvocation,
-    ServerErrorKind,
+    Client, Cmd, ErrorKind, FromRedisValue, IntoConnectionInfo, RedisError, RedisResult,
+    ScriptInvocation, ServerErrorKind,
 };
 
 use crate::port::PortError;
@@ -43,7 +43,11 @@ pub struct RedisSettings {
 impl RedisSettings {
     /// The usual settings: prefix `stemma`, 2 s.
     pub fn new(url: Secret) -> Self {
-        Self { url, prefix: "stemma".into(), timeout: Duration::from_secs(2) }
+        Self {
+            url,
+            prefix: "stemma".into(),
+            timeout: Duration::from_secs(2),
+        }
     }
 }
 
@@ -76,16 +80,31 @@ impl RedisClient {
     /// # Errors
     /// A lasting [`PortError`] when the URL is not one. It does not repeat the URL.
     pub fn open(settings: &RedisSettings) -> Result<Self, PortError> {
-        let wrong = || PortError::lasting("ledger", "open", "the URL of Redis is not redis:// or rediss://host:port");
+        let wrong = || {
+            PortError::lasting(
+                "ledger",
+                "open",
+                "the URL of Redis is not redis:// or rediss://host:port",
+            )
+        };
         let url = settings.url.reveal();
         if !(url.starts_with("redis://") || url.starts_with("rediss://")) {
             return Err(wrong());
         }
-        let place = url.into_connection_info().map_err(|_| wrong())?.set_tcp_settings(tcp());
+        let place = url
+            .into_connection_info()
+            .map_err(|_| wrong())?
+            .set_tcp_settings(tcp());
         let client = Client::open(place).map_err(|_| wrong())?;
-        let live = Live::new(&client, settings.timeout).map_err(|error| failure(("ledger", "open"), &error))?;
+        let live = Live::new(&client, settings.timeout)
+            .map_err(|error| failure(("ledger", "open"), &error))?;
         let prefix = settings.prefix.clone();
-        Ok(Self(Arc::new(Inner { client, prefix, timeout: settings.timeout, live: Mutex::new(live) })))
+        Ok(Self(Arc::new(Inner {
+            client,
+            prefix,
+            timeout: settings.timeout,
+            live: Mutex::new(live),
+        })))
     }
 
     /// Whether Redis answers: for readiness.
@@ -109,14 +128,20 @@ impl RedisClient {
     ) -> Result<T, PortError> {
         let live = self.live().clone();
         let mut connection = live.manager.clone();
-        self.answer(operation, &live, script.invoke_async(&mut connection)).await
+        self.answer(operation, &live, script.invoke_async(&mut connection))
+            .await
     }
 
     /// Runs a command.
-    pub(crate) async fn query<T: FromRedisValue>(&self, operation: Operation, command: &Cmd) -> Result<T, PortError> {
+    pub(crate) async fn query<T: FromRedisValue>(
+        &self,
+        operation: Operation,
+        command: &Cmd,
+    ) -> Result<T, PortError> {
         let live = self.live().clone();
         let mut connection = live.manager.clone();
-        self.answer(operation, &live, command.query_async(&mut connection)).await
+        self.answer(operation, &live, command.query_async(&mut connection))
+            .await
     }
 
     async fn answer<T>(
@@ -141,7 +166,11 @@ impl RedisClient {
                     self.renew(live);
                 }
                 let (port, operation) = operation;
-                Err(PortError::passing(port, operation, format!("no answer from Redis in {:?}", self.0.timeout)))
+                Err(PortError::passing(
+                    port,
+                    operation,
+                    format!("no answer from Redis in {:?}", self.0.timeout),
+                ))
             }
         }
     }
@@ -173,7 +202,10 @@ impl Live {
             .set_max_delay(Duration::from_millis(200))
             .set_pipeline_buffer_size(PIPELINE);
         let manager = ConnectionManager::new_lazy_with_config(client.clone(), config)?;
-        Ok(Self { manager, strikes: Arc::default() })
+        Ok(Self {
+            manager,
+            strikes: Arc::default(),
+        })
     }
 
     /// Notes that a call had no answer; true when it is time for another connection.
@@ -183,8 +215,12 @@ impl Live {
 }
 
 fn tcp() -> TcpSettings {
-    let keepalive = TcpKeepalive::new().with_time(SILENCE).with_interval(SILENCE / 3);
-    let settings = TcpSettings::default().set_nodelay(true).set_keepalive(keepalive);
+    let keepalive = TcpKeepalive::new()
+        .with_time(SILENCE)
+        .with_interval(SILENCE / 3);
+    let settings = TcpSettings::default()
+        .set_nodelay(true)
+        .set_keepalive(keepalive);
     #[cfg(target_os = "linux")]
     let settings = settings.set_user_timeout(SILENCE);
     settings
@@ -197,15 +233,22 @@ fn is_for_good(error: &RedisError) -> bool {
 }
 
 fn refuses(error: &RedisError) -> bool {
-    error.kind() == ErrorKind::AuthenticationFailed || matches!(error.code(), Some("NOAUTH" | "WRONGPASS" | "NOPERM"))
+    error.kind() == ErrorKind::AuthenticationFailed
+        || matches!(error.code(), Some("NOAUTH" | "WRONGPASS" | "NOPERM"))
 }
 
 /// What asking again cannot help.
 fn is_lasting(error: &RedisError) -> bool {
-    let full = || error.detail().is_some_and(|detail| detail.contains("max number of clients"));
+    let full = || {
+        error
+            .detail()
+            .is_some_and(|detail| detail.contains("max number of clients"))
+    };
     match error.kind() {
         ErrorKind::Server(ServerErrorKind::ResponseError) => !full(),
-        ErrorKind::Server(ServerErrorKind::Moved | ServerErrorKind::Ask | ServerErrorKind::CrossSlot)
+        ErrorKind::Server(
+            ServerErrorKind::Moved | ServerErrorKind::Ask | ServerErrorKind::CrossSlot,
+        )
         | ErrorKind::InvalidClientConfig
         | ErrorKind::UnexpectedReturnType => true,
         _ => refuses(error) || error.code() == Some("WRONGTYPE"),
@@ -214,10 +257,18 @@ fn is_lasting(error: &RedisError) -> bool {
 
 /// The error of a port: what the server said, cut, and never what we sent.
 fn failure((port, operation): Operation, error: &RedisError) -> PortError {
-    let said: String = error.detail().unwrap_or_default().chars().take(MESSAGE).collect();
+    let said: String = error
+        .detail()
+        .unwrap_or_default()
+        .chars()
+        .take(MESSAGE)
+        .collect();
     let message = match (error.kind(), error.code()) {
         _ if refuses(error) => "Redis refuses this user or password".into(),
-        (ErrorKind::Io, _) => format!("Redis is away: {}", error.to_string().chars().take(MESSAGE).collect::<String>()),
+        (ErrorKind::Io, _) => format!(
+            "Redis is away: {}",
+            error.to_string().chars().take(MESSAGE).collect::<String>()
+        ),
         (_, Some(code)) => format!("Redis says {code} {said}"),
         _ => format!("{}: {said}", error.category()),
     };
@@ -234,9 +285,18 @@ mod tests {
 
     #[tokio::test]
     async fn a_url_is_never_repeated() {
-        for url in ["http://u:hunter2@host", "redis://u:hunter2@host:port", "hunter2"] {
-            let error = RedisClient::open(&RedisSettings::new(url.into())).err().unwrap();
-            assert!(!error.passing && !error.to_string().contains("hunter2"), "{error}");
+        for url in [
+            "http://u:hunter2@host",
+            "redis://u:hunter2@host:port",
+            "hunter2",
+        ] {
+            let error = RedisClient::open(&RedisSettings::new(url.into()))
+                .err()
+                .unwrap();
+            assert!(
+                !error.passing && !error.to_string().contains("hunter2"),
+                "{error}"
+            );
         }
     }
 
@@ -244,19 +304,44 @@ mod tests {
     async fn a_server_that_is_away_is_a_passing_failure_with_and_without_tls() {
         for scheme in ["redis", "rediss"] {
             let settings = RedisSettings::new(format!("{scheme}://u:hunter2@127.0.0.1:1").into());
-            let error = RedisClient::open(&settings).unwrap().ping().await.unwrap_err();
-            assert!(error.passing && !error.to_string().contains("hunter2"), "{error}");
+            let error = RedisClient::open(&settings)
+                .unwrap()
+                .ping()
+                .await
+                .unwrap_err();
+            assert!(
+                error.passing && !error.to_string().contains("hunter2"),
+                "{error}"
+            );
         }
     }
 
     #[test]
     fn failures_are_passing_unless_asking_again_cannot_help() {
-        let error = |line: &str| redis::parse_redis_value(format!("-{line}\r\n").as_bytes()).unwrap();
-        let passing = |line: &str| failure(("ledger", "x"), &error(line).extract_error().unwrap_err()).passing;
-        for line in ["LOADING it", "READONLY a", "OOM x", "MISCONF x", "BUSY x", "ERR max number of clients reached"] {
+        let error =
+            |line: &str| redis::parse_redis_value(format!("-{line}\r\n").as_bytes()).unwrap();
+        let passing = |line: &str| {
+            failure(("ledger", "x"), &error(line).extract_error().unwrap_err()).passing
+        };
+        for line in [
+            "LOADING it",
+            "READONLY a",
+            "OOM x",
+            "MISCONF x",
+            "BUSY x",
+            "ERR max number of clients reached",
+        ] {
             assert!(passing(line), "{line}");
         }
-        for line in ["NOAUTH x", "WRONGPASS x", "NOPERM x", "WRONGTYPE x", "CROSSSLOT x", "MOVED 1 h:1", "ERR x"] {
+        for line in [
+            "NOAUTH x",
+            "WRONGPASS x",
+            "NOPERM x",
+            "WRONGTYPE x",
+            "CROSSSLOT x",
+            "MOVED 1 h:1",
+            "ERR x",
+        ] {
             assert!(!passing(line), "{line}");
         }
     }

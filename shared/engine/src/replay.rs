@@ -73,10 +73,21 @@ impl<'a, W: Work> Replay<'a, W> {
         memo: &'a mut Memo,
         flow: impl FnOnce(&mut Replay<'a, W>) -> Result<T, Stop>,
     ) -> Replayed<T> {
-        let mut replay =
-            Replay { settings, known, quiet, memo, wanted: BTreeMap::new(), seen: HashSet::new(), missing: 0 };
+        let mut replay = Replay {
+            settings,
+            known,
+            quiet,
+            memo,
+            wanted: BTreeMap::new(),
+            seen: HashSet::new(),
+            missing: 0,
+        };
         let result = flow(&mut replay);
-        Replayed { result, wanted: replay.wanted.into_values().collect(), missing: replay.missing }
+        Replayed {
+            result,
+            wanted: replay.wanted.into_values().collect(),
+            missing: replay.missing,
+        }
     }
 
     /// The settings of the run.
@@ -96,7 +107,10 @@ impl<'a, W: Work> Replay<'a, W> {
     ///
     /// # Errors
     /// [`Stop::Wanting`] when it is missing.
-    pub fn maybe<S: Stage<Work = W>>(&mut self, stage: &S) -> Result<Result<S::Outcome, FailureRecord>, Stop> {
+    pub fn maybe<S: Stage<Work = W>>(
+        &mut self,
+        stage: &S,
+    ) -> Result<Result<S::Outcome, FailureRecord>, Stop> {
         self.with_key(stage, stage.key(self.settings))
     }
 
@@ -106,10 +120,17 @@ impl<'a, W: Work> Replay<'a, W> {
         key: TaskKey,
     ) -> Result<Result<S::Outcome, FailureRecord>, Stop> {
         match self.known.get(&key) {
-            Some(Entry::Done(outcome)) => serde_json::from_slice(outcome).map(Ok).map_err(|error| {
-                let message = format!("outcome of {} ({key}) cannot be read: {error}", S::NAME);
-                Stop::Failed(FailureRecord::of(Failure::permanent("engine.outcome_unreadable", message), S::NAME, 1, 0))
-            }),
+            Some(Entry::Done(outcome)) => {
+                serde_json::from_slice(outcome).map(Ok).map_err(|error| {
+                    let message = format!("outcome of {} ({key}) cannot be read: {error}", S::NAME);
+                    Stop::Failed(FailureRecord::of(
+                        Failure::permanent("engine.outcome_unreadable", message),
+                        S::NAME,
+                        1,
+                        0,
+                    ))
+                })
+            }
             Some(Entry::Failed(record)) => Ok(Err(record.clone())),
             None => {
                 self.want(stage, key);
@@ -126,7 +147,10 @@ impl<'a, W: Work> Replay<'a, W> {
         &mut self,
         stages: impl IntoIterator<Item = S>,
     ) -> Result<Vec<Result<S::Outcome, FailureRecord>>, Stop> {
-        let keyed: Vec<(S, TaskKey)> = stages.into_iter().map(|stage| keyed(stage, self.settings)).collect();
+        let keyed: Vec<(S, TaskKey)> = stages
+            .into_iter()
+            .map(|stage| keyed(stage, self.settings))
+            .collect();
         // While one is missing no one reads the others: thousands of outcomes are not parsed in vain.
         let known = self.known;
         for (stage, key) in keyed.iter().filter(|(_, key)| !known.contains_key(key)) {
@@ -135,7 +159,10 @@ impl<'a, W: Work> Replay<'a, W> {
         if keyed.iter().any(|(_, key)| !known.contains_key(key)) {
             return Err(Stop::Wanting);
         }
-        keyed.iter().map(|(stage, key)| self.with_key(stage, *key)).collect()
+        keyed
+            .iter()
+            .map(|(stage, key)| self.with_key(stage, *key))
+            .collect()
     }
 
     /// A part of the flow with a memo of its own: once it has come to its end it is not walked again while the run
@@ -154,7 +181,12 @@ impl<'a, W: Work> Replay<'a, W> {
         let mut key = TaskKey::identity(name, 0);
         identity(&mut key);
         let key = key.finish();
-        if let Some(value) = self.memo.0.get(&key).and_then(|value| value.downcast_ref::<T>()) {
+        if let Some(value) = self
+            .memo
+            .0
+            .get(&key)
+            .and_then(|value| value.downcast_ref::<T>())
+        {
             return Ok(value.clone());
         }
         let value = part(self)?;
@@ -172,7 +204,13 @@ impl<'a, W: Work> Replay<'a, W> {
         }
         // A stage struct is plain data: it can always be written as JSON.
         let payload = serde_json::to_string(stage).unwrap_or_default();
-        let wanted = Wanted { key, stage: S::NAME, revision: S::REVISION, lane: S::LANE, payload };
+        let wanted = Wanted {
+            key,
+            stage: S::NAME,
+            revision: S::REVISION,
+            lane: S::LANE,
+            payload,
+        };
         self.wanted.insert(self.missing, wanted);
     }
 }

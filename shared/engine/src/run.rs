@@ -96,7 +96,12 @@ impl<W: Flow> OpenRun<W> {
     pub(crate) fn after(mut self, before: Self) -> Self {
         self.under_way = before.under_way;
         let known = before.known;
-        self.under_way.extend(before.asked.into_iter().filter(|(key, _)| !known.contains_key(key)));
+        self.under_way.extend(
+            before
+                .asked
+                .into_iter()
+                .filter(|(key, _)| !known.contains_key(key)),
+        );
         self
     }
 
@@ -112,7 +117,11 @@ impl<W: Flow> OpenRun<W> {
         if !self.catch_up(env, ports).await? {
             return Ok(Step::Forgotten);
         }
-        let mut overdue = if overdue && !held { self.overdue(env, ports).await? } else { BTreeSet::new() };
+        let mut overdue = if overdue && !held {
+            self.overdue(env, ports).await?
+        } else {
+            BTreeSet::new()
+        };
         if self.settled && overdue.is_empty() {
             return Ok(Step::Waiting); // woken for nothing: the flow would say what it said before
         }
@@ -130,9 +139,11 @@ impl<W: Flow> OpenRun<W> {
                 Err(Stop::Wanting) => {}
             }
             let now = env.now_ms();
-            self.asked.extend(replayed.wanted.iter().map(|wanted| (wanted.key, now)));
+            self.asked
+                .extend(replayed.wanted.iter().map(|wanted| (wanted.key, now)));
             let there = |wanted: &Wanted| self.existing.contains(&wanted.key);
-            let (existing, missing): (Vec<_>, Vec<_>) = replayed.wanted.into_iter().partition(there);
+            let (existing, missing): (Vec<_>, Vec<_>) =
+                replayed.wanted.into_iter().partition(there);
             let (torn, reused) = self.reuse(env, ports, existing).await?;
             let missing = missing.into_iter().chain(torn);
             let (again, new) = missing.partition(|wanted| overdue.remove(&wanted.key));
@@ -150,12 +161,22 @@ impl<W: Flow> OpenRun<W> {
         let (asked, known, header) = (&self.asked, &self.known, &self.header);
         let quiet = |key: &TaskKey| asked.contains_key(key) && !overdue.contains(key);
         let (settings, memo) = (self.settings.as_ref(), &mut self.memo);
-        let walk = AssertUnwindSafe(|| Replay::of(settings, known, &quiet, memo, |replay| W::flow(replay, header)));
+        let walk = AssertUnwindSafe(|| {
+            Replay::of(settings, known, &quiet, memo, |replay| {
+                W::flow(replay, header)
+            })
+        });
         catch_unwind(walk).unwrap_or_else(|_| {
-            let failure =
-                Failure::permanent("engine.flow_panic", "the flow panicked; the coordinator's log says where");
+            let failure = Failure::permanent(
+                "engine.flow_panic",
+                "the flow panicked; the coordinator's log says where",
+            );
             let result = Err(Stop::Failed(FailureRecord::of(failure, "flow", 1, now_ms)));
-            Replayed { result, wanted: Vec::new(), missing: 0 }
+            Replayed {
+                result,
+                wanted: Vec::new(),
+                missing: 0,
+            }
         })
     }
 
@@ -189,13 +210,25 @@ impl<W: Flow> OpenRun<W> {
         let (run, scope) = (&self.header.at.run, &self.header.at.scope);
         let artifacts = format!("{scope}/a/");
         let keys = ask(env, || list_all(ports.blobs.as_ref(), &artifacts)).await?;
-        self.existing = keys.iter().filter_map(|key| key.strip_prefix(&artifacts)?.parse().ok()).collect();
+        self.existing = keys
+            .iter()
+            .filter_map(|key| key.strip_prefix(&artifacts)?.parse().ok())
+            .collect();
         let failures = format!("runs/{run}/failed/");
         for name in ask(env, || list_all(ports.blobs.as_ref(), &failures)).await? {
-            let key = name.strip_prefix(&failures).and_then(|name| name.strip_suffix(".json")?.parse::<TaskKey>().ok());
-            let (Some(key), Some(json)) = (key, ask(env, || ports.blobs.get(&name)).await?) else { continue };
+            let key = name
+                .strip_prefix(&failures)
+                .and_then(|name| name.strip_suffix(".json")?.parse::<TaskKey>().ok());
+            let (Some(key), Some(json)) = (key, ask(env, || ports.blobs.get(&name)).await?) else {
+                continue;
+            };
             if let Ok(record) = serde_json::from_slice(&json) {
-                ask(env, || ports.ledger.record(run, &key, Entry::Failed(FailureRecord::clone(&record)))).await?;
+                ask(env, || {
+                    ports
+                        .ledger
+                        .record(run, &key, Entry::Failed(FailureRecord::clone(&record)))
+                })
+                .await?;
             }
         }
         let due = Due::Run(self.header.at.clone());
@@ -205,17 +238,31 @@ impl<W: Flow> OpenRun<W> {
 
     /// Takes over outcomes of artifacts that exist. Returns what turned out not to exist (torn, or removed meanwhile),
     /// and whether there was anything to take over.
-    async fn reuse(&mut self, env: &Env, ports: &Ports, wanted: Vec<Wanted>) -> Result<(Vec<Wanted>, bool), PortError> {
+    async fn reuse(
+        &mut self,
+        env: &Env,
+        ports: &Ports,
+        wanted: Vec<Wanted>,
+    ) -> Result<(Vec<Wanted>, bool), PortError> {
         let (run, scope) = (&self.header.at.run, &self.header.at.scope);
         let read = |wanted: Wanted| async move {
             let blobs = ports.blobs.as_ref();
             let outcome = ask(env, || artifact::outcome(blobs, scope, &wanted.key)).await?;
             if let Some(outcome) = &outcome {
-                ask(env, || ports.ledger.record(run, &wanted.key, Entry::Done(outcome.clone()))).await?;
+                ask(env, || {
+                    ports
+                        .ledger
+                        .record(run, &wanted.key, Entry::Done(outcome.clone()))
+                })
+                .await?;
             }
             Ok::<_, PortError>((wanted, outcome))
         };
-        let reads: Vec<_> = stream::iter(wanted).map(read).buffered(READS_AT_ONCE).try_collect().await?;
+        let reads: Vec<_> = stream::iter(wanted)
+            .map(read)
+            .buffered(READS_AT_ONCE)
+            .try_collect()
+            .await?;
         let mut torn = Vec::new();
         let mut any = false;
         for (wanted, outcome) in reads {
@@ -235,18 +282,42 @@ impl<W: Flow> OpenRun<W> {
     }
 
     /// Publishes what the ledger has not heard of yet: another coordinator may have been first.
-    async fn publish_new(&self, env: &Env, ports: &Ports, wanted: Vec<Wanted>) -> Result<(), PortError> {
+    async fn publish_new(
+        &self,
+        env: &Env,
+        ports: &Ports,
+        wanted: Vec<Wanted>,
+    ) -> Result<(), PortError> {
         if wanted.is_empty() {
             return Ok(());
         }
-        let want = |wanted: &Wanted| Want { key: wanted.key, stage: wanted.stage.into(), lane: wanted.lane };
+        let want = |wanted: &Wanted| Want {
+            key: wanted.key,
+            stage: wanted.stage.into(),
+            lane: wanted.lane,
+        };
         let tasks: Vec<Want> = wanted.iter().map(want).collect();
         let now = env.now_ms();
-        let new = ask(env, || ports.ledger.want(&self.header.at.run, &tasks, now, now + PATIENCE_MS)).await?;
+        let new = ask(env, || {
+            ports
+                .ledger
+                .want(&self.header.at.run, &tasks, now, now + PATIENCE_MS)
+        })
+        .await?;
         let lately = now.saturating_sub(PATIENCE_MS);
-        let under_way = |key: &TaskKey| self.under_way.get(key).is_some_and(|asked| *asked > lately);
+        let under_way =
+            |key: &TaskKey| self.under_way.get(key).is_some_and(|asked| *asked > lately);
         let new: HashSet<TaskKey> = new.into_iter().filter(|key| !under_way(key)).collect();
-        self.publish(env, ports, wanted.into_iter().filter(|wanted| new.contains(&wanted.key)).collect(), false).await
+        self.publish(
+            env,
+            ports,
+            wanted
+                .into_iter()
+                .filter(|wanted| new.contains(&wanted.key))
+                .collect(),
+            false,
+        )
+        .await
     }
 
     /// What nobody answered for in time. With a backlog, everything takes longer and nothing is lost: the clock that
@@ -254,7 +325,12 @@ impl<W: Flow> OpenRun<W> {
     async fn overdue(&self, env: &Env, ports: &Ports) -> Result<BTreeSet<TaskKey>, PortError> {
         let now = env.now_ms();
         let behind = (3 * self.waits.p99_ms(now)).saturating_sub(PATIENCE_MS);
-        let keys = ask(env, || ports.ledger.overdue(&self.header.at.run, now.saturating_sub(behind))).await?;
+        let keys = ask(env, || {
+            ports
+                .ledger
+                .overdue(&self.header.at.run, now.saturating_sub(behind))
+        })
+        .await?;
         if !keys.is_empty() {
             tracing::info!(run = %self.header.at.run, tasks = keys.len(), "overdue, publishing again");
         }
@@ -262,8 +338,16 @@ impl<W: Flow> OpenRun<W> {
     }
 
     /// Publishes a wave under a span of its own, whose id travels with the tasks.
-    async fn publish(&self, env: &Env, ports: &Ports, wanted: Vec<Wanted>, again: bool) -> Result<(), PortError> {
-        let Some(first) = wanted.first() else { return Ok(()) };
+    async fn publish(
+        &self,
+        env: &Env,
+        ports: &Ports,
+        wanted: Vec<Wanted>,
+        again: bool,
+    ) -> Result<(), PortError> {
+        let Some(first) = wanted.first() else {
+            return Ok(());
+        };
         let trace = Trace::of(&self.header.at.run);
         let wave = trace.wave(&first.key, env.now_ms());
         let span = tracing::info_span!(
@@ -276,7 +360,9 @@ impl<W: Flow> OpenRun<W> {
             again,
         );
         let below = Some(trace.below(&wave));
-        self.publish_wave(env, ports, wanted, again, &below).instrument(span).await
+        self.publish_wave(env, ports, wanted, again, &below)
+            .instrument(span)
+            .await
     }
 
     async fn publish_wave(
@@ -292,7 +378,10 @@ impl<W: Flow> OpenRun<W> {
             let queue = QueueName::Lane(wanted.lane, self.header.class);
             let (key, stage) = (wanted.key, wanted.stage);
             let message = match self.message(wanted, env.now_ms()) {
-                Ok(message) => Message { trace: trace.clone(), ..message },
+                Ok(message) => Message {
+                    trace: trace.clone(),
+                    ..message
+                },
                 Err(error) => {
                     self.refuse(env, ports, &key, stage, error).await?;
                     continue;
@@ -321,7 +410,10 @@ impl<W: Flow> OpenRun<W> {
         stage: &str,
         error: PortError,
     ) -> Result<(), PortError> {
-        let failure = Failure::permanent("engine.message", format!("{stage} cannot be sent: {}", error.message));
+        let failure = Failure::permanent(
+            "engine.message",
+            format!("{stage} cannot be sent: {}", error.message),
+        );
         let record = FailureRecord::of(failure, stage, 1, env.now_ms());
         record_failure(env, ports, &self.header.at, key, record).await
     }

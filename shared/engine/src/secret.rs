@@ -66,9 +66,17 @@ mod tests {
         let secret = Secret::from("hunter2");
         let json = serde_json::to_string(&secret).unwrap();
         for shown in [format!("{secret:?}"), secret.to_string(), json] {
-            assert!(shown.contains("***") && !shown.contains("hunter2"), "{shown}");
+            assert!(
+                shown.contains("***") && !shown.contains("hunter2"),
+                "{shown}"
+            );
         }
-        assert_eq!(serde_json::from_str::<Secret>("\"hunter2\"").unwrap().reveal(), "hunter2");
+        assert_eq!(
+            serde_json::from_str::<Secret>("\"hunter2\"")
+                .unwrap()
+                .reveal(),
+            "hunter2"
+        );
         assert_eq!(Secret::default().to_string(), "");
     }
 }

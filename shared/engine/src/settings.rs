@@ -17,9 +17,18 @@ fn settings_key(digest: &str) -> String {
 ///
 /// # Errors
 /// [`PortError`] when the store could not take them.
-pub async fn freeze<W: Work>(env: &Env, blobs: &dyn Blobs, settings: &W::Settings) -> Result<String, PortError> {
-    let json = serde_json::to_vec(settings)
-        .map_err(|error| PortError::lasting("blobs", "put", format!("settings cannot be written: {error}")))?;
+pub async fn freeze<W: Work>(
+    env: &Env,
+    blobs: &dyn Blobs,
+    settings: &W::Settings,
+) -> Result<String, PortError> {
+    let json = serde_json::to_vec(settings).map_err(|error| {
+        PortError::lasting(
+            "blobs",
+            "put",
+            format!("settings cannot be written: {error}"),
+        )
+    })?;
     let digest = blake3::hash(&json).to_hex().as_str()[..32].to_string();
     let key = settings_key(&digest);
     ask(env, || blobs.put(&key, json.clone().into())).await?;
@@ -51,7 +60,9 @@ impl<W: Work> SettingsCache<W> {
             return Ok(cached);
         }
         let key = settings_key(digest);
-        let Some(json) = ask(env, || blobs.get(&key)).await? else { return Ok(None) };
+        let Some(json) = ask(env, || blobs.get(&key)).await? else {
+            return Ok(None);
+        };
         match serde_json::from_slice::<W::Settings>(&json) {
             Ok(settings) => {
                 let settings = Arc::new(settings);

@@ -78,7 +78,11 @@ pub struct Output<O> {
 impl<O> Output<O> {
     /// An outcome with blobs beside it.
     pub fn new(outcome: O, blobs: Vec<(&'static str, Bytes)>) -> Self {
-        Self { outcome, blobs, records: Vec::new() }
+        Self {
+            outcome,
+            blobs,
+            records: Vec::new(),
+        }
     }
 
     /// The same with more records: blob keys and objects.
@@ -122,9 +126,18 @@ impl<W: Work> Task<'_, W> {
     /// Throttled (not counted) when the store is away, permanent when the header cannot be read.
     pub async fn header(&self) -> Result<RunHeader, Failure> {
         let bytes = ask(self.env, || self.ports.blobs.get(&self.run.header)).await?;
-        let missing = || Failure::permanent("engine.header_missing", format!("no run header at {}", self.run.header));
-        serde_json::from_slice(&bytes.ok_or_else(missing)?)
-            .map_err(|error| Failure::permanent("engine.header_invalid", format!("{}: {error}", self.run.header)))
+        let missing = || {
+            Failure::permanent(
+                "engine.header_missing",
+                format!("no run header at {}", self.run.header),
+            )
+        };
+        serde_json::from_slice(&bytes.ok_or_else(missing)?).map_err(|error| {
+            Failure::permanent(
+                "engine.header_invalid",
+                format!("{}: {error}", self.run.header),
+            )
+        })
     }
 
     /// A blob of another task of the same subject.
@@ -133,8 +146,16 @@ impl<W: Work> Task<'_, W> {
     /// Throttled (not counted) when the store is away, permanent when the blob is not there or torn.
     pub async fn blob(&self, key: &TaskKey, name: &str) -> Result<Bytes, Failure> {
         let scope = &self.run.scope;
-        let bytes = ask(self.env, || artifact::blob(self.ports.blobs.as_ref(), scope, key, name)).await?;
-        bytes.ok_or_else(|| Failure::permanent("engine.blob_missing", format!("no blob `{name}` in artifact {key}")))
+        let bytes = ask(self.env, || {
+            artifact::blob(self.ports.blobs.as_ref(), scope, key, name)
+        })
+        .await?;
+        bytes.ok_or_else(|| {
+            Failure::permanent(
+                "engine.blob_missing",
+                format!("no blob `{name}` in artifact {key}"),
+            )
+        })
     }
 }
 
@@ -167,18 +188,25 @@ impl<W: Work> Registry<W> {
     /// The same with one more stage.
     #[must_use]
     pub fn with<S: Stage<Work = W>>(mut self) -> Self {
-        self.0.insert(S::NAME, Arc::new(Typed::<S>(std::marker::PhantomData)));
+        self.0
+            .insert(S::NAME, Arc::new(Typed::<S>(std::marker::PhantomData)));
         self
     }
 
     /// The stage of this name at this revision, if this worker has it.
     pub(crate) fn get(&self, name: &str, revision: u32) -> Option<&dyn AnyStage<W>> {
-        self.0.get(name).map(AsRef::as_ref).filter(|stage| stage.revision() == revision)
+        self.0
+            .get(name)
+            .map(AsRef::as_ref)
+            .filter(|stage| stage.revision() == revision)
     }
 
     /// Name → revision of every stage, for provenance.
     pub fn revisions(&self) -> BTreeMap<String, u32> {
-        self.0.iter().map(|(name, stage)| ((*name).to_string(), stage.revision())).collect()
+        self.0
+            .iter()
+            .map(|(name, stage)| ((*name).to_string(), stage.revision()))
+            .collect()
     }
 }
 
@@ -212,7 +240,10 @@ impl<W: Work, S: Stage<Work = W>> AnyStage<W> for Typed<S> {
         task: &Task<'_, W>,
     ) -> Result<artifact::Artifact, Failure> {
         let invalid = |error: serde_json::Error| {
-            Failure::permanent("engine.payload_invalid", format!("{} for {}: {error}", S::NAME, type_name::<S>()))
+            Failure::permanent(
+                "engine.payload_invalid",
+                format!("{} for {}: {error}", S::NAME, type_name::<S>()),
+            )
         };
         let stage: S = serde_json::from_str(payload.get()).map_err(invalid)?;
         let output = stage.run(task).await?;

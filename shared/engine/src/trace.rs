@@ -22,7 +22,10 @@ impl Trace {
     pub(crate) fn of(run: &RunId) -> Self {
         let digest = blake3::hash(run.0.as_bytes());
         let bytes = digest.as_bytes();
-        Self { id: hex(&bytes[..16]), root: hex(&bytes[16..24]) }
+        Self {
+            id: hex(&bytes[..16]),
+            root: hex(&bytes[16..24]),
+        }
     }
 
     /// The id of the wave that begins with `first`.
@@ -37,10 +40,12 @@ impl Trace {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    bytes
+        .iter()
+        .fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
+            let _ = write!(text, "{byte:02x}");
+            text
+        })
 }
 
 #[cfg(test)]
@@ -49,7 +54,10 @@ mod tests {
 
     #[test]
     fn a_run_has_one_trace_and_each_wave_a_span_of_its_own() {
-        let (trace, other) = (Trace::of(&RunId("r-1".into())), Trace::of(&RunId("r-2".into())));
+        let (trace, other) = (
+            Trace::of(&RunId("r-1".into())),
+            Trace::of(&RunId("r-2".into())),
+        );
         assert_eq!(trace.id, Trace::of(&RunId("r-1".into())).id);
         assert_ne!(trace.id, other.id);
         let key = TaskKey::identity("read", 1).finish();

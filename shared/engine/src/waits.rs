@@ -43,7 +43,13 @@ impl Waits {
     /// What `per_cent` of 100 did not exceed (up to a quarter more); 0 when nothing was seen.
     pub(crate) fn quantile_ms(&self, now_ms: Millis, per_cent: u64) -> Millis {
         let windows = self.windows(now_ms);
-        let counts: Vec<u64> = windows.current.0.iter().zip(windows.previous.0).map(|(a, b)| a + b).collect();
+        let counts: Vec<u64> = windows
+            .current
+            .0
+            .iter()
+            .zip(windows.previous.0)
+            .map(|(a, b)| a + b)
+            .collect();
         let all: u64 = counts.iter().sum();
         let mut below = 0;
         for (bucket, count) in counts.iter().enumerate() {
@@ -58,7 +64,10 @@ impl Waits {
     fn windows(&self, now_ms: Millis) -> MutexGuard<'_, Windows> {
         let mut windows = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if now_ms >= windows.since_ms + 2 * WINDOW_MS {
-            *windows = Windows { since_ms: now_ms, ..Windows::default() };
+            *windows = Windows {
+                since_ms: now_ms,
+                ..Windows::default()
+            };
         } else if now_ms >= windows.since_ms + WINDOW_MS {
             windows.previous = std::mem::take(&mut windows.current);
             windows.since_ms = now_ms;
@@ -71,7 +80,9 @@ impl Waits {
 fn bucket(took_ms: Millis) -> usize {
     match took_ms.checked_ilog2() {
         None | Some(0 | 1) => took_ms as usize,
-        Some(octave) => (4 * (octave as usize - 1) + (took_ms >> (octave - 2)) as usize % 4).min(BUCKETS - 1),
+        Some(octave) => {
+            (4 * (octave as usize - 1) + (took_ms >> (octave - 2)) as usize % 4).min(BUCKETS - 1)
+        }
     }
 }
 

@@ -11,7 +11,10 @@ use stemma_engine::{blobs, ledger, limit, queue};
 
 #[tokio::test(start_paused = true)]
 async fn memory_queue() {
-    queue::conformance::conformance(|| async { Arc::new(MemoryQueue::default()) as Arc<dyn Queue> }).await;
+    queue::conformance::conformance(|| async {
+        Arc::new(MemoryQueue::default()) as Arc<dyn Queue>
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -23,14 +26,20 @@ async fn memory_ledger() {
             let ledger = Arc::clone(&forgetful);
             Box::pin(async move { ledger.flush() }) as _
         };
-        Subject { ledger, flush: Box::new(flush) }
+        Subject {
+            ledger,
+            flush: Box::new(flush),
+        }
     };
     ledger::conformance::conformance(make).await;
 }
 
 #[tokio::test]
 async fn memory_blobs() {
-    blobs::conformance::conformance(|| async { Arc::new(MemoryBlobs::default()) as Arc<dyn Blobs> }).await;
+    blobs::conformance::conformance(|| async {
+        Arc::new(MemoryBlobs::default()) as Arc<dyn Blobs>
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -48,11 +57,18 @@ async fn folder_blobs() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn two_stores_on_one_folder_do_not_mix_their_writes() {
     let folder = tempfile::tempdir().unwrap();
-    let stores: Vec<_> = (0..2).map(|_| FolderBlobs::open(folder.path()).unwrap()).collect();
+    let stores: Vec<_> = (0..2)
+        .map(|_| FolderBlobs::open(folder.path()).unwrap())
+        .collect();
     let writers: Vec<_> = (0..200usize)
         .map(|n| {
             let blobs = stores[n % 2].clone();
-            tokio::spawn(async move { blobs.put(&format!("o/{n}"), vec![n as u8; 50_000 + n].into()).await.unwrap() })
+            tokio::spawn(async move {
+                blobs
+                    .put(&format!("o/{n}"), vec![n as u8; 50_000 + n].into())
+                    .await
+                    .unwrap()
+            })
         })
         .collect();
     for writer in writers {
@@ -60,11 +76,17 @@ async fn two_stores_on_one_folder_do_not_mix_their_writes() {
     }
     for n in 0..200 {
         let object = stores[0].get(&format!("o/{n}")).await.unwrap().unwrap();
-        assert!(object.len() == 50_000 + n && object.iter().all(|byte| *byte == n as u8), "object {n}");
+        assert!(
+            object.len() == 50_000 + n && object.iter().all(|byte| *byte == n as u8),
+            "object {n}"
+        );
     }
 }
 
 #[tokio::test]
 async fn memory_limiter() {
-    limit::conformance::conformance(|| async { Arc::new(MemoryLimiter::default()) as Arc<dyn Limiter> }).await;
+    limit::conformance::conformance(|| async {
+        Arc::new(MemoryLimiter::default()) as Arc<dyn Limiter>
+    })
+    .await;
 }

@@ -1,5 +1,10 @@
 //! Runs that could wait for ever, and must not: each ends, visibly, and with no more work than was called for.
-#![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests and what they stand on")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "tests and what they stand on"
+)]
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -64,12 +69,20 @@ impl Stage for Behave {
 
     async fn run(&self, task: &Task<'_, Probe>) -> Result<Output<u32>, Failure> {
         task.tools.runs.fetch_add(1, Ordering::SeqCst);
-        *task.tools.seen.lock().unwrap().entry(self.how.clone()).or_default() += 1;
+        *task
+            .tools
+            .seen
+            .lock()
+            .unwrap()
+            .entry(self.how.clone())
+            .or_default() += 1;
         match self.how.as_str() {
             "panics" => panic!("a worm in page 3"),
             "never ends" => std::future::pending().await,
             "fails at length" => Err(Failure::permanent("probe.long", "\"\u{7}".repeat(9_000))),
-            "kills until mended" if !task.tools.mended.load(Ordering::SeqCst) => std::future::pending().await,
+            "kills until mended" if !task.tools.mended.load(Ordering::SeqCst) => {
+                std::future::pending().await
+            }
             "lasts until mended" => {
                 while !task.tools.mended.load(Ordering::SeqCst) {
                     task.env.sleep(Duration::from_secs(1)).await;
@@ -92,11 +105,21 @@ impl Flow for Probe {
     fn flow(replay: &mut Replay<'_, Self>, run: &RunHeader) -> Result<Finish, Stop> {
         let how = run.input.as_str().unwrap_or_default().to_string();
         assert!(how != "flow panics", "a worm in the flow");
-        let behave = |how: &str| Behave { how: how.into(), ballast: String::new() };
+        let behave = |how: &str| Behave {
+            how: how.into(),
+            ballast: String::new(),
+        };
         match how.as_str() {
-            "too large" => replay.one(&Behave { how, ballast: "x".repeat(5_000) })?,
+            "too large" => replay.one(&Behave {
+                how,
+                ballast: "x".repeat(5_000),
+            })?,
             "does without" => {
-                let gaps = replay.all([behave("kills until mended")])?.iter().filter(|told| told.is_err()).count();
+                let gaps = replay
+                    .all([behave("kills until mended")])?
+                    .iter()
+                    .filter(|told| told.is_err())
+                    .count();
                 replay.one(&behave("lasts until mended"))?;
                 return Ok(Finish { gaps: gaps as u32 });
             }
@@ -105,24 +128,41 @@ impl Flow for Probe {
         Ok(Finish { gaps: 0 })
     }
 
-    async fn claim(_: &Env, ports: &Ports, job: &Manifest, entry: &JobEntry) -> Result<Claim, PortError> {
+    async fn claim(
+        _: &Env,
+        ports: &Ports,
+        job: &Manifest,
+        entry: &JobEntry,
+    ) -> Result<Claim, PortError> {
         let name = entry.input.as_str().unwrap_or_default().replace(' ', "-");
         let scope = format!("c/x/d/{name}");
         let header = RunHeader {
-            at: RunRef { run: RunId(name), header: format!("{scope}/header"), scope },
+            at: RunRef {
+                run: RunId(name),
+                header: format!("{scope}/header"),
+                scope,
+            },
             settings: job.settings.clone(),
             flow_revision: 1,
             class: job.class,
             opened_by: job.job.clone(),
             input: entry.input.clone(),
         };
-        ports.blobs.put(&header.at.header, serde_json::to_vec(&header).unwrap().into()).await?;
+        ports
+            .blobs
+            .put(
+                &header.at.header,
+                serde_json::to_vec(&header).unwrap().into(),
+            )
+            .await?;
         Ok(Claim::Run(header))
     }
 
     async fn ending(_: &Env, ports: &Ports, run: &RunHeader) -> Result<Option<Ending>, PortError> {
         let json = ports.blobs.get(&run_failure_key(&run.at.run)).await?;
-        Ok(json.and_then(|json| serde_json::from_slice(&json).ok()).map(Ending::of_record))
+        Ok(json
+            .and_then(|json| serde_json::from_slice(&json).ok())
+            .map(Ending::of_record))
     }
 }
 
@@ -137,25 +177,50 @@ impl House {
         let env = Env::simulated(1);
         let faults = Faults::new(env.clone(), plan);
         let ports = faults.wrap(&Ports::embedded(Arc::new(MemoryBlobs::default())));
-        (Self { env, ports, counter: Arc::default() }, faults)
+        (
+            Self {
+                env,
+                ports,
+                counter: Arc::default(),
+            },
+            faults,
+        )
     }
 
     fn coordinator(&self) -> tokio::task::JoinHandle<()> {
-        let (env, presence) = (self.env.clone(), Presence::new(&self.env, "coordinator", "coordinator"));
-        let coordinator = Coordinator::<Probe>::new(env, self.ports.clone(), 1_000, Arc::new(|_| ()), presence);
+        let (env, presence) = (
+            self.env.clone(),
+            Presence::new(&self.env, "coordinator", "coordinator"),
+        );
+        let coordinator =
+            Coordinator::<Probe>::new(env, self.ports.clone(), 1_000, Arc::new(|_| ()), presence);
         self.env.spawn(coordinator.run(CancellationToken::new()))
     }
 
     fn performer(&self, presence: &Arc<Presence>) -> Arc<Performer<Probe>> {
-        let (registry, tools) = (Registry::default().with::<Behave>(), Arc::clone(&self.counter));
-        Arc::new(Performer::new(self.env.clone(), self.ports.clone(), registry, tools, Arc::clone(presence)))
+        let (registry, tools) = (
+            Registry::default().with::<Behave>(),
+            Arc::clone(&self.counter),
+        );
+        Arc::new(Performer::new(
+            self.env.clone(),
+            self.ports.clone(),
+            registry,
+            tools,
+            Arc::clone(presence),
+        ))
     }
 
     fn worker(&self, name: &str, concurrency: u16) -> tokio::task::JoinHandle<()> {
         self.worker_until(name, concurrency, CancellationToken::new())
     }
 
-    fn worker_until(&self, name: &str, concurrency: u16, stop: CancellationToken) -> tokio::task::JoinHandle<()> {
+    fn worker_until(
+        &self,
+        name: &str,
+        concurrency: u16,
+        stop: CancellationToken,
+    ) -> tokio::task::JoinHandle<()> {
         let presence = Presence::new(&self.env, name, "worker");
         let performer = self.performer(&presence);
         let consumer = Consumer {
@@ -173,15 +238,22 @@ impl House {
         let manifest = Manifest {
             job: JobId("job".into()),
             collection: "x".into(),
-            settings: settings::freeze::<Probe>(&self.env, self.ports.blobs.as_ref(), &"s".into()).await.unwrap(),
+            settings: settings::freeze::<Probe>(&self.env, self.ports.blobs.as_ref(), &"s".into())
+                .await
+                .unwrap(),
             class: Class::Bulk,
             entries: documents.len() as u64,
             submitted_ms: 0,
             terms: Default::default(),
         };
-        let entry = |document: &String| JobEntry { weight: 1, input: document.clone().into() };
+        let entry = |document: &String| JobEntry {
+            weight: 1,
+            input: document.clone().into(),
+        };
         let entries: Vec<_> = documents.iter().map(entry).collect();
-        jobs::submit(&self.env, &self.ports, &manifest, &entries).await.unwrap();
+        jobs::submit(&self.env, &self.ports, &manifest, &entries)
+            .await
+            .unwrap();
         manifest.job
     }
 
@@ -194,7 +266,9 @@ impl House {
                 self.env.sleep(Duration::from_secs(1)).await;
             }
         };
-        tokio::time::timeout(within, wait).await.expect("the job ends in time")
+        tokio::time::timeout(within, wait)
+            .await
+            .expect("the job ends in time")
     }
 }
 
@@ -205,7 +279,10 @@ async fn failure_of(how: &str) -> (FailureRecord, u32) {
     let job = house.submit(&[how.into()]).await;
     let report = house.report(&job, Duration::from_secs(3 * 3600)).await;
     assert_eq!(report.counts.failed, 1);
-    (report.failures[0].1.clone(), house.counter.runs.load(Ordering::SeqCst))
+    (
+        report.failures[0].1.clone(),
+        house.counter.runs.load(Ordering::SeqCst),
+    )
 }
 
 #[tokio::test(start_paused = true)]
@@ -229,7 +306,10 @@ async fn a_flow_that_panics_fails() {
 #[tokio::test(start_paused = true)]
 async fn a_stage_that_panics_fails_after_five_attempts() {
     let (failure, runs) = failure_of("panics").await;
-    assert_eq!((failure.code.as_str(), failure.attempts, runs), ("engine.panic", 5, 5));
+    assert_eq!(
+        (failure.code.as_str(), failure.attempts, runs),
+        ("engine.panic", 5, 5)
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -246,7 +326,16 @@ async fn what_is_in_work_when_the_ledger_forgets_is_not_done_by_the_next_who_get
     let coordinator = house.coordinator();
     house.submit(&["slow".into()]).await;
     let lane = QueueName::Lane(Lane::Cpu, Class::Bulk);
-    let message = house.ports.queue.subscribe(lane, 1).await.unwrap().next().await.unwrap().message;
+    let message = house
+        .ports
+        .queue
+        .subscribe(lane, 1)
+        .await
+        .unwrap()
+        .next()
+        .await
+        .unwrap()
+        .message;
     coordinator.abort(); // no one wants the task anew
     let performer = |name: &str| house.performer(&Presence::new(&house.env, name, "worker"));
     let (first, second) = (performer("first"), performer("second"));
@@ -257,7 +346,10 @@ async fn what_is_in_work_when_the_ledger_forgets_is_not_done_by_the_next_who_get
     };
     let (done, next) = tokio::join!(first.handle(&message, 0), cut_off);
     assert_eq!(done, Disposition::Ack);
-    assert!(matches!(next, Disposition::Later { attempts: 0, .. }), "{next:?}");
+    assert!(
+        matches!(next, Disposition::Later { attempts: 0, .. }),
+        "{next:?}"
+    );
     assert_eq!(house.counter.runs.load(Ordering::SeqCst), 1);
 }
 
@@ -276,7 +368,11 @@ async fn a_task_that_takes_its_workers_down_is_poison() {
             house.env.sleep(Duration::from_secs(60)).await;
             worker.abort();
         }
-        if jobs::report(house.ports.blobs.as_ref(), &job).await.unwrap().is_some() {
+        if jobs::report(house.ports.blobs.as_ref(), &job)
+            .await
+            .unwrap()
+            .is_some()
+        {
             break;
         }
     }
@@ -291,7 +387,9 @@ async fn a_task_that_takes_its_workers_down_is_poison() {
 async fn a_dead_letter_that_is_replayed_is_asked_for_again() {
     let (house, _) = House::new(Plan::default());
     let blobs = Arc::clone(&house.ports.blobs);
-    let (_coordinator, seen) = (house.coordinator(), |how: &str| house.counter.seen.lock().unwrap().get(how).copied());
+    let (_coordinator, seen) = (house.coordinator(), |how: &str| {
+        house.counter.seen.lock().unwrap().get(how).copied()
+    });
     let job = house.submit(&["does without".into()]).await;
     for life in 0.. {
         assert!(life < 200, "it is no dead letter");
@@ -307,12 +405,24 @@ async fn a_dead_letter_that_is_replayed_is_asked_for_again() {
     while seen("lasts until mended").is_none() {
         house.env.sleep(Duration::from_secs(1)).await;
     }
-    let letter = dead_letter::list(blobs.as_ref(), 10).await.unwrap().remove(0);
+    let letter = dead_letter::list(blobs.as_ref(), 10)
+        .await
+        .unwrap()
+        .remove(0);
     house.counter.mended.store(true, Ordering::SeqCst);
-    let replayed = dead_letter::replay(&house.env, &house.ports, &letter).await.unwrap();
-    assert_eq!((replayed, letter.stage.as_deref()), (Replayed::Again(letter.run.clone().unwrap()), Some("behave")));
+    let replayed = dead_letter::replay(&house.env, &house.ports, &letter)
+        .await
+        .unwrap();
+    assert_eq!(
+        (replayed, letter.stage.as_deref()),
+        (Replayed::Again(letter.run.clone().unwrap()), Some("behave"))
+    );
     let report = house.report(&job, Duration::from_secs(600)).await;
-    assert_eq!((report.counts.done, report.counts.done_with_gaps), (1, 0), "{report:?}");
+    assert_eq!(
+        (report.counts.done, report.counts.done_with_gaps),
+        (1, 0),
+        "{report:?}"
+    );
     assert_eq!(seen("kills until mended"), before.map(|runs| runs + 1));
     assert_eq!(dead_letter::count(blobs.as_ref()).await.unwrap(), 0);
 }
@@ -341,11 +451,23 @@ async fn a_task_cut_off_by_a_drain_is_taken_up_at_once() {
     stop.cancel();
     let _other = house.worker("other", 4);
     let left = house.env.now_ms();
-    tokio::time::timeout(Duration::from_secs(2), leaving).await.expect("leaves when its grace is over").unwrap();
+    tokio::time::timeout(Duration::from_secs(2), leaving)
+        .await
+        .expect("leaves when its grace is over")
+        .unwrap();
     let report = house.report(&job, Duration::from_secs(60)).await;
     let took_ms = house.env.now_ms() - left;
-    assert_eq!((report.counts.done, house.counter.runs.load(Ordering::SeqCst)), (1, 2));
-    assert!(took_ms <= 13_000, "a second of grace, ten of work: {took_ms} ms");
+    assert_eq!(
+        (
+            report.counts.done,
+            house.counter.runs.load(Ordering::SeqCst)
+        ),
+        (1, 2)
+    );
+    assert!(
+        took_ms <= 13_000,
+        "a second of grace, ten of work: {took_ms} ms"
+    );
 }
 
 /// A document listed twice is one run, and both its entries end with it.
@@ -353,9 +475,17 @@ async fn a_task_cut_off_by_a_drain_is_taken_up_at_once() {
 async fn a_document_listed_twice_ends_twice() {
     let (house, _) = House::new(Plan::default());
     let (_coordinator, _worker) = (house.coordinator(), house.worker("worker", 4));
-    let job = house.submit(&["slow-1".into(), "slow-1".into(), "slow-2".into()]).await;
+    let job = house
+        .submit(&["slow-1".into(), "slow-1".into(), "slow-2".into()])
+        .await;
     let report = house.report(&job, Duration::from_secs(600)).await;
-    assert_eq!((report.counts.done, house.counter.runs.load(Ordering::SeqCst)), (3, 2));
+    assert_eq!(
+        (
+            report.counts.done,
+            house.counter.runs.load(Ordering::SeqCst)
+        ),
+        (3, 2)
+    );
 }
 
 /// Rule 9: a backlog ten times the interval adds at most one duplicate in a hundred.
@@ -374,9 +504,21 @@ async fn a_backlog_is_not_published_again() {
     let job = house.submit(&documents).await;
     let report = house.report(&job, Duration::from_secs(3_600)).await;
     assert_eq!(report.counts.done, 300);
-    assert!(house.counter.seen.lock().unwrap().values().all(|runs| *runs == 1));
+    assert!(
+        house
+            .counter
+            .seen
+            .lock()
+            .unwrap()
+            .values()
+            .all(|runs| *runs == 1)
+    );
     let published = published.load(Ordering::SeqCst);
-    assert!(published <= 303, "{published} publications of 300 tasks over {} s", report.ended_ms / 1_000 % 86_400);
+    assert!(
+        published <= 303,
+        "{published} publications of 300 tasks over {} s",
+        report.ended_ms / 1_000 % 86_400
+    );
 }
 
 /// A store that lost an object must not make wake-ups pile up.
@@ -384,9 +526,22 @@ async fn a_backlog_is_not_published_again() {
 async fn a_job_that_cannot_be_read_does_not_pile_up_messages() {
     let (house, _) = House::new(Plan::default());
     let broken = Bytes::from_static(b"{ torn");
-    house.ports.blobs.put("jobs/broken/manifest.json", broken).await.unwrap();
+    house
+        .ports
+        .blobs
+        .put("jobs/broken/manifest.json", broken)
+        .await
+        .unwrap();
     let _coordinator = house.coordinator();
     house.env.sleep(Duration::from_secs(2 * 3600)).await;
-    let depth = house.ports.queue.depth(QueueName::flow("broken")).await.unwrap();
-    assert!(depth.ready + depth.unacked + depth.delayed <= 8, "{depth:?}");
+    let depth = house
+        .ports
+        .queue
+        .depth(QueueName::flow("broken"))
+        .await
+        .unwrap();
+    assert!(
+        depth.ready + depth.unacked + depth.delayed <= 8,
+        "{depth:?}"
+    );
 }

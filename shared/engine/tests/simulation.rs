@@ -15,22 +15,37 @@ fn number(variable: &str) -> Option<u64> {
 #[test]
 fn whatever_happens_every_schedule_ends_with_the_same_bytes() {
     if let Some(seed) = number("STEMMA_SEED") {
-        let listener = Box::new(|n: u64, operation: &str, about: &str, fault: Option<Fault>| {
-            println!("{n:6} {operation:20} {about} {}", fault.map(|fault| format!("{fault:?}")).unwrap_or_default());
-        });
+        let listener = Box::new(
+            |n: u64, operation: &str, about: &str, fault: Option<Fault>| {
+                println!(
+                    "{n:6} {operation:20} {about} {}",
+                    fault.map(|fault| format!("{fault:?}")).unwrap_or_default()
+                );
+            },
+        );
         simulation::play_heard(&Script::of_seed(seed), Some(listener)).unwrap();
         simulation::check(seed).unwrap();
         return;
     }
-    let (first, schedules) = (number("STEMMA_FIRST").unwrap_or(1), number("STEMMA_SCHEDULES").unwrap_or(2_000));
+    let (first, schedules) = (
+        number("STEMMA_FIRST").unwrap_or(1),
+        number("STEMMA_SCHEDULES").unwrap_or(2_000),
+    );
     let begun = std::time::Instant::now();
     in_parallel(first..first + schedules, |seed| {
         let ended = simulation::check(seed).unwrap_or_else(|violated| panic!("{violated}"));
         if seed % 50 == 0 {
-            assert_eq!(simulation::check(seed).unwrap().log, ended.log, "seed {seed} took another course");
+            assert_eq!(
+                simulation::check(seed).unwrap().log,
+                ended.log,
+                "seed {seed} took another course"
+            );
         }
     });
-    println!("{schedules} schedules in {:.1} s", begun.elapsed().as_secs_f64());
+    println!(
+        "{schedules} schedules in {:.1} s",
+        begun.elapsed().as_secs_f64()
+    );
 }
 
 #[test]
@@ -39,25 +54,44 @@ fn jobs_that_are_paused_or_cancelled_end_and_the_others_lose_nothing() {
         simulation::check_controlled(seed).unwrap_or_else(|violated| panic!("{violated}"));
         return;
     }
-    let (first, schedules) = (number("STEMMA_FIRST").unwrap_or(1), number("STEMMA_SCHEDULES").unwrap_or(600));
+    let (first, schedules) = (
+        number("STEMMA_FIRST").unwrap_or(1),
+        number("STEMMA_SCHEDULES").unwrap_or(600),
+    );
     let cut_short = AtomicU64::new(0);
     in_parallel(first..first + schedules, |seed| {
-        let ended = simulation::check_controlled(seed).unwrap_or_else(|violated| panic!("{violated}"));
+        let ended =
+            simulation::check_controlled(seed).unwrap_or_else(|violated| panic!("{violated}"));
         cut_short.fetch_add(u64::from(ended.counts[0].cancelled > 0), Ordering::Relaxed);
     });
     let cut_short = cut_short.into_inner();
     println!("{cut_short} of {schedules} schedules were cut short");
-    assert!(cut_short > schedules / 4, "only {cut_short} of {schedules} schedules were cut short");
+    assert!(
+        cut_short > schedules / 4,
+        "only {cut_short} of {schedules} schedules were cut short"
+    );
 }
 
 #[test]
 fn any_one_port_call_may_fail() {
-    let quiet = Script { small: true, ..Script::quiet() };
+    let quiet = Script {
+        small: true,
+        ..Script::quiet()
+    };
     let expected = simulation::play(&quiet).unwrap();
     in_parallel(1..expected.calls + 1, |call| {
-        for fault in [Fault::FailBefore, Fault::FailAfter, Fault::Duplicate, Fault::Lose] {
-            let script = Script { plan: Plan::nth(call, fault), ..quiet.clone() };
-            let compared = simulation::play(&script).and_then(|ended| simulation::compare(&ended, &expected));
+        for fault in [
+            Fault::FailBefore,
+            Fault::FailAfter,
+            Fault::Duplicate,
+            Fault::Lose,
+        ] {
+            let script = Script {
+                plan: Plan::nth(call, fault),
+                ..quiet.clone()
+            };
+            let compared =
+                simulation::play(&script).and_then(|ended| simulation::compare(&ended, &expected));
             compared.unwrap_or_else(|violated| panic!("call {call}, {fault:?}: {violated}"));
         }
     });
@@ -66,8 +100,14 @@ fn any_one_port_call_may_fail() {
 
 #[test]
 fn every_message_may_come_twice() {
-    let chances = Chances { duplicate: 1_000, ..Chances::default() };
-    let script = Script { plan: Plan::random(1, chances), ..Script::quiet() };
+    let chances = Chances {
+        duplicate: 1_000,
+        ..Chances::default()
+    };
+    let script = Script {
+        plan: Plan::random(1, chances),
+        ..Script::quiet()
+    };
     let ended = simulation::play(&script).unwrap();
     simulation::compare(&ended, simulation::expected().unwrap()).unwrap();
 }

@@ -29,16 +29,31 @@ impl Decoded {
         let text = normalize(text);
         let lines = text.bytes().filter(|byte| *byte == b'\n').count();
         if lines >= limits.max_lines as usize {
-            let message = format!("the file has {} lines, more than the limit of {}", lines + 1, limits.max_lines);
-            return Err(ExtractError::new("limits.lines", message, "split the file, or raise limits.max_lines"));
+            let message = format!(
+                "the file has {} lines, more than the limit of {}",
+                lines + 1,
+                limits.max_lines
+            );
+            return Err(ExtractError::new(
+                "limits.lines",
+                message,
+                "split the file, or raise limits.max_lines",
+            ));
         }
-        Ok(Self { text, defects: replaced.into_iter().collect() })
+        Ok(Self {
+            text,
+            defects: replaced.into_iter().collect(),
+        })
     }
 
     /// The lines without their ends; a last line end starts no new line.
     pub(crate) fn lines(&self) -> Vec<String> {
         let text = self.text.strip_suffix('\n').unwrap_or(&self.text);
-        if self.text.is_empty() { Vec::new() } else { text.split('\n').map(str::to_owned).collect() }
+        if self.text.is_empty() {
+            Vec::new()
+        } else {
+            text.split('\n').map(str::to_owned).collect()
+        }
     }
 }
 
@@ -47,8 +62,15 @@ pub(crate) fn check_size(length: usize, limits: &Limits) -> Result<(), ExtractEr
     if length as u64 <= limits.max_bytes {
         return Ok(());
     }
-    let message = format!("the file has {length} bytes, more than the limit of {}", limits.max_bytes);
-    Err(ExtractError::new("limits.bytes", message, "split the file, or raise limits.max_bytes"))
+    let message = format!(
+        "the file has {length} bytes, more than the limit of {}",
+        limits.max_bytes
+    );
+    Err(ExtractError::new(
+        "limits.bytes",
+        message,
+        "split the file, or raise limits.max_bytes",
+    ))
 }
 
 fn utf8(bytes: Vec<u8>) -> (String, Option<Defect>) {
@@ -57,13 +79,25 @@ fn utf8(bytes: Vec<u8>) -> (String, Option<Defect>) {
         Err(error) => {
             let bytes = error.as_bytes();
             let first = error.utf8_error().valid_up_to();
-            let count = bytes.utf8_chunks().filter(|chunk| !chunk.invalid().is_empty()).count();
+            let count = bytes
+                .utf8_chunks()
+                .filter(|chunk| !chunk.invalid().is_empty())
+                .count();
             let text = String::from_utf8_lossy(bytes).into_owned();
-            let detail = format!("{count} stretches that are no UTF-8 were replaced, the first at byte {first}");
-            return (text.trim_start_matches('\u{FEFF}').to_owned(), Some(invalid(detail)));
+            let detail = format!(
+                "{count} stretches that are no UTF-8 were replaced, the first at byte {first}"
+            );
+            return (
+                text.trim_start_matches('\u{FEFF}').to_owned(),
+                Some(invalid(detail)),
+            );
         }
     };
-    let text = if text.starts_with('\u{FEFF}') { text.trim_start_matches('\u{FEFF}').to_owned() } else { text };
+    let text = if text.starts_with('\u{FEFF}') {
+        text.trim_start_matches('\u{FEFF}').to_owned()
+    } else {
+        text
+    };
     (text, None)
 }
 
@@ -84,7 +118,11 @@ fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> (String, Option<Defect>) {
 }
 
 fn invalid(detail: String) -> Defect {
-    Defect { code: "text.invalid_utf8".into(), page: None, detail }
+    Defect {
+        code: "text.invalid_utf8".into(),
+        page: None,
+        detail,
+    }
 }
 
 fn normalize(text: String) -> String {
@@ -116,7 +154,10 @@ mod tests {
 
     #[test]
     fn every_line_end_ends_a_line_once() {
-        assert_eq!(read(b"a\r\nb\rc\nd\r\r\n").lines(), ["a", "b", "c", "d", ""]);
+        assert_eq!(
+            read(b"a\r\nb\rc\nd\r\r\n").lines(),
+            ["a", "b", "c", "d", ""]
+        );
         assert_eq!(read(b"\n").lines(), [""]);
         assert!(read(b"").lines().is_empty());
     }
@@ -128,7 +169,11 @@ mod tests {
         let bad = read(b"\xEF\xBB\xBFCaf\xE9 \xFF!");
         assert_eq!(bad.text, "Caf\u{FFFD} \u{FFFD}!");
         assert_eq!(bad.defects[0].code, "text.invalid_utf8");
-        assert!(bad.defects[0].detail.starts_with("2 stretches"), "{}", bad.defects[0].detail);
+        assert!(
+            bad.defects[0].detail.starts_with("2 stretches"),
+            "{}",
+            bad.defects[0].detail
+        );
     }
 
     #[test]
@@ -136,14 +181,33 @@ mod tests {
         assert_eq!(read(b"\xFF\xFE#\0 \0A\0").text, "# A");
         assert_eq!(read(b"\xFE\xFF\0#\0 \0A").text, "# A");
         let broken = read(b"\xFF\xFEA\0\x00\xD8B\0!");
-        assert_eq!((broken.text.as_str(), broken.defects.len()), ("A\u{FFFD}B", 1));
+        assert_eq!(
+            (broken.text.as_str(), broken.defects.len()),
+            ("A\u{FFFD}B", 1)
+        );
     }
 
     #[test]
     fn limits_are_errors_that_name_the_limit() {
-        let limits = Limits { max_bytes: 10, max_lines: 3, ..Limits::default() };
-        assert_eq!(Decoded::read(vec![b'x'; 11], &limits).err().unwrap().code, "limits.bytes");
-        assert_eq!(Decoded::read(b"a\nb\nc\nd".to_vec(), &limits).err().unwrap().code, "limits.lines");
-        assert!(Decoded::read(b"a\nb\nc\n".to_vec(), &limits).is_err(), "the limit is not reached by a last line end");
+        let limits = Limits {
+            max_bytes: 10,
+            max_lines: 3,
+            ..Limits::default()
+        };
+        assert_eq!(
+            Decoded::read(vec![b'x'; 11], &limits).err().unwrap().code,
+            "limits.bytes"
+        );
+        assert_eq!(
+            Decoded::read(b"a\nb\nc\nd".to_vec(), &limits)
+                .err()
+                .unwrap()
+                .code,
+            "limits.lines"
+        );
+        assert!(
+            Decoded::read(b"a\nb\nc\n".to_vec(), &limits).is_err(),
+            "the limit is not reached by a last line end"
+        );
     }
 }

@@ -15,7 +15,13 @@ const SAMPLE_BYTES: usize = 16 * 1024;
 ///
 /// Those of [`format_of`], `limits.bytes`, and those of the format.
 pub fn extract(job: Job) -> Result<Source, ExtractError> {
-    let Job { name, bytes, password, limits, threads } = job;
+    let Job {
+        name,
+        bytes,
+        password,
+        limits,
+        threads,
+    } = job;
     decode::check_size(bytes.len(), &limits)?;
     match format_of(&bytes, &name)? {
         Format::Pdf => pdf::read(&bytes, password.as_deref(), &limits, threads),
@@ -33,12 +39,21 @@ pub fn extract(job: Job) -> Result<Source, ExtractError> {
 /// `input.unsupported`: binary, an unknown encoding, or an unknown extension.
 pub fn format_of(bytes: &[u8], name: &str) -> Result<Format, ExtractError> {
     if matches!(bytes, [] | [0xEF, 0xBB, 0xBF] | [0xFF, 0xFE] | [0xFE, 0xFF]) {
-        return Err(ExtractError::new("input.empty", "the file is empty", "check how the file was made or copied"));
+        return Err(ExtractError::new(
+            "input.empty",
+            "the file is empty",
+            "check how the file was made or copied",
+        ));
     }
-    let extension = name.rsplit_once('.').map(|(_, extension)| extension.to_ascii_lowercase()).unwrap_or_default();
+    let extension = name
+        .rsplit_once('.')
+        .map(|(_, extension)| extension.to_ascii_lowercase())
+        .unwrap_or_default();
     let is_pdf_name = extension == "pdf";
     if let Some(at) = pdf_signature(bytes)
-        && (is_pdf_name || bytes[..at].iter().all(u8::is_ascii_whitespace) || binary(bytes).is_some())
+        && (is_pdf_name
+            || bytes[..at].iter().all(u8::is_ascii_whitespace)
+            || binary(bytes).is_some())
     {
         return Ok(Format::Pdf);
     }
@@ -52,7 +67,11 @@ pub fn format_of(bytes: &[u8], name: &str) -> Result<Format, ExtractError> {
     }
     if let Some(what) = binary(bytes) {
         let message = format!("the file is {what}, not text");
-        return Err(ExtractError::new("input.unsupported", message, "convert it to PDF, Markdown or UTF-8 text"));
+        return Err(ExtractError::new(
+            "input.unsupported",
+            message,
+            "convert it to PDF, Markdown or UTF-8 text",
+        ));
     }
     match extension.as_str() {
         "md" | "markdown" => Ok(Format::Markdown),
@@ -62,17 +81,28 @@ pub fn format_of(bytes: &[u8], name: &str) -> Result<Format, ExtractError> {
 }
 
 fn unknown_extension(extension: &str) -> ExtractError {
-    let shown: String = extension.chars().filter(|c| c.is_alphanumeric()).take(12).collect();
+    let shown: String = extension
+        .chars()
+        .filter(|c| c.is_alphanumeric())
+        .take(12)
+        .collect();
     let message = match shown.as_str() {
         "" => "the file has no extension and is no PDF".into(),
         _ => format!("files of type .{shown} are not supported"),
     };
-    ExtractError::new("input.unsupported", message, "supported are .pdf, .md, .markdown, .txt and .text")
+    ExtractError::new(
+        "input.unsupported",
+        message,
+        "supported are .pdf, .md, .markdown, .txt and .text",
+    )
 }
 
 fn pdf_signature(bytes: &[u8]) -> Option<usize> {
     let window = &bytes[..bytes.len().min(PDF_WINDOW_BYTES)];
-    window.windows(5).position(|five| five == b"%PDF-").or_else(|| window.starts_with(b"%PDF").then_some(0))
+    window
+        .windows(5)
+        .position(|five| five == b"%PDF-")
+        .or_else(|| window.starts_with(b"%PDF").then_some(0))
 }
 
 /// What a file that is no PDF looks like, for people.
@@ -80,12 +110,19 @@ fn looks_like(bytes: &[u8]) -> &'static str {
     if let Some(what) = binary(bytes) {
         return what;
     }
-    let head = String::from_utf8_lossy(&bytes[..bytes.len().min(SAMPLE_BYTES)]).to_ascii_lowercase();
+    let head =
+        String::from_utf8_lossy(&bytes[..bytes.len().min(SAMPLE_BYTES)]).to_ascii_lowercase();
     let head = head.trim_start_matches(|c: char| c.is_whitespace() || c == '\u{FEFF}');
-    let is_markdown = |line: &str| line.starts_with("# ") || line.starts_with("## ") || line.starts_with("```");
+    let is_markdown =
+        |line: &str| line.starts_with("# ") || line.starts_with("## ") || line.starts_with("```");
     match head {
         "" => "blank text",
-        _ if head.starts_with("<!doctype html") || head.contains("<html") || head.contains("<body") => "HTML",
+        _ if head.starts_with("<!doctype html")
+            || head.contains("<html")
+            || head.contains("<body") =>
+        {
+            "HTML"
+        }
         _ if head.starts_with("<?xml") => "XML",
         _ if head.starts_with('{') || head.starts_with('[') => "JSON",
         _ if head.lines().any(is_markdown) => "Markdown",
@@ -111,7 +148,9 @@ fn binary(bytes: &[u8]) -> Option<&'static str> {
         (b"\x7FELF", "a program"),
         (b"%!PS", "PostScript"),
     ];
-    let known = SIGNATURES.iter().find(|(signature, _)| bytes.starts_with(signature));
+    let known = SIGNATURES
+        .iter()
+        .find(|(signature, _)| bytes.starts_with(signature));
     known.map(|(_, what)| *what).or_else(|| unreadable(bytes))
 }
 
@@ -122,13 +161,23 @@ fn unreadable(bytes: &[u8]) -> Option<&'static str> {
     }
     let sample = &bytes[..bytes.len().min(SAMPLE_BYTES)];
     let nul = sample.iter().filter(|byte| **byte == 0).count();
-    let control = sample.iter().filter(|byte| byte.is_ascii_control() && !byte.is_ascii_whitespace()).count();
-    let invalid: usize = sample.utf8_chunks().map(|chunk| chunk.invalid().len()).sum();
+    let control = sample
+        .iter()
+        .filter(|byte| byte.is_ascii_control() && !byte.is_ascii_whitespace())
+        .count();
+    let invalid: usize = sample
+        .utf8_chunks()
+        .map(|chunk| chunk.invalid().len())
+        .sum();
     let more_than = |count: usize, percent: usize| count * 100 > sample.len() * percent;
     match () {
-        () if more_than(nul, 30) && !more_than(invalid, 5) => Some("UTF-16 text without a byte order mark"),
+        () if more_than(nul, 30) && !more_than(invalid, 5) => {
+            Some("UTF-16 text without a byte order mark")
+        }
         () if more_than(control, 10) => Some("binary data"),
-        () if more_than(invalid, 30) => Some("text in an encoding other than UTF-8, or binary data"),
+        () if more_than(invalid, 30) => {
+            Some("text in an encoding other than UTF-8, or binary data")
+        }
         () => None,
     }
 }
@@ -154,16 +203,28 @@ mod tests {
         check(b"%PDF-1.7\n", "a.pdf", Ok(Format::Pdf));
         check(b"junk\n%PDF-1.4", "a.pdf", Ok(Format::Pdf));
         check(b"\n%PDF-1.4\n%\xE2\xE3", "notes.md", Ok(Format::Pdf));
-        check(b"# A PDF starts with %PDF-1.7\n", "notes.md", Ok(Format::Markdown));
+        check(
+            b"# A PDF starts with %PDF-1.7\n",
+            "notes.md",
+            Ok(Format::Markdown),
+        );
         check(b"# A", "A.MarkDown", Ok(Format::Markdown));
         check("年报".as_bytes(), "年报.TXT", Ok(Format::Text));
     }
 
     #[test]
     fn what_is_no_pdf_says_what_it_is() {
-        check(b" <!DOCTYPE html><p>", "a.pdf", Err(("pdf.not_a_pdf", "HTML")));
+        check(
+            b" <!DOCTYPE html><p>",
+            "a.pdf",
+            Err(("pdf.not_a_pdf", "HTML")),
+        );
         check(b"# Title\n", "a.pdf", Err(("pdf.not_a_pdf", "Markdown")));
-        check(b"\x01\x02\x03\xFF\x9A\x00\x01", "a.pdf", Err(("pdf.not_a_pdf", "binary data")));
+        check(
+            b"\x01\x02\x03\xFF\x9A\x00\x01",
+            "a.pdf",
+            Err(("pdf.not_a_pdf", "binary data")),
+        );
         check(b"PK\x03\x04", "a.PDF", Err(("pdf.not_a_pdf", "ZIP")));
     }
 
@@ -172,26 +233,52 @@ mod tests {
         check(b"", "a.pdf", Err(("input.empty", "the file is empty")));
         check(b"\xEF\xBB\xBF", "a.md", Err(("input.empty", "")));
         check(b"\x89PNG\r\n", "a.md", Err(("input.unsupported", "PNG")));
-        check(b"a\0b\0c\0d\0", "a.txt", Err(("input.unsupported", "UTF-16")));
-        check(b"\xC4\xEA\xB1\xA8\xB8\xE6 ok", "a.txt", Err(("input.unsupported", "encoding")));
+        check(
+            b"a\0b\0c\0d\0",
+            "a.txt",
+            Err(("input.unsupported", "UTF-16")),
+        );
+        check(
+            b"\xC4\xEA\xB1\xA8\xB8\xE6 ok",
+            "a.txt",
+            Err(("input.unsupported", "encoding")),
+        );
         check(b"text", "a.docx", Err(("input.unsupported", ".docx")));
-        check(b"text", "README", Err(("input.unsupported", "no extension")));
+        check(
+            b"text",
+            "README",
+            Err(("input.unsupported", "no extension")),
+        );
     }
 
     #[test]
     fn a_few_bad_bytes_make_no_binary() {
         check(b"One\0Two three four five\n", "a.md", Ok(Format::Markdown));
-        check(b"Caf\xE9 au lait, s'il vous pla\xEEt", "a.md", Ok(Format::Markdown));
+        check(
+            b"Caf\xE9 au lait, s'il vous pla\xEEt",
+            "a.md",
+            Ok(Format::Markdown),
+        );
         check(b"\xFF\xFE#\0 \0A\0", "a.md", Ok(Format::Markdown));
     }
 
     #[test]
     fn all_formats_come_through_one_door() {
         let limits = Limits::default();
-        let job = |name: &str, bytes: &[u8]| Job::new(name.into(), bytes.to_vec(), None, limits.clone());
-        assert_eq!(extract(job("a.md", b"# A")).unwrap().format, Format::Markdown);
+        let job =
+            |name: &str, bytes: &[u8]| Job::new(name.into(), bytes.to_vec(), None, limits.clone());
+        assert_eq!(
+            extract(job("a.md", b"# A")).unwrap().format,
+            Format::Markdown
+        );
         assert_eq!(extract(job("a.txt", b"1. A")).unwrap().format, Format::Text);
-        let small = Job { limits: Limits { max_bytes: 2, ..limits.clone() }, ..job("a.pdf", b"%PDF-1.7") };
+        let small = Job {
+            limits: Limits {
+                max_bytes: 2,
+                ..limits.clone()
+            },
+            ..job("a.pdf", b"%PDF-1.7")
+        };
         assert_eq!(extract(small).unwrap_err().code, "limits.bytes");
     }
 }

@@ -16,6 +16,10 @@ pub struct ExtractError {
 impl ExtractError {
     /// An error under a stable code.
     pub fn new(code: &'static str, message: impl Into<String>, next: &'static str) -> Self {
-        Self { code, message: message.into(), next }
+        Self {
+            code,
+            message: message.into(),
+            next,
+        }
     }
 }

@@ -37,7 +37,11 @@ impl FrontMatter {
             "+++" => ('=', &["+++"]),
             _ => return None,
         };
-        let mut found = Self { bytes: fence.len(), lines: 1, ..Self::default() };
+        let mut found = Self {
+            bytes: fence.len(),
+            lines: 1,
+            ..Self::default()
+        };
         let mut content = Vec::new();
         for line in lines.take(MAX_LINES) {
             found.bytes += line.len();
@@ -60,14 +64,17 @@ fn entries(content: &[&str], separator: char) -> Option<BTreeMap<String, String>
     if content.first().is_none_or(|line| line.is_empty()) {
         return None;
     }
-    let first = content.iter().find(|line| !line.is_empty() && !line.starts_with('#'))?;
+    let first = content
+        .iter()
+        .find(|line| !line.is_empty() && !line.starts_with('#'))?;
     let in_table = |line: &str| separator == '=' && line.starts_with('[');
     if key_value(first, separator).is_none() && !in_table(first) {
         return None;
     }
     let flat = content.iter().take_while(|line| !in_table(line));
-    let scalars =
-        flat.filter_map(|line| key_value(line, separator)).filter_map(|(key, value)| Some((key, scalar(value)?)));
+    let scalars = flat
+        .filter_map(|line| key_value(line, separator))
+        .filter_map(|(key, value)| Some((key, scalar(value)?)));
     Some(scalars.take(MAX_ENTRIES).collect())
 }
 
@@ -75,7 +82,10 @@ fn key_value(line: &str, separator: char) -> Option<(String, &str)> {
     let (key, value) = line.split_once(separator)?;
     let key = key.trim_end().trim_matches(['"', '\'']);
     let legal = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | ' ');
-    let named = !key.is_empty() && key.len() <= MAX_KEY_BYTES && !key.starts_with([' ', '-']) && key.chars().all(legal);
+    let named = !key.is_empty()
+        && key.len() <= MAX_KEY_BYTES
+        && !key.starts_with([' ', '-'])
+        && key.chars().all(legal);
     // YAML wants a space behind the colon; without it `http://…` would be a key.
     let separated = value.is_empty() || separator == '=' || value.starts_with([' ', '\t']);
     (named && separated).then(|| (key.to_lowercase(), value.trim()))
@@ -83,10 +93,13 @@ fn key_value(line: &str, separator: char) -> Option<(String, &str)> {
 
 /// The value of a flat scalar, unquoted and without a comment.
 fn scalar(value: &str) -> Option<String> {
-    let quoted = ['"', '\''].into_iter().find_map(|quote| value.strip_prefix(quote)?.split(quote).next());
+    let quoted = ['"', '\'']
+        .into_iter()
+        .find_map(|quote| value.strip_prefix(quote)?.split(quote).next());
     let plain = quoted.unwrap_or_else(|| value.split(" #").next().unwrap_or(value).trim_end());
-    let nothing =
-        quoted.is_none() && (matches!(plain, "" | "~" | "null") || plain.starts_with(['[', '{', '|', '>', '&', '#']));
+    let nothing = quoted.is_none()
+        && (matches!(plain, "" | "~" | "null")
+            || plain.starts_with(['[', '{', '|', '>', '&', '#']));
     Some(title::clean(plain)).filter(|text| !nothing && !text.is_empty())
 }
 
@@ -96,26 +109,57 @@ mod tests {
 
     fn found(text: &str) -> (Vec<String>, usize) {
         let matter = FrontMatter::find(text);
-        assert_eq!(text[..matter.bytes].matches('\n').count().max(matter.lines.saturating_sub(1)), matter.lines);
-        (matter.entries.into_iter().map(|(key, value)| format!("{key}={value}")).collect(), matter.lines)
+        assert_eq!(
+            text[..matter.bytes]
+                .matches('\n')
+                .count()
+                .max(matter.lines.saturating_sub(1)),
+            matter.lines
+        );
+        (
+            matter
+                .entries
+                .into_iter()
+                .map(|(key, value)| format!("{key}={value}"))
+                .collect(),
+            matter.lines,
+        )
     }
 
     #[test]
     fn yaml_gives_its_flat_scalars() {
         let text = "---\nTitle: \"A: b\"  # x\n# note\nyear: 2023 # fiscal\nlist:\n  - a\nbody: |\n  ## no\nurl: http://x.y/z\n---\n# Real\n";
-        assert_eq!(found(text), (vec!["title=A: b".into(), "url=http://x.y/z".into(), "year=2023".into()], 10));
+        assert_eq!(
+            found(text),
+            (
+                vec![
+                    "title=A: b".into(),
+                    "url=http://x.y/z".into(),
+                    "year=2023".into()
+                ],
+                10
+            )
+        );
     }
 
     #[test]
     fn toml_gives_what_stands_before_its_tables() {
-        assert_eq!(found("+++\ntitle = 'A'\n[x]\ny = 1\n+++\n"), (vec!["title=A".into()], 5));
+        assert_eq!(
+            found("+++\ntitle = 'A'\n[x]\ny = 1\n+++\n"),
+            (vec!["title=A".into()], 5)
+        );
     }
 
     #[test]
     fn a_thematic_break_opens_no_front_matter() {
-        for text in
-            ["---\n\n# A\n\n---\n", "---\n# A\ntext\n---\n", "---\ntitle: x\n", "---", "", "text\n---\na: b\n---\n"]
-        {
+        for text in [
+            "---\n\n# A\n\n---\n",
+            "---\n# A\ntext\n---\n",
+            "---\ntitle: x\n",
+            "---",
+            "",
+            "text\n---\na: b\n---\n",
+        ] {
             assert_eq!(found(text), (vec![], 0), "{text:?}");
         }
     }

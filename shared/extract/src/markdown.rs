@@ -39,7 +39,11 @@ pub fn read(bytes: Vec<u8>, limits: &Limits) -> Result<Source, ExtractError> {
     cap_headings(&mut headings, &mut defects, limits);
     Ok(Source {
         format: Format::Markdown,
-        body: Body::Lines(TextLines { lines, tokens: Vec::new(), headings }),
+        body: Body::Lines(TextLines {
+            lines,
+            tokens: Vec::new(),
+            headings,
+        }),
         outline: Vec::new(),
         links: Vec::new(),
         metadata: front.entries,
@@ -49,12 +53,23 @@ pub fn read(bytes: Vec<u8>, limits: &Limits) -> Result<Source, ExtractError> {
 }
 
 /// Leaves out headings over the limit and records it.
-pub(crate) fn cap_headings(headings: &mut Vec<Heading>, defects: &mut Vec<Defect>, limits: &Limits) {
+pub(crate) fn cap_headings(
+    headings: &mut Vec<Heading>,
+    defects: &mut Vec<Defect>,
+    limits: &Limits,
+) {
     let most = limits.max_headings as usize;
     if headings.len() > most {
-        let detail = format!("only the first {most} of {} headings were kept", headings.len());
+        let detail = format!(
+            "only the first {most} of {} headings were kept",
+            headings.len()
+        );
         headings.truncate(most);
-        defects.push(Defect { code: "limits.headings".into(), page: None, detail });
+        defects.push(Defect {
+            code: "limits.headings".into(),
+            page: None,
+            detail,
+        });
     }
 }
 
@@ -73,11 +88,20 @@ impl<'a> Headings<'a> {
     /// `lines_before` lines of the file stand before `text`.
     fn new(text: &'a str, lines_before: usize) -> Self {
         let events = Parser::new_ext(text, Options::ENABLE_STRIKETHROUGH).into_offset_iter();
-        Self { text, events, containers: 0, seen: 0, line: lines_before + 1 }
+        Self {
+            text,
+            events,
+            containers: 0,
+            seen: 0,
+            line: lines_before + 1,
+        }
     }
 
     fn line_at(&mut self, offset: usize) -> u32 {
-        self.line += self.text.as_bytes()[self.seen..offset].iter().filter(|byte| **byte == b'\n').count();
+        self.line += self.text.as_bytes()[self.seen..offset]
+            .iter()
+            .filter(|byte| **byte == b'\n')
+            .count();
         self.seen = offset;
         u32::try_from(self.line).unwrap_or(u32::MAX)
     }
@@ -94,7 +118,11 @@ impl<'a> Headings<'a> {
             }
         }
         let title = title::clean(&text);
-        if title.is_empty() { title::UNTITLED.into() } else { title }
+        if title.is_empty() {
+            title::UNTITLED.into()
+        } else {
+            title
+        }
     }
 }
 
@@ -108,7 +136,11 @@ impl Iterator for Headings<'_> {
                 Event::End(TagEnd::BlockQuote(_) | TagEnd::Item) => self.containers -= 1,
                 Event::Start(Tag::Heading { level, .. }) if self.containers == 0 => {
                     let line = self.line_at(range.start);
-                    return Some(Heading { line, level: level as u16, title: self.title() });
+                    return Some(Heading {
+                        line,
+                        level: level as u16,
+                        title: self.title(),
+                    });
                 }
                 _ => {}
             }
@@ -163,14 +195,22 @@ mod tests {
 
     fn headings(text: &str) -> Vec<String> {
         let source = read(text.as_bytes().to_vec(), &Limits::default()).unwrap();
-        let Body::Lines(body) = source.body else { panic!("no lines") };
-        body.headings.iter().map(|h| format!("{}:{}:{}", h.line, h.level, h.title)).collect()
+        let Body::Lines(body) = source.body else {
+            panic!("no lines")
+        };
+        body.headings
+            .iter()
+            .map(|h| format!("{}:{}:{}", h.line, h.level, h.title))
+            .collect()
     }
 
     #[test]
     fn atx_and_setext_headings_have_levels_and_lines() {
         let text = "# One #\n\ntext\n\nTwo\n---\n\nOver two\nlines\n===\n\n####### seven\n#nospace\n\n   ### Three\n\n    # code\n";
-        assert_eq!(headings(text), ["1:1:One", "5:2:Two", "8:1:Over two lines", "15:3:Three"]);
+        assert_eq!(
+            headings(text),
+            ["1:1:One", "5:2:Two", "8:1:Over two lines", "15:3:Three"]
+        );
     }
 
     #[test]
@@ -182,34 +222,62 @@ mod tests {
 
     #[test]
     fn inline_markup_is_removed_from_titles() {
-        let text =
-            "# **B** `c # d` [l](http://e.x/#a) ![i](x.png) &amp; \\*s\\* ~~g~~ <b>h</b> [ref]\n\n##\n\n[ref]: /x\n";
-        assert_eq!(headings(text), ["1:1:B c # d l i & *s* g h ref", "3:2:Untitled"]);
+        let text = "# **B** `c # d` [l](http://e.x/#a) ![i](x.png) &amp; \\*s\\* ~~g~~ <b>h</b> [ref]\n\n##\n\n[ref]: /x\n";
+        assert_eq!(
+            headings(text),
+            ["1:1:B c # d l i & *s* g h ref", "3:2:Untitled"]
+        );
     }
 
     #[test]
     fn front_matter_becomes_metadata_and_shifts_no_line() {
-        let source =
-            read(b"\xEF\xBB\xBF---\r\nTitle: R\r\n# no\r\n---\r\n# A\r\n".to_vec(), &Limits::default()).unwrap();
+        let source = read(
+            b"\xEF\xBB\xBF---\r\nTitle: R\r\n# no\r\n---\r\n# A\r\n".to_vec(),
+            &Limits::default(),
+        )
+        .unwrap();
         assert_eq!(source.metadata["title"], "R");
-        let Body::Lines(body) = &source.body else { panic!("no lines") };
+        let Body::Lines(body) = &source.body else {
+            panic!("no lines")
+        };
         assert_eq!((body.headings[0].line, body.lines.len()), (5, 5));
         assert_eq!(body.lines.concat(), "# A");
     }
 
     #[test]
     fn more_headings_than_allowed_are_a_defect() {
-        let source = read("# x\n".repeat(30).into_bytes(), &Limits { max_headings: 10, ..Limits::default() }).unwrap();
-        let Body::Lines(body) = &source.body else { panic!("no lines") };
-        assert_eq!((body.headings.len(), source.defects[0].code.as_str()), (10, "limits.headings"));
+        let source = read(
+            "# x\n".repeat(30).into_bytes(),
+            &Limits {
+                max_headings: 10,
+                ..Limits::default()
+            },
+        )
+        .unwrap();
+        let Body::Lines(body) = &source.body else {
+            panic!("no lines")
+        };
+        assert_eq!(
+            (body.headings.len(), source.defects[0].code.as_str()),
+            (10, "limits.headings")
+        );
     }
 
     #[test]
     fn nesting_is_bounded_only_where_it_is_absurd() {
-        assert!(matches!(shallow("> - 1. a\n--------\n* * *\n"), Cow::Borrowed(_)));
-        assert!(matches!(shallow(&format!("A\n{}\n", "-".repeat(500))), Cow::Borrowed(_)));
+        assert!(matches!(
+            shallow("> - 1. a\n--------\n* * *\n"),
+            Cow::Borrowed(_)
+        ));
+        assert!(matches!(
+            shallow(&format!("A\n{}\n", "-".repeat(500))),
+            Cow::Borrowed(_)
+        ));
         assert!(matches!(shallow(&">".repeat(101)), Cow::Owned(_)));
-        assert!(matches!(shallow(&format!("{}- a", " ".repeat(201))), Cow::Owned(_)));
+        assert!(matches!(
+            shallow(&format!("{}- a", " ".repeat(201))),
+            Cow::Owned(_)
+        ));
     }
 
     /// Patterns known to cost CommonMark parsers quadratic time or their stack. The bound is for a debug build on a
@@ -217,7 +285,9 @@ mod tests {
     #[test]
     fn hostile_patterns_end_soon() {
         let n = 10_000;
-        let stairs: String = (0..200).map(|depth| format!("{}- a\n", "  ".repeat(depth))).collect();
+        let stairs: String = (0..200)
+            .map(|depth| format!("{}- a\n", "  ".repeat(depth)))
+            .collect();
         let patterns = [
             ">".repeat(n),
             "- ".repeat(n),
@@ -235,7 +305,9 @@ mod tests {
             "<!A".repeat(n),
             "<![CDATA[".repeat(n),
             "a <a b=\"".repeat(n),
-            (1..200).map(|length| format!("e{}", "`".repeat(length))).collect(),
+            (1..200)
+                .map(|length| format!("e{}", "`".repeat(length)))
+                .collect(),
             "[a]: b\n".repeat(n),
             "[a]: <b\n\"".repeat(n),
             "a\n===\n".repeat(n),
@@ -249,7 +321,11 @@ mod tests {
             let started = Instant::now();
             let found = headings(&format!("{pattern}\n\n# End\n"));
             let name: String = pattern.chars().take(12).collect();
-            assert!(started.elapsed() < Duration::from_secs(5), "{name:?} took {:?}", started.elapsed());
+            assert!(
+                started.elapsed() < Duration::from_secs(5),
+                "{name:?} took {:?}",
+                started.elapsed()
+            );
             assert!(found.len() <= n + 1, "{name:?}");
         }
     }

@@ -9,7 +9,9 @@ use std::io::Read;
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use stemma_document::{Body, Defect, Extent, Format, Heading, Link, OutlineItem, Page, PageSpan, Source, TextLines};
+use stemma_document::{
+    Body, Defect, Extent, Format, Heading, Link, OutlineItem, Page, PageSpan, Source, TextLines,
+};
 
 /// Changes with the layout of the bytes or of what is in them.
 const VERSION: u8 = 2;
@@ -78,13 +80,17 @@ pub fn pack(source: &Source) -> Result<Vec<u8>, PackError> {
     let mut headings = Vec::new();
     match &source.body {
         Body::Pages(pages) => {
-            pages.chunks(PAGES_PER_CHUNK).try_for_each(|pages| frame(&pages).map(&mut add))?;
+            pages
+                .chunks(PAGES_PER_CHUNK)
+                .try_for_each(|pages| frame(&pages).map(&mut add))?;
         }
         Body::Lines(body) => {
             headings.clone_from(&body.headings);
             let mut tokens = body.tokens.chunks(LINES_PER_CHUNK);
             let lines = body.lines.chunks(LINES_PER_CHUNK);
-            lines.map(|lines| frame(&(lines, tokens.next().unwrap_or_default()))).try_for_each(|f| f.map(&mut add))?;
+            lines
+                .map(|lines| frame(&(lines, tokens.next().unwrap_or_default())))
+                .try_for_each(|f| f.map(&mut add))?;
         }
     }
     let head = Head {
@@ -99,15 +105,32 @@ pub fn pack(source: &Source) -> Result<Vec<u8>, PackError> {
         chunks,
     };
     let (size, head) = frame(&head)?;
-    Ok([&[VERSION][..], &size.packed_bytes.to_le_bytes(), &head, &text].concat())
+    Ok([
+        &[VERSION][..],
+        &size.packed_bytes.to_le_bytes(),
+        &head,
+        &text,
+    ]
+    .concat())
 }
 
 fn frame<T: Serialize>(value: &T) -> Result<(Chunk, Vec<u8>), PackError> {
     let raw = postcard::to_stdvec(value).map_err(|_| PackError::Damaged("it cannot be encoded"))?;
-    let packed = zstd::bulk::compress(&raw, 3).map_err(|_| PackError::Damaged("it cannot be compressed"))?;
-    let size = |bytes: &[u8]| u32::try_from(bytes.len()).ok().filter(|size| *size <= MAX_FRAME_BYTES);
+    let packed =
+        zstd::bulk::compress(&raw, 3).map_err(|_| PackError::Damaged("it cannot be compressed"))?;
+    let size = |bytes: &[u8]| {
+        u32::try_from(bytes.len())
+            .ok()
+            .filter(|size| *size <= MAX_FRAME_BYTES)
+    };
     match (size(&packed), size(&raw)) {
-        (Some(packed_bytes), Some(raw_bytes)) => Ok((Chunk { packed_bytes, raw_bytes }, packed)),
+        (Some(packed_bytes), Some(raw_bytes)) => Ok((
+            Chunk {
+                packed_bytes,
+                raw_bytes,
+            },
+            packed,
+        )),
         _ => Err(PackError::Damaged("a chunk is too large")),
     }
 }
@@ -136,9 +159,15 @@ impl Packed {
             Some(other) => return Err(PackError::Version(*other)),
         }
         let cut_short = PackError::Damaged("its head is cut short");
-        let (size, _) = bytes[1..].split_first_chunk::<4>().ok_or(cut_short.clone())?;
-        let head_end = usize::try_from(u32::from_le_bytes(*size)).ok().and_then(|size| size.checked_add(5));
-        let head_end = head_end.filter(|end| *end <= bytes.len()).ok_or(cut_short)?;
+        let (size, _) = bytes[1..]
+            .split_first_chunk::<4>()
+            .ok_or(cut_short.clone())?;
+        let head_end = usize::try_from(u32::from_le_bytes(*size))
+            .ok()
+            .and_then(|size| size.checked_add(5));
+        let head_end = head_end
+            .filter(|end| *end <= bytes.len())
+            .ok_or(cut_short)?;
         let head: Head = unframe(&bytes[5..head_end], MAX_FRAME_BYTES)?;
         let text = bytes.slice(head_end..);
         let starts = starts(&head, text.len())?;
@@ -170,7 +199,12 @@ impl Packed {
         for index in first / PAGES_PER_CHUNK..=last / PAGES_PER_CHUNK {
             let chunk = self.page_chunk(index)?;
             let start = index * PAGES_PER_CHUNK;
-            pages.extend(chunk.into_iter().skip(first.saturating_sub(start)).take(last + 1 - start.max(first)));
+            pages.extend(
+                chunk
+                    .into_iter()
+                    .skip(first.saturating_sub(start))
+                    .take(last + 1 - start.max(first)),
+            );
         }
         Ok(pages)
     }
@@ -190,7 +224,12 @@ impl Packed {
         for index in first / LINES_PER_CHUNK..=last / LINES_PER_CHUNK {
             let (chunk, _) = self.line_chunk(index)?;
             let start = index * LINES_PER_CHUNK;
-            lines.extend(chunk.into_iter().skip(first.saturating_sub(start)).take(last + 1 - start.max(first)));
+            lines.extend(
+                chunk
+                    .into_iter()
+                    .skip(first.saturating_sub(start))
+                    .take(last + 1 - start.max(first)),
+            );
         }
         Ok(lines)
     }
@@ -203,7 +242,8 @@ impl Packed {
     pub fn source(self) -> Result<Source, PackError> {
         let body = match self.head.extent {
             Extent::Pages(count) => {
-                let mut pages = Vec::with_capacity((count as usize).min(PAGES_PER_CHUNK * self.starts.len()));
+                let mut pages =
+                    Vec::with_capacity((count as usize).min(PAGES_PER_CHUNK * self.starts.len()));
                 for index in 0..self.starts.len() {
                     pages.append(&mut self.page_chunk(index)?);
                 }
@@ -224,14 +264,21 @@ impl Packed {
     }
 
     fn text_lines(&self) -> Result<TextLines, PackError> {
-        let mut text = TextLines { headings: self.head.headings.clone(), ..TextLines::default() };
+        let mut text = TextLines {
+            headings: self.head.headings.clone(),
+            ..TextLines::default()
+        };
         for index in 0..self.starts.len() {
             let (lines, tokens) = self.line_chunk(index)?;
             text.lines.extend(lines);
             text.tokens.extend(tokens);
         }
         let counted = text.tokens.is_empty() || text.tokens.len() == text.lines.len();
-        if counted { Ok(text) } else { Err(PackError::Damaged("its tokens do not fit its lines")) }
+        if counted {
+            Ok(text)
+        } else {
+            Err(PackError::Damaged("its tokens do not fit its lines"))
+        }
     }
 
     fn page_chunk(&self, index: usize) -> Result<Vec<Page>, PackError> {
@@ -248,13 +295,24 @@ impl Packed {
 
     fn chunk<T: DeserializeOwned>(&self, index: usize) -> Result<T, PackError> {
         let (chunk, start) = (self.head.chunks.get(index), self.starts.get(index));
-        let (Some(chunk), Some(start)) = (chunk, start) else { return Err(PackError::Damaged("a chunk is missing")) };
-        unframe(&self.text[*start..*start + chunk.packed_bytes as usize], chunk.raw_bytes)
+        let (Some(chunk), Some(start)) = (chunk, start) else {
+            return Err(PackError::Damaged("a chunk is missing"));
+        };
+        unframe(
+            &self.text[*start..*start + chunk.packed_bytes as usize],
+            chunk.raw_bytes,
+        )
     }
 
     fn has_length(&self, index: usize, length: usize, per_chunk: usize) -> Result<(), PackError> {
-        let wanted = count(self.head.extent).saturating_sub(index * per_chunk).min(per_chunk);
-        if length == wanted { Ok(()) } else { Err(PackError::Damaged("a chunk has the wrong length")) }
+        let wanted = count(self.head.extent)
+            .saturating_sub(index * per_chunk)
+            .min(per_chunk);
+        if length == wanted {
+            Ok(())
+        } else {
+            Err(PackError::Damaged("a chunk has the wrong length"))
+        }
     }
 }
 
@@ -266,7 +324,11 @@ fn count(extent: Extent) -> usize {
 
 /// Where the chunks start, when the table fits the extent and the bytes.
 fn starts(head: &Head, text_bytes: usize) -> Result<Vec<usize>, PackError> {
-    let per_chunk = if matches!(head.extent, Extent::Pages(_)) { PAGES_PER_CHUNK } else { LINES_PER_CHUNK };
+    let per_chunk = if matches!(head.extent, Extent::Pages(_)) {
+        PAGES_PER_CHUNK
+    } else {
+        LINES_PER_CHUNK
+    };
     if head.chunks.len() != count(head.extent).div_ceil(per_chunk) {
         return Err(PackError::Damaged("its table does not fit its extent"));
     }
@@ -276,7 +338,11 @@ fn starts(head: &Head, text_bytes: usize) -> Result<Vec<usize>, PackError> {
         starts.push(end);
         end = end.saturating_add(chunk.packed_bytes as usize);
     }
-    if end == text_bytes { Ok(starts) } else { Err(PackError::Damaged("its text is cut short or too long")) }
+    if end == text_bytes {
+        Ok(starts)
+    } else {
+        Err(PackError::Damaged("its text is cut short or too long"))
+    }
 }
 
 /// Unpacks one frame of at most `max_bytes`; memory grows with what is there, not with what is declared.
@@ -284,8 +350,13 @@ fn unframe<T: DeserializeOwned>(packed: &[u8], max_bytes: u32) -> Result<T, Pack
     let unreadable = || PackError::Damaged("a frame cannot be unpacked");
     let limit = max_bytes.min(MAX_FRAME_BYTES);
     let mut raw = Vec::with_capacity(limit.min(MAX_RESERVE_BYTES) as usize);
-    let decoder = zstd::stream::read::Decoder::with_buffer(packed).map_err(|_| unreadable())?.single_frame();
-    decoder.take(u64::from(limit) + 1).read_to_end(&mut raw).map_err(|_| unreadable())?;
+    let decoder = zstd::stream::read::Decoder::with_buffer(packed)
+        .map_err(|_| unreadable())?
+        .single_frame();
+    decoder
+        .take(u64::from(limit) + 1)
+        .read_to_end(&mut raw)
+        .map_err(|_| unreadable())?;
     if raw.len() > limit as usize {
         return Err(PackError::Damaged("a frame is larger than declared"));
     }
@@ -306,8 +377,18 @@ mod tests {
         let line = |n: usize| Line {
             text: format!("page {n}"),
             rect: Rect::new(1.0, 2.0, 3.0, 4.0),
-            runs: vec![StyleRun { end: 6, size: Pt::new(9.5), bold: true, italic: false }],
-            words: vec![Word { start: 0, end: 4, x0: Pt(-100), x1: Pt(200) }],
+            runs: vec![StyleRun {
+                end: 6,
+                size: Pt::new(9.5),
+                bold: true,
+                italic: false,
+            }],
+            words: vec![Word {
+                start: 0,
+                end: 4,
+                x0: Pt(-100),
+                x1: Pt(200),
+            }],
             tokens: 3,
             role: LineRole::Foot,
         };
@@ -318,16 +399,32 @@ mod tests {
             lines: vec![line(n)],
         };
         let body = Body::Pages((1..=pages).map(page).collect());
-        Source { body, ..crate::markdown::read(b"---\na: b\n---\n".to_vec(), &crate::Limits::default()).unwrap() }
+        Source {
+            body,
+            ..crate::markdown::read(b"---\na: b\n---\n".to_vec(), &crate::Limits::default())
+                .unwrap()
+        }
     }
 
     fn lined(lines: usize) -> Source {
-        crate::markdown::read("# \u{5e74}\n".repeat(lines).into_bytes(), &crate::Limits::default()).unwrap()
+        crate::markdown::read(
+            "# \u{5e74}\n".repeat(lines).into_bytes(),
+            &crate::Limits::default(),
+        )
+        .unwrap()
     }
 
     #[test]
     fn a_source_comes_back_as_it_was() {
-        for source in [paged(0), paged(1), paged(64), paged(200), lined(1), lined(4_096), lined(10_000)] {
+        for source in [
+            paged(0),
+            paged(1),
+            paged(64),
+            paged(200),
+            lined(1),
+            lined(4_096),
+            lined(10_000),
+        ] {
             let bytes = pack(&source).unwrap();
             assert_eq!(bytes, pack(&source).unwrap());
             let packed = Packed::open(bytes).unwrap();
@@ -340,24 +437,49 @@ mod tests {
     fn parts_can_be_read_alone() {
         let packed = Packed::open(pack(&paged(200)).unwrap()).unwrap();
         let pages = packed.pages(PageSpan::new(60, 130).unwrap()).unwrap();
-        assert_eq!((pages.len(), pages[0].text().as_str(), pages[70].text().as_str()), (71, "page 60", "page 130"));
-        assert_eq!(packed.pages(PageSpan::new(200, 201).unwrap()), Err(PackError::OutOfRange(200, 201)));
+        assert_eq!(
+            (
+                pages.len(),
+                pages[0].text().as_str(),
+                pages[70].text().as_str()
+            ),
+            (71, "page 60", "page 130")
+        );
+        assert_eq!(
+            packed.pages(PageSpan::new(200, 201).unwrap()),
+            Err(PackError::OutOfRange(200, 201))
+        );
         assert!(packed.lines(1, 1).is_err());
         let mut source = lined(9_000);
-        let Body::Lines(text) = &mut source.body else { panic!("no lines") };
-        text.lines.iter_mut().zip(1..).for_each(|(line, n)| *line = format!("{n}"));
+        let Body::Lines(text) = &mut source.body else {
+            panic!("no lines")
+        };
+        text.lines
+            .iter_mut()
+            .zip(1..)
+            .for_each(|(line, n)| *line = format!("{n}"));
         text.tokens = (0..9_000).collect();
         let packed = Packed::open(pack(&source).unwrap()).unwrap();
-        assert_eq!(packed.lines(4_096, 4_098).unwrap(), ["4096", "4097", "4098"]);
+        assert_eq!(
+            packed.lines(4_096, 4_098).unwrap(),
+            ["4096", "4097", "4098"]
+        );
         assert_eq!(packed.lines(8_999, 9_000).unwrap(), ["8999", "9000"]);
-        assert!(packed.lines(0, 1).is_err() && packed.lines(2, 1).is_err() && packed.lines(9_000, 9_001).is_err());
+        assert!(
+            packed.lines(0, 1).is_err()
+                && packed.lines(2, 1).is_err()
+                && packed.lines(9_000, 9_001).is_err()
+        );
         assert_eq!(packed.source().unwrap(), source);
     }
 
     #[test]
     fn a_bomb_is_refused_before_it_is_unpacked() {
         let bomb = zstd::bulk::compress(&vec![0; 64 << 20], 3).unwrap();
-        assert_eq!(unframe::<Vec<u8>>(&bomb, 1_000), Err(PackError::Damaged("a frame is larger than declared")));
+        assert_eq!(
+            unframe::<Vec<u8>>(&bomb, 1_000),
+            Err(PackError::Damaged("a frame is larger than declared"))
+        );
         // A length that promises more elements than there are bytes reserves nothing.
         let promise = zstd::bulk::compress(&[0xFF, 0xFF, 0xFF, 0xFF, 0x0F], 3).unwrap();
         assert!(unframe::<Vec<Page>>(&promise, 1_000).is_err());
@@ -367,7 +489,10 @@ mod tests {
     fn every_truncation_and_another_version_are_errors() {
         let bytes = pack(&paged(70)).unwrap();
         assert!((0..bytes.len()).all(|end| Packed::open(bytes[..end].to_vec()).is_err()));
-        assert_eq!(Packed::open(vec![9, 9, 9]).unwrap_err(), PackError::Version(9));
+        assert_eq!(
+            Packed::open(vec![9, 9, 9]).unwrap_err(),
+            PackError::Version(9)
+        );
     }
 
     proptest! {

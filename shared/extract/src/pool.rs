@@ -39,7 +39,10 @@ pub struct InProcess;
 #[async_trait]
 impl Extractor for InProcess {
     async fn extract(&self, job: Job) -> Result<Vec<u8>, ExtractError> {
-        let read = || sandbox::in_large_stack(&mut read_job, job).unwrap_or_else(|what| Err(wire::crashed(what)));
+        let read = || {
+            sandbox::in_large_stack(&mut read_job, job)
+                .unwrap_or_else(|what| Err(wire::crashed(what)))
+        };
         let joined = tokio::task::spawn_blocking(read).await;
         joined.unwrap_or_else(|_| Err(wire::crashed("extraction was cut off")))
     }
@@ -52,8 +55,9 @@ impl Extractor for InProcess {
 /// Those of [`crate::extract`].
 pub fn read_job(job: Job) -> Result<Vec<u8>, ExtractError> {
     let source = crate::extract(job)?;
-    let too_large =
-        |error: crate::PackError| ExtractError::new("limits.output", error.to_string(), "split the document");
+    let too_large = |error: crate::PackError| {
+        ExtractError::new("limits.output", error.to_string(), "split the document")
+    };
     crate::pack(&source).map_err(too_large)
 }
 
@@ -104,7 +108,11 @@ impl Pool {
     /// A pool without children yet.
     pub fn new(settings: PoolSettings) -> Self {
         let permits = Semaphore::new(settings.size.max(1));
-        Self { settings, permits, idle: Mutex::new(Vec::new()) }
+        Self {
+            settings,
+            permits,
+            idle: Mutex::new(Vec::new()),
+        }
     }
 
     /// Reads one document in a child; waits for a free one.
@@ -113,17 +121,27 @@ impl Pool {
     ///
     /// See [`Extractor::extract`]. Where the call is dropped half-way its child is killed.
     pub async fn run(&self, job: Job) -> Result<Vec<u8>, ExtractError> {
-        let _permit = self.permits.acquire().await.map_err(|_| wire::crashed("the pool is closed"))?;
+        let _permit = self
+            .permits
+            .acquire()
+            .await
+            .map_err(|_| wire::crashed("the pool is closed"))?;
         // A document alone gets the cores that no other one uses.
-        let job = Job { threads: 1 + self.permits.available_permits(), ..job };
+        let job = Job {
+            threads: 1 + self.permits.available_permits(),
+            ..job
+        };
         let mut worker = match self.idle_worker() {
             Some(worker) => worker,
-            None => {
-                Worker::start(&self.settings).map_err(|e| wire::crashed(format!("no process could be started: {e}")))?
-            }
+            None => Worker::start(&self.settings)
+                .map_err(|e| wire::crashed(format!("no process could be started: {e}")))?,
         };
         let seconds = self.settings.max_seconds.min(job.limits.max_seconds).max(1);
-        let asked = timeout(Duration::from_secs(seconds.into()), worker.ask(&job, &self.settings)).await;
+        let asked = timeout(
+            Duration::from_secs(seconds.into()),
+            worker.ask(&job, &self.settings),
+        )
+        .await;
         let failure = match asked {
             Ok(Ok(reply)) => {
                 self.keep(worker);
@@ -153,7 +171,10 @@ impl Pool {
             || worker.resident_bytes() > self.settings.recycle_above_bytes
             || worker.ends;
         if !worn {
-            self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(worker);
+            self.idle
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .push(worker);
         }
     }
 }
@@ -188,10 +209,20 @@ struct Worker {
 
 impl Worker {
     fn start(settings: &PoolSettings) -> io::Result<Self> {
-        let (program, arguments) = settings.command.split_first().ok_or(io::ErrorKind::InvalidInput)?;
+        let (program, arguments) = settings
+            .command
+            .split_first()
+            .ok_or(io::ErrorKind::InvalidInput)?;
         let mut command = Command::new(program);
-        command.args(arguments).env_clear().current_dir("/").kill_on_drop(true);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+            .args(arguments)
+            .env_clear()
+            .current_dir("/")
+            .kill_on_drop(true);
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         // Ctrl-C in a terminal goes to a process group: the parent decides what becomes of its children.
         #[cfg(unix)]
         command.process_group(0);
@@ -200,11 +231,25 @@ impl Worker {
         let input = child.stdin.take().ok_or_else(gone)?;
         let output = child.stdout.take().ok_or_else(gone)?;
         let stderr = Arc::new(Mutex::new(Vec::new()));
-        tokio::spawn(drain(child.stderr.take().ok_or_else(gone)?, Arc::clone(&stderr)));
-        Ok(Self { child, input, output, stderr, documents: 0, ends: false })
+        tokio::spawn(drain(
+            child.stderr.take().ok_or_else(gone)?,
+            Arc::clone(&stderr),
+        ));
+        Ok(Self {
+            child,
+            input,
+            output,
+            stderr,
+            documents: 0,
+            ends: false,
+        })
     }
 
-    async fn ask(&mut self, job: &Job, settings: &PoolSettings) -> Result<Result<Vec<u8>, ExtractError>, Failure> {
+    async fn ask(
+        &mut self,
+        job: &Job,
+        settings: &PoolSettings,
+    ) -> Result<Result<Vec<u8>, ExtractError>, Failure> {
         self.send(job, settings).await.map_err(Failure::Gone)?;
         self.documents += 1;
         let tag = self.output.read_u8().await.map_err(Failure::Gone)?;
@@ -216,7 +261,11 @@ impl Worker {
             return Err(Failure::OutputTooLarge(settings.max_reply_bytes));
         }
         let mut body = Vec::new();
-        let read = (&mut self.output).take(size).read_to_end(&mut body).await.map_err(Failure::Gone)?;
+        let read = (&mut self.output)
+            .take(size)
+            .read_to_end(&mut body)
+            .await
+            .map_err(Failure::Gone)?;
         if read as u64 != size {
             return Err(Failure::Gone(io::ErrorKind::UnexpectedEof.into()));
         }
@@ -231,8 +280,12 @@ impl Worker {
     async fn send(&mut self, job: &Job, settings: &PoolSettings) -> io::Result<()> {
         if self.documents == 0 {
             // A backstop for the wall time the parent enforces: no child computes longer than all its documents may.
-            let cpu_seconds = u64::from(settings.max_seconds + 1) * u64::from(settings.recycle_after_documents.max(1));
-            let hello = Hello { memory_bytes: settings.memory_limit_bytes, cpu_seconds };
+            let cpu_seconds = u64::from(settings.max_seconds + 1)
+                * u64::from(settings.recycle_after_documents.max(1));
+            let hello = Hello {
+                memory_bytes: settings.memory_limit_bytes,
+                cpu_seconds,
+            };
             self.input.write_all(&hello.bytes()).await?;
         }
         self.input.write_all(&wire::job_head(job)?).await?;
@@ -242,18 +295,36 @@ impl Worker {
 
     /// Ends the child and says what happened, with what it said on standard error.
     async fn bury(mut self, failure: Failure) -> (ExtractError, String) {
-        let grace = if matches!(failure, Failure::Gone(_)) { EXIT_GRACE } else { Duration::ZERO };
-        let status = timeout(grace, self.child.wait()).await.ok().and_then(Result::ok);
+        let grace = if matches!(failure, Failure::Gone(_)) {
+            EXIT_GRACE
+        } else {
+            Duration::ZERO
+        };
+        let status = timeout(grace, self.child.wait())
+            .await
+            .ok()
+            .and_then(Result::ok);
         if status.is_none() {
             let _ = self.child.kill().await;
         }
-        let stderr = self.stderr.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let stderr = self
+            .stderr
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
         let stderr = String::from_utf8_lossy(&stderr).into_owned();
         let error = match failure {
-            Failure::TimeUp(seconds) => time_up(format!("reading the document took longer than {seconds} s")),
+            Failure::TimeUp(seconds) => {
+                time_up(format!("reading the document took longer than {seconds} s"))
+            }
             Failure::OutputTooLarge(limit) => {
-                let message = format!("the text read from the document is larger than {limit} bytes");
-                ExtractError::new("limits.output", message, "split the document, or raise the pool's max_reply_bytes")
+                let message =
+                    format!("the text read from the document is larger than {limit} bytes");
+                ExtractError::new(
+                    "limits.output",
+                    message,
+                    "split the document, or raise the pool's max_reply_bytes",
+                )
             }
             Failure::Garbage => wire::crashed("the extraction process sent an unreadable reply"),
             Failure::Gone(error) => died(status, &stderr, &error),
@@ -265,8 +336,13 @@ impl Worker {
     fn resident_bytes(&self) -> u64 {
         let Some(id) = self.child.id() else { return 0 };
         let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
-        let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix(" kB"));
-        resident.and_then(|kilobytes| kilobytes.parse::<u64>().ok()).unwrap_or(0) * 1_024
+        let resident = status
+            .lines()
+            .find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix(" kB"));
+        resident
+            .and_then(|kilobytes| kilobytes.parse::<u64>().ok())
+            .unwrap_or(0)
+            * 1_024
     }
 
     #[cfg(not(target_os = "linux"))]
@@ -290,7 +366,11 @@ fn died(status: Option<ExitStatus>, stderr: &str, error: &io::Error) -> ExtractE
     // Nobody but the system's out-of-memory killer kills a child that is not overdue.
     if out_of_memory || signal == Some(SIGKILL) {
         let next = "split the document, or raise the pool's memory_limit_bytes";
-        return ExtractError::new("limits.memory", "reading the document needs more memory than allowed", next);
+        return ExtractError::new(
+            "limits.memory",
+            "reading the document needs more memory than allowed",
+            next,
+        );
     }
     let how = match (status, signal) {
         _ if stderr.contains("overflowed its stack") => "overflowed its stack".into(),
@@ -302,7 +382,11 @@ fn died(status: Option<ExitStatus>, stderr: &str, error: &io::Error) -> ExtractE
 }
 
 fn time_up(message: String) -> ExtractError {
-    ExtractError::new("limits.time", message, "split the document, or raise limits.max_seconds")
+    ExtractError::new(
+        "limits.time",
+        message,
+        "split the document, or raise limits.max_seconds",
+    )
 }
 
 /// Reads all a child says, so that it never blocks, and keeps the beginning.

@@ -42,9 +42,13 @@ pub struct Confinement {
 /// # Errors
 ///
 /// When standard input or output fail, a limit cannot be set, or `handler` panicked.
-pub fn serve(mut handler: impl FnMut(Job) -> Result<Vec<u8>, ExtractError> + Send) -> io::Result<()> {
+pub fn serve(
+    mut handler: impl FnMut(Job) -> Result<Vec<u8>, ExtractError> + Send,
+) -> io::Result<()> {
     let (mut input, mut output) = (io::stdin().lock(), io::stdout().lock());
-    let Some(hello) = Hello::read(&mut input)? else { return Ok(()) };
+    let Some(hello) = Hello::read(&mut input)? else {
+        return Ok(());
+    };
     let confinement = confine(&hello)?;
     tracing::debug!(?confinement, "extraction child confined");
     watch_parent()?;
@@ -62,28 +66,55 @@ pub fn serve(mut handler: impl FnMut(Job) -> Result<Vec<u8>, ExtractError> + Sen
 }
 
 /// Runs `handler` in a thread of its own; `Err` says how it panicked.
-pub(crate) fn in_large_stack<H>(handler: &mut H, job: Job) -> Result<Result<Vec<u8>, ExtractError>, String>
+pub(crate) fn in_large_stack<H>(
+    handler: &mut H,
+    job: Job,
+) -> Result<Result<Vec<u8>, ExtractError>, String>
 where
     H: FnMut(Job) -> Result<Vec<u8>, ExtractError> + Send,
 {
     thread::scope(|scope| {
         let body = || catch_unwind(AssertUnwindSafe(|| handler(job)));
-        let started = thread::Builder::new().name("document".into()).stack_size(STACK_BYTES).spawn_scoped(scope, body);
-        let ended = started.map_err(|error| format!("no thread could be started: {error}"))?.join();
-        ended.and_then(|result| result).map_err(|panic| panic_text(&*panic))
+        let started = thread::Builder::new()
+            .name("document".into())
+            .stack_size(STACK_BYTES)
+            .spawn_scoped(scope, body);
+        let ended = started
+            .map_err(|error| format!("no thread could be started: {error}"))?
+            .join();
+        ended
+            .and_then(|result| result)
+            .map_err(|panic| panic_text(&*panic))
     })
 }
 
 fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    format!("extraction panicked: {}", text.unwrap_or("no message").chars().take(200).collect::<String>())
+    let text = panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    format!(
+        "extraction panicked: {}",
+        text.unwrap_or("no message")
+            .chars()
+            .take(200)
+            .collect::<String>()
+    )
 }
 
 #[cfg(target_os = "linux")]
 fn confine(hello: &Hello) -> io::Result<Confinement> {
     use rustix::process::{Resource, Rlimit, setrlimit};
 
-    let limit = |resource, value| setrlimit(resource, Rlimit { current: Some(value), maximum: Some(value) });
+    let limit = |resource, value| {
+        setrlimit(
+            resource,
+            Rlimit {
+                current: Some(value),
+                maximum: Some(value),
+            },
+        )
+    };
     let no_network = leave_network();
     let gives_way = rustix::process::nice(NICER).is_ok();
     let no_new_privileges = rustix::thread::set_no_new_privs(true).is_ok();
@@ -92,14 +123,24 @@ fn confine(hello: &Hello) -> io::Result<Confinement> {
     limit(Resource::Nofile, MAX_FILES)?;
     limit(Resource::Cpu, hello.cpu_seconds)?;
     limit(Resource::As, hello.memory_bytes)?;
-    Ok(Confinement { limits: true, no_new_privileges, no_network, gives_way })
+    Ok(Confinement {
+        limits: true,
+        no_new_privileges,
+        no_network,
+        gives_way,
+    })
 }
 
 #[cfg(target_os = "linux")]
-#[expect(deprecated, reason = "its successor is unsafe because of UnshareFlags::FILES, which is not used here")]
+#[expect(
+    deprecated,
+    reason = "its successor is unsafe because of UnshareFlags::FILES, which is not used here"
+)]
 fn leave_network() -> bool {
     use rustix::thread::{UnshareFlags, unshare};
-    unshare(UnshareFlags::NEWNET).or_else(|_| unshare(UnshareFlags::NEWUSER | UnshareFlags::NEWNET)).is_ok()
+    unshare(UnshareFlags::NEWNET)
+        .or_else(|_| unshare(UnshareFlags::NEWUSER | UnshareFlags::NEWNET))
+        .is_ok()
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -118,7 +159,11 @@ fn watch_parent() -> io::Result<()> {
         }
         std::process::exit(1)
     };
-    thread::Builder::new().name("parent-watch".into()).stack_size(64 << 10).spawn(watch).map(|_| ())
+    thread::Builder::new()
+        .name("parent-watch".into())
+        .stack_size(64 << 10)
+        .spawn(watch)
+        .map(|_| ())
 }
 
 #[cfg(not(unix))]

@@ -56,7 +56,10 @@ mod tests {
 
     #[test]
     fn what_is_invisible_goes_and_space_is_folded() {
-        assert_eq!(clean("  Item\u{a0}7.\t\u{202E}evil\u{202C}\u{7}  x\u{AD}y "), "Item 7. evil xy");
+        assert_eq!(
+            clean("  Item\u{a0}7.\t\u{202E}evil\u{202C}\u{7}  x\u{AD}y "),
+            "Item 7. evil xy"
+        );
         assert_eq!(clean("\u{1b}[31mred"), "[31mred");
         assert_eq!(clean("👨\u{200D}👩\u{200D}👧"), "👨\u{200D}👩\u{200D}👧");
     }
@@ -66,7 +69,15 @@ mod tests {
         let family = "👨\u{200D}👩\u{200D}👧";
         let title = clean(&format!("{}{family} more", "x".repeat(MAX_TITLE_CHARS - 1)));
         assert!(title.ends_with(family), "{title}");
-        assert_eq!(clean(&"年".repeat(100_000)).chars().count(), MAX_TITLE_CHARS);
-        assert!(clean(&format!("a{}", "\u{301}".repeat(100_000))).chars().count() <= 2 * MAX_TITLE_CHARS);
+        assert_eq!(
+            clean(&"年".repeat(100_000)).chars().count(),
+            MAX_TITLE_CHARS
+        );
+        assert!(
+            clean(&format!("a{}", "\u{301}".repeat(100_000)))
+                .chars()
+                .count()
+                <= 2 * MAX_TITLE_CHARS
+        );
     }
 }

@@ -32,7 +32,13 @@ pub struct Job {
 impl Job {
     /// A document to be read on one thread.
     pub fn new(name: String, bytes: Vec<u8>, password: Option<String>, limits: Limits) -> Self {
-        Self { name, bytes, password, limits, threads: 1 }
+        Self {
+            name,
+            bytes,
+            password,
+            limits,
+            threads: 1,
+        }
     }
 }
 
@@ -52,15 +58,24 @@ pub(crate) struct Hello {
 
 impl Hello {
     pub(crate) fn bytes(&self) -> Vec<u8> {
-        [self.memory_bytes.to_le_bytes(), self.cpu_seconds.to_le_bytes()].concat()
+        [
+            self.memory_bytes.to_le_bytes(),
+            self.cpu_seconds.to_le_bytes(),
+        ]
+        .concat()
     }
 
     /// `None` where the input ends before it.
     pub(crate) fn read(input: &mut impl Read) -> io::Result<Option<Self>> {
-        let Some(memory) = read_or_end::<8>(input)? else { return Ok(None) };
+        let Some(memory) = read_or_end::<8>(input)? else {
+            return Ok(None);
+        };
         let mut cpu = [0; 8];
         input.read_exact(&mut cpu)?;
-        Ok(Some(Self { memory_bytes: u64::from_le_bytes(memory), cpu_seconds: u64::from_le_bytes(cpu) }))
+        Ok(Some(Self {
+            memory_bytes: u64::from_le_bytes(memory),
+            cpu_seconds: u64::from_le_bytes(cpu),
+        }))
     }
 }
 
@@ -75,30 +90,59 @@ struct JobHead {
 /// The head of a request; the document's bytes follow it as they are.
 pub(crate) fn job_head(job: &Job) -> io::Result<Vec<u8>> {
     let threads = u32::try_from(job.threads).unwrap_or(u32::MAX);
-    let head = JobHead { name: job.name.clone(), password: job.password.clone(), limits: job.limits.clone(), threads };
+    let head = JobHead {
+        name: job.name.clone(),
+        password: job.password.clone(),
+        limits: job.limits.clone(),
+        threads,
+    };
     let head = postcard::to_stdvec(&head).map_err(io::Error::other)?;
-    let size = u32::try_from(head.len()).ok().filter(|size| *size <= MAX_HEAD_BYTES);
+    let size = u32::try_from(head.len())
+        .ok()
+        .filter(|size| *size <= MAX_HEAD_BYTES);
     let size = size.ok_or_else(|| io::Error::other("the document's name is too long"))?;
-    Ok([&size.to_le_bytes()[..], &head, &(job.bytes.len() as u64).to_le_bytes()].concat())
+    Ok([
+        &size.to_le_bytes()[..],
+        &head,
+        &(job.bytes.len() as u64).to_le_bytes(),
+    ]
+    .concat())
 }
 
 /// The next request; `None` when the parent has closed the pipe.
 pub(crate) fn read_job(input: &mut impl Read) -> io::Result<Option<Job>> {
-    let Some(size) = read_or_end::<4>(input)? else { return Ok(None) };
-    let head = read_bytes(input, u64::from(u32::from_le_bytes(size).min(MAX_HEAD_BYTES)))?;
+    let Some(size) = read_or_end::<4>(input)? else {
+        return Ok(None);
+    };
+    let head = read_bytes(
+        input,
+        u64::from(u32::from_le_bytes(size).min(MAX_HEAD_BYTES)),
+    )?;
     let head: JobHead = postcard::from_bytes(&head).map_err(io::Error::other)?;
     let mut size = [0; 8];
     input.read_exact(&mut size)?;
     let bytes = read_bytes(input, u64::from_le_bytes(size))?;
     let threads = head.threads as usize;
-    Ok(Some(Job { name: head.name, bytes, password: head.password, limits: head.limits, threads }))
+    Ok(Some(Job {
+        name: head.name,
+        bytes,
+        password: head.password,
+        limits: head.limits,
+        threads,
+    }))
 }
 
 fn read_bytes(input: &mut impl Read, size: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    bytes.try_reserve_exact(usize::try_from(size).map_err(io::Error::other)?).map_err(io::Error::other)?;
+    bytes
+        .try_reserve_exact(usize::try_from(size).map_err(io::Error::other)?)
+        .map_err(io::Error::other)?;
     input.take(size).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 == size { Ok(bytes) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+    if bytes.len() as u64 == size {
+        Ok(bytes)
+    } else {
+        Err(io::ErrorKind::UnexpectedEof.into())
+    }
 }
 
 fn read_or_end<const N: usize>(input: &mut impl Read) -> io::Result<Option<[u8; N]>> {
@@ -110,7 +154,10 @@ fn read_or_end<const N: usize>(input: &mut impl Read) -> io::Result<Option<[u8; 
 }
 
 /// Writes the reply: a tag, a length, and the packed source or the error.
-pub(crate) fn write_reply(output: &mut impl Write, reply: &Result<Vec<u8>, ExtractError>) -> io::Result<()> {
+pub(crate) fn write_reply(
+    output: &mut impl Write,
+    reply: &Result<Vec<u8>, ExtractError>,
+) -> io::Result<()> {
     let error;
     let (tag, body) = match reply {
         Ok(packed) => (DONE, packed),
@@ -128,12 +175,20 @@ pub(crate) fn write_reply(output: &mut impl Write, reply: &Result<Vec<u8>, Extra
 /// The error in a reply with tag [`FAILED`]; `None` where it is none.
 pub(crate) fn read_error(body: &[u8]) -> Option<ExtractError> {
     let (code, message, next): (String, String, String) = postcard::from_bytes(body).ok()?;
-    Some(ExtractError { code: intern(code)?, message, next: intern(next)? })
+    Some(ExtractError {
+        code: intern(code)?,
+        message,
+        next: intern(next)?,
+    })
 }
 
 /// `extract.crashed` with what happened.
 pub(crate) fn crashed(what: impl Into<String>) -> ExtractError {
-    ExtractError::new("extract.crashed", what, "report the document: reading it should not be able to do this")
+    ExtractError::new(
+        "extract.crashed",
+        what,
+        "report the document: reading it should not be able to do this",
+    )
 }
 
 /// Codes and advice are `&'static str`, and come over a pipe. There are a few dozen of them in the program, so each
@@ -142,7 +197,9 @@ fn intern(text: String) -> Option<&'static str> {
     const MAX_TEXTS: usize = 512;
     const MAX_TEXT_BYTES: usize = 500;
     static KNOWN: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
-    let mut known = KNOWN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let mut known = KNOWN
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner);
     if let Some(same) = known.get(text.as_str()) {
         return Some(same);
     }
@@ -159,7 +216,12 @@ mod tests {
 
     #[test]
     fn requests_and_errors_come_through_whole() {
-        let job = Job::new("年.md".into(), vec![0, 255], Some("x".into()), Limits::default());
+        let job = Job::new(
+            "年.md".into(),
+            vec![0, 255],
+            Some("x".into()),
+            Limits::default(),
+        );
         let bytes = [job_head(&job).unwrap(), job.bytes.clone()].concat();
         let read = read_job(&mut bytes.as_slice()).unwrap().unwrap();
         assert_eq!(

@@ -1,13 +1,19 @@
 //! The pool against a real child: this program, started again as `pool child`. It has no harness, because a child must
 //! be nothing but a child.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "this is a test, though clippy cannot see it without a harness")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "this is a test, though clippy cannot see it without a harness"
+)]
 
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use stemma_extract::{ExtractError, Extractor, InProcess, Job, Limits, Packed, Pool, PoolSettings, read_job, serve};
+use stemma_extract::{
+    ExtractError, Extractor, InProcess, Job, Limits, Packed, Pool, PoolSettings, read_job, serve,
+};
 
 /// Where a child tries to write.
 const WRITTEN: &str = "/tmp/stemma-extract-pool-test";
@@ -30,7 +36,11 @@ fn main() {
 }
 
 fn runtime() -> tokio::runtime::Runtime {
-    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap()
 }
 
 /// What the child does is in the name of the document.
@@ -102,8 +112,14 @@ async fn documents_are_read_as_in_this_process() {
     let pool = Pool::new(settings("child"));
     let packed = pool.extract(job("a.md")).await.unwrap();
     assert_eq!(packed, InProcess.extract(job("a.md")).await.unwrap());
-    assert_eq!(Packed::open(packed).unwrap().head().headings[0].title, "Title");
-    assert_eq!(pool.run(job("a.pdf")).await, InProcess.extract(job("a.pdf")).await);
+    assert_eq!(
+        Packed::open(packed).unwrap().head().headings[0].title,
+        "Title"
+    );
+    assert_eq!(
+        pool.run(job("a.pdf")).await,
+        InProcess.extract(job("a.pdf")).await
+    );
     assert_eq!(code(&pool, "error").await, "pdf.damaged: it is broken");
 }
 
@@ -112,10 +128,19 @@ async fn one_bad_document_harms_no_other() {
     let first = text(&pool, "pid").await;
     assert_eq!(first, text(&pool, "pid").await, "a child is reused");
     for (name, expected) in [
-        ("abort", "extract.crashed: the extraction process was ended by signal 6"),
-        ("exit", "extract.crashed: the extraction process ended early (exit status: 7)"),
+        (
+            "abort",
+            "extract.crashed: the extraction process was ended by signal 6",
+        ),
+        (
+            "exit",
+            "extract.crashed: the extraction process ended early (exit status: 7)",
+        ),
         ("panic", "extract.crashed: extraction panicked: on purpose"),
-        ("recurse", "extract.crashed: the extraction process overflowed its stack"),
+        (
+            "recurse",
+            "extract.crashed: the extraction process overflowed its stack",
+        ),
         ("hog", "limits.memory: "),
         ("large", "limits.output: "),
     ] {
@@ -123,31 +148,61 @@ async fn one_bad_document_harms_no_other() {
         assert!(got.starts_with(expected), "{name}: {got}");
         assert_eq!(good, "0", "the environment is empty");
     }
-    let short = Job { limits: Limits { max_seconds: 1, ..Limits::default() }, ..job("hang") };
+    let short = Job {
+        limits: Limits {
+            max_seconds: 1,
+            ..Limits::default()
+        },
+        ..job("hang")
+    };
     let started = Instant::now();
     assert_eq!(pool.run(short).await.unwrap_err().code, "limits.time");
     assert!(started.elapsed() < Duration::from_secs(5));
-    assert!(code(&Pool::new(settings("garbage")), "a.md").await.contains("unreadable reply"));
-    assert!(code(&Pool::new(settings("--list")), "a.md").await.starts_with("extract.crashed"));
+    assert!(
+        code(&Pool::new(settings("garbage")), "a.md")
+            .await
+            .contains("unreadable reply")
+    );
+    assert!(
+        code(&Pool::new(settings("--list")), "a.md")
+            .await
+            .starts_with("extract.crashed")
+    );
     assert_eq!(text(&pool, "noise").await, "");
 }
 
 async fn children_are_confined_and_replaced() {
-    let pool = Pool::new(PoolSettings { size: 1, recycle_after_documents: 3, ..settings("child") });
-    assert!(code(&pool, "write").await.ends_with("signal 25"), "who writes to a file gets SIGXFSZ");
+    let pool = Pool::new(PoolSettings {
+        size: 1,
+        recycle_after_documents: 3,
+        ..settings("child")
+    });
+    assert!(
+        code(&pool, "write").await.ends_with("signal 25"),
+        "who writes to a file gets SIGXFSZ"
+    );
     let _ = std::fs::remove_file(WRITTEN);
     let mut seen = Vec::new();
     for _ in 0..6 {
         seen.push(text(&pool, "pid").await);
     }
-    assert!(seen[0] == seen[2] && seen[2] != seen[3] && seen[3] == seen[5], "{seen:?}");
-    let greedy = Pool::new(PoolSettings { recycle_above_bytes: 1, ..settings("child") });
+    assert!(
+        seen[0] == seen[2] && seen[2] != seen[3] && seen[3] == seen[5],
+        "{seen:?}"
+    );
+    let greedy = Pool::new(PoolSettings {
+        recycle_above_bytes: 1,
+        ..settings("child")
+    });
     assert_ne!(text(&greedy, "pid").await, text(&greedy, "pid").await);
 }
 
 /// Says which child it has, then hangs in a document until it is killed.
 async fn parent() {
-    let pool = Pool::new(PoolSettings { size: 1, ..settings("child") });
+    let pool = Pool::new(PoolSettings {
+        size: 1,
+        ..settings("child")
+    });
     println!("{}", text(&pool, "pid").await);
     let _ = pool.run(job("hang")).await;
 }
@@ -156,10 +211,15 @@ fn children_die_with_their_parent() {
     if !cfg!(target_os = "linux") {
         return;
     }
-    let mut parent =
-        Command::new(std::env::current_exe().unwrap()).arg("parent").stdout(Stdio::piped()).spawn().unwrap();
+    let mut parent = Command::new(std::env::current_exe().unwrap())
+        .arg("parent")
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
     let mut child = String::new();
-    BufReader::new(parent.stdout.take().unwrap()).read_line(&mut child).unwrap();
+    BufReader::new(parent.stdout.take().unwrap())
+        .read_line(&mut child)
+        .unwrap();
     let path = format!("/proc/{}", child.trim());
     std::thread::sleep(Duration::from_millis(300));
     assert!(std::path::Path::new(&path).exists());
@@ -167,7 +227,8 @@ fn children_die_with_their_parent() {
     parent.wait().unwrap();
     let deadline = Instant::now() + Duration::from_secs(5);
     // Whoever adopts the child may be slow to collect it; a zombie is dead.
-    let lives = || std::fs::read_to_string(format!("{path}/stat")).is_ok_and(|stat| !stat.contains(") Z "));
+    let lives =
+        || std::fs::read_to_string(format!("{path}/stat")).is_ok_and(|stat| !stat.contains(") Z "));
     while lives() {
         assert!(Instant::now() < deadline, "the child outlives its parent");
         std::thread::sleep(Duration::from_millis(50));

@@ -23,14 +23,20 @@ impl Anthropic {
     /// # Errors
     /// [`EndpointError`] naming what is wrong with it.
     pub fn new(endpoint: Endpoint) -> Result<Self, EndpointError> {
-        Ok(Self { wire: Wire::new(endpoint, Key::Header("x-api-key"), &[VERSION])?, shaped: Shaped::new(false) })
+        Ok(Self {
+            wire: Wire::new(endpoint, Key::Header("x-api-key"), &[VERSION])?,
+            shaped: Shaped::new(false),
+        })
     }
 }
 
 #[async_trait]
 impl Llm for Anthropic {
     async fn complete(&self, request: &Request) -> Result<Reply, LlmError> {
-        let received = self.shaped.post(&self.wire, "messages", request, body).await?;
+        let received = self
+            .shaped
+            .post(&self.wire, "messages", request, body)
+            .await?;
         reply(&received, request)
     }
 
@@ -49,7 +55,9 @@ fn body(request: &Request, shape: Shape) -> Value {
     let system = json!({
         "type": "text", "text": instructions(request, format), "cache_control": { "type": "ephemeral" },
     });
-    let messages = turns(request).into_iter().map(|(role, content)| json!({ "role": role, "content": content }));
+    let messages = turns(request)
+        .into_iter()
+        .map(|(role, content)| json!({ "role": role, "content": content }));
     let mut body = Map::from_iter([
         ("model".to_string(), json!(request.model)),
         ("max_tokens".to_string(), json!(request.max_output_tokens)),
@@ -63,7 +71,10 @@ fn body(request: &Request, shape: Shape) -> Value {
         let name = request.schema.name;
         let tool = json!({ "name": name, "description": "Takes the answer.", "input_schema": request.schema.json });
         body.insert("tools".into(), json!([tool]));
-        body.insert("tool_choice".into(), json!({ "type": "tool", "name": name }));
+        body.insert(
+            "tool_choice".into(),
+            json!({ "type": "tool", "name": name }),
+        );
     }
     Value::Object(body)
 }
@@ -105,25 +116,48 @@ impl From<Counted> for Usage {
     fn from(counted: Counted) -> Self {
         let cached_tokens = counted.cache_read_input_tokens.unwrap_or(0);
         let written = counted.cache_creation_input_tokens.unwrap_or(0);
-        let prompt_tokens = counted.input_tokens.saturating_add(written).saturating_add(cached_tokens);
-        Self { prompt_tokens, cached_tokens, output_tokens: counted.output_tokens }
+        let prompt_tokens = counted
+            .input_tokens
+            .saturating_add(written)
+            .saturating_add(cached_tokens);
+        Self {
+            prompt_tokens,
+            cached_tokens,
+            output_tokens: counted.output_tokens,
+        }
     }
 }
 
 fn reply(received: &Received, request: &Request) -> Result<Reply, LlmError> {
-    let unreadable = |message: &str, usage| LlmError::Unreadable { message: message.into(), usage };
-    let message: Message =
-        serde_json::from_slice(&received.bytes).map_err(|_| unreadable("it is no message", Usage::default()))?;
+    let unreadable = |message: &str, usage| LlmError::Unreadable {
+        message: message.into(),
+        usage,
+    };
+    let message: Message = serde_json::from_slice(&received.bytes)
+        .map_err(|_| unreadable("it is no message", Usage::default()))?;
     let usage: Usage = message.usage.into();
-    let input = message.content.iter().find(|block| block.kind == "tool_use").map(|block| &block.input);
-    let written: String =
-        message.content.iter().filter(|block| block.kind == "text").map(|block| block.text.as_str()).collect();
+    let input = message
+        .content
+        .iter()
+        .find(|block| block.kind == "tool_use")
+        .map(|block| &block.input);
+    let written: String = message
+        .content
+        .iter()
+        .filter(|block| block.kind == "text")
+        .map(|block| block.text.as_str())
+        .collect();
     let (text, finish) = match (message.stop_reason.as_deref(), input) {
         (Some("refusal"), _) => {
-            return Err(LlmError::Refused { status: 200, message: "refused by the model".into() });
+            return Err(LlmError::Refused {
+                status: 200,
+                message: "refused by the model".into(),
+            });
         }
         // What broke off inside of a tool's input is kept back, or closed as if it were whole: it is asked for as text.
-        (Some("max_tokens" | "model_context_window_exceeded"), Some(_)) => (String::new(), Finish::Length),
+        (Some("max_tokens" | "model_context_window_exceeded"), Some(_)) => {
+            (String::new(), Finish::Length)
+        }
         (Some("max_tokens" | "model_context_window_exceeded"), None) => (written, Finish::Length),
         (_, Some(input)) => (input.to_string(), Finish::Complete),
         (_, None) => (written, Finish::Complete),
@@ -134,6 +168,11 @@ fn reply(received: &Received, request: &Request) -> Result<Reply, LlmError> {
             Err(unreadable("it was cut off before it began", usage))
         }
         (true, Finish::Complete) => Err(unreadable("it is empty", usage)),
-        _ => Ok(Reply { text, usage, finish, stated: received.stated }),
+        _ => Ok(Reply {
+            text,
+            usage,
+            finish,
+            stated: received.stated,
+        }),
     }
 }

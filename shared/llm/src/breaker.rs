@@ -57,7 +57,10 @@ impl Breaker {
     /// A call that entered by `passage` found the provider away.
     pub fn failed(&mut self, passage: Passage, now_ms: Millis) {
         self.failures += 1;
-        let since = self.failing.filter(|(_, last)| now_ms < last + FORGOTTEN_MS).map_or(now_ms, |(first, _)| first);
+        let since = self
+            .failing
+            .filter(|(_, last)| now_ms < last + FORGOTTEN_MS)
+            .map_or(now_ms, |(first, _)| first);
         self.failing = Some((since, now_ms));
         if passage == Passage::Probe {
             self.opened += 1;
@@ -74,7 +77,8 @@ impl Breaker {
 
     /// How long the provider has been away at `now_ms`, in milliseconds.
     pub fn away_ms(&self, now_ms: Millis) -> Millis {
-        self.failing.map_or(0, |(first, _)| now_ms.saturating_sub(first))
+        self.failing
+            .map_or(0, |(first, _)| now_ms.saturating_sub(first))
     }
 }
 
@@ -96,19 +100,31 @@ mod tests {
             breaker.answered();
         }
         assert_eq!(breaker.enter(0), Passage::Closed);
-        assert_eq!(broken(100).enter(101), Passage::Open { until_ms: 100 + FIRST_MS });
+        assert_eq!(
+            broken(100).enter(101),
+            Passage::Open {
+                until_ms: 100 + FIRST_MS
+            }
+        );
     }
 
     #[test]
     fn one_probe_at_a_time_and_longer_pauses_until_the_provider_answers() {
         let mut breaker = broken(0);
         assert_eq!(breaker.enter(FIRST_MS), Passage::Probe);
-        assert_eq!(breaker.enter(FIRST_MS), Passage::Open { until_ms: 2 * FIRST_MS });
+        assert_eq!(
+            breaker.enter(FIRST_MS),
+            Passage::Open {
+                until_ms: 2 * FIRST_MS
+            }
+        );
         let mut now = FIRST_MS;
         let mut pauses = Vec::new();
         for _ in 0..6 {
             breaker.failed(Passage::Probe, now);
-            let Passage::Open { until_ms } = breaker.enter(now) else { panic!("{breaker:?}") };
+            let Passage::Open { until_ms } = breaker.enter(now) else {
+                panic!("{breaker:?}")
+            };
             pauses.push((until_ms - now) / 1_000);
             now = until_ms;
             assert_eq!(breaker.enter(now), Passage::Probe);
@@ -116,7 +132,10 @@ mod tests {
         assert_eq!(pauses, [10, 20, 40, 60, 60, 60]);
         assert_eq!(breaker.away_ms(now), now);
         breaker.answered();
-        assert_eq!((breaker.enter(now), breaker.away_ms(now)), (Passage::Closed, 0));
+        assert_eq!(
+            (breaker.enter(now), breaker.away_ms(now)),
+            (Passage::Closed, 0)
+        );
     }
 
     #[test]

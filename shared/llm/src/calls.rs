@@ -42,7 +42,10 @@ impl CallRecord {
     /// blob prefix of the tenant, without a slash at its end.
     pub fn key(&self, collection: &str, random: u64) -> String {
         let minute = self.at_ms / 60_000;
-        format!("{collection}/calls/{minute:010}/{}-{}-{random:016x}.json", self.run, self.task)
+        format!(
+            "{collection}/calls/{minute:010}/{}-{}-{random:016x}.json",
+            self.run, self.task
+        )
     }
 }
 
@@ -65,9 +68,13 @@ pub async fn read(
     let (mut after, mut unread) = (format!("{prefix}{:010}", since_ms / 60_000), 0);
     loop {
         let names = blobs.list(&prefix, Some(&after), PAGE).await?;
-        let Some(last) = names.last() else { return Ok(unread) };
+        let Some(last) = names.last() else {
+            return Ok(unread);
+        };
         after.clone_from(last);
-        let reads = stream::iter(names).map(|name| async move { blobs.get(&name).await }).buffered(AT_ONCE);
+        let reads = stream::iter(names)
+            .map(|name| async move { blobs.get(&name).await })
+            .buffered(AT_ONCE);
         let found: Vec<_> = reads.try_collect().await?;
         for json in found.into_iter().flatten() {
             match serde_json::from_slice(&json) {

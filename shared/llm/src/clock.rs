@@ -8,14 +8,20 @@ const DAY_SECONDS: i64 = 86_400;
 
 /// An HTTP date of the one form that is written today, e.g. `Sun, 06 Nov 1994 08:49:37 GMT`, in milliseconds since 1970.
 pub(crate) fn http_date(text: &str) -> Option<Millis> {
-    const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    const MONTHS: [&str; 12] = [
+        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+    ];
     let (_, date) = text.split_once(", ")?;
     let mut words = date.split(' ');
     let day = words.next()?.parse().ok()?;
-    let month = words.next().and_then(|name| MONTHS.iter().position(|month| *month == name))?;
+    let month = words
+        .next()
+        .and_then(|name| MONTHS.iter().position(|month| *month == name))?;
     let year = words.next()?.parse().ok()?;
     let seconds = time_of_day(words.next()?)?;
-    (words.next() == Some("GMT")).then(|| millis(year, month as i64 + 1, day, seconds)).flatten()
+    (words.next() == Some("GMT"))
+        .then(|| millis(year, month as i64 + 1, day, seconds))
+        .flatten()
 }
 
 /// A time of RFC 3339, e.g. `2026-01-01T00:00:30Z`, in milliseconds since 1970.
@@ -29,7 +35,14 @@ pub(crate) fn rfc3339(text: &str) -> Option<Millis> {
             let at = time.rfind(['+', '-'])?;
             let (hours, minutes) = time[at + 1..].split_once(':')?;
             let offset = hours.parse::<f64>().ok()? * 3_600.0 + minutes.parse::<f64>().ok()? * 60.0;
-            (&time[..at], if time[at..].starts_with('+') { offset } else { -offset })
+            (
+                &time[..at],
+                if time[at..].starts_with('+') {
+                    offset
+                } else {
+                    -offset
+                },
+            )
         }
     };
     millis(year, month, day, time_of_day(time)? - offset)
@@ -45,7 +58,9 @@ pub(crate) fn duration(text: &str) -> Option<Duration> {
     while !rest.is_empty() {
         let end = rest.find(|c: char| !(c.is_ascii_digit() || c == '.'))?;
         let number: f64 = rest[..end].parse().ok()?;
-        let after = rest[end..].find(|c: char| c.is_ascii_digit()).map_or(rest.len(), |offset| end + offset);
+        let after = rest[end..]
+            .find(|c: char| c.is_ascii_digit())
+            .map_or(rest.len(), |offset| end + offset);
         seconds += number
             * match &rest[end..after] {
                 "h" => 3_600.0,
@@ -61,7 +76,11 @@ pub(crate) fn duration(text: &str) -> Option<Duration> {
 
 /// Seconds since midnight of `08:49:37` and `08:49:37.5`.
 fn time_of_day(text: &str) -> Option<f64> {
-    let mut parts = text.splitn(3, ':').map(|part| part.parse::<f64>().ok().filter(|part| (0.0..61.0).contains(part)));
+    let mut parts = text.splitn(3, ':').map(|part| {
+        part.parse::<f64>()
+            .ok()
+            .filter(|part| (0.0..61.0).contains(part))
+    });
     Some(parts.next()?? * 3_600.0 + parts.next()?? * 60.0 + parts.next()??)
 }
 
@@ -71,8 +90,13 @@ fn millis(year: i64, month: i64, day: i64, seconds: f64) -> Option<Millis> {
         return None;
     }
     // Years begin in March, so that the leap day is the last of a year; a month from there on is 30.6 days.
-    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
-    let days = 365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day - 1 - 719_468;
+    let (year, month) = if month > 2 {
+        (year, month - 3)
+    } else {
+        (year - 1, month + 9)
+    };
+    let days =
+        365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day - 1 - 719_468;
     let millis = ((days * DAY_SECONDS) as f64 + seconds) * 1_000.0;
     (millis >= 0.0).then_some(millis as Millis)
 }
@@ -83,12 +107,30 @@ mod tests {
 
     #[test]
     fn times_of_headers_are_read() {
-        assert_eq!(http_date("Sun, 06 Nov 1994 08:49:37 GMT"), Some(784_111_777_000));
-        assert_eq!(http_date("Thu, 29 Feb 2024 00:00:00 GMT"), Some(1_709_164_800_000));
+        assert_eq!(
+            http_date("Sun, 06 Nov 1994 08:49:37 GMT"),
+            Some(784_111_777_000)
+        );
+        assert_eq!(
+            http_date("Thu, 29 Feb 2024 00:00:00 GMT"),
+            Some(1_709_164_800_000)
+        );
         assert_eq!(rfc3339("1994-11-06T08:49:37Z"), Some(784_111_777_000));
-        assert_eq!(rfc3339("1994-11-06T10:49:37.5+02:00"), Some(784_111_777_500));
-        assert_eq!(rfc3339("2026-01-01T00:00:00-00:30"), Some(1_767_227_400_000));
-        for bad in ["", "Sunday", "Sun, 06 Foo 1994 08:49:37 GMT", "Sun, 06 Nov 1994 88:49:37 GMT", "1994-11-06"] {
+        assert_eq!(
+            rfc3339("1994-11-06T10:49:37.5+02:00"),
+            Some(784_111_777_500)
+        );
+        assert_eq!(
+            rfc3339("2026-01-01T00:00:00-00:30"),
+            Some(1_767_227_400_000)
+        );
+        for bad in [
+            "",
+            "Sunday",
+            "Sun, 06 Foo 1994 08:49:37 GMT",
+            "Sun, 06 Nov 1994 88:49:37 GMT",
+            "1994-11-06",
+        ] {
             assert_eq!((http_date(bad), rfc3339(bad)), (None, None), "{bad}");
         }
     }
@@ -98,8 +140,17 @@ mod tests {
         let read = |text: &str| duration(text).map(|duration| duration.as_millis());
         assert_eq!(
             ["6m0s", "1h2m3.5s", "12ms", "8.64s", "7"].map(read),
-            [Some(360_000), Some(3_723_500), Some(12), Some(8_640), Some(7_000)]
+            [
+                Some(360_000),
+                Some(3_723_500),
+                Some(12),
+                Some(8_640),
+                Some(7_000)
+            ]
         );
-        assert_eq!(["", "soon", "5d", "-3s", "1e300"].map(read), [Some(0), None, None, None, None]);
+        assert_eq!(
+            ["", "soon", "5d", "-3s", "1e300"].map(read),
+            [Some(0), None, None, None, None]
+        );
     }
 }

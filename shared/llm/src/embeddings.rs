@@ -59,7 +59,10 @@ impl OpenAiEmbedder {
     /// # Errors
     /// [`EndpointError`] naming what is wrong with it.
     pub fn new(endpoint: Endpoint, model: impl Into<String>) -> Result<Self, EndpointError> {
-        Ok(Self { wire: Wire::new(endpoint, Key::Bearer, &[])?, model: model.into() })
+        Ok(Self {
+            wire: Wire::new(endpoint, Key::Bearer, &[])?,
+            model: model.into(),
+        })
     }
 
     /// Host and port, for names of buckets and for people.
@@ -72,31 +75,59 @@ impl OpenAiEmbedder {
 impl Embedder for OpenAiEmbedder {
     async fn embed(&self, texts: &[&str]) -> Result<Embedded, LlmError> {
         let body = json!({ "model": self.model, "input": texts, "encoding_format": "float" });
-        let received = self.wire.post("embeddings", &body, texts).await.map_err(|refused| refused.error)?;
+        let received = self
+            .wire
+            .post("embeddings", &body, texts)
+            .await
+            .map_err(|refused| refused.error)?;
         let list: List = serde_json::from_slice(&received.bytes).map_err(|_| {
             let message = "it is no list of embeddings".into();
-            LlmError::Unreadable { message, usage: Usage::default() }
+            LlmError::Unreadable {
+                message,
+                usage: Usage::default(),
+            }
         })?;
-        let counted = || texts.iter().map(|text| tokens::count(text)).fold(0, u32::saturating_add);
+        let counted = || {
+            texts
+                .iter()
+                .map(|text| tokens::count(text))
+                .fold(0, u32::saturating_add)
+        };
         let prompt_tokens = list.usage.map_or_else(counted, |usage| usage.prompt_tokens);
-        let usage = Usage { prompt_tokens, ..Usage::default() };
-        let unreadable = |message: &str| LlmError::Unreadable { message: message.into(), usage };
+        let usage = Usage {
+            prompt_tokens,
+            ..Usage::default()
+        };
+        let unreadable = |message: &str| LlmError::Unreadable {
+            message: message.into(),
+            usage,
+        };
         let mut vectors: Vec<Vec<f32>> = vec![Vec::new(); texts.len()];
         for item in list.data {
-            let place = vectors.get_mut(item.index).ok_or_else(|| unreadable("it has a vector of no text"))?;
+            let place = vectors
+                .get_mut(item.index)
+                .ok_or_else(|| unreadable("it has a vector of no text"))?;
             *place = item.embedding;
         }
         let length = vectors.first().map_or(0, Vec::len);
         if !vectors.iter().all(|vector| is_sound(vector, length)) {
-            return Err(unreadable("its vectors are not of one length, not of numbers, or have none but zeros"));
+            return Err(unreadable(
+                "its vectors are not of one length, not of numbers, or have none but zeros",
+            ));
         }
-        Ok(Embedded { vectors, usage, stated: received.stated })
+        Ok(Embedded {
+            vectors,
+            usage,
+            stated: received.stated,
+        })
     }
 }
 
 /// Whether a vector has so many numbers, and a direction: one of zeros alone is as near to everything.
 fn is_sound(vector: &[f32], length: usize) -> bool {
-    vector.len() == length && vector.iter().all(|value| value.is_finite()) && vector.iter().any(|value| *value != 0.0)
+    vector.len() == length
+        && vector.iter().all(|value| value.is_finite())
+        && vector.iter().any(|value| *value != 0.0)
 }
 
 /// The texts in calls of bounded size: at most 256 of them, and `most` tokens together where that is less than
@@ -110,16 +141,24 @@ pub fn batches<'a>(texts: &'a [&'a str], most: u32) -> Result<Vec<Batch<'a>>, Ll
     for (at, text) in texts.iter().enumerate() {
         let count = tokens::count(text);
         if count == 0 || count > MAX_TEXT_TOKENS {
-            return Err(refused(format!("text {at} has {count} tokens; 1 to {MAX_TEXT_TOKENS} can be embedded")));
+            return Err(refused(format!(
+                "text {at} has {count} tokens; 1 to {MAX_TEXT_TOKENS} can be embedded"
+            )));
         }
         if at > first && (at - first == MAX_TEXTS || sum + count > most.min(MAX_TOKENS)) {
-            batches.push(Batch { texts: &texts[first..at], tokens: sum });
+            batches.push(Batch {
+                texts: &texts[first..at],
+                tokens: sum,
+            });
             (first, sum) = (at, 0);
         }
         sum += count;
     }
     if first < texts.len() {
-        batches.push(Batch { texts: &texts[first..], tokens: sum });
+        batches.push(Batch {
+            texts: &texts[first..],
+            tokens: sum,
+        });
     }
     Ok(batches)
 }
@@ -159,11 +198,27 @@ mod tests {
     #[test]
     fn batches_are_bounded_and_keep_the_order() {
         let long = "word ".repeat(8_000);
-        let texts: Vec<&str> = (0..300).map(|n| if n < 20 { long.as_str() } else { "short" }).collect();
+        let texts: Vec<&str> = (0..300)
+            .map(|n| if n < 20 { long.as_str() } else { "short" })
+            .collect();
         let found = batches(&texts, MAX_TOKENS).unwrap();
-        assert!(found.iter().all(|batch| batch.texts.len() <= MAX_TEXTS && batch.tokens <= MAX_TOKENS));
-        assert_eq!(found.iter().flat_map(|batch| batch.texts.iter().copied()).collect::<Vec<_>>(), texts);
-        assert_eq!(batches(&texts, 100).unwrap().len(), 20 + 280_usize.div_ceil(100), "one long text is a call");
+        assert!(
+            found
+                .iter()
+                .all(|batch| batch.texts.len() <= MAX_TEXTS && batch.tokens <= MAX_TOKENS)
+        );
+        assert_eq!(
+            found
+                .iter()
+                .flat_map(|batch| batch.texts.iter().copied())
+                .collect::<Vec<_>>(),
+            texts
+        );
+        assert_eq!(
+            batches(&texts, 100).unwrap().len(),
+            20 + 280_usize.div_ceil(100),
+            "one long text is a call"
+        );
         assert!(batches(&["a", ""], 100).is_err() && batches(&[&long.repeat(2)], 100).is_err());
         assert!(batches(&[], 100).unwrap().is_empty());
     }

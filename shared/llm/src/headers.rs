@@ -23,8 +23,11 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(600);
 const LONGEST_RESET: Duration = Duration::from_secs(60);
 /// What limits are counted in, in the words of OpenAI and of Anthropic, the first that is there counts.
 const REQUESTS: [&str; 2] = ["x-ratelimit-{}-requests", "anthropic-ratelimit-requests-{}"];
-const TOKENS: [&str; 3] =
-    ["x-ratelimit-{}-tokens", "anthropic-ratelimit-tokens-{}", "anthropic-ratelimit-input-tokens-{}"];
+const TOKENS: [&str; 3] = [
+    "x-ratelimit-{}-tokens",
+    "anthropic-ratelimit-tokens-{}",
+    "anthropic-ratelimit-input-tokens-{}",
+];
 
 /// Limits and what is left of them.
 pub(crate) fn stated(headers: &HeaderMap) -> Stated {
@@ -48,7 +51,9 @@ pub(crate) fn retry_after(headers: &HeaderMap, now_ms: Millis) -> Option<Duratio
     let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
     let number = |name: &str| text(name)?.parse::<f64>().ok();
     let millis = || number("retry-after-ms").or_else(|| number("x-ms-retry-after-ms"));
-    let seconds = millis().map(|millis| millis / 1_000.0).or_else(|| number("retry-after"));
+    let seconds = millis()
+        .map(|millis| millis / 1_000.0)
+        .or_else(|| number("retry-after"));
     let pause = match seconds {
         Some(seconds) => Duration::try_from_secs_f64(seconds).ok(),
         // A date is by the provider's clock: its own says how far away that is, where it sends it.
@@ -57,25 +62,42 @@ pub(crate) fn retry_after(headers: &HeaderMap, now_ms: Millis) -> Option<Duratio
             Duration::from_millis(until_ms.saturating_sub(now_ms))
         }),
     };
-    pause.map(|pause| pause.min(LONGEST_PAUSE)).or_else(|| reset(headers, now_ms))
+    pause
+        .map(|pause| pause.min(LONGEST_PAUSE))
+        .or_else(|| reset(headers, now_ms))
 }
 
 /// How long until what is used up is there again, where nothing else is said.
 fn reset(headers: &HeaderMap, now_ms: Millis) -> Option<Duration> {
-    let used_up = |names: &[&str]| said(headers, names, "remaining")?.parse::<f64>().ok().filter(|left| *left < 1.0);
+    let used_up = |names: &[&str]| {
+        said(headers, names, "remaining")?
+            .parse::<f64>()
+            .ok()
+            .filter(|left| *left < 1.0)
+    };
     let until = |names: &[&str]| {
         let said = said(headers, names, "reset")?;
-        let until_ms = rfc3339(said).map(|until_ms| Duration::from_millis(until_ms.saturating_sub(now_ms)));
+        let until_ms =
+            rfc3339(said).map(|until_ms| Duration::from_millis(until_ms.saturating_sub(now_ms)));
         until_ms.or_else(|| duration(said))
     };
     let meters: [&[&str]; 2] = [&REQUESTS, &TOKENS];
-    let resets = meters.into_iter().filter(|names| used_up(names).is_some()).filter_map(until);
+    let resets = meters
+        .into_iter()
+        .filter(|names| used_up(names).is_some())
+        .filter_map(until);
     resets.max().map(|reset| reset.min(LONGEST_RESET))
 }
 
 /// What the first of `names` that is there says about `what`.
 fn said<'a>(headers: &'a HeaderMap, names: &[&str], what: &str) -> Option<&'a str> {
-    names.iter().find_map(|name| headers.get(name.replace("{}", what))?.to_str().ok().map(str::trim))
+    names.iter().find_map(|name| {
+        headers
+            .get(name.replace("{}", what))?
+            .to_str()
+            .ok()
+            .map(str::trim)
+    })
 }
 
 #[cfg(test)]
@@ -88,7 +110,10 @@ mod tests {
 
     fn headers(lines: &[(&'static str, &'static str)]) -> HeaderMap {
         let header = |(name, value): &(&'static str, &'static str)| {
-            (HeaderName::from_static(name), HeaderValue::from_static(value))
+            (
+                HeaderName::from_static(name),
+                HeaderValue::from_static(value),
+            )
         };
         lines.iter().map(header).collect()
     }
@@ -114,25 +139,49 @@ mod tests {
             ("anthropic-ratelimit-input-tokens-remaining", "39000"),
         ]);
         let found = stated(&anthropic);
-        assert_eq!((found.requests_per_minute, found.tokens_per_minute), (Some(50), Some(40_000)));
-        assert_eq!((found.requests_left, found.tokens_left), (None, Some(39_000)));
-        let none = headers(&[("x-ratelimit-limit-requests", "-1"), ("x-ratelimit-limit-tokens", "many")]);
+        assert_eq!(
+            (found.requests_per_minute, found.tokens_per_minute),
+            (Some(50), Some(40_000))
+        );
+        assert_eq!(
+            (found.requests_left, found.tokens_left),
+            (None, Some(39_000))
+        );
+        let none = headers(&[
+            ("x-ratelimit-limit-requests", "-1"),
+            ("x-ratelimit-limit-tokens", "many"),
+        ]);
         assert_eq!(stated(&none), Stated::default());
     }
 
     #[test]
     fn pauses_are_read_in_every_dialect() {
-        let millis = |lines: &[_]| retry_after(&headers(lines), NOW_MS).map(|pause| pause.as_millis());
-        assert_eq!(millis(&[("retry-after", "7"), ("retry-after-ms", "250")]), Some(250));
+        let millis =
+            |lines: &[_]| retry_after(&headers(lines), NOW_MS).map(|pause| pause.as_millis());
+        assert_eq!(
+            millis(&[("retry-after", "7"), ("retry-after-ms", "250")]),
+            Some(250)
+        );
         assert_eq!(millis(&[("x-ms-retry-after-ms", "40")]), Some(40));
         assert_eq!(millis(&[("retry-after", "1.5")]), Some(1_500));
         assert_eq!(millis(&[("retry-after", "86400")]), Some(600_000));
         let date = ("retry-after", "Thu, 01 Jan 2026 00:00:20 GMT");
         assert_eq!(millis(&[date]), Some(20_000));
-        assert_eq!(millis(&[date, ("date", "Thu, 01 Jan 2026 00:00:15 GMT")]), Some(5_000));
+        assert_eq!(
+            millis(&[date, ("date", "Thu, 01 Jan 2026 00:00:15 GMT")]),
+            Some(5_000)
+        );
         assert_eq!(millis(&[("retry-after", "soon")]), None);
-        let reset = |left| [("x-ratelimit-remaining-requests", left), ("x-ratelimit-reset-requests", "1m30s")];
-        assert_eq!((millis(&reset("0")), millis(&reset("3"))), (Some(60_000), None));
+        let reset = |left| {
+            [
+                ("x-ratelimit-remaining-requests", left),
+                ("x-ratelimit-reset-requests", "1m30s"),
+            ]
+        };
+        assert_eq!(
+            (millis(&reset("0")), millis(&reset("3"))),
+            (Some(60_000), None)
+        );
         let reset = [
             ("anthropic-ratelimit-tokens-remaining", "0"),
             ("anthropic-ratelimit-tokens-reset", "2026-01-01T00:00:12Z"),

@@ -105,7 +105,9 @@ impl Wire {
     ) -> Result<Self, EndpointError> {
         let base = url(&endpoint.base_url)?;
         let host = base.host_str().unwrap_or_default();
-        let host = base.port().map_or_else(|| host.to_string(), |port| format!("{host}:{port}"));
+        let host = base
+            .port()
+            .map_or_else(|| host.to_string(), |port| format!("{host}:{port}"));
         let client = Client::builder()
             .redirect(Policy::none())
             .no_proxy()
@@ -114,8 +116,20 @@ impl Wire {
             .default_headers(sent_always(&endpoint, key, with)?)
             .build()
             .map_err(|error| EndpointError::Client(error.to_string()))?;
-        let Endpoint { timeout, api_key, env, .. } = endpoint;
-        Ok(Self { client, base, host, timeout, api_key, env })
+        let Endpoint {
+            timeout,
+            api_key,
+            env,
+            ..
+        } = endpoint;
+        Ok(Self {
+            client,
+            base,
+            host,
+            timeout,
+            api_key,
+            env,
+        })
     }
 
     /// Host and port, for names of buckets and for people.
@@ -126,22 +140,36 @@ impl Wire {
     /// Where a call to `path` goes.
     pub(crate) fn at(&self, path: &str) -> Url {
         let mut url = self.base.clone();
-        url.set_path(&format!("{}/{path}", self.base.path().trim_end_matches('/')));
+        url.set_path(&format!(
+            "{}/{path}",
+            self.base.path().trim_end_matches('/')
+        ));
         url
     }
 
     /// Posts `body` to `path`. `quoted` are the texts that no error may repeat.
-    pub(crate) async fn post(&self, path: &str, body: &Value, quoted: &[&str]) -> Result<Received, Refused> {
+    pub(crate) async fn post(
+        &self,
+        path: &str,
+        body: &Value,
+        quoted: &[&str],
+    ) -> Result<Received, Refused> {
         let sent = self.client.post(self.at(path)).json(body).send().await;
         let mut response = sent.map_err(|error| self.broken(&error))?;
         if !response.status().is_success() {
             return Err(self.refused(response, quoted).await);
         }
         let stated = headers::stated(response.headers());
-        let (bytes, whole) = read(&mut response, MAX_REPLY_BYTES).await.map_err(|error| self.broken(&error))?;
+        let (bytes, whole) = read(&mut response, MAX_REPLY_BYTES)
+            .await
+            .map_err(|error| self.broken(&error))?;
         if !whole {
             let message = format!("it is larger than {MAX_REPLY_BYTES} bytes");
-            return Err(LlmError::Unreadable { message, usage: Usage::default() }.into());
+            return Err(LlmError::Unreadable {
+                message,
+                usage: Usage::default(),
+            }
+            .into());
         }
         Ok(Received { bytes, stated })
     }
@@ -153,13 +181,27 @@ impl Wire {
         let mut response = sent.map_err(|error| self.broken(&error))?;
         if !response.status().is_success() {
             let refused = self.refused(response, &[]).await.error;
-            let is_key = matches!(refused, LlmError::Configuration { status: 401 | 403, .. });
+            let is_key = matches!(
+                refused,
+                LlmError::Configuration {
+                    status: 401 | 403,
+                    ..
+                }
+            );
             return if is_key { Err(refused) } else { Ok(Vec::new()) };
         }
-        let (bytes, _) = read(&mut response, MAX_REPLY_BYTES).await.map_err(|error| self.broken(&error))?;
+        let (bytes, _) = read(&mut response, MAX_REPLY_BYTES)
+            .await
+            .map_err(|error| self.broken(&error))?;
         let list: Value = serde_json::from_slice(&bytes).unwrap_or_default();
-        let names = list.get("data").and_then(Value::as_array).into_iter().flatten();
-        Ok(names.filter_map(|model| model.get("id")?.as_str().map(Into::into)).collect())
+        let names = list
+            .get("data")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten();
+        Ok(names
+            .filter_map(|model| model.get("id")?.as_str().map(Into::into))
+            .collect())
     }
 
     /// A call that came to no reply. The error's own text may name the URL, never headers or bodies.
@@ -167,7 +209,11 @@ impl Wire {
         if error.is_timeout() {
             return LlmError::TimedOut(self.timeout);
         }
-        let what = if error.is_connect() { "no connection" } else { "the connection broke" };
+        let what = if error.is_connect() {
+            "no connection"
+        } else {
+            "the connection broke"
+        };
         LlmError::Unreachable(format!("{what} to {}", self.host))
     }
 
@@ -177,7 +223,9 @@ impl Wire {
         let after = headers::retry_after(response.headers(), self.env.now_ms());
         let stated = headers::stated(response.headers());
         // What the body says is a help and no more: an error while it is read changes nothing.
-        let (bytes, _) = read(&mut response, MAX_ERROR_BYTES).await.unwrap_or_default();
+        let (bytes, _) = read(&mut response, MAX_ERROR_BYTES)
+            .await
+            .unwrap_or_default();
         let said = Said::of(&bytes);
         let message = said.for_people(quoted, &self.api_key);
         let error = match status {
@@ -186,13 +234,23 @@ impl Wire {
             503 if after.is_some() => LlmError::Throttled { after, stated },
             408 => LlmError::TimedOut(self.timeout),
             500.. => LlmError::Server { status, message },
-            300..=399 => LlmError::Configuration { status, message: "redirects are not followed".into() },
+            300..=399 => LlmError::Configuration {
+                status,
+                message: "redirects are not followed".into(),
+            },
             401..=405 => LlmError::Configuration { status, message },
             409 | 425 => LlmError::Server { status, message },
             400 if said.is_model() => LlmError::Configuration { status, message },
             _ => LlmError::Refused { status, message },
         };
-        let said = matches!(error, LlmError::Refused { status: 400 | 422, .. }).then(|| said.whole());
+        let said = matches!(
+            error,
+            LlmError::Refused {
+                status: 400 | 422,
+                ..
+            }
+        )
+        .then(|| said.whole());
         Refused { error, said }
     }
 }
@@ -211,8 +269,13 @@ fn sent_always(
 ) -> Result<HeaderMap, EndpointError> {
     let mut headers = HeaderMap::new();
     let mut add = |name: &str, value: &str| {
-        let wrong =
-            || EndpointError::Header(if name.is_empty() { "in model.headers".into() } else { format!("`{name}`") });
+        let wrong = || {
+            EndpointError::Header(if name.is_empty() {
+                "in model.headers".into()
+            } else {
+                format!("`{name}`")
+            })
+        };
         let (name, mut value) = (
             HeaderName::from_bytes(name.as_bytes()).map_err(|_| wrong())?,
             HeaderValue::from_str(value).map_err(|_| wrong())?,
@@ -241,7 +304,10 @@ fn sent_always(
 }
 
 /// Reads at most `max_bytes`; says whether that was all.
-async fn read(response: &mut Response, max_bytes: usize) -> Result<(Vec<u8>, bool), reqwest::Error> {
+async fn read(
+    response: &mut Response,
+    max_bytes: usize,
+) -> Result<(Vec<u8>, bool), reqwest::Error> {
     let mut bytes = Vec::new();
     while let Some(chunk) = response.chunk().await? {
         if bytes.len() + chunk.len() > max_bytes {
@@ -264,26 +330,44 @@ struct Said {
 
 impl Said {
     fn of(bytes: &[u8]) -> Self {
-        let Ok(value) = serde_json::from_slice::<Value>(bytes) else { return Self::default() };
-        let error = value.get("error").filter(|error| !error.is_null()).unwrap_or(&value);
+        let Ok(value) = serde_json::from_slice::<Value>(bytes) else {
+            return Self::default();
+        };
+        let error = value
+            .get("error")
+            .filter(|error| !error.is_null())
+            .unwrap_or(&value);
         let text = |name: &str| match error.get(name) {
             Some(Value::String(text)) => text.clone(),
             Some(Value::Number(number)) => number.to_string(),
             _ => String::new(),
         };
-        let first = |names: &[&str]| names.iter().map(|name| text(name)).find(|text| !text.is_empty());
+        let first = |names: &[&str]| {
+            names
+                .iter()
+                .map(|name| text(name))
+                .find(|text| !text.is_empty())
+        };
         let whole = error.as_str().map(Into::into);
         let detail = || error.get("detail").map(ToString::to_string);
         Self {
             code: first(&["code", "type"]).unwrap_or_default(),
-            message: whole.or_else(|| first(&["message", "detail"])).or_else(detail).unwrap_or_default(),
+            message: whole
+                .or_else(|| first(&["message", "detail"]))
+                .or_else(detail)
+                .unwrap_or_default(),
             param: text("param"),
         }
     }
 
     /// What no pause will mend.
     fn is_quota(&self) -> bool {
-        let codes = ["insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "billing_error"];
+        let codes = [
+            "insufficient_quota",
+            "billing_hard_limit_reached",
+            "billing_not_active",
+            "billing_error",
+        ];
         codes.contains(&self.code.as_str()) || self.message.contains("credit balance is too low")
     }
 
@@ -299,19 +383,46 @@ impl Said {
     /// What may be shown and kept: cut, without control characters, keys, or parts of the question.
     fn for_people(&self, quoted: &[&str], key: &Secret) -> String {
         let quoted = quoted.iter().any(|text| quotes(&self.message, text));
-        let message = if quoted { "the message quotes the request and is left out" } else { self.message.as_str() };
-        let said = if self.code.is_empty() { message.into() } else { format!("{}, {message}", self.code) };
-        let clean: String = said.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-        let without_key = if key.is_empty() { clean } else { clean.replace(key.reveal(), "…") };
-        let words = without_key.split(' ').map(|word| if looks_like_key(word) { "…" } else { word });
-        words.collect::<Vec<_>>().join(" ").chars().take(MAX_ERROR_CHARS).collect()
+        let message = if quoted {
+            "the message quotes the request and is left out"
+        } else {
+            self.message.as_str()
+        };
+        let said = if self.code.is_empty() {
+            message.into()
+        } else {
+            format!("{}, {message}", self.code)
+        };
+        let clean: String = said
+            .chars()
+            .map(|c| if c.is_control() { ' ' } else { c })
+            .collect();
+        let without_key = if key.is_empty() {
+            clean
+        } else {
+            clean.replace(key.reveal(), "…")
+        };
+        let words = without_key
+            .split(' ')
+            .map(|word| if looks_like_key(word) { "…" } else { word });
+        words
+            .collect::<Vec<_>>()
+            .join(" ")
+            .chars()
+            .take(MAX_ERROR_CHARS)
+            .collect()
     }
 }
 
 /// Whether a stretch of the message stands in the question too.
 fn quotes(message: &str, question: &str) -> bool {
-    let ends: Vec<usize> = message.char_indices().map(|(at, _)| at).chain([message.len()]).collect();
-    ends.windows(QUOTE_CHARS + 1).any(|window| question.contains(&message[window[0]..window[QUOTE_CHARS]]))
+    let ends: Vec<usize> = message
+        .char_indices()
+        .map(|(at, _)| at)
+        .chain([message.len()])
+        .collect();
+    ends.windows(QUOTE_CHARS + 1)
+        .any(|window| question.contains(&message[window[0]..window[QUOTE_CHARS]]))
 }
 
 /// `sk-…` and other long words of letters and digits: providers repeat parts of the key in their errors.
@@ -342,16 +453,32 @@ mod tests {
     #[test]
     fn what_an_error_says_is_cut_and_scrubbed() {
         let user = "Net sales rose 5.2 % to $1,234 million";
-        let body = |body: &str| Said::of(body.as_bytes()).for_people(&[user, "look"], &Secret::from("my key"));
-        let said = |message: &str| body(&json!({ "error": { "code": "c", "message": message } }).to_string());
+        let body = |body: &str| {
+            Said::of(body.as_bytes()).for_people(&[user, "look"], &Secret::from("my key"))
+        };
+        let said = |message: &str| {
+            body(&json!({ "error": { "code": "c", "message": message } }).to_string())
+        };
         assert_eq!(said("no such model"), "c, no such model");
-        assert_eq!(said("key my key\u{1b}[0m, sk-abc***xyz."), "c, key … [0m, …");
-        assert_eq!(said("cannot parse `Net sales rose 5.2 % to`"), "c, the message quotes the request and is left out");
+        assert_eq!(
+            said("key my key\u{1b}[0m, sk-abc***xyz."),
+            "c, key … [0m, …"
+        );
+        assert_eq!(
+            said("cannot parse `Net sales rose 5.2 % to`"),
+            "c, the message quotes the request and is left out"
+        );
         assert_eq!(said(&"x y ".repeat(500)).chars().count(), MAX_ERROR_CHARS);
         assert_eq!(body("<html>"), "");
         assert_eq!(body(r#"{"error": "model is loading"}"#), "model is loading");
-        assert_eq!(body(r#"{"object": "error", "message": "bad", "code": 400}"#), "400, bad");
-        assert_eq!(body(r#"{"detail": [{"loc": ["body"]}]}"#), r#"[{"loc":["body"]}]"#);
+        assert_eq!(
+            body(r#"{"object": "error", "message": "bad", "code": 400}"#),
+            "400, bad"
+        );
+        assert_eq!(
+            body(r#"{"detail": [{"loc": ["body"]}]}"#),
+            r#"[{"loc":["body"]}]"#
+        );
         assert_eq!(
             body(r#"{"type":"error","error":{"type":"overloaded_error","message":"busy"}}"#),
             "overloaded_error, busy"
@@ -360,11 +487,17 @@ mod tests {
 
     #[test]
     fn only_urls_of_web_servers_are_endpoints() {
-        let new =
-            |url: &str| Wire::new(endpoint(url), Key::Bearer, &[]).map(|wire| wire.at("chat/completions").to_string());
-        assert_eq!(new("http://127.0.0.1:9/v1/").unwrap(), "http://127.0.0.1:9/v1/chat/completions");
+        let new = |url: &str| {
+            Wire::new(endpoint(url), Key::Bearer, &[])
+                .map(|wire| wire.at("chat/completions").to_string())
+        };
+        assert_eq!(
+            new("http://127.0.0.1:9/v1/").unwrap(),
+            "http://127.0.0.1:9/v1/chat/completions"
+        );
         let azure = "https://x.example/openai/deployments/d?api-version=2024-10-21";
-        let called = "https://x.example/openai/deployments/d/chat/completions?api-version=2024-10-21";
+        let called =
+            "https://x.example/openai/deployments/d/chat/completions?api-version=2024-10-21";
         assert_eq!(new(azure).unwrap(), called);
         for bad in ["", "localhost:8000", "file:///etc/passwd", "ftp://a/b"] {
             assert!(matches!(new(bad), Err(EndpointError::Url(_))), "{bad}");
@@ -374,12 +507,20 @@ mod tests {
     #[test]
     fn headers_are_checked_and_their_values_not_shown() {
         let with = |line: &str| {
-            let endpoint = Endpoint { headers: vec![line.into()], ..endpoint("http://127.0.0.1:9/v1") };
-            Wire::new(endpoint, Key::Bearer, &[]).err().map(|error| error.to_string())
+            let endpoint = Endpoint {
+                headers: vec![line.into()],
+                ..endpoint("http://127.0.0.1:9/v1")
+            };
+            Wire::new(endpoint, Key::Bearer, &[])
+                .err()
+                .map(|error| error.to_string())
         };
         assert_eq!(with("OpenAI-Organization: org-1"), None);
         for bad in ["secret", "bad name: secret", "X-Key: secret\n"] {
-            assert!(with(bad).is_some_and(|error| !error.contains("secret")) || bad.ends_with('\n'), "{bad}");
+            assert!(
+                with(bad).is_some_and(|error| !error.contains("secret")) || bad.ends_with('\n'),
+                "{bad}"
+            );
         }
     }
 }

@@ -57,32 +57,59 @@ pub async fn inquire<T: DeserializeOwned, U>(
     journal: &dyn Journal,
     check: impl Fn(T) -> Result<U, String>,
 ) -> Result<Answer<U>, Failure> {
-    let mut inquiry = Inquiry { gate, class, journal, until_ms: gate.deadline_ms(), question_tokens: None };
+    let mut inquiry = Inquiry {
+        gate,
+        class,
+        journal,
+        until_ms: gate.deadline_ms(),
+        question_tokens: None,
+    };
     let mut asking = request.clone();
     let mut asked = 0;
     loop {
-        let Whole { text, replies, broken } = inquiry.whole(&mut asking).await?;
+        let Whole {
+            text,
+            replies,
+            broken,
+        } = inquiry.whole(&mut asking).await?;
         let read = broken.map_or_else(|| parse(&text).and_then(&check), Err);
         let wrong = match read {
             Ok(value) => {
-                let output = replies.iter().map(|reply| reply.usage.output_tokens).fold(0, u32::saturating_add);
-                let prompt_tokens = inquiry.question_tokens.unwrap_or_else(|| request.prompt_tokens());
+                let output = replies
+                    .iter()
+                    .map(|reply| reply.usage.output_tokens)
+                    .fold(0, u32::saturating_add);
+                let prompt_tokens = inquiry
+                    .question_tokens
+                    .unwrap_or_else(|| request.prompt_tokens());
                 return Ok(Answer {
                     value,
-                    spent: Usage { prompt_tokens, output_tokens: output, cached_tokens: 0 },
+                    spent: Usage {
+                        prompt_tokens,
+                        output_tokens: output,
+                        cached_tokens: 0,
+                    },
                     replies,
                 });
             }
             Err(wrong) => wrong,
         };
         inquiry.useless(request, &replies).await?;
-        tracing::info!(stage = request.schema.name, asked, wrong, "a reply is no answer");
+        tracing::info!(
+            stage = request.schema.name,
+            asked,
+            wrong,
+            "a reply is no answer"
+        );
         if asked == AGAIN {
             return Err(unusable(request.schema.name, &wrong));
         }
         asked += 1;
         let shown = text.floor_char_boundary(SHOWN_BYTES);
-        let again = FollowUp::Again { reply: text[..shown].into(), wrong };
+        let again = FollowUp::Again {
+            reply: text[..shown].into(),
+            wrong,
+        };
         asking.follow_up = Some(again).filter(|_| !text.trim().is_empty());
     }
 }
@@ -108,23 +135,30 @@ struct Inquiry<'a> {
 impl Inquiry<'_> {
     /// Asks, and goes on as long as the reply breaks off.
     async fn whole(&mut self, asking: &mut Request) -> Result<Whole, Failure> {
-        let mut whole = Whole { text: String::new(), replies: Vec::new(), broken: None };
+        let mut whole = Whole {
+            text: String::new(),
+            replies: Vec::new(),
+            broken: None,
+        };
         loop {
             let left = Duration::from_millis(self.until_ms.saturating_sub(self.gate.now_ms()));
-            let answered = match tokio::time::timeout(left, self.gate.ask(asking, self.class, self.journal)).await {
-                Ok(Ok(answered)) => answered,
-                Ok(Err(refusal)) => match refusal.replied {
-                    // A reply without text: nothing can be made of it, nor of what it was to continue.
-                    Some(replied) => {
-                        whole.replies.push(replied);
-                        whole.text.clear();
-                        whole.broken = Some(refusal.failure.message);
-                        return Ok(whole);
-                    }
-                    None => return self.give_up(asking, &whole, refusal.failure).await,
-                },
-                Err(_) => return self.give_up(asking, &whole, late(asking.schema.name)).await,
-            };
+            let answered =
+                match tokio::time::timeout(left, self.gate.ask(asking, self.class, self.journal))
+                    .await
+                {
+                    Ok(Ok(answered)) => answered,
+                    Ok(Err(refusal)) => match refusal.replied {
+                        // A reply without text: nothing can be made of it, nor of what it was to continue.
+                        Some(replied) => {
+                            whole.replies.push(replied);
+                            whole.text.clear();
+                            whole.broken = Some(refusal.failure.message);
+                            return Ok(whole);
+                        }
+                        None => return self.give_up(asking, &whole, refusal.failure).await,
+                    },
+                    Err(_) => return self.give_up(asking, &whole, late(asking.schema.name)).await,
+                };
             let (usage, finish) = (answered.reply.usage, answered.reply.finish);
             if asking.follow_up.is_none() && usage.prompt_tokens > 0 {
                 self.question_tokens.get_or_insert(usage.prompt_tokens);
@@ -138,11 +172,18 @@ impl Inquiry<'_> {
                 whole.broken = Some("it does not end".into());
                 return Ok(whole);
             }
-            asking.follow_up = Some(FollowUp::Continue { so_far: whole.text.clone() });
+            asking.follow_up = Some(FollowUp::Continue {
+                so_far: whole.text.clone(),
+            });
         }
     }
 
-    async fn give_up(&self, request: &Request, whole: &Whole, failure: Failure) -> Result<Whole, Failure> {
+    async fn give_up(
+        &self,
+        request: &Request,
+        whole: &Whole,
+        failure: Failure,
+    ) -> Result<Whole, Failure> {
         self.useless(request, &whole.replies).await?;
         Err(failure)
     }
@@ -156,12 +197,18 @@ impl Inquiry<'_> {
 }
 
 fn unusable(stage: &str, wrong: &str) -> Failure {
-    let message = format!("{} replies to {stage} in a row cannot be used, the last because {wrong}", AGAIN + 1);
+    let message = format!(
+        "{} replies to {stage} in a row cannot be used, the last because {wrong}",
+        AGAIN + 1
+    );
     Failure::permanent("model.reply_unreadable", message)
         .with_next("run the document again, or choose a model that keeps to a JSON schema")
 }
 
 fn late(stage: &str) -> Failure {
-    Failure::transient("model.task_timeout", format!("all calls for {stage} together took too long"))
-        .with_next("raise model.task_timeout_seconds, if the model is that slow")
+    Failure::transient(
+        "model.task_timeout",
+        format!("all calls for {stage} together took too long"),
+    )
+    .with_next("raise model.task_timeout_seconds, if the model is that slow")
 }

@@ -7,19 +7,26 @@ use crate::request::Usage;
 
 /// Counts a call by how it ended: `answered`, or the code of its failure.
 pub(crate) fn call(bucket: &str, outcome: &'static str, took_ms: Millis) {
-    counter!("stemma_model_calls_total", "bucket" => bucket.to_string(), "outcome" => outcome).increment(1);
-    histogram!("stemma_model_seconds", "bucket" => bucket.to_string()).record(took_ms as f64 / 1_000.0);
+    counter!("stemma_model_calls_total", "bucket" => bucket.to_string(), "outcome" => outcome)
+        .increment(1);
+    histogram!("stemma_model_seconds", "bucket" => bucket.to_string())
+        .record(took_ms as f64 / 1_000.0);
 }
 
 /// Counts the tokens of a reply.
 pub(crate) fn tokens(bucket: &str, usage: Usage) {
-    for (kind, tokens) in [("prompt", usage.prompt_tokens), ("reply", usage.output_tokens)] {
+    for (kind, tokens) in [
+        ("prompt", usage.prompt_tokens),
+        ("reply", usage.output_tokens),
+    ] {
         let tokens = u64::from(tokens);
-        counter!("stemma_model_tokens_total", "bucket" => bucket.to_string(), "kind" => kind).increment(tokens);
+        counter!("stemma_model_tokens_total", "bucket" => bucket.to_string(), "kind" => kind)
+            .increment(tokens);
     }
 }
 
 /// Times the wait for a permit, granted or not.
 pub(crate) fn waited(bucket: &str, waited_ms: Millis) {
-    histogram!("stemma_model_wait_seconds", "bucket" => bucket.to_string()).record(waited_ms as f64 / 1_000.0);
+    histogram!("stemma_model_wait_seconds", "bucket" => bucket.to_string())
+        .record(waited_ms as f64 / 1_000.0);
 }

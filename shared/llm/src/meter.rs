@@ -93,12 +93,20 @@ impl LastMinute {
     fn add(&mut self, now_ms: Millis, amount: u64) {
         let second = now_ms / 1_000;
         let slot = &mut self.0[(second % SECONDS as u64) as usize];
-        *slot = if slot.0 == second { (second, slot.1 + amount) } else { (second, amount) };
+        *slot = if slot.0 == second {
+            (second, slot.1 + amount)
+        } else {
+            (second, amount)
+        };
     }
 
     fn sum(&self, now_ms: Millis) -> u64 {
         let second = now_ms / 1_000;
-        self.0.iter().filter(|(at, _)| at + SECONDS as u64 > second).map(|(_, amount)| amount).sum()
+        self.0
+            .iter()
+            .filter(|(at, _)| at + SECONDS as u64 > second)
+            .map(|(_, amount)| amount)
+            .sum()
     }
 }
 
@@ -109,12 +117,19 @@ mod tests {
     #[test]
     fn only_the_last_minute_counts() {
         let mut meter = Meter::default();
-        let usage = Usage { prompt_tokens: 90, output_tokens: 10, cached_tokens: 0 };
+        let usage = Usage {
+            prompt_tokens: 90,
+            output_tokens: 10,
+            cached_tokens: 0,
+        };
         for second in 0..90 {
             meter.replied(second * 1_000, second, usage);
         }
         let state = meter.beat(89_999);
-        assert_eq!((state.requests_last_minute, state.tokens_last_minute), (60, 6_000));
+        assert_eq!(
+            (state.requests_last_minute, state.tokens_last_minute),
+            (60, 6_000)
+        );
         assert_eq!((state.p50_ms, state.p95_ms), (45, 85));
         assert_eq!(meter.beat(200_000).requests_last_minute, 0);
     }

@@ -21,14 +21,20 @@ impl OpenAi {
     /// # Errors
     /// [`EndpointError`] naming what is wrong with it.
     pub fn new(endpoint: Endpoint) -> Result<Self, EndpointError> {
-        Ok(Self { wire: Wire::new(endpoint, Key::Bearer, &[])?, shaped: Shaped::new(true) })
+        Ok(Self {
+            wire: Wire::new(endpoint, Key::Bearer, &[])?,
+            shaped: Shaped::new(true),
+        })
     }
 }
 
 #[async_trait]
 impl Llm for OpenAi {
     async fn complete(&self, request: &Request) -> Result<Reply, LlmError> {
-        let received = self.shaped.post(&self.wire, "chat/completions", request, body).await?;
+        let received = self
+            .shaped
+            .post(&self.wire, "chat/completions", request, body)
+            .await?;
         reply(&received, request)
     }
 
@@ -45,9 +51,15 @@ impl Llm for OpenAi {
 fn body(request: &Request, shape: Shape) -> Value {
     let format = format_of(request, shape);
     let mut messages = vec![json!({ "role": "system", "content": instructions(request, format) })];
-    messages.extend(turns(request).into_iter().map(|(role, content)| json!({ "role": role, "content": content })));
-    let mut body =
-        Map::from_iter([("model".to_string(), json!(request.model)), ("messages".to_string(), messages.into())]);
+    messages.extend(
+        turns(request)
+            .into_iter()
+            .map(|(role, content)| json!({ "role": role, "content": content })),
+    );
+    let mut body = Map::from_iter([
+        ("model".to_string(), json!(request.model)),
+        ("messages".to_string(), messages.into()),
+    ]);
     let limit = match shape.limit {
         LimitField::MaxTokens => "max_tokens",
         LimitField::MaxCompletionTokens => "max_completion_tokens",
@@ -123,33 +135,53 @@ struct Details {
 }
 
 fn reply(received: &Received, request: &Request) -> Result<Reply, LlmError> {
-    let unreadable = |message: &str, usage| LlmError::Unreadable { message: message.into(), usage };
+    let unreadable = |message: &str, usage| LlmError::Unreadable {
+        message: message.into(),
+        usage,
+    };
     let completion: Completion = serde_json::from_slice(&received.bytes)
         .map_err(|_| unreadable("it is no chat completion", Usage::default()))?;
     let choice = completion.choices.into_iter().next();
     let (text, refused) = choice.as_ref().map(written).unwrap_or_default();
     let usage = counted(completion.usage.as_ref(), request, &text);
-    let Some(choice) = choice else { return Err(unreadable("it has no choice", usage)) };
+    let Some(choice) = choice else {
+        return Err(unreadable("it has no choice", usage));
+    };
     let finish = match choice.finish_reason.as_deref() {
         Some("content_filter") => {
-            return Err(LlmError::Refused { status: 200, message: "filtered by the provider".into() });
+            return Err(LlmError::Refused {
+                status: 200,
+                message: "filtered by the provider".into(),
+            });
         }
         Some("length" | "max_tokens" | "model_length") => Finish::Length,
         _ => Finish::Complete,
     };
     if refused {
-        return Err(LlmError::Refused { status: 200, message: "refused by the model".into() });
+        return Err(LlmError::Refused {
+            status: 200,
+            message: "refused by the model".into(),
+        });
     }
     match (text.trim().is_empty(), finish) {
         (true, Finish::Length) => Err(unreadable("it was cut off before it began", usage)),
         (true, Finish::Complete) => Err(unreadable("it is empty", usage)),
-        (false, finish) => Ok(Reply { text, usage, finish, stated: received.stated }),
+        (false, finish) => Ok(Reply {
+            text,
+            usage,
+            finish,
+            stated: received.stated,
+        }),
     }
 }
 
 /// What the model wrote, and whether it refused to.
 fn written(choice: &Choice) -> (String, bool) {
-    let refused = choice.message.refusal.as_ref().is_some_and(|refusal| !refusal.is_empty());
+    let refused = choice
+        .message
+        .refusal
+        .as_ref()
+        .is_some_and(|refusal| !refusal.is_empty());
     match &choice.message.content {
         None => (String::new(), refused),
         Some(Content::Text(text)) => (text.clone(), refused),
@@ -162,8 +194,15 @@ fn written(choice: &Choice) -> (String, bool) {
 
 /// What the provider counted; estimated where it does not.
 fn counted(usage: Option<&Counted>, request: &Request, text: &str) -> Usage {
-    let cached = |counted: &Counted| counted.prompt_tokens_details.as_ref().and_then(|details| details.cached_tokens);
-    let (prompt, output) = usage.map_or((None, None), |usage| (usage.prompt_tokens, usage.completion_tokens));
+    let cached = |counted: &Counted| {
+        counted
+            .prompt_tokens_details
+            .as_ref()
+            .and_then(|details| details.cached_tokens)
+    };
+    let (prompt, output) = usage.map_or((None, None), |usage| {
+        (usage.prompt_tokens, usage.completion_tokens)
+    });
     Usage {
         prompt_tokens: prompt.unwrap_or_else(|| request.prompt_tokens()),
         cached_tokens: usage.and_then(cached).unwrap_or(0),

@@ -32,14 +32,26 @@ impl Prices {
     /// What `usage` costs, rounded up.
     pub fn cost(&self, usage: Usage) -> Amount {
         let tokens = u64::from(usage.prompt_tokens) + u64::from(usage.output_tokens);
-        let Self { input: Some(input), output: Some(output), cached_input } = *self else {
-            return Amount { nanodollars: None, tokens };
+        let Self {
+            input: Some(input),
+            output: Some(output),
+            cached_input,
+        } = *self
+        else {
+            return Amount {
+                nanodollars: None,
+                tokens,
+            };
         };
         let cached = usage.cached_tokens.min(usage.prompt_tokens);
         let fresh = f64::from(usage.prompt_tokens - cached) * input;
         let at_hand = f64::from(cached) * cached_input.unwrap_or(input);
-        let nanodollars = ((fresh + at_hand + f64::from(usage.output_tokens) * output) * NANOS).ceil() as u64;
-        Amount { nanodollars: Some(nanodollars), tokens }
+        let nanodollars =
+            ((fresh + at_hand + f64::from(usage.output_tokens) * output) * NANOS).ceil() as u64;
+        Amount {
+            nanodollars: Some(nanodollars),
+            tokens,
+        }
     }
 }
 
@@ -74,11 +86,37 @@ mod tests {
 
     #[test]
     fn what_a_provider_has_at_hand_costs_less() {
-        let usage = Usage { prompt_tokens: 1_000_000, cached_tokens: 400_000, output_tokens: 100_000 };
-        let prices = Prices { input: Some(2.5), cached_input: Some(0.25), output: Some(10.0) };
+        let usage = Usage {
+            prompt_tokens: 1_000_000,
+            cached_tokens: 400_000,
+            output_tokens: 100_000,
+        };
+        let prices = Prices {
+            input: Some(2.5),
+            cached_input: Some(0.25),
+            output: Some(10.0),
+        };
         // 600,000 at 2.50, 400,000 at 0.25 and 100,000 at 10 dollars a million.
         assert_eq!(prices.cost(usage).nanodollars, Some(2_600_000_000));
-        assert_eq!(Prices { cached_input: None, ..prices }.cost(usage).nanodollars, Some(3_500_000_000));
-        assert_eq!(Prices { output: None, ..prices }.cost(usage), Amount { nanodollars: None, tokens: 1_100_000 });
+        assert_eq!(
+            Prices {
+                cached_input: None,
+                ..prices
+            }
+            .cost(usage)
+            .nanodollars,
+            Some(3_500_000_000)
+        );
+        assert_eq!(
+            Prices {
+                output: None,
+                ..prices
+            }
+            .cost(usage),
+            Amount {
+                nanodollars: None,
+                tokens: 1_100_000
+            }
+        );
     }
 }

@@ -109,7 +109,10 @@ pub struct Schema {
 impl Schema {
     /// A strict object schema of `properties`: a JSON object of property schemas.
     pub fn strict(name: &'static str, properties: &Value) -> Self {
-        let required: Vec<&String> = properties.as_object().map(|all| all.keys().collect()).unwrap_or_default();
+        let required: Vec<&String> = properties
+            .as_object()
+            .map(|all| all.keys().collect())
+            .unwrap_or_default();
         let json = serde_json::json!({
             "type": "object", "properties": properties, "required": required, "additionalProperties": false,
         });
@@ -129,10 +132,17 @@ impl Request {
     /// Tokens of the prompt (o200k: an estimate for models with another vocabulary).
     pub fn prompt_tokens(&self) -> u32 {
         let parts = [&self.system, &self.user, &self.schema.json.to_string()];
-        let asked = parts.into_iter().map(|part| tokens::count(part)).fold(ENVELOPE_TOKENS, u32::saturating_add);
-        let Some(follow_up) = &self.follow_up else { return asked };
+        let asked = parts
+            .into_iter()
+            .map(|part| tokens::count(part))
+            .fold(ENVELOPE_TOKENS, u32::saturating_add);
+        let Some(follow_up) = &self.follow_up else {
+            return asked;
+        };
         let (reply, note) = follow_up.turns();
-        asked.saturating_add(reply.map_or(0, tokens::count)).saturating_add(tokens::count(&note))
+        asked
+            .saturating_add(reply.map_or(0, tokens::count))
+            .saturating_add(tokens::count(&note))
     }
 }
 
@@ -152,7 +162,12 @@ pub struct Reply {
 impl Reply {
     /// A reply that the model finished, from a provider that says nothing about limits.
     pub fn new(text: impl Into<String>, usage: Usage) -> Self {
-        Self { text: text.into(), usage, finish: Finish::Complete, stated: Stated::default() }
+        Self {
+            text: text.into(),
+            usage,
+            finish: Finish::Complete,
+            stated: Stated::default(),
+        }
     }
 }
 
@@ -236,7 +251,11 @@ pub enum LlmError {
 }
 
 fn colon(message: &str) -> String {
-    if message.is_empty() { String::new() } else { format!(": {message}") }
+    if message.is_empty() {
+        String::new()
+    } else {
+        format!(": {message}")
+    }
 }
 
 /// How long work waits while the provider does not serve us: someone has to mend a key, a quota or a name.
@@ -260,19 +279,27 @@ impl LlmError {
 
     /// Whether it speaks against the provider itself: what the breaker counts (rule 11).
     pub fn is_outage(&self) -> bool {
-        matches!(self, Self::Unreachable(_) | Self::TimedOut(_) | Self::Server { .. })
+        matches!(
+            self,
+            Self::Unreachable(_) | Self::TimedOut(_) | Self::Server { .. }
+        )
     }
 
     /// What becomes of the task that asked.
     pub fn failure(&self) -> Failure {
         let (code, message) = (self.code(), self.to_string());
         match self {
-            Self::Throttled { after, .. } => Failure::throttled(code, message, after.unwrap_or(PAUSE)),
-            Self::Unreachable(_) | Self::TimedOut(_) | Self::Server { .. } | Self::Unreadable { .. } => {
-                Failure::transient(code, message)
+            Self::Throttled { after, .. } => {
+                Failure::throttled(code, message, after.unwrap_or(PAUSE))
             }
+            Self::Unreachable(_)
+            | Self::TimedOut(_)
+            | Self::Server { .. }
+            | Self::Unreadable { .. } => Failure::transient(code, message),
             Self::Configuration { .. } => Failure::throttled(code, message, UNTIL_MENDED)
-                .with_next("check model.base_url, model.api_key, model.name and the provider's quota"),
+                .with_next(
+                    "check model.base_url, model.api_key, model.name and the provider's quota",
+                ),
             Self::Refused { .. } => Failure::permanent(code, message),
         }
     }
@@ -293,16 +320,43 @@ mod tests {
             follow_up: None,
             urgency: 0,
         };
-        let again = FollowUp::Again { reply: "r".into(), wrong: "w".into() };
-        assert_eq!(Request { follow_up: Some(again), ..request.clone() }.digest(), request.digest());
+        let again = FollowUp::Again {
+            reply: "r".into(),
+            wrong: "w".into(),
+        };
+        assert_eq!(
+            Request {
+                follow_up: Some(again),
+                ..request.clone()
+            }
+            .digest(),
+            request.digest()
+        );
         let others = [
-            Request { model: "n".into(), ..request.clone() },
-            Request { system: "su".into(), user: String::new(), ..request.clone() },
-            Request { max_output_tokens: 10, ..request.clone() },
-            Request { schema: Schema::strict("b", &serde_json::json!({})), ..request.clone() },
+            Request {
+                model: "n".into(),
+                ..request.clone()
+            },
+            Request {
+                system: "su".into(),
+                user: String::new(),
+                ..request.clone()
+            },
+            Request {
+                max_output_tokens: 10,
+                ..request.clone()
+            },
+            Request {
+                schema: Schema::strict("b", &serde_json::json!({})),
+                ..request.clone()
+            },
         ];
         assert_eq!(request.digest().len(), 32);
-        assert!(others.iter().all(|other| other.digest() != request.digest()));
+        assert!(
+            others
+                .iter()
+                .all(|other| other.digest() != request.digest())
+        );
         assert_eq!(request.schema.json["required"], serde_json::json!(["yes"]));
     }
 }

@@ -43,19 +43,40 @@ pub(crate) enum LimitField {
 }
 
 impl Shape {
-    pub(crate) const STRICT: Self = Self { format: Format::Schema, limit: LimitField::MaxTokens, temperature: true };
+    pub(crate) const STRICT: Self = Self {
+        format: Format::Schema,
+        limit: LimitField::MaxTokens,
+        temperature: true,
+    };
 
     /// The next less strict way, given what the provider says is wrong; `None` where it names nothing of this.
     fn eased(self, said: &str, has_object: bool) -> Option<Self> {
         let said = said.to_lowercase();
         let names = |words: &[&str]| words.iter().any(|word| said.contains(word));
         if names(&["temperature"]) && self.temperature {
-            return Some(Self { temperature: false, ..self });
+            return Some(Self {
+                temperature: false,
+                ..self
+            });
         }
-        if names(&["max_completion_tokens", "max_tokens"]) && self.limit == LimitField::MaxTokens && has_object {
-            return Some(Self { limit: LimitField::MaxCompletionTokens, ..self });
+        if names(&["max_completion_tokens", "max_tokens"])
+            && self.limit == LimitField::MaxTokens
+            && has_object
+        {
+            return Some(Self {
+                limit: LimitField::MaxCompletionTokens,
+                ..self
+            });
         }
-        let structure = ["response_format", "json_schema", "json_object", "schema", "grammar", "structured", "tool"];
+        let structure = [
+            "response_format",
+            "json_schema",
+            "json_object",
+            "schema",
+            "grammar",
+            "structured",
+            "tool",
+        ];
         if !names(&structure) {
             return None;
         }
@@ -77,7 +98,10 @@ pub(crate) struct Shaped {
 
 impl Shaped {
     pub(crate) fn new(has_object: bool) -> Self {
-        Self { shape: Mutex::new(Shape::STRICT), has_object }
+        Self {
+            shape: Mutex::new(Shape::STRICT),
+            has_object,
+        }
     }
 
     /// Sends `request` to `path`, put as `body` says, and otherwise where the provider does not take it so.
@@ -92,20 +116,26 @@ impl Shaped {
         let (mut shape, mut first) = (known, None);
         let quoted = [request.system.as_str(), request.user.as_str()];
         for _ in 0..MOST {
-            let Refused { error, said } = match wire.post(path, &body(request, shape), &quoted).await {
-                Ok(received) => {
-                    self.keep(known, shape);
-                    return Ok(received);
-                }
-                Err(refused) => refused,
-            };
+            let Refused { error, said } =
+                match wire.post(path, &body(request, shape), &quoted).await {
+                    Ok(received) => {
+                        self.keep(known, shape);
+                        return Ok(received);
+                    }
+                    Err(refused) => refused,
+                };
             let eased = said.and_then(|said| shape.eased(&said, self.has_object));
             // What put otherwise is refused all the same was refused for another reason: the first one counts.
-            let Some(eased) = eased else { return Err(first.unwrap_or(error)) };
+            let Some(eased) = eased else {
+                return Err(first.unwrap_or(error));
+            };
             first.get_or_insert(error);
             shape = eased;
         }
-        Err(first.unwrap_or(LlmError::Refused { status: 400, message: String::new() }))
+        Err(first.unwrap_or(LlmError::Refused {
+            status: 400,
+            message: String::new(),
+        }))
     }
 
     fn keep(&self, known: Shape, taken: Shape) {
@@ -137,11 +167,17 @@ pub(crate) fn format_of(request: &Request, shape: Shape) -> Format {
 
 /// What is said in turn: the question, the reply it follows, and the note on that. Roles alternate.
 pub(crate) fn turns(request: &Request) -> Vec<(&'static str, String)> {
-    let Some(follow_up) = &request.follow_up else { return vec![("user", request.user.clone())] };
+    let Some(follow_up) = &request.follow_up else {
+        return vec![("user", request.user.clone())];
+    };
     match follow_up.turns() {
         (None, note) => vec![("user", format!("{}\n\n{note}", request.user))],
         (Some(reply), note) => {
-            vec![("user", request.user.clone()), ("assistant", reply.into()), ("user", note)]
+            vec![
+                ("user", request.user.clone()),
+                ("assistant", reply.into()),
+                ("user", note),
+            ]
         }
     }
 }
@@ -155,13 +191,37 @@ mod tests {
         let strict = Shape::STRICT;
         let eased = |said: &str| strict.eased(said, true);
         let tokens = "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.";
-        assert_eq!(eased(tokens), Some(Shape { limit: LimitField::MaxCompletionTokens, ..strict }));
-        assert_eq!(eased("unsupported_value temperature"), Some(Shape { temperature: false, ..strict }));
+        assert_eq!(
+            eased(tokens),
+            Some(Shape {
+                limit: LimitField::MaxCompletionTokens,
+                ..strict
+            })
+        );
+        assert_eq!(
+            eased("unsupported_value temperature"),
+            Some(Shape {
+                temperature: false,
+                ..strict
+            })
+        );
         let object = eased("'response_format' of type 'json_schema' is not supported").unwrap();
         assert_eq!(object.format, Format::Object);
         let text = object.eased("response_format is unknown", true).unwrap();
-        assert_eq!((text.format, text.eased("response_format", true)), (Format::Text, None));
-        assert_eq!(strict.eased("tool_choice is not supported", false).unwrap().format, Format::Text);
-        assert_eq!(eased("context_length_exceeded: maximum context length is 8192"), None);
+        assert_eq!(
+            (text.format, text.eased("response_format", true)),
+            (Format::Text, None)
+        );
+        assert_eq!(
+            strict
+                .eased("tool_choice is not supported", false)
+                .unwrap()
+                .format,
+            Format::Text
+        );
+        assert_eq!(
+            eased("context_length_exceeded: maximum context length is 8192"),
+            None
+        );
     }
 }

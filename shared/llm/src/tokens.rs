@@ -14,7 +14,9 @@ const MAX_STRETCH_BYTES: usize = 1 << 20;
 /// linear in the length of the text, also for one letter repeated ten million times.
 pub fn count(text: &str) -> u32 {
     let tokenizer = o200k_base();
-    let total: usize = Stretches(text).map(|stretch| tokenizer.count(stretch)).sum();
+    let total: usize = Stretches(text)
+        .map(|stretch| tokenizer.count(stretch))
+        .sum();
     u32::try_from(total).unwrap_or(u32::MAX)
 }
 
@@ -71,8 +73,13 @@ fn cut(text: &str) -> usize {
         return text.len();
     }
     let end = text.floor_char_boundary(MAX_STRETCH_BYTES);
-    let line_end = |(at, _): &(usize, &str)| text[at + 1..].starts_with(|c: char| !c.is_whitespace());
-    text[..end].rmatch_indices('\n').take(1_000).find(line_end).map_or(end, |(at, _)| at + 1)
+    let line_end =
+        |(at, _): &(usize, &str)| text[at + 1..].starts_with(|c: char| !c.is_whitespace());
+    text[..end]
+        .rmatch_indices('\n')
+        .take(1_000)
+        .find(line_end)
+        .map_or(end, |(at, _)| at + 1)
 }
 
 #[cfg(test)]
@@ -91,9 +98,14 @@ mod tests {
     #[test]
     fn a_counter_counts_the_same() {
         let mut counter = Counter::default();
-        for text in
-            ["", "hello world", "Net sales rose 5.2% to $1,234.5 million", "  \n a", "营业收入增长", "hello world"]
-        {
+        for text in [
+            "",
+            "hello world",
+            "Net sales rose 5.2% to $1,234.5 million",
+            "  \n a",
+            "营业收入增长",
+            "hello world",
+        ] {
             assert_eq!(counter.count(text), count(text), "{text}");
         }
     }
@@ -111,7 +123,10 @@ mod tests {
         for unit in ["a", ".", " ", "\n", "年", "\u{301}", " \n"] {
             let text = unit.repeat(3_000_000 / unit.len());
             let tokens = count(&text);
-            assert!(tokens > 0 && tokens as usize <= text.len(), "{unit:?}: {tokens}");
+            assert!(
+                tokens > 0 && tokens as usize <= text.len(),
+                "{unit:?}: {tokens}"
+            );
         }
     }
 }

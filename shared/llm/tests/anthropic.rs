@@ -31,8 +31,10 @@ async fn call(
     })
     .unwrap();
     let body = body.to_string();
-    let response =
-        format!("HTTP/1.1 {status}\r\n{headers}content-length: {}\r\nconnection: close\r\n\r\n{body}", body.len());
+    let response = format!(
+        "HTTP/1.1 {status}\r\n{headers}content-length: {}\r\nconnection: close\r\n\r\n{body}",
+        body.len()
+    );
     let serving = tokio::spawn(async move {
         let (mut stream, _) = listener.accept().await.unwrap();
         let (mut heard, mut buffer) = (String::new(), [0; 4096]);
@@ -49,7 +51,15 @@ async fn call(
     });
     let schema = Schema::strict("detect", &json!({ "yes": { "type": "boolean" } }));
     let (model, system, user) = ("m".into(), "static".into(), "page".into());
-    let request = Request { model, system, user, schema, max_output_tokens: 64, follow_up, urgency: 0 };
+    let request = Request {
+        model,
+        system,
+        user,
+        schema,
+        max_output_tokens: 64,
+        follow_up,
+        urgency: 0,
+    };
     let result = client.complete(&request).await;
     let (head, body) = serving.await.unwrap();
     (head, body, result)
@@ -68,15 +78,37 @@ fn used(input: &Value) -> Value {
 
 #[tokio::test]
 async fn the_answer_is_the_input_of_the_tool_it_must_use() {
-    let (head, body, reply) = call("200 OK", "", message(&used(&json!({ "yes": true })), "tool_use"), None).await;
-    let usage = Usage { prompt_tokens: 35, cached_tokens: 20, output_tokens: 4 };
+    let (head, body, reply) = call(
+        "200 OK",
+        "",
+        message(&used(&json!({ "yes": true })), "tool_use"),
+        None,
+    )
+    .await;
+    let usage = Usage {
+        prompt_tokens: 35,
+        cached_tokens: 20,
+        output_tokens: 4,
+    };
     assert_eq!(reply, Ok(Reply::new("{\"yes\":true}", usage)));
     assert!(head.starts_with("post /v1/messages http/1.1"), "{head}");
-    assert!(head.contains("x-api-key: top secret") && head.contains("anthropic-version: 2023-06-01"), "{head}");
+    assert!(
+        head.contains("x-api-key: top secret") && head.contains("anthropic-version: 2023-06-01"),
+        "{head}"
+    );
     assert_eq!(body["tools"][0]["input_schema"]["required"], json!(["yes"]));
-    assert_eq!(body["tool_choice"], json!({ "type": "tool", "name": "detect" }));
-    assert_eq!(body["system"][0]["cache_control"], json!({ "type": "ephemeral" }));
-    assert_eq!(body["messages"], json!([{ "role": "user", "content": "page" }]));
+    assert_eq!(
+        body["tool_choice"],
+        json!({ "type": "tool", "name": "detect" })
+    );
+    assert_eq!(
+        body["system"][0]["cache_control"],
+        json!({ "type": "ephemeral" })
+    );
+    assert_eq!(
+        body["messages"],
+        json!([{ "role": "user", "content": "page" }])
+    );
 }
 
 #[tokio::test]
@@ -84,10 +116,15 @@ async fn what_breaks_off_in_a_tool_is_asked_for_as_text() {
     let (_, _, reply) = call("200 OK", "", message(&used(&json!({})), "max_tokens"), None).await;
     let reply = reply.unwrap();
     assert_eq!((reply.text.as_str(), reply.finish), ("", Finish::Length));
-    let follow_up = Some(FollowUp::Continue { so_far: String::new() });
+    let follow_up = Some(FollowUp::Continue {
+        so_far: String::new(),
+    });
     let text = json!([{ "type": "text", "text": "{\"yes\":" }]);
     let (_, body, reply) = call("200 OK", "", message(&text, "max_tokens"), follow_up).await;
-    assert!(body.get("tools").is_none() && body["messages"].as_array().unwrap().len() == 1, "{body}");
+    assert!(
+        body.get("tools").is_none() && body["messages"].as_array().unwrap().len() == 1,
+        "{body}"
+    );
     assert_eq!(reply.unwrap().finish, Finish::Length);
 }
 
@@ -107,8 +144,13 @@ async fn errors_say_what_to_do() {
     }
     let headers = "date: Thu, 01 Jan 2026 00:00:00 GMT\r\nretry-after: 9\r\nanthropic-ratelimit-requests-limit: 50\r\n";
     let (_, _, reply) = call("429 Slow", headers, error("rate_limit_error"), None).await;
-    let Err(LlmError::Throttled { after, stated }) = reply else { panic!("{reply:?}") };
-    assert_eq!((after, stated.requests_per_minute), (Some(Duration::from_secs(9)), Some(50)));
+    let Err(LlmError::Throttled { after, stated }) = reply else {
+        panic!("{reply:?}")
+    };
+    assert_eq!(
+        (after, stated.requests_per_minute),
+        (Some(Duration::from_secs(9)), Some(50))
+    );
     let (_, _, reply) = call("200 OK", "", message(&json!([]), "refusal"), None).await;
     assert_eq!(reply.unwrap_err().code(), "model.refused");
 }

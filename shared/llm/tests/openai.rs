@@ -21,7 +21,10 @@ async fn call(response: Response) -> (String, Result<Reply, LlmError>) {
     call_with(response, |_| ()).await
 }
 
-async fn call_with(response: Response, change: fn(&mut Request)) -> (String, Result<Reply, LlmError>) {
+async fn call_with(
+    response: Response,
+    change: fn(&mut Request),
+) -> (String, Result<Reply, LlmError>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let client = client(&format!("http://{}/v1", listener.local_addr().unwrap()));
     let serving = tokio::spawn(async move {
@@ -83,23 +86,37 @@ fn request() -> Request {
 
 fn whole(heard: &[u8]) -> bool {
     let text = String::from_utf8_lossy(heard);
-    let Some((head, body)) = text.split_once("\r\n\r\n") else { return false };
-    let length = head.lines().find_map(|line| line.to_lowercase().strip_prefix("content-length:")?.trim().parse().ok());
+    let Some((head, body)) = text.split_once("\r\n\r\n") else {
+        return false;
+    };
+    let length = head.lines().find_map(|line| {
+        line.to_lowercase()
+            .strip_prefix("content-length:")?
+            .trim()
+            .parse()
+            .ok()
+    });
     length.is_some_and(|length: usize| body.len() >= length)
 }
 
 fn http(status: &str, headers: &str, body: &[u8]) -> Response {
-    let head = format!("HTTP/1.1 {status}\r\n{headers}content-length: {}\r\nconnection: close\r\n\r\n", body.len());
+    let head = format!(
+        "HTTP/1.1 {status}\r\n{headers}content-length: {}\r\nconnection: close\r\n\r\n",
+        body.len()
+    );
     Some([head.as_bytes(), body].concat())
 }
 
 fn completion(text: &str, reason: &str) -> Response {
-    let usage =
-        json!({ "prompt_tokens": 30, "completion_tokens": 4, "prompt_tokens_details": { "cached_tokens": 20 } });
+    let usage = json!({ "prompt_tokens": 30, "completion_tokens": 4, "prompt_tokens_details": { "cached_tokens": 20 } });
     let body = json!({
         "choices": [{ "message": { "role": "assistant", "content": text }, "finish_reason": reason }], "usage": usage,
     });
-    http("200 OK", "content-type: application/json\r\n", body.to_string().as_bytes())
+    http(
+        "200 OK",
+        "content-type: application/json\r\n",
+        body.to_string().as_bytes(),
+    )
 }
 
 async fn error(response: Response) -> LlmError {
@@ -109,19 +126,39 @@ async fn error(response: Response) -> LlmError {
 #[tokio::test]
 async fn a_question_and_its_answer() {
     let (heard, reply) = call(completion("{\"yes\":true}", "stop")).await;
-    let usage = Usage { prompt_tokens: 30, cached_tokens: 20, output_tokens: 4 };
+    let usage = Usage {
+        prompt_tokens: 30,
+        cached_tokens: 20,
+        output_tokens: 4,
+    };
     assert_eq!(reply, Ok(Reply::new("{\"yes\":true}", usage)));
     let (head, body) = heard.split_once("\r\n\r\n").unwrap();
     let head = head.to_lowercase();
-    assert!(head.starts_with("post /v1/chat/completions http/1.1"), "{head}");
-    assert!(head.contains("authorization: bearer top secret") && head.contains("x-stemma-process: worker-7"), "{head}");
+    assert!(
+        head.starts_with("post /v1/chat/completions http/1.1"),
+        "{head}"
+    );
+    assert!(
+        head.contains("authorization: bearer top secret")
+            && head.contains("x-stemma-process: worker-7"),
+        "{head}"
+    );
     assert!(head.contains("x-team: filings"), "{head}");
     let body: Value = serde_json::from_str(body).unwrap();
-    assert_eq!((&body["model"], &body["temperature"], &body["max_tokens"]), (&json!("m"), &json!(0), &json!(64)));
+    assert_eq!(
+        (&body["model"], &body["temperature"], &body["max_tokens"]),
+        (&json!("m"), &json!(0), &json!(64))
+    );
     let format = &body["response_format"]["json_schema"];
-    assert_eq!((&format["name"], &format["strict"]), (&json!("detect"), &json!(true)));
+    assert_eq!(
+        (&format["name"], &format["strict"]),
+        (&json!("detect"), &json!(true))
+    );
     assert_eq!(format["schema"]["required"], json!(["yes"]));
-    assert_eq!(body["messages"][1], json!({ "role": "user", "content": "page" }));
+    assert_eq!(
+        body["messages"][1],
+        json!({ "role": "user", "content": "page" })
+    );
 }
 
 #[tokio::test]
@@ -129,27 +166,65 @@ async fn a_server_that_does_not_count_is_counted_for() {
     let body = json!({ "choices": [{ "message": { "content": "{\"yes\":true}" } }] }).to_string();
     let (_, reply) = call(http("200 OK", "", body.as_bytes())).await;
     let usage = reply.unwrap().usage;
-    assert!(usage.prompt_tokens > 10 && usage.output_tokens > 2, "{usage:?}");
+    assert!(
+        usage.prompt_tokens > 10 && usage.output_tokens > 2,
+        "{usage:?}"
+    );
 }
 
 #[tokio::test]
 async fn statuses_say_what_to_do() {
     let said = |code: &str| json!({ "error": { "code": code, "message": "no" } }).to_string();
     for (status, headers, body, expected) in [
-        ("429 Slow", "retry-after: 7\r\n", said("rate"), "model.throttled"),
-        ("429 Slow", "", said("insufficient_quota"), "model.configuration"),
+        (
+            "429 Slow",
+            "retry-after: 7\r\n",
+            said("rate"),
+            "model.throttled",
+        ),
+        (
+            "429 Slow",
+            "",
+            said("insufficient_quota"),
+            "model.configuration",
+        ),
         ("529 Overloaded", "", said(""), "model.throttled"),
         ("500 Oops", "", "<html>".into(), "model.server_error"),
         ("503 Away", "", said(""), "model.server_error"),
-        ("503 Away", "retry-after: 3\r\n", said(""), "model.throttled"),
+        (
+            "503 Away",
+            "retry-after: 3\r\n",
+            said(""),
+            "model.throttled",
+        ),
         ("401 No", "", said("invalid_api_key"), "model.configuration"),
         ("403 No", "", said(""), "model.configuration"),
         ("404 No", "", said("model_not_found"), "model.configuration"),
-        ("307 There", "location: http://127.0.0.1:1/\r\n", String::new(), "model.configuration"),
-        ("400 Bad", "", said("context_length_exceeded"), "model.refused"),
+        (
+            "307 There",
+            "location: http://127.0.0.1:1/\r\n",
+            String::new(),
+            "model.configuration",
+        ),
+        (
+            "400 Bad",
+            "",
+            said("context_length_exceeded"),
+            "model.refused",
+        ),
         ("413 Large", "", said(""), "model.refused"),
-        ("400 Bad", "", said("model_not_found"), "model.configuration"),
-        ("400 Bad", "", r#"{"error":"context is too long"}"#.into(), "model.refused"),
+        (
+            "400 Bad",
+            "",
+            said("model_not_found"),
+            "model.configuration",
+        ),
+        (
+            "400 Bad",
+            "",
+            r#"{"error":"context is too long"}"#.into(),
+            "model.refused",
+        ),
         ("409 Busy", "", said(""), "model.server_error"),
     ] {
         let error = error(http(status, headers, body.as_bytes())).await;
@@ -163,9 +238,13 @@ async fn statuses_say_what_to_do() {
         }
     };
     assert_eq!(after("retry-after: 7\r\n").await, Some(7_000));
-    assert_eq!(after("retry-after: 7\r\nretry-after-ms: 250\r\n").await, Some(250));
+    assert_eq!(
+        after("retry-after: 7\r\nretry-after-ms: 250\r\n").await,
+        Some(250)
+    );
     assert_eq!(after("retry-after: 1e30\r\n").await, None);
-    let date = "date: Wed, 21 Oct 2026 07:27:50 GMT\r\nretry-after: Wed, 21 Oct 2026 07:28:00 GMT\r\n";
+    let date =
+        "date: Wed, 21 Oct 2026 07:27:50 GMT\r\nretry-after: Wed, 21 Oct 2026 07:28:00 GMT\r\n";
     assert_eq!(after(date).await, Some(10_000));
 }
 
@@ -175,26 +254,42 @@ async fn replies_that_are_no_answers_are_unreadable_and_what_they_cost_is_known(
         (completion(" ", "length"), 34),
         (completion("  ", "stop"), 34),
         (http("200 OK", "", b"no JSON"), 0),
-        (http("200 OK", "", b"{\"choices\":[],\"usage\":{\"prompt_tokens\":9,\"completion_tokens\":0}}"), 9),
+        (
+            http(
+                "200 OK",
+                "",
+                b"{\"choices\":[],\"usage\":{\"prompt_tokens\":9,\"completion_tokens\":0}}",
+            ),
+            9,
+        ),
     ] {
         match error(response).await {
             LlmError::Unreadable { usage, .. } => assert_eq!(usage.total(), cost),
             other => panic!("{other}"),
         }
     }
-    assert_eq!(error(completion("x", "content_filter")).await.code(), "model.refused");
+    assert_eq!(
+        error(completion("x", "content_filter")).await.code(),
+        "model.refused"
+    );
 }
 
 #[tokio::test]
 async fn an_oversized_reply_is_not_read_to_its_end() {
     let error = error(http("200 OK", "", &vec![b' '; MAX_REPLY_BYTES + 1])).await;
-    assert!(matches!(&error, LlmError::Unreadable { message, .. } if message.contains("larger")), "{error}");
+    assert!(
+        matches!(&error, LlmError::Unreadable { message, .. } if message.contains("larger")),
+        "{error}"
+    );
 }
 
 #[tokio::test]
 async fn a_provider_that_hangs_costs_no_more_than_the_timeout() {
     let began = Instant::now();
-    assert_eq!(error(None).await, LlmError::TimedOut(Duration::from_millis(700)));
+    assert_eq!(
+        error(None).await,
+        LlmError::TimedOut(Duration::from_millis(700))
+    );
     assert!(began.elapsed() < Duration::from_secs(4));
 }
 
@@ -206,8 +301,15 @@ async fn broken_connections_are_outages() {
         let error = error(response).await;
         assert!(matches!(error, LlmError::Unreachable(_)), "{error:?}");
     }
-    let nowhere = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
-    let error = client(&format!("http://{nowhere}/v1")).complete(&request()).await.unwrap_err();
+    let nowhere = TcpListener::bind("127.0.0.1:0")
+        .await
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let error = client(&format!("http://{nowhere}/v1"))
+        .complete(&request())
+        .await
+        .unwrap_err();
     assert!(error.is_outage(), "{error:?}");
 }
 
@@ -216,16 +318,26 @@ async fn what_breaks_off_is_not_complete_and_is_continued_as_text() {
     let (_, reply) = call(completion("{\"yes\":tr", "length")).await;
     assert_eq!(reply.unwrap().finish, Finish::Length);
     let (heard, _) = call_with(completion("ue}", "stop"), |request| {
-        request.follow_up = Some(FollowUp::Continue { so_far: "{\"yes\":tr".into() });
+        request.follow_up = Some(FollowUp::Continue {
+            so_far: "{\"yes\":tr".into(),
+        });
     })
     .await;
     let body: Value = serde_json::from_str(heard.split_once("\r\n\r\n").unwrap().1).unwrap();
-    let roles: Vec<_> =
-        body["messages"].as_array().unwrap().iter().map(|turn| turn["role"].as_str().unwrap()).collect();
+    let roles: Vec<_> = body["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|turn| turn["role"].as_str().unwrap())
+        .collect();
     assert_eq!(roles, ["system", "user", "assistant", "user"]);
     assert_eq!(body["messages"][2]["content"], "{\"yes\":tr");
     assert!(
-        body.get("response_format").is_none() && body["messages"][0]["content"].as_str().unwrap().contains("\"yes\"")
+        body.get("response_format").is_none()
+            && body["messages"][0]["content"]
+                .as_str()
+                .unwrap()
+                .contains("\"yes\"")
     );
 }
 
@@ -233,12 +345,23 @@ async fn what_breaks_off_is_not_complete_and_is_continued_as_text() {
 async fn replies_of_other_servers_are_read() {
     let choice = |message: Value| json!({ "choices": [{ "index": 0, "message": message, "finish_reason": "stop" }] });
     for (name, body) in [
-        ("vLLM", choice(json!({ "content": "{}", "reasoning_content": "let me think", "tool_calls": [] }))),
-        ("parts", choice(json!({ "content": [{ "type": "text", "text": "{" }, { "type": "text", "text": "}" }] }))),
+        (
+            "vLLM",
+            choice(
+                json!({ "content": "{}", "reasoning_content": "let me think", "tool_calls": [] }),
+            ),
+        ),
+        (
+            "parts",
+            choice(
+                json!({ "content": [{ "type": "text", "text": "{" }, { "type": "text", "text": "}" }] }),
+            ),
+        ),
         ("Azure", {
             let mut body = choice(json!({ "content": "{}", "refusal": null }));
             body["prompt_filter_results"] = json!([]);
-            body["usage"] = json!({ "prompt_tokens": 3, "completion_tokens": 1, "total_tokens": 4 });
+            body["usage"] =
+                json!({ "prompt_tokens": 3, "completion_tokens": 1, "total_tokens": 4 });
             body
         }),
         (
@@ -250,7 +373,12 @@ async fn replies_of_other_servers_are_read() {
         assert_eq!(reply.unwrap().text, "{}", "{name}");
     }
     let refusal = choice(json!({ "content": null, "refusal": "I cannot" }));
-    assert_eq!(error(http("200 OK", "", refusal.to_string().as_bytes())).await.code(), "model.refused");
+    assert_eq!(
+        error(http("200 OK", "", refusal.to_string().as_bytes()))
+            .await
+            .code(),
+        "model.refused"
+    );
 }
 
 #[tokio::test]
@@ -258,9 +386,16 @@ async fn limits_that_headers_state_come_with_the_reply() {
     let body = json!({ "choices": [{ "message": { "content": "{}" } }] }).to_string();
     let headers = "x-ratelimit-limit-requests: 60\r\nx-ratelimit-remaining-tokens: 0\r\n";
     let (_, reply) = call(http("200 OK", headers, body.as_bytes())).await;
-    let stated = Stated { requests_per_minute: Some(60), tokens_left: Some(0), ..Stated::default() };
+    let stated = Stated {
+        requests_per_minute: Some(60),
+        tokens_left: Some(0),
+        ..Stated::default()
+    };
     assert_eq!(reply.unwrap().stated, stated);
-    let LlmError::Throttled { stated: found, .. } = error(http("429 Slow", headers, b"")).await else { panic!() };
+    let LlmError::Throttled { stated: found, .. } = error(http("429 Slow", headers, b"")).await
+    else {
+        panic!()
+    };
     assert_eq!(found, stated);
 }
 
@@ -276,10 +411,17 @@ async fn serve_picky(
         while answered < asked {
             let (mut stream, _) = listener.accept().await.unwrap();
             let heard = hear(&mut stream).await;
-            let body: Value = serde_json::from_str(heard.split_once("\r\n\r\n").unwrap().1).unwrap();
+            let body: Value =
+                serde_json::from_str(heard.split_once("\r\n\r\n").unwrap().1).unwrap();
             calls += 1;
             let response = match takes(&body) {
-                Some(wrong) => http("400 Bad", "", json!({ "error": { "message": wrong } }).to_string().as_bytes()),
+                Some(wrong) => http(
+                    "400 Bad",
+                    "",
+                    json!({ "error": { "message": wrong } })
+                        .to_string()
+                        .as_bytes(),
+                ),
                 None => {
                     answered += 1;
                     completion("{\"yes\":true}", "stop")
@@ -298,22 +440,38 @@ async fn what_a_provider_does_not_take_is_left_out_once_and_for_all() {
         _ if body.get("max_tokens").is_some() => {
             Some("Unsupported parameter: 'max_tokens', use 'max_completion_tokens'")
         }
-        _ if body.get("temperature").is_some() => Some("'temperature' does not support 0 with this model"),
+        _ if body.get("temperature").is_some() => {
+            Some("'temperature' does not support 0 with this model")
+        }
         kind if kind == "json_schema" => Some("response_format json_schema is not supported"),
         _ => None,
     };
     let (url, serving) = serve_picky(takes, 3).await;
     let client = client(&url);
     for _ in 0..3 {
-        assert_eq!(client.complete(&request()).await.unwrap().text, "{\"yes\":true}");
+        assert_eq!(
+            client.complete(&request()).await.unwrap().text,
+            "{\"yes\":true}"
+        );
     }
-    assert_eq!(serving.await.unwrap(), 3 + 3, "each complaint was heard once");
+    assert_eq!(
+        serving.await.unwrap(),
+        3 + 3,
+        "each complaint was heard once"
+    );
 }
 
 #[tokio::test]
 async fn a_refusal_that_nothing_mends_is_the_first_one() {
-    let (url, serving) = serve_picky(|_| Some("the schema has too many tokens for this context"), 1).await;
+    let (url, serving) = serve_picky(
+        |_| Some("the schema has too many tokens for this context"),
+        1,
+    )
+    .await;
     let error = client(&url).complete(&request()).await.unwrap_err();
-    assert!(matches!(&error, LlmError::Refused { status: 400, .. }), "{error:?}");
+    assert!(
+        matches!(&error, LlmError::Refused { status: 400, .. }),
+        "{error:?}"
+    );
     serving.abort();
 }

@@ -15,13 +15,21 @@ use stemma_pipeline::structure::{StructureSettings, outline};
 fn main() -> Result<()> {
     for file in std::env::args().skip(1) {
         let bytes = std::fs::read(&file).with_context(|| format!("reading {file}"))?;
-        let source = pdf::read(&bytes, None, &Limits::default(), 1).with_context(|| format!("reading {file}"))?;
+        let source = pdf::read(&bytes, None, &Limits::default(), 1)
+            .with_context(|| format!("reading {file}"))?;
         let draft = outline(&source, &StructureSettings::default())?;
         let tree = SectionTree::build(&draft.outline, draft.method, Vec::new());
         let mut tree = finish(tree, &source, &SectionSettings::default(), &draft.labels);
         attach(&mut tree, &source, &draft.cross_index);
-        let name = Path::new(&file).file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        println!("{}", json!({ "doc": name, "facts": tree.facts, "items": tree.items }));
+        let name = Path::new(&file)
+            .file_stem()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        println!(
+            "{}",
+            json!({ "doc": name, "facts": tree.facts, "items": tree.items })
+        );
     }
     Ok(())
 }

@@ -29,7 +29,9 @@ fn main() -> Result<()> {
             Extent::Pages(n) | Extent::Lines(n) => n,
         };
         let name = file.file_name().unwrap_or_default().to_string_lossy();
-        let name = name.trim_end_matches(".pdf").trim_end_matches(".source.json");
+        let name = name
+            .trim_end_matches(".pdf")
+            .trim_end_matches(".source.json");
         println!(
             "== {name}: {pages} pages, {:?}, accuracy {:.2}, {} entries, {} gaps, {:.2} ms/page",
             draft.method,
@@ -42,7 +44,10 @@ fn main() -> Result<()> {
             Some(directory) => {
                 std::fs::create_dir_all(directory)?;
                 let tree = json!({ "structure": tree(&draft, pages) });
-                std::fs::write(directory.join(format!("{name}.json")), serde_json::to_string_pretty(&tree)?)?;
+                std::fs::write(
+                    directory.join(format!("{name}.json")),
+                    serde_json::to_string_pretty(&tree)?,
+                )?;
             }
             None => print(&draft),
         }
@@ -53,7 +58,8 @@ fn main() -> Result<()> {
 fn read(file: &Path) -> Result<Source> {
     let bytes = std::fs::read(file).with_context(|| format!("reading {}", file.display()))?;
     if file.extension().is_some_and(|extension| extension == "pdf") {
-        return pdf::read(&bytes, None, &Limits::default(), 1).with_context(|| format!("reading {}", file.display()));
+        return pdf::read(&bytes, None, &Limits::default(), 1)
+            .with_context(|| format!("reading {}", file.display()));
     }
     serde_json::from_slice(&bytes).with_context(|| format!("parsing {}", file.display()))
 }
@@ -63,7 +69,10 @@ fn print(draft: &Draft) {
         let at = entry.located.place.order();
         let entry_of = &entry.located.entry;
         let indent = "  ".repeat(usize::from(entry_of.level));
-        println!("{:>4}.{:<3}{indent}{}  [{:?} {:?}]", at.0, at.1, entry_of.title, entry_of.witness, entry.verdict);
+        println!(
+            "{:>4}.{:<3}{indent}{}  [{:?} {:?}]",
+            at.0, at.1, entry_of.title, entry_of.witness, entry.verdict
+        );
     }
     for gap in &draft.gaps {
         println!("   gap {} {:?} {}", gap.code, gap.pages, gap.detail);
@@ -75,8 +84,10 @@ fn start(entry: &VerifiedEntry) -> (u32, bool) {
         Place::Page(position) => position.page.get(),
         Place::Line(line) => line,
     };
-    let starts =
-        matches!(entry.verdict, Verdict::Found { starts_page: true } | Verdict::Unconfirmed { starts_page: true });
+    let starts = matches!(
+        entry.verdict,
+        Verdict::Found { starts_page: true } | Verdict::Unconfirmed { starts_page: true }
+    );
     (page, starts || entry.verdict == Verdict::Declared)
 }
 
@@ -88,7 +99,10 @@ fn tree(draft: &Draft, pages: u32) -> Value {
     let close = |open: &mut Vec<(u16, Value)>, top: &mut Vec<Value>, level: u16| {
         while open.last().is_some_and(|(last, _)| *last >= level) {
             let Some((_, node)) = open.pop() else { break };
-            match open.last_mut().and_then(|(_, parent)| parent["nodes"].as_array_mut()) {
+            match open
+                .last_mut()
+                .and_then(|(_, parent)| parent["nodes"].as_array_mut())
+            {
                 Some(siblings) => siblings.push(node),
                 None => top.push(node),
             }
@@ -98,8 +112,13 @@ fn tree(draft: &Draft, pages: u32) -> Value {
         let level = entry.located.entry.level;
         close(&mut open, &mut top, level);
         let (page, _) = start(entry);
-        let next = entries[at + 1..].iter().find(|next| next.located.entry.level <= level).map(start);
-        let end = next.map_or(pages, |(next, starts)| if starts { next - 1 } else { next }).max(page);
+        let next = entries[at + 1..]
+            .iter()
+            .find(|next| next.located.entry.level <= level)
+            .map(start);
+        let end = next
+            .map_or(pages, |(next, starts)| if starts { next - 1 } else { next })
+            .max(page);
         let title = &entry.located.entry.title;
         open.push((
             level,

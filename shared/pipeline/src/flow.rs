@@ -22,9 +22,13 @@ impl Flow for Filings {
     const REVISION: u32 = FLOW + sum(&REVISIONS) + raised(&MODEL_REVISIONS);
 
     fn flow(replay: &mut Replay<'_, Self>, run: &RunHeader) -> Result<Finish, Stop> {
-        let version = version(run).map_err(|failure| Stop::Failed(FailureRecord::of(failure, "submit", 1, 0)))?;
+        let version = version(run)
+            .map_err(|failure| Stop::Failed(FailureRecord::of(failure, "submit", 1, 0)))?;
         if version.origin == Origin::Removed {
-            replay.one(&Withdraw { doc: version.doc, seq: version.seq })?;
+            replay.one(&Withdraw {
+                doc: version.doc,
+                seq: version.seq,
+            })?;
             return Ok(Finish { gaps: 0 });
         }
 
@@ -33,27 +37,55 @@ impl Flow for Filings {
 
         let source = paginate.key(replay.settings());
         let (tree, outline) = match (replay.settings().structure, &replay.settings().model) {
-            (StructureMode::Layout, _) | (StructureMode::Auto, None) => by_rules(replay, text.digest, source)?,
-            (StructureMode::Llm, _) | (StructureMode::Auto, Some(_)) => model::tree(replay, text.digest, source)?,
+            (StructureMode::Layout, _) | (StructureMode::Auto, None) => {
+                by_rules(replay, text.digest, source)?
+            }
+            (StructureMode::Llm, _) | (StructureMode::Auto, Some(_)) => {
+                model::tree(replay, text.digest, source)?
+            }
         };
 
-        let publish = Publish { doc: version.doc, seq: version.seq, tree, outline, text: source };
+        let publish = Publish {
+            doc: version.doc,
+            seq: version.seq,
+            tree,
+            outline,
+            text: source,
+        };
         let published = replay.one(&publish)?;
-        Ok(Finish { gaps: published.gaps })
+        Ok(Finish {
+            gaps: published.gaps,
+        })
     }
 
-    async fn claim(env: &Env, ports: &Ports, job: &Manifest, entry: &JobEntry) -> Result<Claim, PortError> {
+    async fn claim(
+        env: &Env,
+        ports: &Ports,
+        job: &Manifest,
+        entry: &JobEntry,
+    ) -> Result<Claim, PortError> {
         claim::claim(env, ports, job, entry).await
     }
 
-    async fn ending(env: &Env, ports: &Ports, run: &RunHeader) -> Result<Option<Ending>, PortError> {
+    async fn ending(
+        env: &Env,
+        ports: &Ports,
+        run: &RunHeader,
+    ) -> Result<Option<Ending>, PortError> {
         claim::ending(env, ports, run).await
     }
 }
 
 /// The tree of a text under `source`, found by rules: its digest, and the artifact whose blob `tree` holds it.
-fn by_rules(replay: &mut Replay<'_, Filings>, text: Digest, source: TaskKey) -> Result<(Digest, TaskKey), Stop> {
-    let outline = Outline { text, artifact: source };
+fn by_rules(
+    replay: &mut Replay<'_, Filings>,
+    text: Digest,
+    source: TaskKey,
+) -> Result<(Digest, TaskKey), Stop> {
+    let outline = Outline {
+        text,
+        artifact: source,
+    };
     let tree = replay.one(&outline)?;
     Ok((tree.digest, outline.key(replay.settings())))
 }
@@ -75,6 +107,10 @@ const fn raised(stages: &[(&str, u32)]) -> u32 {
 
 /// The version a run is about.
 pub(crate) fn version(run: &RunHeader) -> Result<DocumentVersion, Failure> {
-    serde_json::from_value(run.input.clone())
-        .map_err(|error| Failure::permanent("engine.header_invalid", format!("{}: {error}", run.at.header)))
+    serde_json::from_value(run.input.clone()).map_err(|error| {
+        Failure::permanent(
+            "engine.header_invalid",
+            format!("{}: {error}", run.at.header),
+        )
+    })
 }

@@ -45,31 +45,52 @@ pub struct Found {
 ///
 /// # Errors
 /// [`PortError`] when the store is away.
-pub async fn find(blobs: &dyn Blobs, collection: &Collection, now_ms: Millis) -> Result<Found, PortError> {
+pub async fn find(
+    blobs: &dyn Blobs,
+    collection: &Collection,
+    now_ms: Millis,
+) -> Result<Found, PortError> {
     let histories = histories(blobs, collection).await?;
-    let removals = histories.values().flat_map(BTreeMap::values).filter(|(_, removed)| *removed);
+    let removals = histories
+        .values()
+        .flat_map(BTreeMap::values)
+        .filter(|(_, removed)| *removed);
     let removed_ms = removals.map(|(at_ms, _)| *at_ms).max();
-    let of_documents =
-        stream::iter(histories).map(|(doc, history)| of_document(blobs, collection, doc, history, now_ms));
-    let of_documents: Vec<Vec<Garbage>> = of_documents.buffered(READS_AT_ONCE).try_collect().await?;
+    let of_documents = stream::iter(histories)
+        .map(|(doc, history)| of_document(blobs, collection, doc, history, now_ms));
+    let of_documents: Vec<Vec<Garbage>> =
+        of_documents.buffered(READS_AT_ONCE).try_collect().await?;
     let mut garbage: Vec<Garbage> = of_documents.into_iter().flatten().collect();
     garbage.extend(of_jobs(blobs, collection, now_ms).await?);
-    Ok(Found { garbage, removed_ms })
+    Ok(Found {
+        garbage,
+        removed_ms,
+    })
 }
 
-async fn histories(blobs: &dyn Blobs, collection: &Collection) -> Result<BTreeMap<DocId, History>, PortError> {
+async fn histories(
+    blobs: &dyn Blobs,
+    collection: &Collection,
+) -> Result<BTreeMap<DocId, History>, PortError> {
     let keys = list_all(blobs, &layout::changes_prefix(collection)).await?;
     let read = |key: String| async move { blobs.get(&key).await };
     let mut changes = stream::iter(keys).map(read).buffered(READS_AT_ONCE);
     let mut histories: BTreeMap<DocId, History> = BTreeMap::new();
     while let Some(json) = changes.try_next().await? {
-        let Some(change) = json.and_then(|json| serde_json::from_slice::<Change>(&json).ok()) else { continue };
+        let Some(change) = json.and_then(|json| serde_json::from_slice::<Change>(&json).ok())
+        else {
+            continue;
+        };
         let (doc, seq, removed) = match change.kind {
             ChangeKind::Published(entry) => (entry.version.doc, entry.version.seq, false),
             ChangeKind::Removed { doc, seq } => (doc, seq, true),
         };
         // Published twice (a crash between tree and record): the later record counts, to be sure.
-        let known = histories.entry(doc).or_default().entry(seq).or_insert((change.at_ms, removed));
+        let known = histories
+            .entry(doc)
+            .or_default()
+            .entry(seq)
+            .or_insert((change.at_ms, removed));
         known.0 = known.0.max(change.at_ms);
     }
     Ok(histories)
@@ -83,38 +104,62 @@ async fn of_document(
     now_ms: Millis,
 ) -> Result<Vec<Garbage>, PortError> {
     let old = |at_ms: Millis| at_ms + GRACE_MS < now_ms;
-    let Some((last, (last_ms, removed))) = history.last_key_value().map(|(seq, last)| (*seq, *last)) else {
+    let Some((last, (last_ms, removed))) =
+        history.last_key_value().map(|(seq, last)| (*seq, *last))
+    else {
         return Ok(Vec::new());
     };
     let claims = list_all(blobs, &layout::versions_prefix(collection, doc)).await?;
-    let claimed = claims.last().and_then(|key| layout::seq_of(key)).unwrap_or(0);
+    let claimed = claims
+        .last()
+        .and_then(|key| layout::seq_of(key))
+        .unwrap_or(0);
     if claimed > last {
         return Ok(Vec::new()); // open, or failed and to be tried again: it may want any of it
     }
     if removed {
-        return if old(last_ms) { of_removed(blobs, collection, doc, last).await } else { Ok(Vec::new()) };
+        return if old(last_ms) {
+            of_removed(blobs, collection, doc, last).await
+        } else {
+            Ok(Vec::new())
+        };
     }
     // A tree is superfluous from when so many newer ones were there.
     let seqs: Vec<u64> = history.keys().copied().collect();
-    let superseded = |n: usize| seqs.get(n + TREES_KEPT).is_some_and(|newer| old(history[newer].0));
+    let superseded = |n: usize| {
+        seqs.get(n + TREES_KEPT)
+            .is_some_and(|newer| old(history[newer].0))
+    };
     let mut kept_texts = Vec::new();
     let mut gone = Vec::new();
     for (n, seq) in seqs.iter().enumerate() {
         let key = layout::tree_key(collection, doc, *seq);
-        let Some(json) = blobs.get(&key).await? else { continue };
+        let Some(json) = blobs.get(&key).await? else {
+            continue;
+        };
         let text = match serde_json::from_slice::<TreeObject>(&json) {
             Ok(TreeObject::Published(tree)) => Some(tree.text_artifact),
             Ok(TreeObject::Removed) => None,
             Err(_) => return Ok(Vec::new()), // not ours to judge
         };
-        if superseded(n) { gone.push((key, text)) } else { kept_texts.extend(text) }
+        if superseded(n) {
+            gone.push((key, text))
+        } else {
+            kept_texts.extend(text)
+        }
     }
     let mut garbage = BTreeSet::new();
     for (key, text) in gone {
-        garbage.insert(Garbage { key, what: "superseded tree" });
+        garbage.insert(Garbage {
+            key,
+            what: "superseded tree",
+        });
         let text = text.filter(|text| !text.is_empty() && !kept_texts.contains(text));
         let text = text.map(|text| format!("{}/a/{text}", layout::document_scope(collection, doc)));
-        garbage.extend(text.map(|key| Garbage { key, what: "superseded text" }));
+        garbage.extend(text.map(|key| Garbage {
+            key,
+            what: "superseded text",
+        }));
     }
     Ok(garbage.into_iter().collect())
 }
@@ -127,28 +172,52 @@ async fn of_removed(
     doc: DocId,
     tombstone: u64,
 ) -> Result<Vec<Garbage>, PortError> {
-    let artifacts = list_all(blobs, &format!("{}/a/", layout::document_scope(collection, doc))).await?;
+    let artifacts = list_all(
+        blobs,
+        &format!("{}/a/", layout::document_scope(collection, doc)),
+    )
+    .await?;
     let trees = list_all(blobs, &layout::trees_prefix(collection, doc)).await?;
-    let trees = trees.into_iter().filter(|key| layout::seq_of(key).is_some_and(|seq| seq < tombstone));
-    Ok(artifacts.into_iter().chain(trees).map(|key| Garbage { key, what: "removed document" }).collect())
+    let trees = trees
+        .into_iter()
+        .filter(|key| layout::seq_of(key).is_some_and(|seq| seq < tombstone));
+    Ok(artifacts
+        .into_iter()
+        .chain(trees)
+        .map(|key| Garbage {
+            key,
+            what: "removed document",
+        })
+        .collect())
 }
 
 /// Entries and cursors of jobs that ended; manifests and reports stay.
-async fn of_jobs(blobs: &dyn Blobs, collection: &Collection, now_ms: Millis) -> Result<Vec<Garbage>, PortError> {
+async fn of_jobs(
+    blobs: &dyn Blobs,
+    collection: &Collection,
+    now_ms: Millis,
+) -> Result<Vec<Garbage>, PortError> {
     const PAGE: usize = 1_000;
     let mut garbage = Vec::new();
     let mut after: Option<JobId> = None;
     loop {
         let page = jobs::list(blobs, after.as_ref(), PAGE).await?;
-        let Some(last) = page.last().cloned() else { return Ok(garbage) };
+        let Some(last) = page.last().cloned() else {
+            return Ok(garbage);
+        };
         for job in page {
-            let Some(report) = jobs::report(blobs, &job).await? else { continue };
+            let Some(report) = jobs::report(blobs, &job).await? else {
+                continue;
+            };
             let manifest = jobs::manifest(blobs, &job).await?;
             let ours = manifest.is_some_and(|manifest| manifest.collection == collection.as_str());
             if ours && report.ended_ms + GRACE_MS < now_ms {
                 for part in ["entries", "cursor"] {
                     let keys = list_all(blobs, &format!("jobs/{job}/{part}/")).await?;
-                    garbage.extend(keys.into_iter().map(|key| Garbage { key, what: "ended job" }));
+                    garbage.extend(keys.into_iter().map(|key| Garbage {
+                        key,
+                        what: "ended job",
+                    }));
                 }
             }
         }
@@ -159,7 +228,8 @@ async fn of_jobs(blobs: &dyn Blobs, collection: &Collection, now_ms: Millis) -> 
 #[cfg(test)]
 mod tests {
     use stemma_document::{
-        CatalogueEntry, Digest, DocumentVersion, Extent, Method, Origin, PublishedTree, SectionTree, VerifiedOutline,
+        CatalogueEntry, Digest, DocumentVersion, Extent, Method, Origin, PublishedTree,
+        SectionTree, VerifiedOutline,
     };
     use stemma_engine::blobs::MemoryBlobs;
 
@@ -177,20 +247,32 @@ mod tests {
         fn new() -> Self {
             let collection = Collection::default();
             let doc = DocId::of(&collection, "file:///a.md");
-            Self { blobs: MemoryBlobs::default(), collection, doc }
+            Self {
+                blobs: MemoryBlobs::default(),
+                collection,
+                doc,
+            }
         }
 
         async fn put(&self, key: &str, json: &impl serde::Serialize) {
-            self.blobs.put(key, serde_json::to_vec(json).unwrap().into()).await.unwrap();
+            self.blobs
+                .put(key, serde_json::to_vec(json).unwrap().into())
+                .await
+                .unwrap();
         }
 
         async fn claim(&self, seq: u64) {
-            self.put(&layout::version_key(&self.collection, self.doc, seq), &seq).await;
+            self.put(&layout::version_key(&self.collection, self.doc, seq), &seq)
+                .await;
         }
 
         async fn change(&self, kind: ChangeKind, days_ago: u64) {
             let at_ms = NOW - days_ago * 24 * 3_600_000;
-            self.put(&layout::change_key(&self.collection, at_ms, at_ms), &Change { at_ms, kind }).await;
+            self.put(
+                &layout::change_key(&self.collection, at_ms, at_ms),
+                &Change { at_ms, kind },
+            )
+            .await;
         }
 
         /// A version with its tree, its text under `text`, and its change record.
@@ -209,18 +291,37 @@ mod tests {
                 stated: BTreeMap::new(),
             };
             let tree = tree();
-            let published = PublishedTree { version, text_artifact: text.into(), tree };
+            let published = PublishedTree {
+                version,
+                text_artifact: text.into(),
+                tree,
+            };
             let entry = CatalogueEntry::of(&published);
             let key = layout::tree_key(&self.collection, self.doc, seq);
-            self.put(&key, &TreeObject::Published(Box::new(published))).await;
-            self.put(&format!("{}/a/{text}", layout::document_scope(&self.collection, self.doc)), &0).await;
-            self.change(ChangeKind::Published(Box::new(entry)), days_ago).await;
+            self.put(&key, &TreeObject::Published(Box::new(published)))
+                .await;
+            self.put(
+                &format!(
+                    "{}/a/{text}",
+                    layout::document_scope(&self.collection, self.doc)
+                ),
+                &0,
+            )
+            .await;
+            self.change(ChangeKind::Published(Box::new(entry)), days_ago)
+                .await;
         }
 
         async fn garbage(&self) -> Vec<String> {
-            let found = find(&self.blobs, &self.collection, NOW).await.unwrap().garbage;
+            let found = find(&self.blobs, &self.collection, NOW)
+                .await
+                .unwrap()
+                .garbage;
             let scope = layout::document_scope(&self.collection, self.doc);
-            found.into_iter().map(|garbage| garbage.key.replace(&scope, "")).collect()
+            found
+                .into_iter()
+                .map(|garbage| garbage.key.replace(&scope, ""))
+                .collect()
         }
     }
 
@@ -242,7 +343,10 @@ mod tests {
         // The first was superseded by the third, 40 days ago, which reads the same text; the second three days ago.
         assert_eq!(shop.garbage().await, [tree_of(1)]);
         shop.publish(5, "t5", 8).await;
-        assert_eq!(shop.garbage().await, ["/a/t1".into(), tree_of(1), tree_of(3)]);
+        assert_eq!(
+            shop.garbage().await,
+            ["/a/t1".into(), tree_of(1), tree_of(3)]
+        );
     }
 
     #[tokio::test]
@@ -251,7 +355,10 @@ mod tests {
         for seq in 1..=4 {
             shop.publish(seq, &format!("t{seq}"), 90 - seq).await;
         }
-        assert_eq!(shop.garbage().await, ["/a/t1".into(), "/a/t2".into(), tree_of(1), tree_of(2)]);
+        assert_eq!(
+            shop.garbage().await,
+            ["/a/t1".into(), "/a/t2".into(), tree_of(1), tree_of(2)]
+        );
         shop.claim(5).await;
         assert_eq!(shop.garbage().await, [""; 0]);
     }
@@ -262,7 +369,14 @@ mod tests {
         shop.publish(1, "t1", 60).await;
         let key = layout::tree_key(&shop.collection, shop.doc, 2);
         shop.put(&key, &TreeObject::Removed).await;
-        shop.change(ChangeKind::Removed { doc: shop.doc, seq: 2 }, 8).await;
+        shop.change(
+            ChangeKind::Removed {
+                doc: shop.doc,
+                seq: 2,
+            },
+            8,
+        )
+        .await;
         assert_eq!(shop.garbage().await, ["/a/t1".into(), tree_of(1)]);
         shop.claim(3).await;
         assert_eq!(shop.garbage().await, [""; 0]);

@@ -66,7 +66,15 @@ impl Tools {
     /// Tools without a password and without models.
     pub fn new(originals: Arc<dyn Originals>, extractor: Arc<dyn Extractor>) -> Self {
         let (models, purses, texts, packs) = Default::default();
-        Self { originals, extractor, password: None, models, purses, texts, packs }
+        Self {
+            originals,
+            extractor,
+            password: None,
+            models,
+            purses,
+            texts,
+            packs,
+        }
     }
 
     /// The same with a password.
@@ -78,7 +86,10 @@ impl Tools {
     /// The same with ways to models.
     #[must_use]
     pub fn with_models(self, gates: impl IntoIterator<Item = Arc<Gate>>) -> Self {
-        let models = gates.into_iter().map(|gate| (gate.model().to_string(), gate)).collect();
+        let models = gates
+            .into_iter()
+            .map(|gate| (gate.model().to_string(), gate))
+            .collect();
         Self { models, ..self }
     }
 }
@@ -106,5 +117,7 @@ pub fn registry() -> Registry<Filings> {
 
 /// The stages of the assembler: the only ones that write trees and change records.
 pub fn assembler_registry() -> Registry<Filings> {
-    Registry::default().with::<stages::Publish>().with::<stages::Withdraw>()
+    Registry::default()
+        .with::<stages::Publish>()
+        .with::<stages::Withdraw>()
 }

@@ -41,7 +41,9 @@ pub enum PromptError {
 
 /// The instructions that are built in, by stage, in the order of the walk.
 pub fn built_in() -> impl Iterator<Item = (&'static str, &'static str)> {
-    QUESTIONS.iter().map(|question| (question.stage, question.instructions))
+    QUESTIONS
+        .iter()
+        .map(|question| (question.stage, question.instructions))
 }
 
 /// The instructions of all stages: `own` where there are some, else those built in.
@@ -49,13 +51,22 @@ pub fn built_in() -> impl Iterator<Item = (&'static str, &'static str)> {
 /// # Errors
 /// [`PromptError`] naming the stage.
 pub fn instructions(own: &Instructions) -> Result<Instructions, PromptError> {
-    let mut all: Instructions = built_in().map(|(stage, text)| (stage.into(), text.into())).collect();
+    let mut all: Instructions = built_in()
+        .map(|(stage, text)| (stage.into(), text.into()))
+        .collect();
     for (stage, text) in own {
         let text = normal(text);
-        let Some(built_in) = all.get_mut(stage) else { return Err(PromptError::Unknown(stage.clone())) };
+        let Some(built_in) = all.get_mut(stage) else {
+            return Err(PromptError::Unknown(stage.clone()));
+        };
         match tokens::count(&text) {
             0 => return Err(PromptError::Empty(stage.clone())),
-            tokens if tokens > MAX_TOKENS => return Err(PromptError::TooLong { stage: stage.clone(), tokens }),
+            tokens if tokens > MAX_TOKENS => {
+                return Err(PromptError::TooLong {
+                    stage: stage.clone(),
+                    tokens,
+                });
+            }
             _ => *built_in = text,
         }
     }
@@ -69,7 +80,10 @@ pub fn digest(text: &str) -> Digest {
 
 /// How an editor ends lines and files makes no other instructions.
 fn normal(text: &str) -> String {
-    text.trim_start_matches('\u{feff}').replace("\r\n", "\n").trim().to_string()
+    text.trim_start_matches('\u{feff}')
+        .replace("\r\n", "\n")
+        .trim()
+        .to_string()
 }
 
 #[cfg(test)]
@@ -85,25 +99,49 @@ mod tests {
         let as_built = instructions(&BTreeMap::new()).unwrap();
         for (stage, text) in built_in() {
             let edited = format!("\u{feff}{}\r\n", text.replace('\n', "\r\n"));
-            assert_eq!(instructions(&own(stage, &edited)).unwrap(), as_built, "{stage}");
+            assert_eq!(
+                instructions(&own(stage, &edited)).unwrap(),
+                as_built,
+                "{stage}"
+            );
         }
         let changed = instructions(&own("summarize", "In verse.")).unwrap();
-        assert_eq!(changed.iter().filter(|(stage, text)| as_built[*stage] != **text).count(), 1);
+        assert_eq!(
+            changed
+                .iter()
+                .filter(|(stage, text)| as_built[*stage] != **text)
+                .count(),
+            1
+        );
     }
 
     #[test]
     fn what_no_stage_can_use_is_refused() {
-        let refused = |stage: &str, text: &str| instructions(&own(stage, text)).unwrap_err().to_string();
-        assert_eq!(refused("summarise", "x"), "no stage `summarise` asks a model");
-        assert_eq!(refused("summarize", " \r\n"), "the instructions of summarize are empty");
+        let refused =
+            |stage: &str, text: &str| instructions(&own(stage, text)).unwrap_err().to_string();
+        assert_eq!(
+            refused("summarise", "x"),
+            "no stage `summarise` asks a model"
+        );
+        assert_eq!(
+            refused("summarize", " \r\n"),
+            "the instructions of summarize are empty"
+        );
         let long = refused("summarize", &"word ".repeat(3_000));
-        assert!(long.starts_with("the instructions of summarize have 3"), "{long}");
+        assert!(
+            long.starts_with("the instructions of summarize have 3"),
+            "{long}"
+        );
     }
 
     #[test]
     fn built_in_instructions_are_short() {
         for (stage, text) in built_in() {
-            assert!(tokens::count(text) < 200, "{stage}: {}", tokens::count(text));
+            assert!(
+                tokens::count(text) < 200,
+                "{stage}: {}",
+                tokens::count(text)
+            );
             assert_eq!(normal(text), text, "{stage}");
         }
     }

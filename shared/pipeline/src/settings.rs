@@ -105,7 +105,9 @@ impl ModelSettings {
 
     /// The models of all purposes, each once, in the order of their names.
     pub fn names(&self) -> BTreeSet<&str> {
-        [Purpose::Structure, Purpose::Summaries, Purpose::Answers].map(|purpose| self.name_for(purpose)).into()
+        [Purpose::Structure, Purpose::Summaries, Purpose::Answers]
+            .map(|purpose| self.name_for(purpose))
+            .into()
     }
 
     fn of(&self, purpose: Purpose) -> &PurposeModel {

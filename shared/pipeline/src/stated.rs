@@ -39,8 +39,15 @@ pub fn canonical(name: &str, value: &str) -> Option<String> {
 
 fn is_date(text: &str) -> bool {
     let parts: Vec<&str> = text.split('-').collect();
-    let digits = parts.iter().all(|part| part.bytes().all(|b| b.is_ascii_digit()));
-    let number = |at: usize| parts.get(at).and_then(|part| part.parse::<u32>().ok()).unwrap_or(0);
+    let digits = parts
+        .iter()
+        .all(|part| part.bytes().all(|b| b.is_ascii_digit()));
+    let number = |at: usize| {
+        parts
+            .get(at)
+            .and_then(|part| part.parse::<u32>().ok())
+            .unwrap_or(0)
+    };
     digits
         && parts.iter().map(|part| part.len()).eq([4, 2, 2])
         && (1..=12).contains(&number(1))
@@ -55,7 +62,9 @@ pub(crate) fn apply(facts: &mut FilingFacts, version: &DocumentVersion) {
     facts.accession = facts.accession.take().or(accession.map(by_path));
     facts.cik = facts.cik.take().or(cik.map(by_path));
     for (name, value) in &version.stated {
-        let Some(value) = canonical(name, value) else { continue };
+        let Some(value) = canonical(name, value) else {
+            continue;
+        };
         let fact = Fact::stated(value, FactSource::Sidecar);
         match name.as_str() {
             "company" => facts.issuer = Some(fact),
@@ -67,7 +76,12 @@ pub(crate) fn apply(facts: &mut FilingFacts, version: &DocumentVersion) {
             "file_number" => facts.file_number = Some(fact),
             "irs_number" => facts.irs_number = Some(fact),
             "state" => facts.state = Some(fact),
-            "ticker" => facts.tickers = vec![Ticker { symbol: fact, exchange: None }],
+            "ticker" => {
+                facts.tickers = vec![Ticker {
+                    symbol: fact,
+                    exchange: None,
+                }]
+            }
             "cik" => facts.cik = Some(fact),
             "accession" => facts.accession = Some(fact),
             _ => {}
@@ -79,21 +93,38 @@ pub(crate) fn apply(facts: &mut FilingFacts, version: &DocumentVersion) {
 /// accession number. The first ten digits of an accession number are its filer's agent, and never taken for a CIK.
 fn path_facts(uri: &str) -> (Option<String>, Option<String>) {
     let path = path_of(uri).or_else(|| object_of(uri).map(|(_, key)| key.into()));
-    let Some(path) = path else { return (None, None) };
-    let names: Vec<String> = path.components().map(|part| part.as_os_str().to_string_lossy().into_owned()).collect();
+    let Some(path) = path else {
+        return (None, None);
+    };
+    let names: Vec<String> = path
+        .components()
+        .map(|part| part.as_os_str().to_string_lossy().into_owned())
+        .collect();
     let last = names.len().saturating_sub(1);
     let accession = |at: usize| {
-        let name = if at == last { names[at].split('.').next().unwrap_or_default() } else { names[at].as_str() };
+        let name = if at == last {
+            names[at].split('.').next().unwrap_or_default()
+        } else {
+            names[at].as_str()
+        };
         let name = name.strip_suffix("-index").unwrap_or(name);
         FilingFacts::accession_from(name)
     };
-    let Some((at, accession)) = (0..names.len()).rev().find_map(|at| Some((at, accession(at)?))) else {
+    let Some((at, accession)) = (0..names.len())
+        .rev()
+        .find_map(|at| Some((at, accession(at)?)))
+    else {
         return (None, None);
     };
     // A folder of digits without hyphens is a folder of EDGAR's only below a CIK.
-    let above = at.checked_sub(1).and_then(|above| FilingFacts::cik_from(&names[above]));
+    let above = at
+        .checked_sub(1)
+        .and_then(|above| FilingFacts::cik_from(&names[above]));
     let hyphened = names[at].contains('-');
-    (above.clone(), (hyphened || above.is_some()).then_some(accession))
+    (
+        above.clone(),
+        (hyphened || above.is_some()).then_some(accession),
+    )
 }
 
 #[cfg(test)]
@@ -104,16 +135,35 @@ mod tests {
     fn paths_of_edgars_layout_state_cik_and_accession() {
         let of = |uri: &str| {
             let (cik, accession) = path_facts(uri);
-            format!("{} {}", cik.unwrap_or_default(), accession.unwrap_or_default())
+            format!(
+                "{} {}",
+                cik.unwrap_or_default(),
+                accession.unwrap_or_default()
+            )
         };
         for (uri, expected) in [
-            ("file:///edgar/data/320193/000032019322000108/aapl.pdf", "320193 0000320193-22-000108"),
-            ("file:///a/320193/0000320193-22-000108.txt", "320193 0000320193-22-000108"),
-            ("file:///a/0000320193/0000320193-22-000108/10-K.pdf", "320193 0000320193-22-000108"),
-            ("file:///a/filings/0000320193-22-000108.pdf", " 0000320193-22-000108"),
+            (
+                "file:///edgar/data/320193/000032019322000108/aapl.pdf",
+                "320193 0000320193-22-000108",
+            ),
+            (
+                "file:///a/320193/0000320193-22-000108.txt",
+                "320193 0000320193-22-000108",
+            ),
+            (
+                "file:///a/0000320193/0000320193-22-000108/10-K.pdf",
+                "320193 0000320193-22-000108",
+            ),
+            (
+                "file:///a/filings/0000320193-22-000108.pdf",
+                " 0000320193-22-000108",
+            ),
             ("file:///a/filings/000032019322000108.pdf", " "),
             ("file:///a/2022/AAPL_320193.pdf", " "),
-            ("s3://bucket/320193/0000320193-22-000108.txt", "320193 0000320193-22-000108"),
+            (
+                "s3://bucket/320193/0000320193-22-000108.txt",
+                "320193 0000320193-22-000108",
+            ),
             ("https://host/320193/0000320193-22-000108.txt", " "),
         ] {
             assert_eq!(of(uri), expected, "{uri}");
@@ -123,8 +173,16 @@ mod tests {
     #[test]
     fn values_have_one_form_or_none() {
         assert_eq!(canonical("cik", " 0000320193 ").as_deref(), Some("320193"));
-        assert_eq!(canonical("filed", "2022-10-28").as_deref(), Some("2022-10-28"));
-        for (name, value) in [("filed", "10/28/2022"), ("fiscal_year", "FY22"), ("cik", "AAPL"), ("form", "")] {
+        assert_eq!(
+            canonical("filed", "2022-10-28").as_deref(),
+            Some("2022-10-28")
+        );
+        for (name, value) in [
+            ("filed", "10/28/2022"),
+            ("fiscal_year", "FY22"),
+            ("cik", "AAPL"),
+            ("form", ""),
+        ] {
             assert_eq!(canonical(name, value), None, "{name} {value}");
         }
     }

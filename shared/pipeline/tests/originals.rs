@@ -19,16 +19,24 @@ async fn server() -> Option<(S3Settings, S3, String)> {
         return None;
     };
     let parts: Vec<&str> = given.split_whitespace().collect();
-    let [endpoint, id, secret] = parts[..] else { panic!("STEMMA_TEST_S3 is no `URL ACCESS SECRET`") };
+    let [endpoint, id, secret] = parts[..] else {
+        panic!("STEMMA_TEST_S3 is no `URL ACCESS SECRET`")
+    };
     let settings = S3Settings {
         endpoint: Some(endpoint.into()),
-        access: Access::Key { id: Secret::from(id), secret: Secret::from(secret) },
+        access: Access::Key {
+            id: Secret::from(id),
+            secret: Secret::from(secret),
+        },
         force_path_style: true,
         checksums_when_required: true,
         ..S3Settings::default()
     };
     let s3 = S3::connect(&settings).await.unwrap();
-    let nanos = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos();
+    let nanos = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap()
+        .as_nanos();
     let bucket = format!("test-originals-{}-{nanos}", std::process::id());
     s3.create_bucket(&bucket).await.unwrap();
     Some((settings, s3, bucket))
@@ -36,33 +44,82 @@ async fn server() -> Option<(S3Settings, S3, String)> {
 
 /// The version that a submission becomes.
 fn version(submission: Submission) -> DocumentVersion {
-    let Submission { uri, name, path, source, origin, size_bytes, .. } = submission;
-    let (doc, settings, stated) = (DocId::of(&Collection::default(), &uri), "s".into(), BTreeMap::new());
-    DocumentVersion { doc, seq: 1, uri, name, path, source, origin, size_bytes, settings, stated }
+    let Submission {
+        uri,
+        name,
+        path,
+        source,
+        origin,
+        size_bytes,
+        ..
+    } = submission;
+    let (doc, settings, stated) = (
+        DocId::of(&Collection::default(), &uri),
+        "s".into(),
+        BTreeMap::new(),
+    );
+    DocumentVersion {
+        doc,
+        seq: 1,
+        uri,
+        name,
+        path,
+        source,
+        origin,
+        size_bytes,
+        settings,
+        stated,
+    }
 }
 
 #[tokio::test]
 async fn an_object_is_read_as_it_was_submitted_or_not_at_all() {
-    let Some((settings, s3, bucket)) = server().await else { return };
+    let Some((settings, s3, bucket)) = server().await else {
+        return;
+    };
     let inbox = S3Blobs::new(s3.clone(), &bucket, "in").unwrap();
-    inbox.put("2022/a=b.md", Bytes::from_static(b"# One")).await.unwrap();
-    let seen = Buckets::new(s3).page(&bucket, "in/", None).await.unwrap().remove(0);
+    inbox
+        .put("2022/a=b.md", Bytes::from_static(b"# One"))
+        .await
+        .unwrap();
+    let seen = Buckets::new(s3)
+        .page(&bucket, "in/", None)
+        .await
+        .unwrap()
+        .remove(0);
     let seen = version(Submission::of_object(&bucket, "in/", &seen));
     let anywhere = Anywhere::new(settings);
-    let code = async |version: &DocumentVersion, max| anywhere.read(version, max).await.unwrap_err().code;
+    let code =
+        async |version: &DocumentVersion, max| anywhere.read(version, max).await.unwrap_err().code;
     assert_eq!(
         (seen.uri.as_str(), seen.path.as_str()),
-        (format!("s3://{bucket}/in/2022/a%3Db.md").as_str(), "2022/a=b.md")
+        (
+            format!("s3://{bucket}/in/2022/a%3Db.md").as_str(),
+            "2022/a=b.md"
+        )
     );
     assert_eq!(anywhere.read(&seen, 5).await.unwrap().as_ref(), b"# One");
     assert_eq!(code(&seen, 4).await, "limits.bytes");
-    let by_content = DocumentVersion { source: Digest::of(b"# One"), origin: Origin::Content, ..seen.clone() };
-    assert_eq!(anywhere.read(&by_content, 5).await.unwrap().as_ref(), b"# One");
+    let by_content = DocumentVersion {
+        source: Digest::of(b"# One"),
+        origin: Origin::Content,
+        ..seen.clone()
+    };
+    assert_eq!(
+        anywhere.read(&by_content, 5).await.unwrap().as_ref(),
+        b"# One"
+    );
 
     inbox.delete("2022/a=b.md").await.unwrap();
     assert_eq!(code(&seen, 5).await, "input.unreadable");
-    inbox.put("2022/a=b.md", Bytes::from_static(b"# Two")).await.unwrap();
+    inbox
+        .put("2022/a=b.md", Bytes::from_static(b"# Two"))
+        .await
+        .unwrap();
     assert_eq!(code(&seen, 5).await, "input.changed");
-    let elsewhere = DocumentVersion { uri: "s3://test-not-there/a.md".into(), ..seen };
+    let elsewhere = DocumentVersion {
+        uri: "s3://test-not-there/a.md".into(),
+        ..seen
+    };
     assert_eq!(code(&elsewhere, 5).await, "input.denied");
 }

@@ -20,7 +20,12 @@ pub enum Strength {
 
 impl Strength {
     /// All, surest first.
-    pub const ALL: [Strength; 4] = [Strength::Name, Strength::Capitals, Strength::Likely, Strength::First];
+    pub const ALL: [Strength; 4] = [
+        Strength::Name,
+        Strength::Capitals,
+        Strength::Likely,
+        Strength::First,
+    ];
 }
 
 /// A name an issuer goes by.
@@ -47,14 +52,22 @@ pub fn name_words(text: &str) -> Vec<String> {
     let plain = fold_points(&text.to_lowercase().replace('’', "'"));
     let parts = plain.split(|c: char| !(c.is_alphanumeric() || matches!(c, '&' | '\'')));
     let bare = parts.map(|word| word.strip_suffix("'s").unwrap_or(word).replace('\'', ""));
-    bare.filter(|word| !word.is_empty() && word != "&").collect()
+    bare.filter(|word| !word.is_empty() && word != "&")
+        .collect()
 }
 
 /// Takes the points out of `u.s.` and `j.p.`; others part words.
 fn fold_points(text: &str) -> String {
     let chars: Vec<char> = text.chars().collect();
-    let single = |at: usize| at >= 1 && chars[at - 1].is_alphabetic() && (at < 2 || !chars[at - 2].is_alphanumeric());
-    chars.iter().enumerate().filter(|(at, c)| !(**c == '.' && single(*at))).map(|(_, c)| *c).collect()
+    let single = |at: usize| {
+        at >= 1 && chars[at - 1].is_alphabetic() && (at < 2 || !chars[at - 2].is_alphanumeric())
+    };
+    chars
+        .iter()
+        .enumerate()
+        .filter(|(at, c)| !(**c == '.' && single(*at)))
+        .map(|(_, c)| *c)
+        .collect()
 }
 
 /// The names of a document's issuer.
@@ -62,7 +75,9 @@ pub fn aliases(entry: &CatalogueEntry) -> Vec<Alias> {
     let mut aliases = Vec::new();
     let mut add = |strength, name: String| {
         let alias = Alias { strength, name };
-        if alias.name.chars().count() >= 2 && !aliases.iter().any(|known: &Alias| known.name == alias.name) {
+        if alias.name.chars().count() >= 2
+            && !aliases.iter().any(|known: &Alias| known.name == alias.name)
+        {
             aliases.push(alias);
         }
     };
@@ -77,12 +92,27 @@ pub fn aliases(entry: &CatalogueEntry) -> Vec<Alias> {
 /// What an issuer keeps when its name changes: keys, and numbers it was given. Leading zeros say nothing.
 pub fn identity(facts: &FilingFacts) -> Vec<String> {
     let plain = |number: &str| {
-        let parts = number.split(|c: char| !c.is_ascii_alphanumeric()).map(|part| part.trim_start_matches('0'));
-        parts.filter(|part| !part.is_empty()).collect::<Vec<_>>().join("-").to_lowercase()
+        let parts = number
+            .split(|c: char| !c.is_ascii_alphanumeric())
+            .map(|part| part.trim_start_matches('0'));
+        parts
+            .filter(|part| !part.is_empty())
+            .collect::<Vec<_>>()
+            .join("-")
+            .to_lowercase()
     };
-    let numbers = [("cik", &facts.cik), ("file", &facts.file_number), ("irs", &facts.irs_number)];
-    let named = numbers.into_iter().filter_map(|(kind, fact)| Some((kind, plain(&fact.as_ref()?.value))));
-    named.filter(|(_, number)| number.len() >= 3).map(|(kind, number)| format!("{kind}:{number}")).collect()
+    let numbers = [
+        ("cik", &facts.cik),
+        ("file", &facts.file_number),
+        ("irs", &facts.irs_number),
+    ];
+    let named = numbers
+        .into_iter()
+        .filter_map(|(kind, fact)| Some((kind, plain(&fact.as_ref()?.value))));
+    named
+        .filter(|(_, number)| number.len() >= 3)
+        .map(|(kind, number)| format!("{kind}:{number}"))
+        .collect()
 }
 
 fn of_issuer(issuer: &str, add: &mut impl FnMut(Strength, String)) {
@@ -104,7 +134,10 @@ fn of_issuer(issuer: &str, add: &mut impl FnMut(Strength, String)) {
         add(Strength::Likely, words[..2].join(" "));
         add(Strength::Likely, words[..2].concat());
     }
-    let initials: String = words.iter().filter_map(|word| word.chars().next()).collect();
+    let initials: String = words
+        .iter()
+        .filter_map(|word| word.chars().next())
+        .collect();
     if initials.len() >= 3 {
         add(Strength::Capitals, initials);
     }
@@ -153,8 +186,13 @@ fn symbols(facts: &FilingFacts, add: &mut impl FnMut(Strength, String)) {
 fn of_file(name: &str, add: &mut impl FnMut(Strength, String)) {
     let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
     let words = name_words(&stem.replace('_', " "));
-    let year = |word: &String| word.len() >= 4 && word.bytes().take(4).all(|byte| byte.is_ascii_digit());
-    if let Some(at) = words.iter().position(year).filter(|at| (1..=MAX_WORDS).contains(at)) {
+    let year =
+        |word: &String| word.len() >= 4 && word.bytes().take(4).all(|byte| byte.is_ascii_digit());
+    if let Some(at) = words
+        .iter()
+        .position(year)
+        .filter(|at| (1..=MAX_WORDS).contains(at))
+    {
         add(Strength::Likely, words[..at].join(" "));
         add(Strength::Likely, words[..at].concat());
     }
@@ -166,7 +204,10 @@ mod tests {
     use crate::catalogue::tests::{entry, of_company};
 
     fn names(issuer: &str) -> Vec<(Strength, String)> {
-        aliases(&of_company("x.pdf", issuer)).into_iter().map(|alias| (alias.strength, alias.name)).collect()
+        aliases(&of_company("x.pdf", issuer))
+            .into_iter()
+            .map(|alias| (alias.strength, alias.name))
+            .collect()
     }
 
     #[test]
@@ -181,13 +222,21 @@ mod tests {
             assert!(acme.contains(&(strength, name.into())), "{name}: {acme:?}");
         }
         assert!(names("ABCorp Holdings, Inc.").contains(&(Strength::Capitals, "abc".into())));
-        assert!(names("International Paper Machines").contains(&(Strength::Capitals, "ipm".into())));
+        assert!(
+            names("International Paper Machines").contains(&(Strength::Capitals, "ipm".into()))
+        );
     }
 
     #[test]
     fn a_file_names_its_issuer_before_the_year() {
         let made = aliases(&entry("WIDGETCO_2023Q4_EARNINGS.pdf"));
-        assert_eq!(made, [Alias { strength: Strength::Likely, name: "widgetco".into() }]);
+        assert_eq!(
+            made,
+            [Alias {
+                strength: Strength::Likely,
+                name: "widgetco".into()
+            }]
+        );
         assert!(aliases(&entry("report.pdf")).is_empty());
     }
 
@@ -204,7 +253,10 @@ mod tests {
 
     #[test]
     fn words_of_names_are_compared_without_points() {
-        assert_eq!(name_words("J.P. Widget's U.S. arm"), ["jp", "widget", "us", "arm"]);
+        assert_eq!(
+            name_words("J.P. Widget's U.S. arm"),
+            ["jp", "widget", "us", "arm"]
+        );
         assert_eq!(name_words("AT&T Inc."), ["at&t", "inc"]);
     }
 }

@@ -77,7 +77,9 @@ impl Axis {
     /// The axis of this name, with or without `@`.
     pub fn named(name: &str) -> Option<Self> {
         let name = name.strip_prefix('@').unwrap_or(name);
-        Axis::ALL.into_iter().find(|axis| axis.as_str().eq_ignore_ascii_case(name))
+        Axis::ALL
+            .into_iter()
+            .find(|axis| axis.as_str().eq_ignore_ascii_case(name))
     }
 
     /// The document's values on this axis, as they are stated; none where it has none.
@@ -85,7 +87,11 @@ impl Axis {
         let entry = listed.entry();
         let facts = entry.map(|entry| &entry.facts);
         let one = |fact: fn(&FilingFacts) -> &Option<Fact>| {
-            facts.and_then(|facts| fact(facts).as_ref()).map(|fact| fact.value.as_str()).into_iter().collect()
+            facts
+                .and_then(|facts| fact(facts).as_ref())
+                .map(|fact| fact.value.as_str())
+                .into_iter()
+                .collect()
         };
         match self {
             Axis::Company => one(|facts| &facts.issuer),
@@ -96,11 +102,16 @@ impl Axis {
             Axis::Filed => one(|facts| &facts.filed),
             Axis::Cik => one(|facts| &facts.cik),
             Axis::Language => one(|facts| &facts.language),
-            Axis::Ticker => {
-                facts.iter().flat_map(|facts| &facts.tickers).map(|ticker| ticker.symbol.value.as_str()).collect()
-            }
+            Axis::Ticker => facts
+                .iter()
+                .flat_map(|facts| &facts.tickers)
+                .map(|ticker| ticker.symbol.value.as_str())
+                .collect(),
             Axis::Status => vec![listed.state.as_str()],
-            Axis::Quality => entry.map(|entry| quality(entry.accuracy)).into_iter().collect(),
+            Axis::Quality => entry
+                .map(|entry| quality(entry.accuracy))
+                .into_iter()
+                .collect(),
         }
     }
 }
@@ -134,7 +145,8 @@ impl Choice {
         match self {
             Choice::Is(value) => value == folded,
             Choice::Among { from, to } => {
-                from.as_str() <= folded && (folded <= to.as_str() || folded.starts_with(to.as_str()))
+                from.as_str() <= folded
+                    && (folded <= to.as_str() || folded.starts_with(to.as_str()))
             }
         }
     }
@@ -142,7 +154,10 @@ impl Choice {
     /// All values that begin so.
     pub fn beginning(with: impl Into<String>) -> Self {
         let from = with.into();
-        Choice::Among { to: from.clone(), from }
+        Choice::Among {
+            to: from.clone(),
+            from,
+        }
     }
 
     /// The choice as a part of a path behind its axis.
@@ -153,7 +168,9 @@ impl Choice {
             Choice::Among { from, to } if from == to && axis == Axis::Filed && from.len() == 7 => {
                 format!("/@filed/{}", from.replace('-', "/"))
             }
-            Choice::Among { from, to } if from == to && axis == Axis::Filed => format!("/@filed/{}", end(from)),
+            Choice::Among { from, to } if from == to && axis == Axis::Filed => {
+                format!("/@filed/{}", end(from))
+            }
             Choice::Among { from, to } => format!("/@{}/{}..{}", axis.as_str(), end(from), end(to)),
             Choice::Is(value) => value_path(axis, value),
         }
@@ -213,7 +230,10 @@ pub enum ScopeError {
 }
 
 fn axes() -> String {
-    let named: Vec<String> = Axis::ALL.into_iter().map(|axis| format!("@{}", axis.as_str())).collect();
+    let named: Vec<String> = Axis::ALL
+        .into_iter()
+        .map(|axis| format!("@{}", axis.as_str()))
+        .collect();
     named.join(", ")
 }
 
@@ -225,7 +245,10 @@ impl Scope {
     /// [`ScopeError`] when an axis, a value or the folder is not there, or a value fits more than one.
     pub fn parse(path: &str, catalogue: &Catalogue) -> Result<Self, ScopeError> {
         let mut scope = Scope::default();
-        let mut segments = path.split('/').filter(|segment| !segment.is_empty() && *segment != ".").peekable();
+        let mut segments = path
+            .split('/')
+            .filter(|segment| !segment.is_empty() && *segment != ".")
+            .peekable();
         let mut folder: Vec<String> = Vec::new();
         while let Some(segment) = segments.next() {
             scope.values_of = None;
@@ -242,10 +265,16 @@ impl Scope {
                 break;
             };
             let choice = match axis {
-                Axis::Filed => day(value, segments.next_if(|next| value.len() == 4 && is_month(next))),
+                Axis::Filed => day(
+                    value,
+                    segments.next_if(|next| value.len() == 4 && is_month(next)),
+                ),
                 _ => range(value),
             };
-            let choice = choice.map_or_else(|| find_value(axis, &unescape(value), catalogue).map(Choice::Is), Ok)?;
+            let choice = choice.map_or_else(
+                || find_value(axis, &unescape(value), catalogue).map(Choice::Is),
+                Ok,
+            )?;
             // Days of a month are listed as documents, months of a year and values of a range as folders.
             let is_narrow = matches!(&choice, Choice::Is(_))
                 || matches!(&choice, Choice::Among { from, to } if from == to && axis == Axis::Filed && from.len() > 4);
@@ -255,7 +284,9 @@ impl Scope {
         scope.folder = folder.join("/");
         let exists = |listed: &Listed| below(&scope.folder, &listed.version().path).is_some();
         if !scope.folder.is_empty() && !catalogue.documents().iter().any(exists) {
-            return Err(ScopeError::NoFolder { folder: scope.folder });
+            return Err(ScopeError::NoFolder {
+                folder: scope.folder,
+            });
         }
         Ok(scope)
     }
@@ -263,7 +294,9 @@ impl Scope {
     /// Whether a document lies in it.
     pub fn holds(&self, listed: &Listed) -> bool {
         let fits = |(axis, choice): &(Axis, Choice)| {
-            axis.values(listed).into_iter().any(|value| choice.holds(&fold(*axis, value)))
+            axis.values(listed)
+                .into_iter()
+                .any(|value| choice.holds(&fold(*axis, value)))
         };
         below(&self.folder, &listed.version().path).is_some() && self.filters.iter().all(fits)
     }
@@ -272,15 +305,30 @@ impl Scope {
     /// is that of the first document.
     pub fn values(&self, axis: Axis, catalogue: &Catalogue) -> Vec<(String, usize)> {
         let values = self.folded_values(axis, catalogue);
-        values.into_values().map(|(value, documents)| (value.to_owned(), documents)).collect()
+        values
+            .into_values()
+            .map(|(value, documents)| (value.to_owned(), documents))
+            .collect()
     }
 
     /// What [`Scope::values`] says, by folded value.
-    pub(crate) fn folded_values<'a>(&self, axis: Axis, catalogue: &'a Catalogue) -> BTreeMap<String, (&'a str, usize)> {
+    pub(crate) fn folded_values<'a>(
+        &self,
+        axis: Axis,
+        catalogue: &'a Catalogue,
+    ) -> BTreeMap<String, (&'a str, usize)> {
         let mut values: BTreeMap<String, (&str, usize)> = BTreeMap::new();
-        let narrowed: Vec<&Choice> =
-            self.filters.iter().filter(|(on, _)| *on == axis).map(|(_, choice)| choice).collect();
-        for listed in catalogue.documents().iter().filter(|listed| self.holds(listed)) {
+        let narrowed: Vec<&Choice> = self
+            .filters
+            .iter()
+            .filter(|(on, _)| *on == axis)
+            .map(|(_, choice)| choice)
+            .collect();
+        for listed in catalogue
+            .documents()
+            .iter()
+            .filter(|listed| self.holds(listed))
+        {
             let mut seen: Vec<String> = Vec::new();
             for value in axis.values(listed) {
                 let folded = fold(axis, value);
@@ -299,7 +347,10 @@ impl Scope {
         let folder = self.folder.split('/').filter(|name| !name.is_empty());
         let mut path: String = folder.map(|name| format!("/{}", segment(name))).collect();
         path.extend(self.filters.iter().map(|(axis, choice)| choice.path(*axis)));
-        if let Some(axis) = self.values_of.filter(|axis| self.filters.last().is_none_or(|(last, _)| last != axis)) {
+        if let Some(axis) = self
+            .values_of
+            .filter(|axis| self.filters.last().is_none_or(|(last, _)| last != axis))
+        {
             path.push_str(&format!("/@{}", axis.as_str()));
         }
         if path.is_empty() { "/".into() } else { path }
@@ -310,7 +361,10 @@ impl Scope {
 fn range(segment: &str) -> Option<Choice> {
     let (from, to) = segment.split_once("..")?;
     // Ends may stand in the middle of a word, so that legal forms are not looked for.
-    Some(Choice::Among { from: unescape(from).to_lowercase(), to: unescape(to).to_lowercase() })
+    Some(Choice::Among {
+        from: unescape(from).to_lowercase(),
+        to: unescape(to).to_lowercase(),
+    })
 }
 
 /// A year, a month or a day by which documents were filed.
@@ -319,11 +373,18 @@ fn day(segment: &str, month: Option<&str>) -> Option<Choice> {
         return Some(range);
     }
     let is_day = matches!(segment.len(), 4 | 7 | 10)
-        && segment
-            .bytes()
-            .enumerate()
-            .all(|(at, byte)| if matches!(at, 4 | 7) { byte == b'-' } else { byte.is_ascii_digit() });
-    is_day.then(|| Choice::beginning(month.map_or_else(|| segment.to_owned(), |month| format!("{segment}-{month}"))))
+        && segment.bytes().enumerate().all(|(at, byte)| {
+            if matches!(at, 4 | 7) {
+                byte == b'-'
+            } else {
+                byte.is_ascii_digit()
+            }
+        });
+    is_day.then(|| {
+        Choice::beginning(
+            month.map_or_else(|| segment.to_owned(), |month| format!("{segment}-{month}")),
+        )
+    })
 }
 
 /// Two digits, as a year has four.
@@ -334,7 +395,11 @@ fn is_month(segment: &str) -> bool {
 /// The path of an axis value: `/@form/10-Q%2FA`.
 pub fn value_path(axis: Axis, value: &str) -> String {
     // Two dots would be read as a range.
-    format!("/@{}/{}", axis.as_str(), segment(value).replace("..", "%2E%2E"))
+    format!(
+        "/@{}/{}",
+        axis.as_str(),
+        segment(value).replace("..", "%2E%2E")
+    )
 }
 
 /// A name as a part of a path: what would be read as an axis, or as the folder itself or the one above, is escaped.
@@ -383,8 +448,10 @@ pub fn fold(axis: Axis, value: &str) -> String {
         return value.trim().to_lowercase();
     }
     let lower = value.to_lowercase().replace(['.', '\'', '’'], "");
-    let mut words: Vec<&str> =
-        lower.split(|c: char| !c.is_alphanumeric() && c != '&').filter(|w| !w.is_empty()).collect();
+    let mut words: Vec<&str> = lower
+        .split(|c: char| !c.is_alphanumeric() && c != '&')
+        .filter(|w| !w.is_empty())
+        .collect();
     let all = words.clone();
     while words.last().is_some_and(|word| LEGAL_FORMS.contains(word)) {
         words.pop();
@@ -392,7 +459,11 @@ pub fn fold(axis: Axis, value: &str) -> String {
     if words.first() == Some(&"the") {
         words.remove(0);
     }
-    if words.is_empty() { all.join(" ") } else { words.join(" ") }
+    if words.is_empty() {
+        all.join(" ")
+    } else {
+        words.join(" ")
+    }
 }
 
 fn find_value(axis: Axis, wanted: &str, catalogue: &Catalogue) -> Result<String, ScopeError> {
@@ -402,21 +473,39 @@ fn find_value(axis: Axis, wanted: &str, catalogue: &Catalogue) -> Result<String,
         return Ok(folded);
     }
     let starts = |value: &str| {
-        fold(axis, value).strip_prefix(&folded).is_some_and(|rest| !rest.starts_with(char::is_alphanumeric))
+        fold(axis, value)
+            .strip_prefix(&folded)
+            .is_some_and(|rest| !rest.starts_with(char::is_alphanumeric))
     };
-    let mut candidates: Vec<String> =
-        values.iter().map(|(value, _)| value.clone()).filter(|value| starts(value)).collect();
+    let mut candidates: Vec<String> = values
+        .iter()
+        .map(|(value, _)| value.clone())
+        .filter(|value| starts(value))
+        .collect();
     let (axis_name, value) = (axis.as_str(), wanted.to_owned());
     match candidates.len() {
         1 if !folded.is_empty() => Ok(fold(axis, &candidates[0])),
         0 => {
             let like = |value: &String| !folded.is_empty() && fold(axis, value).contains(&folded);
-            let near = values.into_iter().map(|(value, _)| value).filter(like).take(5).collect();
-            Err(ScopeError::NoValue { axis: axis_name, value, near })
+            let near = values
+                .into_iter()
+                .map(|(value, _)| value)
+                .filter(like)
+                .take(5)
+                .collect();
+            Err(ScopeError::NoValue {
+                axis: axis_name,
+                value,
+                near,
+            })
         }
         _ => {
             candidates.truncate(5);
-            Err(ScopeError::Ambiguous { axis: axis_name, value, candidates })
+            Err(ScopeError::Ambiguous {
+                axis: axis_name,
+                value,
+                candidates,
+            })
         }
     }
 }
@@ -439,7 +528,10 @@ mod tests {
     fn held(path: &str) -> Result<Vec<String>, ScopeError> {
         let catalogue = catalogue();
         let scope = Scope::parse(path, &catalogue)?;
-        let held = catalogue.documents().iter().filter(|listed| scope.holds(listed));
+        let held = catalogue
+            .documents()
+            .iter()
+            .filter(|listed| scope.holds(listed));
         Ok(held.map(|listed| listed.version().path.clone()).collect())
     }
 
@@ -448,7 +540,10 @@ mod tests {
         let values = Scope::default().values(Axis::Company, &catalogue());
         assert_eq!(values[0], ("3M COMPANY".to_owned(), 2));
         assert_eq!(held("/@company/3m").unwrap(), ["10-K/a.pdf", "10-K/b.pdf"]);
-        assert_eq!(held("/@company/american express/@status/done").unwrap(), ["8-K/c.pdf"]);
+        assert_eq!(
+            held("/@company/american express/@status/done").unwrap(),
+            ["8-K/c.pdf"]
+        );
         assert_eq!(held("/10-K/@quality/verified").unwrap().len(), 2);
     }
 
@@ -457,8 +552,13 @@ mod tests {
         assert!(
             matches!(held("/@company/american"), Err(ScopeError::Ambiguous { candidates, .. }) if candidates.len() == 2)
         );
-        assert!(matches!(held("/@company/express"), Err(ScopeError::NoValue { near, .. }) if near.len() == 1));
-        assert!(matches!(held("/@colour/red"), Err(ScopeError::NoAxis { .. })));
+        assert!(
+            matches!(held("/@company/express"), Err(ScopeError::NoValue { near, .. }) if near.len() == 1)
+        );
+        assert!(matches!(
+            held("/@colour/red"),
+            Err(ScopeError::NoAxis { .. })
+        ));
         assert!(matches!(held("/9-K"), Err(ScopeError::NoFolder { .. })));
     }
 
@@ -468,7 +568,14 @@ mod tests {
         for axis in Axis::ALL {
             for (value, documents) in Scope::default().values(axis, &catalogue) {
                 let scope = Scope::parse(&value_path(axis, &value), &catalogue).unwrap();
-                assert_eq!(catalogue.documents().iter().filter(|listed| scope.holds(listed)).count(), documents);
+                assert_eq!(
+                    catalogue
+                        .documents()
+                        .iter()
+                        .filter(|listed| scope.holds(listed))
+                        .count(),
+                    documents
+                );
             }
         }
     }

@@ -28,29 +28,58 @@ impl Scope {
         let ranges = match axis {
             Axis::Filed => dates(
                 &keys,
-                if keys.iter().all(|key| key.get(..4) == keys[0].get(..4)) && self.in_year() { 7 } else { 4 },
+                if keys.iter().all(|key| key.get(..4) == keys[0].get(..4)) && self.in_year() {
+                    7
+                } else {
+                    4
+                },
             ),
             _ if keys.len() <= MAX_LISTED => {
                 return values
                     .into_iter()
-                    .map(|(key, (shown, documents))| Group { choice: Choice::Is(key), name: shown.into(), documents })
+                    .map(|(key, (shown, documents))| Group {
+                        choice: Choice::Is(key),
+                        name: shown.into(),
+                        documents,
+                    })
                     .collect();
             }
             Axis::Period | Axis::FiscalYear => {
-                let differ = |letters: &usize| keys.iter().any(|key| key.get(..*letters) != keys[0].get(..*letters));
+                let differ = |letters: &usize| {
+                    keys.iter()
+                        .any(|key| key.get(..*letters) != keys[0].get(..*letters))
+                };
                 dates(&keys, [3, 4, 7].into_iter().find(differ).unwrap_or(10))
             }
             _ => beginnings(&keys, keys.len().div_ceil(MAX_LISTED).max(MAX_LISTED)),
         };
-        let mut groups: Vec<Group> =
-            ranges.into_iter().map(|choice| Group { name: shown(&choice), choice, documents: 0 }).collect();
-        for listed in catalogue.documents().iter().filter(|listed| self.holds(listed)) {
-            let folded: Vec<String> =
-                axis.values(listed).into_iter().map(|value| crate::axes::fold(axis, value)).collect();
+        let mut groups: Vec<Group> = ranges
+            .into_iter()
+            .map(|choice| Group {
+                name: shown(&choice),
+                choice,
+                documents: 0,
+            })
+            .collect();
+        for listed in catalogue
+            .documents()
+            .iter()
+            .filter(|listed| self.holds(listed))
+        {
+            let folded: Vec<String> = axis
+                .values(listed)
+                .into_iter()
+                .map(|value| crate::axes::fold(axis, value))
+                .collect();
             // A document with several values is counted once in each group, and only under those that are meant.
             let meant = |value: &&String| values.contains_key(*value);
             for group in &mut groups {
-                group.documents += usize::from(folded.iter().filter(meant).any(|value| group.choice.holds(value)));
+                group.documents += usize::from(
+                    folded
+                        .iter()
+                        .filter(meant)
+                        .any(|value| group.choice.holds(value)),
+                );
             }
         }
         groups
@@ -59,7 +88,8 @@ impl Scope {
     /// Whether it is narrowed to filings of one year.
     fn in_year(&self) -> bool {
         let is_year = |(axis, choice): &(Axis, Choice)| {
-            *axis == Axis::Filed && matches!(choice, Choice::Among { from, to } if from == to && from.len() == 4)
+            *axis == Axis::Filed
+                && matches!(choice, Choice::Among { from, to } if from == to && from.len() == 4)
         };
         self.filters.iter().any(is_year)
     }
@@ -75,11 +105,19 @@ fn shown(choice: &Choice) -> String {
 
 /// Dates that begin with the same `letters`; what is no date stands alone.
 fn dates(keys: &[&str], letters: usize) -> Vec<Choice> {
-    let is_date =
-        |key: &str| key.len() >= letters && key.bytes().take(letters).all(|byte| byte.is_ascii_digit() || byte == b'-');
+    let is_date = |key: &str| {
+        key.len() >= letters
+            && key
+                .bytes()
+                .take(letters)
+                .all(|byte| byte.is_ascii_digit() || byte == b'-')
+    };
     let choice = |key: &str| match letters {
         _ if !is_date(key) => Choice::Is(key.into()),
-        3 => Choice::Among { from: format!("{}0", &key[..3]), to: format!("{}9", &key[..3]) },
+        3 => Choice::Among {
+            from: format!("{}0", &key[..3]),
+            to: format!("{}9", &key[..3]),
+        },
         _ => Choice::beginning(&key[..letters]),
     };
     let mut choices: Vec<Choice> = keys.iter().map(|key| choice(key)).collect();
@@ -108,7 +146,10 @@ fn beginnings(keys: &[&str], size: usize) -> Vec<Choice> {
             _ => merged.push(stretch),
         }
     }
-    merged.into_iter().map(|Stretch { from, to, .. }| Choice::Among { from, to }).collect()
+    merged
+        .into_iter()
+        .map(|Stretch { from, to, .. }| Choice::Among { from, to })
+        .collect()
 }
 
 /// Values by their first `letters`, and by more where there are more than `size` of them.
@@ -120,7 +161,12 @@ fn stretches(keys: &[&str], letters: usize, size: usize) -> Vec<Stretch> {
             let is_whole = from.chars().count() < letters;
             match group.len() > size && letters < MAX_LETTERS {
                 true => stretches(group, letters + 1, size),
-                false => vec![Stretch { to: from.clone(), from, values: group.len(), joined: is_whole }],
+                false => vec![Stretch {
+                    to: from.clone(),
+                    from,
+                    values: group.len(),
+                    joined: is_whole,
+                }],
             }
         })
         .collect()
@@ -134,18 +180,28 @@ mod tests {
     use crate::catalogue::tests::of_company;
 
     fn companies(names: impl IntoIterator<Item = String>) -> Catalogue {
-        Catalogue::of_entries(names.into_iter().enumerate().map(|(at, name)| of_company(&format!("{at}.pdf"), &name)))
+        Catalogue::of_entries(
+            names
+                .into_iter()
+                .enumerate()
+                .map(|(at, name)| of_company(&format!("{at}.pdf"), &name)),
+        )
     }
 
     fn of(axis: Axis) -> Scope {
-        Scope { values_of: Some(axis), ..Scope::default() }
+        Scope {
+            values_of: Some(axis),
+            ..Scope::default()
+        }
     }
 
     #[test]
     fn long_lists_are_put_together_and_short_ones_are_not() {
         let few = companies((0..200).map(|n| format!("Firm {n}")));
         assert_eq!(of(Axis::Company).groups(Axis::Company, &few).len(), 200);
-        let letters = "abcdefghij".chars().flat_map(|letter| (0..50).map(move |n| format!("{letter}name {n}")));
+        let letters = "abcdefghij"
+            .chars()
+            .flat_map(|letter| (0..50).map(move |n| format!("{letter}name {n}")));
         let names: Vec<String> = of(Axis::Company)
             .groups(Axis::Company, &companies(letters))
             .into_iter()
@@ -156,8 +212,9 @@ mod tests {
 
     #[test]
     fn years_are_put_together_by_decade() {
-        let keys: Vec<String> =
-            (1990..2012).flat_map(|year| (1..=12).map(move |month| format!("{year}-{month:02}-28"))).collect();
+        let keys: Vec<String> = (1990..2012)
+            .flat_map(|year| (1..=12).map(move |month| format!("{year}-{month:02}-28")))
+            .collect();
         let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
         let names: Vec<String> = dates(&keys, 3).iter().map(shown).collect();
         assert_eq!(names, ["1990–1999", "2000–2009", "2010–2019"]);

@@ -52,8 +52,19 @@ pub struct CacheState {
 impl<K: Hash + Eq + Clone, V: Clone> Cache<K, V> {
     /// An empty cache of at most `max_bytes`, values at most `max_age_ms` old.
     pub fn new(max_bytes: usize, max_age_ms: Millis) -> Self {
-        let held = Entries { entries: HashMap::new(), used: BTreeMap::new(), clock: 0, bytes: 0, hits: 0, misses: 0 };
-        Self { max_bytes, max_age_ms, held: Mutex::new(held) }
+        let held = Entries {
+            entries: HashMap::new(),
+            used: BTreeMap::new(),
+            clock: 0,
+            bytes: 0,
+            hits: 0,
+            misses: 0,
+        };
+        Self {
+            max_bytes,
+            max_age_ms,
+            held: Mutex::new(held),
+        }
     }
 
     /// The value of `key`, if it is held and young enough.
@@ -85,20 +96,35 @@ impl<K: Hash + Eq + Clone, V: Clone> Cache<K, V> {
         let mut held = self.held();
         held.remove(&key);
         while held.bytes + bytes > self.max_bytes {
-            let Some((_, oldest)) = held.used.pop_first() else { break };
+            let Some((_, oldest)) = held.used.pop_first() else {
+                break;
+            };
             held.remove(&oldest);
         }
         held.clock += 1;
         let used = held.clock;
         held.used.insert(used, key.clone());
         held.bytes += bytes;
-        held.entries.insert(key, Entry { value, bytes, since_ms: now_ms, used });
+        held.entries.insert(
+            key,
+            Entry {
+                value,
+                bytes,
+                since_ms: now_ms,
+                used,
+            },
+        );
     }
 
     /// How it is doing.
     pub fn state(&self) -> CacheState {
         let held = self.held();
-        CacheState { entries: held.entries.len(), bytes: held.bytes, hits: held.hits, misses: held.misses }
+        CacheState {
+            entries: held.entries.len(),
+            bytes: held.bytes,
+            hits: held.hits,
+            misses: held.misses,
+        }
     }
 
     fn held(&self) -> MutexGuard<'_, Entries<K, V>> {
@@ -140,19 +166,33 @@ mod tests {
         assert_eq!((cache.state().entries, cache.state().bytes), (10, 10_000));
         assert_eq!(cache.get(&0, 1), Some(0));
         cache.put(10, 10, LARGE, 1);
-        assert_eq!((cache.get(&0, 2), cache.get(&1, 2), cache.get(&10, 2)), (Some(0), None, Some(10)));
+        assert_eq!(
+            (cache.get(&0, 2), cache.get(&1, 2), cache.get(&10, 2)),
+            (Some(0), None, Some(10))
+        );
         // What is put again takes its own place only, and what is far too large none.
         cache.put(10, 11, 10, 2);
         cache.put(99, 99, 2_000, 2);
         assert_eq!((cache.get(&10, 2), cache.get(&99, 2)), (Some(11), None));
-        assert_eq!(cache.state(), CacheState { entries: 10, bytes: 9_138, hits: 4, misses: 2 });
+        assert_eq!(
+            cache.state(),
+            CacheState {
+                entries: 10,
+                bytes: 9_138,
+                hits: 4,
+                misses: 2
+            }
+        );
     }
 
     #[test]
     fn what_is_too_old_is_forgotten() {
         let cache = Cache::new(10_000, 1_000);
         cache.put("a", 1, 10, 5_000);
-        assert_eq!((cache.get(&"a", 5_999), cache.get(&"a", 6_000)), (Some(1), None));
+        assert_eq!(
+            (cache.get(&"a", 5_999), cache.get(&"a", 6_000)),
+            (Some(1), None)
+        );
         assert_eq!((cache.state().entries, cache.state().bytes), (0, 0));
     }
 }

@@ -38,8 +38,14 @@ pub enum State {
 
 impl State {
     /// All states, in the order work passes through them.
-    pub const ALL: [State; 6] =
-        [State::Queued, State::Running, State::Done, State::DoneWithGaps, State::Failed, State::Cancelled];
+    pub const ALL: [State; 6] = [
+        State::Queued,
+        State::Running,
+        State::Done,
+        State::DoneWithGaps,
+        State::Failed,
+        State::Cancelled,
+    ];
 
     /// The stable word for it.
     pub fn as_str(self) -> &'static str {
@@ -115,8 +121,18 @@ impl Listed {
         failure: Option<Box<FailureRecord>>,
         published_ms: Option<Millis>,
     ) -> Self {
-        let state = if entry.gaps.is_empty() { State::Done } else { State::DoneWithGaps };
-        Self { record: Record::Published(entry), state, failure, label: String::new(), published_ms }
+        let state = if entry.gaps.is_empty() {
+            State::Done
+        } else {
+            State::DoneWithGaps
+        };
+        Self {
+            record: Record::Published(entry),
+            state,
+            failure,
+            label: String::new(),
+            published_ms,
+        }
     }
 }
 
@@ -144,7 +160,10 @@ impl Catalogue {
     pub fn of_entries(entries: impl IntoIterator<Item = CatalogueEntry>) -> Self {
         let mut current = Current::default();
         for entry in entries {
-            current.apply(Change { at_ms: 0, kind: ChangeKind::Published(Box::new(entry)) });
+            current.apply(Change {
+                at_ms: 0,
+                kind: ChangeKind::Published(Box::new(entry)),
+            });
         }
         Self::of(&current, &open::Open::default())
     }
@@ -153,24 +172,55 @@ impl Catalogue {
     pub(crate) fn of(current: &Current, open: &open::Open) -> Self {
         let published = current.latest.iter().filter_map(|(doc, latest)| {
             let failure = open.failures.get(doc).cloned().map(Box::new);
-            latest.entry.clone().map(|entry| Listed::published(entry, failure, latest.published_ms()))
+            latest
+                .entry
+                .clone()
+                .map(|entry| Listed::published(entry, failure, latest.published_ms()))
         });
-        let superseded =
-            |listed: &&Listed| current.latest.get(&listed.doc()).is_some_and(|latest| latest.entry.is_some());
+        let superseded = |listed: &&Listed| {
+            current
+                .latest
+                .get(&listed.doc())
+                .is_some_and(|latest| latest.entry.is_some())
+        };
         let mut documents: Vec<Listed> = published.collect();
-        documents.extend(open.documents.iter().filter(|listed| !superseded(listed)).cloned());
+        documents.extend(
+            open.documents
+                .iter()
+                .filter(|listed| !superseded(listed))
+                .cloned(),
+        );
         documents.sort_by(|a, b| (&a.version().path, a.doc()).cmp(&(&b.version().path, b.doc())));
         labels::assign(&mut documents);
-        let positions = documents.iter().enumerate().map(|(at, listed)| (listed.doc(), at)).collect();
-        Self { documents, positions }
+        let positions = documents
+            .iter()
+            .enumerate()
+            .map(|(at, listed)| (listed.doc(), at))
+            .collect();
+        Self {
+            documents,
+            positions,
+        }
     }
 
     /// The same with only some of the documents, each under the name it has here.
     #[must_use]
     pub fn narrowed(&self, keep: impl Fn(&Listed) -> bool) -> Self {
-        let documents: Vec<Listed> = self.documents.iter().filter(|listed| keep(listed)).cloned().collect();
-        let positions = documents.iter().enumerate().map(|(at, listed)| (listed.doc(), at)).collect();
-        Self { documents, positions }
+        let documents: Vec<Listed> = self
+            .documents
+            .iter()
+            .filter(|listed| keep(listed))
+            .cloned()
+            .collect();
+        let positions = documents
+            .iter()
+            .enumerate()
+            .map(|(at, listed)| (listed.doc(), at))
+            .collect();
+        Self {
+            documents,
+            positions,
+        }
     }
 
     /// The documents in order of their paths, then ids.
@@ -209,7 +259,10 @@ impl Latest {
 
 impl Current {
     /// Sums up the newest snapshot and the records after it.
-    pub(crate) async fn load(blobs: &dyn Blobs, collection: &Collection) -> Result<(Self, Mark), PortError> {
+    pub(crate) async fn load(
+        blobs: &dyn Blobs,
+        collection: &Collection,
+    ) -> Result<(Self, Mark), PortError> {
         let (mut current, mut mark) = snapshot::latest(blobs, collection).await?;
         let tail = changes::since(blobs, collection, &mark, 0).await?;
         let read = tail.len();
@@ -228,10 +281,22 @@ impl Current {
         self.changes += 1;
         let at_ms = change.at_ms;
         let (doc, latest) = match change.kind {
-            ChangeKind::Published(entry) => {
-                (entry.version.doc, Latest { seq: entry.version.seq, entry: Some(Arc::from(entry)), at_ms })
-            }
-            ChangeKind::Removed { doc, seq } => (doc, Latest { seq, entry: None, at_ms }),
+            ChangeKind::Published(entry) => (
+                entry.version.doc,
+                Latest {
+                    seq: entry.version.seq,
+                    entry: Some(Arc::from(entry)),
+                    at_ms,
+                },
+            ),
+            ChangeKind::Removed { doc, seq } => (
+                doc,
+                Latest {
+                    seq,
+                    entry: None,
+                    at_ms,
+                },
+            ),
         };
         match self.latest.get(&doc) {
             Some(known) if known.seq >= latest.seq => {}
@@ -287,7 +352,10 @@ pub(crate) mod tests {
             label: String::new(),
             published_ms: None,
         };
-        let open = open::Open { documents: paths.iter().map(listed).collect(), ..open::Open::default() };
+        let open = open::Open {
+            documents: paths.iter().map(listed).collect(),
+            ..open::Open::default()
+        };
         Catalogue::of(&Current::default(), &open)
     }
 
@@ -305,8 +373,14 @@ pub(crate) mod tests {
     }
 
     async fn paths(blobs: &MemoryBlobs) -> Vec<String> {
-        let catalogue = Catalogue::load(blobs, &Collection::default()).await.unwrap();
-        catalogue.documents().iter().map(|listed| listed.version().path.clone()).collect()
+        let catalogue = Catalogue::load(blobs, &Collection::default())
+            .await
+            .unwrap();
+        catalogue
+            .documents()
+            .iter()
+            .map(|listed| listed.version().path.clone())
+            .collect()
     }
 
     #[tokio::test]
@@ -314,21 +388,57 @@ pub(crate) mod tests {
         let blobs = MemoryBlobs::default();
         let removed = entry("00000");
         for n in 0..1_200u64 {
-            record(&blobs, 3_600_000 + n * 1_000, ChangeKind::Published(Box::new(entry(&format!("{n:05}"))))).await;
+            record(
+                &blobs,
+                3_600_000 + n * 1_000,
+                ChangeKind::Published(Box::new(entry(&format!("{n:05}")))),
+            )
+            .await;
         }
-        record(&blobs, 3_500_000, ChangeKind::Removed { doc: removed.version.doc, seq: 2 }).await;
+        record(
+            &blobs,
+            3_500_000,
+            ChangeKind::Removed {
+                doc: removed.version.doc,
+                seq: 2,
+            },
+        )
+        .await;
         let before = paths(&blobs).await;
         assert_eq!((before.len(), before[0].as_str()), (1_199, "00001"));
         let snapshots = layout::catalogue_prefix(&Collection::default());
         assert_eq!(list_all(&blobs, &snapshots).await.unwrap().len(), 1);
         // The old records are not needed any more, and one whose clock was five minutes behind is still seen.
-        blobs.delete(&layout::change_key(&Collection::default(), 3_600_000, 3_600_000)).await.unwrap();
-        record(&blobs, 4_799_000 - 300_001, ChangeKind::Published(Box::new(entry("late")))).await;
-        let catalogue = Catalogue::load(&blobs, &Collection::default()).await.unwrap();
-        let times: Vec<_> = [0, 1_198, 1_199].map(|at| catalogue.documents()[at].published_ms).into();
-        assert_eq!(times, [Some(3_601_000), Some(4_799_000), Some(4_799_000 - 300_001)], "of snapshot and records");
+        blobs
+            .delete(&layout::change_key(
+                &Collection::default(),
+                3_600_000,
+                3_600_000,
+            ))
+            .await
+            .unwrap();
+        record(
+            &blobs,
+            4_799_000 - 300_001,
+            ChangeKind::Published(Box::new(entry("late"))),
+        )
+        .await;
+        let catalogue = Catalogue::load(&blobs, &Collection::default())
+            .await
+            .unwrap();
+        let times: Vec<_> = [0, 1_198, 1_199]
+            .map(|at| catalogue.documents()[at].published_ms)
+            .into();
+        assert_eq!(
+            times,
+            [Some(3_601_000), Some(4_799_000), Some(4_799_000 - 300_001)],
+            "of snapshot and records"
+        );
         let after = paths(&blobs).await;
-        assert_eq!((after.len(), after.last().unwrap().as_str()), (1_200, "late"));
+        assert_eq!(
+            (after.len(), after.last().unwrap().as_str()),
+            (1_200, "late")
+        );
         assert_eq!(after[..1_199], before);
     }
 
@@ -336,11 +446,19 @@ pub(crate) mod tests {
     async fn a_damaged_snapshot_or_record_costs_time_only() {
         let blobs = MemoryBlobs::default();
         record(&blobs, 60_000, ChangeKind::Published(Box::new(entry("a")))).await;
-        let snapshot =
-            format!("{}9999999999-000000000009-00000000.zst", layout::catalogue_prefix(&Collection::default()));
-        blobs.put(&snapshot, bytes::Bytes::from_static(b"torn")).await.unwrap();
+        let snapshot = format!(
+            "{}9999999999-000000000009-00000000.zst",
+            layout::catalogue_prefix(&Collection::default())
+        );
+        blobs
+            .put(&snapshot, bytes::Bytes::from_static(b"torn"))
+            .await
+            .unwrap();
         let key = layout::change_key(&Collection::default(), 60_001, 1);
-        blobs.put(&key, bytes::Bytes::from_static(b"{")).await.unwrap();
+        blobs
+            .put(&key, bytes::Bytes::from_static(b"{"))
+            .await
+            .unwrap();
         assert_eq!(paths(&blobs).await, ["a"]);
     }
 
@@ -352,7 +470,9 @@ pub(crate) mod tests {
         second.gaps = vec!["pdf.no_text".into()];
         record(&blobs, 60_000, ChangeKind::Published(Box::new(second))).await;
         record(&blobs, 120_000, ChangeKind::Published(Box::new(entry("a")))).await;
-        let catalogue = Catalogue::load(&blobs, &Collection::default()).await.unwrap();
+        let catalogue = Catalogue::load(&blobs, &Collection::default())
+            .await
+            .unwrap();
         assert_eq!(catalogue.documents()[0].state, State::DoneWithGaps);
     }
 }

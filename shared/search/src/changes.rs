@@ -29,10 +29,20 @@ impl Mark {
 
     /// The same mark as short as late records allow.
     pub(crate) fn shortened(&self) -> Mark {
-        let newest = self.seen.last().and_then(|name| minute(name)).unwrap_or(self.floor);
+        let newest = self
+            .seen
+            .last()
+            .and_then(|name| minute(name))
+            .unwrap_or(self.floor);
         let floor = newest.saturating_sub(SKEW_MINUTES).max(self.floor);
-        let seen = self.seen.iter().filter(|name| minute(name).is_some_and(|minute| minute >= floor));
-        Mark { floor, seen: seen.cloned().collect() }
+        let seen = self
+            .seen
+            .iter()
+            .filter(|name| minute(name).is_some_and(|minute| minute >= floor));
+        Mark {
+            floor,
+            seen: seen.cloned().collect(),
+        }
     }
 }
 
@@ -52,17 +62,37 @@ pub(crate) async fn since(
     let prefix = layout::changes_prefix(collection);
     let mut names = Vec::new();
     // "{minute}" sorts right before "{minute}/".
-    for folder in children(blobs, &prefix, Some(format!("{:010}", mark.floor.max(from)))).await? {
+    for folder in children(
+        blobs,
+        &prefix,
+        Some(format!("{:010}", mark.floor.max(from))),
+    )
+    .await?
+    {
         let keys = keys(blobs, &format!("{prefix}{folder}")).await?;
-        let names_in_folder = keys.into_iter().filter_map(|key| Some(key.strip_prefix(&prefix)?.to_owned()));
+        let names_in_folder = keys
+            .into_iter()
+            .filter_map(|key| Some(key.strip_prefix(&prefix)?.to_owned()));
         names.extend(names_in_folder.filter(|name| !mark.seen.contains(name)));
     }
-    let read = names.into_iter().map(|name| read(blobs, format!("{prefix}{name}"), name));
-    stream::iter(read).buffered(READS_AT_ONCE).try_filter_map(|found| async { Ok(found) }).try_collect().await
+    let read = names
+        .into_iter()
+        .map(|name| read(blobs, format!("{prefix}{name}"), name));
+    stream::iter(read)
+        .buffered(READS_AT_ONCE)
+        .try_filter_map(|found| async { Ok(found) })
+        .try_collect()
+        .await
 }
 
-async fn read(blobs: &dyn Blobs, key: String, name: String) -> Result<Option<(String, Option<Change>)>, PortError> {
-    let Some(bytes) = blobs.get(&key).await? else { return Ok(None) };
+async fn read(
+    blobs: &dyn Blobs,
+    key: String,
+    name: String,
+) -> Result<Option<(String, Option<Change>)>, PortError> {
+    let Some(bytes) = blobs.get(&key).await? else {
+        return Ok(None);
+    };
     match serde_json::from_slice::<Change>(&bytes) {
         Ok(change) => Ok(Some((name, Some(change)))),
         Err(error) => {
@@ -93,7 +123,9 @@ pub(crate) async fn children(
 async fn keys(blobs: &dyn Blobs, prefix: &str) -> Result<Vec<String>, PortError> {
     let mut all: Vec<String> = Vec::new();
     loop {
-        let page = blobs.list(prefix, all.last().map(String::as_str), PAGE).await?;
+        let page = blobs
+            .list(prefix, all.last().map(String::as_str), PAGE)
+            .await?;
         let last_page = page.len() < PAGE;
         all.extend(page);
         if last_page {

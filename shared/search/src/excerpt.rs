@@ -27,7 +27,10 @@ pub fn excerpt(text: &str, weights: &Weights) -> (Excerpt, usize) {
         seen.dedup();
         // A window should begin where the question does.
         let first = if present[start].is_empty() { 0.0 } else { 0.01 };
-        seen.iter().filter_map(|word| weights.get(*word)).sum::<f32>() + first
+        seen.iter()
+            .filter_map(|word| weights.get(*word))
+            .sum::<f32>()
+            + first
     };
     let mut best = (0.0, 0);
     for start in 0..lines.len() {
@@ -37,14 +40,20 @@ pub fn excerpt(text: &str, weights: &Weights) -> (Excerpt, usize) {
         }
     }
     let window = &lines[best.1.min(lines.len())..lines.len().min(best.1 + EXCERPT_LINES)];
-    let words = window.iter().flat_map(|line| line.split_whitespace()).collect::<Vec<_>>().join(" ");
+    let words = window
+        .iter()
+        .flat_map(|line| line.split_whitespace())
+        .collect::<Vec<_>>()
+        .join(" ");
     (cut(&words, weights), best.1)
 }
 
 /// The words of `line` that are looked for, as `weights` has them.
 fn found<'w>(line: &str, weights: &'w Weights) -> Vec<&'w str> {
     let mut found = Vec::new();
-    each_word(line, |word, _| found.extend(weights.get_key_value(word).map(|(word, _)| word.as_str())));
+    each_word(line, |word, _| {
+        found.extend(weights.get_key_value(word).map(|(word, _)| word.as_str()))
+    });
     found
 }
 
@@ -56,10 +65,18 @@ fn cut(text: &str, weights: &Weights) -> Excerpt {
         && let Some(first) = first.filter(|first| *first > EXCERPT_CHARS / 2)
     {
         let near = text.floor_char_boundary(first - EXCERPT_CHARS / 4);
-        start = text[near..first].find(' ').map_or(near, |space| near + space + 1);
+        start = text[near..first]
+            .find(' ')
+            .map_or(near, |space| near + space + 1);
     }
-    let end = text[start..].char_indices().nth(EXCERPT_CHARS).map_or(text.len(), |(at, _)| start + at);
-    let (before, after) = (if start > 0 { "…" } else { "" }, if end < text.len() { "…" } else { "" });
+    let end = text[start..]
+        .char_indices()
+        .nth(EXCERPT_CHARS)
+        .map_or(text.len(), |(at, _)| start + at);
+    let (before, after) = (
+        if start > 0 { "…" } else { "" },
+        if end < text.len() { "…" } else { "" },
+    );
     let text = format!("{before}{}{after}", text[start..end].trim_end());
     let marks = marks(&text, weights);
     Excerpt { text, marks }
@@ -82,7 +99,10 @@ pub fn rectangles(page: &Page, weights: &Weights) -> Vec<PageRect> {
     let mut rectangles = Vec::new();
     for line in &page.lines {
         for (start, end) in marks(&line.text, weights) {
-            let inside = line.words.iter().filter(|word| (word.start as usize) < end && start < word.end as usize);
+            let inside = line
+                .words
+                .iter()
+                .filter(|word| (word.start as usize) < end && start < word.end as usize);
             let (left, right) = inside.fold((f32::MAX, f32::MIN), |(left, right), word| {
                 (left.min(word.x0.points()), right.max(word.x1.points()))
             });
@@ -114,8 +134,15 @@ mod tests {
     fn the_window_with_most_of_the_question_is_shown() {
         let text = "nothing here\ncurrency alone\nmore\nless\nhedges of\ncurrency risk\nend";
         let (excerpt, line) = excerpt(text, &weights(&["hedg", "currenc", "risk"]));
-        assert_eq!((excerpt.text.as_str(), line), ("hedges of currency risk end", 4));
-        let marked: Vec<&str> = excerpt.marks.iter().map(|(start, end)| &excerpt.text[*start..*end]).collect();
+        assert_eq!(
+            (excerpt.text.as_str(), line),
+            ("hedges of currency risk end", 4)
+        );
+        let marked: Vec<&str> = excerpt
+            .marks
+            .iter()
+            .map(|(start, end)| &excerpt.text[*start..*end])
+            .collect();
         assert_eq!(marked, ["hedges", "currency", "risk"]);
     }
 
@@ -123,23 +150,39 @@ mod tests {
     fn long_lines_are_cut_around_the_words() {
         let long = format!("{} hedges {}", "word ".repeat(200), "more ".repeat(200));
         let (excerpt, _) = excerpt(&long, &weights(&["hedg"]));
-        assert!(excerpt.text.chars().count() <= EXCERPT_CHARS + 2 && excerpt.text.contains("hedges"));
+        assert!(
+            excerpt.text.chars().count() <= EXCERPT_CHARS + 2 && excerpt.text.contains("hedges")
+        );
         assert!(excerpt.text.starts_with('…') && excerpt.text.ends_with('…'));
         assert_eq!(super::excerpt("", &weights(&["x"])).0, Excerpt::default());
     }
 
     #[test]
     fn words_have_places_on_the_page() {
-        let word = |start, end, x0: f32, x1: f32| Word { start, end, x0: Pt::new(x0), x1: Pt::new(x1) };
+        let word = |start, end, x0: f32, x1: f32| Word {
+            start,
+            end,
+            x0: Pt::new(x0),
+            x1: Pt::new(x1),
+        };
         let line = Line {
             text: "the hedges".into(),
             rect: Rect::new(10.0, 20.0, 90.0, 30.0),
             words: vec![word(0, 3, 10.0, 30.0), word(4, 10, 40.0, 90.0)],
             ..Line::default()
         };
-        let page = Page { width: Pt::new(100.0), height: Pt::new(200.0), lines: vec![line], ..Page::default() };
+        let page = Page {
+            width: Pt::new(100.0),
+            height: Pt::new(200.0),
+            lines: vec![line],
+            ..Page::default()
+        };
         let found = rectangles(&page, &weights(&["hedg"]));
         assert_eq!(found.len(), 1);
-        assert!((found[0].x - 0.4).abs() < 1e-6 && (found[0].w - 0.5).abs() < 1e-6 && (found[0].y - 0.1).abs() < 1e-6);
+        assert!(
+            (found[0].x - 0.4).abs() < 1e-6
+                && (found[0].w - 0.5).abs() < 1e-6
+                && (found[0].y - 0.1).abs() < 1e-6
+        );
     }
 }

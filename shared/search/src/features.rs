@@ -49,8 +49,15 @@ impl Features {
     /// Reads a page without its running heads. `page` is its number from 1, or 0 for a section of a text.
     pub fn of(lines: &[PageLine<'_>], page: u32) -> Self {
         let texts: Vec<&str> = lines.iter().map(|line| line.text).collect();
-        let mut made =
-            Self { head: texts.iter().take(HEAD_LINES).copied().collect::<Vec<_>>().join("\n"), ..Self::default() };
+        let mut made = Self {
+            head: texts
+                .iter()
+                .take(HEAD_LINES)
+                .copied()
+                .collect::<Vec<_>>()
+                .join("\n"),
+            ..Self::default()
+        };
         let usual = usual_size(lines);
         for line in lines {
             made.row(line.text);
@@ -60,9 +67,17 @@ impl Features {
         }
         made.years.sort_unstable();
         made.years.dedup();
-        let labels: Vec<Vec<String>> = made.labels.iter().map(|label| content_words(label)).collect();
+        let labels: Vec<Vec<String>> = made
+            .labels
+            .iter()
+            .map(|label| content_words(label))
+            .collect();
         made.contents = page > 0 && is_contents(&texts);
-        made.places = if made.contents { Vec::new() } else { statements(&texts, &labels, made.numbers) };
+        made.places = if made.contents {
+            Vec::new()
+        } else {
+            statements(&texts, &labels, made.numbers)
+        };
         if is_cover(&texts, page) {
             made.places.push((Landmark::Cover, Surety::Strong));
         }
@@ -79,9 +94,17 @@ impl Features {
                 self.places.push((place, surety));
             }
         };
-        let on_page: Vec<Landmark> = self.headings.iter().flat_map(|heading| announced(heading)).collect();
-        on_page.into_iter().for_each(|place| add(place, Surety::Strong));
-        path.iter().flat_map(|title| announced(title)).for_each(|place| add(place, Surety::Weak));
+        let on_page: Vec<Landmark> = self
+            .headings
+            .iter()
+            .flat_map(|heading| announced(heading))
+            .collect();
+        on_page
+            .into_iter()
+            .for_each(|place| add(place, Surety::Strong));
+        path.iter()
+            .flat_map(|title| announced(title))
+            .for_each(|place| add(place, Surety::Weak));
     }
 
     fn row(&mut self, line: &str) {
@@ -89,16 +112,30 @@ impl Features {
         let first = words.iter().position(|word| is_number(word));
         let numbers = words.iter().filter(|word| is_number(word)).count();
         let years: Vec<u16> = words.iter().filter_map(|word| year(word)).collect();
-        let others = words.iter().filter(|word| word.chars().any(char::is_alphabetic)).count();
+        let others = words
+            .iter()
+            .filter(|word| word.chars().any(char::is_alphabetic))
+            .count();
         // `2022 2021 2020`, `December 31, 2022 2021`, `Fiscal 2023`: few words, and nothing but years and days.
-        if !years.is_empty() && others <= 2 + 3 * years.len() && words.len() <= 24 && numbers <= 3 * years.len() + 1 {
+        if !years.is_empty()
+            && others <= 2 + 3 * years.len()
+            && words.len() <= 24
+            && numbers <= 3 * years.len() + 1
+        {
             self.years.extend(years);
         }
         self.numbers += numbers;
-        let Some(first) = first.filter(|first| *first > 0) else { return };
+        let Some(first) = first.filter(|first| *first > 0) else {
+            return;
+        };
         let label = words[..first].join(" ");
-        let label = label.trim_end_matches([' ', '$', '€', '£', '¥', '(', '.', ':']).to_owned();
-        if self.labels.len() < MAX_LABELS && label.chars().any(char::is_alphabetic) && label.len() <= LABEL_CHARS {
+        let label = label
+            .trim_end_matches([' ', '$', '€', '£', '¥', '(', '.', ':'])
+            .to_owned();
+        if self.labels.len() < MAX_LABELS
+            && label.chars().any(char::is_alphabetic)
+            && label.len() <= LABEL_CHARS
+        {
             self.labels.push(label);
         }
     }
@@ -110,20 +147,29 @@ fn usual_size(lines: &[PageLine<'_>]) -> f32 {
     for line in lines {
         let Some(layout) = line.layout else { continue };
         let size = layout.style().size.points();
-        match sizes.iter_mut().find(|(known, _)| (*known - size).abs() < 0.05) {
+        match sizes
+            .iter_mut()
+            .find(|(known, _)| (*known - size).abs() < 0.05)
+        {
             Some((_, letters)) => *letters += line.text.len(),
             None => sizes.push((size, line.text.len())),
         }
     }
-    sizes.into_iter().max_by_key(|(_, letters)| *letters).map_or(0.0, |(size, _)| size)
+    sizes
+        .into_iter()
+        .max_by_key(|(_, letters)| *letters)
+        .map_or(0.0, |(size, _)| size)
 }
 
 fn is_heading(line: &PageLine<'_>, usual: f32) -> bool {
-    let Some(layout) = line.layout else { return false };
+    let Some(layout) = line.layout else {
+        return false;
+    };
     let style = layout.style();
     let words = line.text.split_whitespace().count();
     let lettered = line.text.chars().filter(|c| c.is_alphabetic()).count() * 2 > line.text.len();
-    let stands_out = style.bold || style.italic || usual > 0.0 && style.size.points() > LARGER * usual;
+    let stands_out =
+        style.bold || style.italic || usual > 0.0 && style.size.points() > LARGER * usual;
     lettered
         && (1..=HEADING_WORDS).contains(&words)
         && stands_out
@@ -132,14 +178,19 @@ fn is_heading(line: &PageLine<'_>, usual: f32) -> bool {
 
 /// Cells such as `1,749` and `$`, but not the number of a note or a year.
 fn is_number_cell(word: &str) -> bool {
-    word == "$" || is_number(word) && year(word).is_none() && (word.contains([',', '(', '%']) || word.len() > 3)
+    word == "$"
+        || is_number(word)
+            && year(word).is_none()
+            && (word.contains([',', '(', '%']) || word.len() > 3)
 }
 
 /// `1,749`, `(2.3)`, `$5`, `12%`, `—` is none.
 fn is_number(word: &str) -> bool {
     let bare = word.trim_matches(['$', '(', ')', '%', ',', '*', '€', '£', '¥', '+', '-', '–']);
     bare.starts_with(|c: char| c.is_ascii_digit())
-        && bare.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b',' | b'.'))
+        && bare
+            .bytes()
+            .all(|byte| byte.is_ascii_digit() || matches!(byte, b',' | b'.'))
 }
 
 fn year(word: &str) -> Option<u16> {
@@ -153,7 +204,10 @@ mod tests {
     use super::*;
 
     fn features(text: &str) -> Features {
-        let lines: Vec<PageLine<'_>> = text.lines().map(|text| PageLine { text, layout: None }).collect();
+        let lines: Vec<PageLine<'_>> = text
+            .lines()
+            .map(|text| PageLine { text, layout: None })
+            .collect();
         Features::of(&lines, 7)
     }
 
@@ -173,6 +227,12 @@ mod tests {
         let mut found = features("text");
         found.headings.push("Note 7. Income Taxes".into());
         found.place(&["Legal Proceedings", "Income Taxes"]);
-        assert_eq!(found.places, [(Landmark::Taxes, Surety::Strong), (Landmark::Legal, Surety::Weak)]);
+        assert_eq!(
+            found.places,
+            [
+                (Landmark::Taxes, Surety::Strong),
+                (Landmark::Legal, Surety::Weak)
+            ]
+        );
     }
 }

@@ -110,7 +110,9 @@ impl Field {
     /// The field of this name.
     pub fn named(name: &str) -> Option<Self> {
         let name = name.trim().trim_start_matches('@');
-        Self::ALL.into_iter().find(|field| field.as_str().eq_ignore_ascii_case(name))
+        Self::ALL
+            .into_iter()
+            .find(|field| field.as_str().eq_ignore_ascii_case(name))
     }
 
     /// Whether it is compared as a number; the others as text, where ISO dates are in order.
@@ -122,7 +124,9 @@ impl Field {
     pub fn canonical(self, value: &str) -> String {
         match self {
             Field::Company => fold(Axis::Company, value),
-            Field::Cik => FilingFacts::cik_from(value).unwrap_or_else(|| value.trim().to_lowercase()),
+            Field::Cik => {
+                FilingFacts::cik_from(value).unwrap_or_else(|| value.trim().to_lowercase())
+            }
             _ => value.trim().to_lowercase(),
         }
     }
@@ -131,11 +135,19 @@ impl Field {
     pub fn values(self, listed: &Listed) -> Vec<String> {
         let entry = listed.entry();
         let facts = entry.map(|entry| &entry.facts);
-        let fact = |fact: Option<&stemma_document::Fact>| fact.map(|fact| fact.value.clone()).into_iter().collect();
+        let fact = |fact: Option<&stemma_document::Fact>| {
+            fact.map(|fact| fact.value.clone()).into_iter().collect()
+        };
         let raw: Vec<String> = match self {
             Field::Company => fact(facts.and_then(|facts| facts.issuer.as_ref())),
             Field::Ticker => facts
-                .map(|facts| facts.tickers.iter().map(|ticker| ticker.symbol.value.clone()).collect())
+                .map(|facts| {
+                    facts
+                        .tickers
+                        .iter()
+                        .map(|ticker| ticker.symbol.value.clone())
+                        .collect()
+                })
                 .unwrap_or_default(),
             Field::Cik => fact(facts.and_then(|facts| facts.cik.as_ref())),
             Field::Form => fact(facts.and_then(|facts| facts.form.as_ref())),
@@ -146,10 +158,23 @@ impl Field {
             Field::Language => fact(facts.and_then(|facts| facts.language.as_ref())),
             Field::Name => vec![listed.version().name.clone()],
             Field::Status => vec![listed.state.as_str().to_owned()],
-            Field::Quality => Axis::Quality.values(listed).into_iter().map(str::to_owned).collect(),
-            Field::Accuracy => entry.map(|entry| entry.accuracy.to_string()).into_iter().collect(),
+            Field::Quality => Axis::Quality
+                .values(listed)
+                .into_iter()
+                .map(str::to_owned)
+                .collect(),
+            Field::Accuracy => entry
+                .map(|entry| entry.accuracy.to_string())
+                .into_iter()
+                .collect(),
             Field::Pages => entry
-                .and_then(|entry| if let Extent::Pages(pages) = entry.extent { Some(pages.to_string()) } else { None })
+                .and_then(|entry| {
+                    if let Extent::Pages(pages) = entry.extent {
+                        Some(pages.to_string())
+                    } else {
+                        None
+                    }
+                })
                 .into_iter()
                 .collect(),
         };
@@ -190,7 +215,9 @@ pub enum FilterError {
         name: String,
     },
     /// It is not of the form `field = value and field >= value`.
-    #[error("`{text}` is no condition: write `field = value`, `field in (a, b)` or `field >= value`, joined by `and`")]
+    #[error(
+        "`{text}` is no condition: write `field = value`, `field in (a, b)` or `field >= value`, joined by `and`"
+    )]
     Syntax {
         /// The condition, cut.
         text: String,
@@ -225,7 +252,10 @@ impl Filter {
         }
         let conditions = match serde_json::from_str::<Value>(text) {
             Ok(value @ Value::Object(_)) => return Self::from_json(&value),
-            _ => split_and(&format!("{text} ")).into_iter().map(condition).collect::<Result<Vec<_>, _>>()?,
+            _ => split_and(&format!("{text} "))
+                .into_iter()
+                .map(condition)
+                .collect::<Result<Vec<_>, _>>()?,
         };
         Self::checked(conditions)
     }
@@ -235,14 +265,20 @@ impl Filter {
     /// # Errors
     /// [`FilterError`] with the part that is wrong.
     pub fn from_json(value: &Value) -> Result<Self, FilterError> {
-        let Value::Object(fields) = value else { return Err(syntax(&value.to_string())) };
+        let Value::Object(fields) = value else {
+            return Err(syntax(&value.to_string()));
+        };
         let mut conditions = Vec::new();
         for (name, value) in fields {
             let field = field_of(name)?;
             match value {
                 Value::Object(ops) => {
                     for (op, value) in ops {
-                        conditions.push(made(field, op_of(op).ok_or_else(|| syntax(op))?, &texts(value)?)?);
+                        conditions.push(made(
+                            field,
+                            op_of(op).ok_or_else(|| syntax(op))?,
+                            &texts(value)?,
+                        )?);
                     }
                 }
                 value => conditions.push(made(field, Op::In, &texts(value)?)?),
@@ -253,7 +289,9 @@ impl Filter {
 
     /// Whether a document fits.
     pub fn holds(&self, listed: &Listed) -> bool {
-        self.conditions.iter().all(|condition| condition.holds(listed))
+        self.conditions
+            .iter()
+            .all(|condition| condition.holds(listed))
     }
 
     /// Whether there is nothing to fit.
@@ -262,8 +300,13 @@ impl Filter {
     }
 
     fn checked(conditions: Vec<Condition>) -> Result<Self, FilterError> {
-        let long = conditions.len() > MAX_CONDITIONS || conditions.iter().any(|one| one.values.len() > MAX_VALUES);
-        if long { Err(FilterError::TooLong) } else { Ok(Self { conditions }) }
+        let long = conditions.len() > MAX_CONDITIONS
+            || conditions.iter().any(|one| one.values.len() > MAX_VALUES);
+        if long {
+            Err(FilterError::TooLong)
+        } else {
+            Ok(Self { conditions })
+        }
     }
 }
 
@@ -272,7 +315,11 @@ impl Condition {
     pub fn holds(&self, listed: &Listed) -> bool {
         let has = self.field.values(listed);
         let order = |wanted: &dyn Fn(Ordering) -> bool| {
-            has.iter().any(|value| self.values.iter().any(|other| wanted(compare(self.field, value, other))))
+            has.iter().any(|value| {
+                self.values
+                    .iter()
+                    .any(|other| wanted(compare(self.field, value, other)))
+            })
         };
         match self.op {
             Op::In => order(&Ordering::is_eq),
@@ -323,7 +370,9 @@ fn split_and(text: &str) -> Vec<&str> {
             ')' if !quoted => depth = depth.saturating_sub(1),
             c if c.is_whitespace() && !quoted && depth == 0 => {
                 let rest = &text[at + c.len_utf8()..];
-                let and = rest.get(..3).is_some_and(|word| word.eq_ignore_ascii_case("and"));
+                let and = rest
+                    .get(..3)
+                    .is_some_and(|word| word.eq_ignore_ascii_case("and"));
                 if and && rest[3..].starts_with(char::is_whitespace) && at >= start {
                     parts.push(&text[start..at]);
                     start = at + c.len_utf8() + 3;
@@ -339,15 +388,22 @@ fn split_and(text: &str) -> Vec<&str> {
 fn condition(text: &str) -> Result<Condition, FilterError> {
     let text = text.trim();
     let wrong = || syntax(text);
-    let at = text.find(|c: char| !(c.is_alphanumeric() || c == '_' || c == '@')).ok_or_else(wrong)?;
+    let at = text
+        .find(|c: char| !(c.is_alphanumeric() || c == '_' || c == '@'))
+        .ok_or_else(wrong)?;
     let (name, rest) = text.split_at(at);
     let rest = rest.trim_start();
     let lower = rest.to_ascii_lowercase();
     let ops = ["not in", "in", "!=", "<=", ">=", "==", "=", "<", ">"];
-    let op = ops.into_iter().find(|op| lower.starts_with(op)).ok_or_else(wrong)?;
+    let op = ops
+        .into_iter()
+        .find(|op| lower.starts_with(op))
+        .ok_or_else(wrong)?;
     let field = field_of(name)?;
     let value = rest[op.len()..].trim();
-    let list = value.strip_prefix('(').and_then(|value| value.strip_suffix(')'));
+    let list = value
+        .strip_prefix('(')
+        .and_then(|value| value.strip_suffix(')'));
     let values: Vec<String> = match list {
         Some(list) => list.split(',').map(unquoted).collect(),
         None => vec![unquoted(value)],
@@ -360,7 +416,9 @@ fn condition(text: &str) -> Result<Condition, FilterError> {
 
 fn unquoted(value: &str) -> String {
     let value = value.trim();
-    let inner = value.strip_prefix('"').and_then(|value| value.strip_suffix('"'));
+    let inner = value
+        .strip_prefix('"')
+        .and_then(|value| value.strip_suffix('"'));
     inner.unwrap_or(value).to_owned()
 }
 
@@ -377,15 +435,22 @@ fn op_of(op: &str) -> Option<Op> {
 }
 
 fn field_of(name: &str) -> Result<Field, FilterError> {
-    Field::named(name).ok_or_else(|| FilterError::NoField { name: name.chars().take(80).collect() })
+    Field::named(name).ok_or_else(|| FilterError::NoField {
+        name: name.chars().take(80).collect(),
+    })
 }
 
 fn made(field: Field, op: Op, values: &[String]) -> Result<Condition, FilterError> {
     let values: Vec<String> = values.iter().map(|value| field.canonical(value)).collect();
     if field.is_number()
-        && let Some(value) = values.iter().find(|value| !value.parse::<f64>().is_ok_and(f64::is_finite))
+        && let Some(value) = values
+            .iter()
+            .find(|value| !value.parse::<f64>().is_ok_and(f64::is_finite))
     {
-        return Err(FilterError::NoNumber { field: field.as_str(), value: value.chars().take(80).collect() });
+        return Err(FilterError::NoNumber {
+            field: field.as_str(),
+            value: value.chars().take(80).collect(),
+        });
     }
     Ok(Condition { field, op, values })
 }
@@ -395,8 +460,16 @@ fn texts(value: &Value) -> Result<Vec<String>, FilterError> {
         Value::String(text) => Ok(vec![text.clone()]),
         Value::Number(number) => Ok(vec![number.to_string()]),
         Value::Array(values) if !values.is_empty() => {
-            let lists: Result<Vec<Vec<String>>, FilterError> =
-                values.iter().map(|value| if value.is_array() { Err(syntax("[[…]]")) } else { texts(value) }).collect();
+            let lists: Result<Vec<Vec<String>>, FilterError> = values
+                .iter()
+                .map(|value| {
+                    if value.is_array() {
+                        Err(syntax("[[…]]"))
+                    } else {
+                        texts(value)
+                    }
+                })
+                .collect();
             Ok(lists?.concat())
         }
         other => Err(syntax(&other.to_string())),
@@ -404,7 +477,9 @@ fn texts(value: &Value) -> Result<Vec<String>, FilterError> {
 }
 
 fn syntax(text: &str) -> FilterError {
-    FilterError::Syntax { text: text.chars().take(80).collect() }
+    FilterError::Syntax {
+        text: text.chars().take(80).collect(),
+    }
 }
 
 #[cfg(test)]
@@ -425,7 +500,10 @@ mod tests {
         second.accuracy = 0.5;
         let catalogue = Catalogue::of_entries([first, second]);
         let filter = Filter::parse(filter).unwrap();
-        let fits = catalogue.documents().iter().filter(|listed| filter.holds(listed));
+        let fits = catalogue
+            .documents()
+            .iter()
+            .filter(|listed| filter.holds(listed));
         fits.map(|listed| listed.version().path.clone()).collect()
     }
 
@@ -433,12 +511,21 @@ mod tests {
     fn conditions_read_as_text_and_as_json() {
         for (filter, expected) in [
             ("", vec!["a.pdf", "b.pdf"]),
-            ("form=10-K and fiscal_year>=2020 and accuracy>0.9", vec!["a.pdf"]),
+            (
+                "form=10-K and fiscal_year>=2020 and accuracy>0.9",
+                vec!["a.pdf"],
+            ),
             ("company = \"Acme Co.\"", vec!["a.pdf"]),
-            ("form in (10-k, 10-k/a)  AND fiscal_year < 2020", vec!["b.pdf"]),
+            (
+                "form in (10-k, 10-k/a)  AND fiscal_year < 2020",
+                vec!["b.pdf"],
+            ),
             ("form != 10-K/A", vec!["a.pdf"]),
             ("ticker = X", vec![]),
-            (r#"{"form": ["10-K", "8-K"], "fiscal_year": {">=": 2020}}"#, vec!["a.pdf"]),
+            (
+                r#"{"form": ["10-K", "8-K"], "fiscal_year": {">=": 2020}}"#,
+                vec!["a.pdf"],
+            ),
             (r#"{"fiscal_year": {"$lt": "2020"}}"#, vec!["b.pdf"]),
         ] {
             assert_eq!(held(filter), expected, "{filter}");
@@ -447,12 +534,26 @@ mod tests {
 
     #[test]
     fn what_is_no_filter_is_refused_with_its_part() {
-        for wrong in ["form", "form 10-K", "= 3", "form=", "form in 10-K", "{\"form\": null}", "form=10-K and", "é=1"]
-        {
+        for wrong in [
+            "form",
+            "form 10-K",
+            "= 3",
+            "form=",
+            "form in 10-K",
+            "{\"form\": null}",
+            "form=10-K and",
+            "é=1",
+        ] {
             assert!(Filter::parse(wrong).is_err(), "{wrong}");
         }
-        assert!(matches!(Filter::parse("color=red"), Err(FilterError::NoField { .. })));
-        assert!(matches!(Filter::parse("fiscal_year>=soon"), Err(FilterError::NoNumber { .. })));
+        assert!(matches!(
+            Filter::parse("color=red"),
+            Err(FilterError::NoField { .. })
+        ));
+        assert!(matches!(
+            Filter::parse("fiscal_year>=soon"),
+            Err(FilterError::NoNumber { .. })
+        ));
         let long = vec!["form=10-K"; 40].join(" and ");
         assert_eq!(Filter::parse(&long), Err(FilterError::TooLong));
     }

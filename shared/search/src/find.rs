@@ -83,7 +83,10 @@ impl Default for Query {
 impl Query {
     /// A question to all documents.
     pub fn of(text: impl Into<String>) -> Self {
-        Self { text: text.into(), ..Self::default() }
+        Self {
+            text: text.into(),
+            ..Self::default()
+        }
     }
 }
 
@@ -116,7 +119,9 @@ impl std::str::FromStr for ItemRef {
         let bare = bare.strip_prefix("item-").unwrap_or(bare);
         match format!("item-{bare}").parse::<crate::locator::Fragment>() {
             Ok(crate::locator::Fragment::Item { part, number }) => Ok(Self { part, number }),
-            _ => Err(FindError::Item { text: text.chars().take(80).collect() }),
+            _ => Err(FindError::Item {
+                text: text.chars().take(80).collect(),
+            }),
         }
     }
 }
@@ -149,7 +154,9 @@ impl Strategy {
 
     /// The strategy of this name.
     pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|strategy| strategy.as_str() == name)
+        Self::ALL
+            .into_iter()
+            .find(|strategy| strategy.as_str() == name)
     }
 }
 
@@ -205,7 +212,10 @@ impl Ingredient {
 
     /// The ingredient of this name.
     pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|(_, word)| *word == name).map(|(ingredient, _)| ingredient)
+        Self::ALL
+            .into_iter()
+            .find(|(_, word)| *word == name)
+            .map(|(ingredient, _)| ingredient)
     }
 }
 
@@ -368,16 +378,37 @@ mod tests {
 
     #[test]
     fn a_query_reads_with_what_it_leaves_out() {
-        let query: Query = serde_json::from_str(r#"{"text": "capex", "strategy": "lexical", "limit": 3}"#).unwrap();
-        assert_eq!(query, Query { strategy: Strategy::Lexical, limit: 3, ..Query::of("capex") });
-        assert!(Strategy::ALL.iter().all(|strategy| Strategy::named(strategy.as_str()) == Some(*strategy)));
+        let query: Query =
+            serde_json::from_str(r#"{"text": "capex", "strategy": "lexical", "limit": 3}"#)
+                .unwrap();
+        assert_eq!(
+            query,
+            Query {
+                strategy: Strategy::Lexical,
+                limit: 3,
+                ..Query::of("capex")
+            }
+        );
+        assert!(
+            Strategy::ALL
+                .iter()
+                .all(|strategy| Strategy::named(strategy.as_str()) == Some(*strategy))
+        );
     }
 
     #[test]
     fn items_read_in_every_form_that_is_printed() {
-        for (text, part, number) in [("1a", None, "1A"), ("II.1A", Some("II"), "1A"), ("item-2.02", None, "2.02")] {
+        for (text, part, number) in [
+            ("1a", None, "1A"),
+            ("II.1A", Some("II"), "1A"),
+            ("item-2.02", None, "2.02"),
+        ] {
             let item: ItemRef = text.parse().unwrap();
-            assert_eq!((item.part.as_deref(), item.number.as_str()), (part, number), "{text}");
+            assert_eq!(
+                (item.part.as_deref(), item.number.as_str()),
+                (part, number),
+                "{text}"
+            );
         }
         assert!("one".parse::<ItemRef>().is_err());
     }

@@ -31,10 +31,18 @@ impl Follower {
     ///
     /// # Errors
     /// [`PortError`] when the store could not say.
-    pub async fn begin(blobs: &dyn Blobs, collection: Collection) -> Result<(Self, Catalogue), PortError> {
+    pub async fn begin(
+        blobs: &dyn Blobs,
+        collection: Collection,
+    ) -> Result<(Self, Catalogue), PortError> {
         let (current, mark) = Current::load(blobs, &collection).await?;
         let open = open::find(blobs, &collection, &current).await?;
-        let follower = Self { collection, current: Arc::new(current), mark, open: Arc::new(open) };
+        let follower = Self {
+            collection,
+            current: Arc::new(current),
+            mark,
+            open: Arc::new(open),
+        };
         let catalogue = follower.catalogue().await?;
         Ok((follower, catalogue))
     }
@@ -43,9 +51,17 @@ impl Follower {
     ///
     /// # Errors
     /// [`PortError`] when the store could not say; nothing is lost by it.
-    pub async fn glance(&mut self, blobs: &dyn Blobs, now_ms: Millis) -> Result<Option<Catalogue>, PortError> {
+    pub async fn glance(
+        &mut self,
+        blobs: &dyn Blobs,
+        now_ms: Millis,
+    ) -> Result<Option<Catalogue>, PortError> {
         let from = (now_ms / 60_000).saturating_sub(RECENT_MINUTES);
-        if self.read(blobs, from).await? { self.catalogue().await.map(Some) } else { Ok(None) }
+        if self.read(blobs, from).await? {
+            self.catalogue().await.map(Some)
+        } else {
+            Ok(None)
+        }
     }
 
     /// The catalogue, where anything changed it.
@@ -60,7 +76,11 @@ impl Follower {
             self.open = Arc::new(open);
             changed = true;
         }
-        if changed { self.catalogue().await.map(Some) } else { Ok(None) }
+        if changed {
+            self.catalogue().await.map(Some)
+        } else {
+            Ok(None)
+        }
     }
 
     /// Reads new records; whether there were any.
@@ -93,14 +113,22 @@ mod tests {
     async fn publish(blobs: &MemoryBlobs, at_ms: u64, path: &str, seq: u64) {
         let mut entry = entry(path);
         entry.version.seq = seq;
-        let change = Change { at_ms, kind: ChangeKind::Published(Box::new(entry)) };
+        let change = Change {
+            at_ms,
+            kind: ChangeKind::Published(Box::new(entry)),
+        };
         let key = layout::change_key(&Collection::default(), at_ms, at_ms);
-        blobs.put(&key, serde_json::to_vec(&change).unwrap().into()).await.unwrap();
+        blobs
+            .put(&key, serde_json::to_vec(&change).unwrap().into())
+            .await
+            .unwrap();
     }
 
     fn listed(catalogue: Option<Catalogue>) -> Vec<(String, u64)> {
         let catalogue = catalogue.expect("something changed");
-        let shown = |listed: &crate::catalogue::Listed| (listed.version().path.clone(), listed.version().seq);
+        let shown = |listed: &crate::catalogue::Listed| {
+            (listed.version().path.clone(), listed.version().seq)
+        };
         catalogue.documents().iter().map(shown).collect()
     }
 
@@ -108,14 +136,31 @@ mod tests {
     async fn new_records_show_at_a_glance_and_late_ones_at_a_look() {
         let (blobs, minute) = (MemoryBlobs::default(), 60_000);
         publish(&blobs, 100 * minute, "a", 1).await;
-        let (mut follower, first) = Follower::begin(&blobs, Collection::default()).await.unwrap();
+        let (mut follower, first) = Follower::begin(&blobs, Collection::default())
+            .await
+            .unwrap();
         assert_eq!(listed(Some(first)), [("a".into(), 1)]);
-        assert!(follower.glance(&blobs, 101 * minute).await.unwrap().is_none());
+        assert!(
+            follower
+                .glance(&blobs, 101 * minute)
+                .await
+                .unwrap()
+                .is_none()
+        );
         publish(&blobs, 101 * minute, "a", 2).await;
         publish(&blobs, 101 * minute + 1, "b", 1).await;
-        assert_eq!(listed(follower.glance(&blobs, 101 * minute).await.unwrap()), [("a".into(), 2), ("b".into(), 1)]);
+        assert_eq!(
+            listed(follower.glance(&blobs, 101 * minute).await.unwrap()),
+            [("a".into(), 2), ("b".into(), 1)]
+        );
         publish(&blobs, 95 * minute, "late", 1).await;
-        assert!(follower.glance(&blobs, 101 * minute).await.unwrap().is_none());
+        assert!(
+            follower
+                .glance(&blobs, 101 * minute)
+                .await
+                .unwrap()
+                .is_none()
+        );
         assert_eq!(listed(follower.look(&blobs).await.unwrap()).len(), 3);
         assert!(follower.look(&blobs).await.unwrap().is_none());
     }

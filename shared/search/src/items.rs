@@ -37,22 +37,38 @@ pub(crate) fn ids(section: &Section) -> std::ops::Range<u32> {
 /// All Items that have a section: those of the Item map, in the order of the form. Where a tree has no map, in reading
 /// order: a section is an Item when its title says so, with the word Item (or Items) and a number.
 pub fn items(tree: &SectionTree) -> Vec<Item> {
-    let mapped =
-        |item: &FilingItem| Some(Item { part: item.part.clone(), number: item.number.clone(), section: item.section? });
-    if tree.items.is_empty() { titled(tree) } else { tree.items.iter().filter_map(mapped).collect() }
+    let mapped = |item: &FilingItem| {
+        Some(Item {
+            part: item.part.clone(),
+            number: item.number.clone(),
+            section: item.section?,
+        })
+    };
+    if tree.items.is_empty() {
+        titled(tree)
+    } else {
+        tree.items.iter().filter_map(mapped).collect()
+    }
 }
 
 /// The fragment of the locator of an Item in a map: `item-1A`, or `item-II.1A` where the number alone is taken twice.
 pub fn fragment(item: &FilingItem, all: &[FilingItem]) -> String {
-    let there = |other: &&FilingItem| other.number == item.number && other.status != ItemStatus::Absent;
+    let there =
+        |other: &&FilingItem| other.number == item.number && other.status != ItemStatus::Absent;
     match &item.part {
-        Some(part) if all.iter().filter(there).count() > 1 => format!("item-{part}.{}", item.number),
+        Some(part) if all.iter().filter(there).count() > 1 => {
+            format!("item-{part}.{}", item.number)
+        }
         _ => format!("item-{}", item.number),
     }
 }
 
 /// The Item of a map that a number names, where it names one alone.
-pub fn mapped<'t>(tree: &'t SectionTree, part: Option<&str>, number: &str) -> Option<&'t FilingItem> {
+pub fn mapped<'t>(
+    tree: &'t SectionTree,
+    part: Option<&str>,
+    number: &str,
+) -> Option<&'t FilingItem> {
     let named = |item: &&FilingItem| {
         item.number == number
             && item.status != ItemStatus::Absent
@@ -71,7 +87,11 @@ fn titled(tree: &SectionTree) -> Vec<Item> {
         let inherited = path.iter().rev().flatten().next().cloned();
         path.push(part.clone());
         for number in numbers(&section.title) {
-            items.push(Item { part: part.clone().or_else(|| inherited.clone()), number, section: section.id });
+            items.push(Item {
+                part: part.clone().or_else(|| inherited.clone()),
+                number,
+                section: section.id,
+            });
         }
     }
     items
@@ -80,7 +100,10 @@ fn titled(tree: &SectionTree) -> Vec<Item> {
 /// `II` for "PART II" and "Part II — Other information"; also where part and Item share a heading.
 fn part_of(section: &Section) -> Option<String> {
     let mut words = words(&section.title);
-    if words.next().is_none_or(|word| !word.eq_ignore_ascii_case("part")) {
+    if words
+        .next()
+        .is_none_or(|word| !word.eq_ignore_ascii_case("part"))
+    {
         return None;
     }
     let number = words.next()?.to_uppercase();
@@ -88,17 +111,26 @@ fn part_of(section: &Section) -> Option<String> {
 }
 
 fn words(title: &str) -> impl Iterator<Item = &str> {
-    let separates = |c: char| c.is_whitespace() || matches!(c, ',' | ':' | ';' | '-' | '–' | '—' | '(' | ')');
-    title.split(separates).map(|word| word.trim_end_matches('.')).filter(|word| !word.is_empty())
+    let separates =
+        |c: char| c.is_whitespace() || matches!(c, ',' | ':' | ';' | '-' | '–' | '—' | '(' | ')');
+    title
+        .split(separates)
+        .map(|word| word.trim_end_matches('.'))
+        .filter(|word| !word.is_empty())
 }
 
 /// The Item numbers a title carries.
 fn numbers(title: &str) -> Vec<String> {
     let mut words = words(title).peekable();
-    if words.peek().is_some_and(|word| word.eq_ignore_ascii_case("part")) {
+    if words
+        .peek()
+        .is_some_and(|word| word.eq_ignore_ascii_case("part"))
+    {
         words.nth(1);
     }
-    if words.next().is_none_or(|word| !(word.eq_ignore_ascii_case("item") || word.eq_ignore_ascii_case("items"))) {
+    if words.next().is_none_or(|word| {
+        !(word.eq_ignore_ascii_case("item") || word.eq_ignore_ascii_case("items"))
+    }) {
         return Vec::new();
     }
     let mut found = Vec::new();
@@ -117,7 +149,9 @@ pub(crate) fn number(word: &str) -> Option<String> {
     let digits = word.bytes().take_while(u8::is_ascii_digit).count();
     let rest = &word[digits..];
     let letter = rest.len() <= 1 && rest.bytes().all(|byte| byte.is_ascii_alphabetic());
-    let decimals = rest.strip_prefix('.').is_some_and(|d| d.len() == 2 && d.bytes().all(|byte| byte.is_ascii_digit()));
+    let decimals = rest
+        .strip_prefix('.')
+        .is_some_and(|d| d.len() == 2 && d.bytes().all(|byte| byte.is_ascii_digit()));
     ((1..=2).contains(&digits) && (letter || decimals)).then(|| word.to_uppercase())
 }
 

@@ -19,7 +19,10 @@ pub(crate) fn assign(documents: &mut [Listed]) {
                 *answers.entry(stem).or_default() += 1;
             }
         }
-        documents.iter().map(|listed| label(listed, &answers)).collect()
+        documents
+            .iter()
+            .map(|listed| label(listed, &answers))
+            .collect()
     };
     let mut given: HashMap<&str, u32> = HashMap::with_capacity(labels.len());
     for label in &labels {
@@ -28,7 +31,11 @@ pub(crate) fn assign(documents: &mut [Listed]) {
     for (listed, label) in documents.iter_mut().zip(&labels) {
         // Two equal names whose ids start alike: the whole id.
         let alone = given.get(label.as_str()) == Some(&1);
-        listed.label = if alone { label.clone() } else { listed.doc().to_string() };
+        listed.label = if alone {
+            label.clone()
+        } else {
+            listed.doc().to_string()
+        };
     }
 }
 
@@ -44,7 +51,10 @@ fn label(listed: &Listed, answers: &HashMap<&str, u32>) -> String {
     // Ids of 100,000 equal names share four digits often and eight hardly ever.
     let others = answers.get(name).copied().unwrap_or(1);
     let digits = if others > 20 { 12 } else { 4 };
-    let unique = [digits, 8, 16].into_iter().map(with_digits).find(|label| !answers.contains_key(label.as_str()));
+    let unique = [digits, 8, 16]
+        .into_iter()
+        .map(with_digits)
+        .find(|label| !answers.contains_key(label.as_str()));
     escape(&unique.unwrap_or(id))
 }
 
@@ -84,8 +94,11 @@ pub(crate) fn unescape(text: &str) -> String {
     let mut out = Vec::with_capacity(bytes.len());
     let mut at = 0;
     while at < bytes.len() {
-        let digits = (bytes[at] == b'%').then(|| bytes.get(at + 1..at + 3)).flatten();
-        let byte = digits.and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok());
+        let digits = (bytes[at] == b'%')
+            .then(|| bytes.get(at + 1..at + 3))
+            .flatten();
+        let byte = digits
+            .and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok());
         out.push(byte.unwrap_or(bytes[at]));
         at += if byte.is_some() { 3 } else { 1 };
     }
@@ -98,10 +111,20 @@ mod tests {
 
     #[test]
     fn escapes_come_back_as_they_were() {
-        for text in ["a#1.pdf", "100%", "%23", "年报\u{202e}fdp.exe", "a/b", "tab\there"] {
+        for text in [
+            "a#1.pdf",
+            "100%",
+            "%23",
+            "年报\u{202e}fdp.exe",
+            "a/b",
+            "tab\there",
+        ] {
             let escaped = escape(text);
             assert_eq!(unescape(&escaped), text);
-            assert!(!escaped.contains(['#', '/']) && !escaped.chars().any(is_unprintable), "{escaped}");
+            assert!(
+                !escaped.contains(['#', '/']) && !escaped.chars().any(is_unprintable),
+                "{escaped}"
+            );
         }
         assert_eq!(unescape("50%"), "50%");
         assert_eq!(unescape("%zz%f"), "%zz%f");

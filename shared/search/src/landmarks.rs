@@ -76,22 +76,34 @@ impl Landmark {
 
     /// The place of this name in the vocabulary.
     pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|(_, code, _)| *code == name).map(|(place, ..)| place)
+        Self::ALL
+            .into_iter()
+            .find(|(_, code, _)| *code == name)
+            .map(|(place, ..)| place)
     }
 
     /// Its name in the vocabulary and the index.
     pub fn code(self) -> &'static str {
-        Self::ALL.into_iter().find(|(place, ..)| *place == self).map_or("", |(_, code, _)| code)
+        Self::ALL
+            .into_iter()
+            .find(|(place, ..)| *place == self)
+            .map_or("", |(_, code, _)| code)
     }
 
     /// Its name for people.
     pub fn words(self) -> &'static str {
-        Self::ALL.into_iter().find(|(place, ..)| *place == self).map_or("", |(.., words)| words)
+        Self::ALL
+            .into_iter()
+            .find(|(place, ..)| *place == self)
+            .map_or("", |(.., words)| words)
     }
 
     /// Whether it is one of the statements.
     pub fn is_statement(self) -> bool {
-        matches!(self, Landmark::Balance | Landmark::Income | Landmark::CashFlow | Landmark::Equity)
+        matches!(
+            self,
+            Landmark::Balance | Landmark::Income | Landmark::CashFlow | Landmark::Equity
+        )
     }
 }
 
@@ -192,7 +204,11 @@ const STATEMENTS: [Statement; 4] = [
     },
     Statement {
         place: Landmark::CashFlow,
-        titles: &["statement of cash flow", "cash flow statement", "statement of consolidated cash flow"],
+        titles: &[
+            "statement of cash flow",
+            "cash flow statement",
+            "statement of consolidated cash flow",
+        ],
         rows: &[
             "operating activities",
             "investing activities",
@@ -260,15 +276,45 @@ const LOOK_ALIKES: [&str; 11] = [
 /// Headings that say what kind of section follows.
 const HEADINGS: [(Landmark, &[&str]); 15] = [
     (Landmark::Segments, &["segment", "line of business"]),
-    (Landmark::Geography, &["geographic", "by region", "geography"]),
-    (Landmark::Taxes, &["income tax", "tax rate", "provision for taxes"]),
-    (Landmark::Legal, &["legal proceeding", "contingency", "litigation", "legal matter"]),
+    (
+        Landmark::Geography,
+        &["geographic", "by region", "geography"],
+    ),
+    (
+        Landmark::Taxes,
+        &["income tax", "tax rate", "provision for taxes"],
+    ),
+    (
+        Landmark::Legal,
+        &[
+            "legal proceeding",
+            "contingency",
+            "litigation",
+            "legal matter",
+        ],
+    ),
     (
         Landmark::Deals,
-        &["acquisition", "business combination", "divestiture", "held for sale", "discontinued operation", "merger"],
+        &[
+            "acquisition",
+            "business combination",
+            "divestiture",
+            "held for sale",
+            "discontinued operation",
+            "merger",
+        ],
     ),
     (Landmark::Restructuring, &["restructuring", "exit cost"]),
-    (Landmark::Debt, &["debt", "borrowing", "credit facility", "indebtedness", "credit agreement"]),
+    (
+        Landmark::Debt,
+        &[
+            "debt",
+            "borrowing",
+            "credit facility",
+            "indebtedness",
+            "credit agreement",
+        ],
+    ),
     (Landmark::Leases, &["lease"]),
     (
         Landmark::Discussion,
@@ -284,13 +330,33 @@ const HEADINGS: [(Landmark, &[&str]); 15] = [
     (Landmark::Reconciliation, &["reconciliation", "non-gaap"]),
     (
         Landmark::Business,
-        &["item 1 business", "=overview", "=general", "=business", "description of business", "company overview"],
+        &[
+            "item 1 business",
+            "=overview",
+            "=general",
+            "=business",
+            "description of business",
+            "company overview",
+        ],
     ),
     (Landmark::Risks, &["risk factors", "risks related"]),
-    (Landmark::Votes, &["submission of matters to a vote", "annual meeting", "results of voting"]),
+    (
+        Landmark::Votes,
+        &[
+            "submission of matters to a vote",
+            "annual meeting",
+            "results of voting",
+        ],
+    ),
     (
         Landmark::Officers,
-        &["departure of directors", "appointment of", "election of directors", "executive officers", "succession"],
+        &[
+            "departure of directors",
+            "appointment of",
+            "election of directors",
+            "executive officers",
+            "succession",
+        ],
     ),
 ];
 
@@ -303,13 +369,25 @@ struct Pattern {
 impl Pattern {
     /// `=general` is the whole line.
     fn of(text: &&str) -> Self {
-        let (whole, text) = text.strip_prefix('=').map_or((false, *text), |text| (true, text));
-        Self { words: content_words(text), whole }
+        let (whole, text) = text
+            .strip_prefix('=')
+            .map_or((false, *text), |text| (true, text));
+        Self {
+            words: content_words(text),
+            whole,
+        }
     }
 
     fn is_in(&self, line: &[String]) -> bool {
-        let within = || line.windows(self.words.len().max(1)).any(|part| part == self.words);
-        if self.whole { line == self.words } else { within() }
+        let within = || {
+            line.windows(self.words.len().max(1))
+                .any(|part| part == self.words)
+        };
+        if self.whole {
+            line == self.words
+        } else {
+            within()
+        }
     }
 }
 
@@ -327,35 +405,64 @@ fn patterns() -> &'static Patterns {
     static PATTERNS: OnceLock<Patterns> = OnceLock::new();
     let all = |texts: &[&str]| texts.iter().map(Pattern::of).collect::<Vec<_>>();
     PATTERNS.get_or_init(|| Patterns {
-        statements: STATEMENTS.iter().map(|one| (one.place, all(one.titles), all(one.rows))).collect(),
+        statements: STATEMENTS
+            .iter()
+            .map(|one| (one.place, all(one.titles), all(one.rows)))
+            .collect(),
         look_alikes: all(&LOOK_ALIKES),
-        headings: HEADINGS.iter().map(|(place, texts)| (*place, all(texts))).collect(),
+        headings: HEADINGS
+            .iter()
+            .map(|(place, texts)| (*place, all(texts)))
+            .collect(),
     })
 }
 
 /// The statements a page is, by its lines without running heads: title among the first lines, rows, numbers.
-pub fn statements(lines: &[&str], labels: &[Vec<String>], numbers: usize) -> Vec<(Landmark, Surety)> {
+pub fn statements(
+    lines: &[&str],
+    labels: &[Vec<String>],
+    numbers: usize,
+) -> Vec<(Landmark, Surety)> {
     if numbers < NUMBERS {
         return Vec::new();
     }
-    let cut = |lines: &[&str]| lines.iter().map(|line| content_words(line)).collect::<Vec<_>>();
+    let cut = |lines: &[&str]| {
+        lines
+            .iter()
+            .map(|line| content_words(line))
+            .collect::<Vec<_>>()
+    };
     let above = cut(&lines[..lines.len().min(TITLE_LINES + 4)]);
     let head = titles(&above[..above.len().min(TITLE_LINES)]);
-    let has = |lines: &[Vec<String>], pattern: &Pattern| lines.iter().any(|line| pattern.is_in(line));
+    let has =
+        |lines: &[Vec<String>], pattern: &Pattern| lines.iter().any(|line| pattern.is_in(line));
     let weak = patterns().look_alikes.iter().any(|like| has(&above, like));
     let surety = if weak { Surety::Weak } else { Surety::Strong };
     let is = |(_, titles, rows): &&StatementPatterns| {
-        titles.iter().any(|title| has(&head, title)) && rows.iter().filter(|row| has(labels, row)).count() >= ROWS
+        titles.iter().any(|title| has(&head, title))
+            && rows.iter().filter(|row| has(labels, row)).count() >= ROWS
     };
-    patterns().statements.iter().filter(is).map(|(place, ..)| (*place, surety)).collect()
+    patterns()
+        .statements
+        .iter()
+        .filter(is)
+        .map(|(place, ..)| (*place, surety))
+        .collect()
 }
 
 /// Lines that may be titles, and pairs of them: short, without the words that stand in all of them.
 fn titles(lines: &[Vec<String>]) -> Vec<Vec<String>> {
     let plain = |line: &Vec<String>| {
-        line.iter().filter(|word| !matches!(word.as_str(), "consolid" | "condens")).cloned().collect::<Vec<_>>()
+        line.iter()
+            .filter(|word| !matches!(word.as_str(), "consolid" | "condens"))
+            .cloned()
+            .collect::<Vec<_>>()
     };
-    let short: Vec<Vec<String>> = lines.iter().filter(|line| line.len() <= TITLE_WORDS).map(plain).collect();
+    let short: Vec<Vec<String>> = lines
+        .iter()
+        .filter(|line| line.len() <= TITLE_WORDS)
+        .map(plain)
+        .collect();
     let pairs: Vec<Vec<String>> = short.windows(2).map(|pair| pair.concat()).collect();
     [short, pairs].concat()
 }
@@ -363,14 +470,23 @@ fn titles(lines: &[Vec<String>]) -> Vec<Vec<String>> {
 /// The kinds of sections a heading or title announces.
 pub fn announced(heading: &str) -> Vec<Landmark> {
     let words = content_words(heading);
-    let said = |(_, patterns): &&(Landmark, Vec<Pattern>)| patterns.iter().any(|pattern| pattern.is_in(&words));
-    patterns().headings.iter().filter(said).map(|(place, _)| *place).collect()
+    let said = |(_, patterns): &&(Landmark, Vec<Pattern>)| {
+        patterns.iter().any(|pattern| pattern.is_in(&words))
+    };
+    patterns()
+        .headings
+        .iter()
+        .filter(said)
+        .map(|(place, _)| *place)
+        .collect()
 }
 
 /// Whether this is the cover of a form.
 pub fn is_cover(lines: &[&str], page: u32) -> bool {
     let says = |text: &str| lines.iter().any(|line| line.to_lowercase().contains(text));
-    page <= 3 && (says("securities registered pursuant to section 12") || says("exact name of registrant"))
+    page <= 3
+        && (says("securities registered pursuant to section 12")
+            || says("exact name of registrant"))
 }
 
 /// Whether most lines of a page end in page numbers that rise, as a table of contents has them.
@@ -378,7 +494,8 @@ pub fn is_contents(lines: &[&str]) -> bool {
     let number = |line: &&str| -> Option<u32> {
         let (text, last) = line.trim_end().rsplit_once(char::is_whitespace)?;
         let digits = line.bytes().filter(u8::is_ascii_digit).count();
-        (last.len() <= 4 && digits <= 8 && text.contains(char::is_alphabetic)).then(|| last.parse().ok())?
+        (last.len() <= 4 && digits <= 8 && text.contains(char::is_alphabetic))
+            .then(|| last.parse().ok())?
     };
     let titled = lines.iter().take(TITLE_LINES).any(|line| {
         let lower = line.to_lowercase();
@@ -387,7 +504,9 @@ pub fn is_contents(lines: &[&str]) -> bool {
     let numbers: Vec<u32> = lines.iter().filter_map(number).collect();
     let rising = numbers.windows(2).filter(|pair| pair[0] <= pair[1]).count();
     let ordered = rising * 5 >= numbers.len().saturating_sub(1) * 4;
-    numbers.len() >= 6 && ordered && (numbers.len() * 2 > lines.len() || titled && numbers.len() * 3 > lines.len())
+    numbers.len() >= 6
+        && ordered
+        && (numbers.len() * 2 > lines.len() || titled && numbers.len() * 3 > lines.len())
 }
 
 #[cfg(test)]
@@ -415,26 +534,40 @@ mod tests {
 
     #[test]
     fn a_statement_has_a_title_rows_and_numbers() {
-        assert_eq!(statements(&SHEET, &labels(&SHEET), 18), [(Landmark::Balance, Surety::Strong)]);
+        assert_eq!(
+            statements(&SHEET, &labels(&SHEET), 18),
+            [(Landmark::Balance, Surety::Strong)]
+        );
         assert!(statements(&SHEET, &labels(&SHEET), 3).is_empty());
         assert!(statements(&SHEET[2..], &labels(&SHEET), 18).is_empty());
         let mut parent = SHEET.to_vec();
         parent[0] = "ACME Company (Parent Company Only)";
-        assert_eq!(statements(&parent, &labels(&parent), 18), [(Landmark::Balance, Surety::Weak)]);
+        assert_eq!(
+            statements(&parent, &labels(&parent), 18),
+            [(Landmark::Balance, Surety::Weak)]
+        );
     }
 
     #[test]
     fn headings_announce_what_follows() {
-        assert_eq!(announced("Note 17. Business Segments"), [Landmark::Segments]);
+        assert_eq!(
+            announced("Note 17. Business Segments"),
+            [Landmark::Segments]
+        );
         assert_eq!(announced("NOTE 8 – Income Taxes"), [Landmark::Taxes]);
         assert!(announced("Signatures").is_empty());
     }
 
     #[test]
     fn contents_pages_are_known_by_their_numbers() {
-        let contents: Vec<String> = (1..10).map(|n| format!("Item {n}. Something {n}")).collect();
+        let contents: Vec<String> = (1..10)
+            .map(|n| format!("Item {n}. Something {n}"))
+            .collect();
         let lines: Vec<&str> = contents.iter().map(String::as_str).collect();
         assert!(is_contents(&lines) && !is_contents(&SHEET));
-        assert!(is_cover(&["Securities registered pursuant to Section 12(b)"], 1) && !is_cover(&["x"], 1));
+        assert!(
+            is_cover(&["Securities registered pursuant to Section 12(b)"], 1)
+                && !is_cover(&["x"], 1)
+        );
     }
 }

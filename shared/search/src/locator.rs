@@ -57,16 +57,25 @@ impl Locator {
         if let Some((document, fragment)) = text.rsplit_once('#')
             && let Ok(fragment) = fragment.parse::<Fragment>()
         {
-            return Self { document: document.into(), fragment: Some(fragment) };
+            return Self {
+                document: document.into(),
+                fragment: Some(fragment),
+            };
         }
         for (mark, prefix) in [("/@item/", "item-"), ("/@page/", "p=")] {
             if let Some((document, rest)) = text.rsplit_once(mark)
                 && let Ok(fragment) = format!("{prefix}{rest}").parse::<Fragment>()
             {
-                return Self { document: document.into(), fragment: Some(fragment) };
+                return Self {
+                    document: document.into(),
+                    fragment: Some(fragment),
+                };
             }
         }
-        Self { document: text.into(), fragment: None }
+        Self {
+            document: text.into(),
+            fragment: None,
+        }
     }
 }
 
@@ -79,12 +88,23 @@ impl std::str::FromStr for Fragment {
         if let Some(pages) = text.strip_prefix("p=") {
             return parse_pages(pages).map(Fragment::Pages).ok_or(());
         }
-        let item = text.get(..5).filter(|prefix| prefix.eq_ignore_ascii_case("item-")).map(|_| &text[5..]).ok_or(())?;
-        let part =
-            item.split_once('.').filter(|(part, _)| part.bytes().all(|byte| matches!(byte, b'I' | b'V' | b'i' | b'v')));
-        let (part, number) = part.map_or((None, item), |(part, number)| (Some(part.to_uppercase()), number));
+        let item = text
+            .get(..5)
+            .filter(|prefix| prefix.eq_ignore_ascii_case("item-"))
+            .map(|_| &text[5..])
+            .ok_or(())?;
+        let part = item.split_once('.').filter(|(part, _)| {
+            part.bytes()
+                .all(|byte| matches!(byte, b'I' | b'V' | b'i' | b'v'))
+        });
+        let (part, number) = part.map_or((None, item), |(part, number)| {
+            (Some(part.to_uppercase()), number)
+        });
         let number = items::number(number).ok_or(())?;
-        Ok(Fragment::Item { part: part.filter(|part| !part.is_empty()), number })
+        Ok(Fragment::Item {
+            part: part.filter(|part| !part.is_empty()),
+            number,
+        })
     }
 }
 
@@ -92,7 +112,10 @@ impl fmt::Display for Fragment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Fragment::Section(id) => write!(f, "{id}"),
-            Fragment::Item { part: Some(part), number } => write!(f, "item-{part}.{number}"),
+            Fragment::Item {
+                part: Some(part),
+                number,
+            } => write!(f, "item-{part}.{number}"),
             Fragment::Item { part: None, number } => write!(f, "item-{number}"),
             Fragment::Pages(spans) => write!(f, "p={}", show_pages(spans)),
         }
@@ -194,7 +217,8 @@ impl Catalogue {
             return Ok(listed);
         }
         let (all, name) = (self.documents(), name.trim());
-        let is_id = name.len() >= 4 && name.len() <= 32 && name.bytes().all(|b| b.is_ascii_hexdigit());
+        let is_id =
+            name.len() >= 4 && name.len() <= 32 && name.bytes().all(|b| b.is_ascii_hexdigit());
         let id = name.to_ascii_lowercase();
         let begins = |listed: &&Listed| is_id && listed.doc().to_string().starts_with(&id);
         if let Some(listed) = self.only(name, &all.iter().filter(begins).collect::<Vec<_>>())? {
@@ -205,11 +229,15 @@ impl Catalogue {
         }
         let folded = fold_name(&unescape(name));
         let lenient = all.iter().filter(|listed| {
-            fold_name(&listed.version().name) == folded || listed.label.to_lowercase() == name.to_lowercase()
+            fold_name(&listed.version().name) == folded
+                || listed.label.to_lowercase() == name.to_lowercase()
         });
         match self.only(name, &lenient.collect::<Vec<_>>())? {
             Some(listed) => Ok(listed),
-            None => Err(ResolveError::NotFound { name: name.into(), near: self.near(&folded) }),
+            None => Err(ResolveError::NotFound {
+                name: name.into(),
+                near: self.near(&folded),
+            }),
         }
     }
 
@@ -224,41 +252,76 @@ impl Catalogue {
         // A folder that is called like an axis is written with its `@` escaped.
         let has_axis = name.split('/').any(|segment| segment.starts_with('@'));
         let steps: [&dyn Fn(&Listed) -> bool; 2] = [
-            &|listed| !has_axis && listed.version().path == plain.trim_matches('/') || listed.version().uri == name,
-            &|listed| listed.version().name == plain || split_name(&listed.version().name).0 == plain,
+            &|listed| {
+                !has_axis && listed.version().path == plain.trim_matches('/')
+                    || listed.version().uri == name
+            },
+            &|listed| {
+                listed.version().name == plain || split_name(&listed.version().name).0 == plain
+            },
         ];
         for step in steps {
-            if let Some(listed) = self.only(name, &all.iter().filter(|listed| step(listed)).collect::<Vec<_>>())? {
+            if let Some(listed) = self.only(
+                name,
+                &all.iter().filter(|listed| step(listed)).collect::<Vec<_>>(),
+            )? {
                 return Ok(Some(listed));
             }
         }
         Ok(None)
     }
 
-    fn only<'a>(&self, name: &str, fitting: &[&'a Listed]) -> Result<Option<&'a Listed>, ResolveError> {
+    fn only<'a>(
+        &self,
+        name: &str,
+        fitting: &[&'a Listed],
+    ) -> Result<Option<&'a Listed>, ResolveError> {
         match fitting {
             [] => Ok(None),
             [one] => Ok(Some(one)),
             more => {
-                let candidates = more.iter().take(MAX_CANDIDATES).map(|listed| listed.label.clone()).collect();
-                Err(ResolveError::Ambiguous { name: name.into(), count: more.len(), candidates })
+                let candidates = more
+                    .iter()
+                    .take(MAX_CANDIDATES)
+                    .map(|listed| listed.label.clone())
+                    .collect();
+                Err(ResolveError::Ambiguous {
+                    name: name.into(),
+                    count: more.len(),
+                    candidates,
+                })
             }
         }
     }
 
     /// `/folder/name` or `/@axis/value/name`, the name as [`crate::place::leaves`] writes it.
     fn in_folder(&self, name: &str) -> Result<Option<&Listed>, ResolveError> {
-        let Some((folder, leaf)) = name.trim_end_matches('/').rsplit_once('/') else { return Ok(None) };
-        let Ok(scope) = Scope::parse(folder, self) else { return Ok(None) };
+        let Some((folder, leaf)) = name.trim_end_matches('/').rsplit_once('/') else {
+            return Ok(None);
+        };
+        let Ok(scope) = Scope::parse(folder, self) else {
+            return Ok(None);
+        };
         let plain = unescape(leaf);
-        let inside: Vec<&Listed> = self.documents().iter().filter(|listed| scope.holds(listed)).collect();
-        let fits =
-            |test: &dyn Fn(&Listed) -> bool| inside.iter().copied().filter(|listed| test(listed)).collect::<Vec<_>>();
+        let inside: Vec<&Listed> = self
+            .documents()
+            .iter()
+            .filter(|listed| scope.holds(listed))
+            .collect();
+        let fits = |test: &dyn Fn(&Listed) -> bool| {
+            inside
+                .iter()
+                .copied()
+                .filter(|listed| test(listed))
+                .collect::<Vec<_>>()
+        };
         let marked = split_mark(&plain);
         let steps: [&dyn Fn(&Listed) -> bool; 3] = [
             &|listed| listed.label == leaf || listed.version().name == plain,
             &|listed| {
-                let of = |(name, id): &(String, &str)| listed.version().name == *name && has_id(listed, id);
+                let of = |(name, id): &(String, &str)| {
+                    listed.version().name == *name && has_id(listed, id)
+                };
                 marked.as_ref().is_some_and(of)
             },
             &|listed| fold_name(&listed.version().name) == fold_name(&plain),
@@ -276,7 +339,10 @@ impl Catalogue {
         let wanted: Vec<char> = folded.chars().take(200).collect();
         let mut near: Vec<(usize, &str)> = Vec::new();
         for listed in self.documents() {
-            let name: Vec<char> = fold_name(&listed.version().name).chars().take(200).collect();
+            let name: Vec<char> = fold_name(&listed.version().name)
+                .chars()
+                .take(200)
+                .collect();
             if let Some(edits) = edits(&wanted, &name, MAX_EDITS) {
                 near.push((edits, &listed.label));
             } else if wanted.len() >= 3 && name.windows(wanted.len()).any(|part| part == wanted) {
@@ -284,7 +350,10 @@ impl Catalogue {
             }
         }
         near.sort_unstable();
-        near.into_iter().take(MAX_CANDIDATES).map(|(_, label)| label.to_owned()).collect()
+        near.into_iter()
+            .take(MAX_CANDIDATES)
+            .map(|(_, label)| label.to_owned())
+            .collect()
     }
 }
 
@@ -337,26 +406,44 @@ pub fn resolve_item(
     number: &str,
 ) -> Result<SectionId, ResolveError> {
     let all = items::items(tree);
-    let fits = |item: &&Item| item.number == number && part.is_none_or(|part| item.part.as_deref() == Some(part));
+    let fits = |item: &&Item| {
+        item.number == number && part.is_none_or(|part| item.part.as_deref() == Some(part))
+    };
     let fitting: Vec<&Item> = all.iter().filter(fits).collect();
     let document = label.to_owned();
-    let fragment = Fragment::Item { part: part.map(str::to_owned), number: number.to_owned() };
+    let fragment = Fragment::Item {
+        part: part.map(str::to_owned),
+        number: number.to_owned(),
+    };
     let item = fragment.to_string();
     match fitting.as_slice() {
         [] => {
             let has = all.iter().map(|item| item.fragment(&all)).collect();
-            Err(ResolveError::NoItem { document, item, has })
+            Err(ResolveError::NoItem {
+                document,
+                item,
+                has,
+            })
         }
         [one] => Ok(one.section),
         more => {
-            let parts_differ =
-                more.iter().all(|item| item.part.is_some() && more.iter().filter(|o| o.part == item.part).count() == 1);
+            let parts_differ = more.iter().all(|item| {
+                item.part.is_some() && more.iter().filter(|o| o.part == item.part).count() == 1
+            });
             let shown = |item: &&&Item| match parts_differ {
                 true => format!("{label}#{}", item.fragment(&all)),
                 false => section_locator(label, item.section),
             };
-            let candidates = more.iter().map(|item| shown(&item)).take(MAX_CANDIDATES).collect();
-            Err(ResolveError::AmbiguousItem { document, item, candidates })
+            let candidates = more
+                .iter()
+                .map(|item| shown(&item))
+                .take(MAX_CANDIDATES)
+                .collect();
+            Err(ResolveError::AmbiguousItem {
+                document,
+                item,
+                candidates,
+            })
         }
     }
 }
@@ -376,7 +463,9 @@ mod tests {
     fn resolved(catalogue: &Catalogue, name: &str) -> String {
         match catalogue.resolve(name) {
             Ok(listed) => listed.version().path.clone(),
-            Err(ResolveError::Ambiguous { candidates, .. }) => format!("? {}", candidates.join(" ")),
+            Err(ResolveError::Ambiguous { candidates, .. }) => {
+                format!("? {}", candidates.join(" "))
+            }
             Err(ResolveError::NotFound { near, .. }) => format!("! {}", near.join(" ")),
             Err(other) => other.to_string(),
         }
@@ -384,8 +473,13 @@ mod tests {
 
     #[test]
     fn names_are_taken_leniently_and_refused_when_two_fit() {
-        let catalogue =
-            catalogue(&["10-K/3M_2022_10K.pdf", "10-K/AMD_2022_10K.pdf", "a/notes.md", "b/notes.txt", "Notes.pdf"]);
+        let catalogue = catalogue(&[
+            "10-K/3M_2022_10K.pdf",
+            "10-K/AMD_2022_10K.pdf",
+            "a/notes.md",
+            "b/notes.txt",
+            "Notes.pdf",
+        ]);
         for (name, expected) in [
             ("3M_2022_10K", "10-K/3M_2022_10K.pdf"),
             ("3m_2022_10k.PDF", "10-K/3M_2022_10K.pdf"),
@@ -409,20 +503,43 @@ mod tests {
     #[test]
     fn equal_names_are_told_apart_by_their_ids() {
         let catalogue = catalogue(&["a/x.pdf", "b/x.pdf", "x.md"]);
-        let labels: Vec<&str> = catalogue.documents().iter().map(|listed| listed.label.as_str()).collect();
-        assert!(labels[0].starts_with("x~") && labels[0].ends_with(".pdf") && labels[0] != labels[1], "{labels:?}");
+        let labels: Vec<&str> = catalogue
+            .documents()
+            .iter()
+            .map(|listed| listed.label.as_str())
+            .collect();
+        assert!(
+            labels[0].starts_with("x~") && labels[0].ends_with(".pdf") && labels[0] != labels[1],
+            "{labels:?}"
+        );
         assert_eq!(labels[2], "x.md");
-        assert_eq!(resolved(&catalogue, "x.pdf"), format!("? {} {}", labels[0], labels[1]));
+        assert_eq!(
+            resolved(&catalogue, "x.pdf"),
+            format!("? {} {}", labels[0], labels[1])
+        );
         assert_eq!(resolved(&catalogue, "/b/x.pdf"), "b/x.pdf");
     }
 
     #[test]
     fn fragments_print_as_they_are_read() {
-        for text in ["0007", "12345", "item-1A", "item-II.1A", "item-2.02", "p=47", "p=5-7,9"] {
+        for text in [
+            "0007",
+            "12345",
+            "item-1A",
+            "item-II.1A",
+            "item-2.02",
+            "p=47",
+            "p=5-7,9",
+        ] {
             assert_eq!(text.parse::<Fragment>().unwrap().to_string(), text);
         }
-        assert_eq!("ITEM-ii.1a".parse::<Fragment>().unwrap().to_string(), "item-II.1A");
-        for bad in ["7", "item-", "item-x", "p=0", "p=9-5", "p=", "p=1,,2", "q=1", ""] {
+        assert_eq!(
+            "ITEM-ii.1a".parse::<Fragment>().unwrap().to_string(),
+            "item-II.1A"
+        );
+        for bad in [
+            "7", "item-", "item-x", "p=0", "p=9-5", "p=", "p=1,,2", "q=1", "",
+        ] {
             assert!(bad.parse::<Fragment>().is_err(), "{bad}");
         }
         let locator = Locator::parse("/@company/3M/x.pdf/@item/1A");

@@ -23,14 +23,30 @@ pub(crate) struct Open {
 }
 
 /// Looks for claims without a tree, and for failed runs newer than a document's tree.
-pub(crate) async fn find(blobs: &dyn Blobs, collection: &Collection, current: &Current) -> Result<Open, PortError> {
+pub(crate) async fn find(
+    blobs: &dyn Blobs,
+    collection: &Collection,
+    current: &Current,
+) -> Result<Open, PortError> {
     let ids = children(blobs, &layout::documents_prefix(collection), None).await?;
-    let docs: Vec<DocId> = ids.iter().filter_map(|id| id.trim_end_matches('/').parse().ok()).collect();
+    let docs: Vec<DocId> = ids
+        .iter()
+        .filter_map(|id| id.trim_end_matches('/').parse().ok())
+        .collect();
     let failed = failed_runs(blobs, current).await?;
-    let published = |doc: &DocId| current.latest.get(doc).is_some_and(|latest| latest.entry.is_some());
+    let published = |doc: &DocId| {
+        current
+            .latest
+            .get(doc)
+            .is_some_and(|latest| latest.entry.is_some())
+    };
     let (with_tree, without): (Vec<DocId>, Vec<DocId>) = docs.into_iter().partition(published);
-    let open = without.into_iter().map(|doc| claimed(blobs, collection, doc, current, failed.get(&doc).copied()));
-    let documents = stream::iter(open).buffered(READS_AT_ONCE).try_filter_map(|found| async { Ok(found) });
+    let open = without
+        .into_iter()
+        .map(|doc| claimed(blobs, collection, doc, current, failed.get(&doc).copied()));
+    let documents = stream::iter(open)
+        .buffered(READS_AT_ONCE)
+        .try_filter_map(|found| async { Ok(found) });
     let documents = documents.try_collect().await?;
     let mut failures = HashMap::new();
     for doc in with_tree {
@@ -40,16 +56,30 @@ pub(crate) async fn find(blobs: &dyn Blobs, collection: &Collection, current: &C
             failures.insert(doc, record);
         }
     }
-    Ok(Open { documents, failures })
+    Ok(Open {
+        documents,
+        failures,
+    })
 }
 
 /// Runs with failures that are newer than what is published of their document, the newest of each.
-async fn failed_runs(blobs: &dyn Blobs, current: &Current) -> Result<BTreeMap<DocId, u64>, PortError> {
+async fn failed_runs(
+    blobs: &dyn Blobs,
+    current: &Current,
+) -> Result<BTreeMap<DocId, u64>, PortError> {
     let mut failed = BTreeMap::new();
     for run in children(blobs, "runs/", None).await? {
-        let Some((doc, seq)) = run.trim_end_matches('/').split_once('-') else { continue };
-        let (Ok(doc), Ok(seq)) = (doc.parse::<DocId>(), seq.parse::<u64>()) else { continue };
-        if current.latest.get(&doc).is_none_or(|latest| latest.seq < seq) {
+        let Some((doc, seq)) = run.trim_end_matches('/').split_once('-') else {
+            continue;
+        };
+        let (Ok(doc), Ok(seq)) = (doc.parse::<DocId>(), seq.parse::<u64>()) else {
+            continue;
+        };
+        if current
+            .latest
+            .get(&doc)
+            .is_none_or(|latest| latest.seq < seq)
+        {
             let newest = failed.entry(doc).or_insert(seq);
             *newest = seq.max(*newest);
         }
@@ -58,9 +88,16 @@ async fn failed_runs(blobs: &dyn Blobs, current: &Current) -> Result<BTreeMap<Do
 }
 
 /// The record of a run that failed as a whole; `None` when only some of its tasks failed.
-async fn failure(blobs: &dyn Blobs, doc: DocId, seq: u64) -> Result<Option<FailureRecord>, PortError> {
+async fn failure(
+    blobs: &dyn Blobs,
+    doc: DocId,
+    seq: u64,
+) -> Result<Option<FailureRecord>, PortError> {
     let key = format!("runs/{doc}-{seq}/failed/document.json");
-    Ok(blobs.get(&key).await?.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
+    Ok(blobs
+        .get(&key)
+        .await?
+        .and_then(|bytes| serde_json::from_slice(&bytes).ok()))
 }
 
 /// The newest claim of a document without a tree; `None` when it was removed since, or never claimed.
@@ -71,8 +108,14 @@ async fn claimed(
     current: &Current,
     failed: Option<u64>,
 ) -> Result<Option<Listed>, PortError> {
-    let Some(version) = newest_claim(blobs, collection, doc).await? else { return Ok(None) };
-    if current.latest.get(&doc).is_some_and(|latest| latest.seq >= version.seq) {
+    let Some(version) = newest_claim(blobs, collection, doc).await? else {
+        return Ok(None);
+    };
+    if current
+        .latest
+        .get(&doc)
+        .is_some_and(|latest| latest.seq >= version.seq)
+    {
         return Ok(None);
     }
     let failure = match failed {
@@ -81,14 +124,24 @@ async fn claimed(
     };
     let artifacts = format!("{}/a/", layout::document_scope(collection, doc));
     let state = if let Some(record) = &failure {
-        if record.is_cancelled() { State::Cancelled } else { State::Failed }
+        if record.is_cancelled() {
+            State::Cancelled
+        } else {
+            State::Failed
+        }
     } else if blobs.children(&artifacts, None, 1).await?.is_empty() {
         State::Queued
     } else {
         State::Running
     };
     let (record, failure) = (Record::Claimed(Box::new(version)), failure.map(Box::new));
-    Ok(Some(Listed { record, state, failure, label: String::new(), published_ms: None }))
+    Ok(Some(Listed {
+        record,
+        state,
+        failure,
+        label: String::new(),
+        published_ms: None,
+    }))
 }
 
 /// The newest claimed version of a document.
@@ -101,7 +154,9 @@ pub async fn newest_claim(
     doc: DocId,
 ) -> Result<Option<DocumentVersion>, PortError> {
     let keys = list_all(blobs, &layout::versions_prefix(collection, doc)).await?;
-    let Some(key) = keys.last() else { return Ok(None) };
+    let Some(key) = keys.last() else {
+        return Ok(None);
+    };
     let bytes = blobs.get(key).await?;
     // A claim is a run's header; the version is what the run is about.
     let header: Option<RunHeader> = bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok());

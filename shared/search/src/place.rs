@@ -67,7 +67,8 @@ impl Catalogue {
         if text.trim().trim_matches('/').is_empty() {
             return Ok(Place::Folder(Scope::default()));
         }
-        self.whole(text).or_else(|error| self.inside(text).ok_or(error))
+        self.whole(text)
+            .or_else(|error| self.inside(text).ok_or(error))
     }
 
     /// A folder, a document, or a part that is named behind a `#`.
@@ -75,10 +76,16 @@ impl Catalogue {
         if let Some((document, fragment)) = text.rsplit_once('#')
             && let Ok(part) = fragment.parse()
         {
-            return Ok(Place::Document { listed: self.resolve(document)?, inside: Some(Inside::Part(part)) });
+            return Ok(Place::Document {
+                listed: self.resolve(document)?,
+                inside: Some(Inside::Part(part)),
+            });
         }
         let (scope, from_root) = (Scope::parse(text, self), text.starts_with('/'));
-        let document = |listed| Place::Document { listed, inside: None };
+        let document = |listed| Place::Document {
+            listed,
+            inside: None,
+        };
         match (scope, self.exactly(text)) {
             (Ok(scope), Ok(None) | Err(_)) => Ok(Place::Folder(scope)),
             (Ok(scope), Ok(Some(_))) if from_root => Ok(Place::Folder(scope)),
@@ -100,13 +107,18 @@ impl Catalogue {
             let (above, last) = document.rsplit_once('/')?;
             let (above, inside) = match above.rsplit_once('/') {
                 Some((document, "@item")) => (document, item(last)?),
-                Some((document, "@page")) => (document, Inside::Part(Fragment::Pages(parse_pages(last)?))),
+                Some((document, "@page")) => {
+                    (document, Inside::Part(Fragment::Pages(parse_pages(last)?)))
+                }
                 _ => (above, folder(last)?),
             };
             document = above;
             let inside = found.get_or_insert(inside);
             if let Ok(listed) = self.resolve(document) {
-                return Some(Place::Document { listed, inside: Some(inside.clone()) });
+                return Some(Place::Document {
+                    listed,
+                    inside: Some(inside.clone()),
+                });
             }
             if !matches!(inside, Inside::Part(Fragment::Section(_))) {
                 return None;
@@ -145,7 +157,9 @@ pub fn section_folder(section: &Section) -> String {
             break;
         }
     }
-    format!("{}-{slug}", section.id).trim_end_matches('-').to_owned()
+    format!("{}-{slug}", section.id)
+        .trim_end_matches('-')
+        .to_owned()
 }
 
 /// The names under which documents stand side by side in the listing of `scope`, with `folders` beside them: the name of
@@ -153,7 +167,10 @@ pub fn section_folder(section: &Section) -> String {
 pub fn leaves(scope: &Scope, documents: &[&Listed], folders: &[&str]) -> Vec<String> {
     let mut named: HashMap<&str, Vec<String>> = HashMap::with_capacity(documents.len());
     for listed in documents {
-        named.entry(listed.version().name.as_str()).or_default().push(listed.doc().to_string());
+        named
+            .entry(listed.version().name.as_str())
+            .or_default()
+            .push(listed.doc().to_string());
     }
     named.values_mut().for_each(|ids| ids.sort_unstable());
     let folders: HashSet<&str> = folders.iter().copied().collect();
@@ -177,10 +194,23 @@ fn marked(listed: &Listed, named: &HashMap<&str, Vec<String>>) -> String {
     let id = listed.doc().to_string();
     let ids = named.get(name).map(Vec::as_slice).unwrap_or_default();
     let at = ids.partition_point(|other| *other < id);
-    let beside = [at.checked_sub(1), Some(at + 1)].into_iter().flatten().filter_map(|at| ids.get(at));
-    let shared = |other: &String| other.bytes().zip(id.bytes()).take_while(|(a, b)| a == b).count();
+    let beside = [at.checked_sub(1), Some(at + 1)]
+        .into_iter()
+        .flatten()
+        .filter_map(|at| ids.get(at));
+    let shared = |other: &String| {
+        other
+            .bytes()
+            .zip(id.bytes())
+            .take_while(|(a, b)| a == b)
+            .count()
+    };
     let differ = beside.map(shared).max().unwrap_or(0) + 1;
-    let choices = [4, 8, 16, 32].into_iter().filter(|digits| *digits >= differ);
+    let choices = [4, 8, 16, 32]
+        .into_iter()
+        .filter(|digits| *digits >= differ);
     let mut choices = choices.map(|digits| format!("{stem}~{}{ending}", &id[..digits]));
-    choices.find(|choice| !named.contains_key(choice.as_str())).unwrap_or(id)
+    choices
+        .find(|choice| !named.contains_key(choice.as_str()))
+        .unwrap_or(id)
 }

@@ -131,15 +131,19 @@ impl Question {
         let vocabulary = Vocabulary::get();
         let content = content_words(&kept);
         let triggered = vocabulary.triggered(&content);
-        let mut made = Self { words: weighted(&kept, issuer), ..Self::default() };
+        let mut made = Self {
+            words: weighted(&kept, issuer),
+            ..Self::default()
+        };
         made.groups = triggered.iter().map(group).collect();
         made.places = places(&triggered, &folded);
         (made.years, made.quarter) = dates(&folded);
         made.form = form(&folded);
-        made.amended =
-            made.form.as_ref().is_some_and(|form| form.ends_with("/a")) || folded.to_lowercase().contains("amend");
+        made.amended = made.form.as_ref().is_some_and(|form| form.ends_with("/a"))
+            || folded.to_lowercase().contains("amend");
         made.item = item(&folded);
-        made.numeric = numeric(&folded) || made.places.iter().any(|(place, _)| place.is_statement());
+        made.numeric =
+            numeric(&folded) || made.places.iter().any(|(place, _)| place.is_statement());
         made
     }
 }
@@ -151,7 +155,10 @@ fn sentences(text: &str) -> Vec<&str> {
         let rest = &text[at + c.len_utf8()..];
         let ends = match c {
             '?' | '!' | '\n' => true,
-            '.' => rest.starts_with(char::is_whitespace) && rest.trim_start().starts_with(char::is_uppercase),
+            '.' => {
+                rest.starts_with(char::is_whitespace)
+                    && rest.trim_start().starts_with(char::is_uppercase)
+            }
             ':' => rest.starts_with(char::is_whitespace),
             _ => false,
         };
@@ -161,7 +168,11 @@ fn sentences(text: &str) -> Vec<&str> {
         }
     }
     sentences.push(&text[start..]);
-    sentences.into_iter().map(str::trim).filter(|sentence| !sentence.is_empty()).collect()
+    sentences
+        .into_iter()
+        .map(str::trim)
+        .filter(|sentence| !sentence.is_empty())
+        .collect()
 }
 
 /// Beginnings of sentences that speak to the reader of documents, not of them.
@@ -209,10 +220,19 @@ fn clean(text: &str) -> String {
     for sentence in sentences(text) {
         let lower = sentence.to_lowercase();
         let conditional = lower.starts_with("if ")
-            && ["state", "explain", "answer", "mention"].iter().any(|word| lower.contains(word));
-        let (instruction, rest) = match INSTRUCTIONS.iter().find(|start| lower.starts_with(*start)) {
+            && ["state", "explain", "answer", "mention"]
+                .iter()
+                .any(|word| lower.contains(word));
+        let (instruction, rest) = match INSTRUCTIONS.iter().find(|start| lower.starts_with(*start))
+        {
             // "Basing your judgments off of the balance sheet, what is …": the clause goes, the question stays.
-            Some(_) => (true, sentence.split_once(", ").map(|(_, rest)| rest).filter(|rest| asks(rest))),
+            Some(_) => (
+                true,
+                sentence
+                    .split_once(", ")
+                    .map(|(_, rest)| rest)
+                    .filter(|rest| asks(rest)),
+            ),
             None => (conditional, None),
         };
         match (instruction, rest) {
@@ -222,13 +242,18 @@ fn clean(text: &str) -> String {
         }
     }
     let kept = kept.join(" ");
-    if content_words(&kept).len() < 2 { text.to_owned() } else { kept }
+    if content_words(&kept).len() < 2 {
+        text.to_owned()
+    } else {
+        kept
+    }
 }
 
 fn asks(text: &str) -> bool {
     let lower = text.to_lowercase();
     let starts = [
-        "what", "which", "who", "how", "is ", "are ", "was", "were", "do", "did", "has", "have", "when", "where", "why",
+        "what", "which", "who", "how", "is ", "are ", "was", "were", "do", "did", "has", "have",
+        "when", "where", "why",
     ];
     starts.iter().any(|start| lower.starts_with(start))
 }
@@ -237,10 +262,18 @@ fn asks(text: &str) -> bool {
 fn without_sources(sentence: &str) -> String {
     let lower = sentence.to_ascii_lowercase();
     let found = SOURCES.iter().filter_map(|source| lower.find(source)).min();
-    let Some(at) = found.filter(|at| sentence.is_char_boundary(*at)) else { return sentence.to_owned() };
-    let end = sentence[at..].find([',', '?']).map_or(sentence.len(), |end| at + end);
+    let Some(at) = found.filter(|at| sentence.is_char_boundary(*at)) else {
+        return sentence.to_owned();
+    };
+    let end = sentence[at..]
+        .find([',', '?'])
+        .map_or(sentence.len(), |end| at + end);
     let rest = format!("{} {}", &sentence[..at], &sentence[end..]);
-    if content_words(&rest).len() < 2 { sentence.to_owned() } else { rest }
+    if content_words(&rest).len() < 2 {
+        sentence.to_owned()
+    } else {
+        rest
+    }
 }
 
 /// Distinct words and what each counts.
@@ -249,13 +282,19 @@ fn weighted(text: &str, issuer: &[String]) -> Vec<(String, f32)> {
     let all = words(text);
     let any = all.iter().any(|word| !is_stop_word(word));
     for word in all {
-        if any && is_stop_word(&word) || weighted.iter().any(|(known, _)| *known == word) || weighted.len() == MAX_WORDS
+        if any && is_stop_word(&word)
+            || weighted.iter().any(|(known, _)| *known == word)
+            || weighted.len() == MAX_WORDS
         {
             continue;
         }
-        let year = word.len() == 4 && word.parse::<u16>().is_ok_and(|year| (1980..2050).contains(&year));
+        let year = word.len() == 4
+            && word
+                .parse::<u16>()
+                .is_ok_and(|year| (1980..2050).contains(&year));
         let quarter = matches!(word.as_str(), "q1" | "q2" | "q3" | "q4");
-        let generic = year || quarter || issuer.contains(&word) || GENERIC_WORDS.contains(&word.as_str());
+        let generic =
+            year || quarter || issuer.contains(&word) || GENERIC_WORDS.contains(&word.as_str());
         weighted.push((word, if generic { GENERIC } else { 1.0 }));
     }
     if weighted.iter().all(|(_, weight)| *weight < 1.0) {
@@ -267,7 +306,10 @@ fn weighted(text: &str, issuer: &[String]) -> Vec<(String, f32)> {
 /// One word is a weaker sign than two.
 fn group(triggered: &Triggered<'_>) -> PhraseGroup {
     let weight = if triggered.from.len() > 1 { 1.0 } else { 0.75 };
-    PhraseGroup { phrases: triggered.group.phrases.clone(), weight }
+    PhraseGroup {
+        phrases: triggered.group.phrases.clone(),
+        weight,
+    }
 }
 
 /// Names of statements and places that a question may use itself.
@@ -300,7 +342,11 @@ fn places(triggered: &[Triggered<'_>], text: &str) -> BTreeMap<Landmark, f32> {
         *best = best.max(*share);
     }
     let lower = text.to_lowercase();
-    let named: Vec<Landmark> = NAMES.iter().filter(|(name, _)| lower.contains(name)).map(|(_, place)| *place).collect();
+    let named: Vec<Landmark> = NAMES
+        .iter()
+        .filter(|(name, _)| lower.contains(name))
+        .map(|(_, place)| *place)
+        .collect();
     if named.iter().any(|place| place.is_statement()) {
         places.iter_mut().for_each(|(_, share)| *share *= BESIDE);
     }
@@ -317,7 +363,10 @@ fn dates(text: &str) -> (Vec<u16>, Option<u8>) {
     let mut quarter = None;
     for word in words(&lower) {
         if word.len() == 4
-            && let Some(year) = word.parse::<u16>().ok().filter(|year| (1980..2050).contains(year))
+            && let Some(year) = word
+                .parse::<u16>()
+                .ok()
+                .filter(|year| (1980..2050).contains(year))
         {
             years.push(year);
         }
@@ -327,10 +376,20 @@ fn dates(text: &str) -> (Vec<u16>, Option<u8>) {
             ['q', n] | [n, 'q', ..] => n.to_digit(10),
             _ => None,
         };
-        quarter = quarter.or(found.and_then(|n| u8::try_from(n).ok()).filter(|n| (1..=4).contains(n)));
+        quarter = quarter.or(found
+            .and_then(|n| u8::try_from(n).ok())
+            .filter(|n| (1..=4).contains(n)));
     }
-    let named = [("first quarter", 1), ("second quarter", 2), ("third quarter", 3), ("fourth quarter", 4)];
-    quarter = quarter.or(named.iter().find(|(name, _)| lower.contains(name)).map(|(_, n)| *n));
+    let named = [
+        ("first quarter", 1),
+        ("second quarter", 2),
+        ("third quarter", 3),
+        ("fourth quarter", 4),
+    ];
+    quarter = quarter.or(named
+        .iter()
+        .find(|(name, _)| lower.contains(name))
+        .map(|(_, n)| *n));
     years.sort_unstable();
     years.dedup();
     (years, quarter)
@@ -362,10 +421,14 @@ fn form(text: &str) -> Option<String> {
         lower.match_indices(name).any(|(at, _)| {
             let end = lower[at + name.len()..].chars().next();
             let before = lower[..at].chars().next_back();
-            !before.is_some_and(char::is_alphanumeric) && !end.is_some_and(|c| c.is_alphanumeric() || c == '-')
+            !before.is_some_and(char::is_alphanumeric)
+                && !end.is_some_and(|c| c.is_alphanumeric() || c == '-')
         })
     };
-    FORMS.iter().find(|(name, _)| whole(name)).map(|(_, form)| (*form).to_owned())
+    FORMS
+        .iter()
+        .find(|(name, _)| whole(name))
+        .map(|(_, form)| (*form).to_owned())
 }
 
 /// `Item 7A`.
@@ -373,7 +436,8 @@ fn item(text: &str) -> Option<(ItemRef, String)> {
     let words: Vec<&str> = text.split_whitespace().collect();
     words.windows(2).find_map(|pair| {
         let number = pair[1].trim_matches(|c: char| !c.is_alphanumeric());
-        let named = pair[0].eq_ignore_ascii_case("item") && number.starts_with(|c: char| c.is_ascii_digit());
+        let named = pair[0].eq_ignore_ascii_case("item")
+            && number.starts_with(|c: char| c.is_ascii_digit());
         let item = number.parse().ok().filter(|_| named)?;
         Some((item, format!("{} {number}", pair[0])))
     })
@@ -407,7 +471,11 @@ mod tests {
     }
 
     fn counts(question: &Question, word: &str) -> f32 {
-        question.words.iter().find(|(known, _)| known == word).map_or(0.0, |(_, weight)| *weight)
+        question
+            .words
+            .iter()
+            .find(|(known, _)| known == word)
+            .map_or(0.0, |(_, weight)| *weight)
     }
 
     #[test]
@@ -435,8 +503,14 @@ mod tests {
     #[test]
     fn dates_forms_and_items_are_read() {
         let question = read("What did Item 1A of the 10-K/A say in Q2 of FY2024 and FY 23?");
-        assert_eq!((question.years.as_slice(), question.quarter), (&[2023, 2024][..], Some(2)));
-        assert_eq!((question.form.as_deref(), question.amended), (Some("10-k/a"), true));
+        assert_eq!(
+            (question.years.as_slice(), question.quarter),
+            (&[2023, 2024][..], Some(2))
+        );
+        assert_eq!(
+            (question.form.as_deref(), question.amended),
+            (Some("10-k/a"), true)
+        );
         assert_eq!(question.item.unwrap().0.number, "1A");
         assert_eq!(read("the third quarter of 1998").quarter, Some(3));
         assert_eq!(read("an item of 10 keys").item, None);
@@ -446,7 +520,12 @@ mod tests {
     fn words_of_asking_count_little_and_never_nothing_else() {
         let question = Question::read("What drove ACME's margin change?", &["acm".into()]);
         assert!(counts(&question, "margin") > counts(&question, "chang"));
-        assert!(read("total value").words.iter().all(|(_, weight)| *weight == 1.0));
+        assert!(
+            read("total value")
+                .words
+                .iter()
+                .all(|(_, weight)| *weight == 1.0)
+        );
         assert!(read("?!").words.is_empty());
     }
 

@@ -50,7 +50,10 @@ pub trait Shelf: Send + Sync {
             let text = text::own_text(opened.tree.section(*id)?, opened.body.as_ref()?);
             Some(text[..text.floor_char_boundary(most_bytes)].to_owned())
         };
-        Ok(sections.iter().map(|id| text(id).unwrap_or_default()).collect())
+        Ok(sections
+            .iter()
+            .map(|id| text(id).unwrap_or_default())
+            .collect())
     }
 
     /// Pages by their numbers, those that are there; none where the text is not in the store.
@@ -58,10 +61,12 @@ pub trait Shelf: Send + Sync {
     /// # Errors
     /// As [`Shelf::open`].
     async fn pages(&self, listed: &Listed, numbers: &[u32]) -> Result<Vec<(u32, Page)>, PortError> {
-        let Some(Body::Pages(pages)) = self.open(listed).await?.and_then(|opened| opened.body) else {
+        let Some(Body::Pages(pages)) = self.open(listed).await?.and_then(|opened| opened.body)
+        else {
             return Ok(Vec::new());
         };
-        let page = |number: &u32| Some((*number, pages.get(PageNo::new(*number)?.index())?.clone()));
+        let page =
+            |number: &u32| Some((*number, pages.get(PageNo::new(*number)?.index())?.clone()));
         Ok(numbers.iter().filter_map(page).collect())
     }
 

@@ -33,21 +33,35 @@ struct Head {
 }
 
 /// The newest snapshot that can be read, or nothing.
-pub(crate) async fn latest(blobs: &dyn Blobs, collection: &Collection) -> Result<(Current, Mark), PortError> {
+pub(crate) async fn latest(
+    blobs: &dyn Blobs,
+    collection: &Collection,
+) -> Result<(Current, Mark), PortError> {
     let keys = list_all(blobs, &layout::catalogue_prefix(collection)).await?;
     for key in keys.iter().rev().filter(|key| key.ends_with(".zst")) {
-        let Some(bytes) = blobs.get(key).await? else { continue };
+        let Some(bytes) = blobs.get(key).await? else {
+            continue;
+        };
         match tokio::task::spawn_blocking(move || unpack(&bytes)).await {
             Ok(Ok(found)) => return Ok(found),
-            Ok(Err(error)) => tracing::warn!(key, %error, "snapshot cannot be read; an older one is used"),
-            Err(error) => tracing::warn!(key, %error, "snapshot cannot be read; an older one is used"),
+            Ok(Err(error)) => {
+                tracing::warn!(key, %error, "snapshot cannot be read; an older one is used")
+            }
+            Err(error) => {
+                tracing::warn!(key, %error, "snapshot cannot be read; an older one is used")
+            }
         }
     }
     Ok((Current::default(), Mark::default()))
 }
 
 /// Leaves a snapshot. Who may not write only reads more next time.
-pub(crate) async fn write(blobs: &dyn Blobs, collection: &Collection, current: &Current, mark: &Mark) {
+pub(crate) async fn write(
+    blobs: &dyn Blobs,
+    collection: &Collection,
+    current: &Current,
+    mark: &Mark,
+) {
     let mark = mark.shortened();
     let packed = match pack(current, &mark) {
         Ok(packed) => Bytes::from(packed),
@@ -55,7 +69,10 @@ pub(crate) async fn write(blobs: &dyn Blobs, collection: &Collection, current: &
     };
     let digest = Digest::of(&packed).short();
     let prefix = layout::catalogue_prefix(collection);
-    let key = format!("{prefix}{:010}-{:012}-{digest}.zst", mark.floor, current.changes);
+    let key = format!(
+        "{prefix}{:010}-{:012}-{digest}.zst",
+        mark.floor, current.changes
+    );
     if let Err(error) = blobs.put(&key, packed).await {
         tracing::debug!(%error, "no snapshot of the catalogue");
     }
@@ -63,16 +80,30 @@ pub(crate) async fn write(blobs: &dyn Blobs, collection: &Collection, current: &
 
 fn pack(current: &Current, mark: &Mark) -> std::io::Result<Vec<u8>> {
     let mut encoder = zstd::Encoder::new(Vec::new(), LEVEL)?;
-    let head = Head { format: FORMAT, floor: mark.floor, changes: current.changes, seen: mark.seen.clone() };
+    let head = Head {
+        format: FORMAT,
+        floor: mark.floor,
+        changes: current.changes,
+        seen: mark.seen.clone(),
+    };
     write_line(&mut encoder, &head)?;
     let mut docs: Vec<_> = current.latest.iter().collect();
     docs.sort_by_key(|(doc, _)| **doc);
     for (doc, latest) in docs {
         let kind = match &latest.entry {
             Some(entry) => ChangeKind::Published(Box::new(CatalogueEntry::clone(entry))),
-            None => ChangeKind::Removed { doc: *doc, seq: latest.seq },
+            None => ChangeKind::Removed {
+                doc: *doc,
+                seq: latest.seq,
+            },
         };
-        write_line(&mut encoder, &Change { at_ms: latest.at_ms, kind })?;
+        write_line(
+            &mut encoder,
+            &Change {
+                at_ms: latest.at_ms,
+                kind,
+            },
+        )?;
     }
     encoder.finish()
 }
@@ -84,27 +115,48 @@ fn write_line<T: Serialize>(to: &mut impl std::io::Write, value: &T) -> std::io:
 
 fn unpack(packed: &[u8]) -> std::io::Result<(Current, Mark)> {
     let mut text = Vec::with_capacity(packed.len().saturating_mul(8).min(256 << 20));
-    zstd::Decoder::new(packed)?.take(MAX_UNPACKED_BYTES).read_to_end(&mut text)?;
-    let end = text.iter().position(|byte| *byte == b'\n').unwrap_or(text.len());
+    zstd::Decoder::new(packed)?
+        .take(MAX_UNPACKED_BYTES)
+        .read_to_end(&mut text)?;
+    let end = text
+        .iter()
+        .position(|byte| *byte == b'\n')
+        .unwrap_or(text.len());
     let (head, rest) = text.split_at(end);
     let head: Head = serde_json::from_slice(head)?;
     let changes = match head.format {
         FORMAT => parse(rest)?,
-        WITHOUT_TIMES => parse(rest)?.into_iter().map(|kind| Change { at_ms: 0, kind }).collect(),
-        format => return Err(std::io::Error::other(format!("format {format} is not known"))),
+        WITHOUT_TIMES => parse(rest)?
+            .into_iter()
+            .map(|kind| Change { at_ms: 0, kind })
+            .collect(),
+        format => {
+            return Err(std::io::Error::other(format!(
+                "format {format} is not known"
+            )));
+        }
     };
     let mut current = Current::default();
     for change in changes {
         current.apply(change);
     }
     current.changes = head.changes;
-    Ok((current, Mark { floor: head.floor, seen: head.seen }))
+    Ok((
+        current,
+        Mark {
+            floor: head.floor,
+            seen: head.seen,
+        },
+    ))
 }
 
 /// Parses lines on two threads: this is most of the time of a large listing.
 fn parse<T: DeserializeOwned + Send>(text: &[u8]) -> std::io::Result<Vec<T>> {
     let half = text.len() / 2;
-    let cut = text[half..].iter().position(|byte| *byte == b'\n').map_or(text.len(), |at| half + at);
+    let cut = text[half..]
+        .iter()
+        .position(|byte| *byte == b'\n')
+        .map_or(text.len(), |at| half + at);
     let (first, second) = text.split_at(cut);
     let (first, second) = std::thread::scope(|scope| {
         let second = scope.spawn(|| parse_lines(second));
@@ -117,8 +169,12 @@ fn parse<T: DeserializeOwned + Send>(text: &[u8]) -> std::io::Result<Vec<T>> {
 }
 
 fn parse_lines<T: DeserializeOwned>(text: &[u8]) -> std::io::Result<Vec<T>> {
-    let lines = text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
-    lines.map(|line| serde_json::from_slice(line).map_err(std::io::Error::from)).collect()
+    let lines = text
+        .split(|byte| *byte == b'\n')
+        .filter(|line| !line.is_empty());
+    lines
+        .map(|line| serde_json::from_slice(line).map_err(std::io::Error::from))
+        .collect()
 }
 
 #[cfg(test)]
@@ -129,12 +185,25 @@ mod tests {
     #[test]
     fn a_snapshot_from_before_times_is_read_without_them() {
         let mut encoder = zstd::Encoder::new(Vec::new(), LEVEL).unwrap();
-        let head = Head { format: WITHOUT_TIMES, floor: 7, changes: 9, seen: BTreeSet::new() };
+        let head = Head {
+            format: WITHOUT_TIMES,
+            floor: 7,
+            changes: 9,
+            seen: BTreeSet::new(),
+        };
         write_line(&mut encoder, &head).unwrap();
         write_line(&mut encoder, &ChangeKind::Published(Box::new(entry("a")))).unwrap();
         let (current, mark) = unpack(&encoder.finish().unwrap()).unwrap();
-        assert_eq!((current.changes, mark.floor, current.latest.len()), (9, 7, 1));
-        assert!(current.latest.values().all(|latest| latest.at_ms == 0 && latest.entry.is_some()));
+        assert_eq!(
+            (current.changes, mark.floor, current.latest.len()),
+            (9, 7, 1)
+        );
+        assert!(
+            current
+                .latest
+                .values()
+                .all(|latest| latest.at_ms == 0 && latest.entry.is_some())
+        );
         let (again, _) = unpack(&pack(&current, &mark).unwrap()).unwrap();
         assert_eq!((again.changes, again.latest.len()), (9, 1));
     }

@@ -50,7 +50,10 @@ impl Vocabulary {
     /// Stands for its content: another file is another revision.
     pub fn revision() -> u32 {
         let bytes = stemma_document::Digest::of(TEXT.as_bytes());
-        bytes.as_bytes().first_chunk::<4>().map_or(0, |bytes| u32::from_le_bytes(*bytes))
+        bytes
+            .as_bytes()
+            .first_chunk::<4>()
+            .map_or(0, |bytes| u32::from_le_bytes(*bytes))
     }
 
     fn parse(text: &str) -> Self {
@@ -61,19 +64,31 @@ impl Vocabulary {
             triggers_by_first: HashMap::new(),
         };
         let mut known: HashMap<String, usize> = HashMap::new();
-        for line in text.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty()) {
+        for line in text
+            .lines()
+            .filter(|line| !line.starts_with('#') && !line.trim().is_empty())
+        {
             let mut columns = line.split('|');
             let mut column = || columns.next().unwrap_or_default().trim();
             let (triggers, phrases, places) = (column(), column(), column());
             let at = made.groups.len();
             for words in triggers.split(';').map(content_words) {
                 if let Some(first) = words.first() {
-                    made.triggers_by_first.entry(first.clone()).or_default().push((at, words));
+                    made.triggers_by_first
+                        .entry(first.clone())
+                        .or_default()
+                        .push((at, words));
                 }
             }
-            let mut group =
-                Group { phrases: Vec::new(), places: places.split_whitespace().filter_map(place).collect() };
-            for words in phrases.split(';').map(content_words).filter(|words| !words.is_empty()) {
+            let mut group = Group {
+                phrases: Vec::new(),
+                places: places.split_whitespace().filter_map(place).collect(),
+            };
+            for words in phrases
+                .split(';')
+                .map(content_words)
+                .filter(|words| !words.is_empty())
+            {
                 let phrase = words.join(" ");
                 if !group.phrases.contains(&phrase) {
                     group.phrases.push(phrase.clone());
@@ -81,7 +96,10 @@ impl Vocabulary {
                 known.entry(phrase.clone()).or_insert_with(|| {
                     let number = made.phrases.len();
                     made.phrases.push(phrase);
-                    made.phrases_by_first.entry(words[0].clone()).or_default().push((number, words));
+                    made.phrases_by_first
+                        .entry(words[0].clone())
+                        .or_default()
+                        .push((number, words));
                     number
                 });
             }
@@ -112,13 +130,22 @@ impl Vocabulary {
                 }
             }
         }
-        let inside = |a: &Range<usize>, b: &Range<usize>| b.start <= a.start && a.end <= b.end && a.len() < b.len();
-        let longest: Vec<_> =
-            found.iter().filter(|(_, range)| !found.iter().any(|(_, other)| inside(range, other))).cloned().collect();
+        let inside = |a: &Range<usize>, b: &Range<usize>| {
+            b.start <= a.start && a.end <= b.end && a.len() < b.len()
+        };
+        let longest: Vec<_> = found
+            .iter()
+            .filter(|(_, range)| !found.iter().any(|(_, other)| inside(range, other)))
+            .cloned()
+            .collect();
         let mut triggered: Vec<Triggered<'_>> = Vec::new();
         for (at, from) in longest {
             if !triggered.iter().any(|known| known.at == at) {
-                triggered.push(Triggered { at, group: &self.groups[at], from });
+                triggered.push(Triggered {
+                    at,
+                    group: &self.groups[at],
+                    from,
+                });
             }
         }
         triggered
@@ -138,11 +165,17 @@ mod tests {
     #[test]
     fn every_line_of_the_file_is_read_whole() {
         let vocabulary = Vocabulary::get();
-        let lines = TEXT.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty());
+        let lines = TEXT
+            .lines()
+            .filter(|line| !line.starts_with('#') && !line.trim().is_empty());
         for (line, group) in lines.zip(&vocabulary.groups) {
             let columns: Vec<&str> = line.split('|').collect();
             assert_eq!(columns.len(), 3, "{line}");
-            assert_eq!(group.places.len(), columns[2].split_whitespace().count(), "{line}");
+            assert_eq!(
+                group.places.len(),
+                columns[2].split_whitespace().count(),
+                "{line}"
+            );
             assert!(!group.phrases.is_empty(), "{line}");
         }
         assert!(vocabulary.groups.len() >= 80);
@@ -155,7 +188,10 @@ mod tests {
         let triggered = vocabulary.triggered(&words);
         assert_eq!(triggered.len(), 1);
         assert!(
-            triggered[0].group.phrases.contains(&content_words("net cash provided by operating activities").join(" "))
+            triggered[0]
+                .group
+                .phrases
+                .contains(&content_words("net cash provided by operating activities").join(" "))
         );
         assert_eq!(triggered[0].group.places, [(Landmark::CashFlow, 1.0)]);
     }
@@ -165,6 +201,12 @@ mod tests {
         let mut found = Vec::new();
         let words = content_words("Purchases of property, plant and equipment (PP&E)");
         Vocabulary::get().each_phrase(&words, |phrase, at| found.push((phrase.to_owned(), at)));
-        assert!(found.contains(&(content_words("purchase of property plant and equipment").join(" "), 0)), "{found:?}");
+        assert!(
+            found.contains(&(
+                content_words("purchase of property plant and equipment").join(" "),
+                0
+            )),
+            "{found:?}"
+        );
     }
 }

@@ -27,13 +27,14 @@ const COMPOUNDS: [(&str, [&str; 2]); 4] = [
 
 /// Words that say nothing about a subject, as they are compared.
 const STOP_WORDS: [&str; 100] = [
-    "a", "about", "after", "all", "also", "am", "an", "and", "ani", "are", "as", "at", "be", "been", "befor", "being",
-    "between", "both", "but", "by", "can", "could", "did", "do", "doe", "dure", "each", "for", "from", "fy", "had",
-    "has", "have", "how", "i", "if", "in", "into", "is", "it", "itself", "like", "may", "me", "more", "most", "much",
-    "mani", "my", "no", "nor", "not", "of", "on", "one", "onli", "or", "other", "our", "out", "over", "per", "pleas",
-    "s", "should", "so", "some", "such", "t", "tell", "than", "that", "the", "their", "them", "then", "there", "these",
-    "they", "this", "those", "through", "to", "under", "up", "us", "was", "we", "were", "what", "when", "where",
-    "which", "while", "who", "whom", "whi", "will", "with", "you",
+    "a", "about", "after", "all", "also", "am", "an", "and", "ani", "are", "as", "at", "be",
+    "been", "befor", "being", "between", "both", "but", "by", "can", "could", "did", "do", "doe",
+    "dure", "each", "for", "from", "fy", "had", "has", "have", "how", "i", "if", "in", "into",
+    "is", "it", "itself", "like", "may", "me", "more", "most", "much", "mani", "my", "no", "nor",
+    "not", "of", "on", "one", "onli", "or", "other", "our", "out", "over", "per", "pleas", "s",
+    "should", "so", "some", "such", "t", "tell", "than", "that", "the", "their", "them", "then",
+    "there", "these", "they", "this", "those", "through", "to", "under", "up", "us", "was", "we",
+    "were", "what", "when", "where", "which", "while", "who", "whom", "whi", "will", "with", "you",
 ];
 
 /// Whether a word, as it is compared, says nothing about a subject.
@@ -96,7 +97,11 @@ fn is_paired(c: char) -> bool {
 }
 
 fn is_letter(c: char) -> bool {
-    if c.is_ascii() { c.is_ascii_alphanumeric() } else { c.is_alphanumeric() && !is_han(c) && !is_paired(c) }
+    if c.is_ascii() {
+        c.is_ascii_alphanumeric()
+    } else {
+        c.is_alphanumeric() && !is_han(c) && !is_paired(c)
+    }
 }
 
 /// Calls `visit` with each stretch that is a word or written without spaces.
@@ -136,17 +141,24 @@ fn each_run(text: &str, visit: &mut impl FnMut(Run, Range<usize>)) {
 /// Whether `c` between two characters keeps them one word.
 fn joins(before: char, c: char, rest: &str) -> bool {
     let mut rest = rest.chars();
-    let Some(after) = rest.next() else { return false };
+    let Some(after) = rest.next() else {
+        return false;
+    };
     match c {
         '&' | '\'' | '’' => is_letter(before) && is_letter(after),
         '-' | '\u{2010}' | '\u{2011}' => {
-            is_letter(before) && (is_letter(after) || after == '\n' && cut_at_line_end(before, rest.next()))
+            is_letter(before)
+                && (is_letter(after) || after == '\n' && cut_at_line_end(before, rest.next()))
         }
         // The line end behind such a hyphen.
         '\n' => matches!(before, '-' | '\u{2010}' | '\u{2011}') && after.is_lowercase(),
         '\u{AD}' => true,
         ',' => before.is_ascii_digit() && after.is_ascii_digit(),
-        '.' => is_letter(before) && is_letter(after) && before.is_ascii_digit() == after.is_ascii_digit(),
+        '.' => {
+            is_letter(before)
+                && is_letter(after)
+                && before.is_ascii_digit() == after.is_ascii_digit()
+        }
         _ => false,
     }
 }
@@ -159,17 +171,30 @@ fn cut_at_line_end(before: char, next: Option<char>) -> bool {
 fn normal(word: &str) -> Cow<'_, str> {
     if word.is_ascii() && !word.contains('\n') {
         let plain = word.bytes().all(|byte| !byte.is_ascii_uppercase());
-        return if plain { Cow::Borrowed(word) } else { Cow::Owned(word.to_ascii_lowercase()) };
+        return if plain {
+            Cow::Borrowed(word)
+        } else {
+            Cow::Owned(word.to_ascii_lowercase())
+        };
     }
-    let composed: String =
-        if is_nfkc_quick(word.chars()) == IsNormalized::Yes { word.into() } else { word.nfkc().collect() };
-    let composed = composed.replace(['\u{2010}', '\u{2011}'], "-").replace("-\n", "").replace('’', "'");
+    let composed: String = if is_nfkc_quick(word.chars()) == IsNormalized::Yes {
+        word.into()
+    } else {
+        word.nfkc().collect()
+    };
+    let composed = composed
+        .replace(['\u{2010}', '\u{2011}'], "-")
+        .replace("-\n", "")
+        .replace('’', "'");
     Cow::Owned(composed.replace('\u{AD}', "").to_lowercase())
 }
 
 /// Calls `visit` with what a word in lower case stands for.
 fn terms(stemmer: &Stemmer, word: &str, visit: &mut impl FnMut(&str)) {
-    let bare = word.strip_suffix("'s").or_else(|| word.strip_suffix('\'')).unwrap_or(word);
+    let bare = word
+        .strip_suffix("'s")
+        .or_else(|| word.strip_suffix('\''))
+        .unwrap_or(word);
     if let Some(year) = bare.strip_prefix("fy").and_then(year) {
         return visit(&year);
     }
@@ -199,7 +224,11 @@ fn compound(stemmer: &Stemmer, word: &str, visit: &mut impl FnMut(&str)) {
 }
 
 fn without(word: &str, mark: char) -> Cow<'_, str> {
-    if word.contains(mark) { Cow::Owned(word.replace(mark, "")) } else { Cow::Borrowed(word) }
+    if word.contains(mark) {
+        Cow::Owned(word.replace(mark, ""))
+    } else {
+        Cow::Borrowed(word)
+    }
 }
 
 /// `2022` for `22` and `2022`, as they stand behind `FY`.
@@ -216,7 +245,11 @@ fn year(digits: &str) -> Option<String> {
 }
 
 fn stem<'a>(stemmer: &Stemmer, word: &'a str) -> Cow<'a, str> {
-    if word.len() > 2 && word.bytes().all(|byte| byte.is_ascii_alphabetic()) { stemmer.stem(word) } else { word.into() }
+    if word.len() > 2 && word.bytes().all(|byte| byte.is_ascii_alphabetic()) {
+        stemmer.stem(word)
+    } else {
+        word.into()
+    }
 }
 
 /// The dictionary of Chinese words: half a second and tens of megabytes, so only where it is needed.
@@ -226,7 +259,11 @@ fn dictionary() -> &'static Jieba {
 }
 
 fn han(text: &str, offset: usize, visit: &mut impl FnMut(&str, Range<usize>)) {
-    let starts: Vec<usize> = text.char_indices().map(|(at, _)| at).chain([text.len()]).collect();
+    let starts: Vec<usize> = text
+        .char_indices()
+        .map(|(at, _)| at)
+        .chain([text.len()])
+        .collect();
     for token in dictionary().tokenize(text, TokenizeMode::Search, true) {
         if let (Some(start), Some(end)) = (starts.get(token.start), starts.get(token.end)) {
             visit(token.word, offset + start..offset + end);
@@ -235,7 +272,11 @@ fn han(text: &str, offset: usize, visit: &mut impl FnMut(&str, Range<usize>)) {
 }
 
 fn pairs(text: &str, offset: usize, visit: &mut impl FnMut(&str, Range<usize>)) {
-    let starts: Vec<usize> = text.char_indices().map(|(at, _)| at).chain([text.len()]).collect();
+    let starts: Vec<usize> = text
+        .char_indices()
+        .map(|(at, _)| at)
+        .chain([text.len()])
+        .collect();
     if starts.len() == 2 {
         return visit(text, offset..offset + text.len());
     }
@@ -251,9 +292,15 @@ mod tests {
     #[test]
     fn words_stay_whole_where_people_read_them_as_one() {
         for (text, expected) in [
-            ("What drove 3M's R&D at year-end?", "what drove 3m r&d at yearend year end"),
+            (
+                "What drove 3M's R&D at year-end?",
+                "what drove 3m r&d at yearend year end",
+            ),
             ("$1,577 or 7.5% in U.S. dollars", "1577 or 7.5 in us dollar"),
-            ("non-GAAP, FY22, FY 2022 and 10-K", "nongaap non gaap 2022 fy 2022 and 10k"),
+            (
+                "non-GAAP, FY22, FY 2022 and 10-K",
+                "nongaap non gaap 2022 fy 2022 and 10k",
+            ),
             ("cashflow; topline", "cash flow top line"),
             ("the manage-\nment of", "the manag of"),
             ("ﬁnancial １２３", "financi 123"),
@@ -267,7 +314,10 @@ mod tests {
     #[test]
     fn scripts_without_spaces_are_cut() {
         let chinese = words("营业收入增长了，2022年");
-        assert!(chinese.contains(&"收入".to_owned()) && chinese.contains(&"2022".to_owned()), "{chinese:?}");
+        assert!(
+            chinese.contains(&"收入".to_owned()) && chinese.contains(&"2022".to_owned()),
+            "{chinese:?}"
+        );
         assert_eq!(words("カネ"), ["カネ"]);
         assert_eq!(words("매출액").len(), 2);
     }
@@ -277,7 +327,10 @@ mod tests {
         let text = "R&D’s 营业收入, non-GAAP";
         each_word(text, |word, range| {
             let there = text[range].to_lowercase();
-            assert!(there.contains(word) || there.replace('-', "").contains(word), "{word} in {there}");
+            assert!(
+                there.contains(word) || there.replace('-', "").contains(word),
+                "{word} in {there}"
+            );
         });
     }
 

@@ -39,16 +39,26 @@ impl Asked {
     /// Judges requests in order of arrival. `needed` says how often a digest is asked in a run that nothing disturbs,
     /// where that is not once: two documents may have a page in common.
     pub fn judge(asks: &[Ask], deaths: &[Death], needed: &HashMap<blake3::Hash, usize>) -> Self {
-        let deaths: HashMap<_, _> = deaths.iter().map(|death| (death.process.as_str(), death.at)).collect();
+        let deaths: HashMap<_, _> = deaths
+            .iter()
+            .map(|death| (death.process.as_str(), death.at))
+            .collect();
         let mut by_digest: HashMap<_, Vec<&Ask>> = HashMap::new();
         for ask in asks {
             by_digest.entry(ask.digest).or_default().push(ask);
         }
-        let mut asked = Self { requests: asks.len(), digests: by_digest.len(), ..Self::default() };
+        let mut asked = Self {
+            requests: asks.len(),
+            digests: by_digest.len(),
+            ..Self::default()
+        };
         for (digest, asks) in by_digest {
             let needed = needed.get(&digest).copied().unwrap_or(1);
             let had: Vec<_> = asks.iter().filter_map(|ask| had_at(ask, &deaths)).collect();
-            let again = asks.iter().filter(|ask| had.iter().filter(|at| **at <= ask.arrived).count() >= needed).count();
+            let again = asks
+                .iter()
+                .filter(|ask| had.iter().filter(|at| **at <= ask.arrived).count() >= needed)
+                .count();
             let refused = asks.iter().filter(|ask| ask.status != 200).count();
             asked.had += had.len();
             asked.again += again;
@@ -67,7 +77,9 @@ impl Asked {
 /// When the peer had a useful reply, if it lived to use it.
 fn had_at(ask: &Ask, deaths: &HashMap<&str, Instant>) -> Option<Instant> {
     let delivered = ask.delivered.filter(|_| ask.status == 200)?;
-    let lived = deaths.get(ask.process.as_str()).is_none_or(|death| *death >= delivered + LIVED);
+    let lived = deaths
+        .get(ask.process.as_str())
+        .is_none_or(|death| *death >= delivered + LIVED);
     lived.then_some(delivered)
 }
 
@@ -82,7 +94,11 @@ pub fn counts(asks: &[Ask]) -> HashMap<blake3::Hash, usize> {
 
 /// The most requests that were let through within any `window`.
 pub fn busiest(asks: &[Ask], window: Duration) -> usize {
-    let mut times: Vec<_> = asks.iter().filter(|ask| ask.status != 429).map(|ask| ask.arrived).collect();
+    let mut times: Vec<_> = asks
+        .iter()
+        .filter(|ask| ask.status != 429)
+        .map(|ask| ask.arrived)
+        .collect();
     times.sort_unstable();
     let mut first = 0;
     let mut most = 0;
@@ -106,7 +122,10 @@ mod tests {
         fn ask(mut self, what: &str, process: &str, arrived: u64, delivered: Option<u64>) -> Self {
             let at = |ms| self.0 + Duration::from_millis(ms);
             let asked = Ask::new(blake3::hash(what.as_bytes()), process, at(arrived));
-            self.1.push(Ask { delivered: delivered.map(at), ..asked });
+            self.1.push(Ask {
+                delivered: delivered.map(at),
+                ..asked
+            });
             self
         }
 
@@ -126,9 +145,15 @@ mod tests {
 
     #[test]
     fn what_was_had_and_is_asked_again_counts() {
-        let log = log().ask("a", "w1", 0, Some(300)).ask("b", "w1", 0, Some(300)).ask("a", "w2", 900, Some(1200));
+        let log = log()
+            .ask("a", "w1", 0, Some(300))
+            .ask("b", "w1", 0, Some(300))
+            .ask("a", "w2", 900, Some(1200));
         let asked = log.judge(&[]);
-        assert_eq!((asked.digests, asked.had, asked.again, asked.lost_in_flight), (2, 3, 1, 0));
+        assert_eq!(
+            (asked.digests, asked.had, asked.again, asked.lost_in_flight),
+            (2, 3, 1, 0)
+        );
         assert!((asked.again_share() - 1.0 / 3.0).abs() < 1e-9);
         // The process lived long enough, and later died of something else.
         assert_eq!(log.judge(&[("w1", 400)]).again, 1);
@@ -136,18 +161,25 @@ mod tests {
 
     #[test]
     fn what_died_with_its_process_is_lost_in_flight() {
-        let log = log().ask("a", "w1", 0, Some(300)).ask("a", "w2", 900, Some(1200));
+        let log = log()
+            .ask("a", "w1", 0, Some(300))
+            .ask("a", "w2", 900, Some(1200));
         let asked = log.judge(&[("w1", 399)]);
         assert_eq!((asked.had, asked.again, asked.lost_in_flight), (1, 0, 1));
         // Two that ask at the same time are no repetition of what was had either.
-        let log = self::log().ask("a", "w1", 0, Some(300)).ask("a", "w2", 200, Some(500));
+        let log = self::log()
+            .ask("a", "w1", 0, Some(300))
+            .ask("a", "w2", 200, Some(500));
         let asked = log.judge(&[]);
         assert_eq!((asked.had, asked.again, asked.lost_in_flight), (2, 0, 1));
     }
 
     #[test]
     fn what_a_quiet_run_asks_twice_may_be_asked_twice() {
-        let log = log().ask("a", "w1", 0, Some(300)).ask("a", "w1", 500, Some(800)).ask("a", "w1", 900, None);
+        let log = log()
+            .ask("a", "w1", 0, Some(300))
+            .ask("a", "w1", 500, Some(800))
+            .ask("a", "w1", 900, None);
         let needed = HashMap::from([(blake3::hash(b"a"), 2)]);
         assert_eq!(Asked::judge(&log.1, &[], &needed).again, 1);
         assert_eq!(counts(&log.1)[&blake3::hash(b"a")], 3);
@@ -155,7 +187,9 @@ mod tests {
 
     #[test]
     fn the_busiest_window_slides() {
-        let log = [0, 10, 900, 1000, 1005, 1900].into_iter().fold(log(), |log, at| log.ask("a", "w", at, None));
+        let log = [0, 10, 900, 1000, 1005, 1900]
+            .into_iter()
+            .fold(log(), |log, at| log.ask("a", "w", at, None));
         assert_eq!(busiest(&log.1, Duration::from_secs(1)), 4);
         assert_eq!(busiest(&[], Duration::from_secs(1)), 0);
     }

@@ -6,8 +6,8 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use futures::StreamExt;
 use lapin::options::{
-    BasicConsumeOptions, BasicPublishOptions, ConfirmSelectOptions, QueueBindOptions, QueueDeclareOptions,
-    QueuePurgeOptions,
+    BasicConsumeOptions, BasicPublishOptions, ConfirmSelectOptions, QueueBindOptions,
+    QueueDeclareOptions, QueuePurgeOptions,
 };
 use lapin::types::FieldTable;
 use lapin::{BasicProperties, Channel, Connection, ConnectionProperties, Consumer};
@@ -29,8 +29,14 @@ impl Broker {
     pub async fn connect(url: &str, prefix: &str) -> Result<Self> {
         let connection = Connection::connect(url, ConnectionProperties::default()).await?;
         let channel = connection.create_channel().await?;
-        channel.confirm_select(ConfirmSelectOptions::default()).await?;
-        Ok(Self { channel, prefix: prefix.into(), _connection: connection })
+        channel
+            .confirm_select(ConfirmSelectOptions::default())
+            .await?;
+        Ok(Self {
+            channel,
+            prefix: prefix.into(),
+            _connection: connection,
+        })
     }
 
     /// Puts bytes on a queue, with no property or header set; returns when the broker has them.
@@ -39,11 +45,23 @@ impl Broker {
     /// What the broker said.
     pub async fn publish(&self, queue: &str, body: &[u8]) -> Result<()> {
         let (exchange, key) = (self.prefix.as_str().into(), queue.into());
-        let options = BasicPublishOptions { mandatory: true, ..BasicPublishOptions::default() };
-        let sent = self.channel.basic_publish(exchange, key, options, body, BasicProperties::default()).await?;
+        let options = BasicPublishOptions {
+            mandatory: true,
+            ..BasicPublishOptions::default()
+        };
+        let sent = self
+            .channel
+            .basic_publish(exchange, key, options, body, BasicProperties::default())
+            .await?;
         let taken = sent.await?;
-        anyhow::ensure!(taken.is_ack(), "the broker did not take a message for {queue}");
-        anyhow::ensure!(taken.take_message().is_none(), "no queue takes messages with the key {queue}");
+        anyhow::ensure!(
+            taken.is_ack(),
+            "the broker did not take a message for {queue}"
+        );
+        anyhow::ensure!(
+            taken.take_message().is_none(),
+            "no queue takes messages with the key {queue}"
+        );
         Ok(())
     }
 
@@ -53,7 +71,10 @@ impl Broker {
     /// What the broker said.
     pub async fn purge(&self, queue: &str) -> Result<u32> {
         let name = format!("{}.{queue}", self.prefix);
-        Ok(self.channel.queue_purge(name.into(), QueuePurgeOptions::default()).await?)
+        Ok(self
+            .channel
+            .queue_purge(name.into(), QueuePurgeOptions::default())
+            .await?)
     }
 
     /// Listens to all events from now on.
@@ -61,13 +82,35 @@ impl Broker {
     /// # Errors
     /// What the broker said.
     pub async fn listen(&self) -> Result<Events> {
-        let options = QueueDeclareOptions { exclusive: true, auto_delete: true, ..QueueDeclareOptions::default() };
-        let queue = self.channel.queue_declare("".into(), options, FieldTable::default()).await?;
+        let options = QueueDeclareOptions {
+            exclusive: true,
+            auto_delete: true,
+            ..QueueDeclareOptions::default()
+        };
+        let queue = self
+            .channel
+            .queue_declare("".into(), options, FieldTable::default())
+            .await?;
         let (name, exchange) = (queue.name().clone(), format!("{}.events", self.prefix));
         let bind = QueueBindOptions::default();
-        self.channel.queue_bind(name.clone(), exchange.into(), "#".into(), bind, FieldTable::default()).await?;
-        let options = BasicConsumeOptions { no_ack: true, ..BasicConsumeOptions::default() };
-        Ok(Events(self.channel.basic_consume(name, "".into(), options, FieldTable::default()).await?))
+        self.channel
+            .queue_bind(
+                name.clone(),
+                exchange.into(),
+                "#".into(),
+                bind,
+                FieldTable::default(),
+            )
+            .await?;
+        let options = BasicConsumeOptions {
+            no_ack: true,
+            ..BasicConsumeOptions::default()
+        };
+        Ok(Events(
+            self.channel
+                .basic_consume(name, "".into(), options, FieldTable::default())
+                .await?,
+        ))
     }
 }
 
@@ -80,8 +123,13 @@ impl Events {
     /// # Errors
     /// When the connection ended, or the event is no JSON.
     pub async fn next(&mut self, patience: Duration) -> Result<Option<(String, Value)>> {
-        let Ok(delivery) = timeout(patience, self.0.next()).await else { return Ok(None) };
+        let Ok(delivery) = timeout(patience, self.0.next()).await else {
+            return Ok(None);
+        };
         let delivery = delivery.context("the consumer was ended")??;
-        Ok(Some((delivery.routing_key.to_string(), serde_json::from_slice(&delivery.data)?)))
+        Ok(Some((
+            delivery.routing_key.to_string(),
+            serde_json::from_slice(&delivery.data)?,
+        )))
     }
 }

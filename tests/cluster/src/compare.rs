@@ -24,7 +24,10 @@ pub async fn trees(blobs: &dyn Blobs, collection: &Collection) -> Result<BTreeMa
         let documents = blobs.children(&prefix, after.as_deref(), PAGE).await?;
         for document in &documents {
             for key in list_all(blobs, &format!("{prefix}{document}trees/")).await? {
-                let bytes = blobs.get(&key).await?.with_context(|| format!("{key} was listed and is not there"))?;
+                let bytes = blobs
+                    .get(&key)
+                    .await?
+                    .with_context(|| format!("{key} was listed and is not there"))?;
                 trees.insert(key, bytes);
             }
         }
@@ -47,13 +50,28 @@ pub async fn bucket_trees(
 ) -> Result<BTreeMap<String, Bytes>> {
     let root = format!("{prefix}/");
     let documents = format!("{root}{}", layout::documents_prefix(collection));
-    let mut pages = s3.list_objects_v2().bucket(bucket).prefix(documents).into_paginator().send();
+    let mut pages = s3
+        .list_objects_v2()
+        .bucket(bucket)
+        .prefix(documents)
+        .into_paginator()
+        .send();
     let mut trees = BTreeMap::new();
     while let Some(page) = pages.next().await {
         let page = page.context("listing the bucket")?;
-        for key in page.contents().iter().filter_map(|object| object.key()).filter(|key| key.contains("/trees/")) {
-            let object =
-                s3.get_object().bucket(bucket).key(key).send().await.with_context(|| format!("getting {key}"))?;
+        for key in page
+            .contents()
+            .iter()
+            .filter_map(|object| object.key())
+            .filter(|key| key.contains("/trees/"))
+        {
+            let object = s3
+                .get_object()
+                .bucket(bucket)
+                .key(key)
+                .send()
+                .await
+                .with_context(|| format!("getting {key}"))?;
             let bytes = object.body.collect().await?.into_bytes();
             trees.insert(key.strip_prefix(&root).unwrap_or(key).to_string(), bytes);
         }
@@ -62,13 +80,30 @@ pub async fn bucket_trees(
 }
 
 /// How `found` differs from `expected`: a line per tree that is missing, additional or different.
-pub fn differences(expected: &BTreeMap<String, Bytes>, found: &BTreeMap<String, Bytes>) -> Vec<String> {
-    let missing = expected.keys().filter(|key| !found.contains_key(*key)).map(|key| format!("{key} is missing"));
-    let more = found.keys().filter(|key| !expected.contains_key(*key)).map(|key| format!("{key} was not expected"));
+pub fn differences(
+    expected: &BTreeMap<String, Bytes>,
+    found: &BTreeMap<String, Bytes>,
+) -> Vec<String> {
+    let missing = expected
+        .keys()
+        .filter(|key| !found.contains_key(*key))
+        .map(|key| format!("{key} is missing"));
+    let more = found
+        .keys()
+        .filter(|key| !expected.contains_key(*key))
+        .map(|key| format!("{key} was not expected"));
     let different = expected.iter().filter_map(|(key, bytes)| {
         let other = found.get(key).filter(|other| *other != bytes)?;
-        let same = bytes.iter().zip(other.iter()).take_while(|(a, b)| a == b).count();
-        Some(format!("{key} differs from byte {same} of {} and {}", bytes.len(), other.len()))
+        let same = bytes
+            .iter()
+            .zip(other.iter())
+            .take_while(|(a, b)| a == b)
+            .count();
+        Some(format!(
+            "{key} differs from byte {same} of {} and {}",
+            bytes.len(),
+            other.len()
+        ))
     });
     missing.chain(more).chain(different).collect()
 }
@@ -84,8 +119,20 @@ mod tests {
         let (blobs, collection) = (MemoryBlobs::default(), Collection::default());
         for (uri, seq, tree) in trees {
             let doc = DocId::of(&collection, uri);
-            blobs.put(&layout::tree_key(&collection, doc, *seq), Bytes::from(*tree)).await.unwrap();
-            blobs.put(&layout::version_key(&collection, doc, *seq), Bytes::from("claim")).await.unwrap();
+            blobs
+                .put(
+                    &layout::tree_key(&collection, doc, *seq),
+                    Bytes::from(*tree),
+                )
+                .await
+                .unwrap();
+            blobs
+                .put(
+                    &layout::version_key(&collection, doc, *seq),
+                    Bytes::from("claim"),
+                )
+                .await
+                .unwrap();
         }
         super::trees(&blobs, &collection).await.unwrap()
     }
@@ -94,11 +141,23 @@ mod tests {
     async fn trees_are_compared_by_document_and_version() {
         let quiet = store(&[("file:///a", 1, "{1}"), ("file:///b", 1, "{2}")]).await;
         assert_eq!(quiet.len(), 2);
-        assert_eq!(differences(&quiet, &store(&[("file:///b", 1, "{2}"), ("file:///a", 1, "{1}")]).await), [""; 0]);
+        assert_eq!(
+            differences(
+                &quiet,
+                &store(&[("file:///b", 1, "{2}"), ("file:///a", 1, "{1}")]).await
+            ),
+            [""; 0]
+        );
         let other = store(&[("file:///a", 1, "{3}"), ("file:///c", 2, "{2}")]).await;
         let found = differences(&quiet, &other);
         assert_eq!(found.len(), 3);
-        assert!(found[0].ends_with("is missing") && found[1].ends_with("was not expected"), "{found:?}");
-        assert!(found[2].ends_with("differs from byte 1 of 3 and 3"), "{found:?}");
+        assert!(
+            found[0].ends_with("is missing") && found[1].ends_with("was not expected"),
+            "{found:?}"
+        );
+        assert!(
+            found[2].ends_with("differs from byte 1 of 3 and 3"),
+            "{found:?}"
+        );
     }
 }

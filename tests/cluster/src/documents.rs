@@ -18,13 +18,23 @@ pub fn write(folder: &Path, count: u64, pages: u32, seed: u64) -> Result<()> {
     for n in 0..count {
         let seed = seed + n;
         if n % MARKDOWN_EVERY == MARKDOWN_EVERY - 1 {
-            fs::write(folder.join(format!("{n:05}-markdown.md")), markdown(seed, pages * 2).0)?;
+            fs::write(
+                folder.join(format!("{n:05}-markdown.md")),
+                markdown(seed, pages * 2).0,
+            )?;
             continue;
         }
         let kind = Kind::ALL[n as usize % Kind::ALL.len()];
         let contents = Contents::ALL[n as usize / Kind::ALL.len() % Contents::ALL.len()];
-        let filing = generate(&Spec { pages, contents, ..Spec::of(kind, seed) });
-        fs::write(folder.join(format!("{n:05}-{}.pdf", kind.name())), filing.pdf)?;
+        let filing = generate(&Spec {
+            pages,
+            contents,
+            ..Spec::of(kind, seed)
+        });
+        fs::write(
+            folder.join(format!("{n:05}-{}.pdf", kind.name())),
+            filing.pdf,
+        )?;
     }
     Ok(())
 }
@@ -36,16 +46,32 @@ mod tests {
     fn digests(seed: u64) -> Vec<blake3::Hash> {
         let folder = tempfile::tempdir().unwrap();
         write(folder.path(), 9, 3, seed).unwrap();
-        let mut paths: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
+        let mut paths: Vec<_> = fs::read_dir(folder.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .collect();
         paths.sort();
-        paths.iter().map(|path| blake3::hash(&fs::read(path).unwrap())).collect()
+        paths
+            .iter()
+            .map(|path| blake3::hash(&fs::read(path).unwrap()))
+            .collect()
     }
 
     #[test]
     fn the_same_seed_writes_the_same_documents_and_no_two_alike() {
         let documents = digests(1);
         assert_eq!(documents, digests(1));
-        assert_eq!(documents.iter().collect::<std::collections::HashSet<_>>().len(), 9);
-        assert!(digests(100).iter().all(|digest| !documents.contains(digest)));
+        assert_eq!(
+            documents
+                .iter()
+                .collect::<std::collections::HashSet<_>>()
+                .len(),
+            9
+        );
+        assert!(
+            digests(100)
+                .iter()
+                .all(|digest| !documents.contains(digest))
+        );
     }
 }

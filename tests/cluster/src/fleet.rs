@@ -71,7 +71,15 @@ impl Fleet {
     pub fn new(binary: PathBuf, store: &str, settings: Vec<(String, String)>) -> Result<Self> {
         let folder = tempfile::Builder::new().prefix("stemma-fleet.").tempdir()?;
         let (store, processes) = (store.to_string(), BTreeMap::new());
-        Ok(Self { binary, store, settings, model: None, folder, processes, started: 0 })
+        Ok(Self {
+            binary,
+            store,
+            settings,
+            model: None,
+            folder,
+            processes,
+            started: 0,
+        })
     }
 
     /// Lets the processes that are started from now on ask the provider at this address, each by a URL of its own.
@@ -94,23 +102,43 @@ impl Fleet {
         let listen = free_address()?;
         let log = File::create(self.log_path(&name))?;
         let mut command = self.command(&name, &[role.command()]);
-        command.args(["--listen", &listen.to_string()]).args(arguments);
+        command
+            .args(["--listen", &listen.to_string()])
+            .args(arguments);
         command.stdout(log.try_clone()?).stderr(log);
-        let child = command.spawn().with_context(|| format!("starting {}", self.binary.display()))?;
-        self.processes.insert(name.clone(), Process { role, child, listen });
+        let child = command
+            .spawn()
+            .with_context(|| format!("starting {}", self.binary.display()))?;
+        self.processes.insert(
+            name.clone(),
+            Process {
+                role,
+                child,
+                listen,
+            },
+        );
         Ok(name)
     }
 
     /// A command of the binary on the fleet's store, as `process`.
     fn command(&self, process: &str, arguments: &[&str]) -> Command {
         let mut command = Command::new(&self.binary);
-        command.args(arguments).args(["--store", &self.store]).current_dir(self.folder.path()).stdin(Stdio::null());
-        for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("STEMMA_")) {
+        command
+            .args(arguments)
+            .args(["--store", &self.store])
+            .current_dir(self.folder.path())
+            .stdin(Stdio::null());
+        for (name, _) in
+            std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("STEMMA_"))
+        {
             command.env_remove(name);
         }
         command.envs(self.settings.iter().map(|(name, value)| (name, value)));
         if let Some(address) = self.model {
-            command.env("STEMMA_MODEL__BASE_URL", format!("http://{address}/{process}/v1"));
+            command.env(
+                "STEMMA_MODEL__BASE_URL",
+                format!("http://{address}/{process}/v1"),
+            );
         }
         command
     }
@@ -121,7 +149,9 @@ impl Fleet {
     /// When it does not end within `limit`; it is killed then.
     pub async fn run(&self, arguments: &[&str], limit: Duration) -> Result<Output> {
         let output = self.launch("cli", arguments)?.wait_with_output();
-        Ok(timeout(limit, output).await.with_context(|| format!("stemma {} takes too long", arguments.join(" ")))??)
+        Ok(timeout(limit, output)
+            .await
+            .with_context(|| format!("stemma {} takes too long", arguments.join(" ")))??)
     }
 
     /// Starts a command of the binary, under a name that the provider knows it by; it is killed when dropped.
@@ -130,8 +160,13 @@ impl Fleet {
     /// When it cannot be started.
     pub fn launch(&self, name: &str, arguments: &[&str]) -> Result<tokio::process::Child> {
         let mut command = tokio::process::Command::from(self.command(name, arguments));
-        command.kill_on_drop(true).stdout(Stdio::piped()).stderr(Stdio::piped());
-        command.spawn().with_context(|| format!("starting {}", self.binary.display()))
+        command
+            .kill_on_drop(true)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+            .spawn()
+            .with_context(|| format!("starting {}", self.binary.display()))
     }
 
     /// Waits until a process says that it is ready.
@@ -143,12 +178,22 @@ impl Fleet {
         loop {
             let process = self.process(name)?;
             if let Some(status) = process.child.try_wait()? {
-                bail!("{name} ended before it was ready: {status}\n{}", self.log_end(name));
+                bail!(
+                    "{name} ended before it was ready: {status}\n{}",
+                    self.log_end(name)
+                );
             }
-            if matches!(get(process.listen, "/readyz", Duration::from_secs(2)).await, Ok((200, _))) {
+            if matches!(
+                get(process.listen, "/readyz", Duration::from_secs(2)).await,
+                Ok((200, _))
+            ) {
                 return Ok(());
             }
-            ensure!(begun.elapsed() < limit, "{name} is not ready after {limit:?}\n{}", self.log_end(name));
+            ensure!(
+                begun.elapsed() < limit,
+                "{name} is not ready after {limit:?}\n{}",
+                self.log_end(name)
+            );
             sleep(LOOK_EVERY).await;
         }
     }
@@ -158,11 +203,17 @@ impl Fleet {
     /// # Errors
     /// When there is no such process.
     pub fn kill(&mut self, name: &str) -> Result<Death> {
-        let mut process = self.processes.remove(name).with_context(|| format!("{name} does not run"))?;
+        let mut process = self
+            .processes
+            .remove(name)
+            .with_context(|| format!("{name} does not run"))?;
         let at = Instant::now();
         process.child.kill()?;
         process.child.wait()?;
-        Ok(Death { process: name.into(), at })
+        Ok(Death {
+            process: name.into(),
+            at,
+        })
     }
 
     /// Sends SIGTERM, once more each time it is called.
@@ -171,7 +222,10 @@ impl Fleet {
     /// When there is no such process.
     pub fn signal(&mut self, name: &str) -> Result<()> {
         let pid = i32::try_from(self.process(name)?.child.id())?;
-        Ok(kill_process(Pid::from_raw(pid).context("a process id")?, Signal::TERM)?)
+        Ok(kill_process(
+            Pid::from_raw(pid).context("a process id")?,
+            Signal::TERM,
+        )?)
     }
 
     /// Sends SIGTERM and waits for the end.
@@ -195,9 +249,16 @@ impl Fleet {
 
     /// The names of running processes of a role, in the order they were started.
     pub fn running(&self, role: Role) -> Vec<String> {
-        let of_role = self.processes.iter().filter(|(_, process)| process.role == role);
+        let of_role = self
+            .processes
+            .iter()
+            .filter(|(_, process)| process.role == role);
         let mut names: Vec<_> = of_role.map(|(name, _)| name.clone()).collect();
-        names.sort_by_key(|name| name.rsplit('-').next().and_then(|number| number.parse::<usize>().ok()));
+        names.sort_by_key(|name| {
+            name.rsplit('-')
+                .next()
+                .and_then(|number| number.parse::<usize>().ok())
+        });
         names
     }
 
@@ -245,7 +306,9 @@ impl Fleet {
     }
 
     fn process(&mut self, name: &str) -> Result<&mut Process> {
-        self.processes.get_mut(name).with_context(|| format!("{name} does not run"))
+        self.processes
+            .get_mut(name)
+            .with_context(|| format!("{name} does not run"))
     }
 
     fn log_path(&self, name: &str) -> PathBuf {
@@ -280,12 +343,22 @@ pub fn binary() -> Result<PathBuf> {
     let own = std::env::current_exe()?;
     let mut folders = own.ancestors();
     let profile = folders.find(|folder| folder.ends_with("debug") || folder.ends_with("release"));
-    let profile =
-        profile.context("name the binary in STEMMA_TEST_BIN: this program does not lie in a target folder")?;
+    let profile = profile.context(
+        "name the binary in STEMMA_TEST_BIN: this program does not lie in a target folder",
+    )?;
     let target = profile.parent().context("a target folder")?;
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     // With the features of the tests: with others, half of the dependencies would be compiled again.
-    cargo.args(["build", "--locked", "--quiet", "--workspace", "--all-features", "--bin", "stemma", "--target-dir"]);
+    cargo.args([
+        "build",
+        "--locked",
+        "--quiet",
+        "--workspace",
+        "--all-features",
+        "--bin",
+        "stemma",
+        "--target-dir",
+    ]);
     cargo.arg(target);
     if profile.ends_with("release") {
         cargo.arg("--release");
@@ -304,7 +377,9 @@ fn free_address() -> Result<SocketAddr> {
     let begin = std::process::id() as usize * 131;
     let next = || (FIRST + (begin + GIVEN.fetch_add(1, Ordering::Relaxed)) % COUNT) as u16;
     let mut tried = (0..COUNT).map(|_| SocketAddr::from(([127, 0, 0, 1], next())));
-    tried.find(|address| TcpListener::bind(address).is_ok()).context("no free port")
+    tried
+        .find(|address| TcpListener::bind(address).is_ok())
+        .context("no free port")
 }
 
 #[cfg(test)]
@@ -320,14 +395,20 @@ mod tests {
         fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
         let settings = vec![("STEMMA_REDIS__URL".to_string(), "redis://x".to_string())];
-        (folder, Fleet::new(path, "s3://bucket/run", settings).unwrap())
+        (
+            folder,
+            Fleet::new(path, "s3://bucket/run", settings).unwrap(),
+        )
     }
 
     #[tokio::test]
     async fn processes_get_their_settings_and_their_own_provider() {
         let (_folder, mut fleet) = fleet("echo \"$@\"; env | grep STEMMA_ | sort");
         fleet.ask(([127, 0, 0, 1], 9).into());
-        let output = fleet.run(&["status", "--json"], Duration::from_secs(10)).await.unwrap();
+        let output = fleet
+            .run(&["status", "--json"], Duration::from_secs(10))
+            .await
+            .unwrap();
         let text = String::from_utf8(output.stdout).unwrap();
         let expected = "status --json --store s3://bucket/run\n\
             STEMMA_MODEL__BASE_URL=http://127.0.0.1:9/cli/v1\nSTEMMA_REDIS__URL=redis://x\n";
@@ -341,9 +422,18 @@ mod tests {
         let first = fleet.spawn(Role::Worker, &[]).unwrap();
         let second = fleet.spawn(Role::Worker, &[]).unwrap();
         assert_eq!(fleet.running(Role::Worker), [first.clone(), second.clone()]);
-        assert_ne!(fleet.address(&first).unwrap(), fleet.address(&second).unwrap());
+        assert_ne!(
+            fleet.address(&first).unwrap(),
+            fleet.address(&second).unwrap()
+        );
         sleep(Duration::from_millis(300)).await;
-        assert!(fleet.terminate(&first, Duration::from_secs(10)).await.unwrap().success());
+        assert!(
+            fleet
+                .terminate(&first, Duration::from_secs(10))
+                .await
+                .unwrap()
+                .success()
+        );
         assert_eq!(fleet.kill(&second).unwrap().process, second);
         assert!(fleet.kill(&second).is_err());
         assert_eq!(fleet.running(Role::Worker), [""; 0]);
@@ -353,10 +443,20 @@ mod tests {
     async fn a_process_that_falls_is_reported_with_its_words() {
         let (_folder, mut fleet) = fleet("echo ouch; exit 3");
         let name = fleet.spawn(Role::Assembler, &[]).unwrap();
-        let error = fleet.ready(&name, Duration::from_secs(10)).await.unwrap_err().to_string();
-        assert!(error.contains("ended before it was ready") && error.contains("ouch"), "{error}");
+        let error = fleet
+            .ready(&name, Duration::from_secs(10))
+            .await
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("ended before it was ready") && error.contains("ouch"),
+            "{error}"
+        );
         let ended = fleet.ended().unwrap();
-        assert!(ended.len() == 1 && ended[0].contains("assembler-1 ended by itself"), "{ended:?}");
+        assert!(
+            ended.len() == 1 && ended[0].contains("assembler-1 ended by itself"),
+            "{ended:?}"
+        );
         assert_eq!(fleet.ended().unwrap(), [""; 0]);
     }
 }

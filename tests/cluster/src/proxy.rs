@@ -21,7 +21,8 @@ use tokio::time::sleep;
 use stemma_sim::http::{Head, reply};
 
 /// What S3 says when it is overloaded.
-const SLOW_DOWN: &[u8] = b"<?xml version=\"1.0\"?><Error><Code>SlowDown</Code><Message>later</Message></Error>";
+const SLOW_DOWN: &[u8] =
+    b"<?xml version=\"1.0\"?><Error><Code>SlowDown</Code><Message>later</Message></Error>";
 /// A reply that is to be reset gets at most so many bytes through.
 const RESET_WITHIN: usize = 200;
 
@@ -106,7 +107,11 @@ impl Proxy {
             methods: Mutex::default(),
         });
         let accepting = tokio::spawn(accept(listener, Arc::clone(&shared)));
-        Ok(Self { address, shared, accepting })
+        Ok(Self {
+            address,
+            shared,
+            accepting,
+        })
     }
 
     /// Where it listens.
@@ -129,12 +134,20 @@ impl Proxy {
 
     /// How many HTTP requests came so far, by method.
     pub fn requests(&self) -> BTreeMap<String, usize> {
-        self.shared.methods.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.shared
+            .methods
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     /// What was done so far.
     pub fn suffered(&self) -> Suffered {
-        *self.shared.suffered.lock().unwrap_or_else(PoisonError::into_inner)
+        *self
+            .shared
+            .suffered
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -155,14 +168,21 @@ impl Shared {
     }
 
     fn roll(&self) -> f64 {
-        self.dice.lock().unwrap_or_else(PoisonError::into_inner).random()
+        self.dice
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .random()
     }
 
     /// Waits as long as everything is paused, then as long as everything is delayed.
     async fn hold(&self) {
         let mut trouble = self.trouble.subscribe();
         // The sender is in `self`, so there is always an answer.
-        if let Ok(trouble) = trouble.wait_for(|trouble| !trouble.paused).await.map(|trouble| *trouble) {
+        if let Ok(trouble) = trouble
+            .wait_for(|trouble| !trouble.paused)
+            .await
+            .map(|trouble| *trouble)
+        {
             sleep(trouble.delay).await;
         }
     }
@@ -203,12 +223,22 @@ async fn pass(client: &mut TcpStream, server: &mut TcpStream, shared: &Shared) -
     let reply_bytes = AtomicUsize::new(usize::MAX);
     let there = async {
         if shared.http {
-            requests(BufReader::new(from_client), to_server, &to_client, &reply_bytes, shared).await
+            requests(
+                BufReader::new(from_client),
+                to_server,
+                &to_client,
+                &reply_bytes,
+                shared,
+            )
+            .await
         } else {
             copy(from_client, to_server, shared).await
         }
     };
-    tokio::try_join!(there, replies(from_server, &to_client, &reply_bytes, shared))?;
+    tokio::try_join!(
+        there,
+        replies(from_server, &to_client, &reply_bytes, shared)
+    )?;
     Ok(())
 }
 
@@ -273,7 +303,14 @@ async fn requests(
                 tokio::io::copy(&mut (&mut from).take(length), &mut tokio::io::sink()).await?;
             }
             let mut to_client = to_client.lock().await;
-            to_client.write_all(&reply(503, "connection: close\r\n", "application/xml", SLOW_DOWN)).await?;
+            to_client
+                .write_all(&reply(
+                    503,
+                    "connection: close\r\n",
+                    "application/xml",
+                    SLOW_DOWN,
+                ))
+                .await?;
             to_client.shutdown().await?;
             break;
         }
@@ -287,7 +324,10 @@ async fn requests(
         if resets {
             shared.note(|suffered| suffered.reset += 1);
             if in_reply {
-                reply_bytes.store((shared.roll() * RESET_WITHIN as f64) as usize, Ordering::SeqCst);
+                reply_bytes.store(
+                    (shared.roll() * RESET_WITHIN as f64) as usize,
+                    Ordering::SeqCst,
+                );
             } else {
                 passes = length / 2;
             }
@@ -348,8 +388,13 @@ mod tests {
     /// What comes back for a request that closes after its reply.
     async fn ask(proxy: &Proxy) -> Result<(u16, Vec<u8>)> {
         let mut stream = BufReader::new(TcpStream::connect(proxy.address()).await?);
-        stream.get_mut().write_all(b"GET / HTTP/1.1\r\n\r\n").await?;
-        let Some(head) = Head::read(&mut stream).await? else { bail!("nothing") };
+        stream
+            .get_mut()
+            .write_all(b"GET / HTTP/1.1\r\n\r\n")
+            .await?;
+        let Some(head) = Head::read(&mut stream).await? else {
+            bail!("nothing")
+        };
         Ok((head.word(1).parse()?, head.body(&mut stream).await?))
     }
 
@@ -362,10 +407,20 @@ mod tests {
         stream.read_exact(&mut buffer).await.unwrap();
         assert_eq!(&buffer, b"hello");
 
-        proxy.make(Trouble { paused: true, ..Trouble::default() });
+        proxy.make(Trouble {
+            paused: true,
+            ..Trouble::default()
+        });
         stream.write_all(b"again").await.unwrap();
-        assert!(timeout(Duration::from_millis(100), stream.read_exact(&mut buffer)).await.is_err());
-        proxy.make(Trouble { delay: Duration::from_millis(50), ..Trouble::default() });
+        assert!(
+            timeout(Duration::from_millis(100), stream.read_exact(&mut buffer))
+                .await
+                .is_err()
+        );
+        proxy.make(Trouble {
+            delay: Duration::from_millis(50),
+            ..Trouble::default()
+        });
         let begun = Instant::now();
         stream.read_exact(&mut buffer).await.unwrap();
         assert!(&buffer == b"again" && begun.elapsed() >= Duration::from_millis(50));
@@ -381,21 +436,41 @@ mod tests {
         let proxy = Proxy::http(server().await, 7).await.unwrap();
         assert_eq!(ask(&proxy).await.unwrap(), (200, vec![b'x'; 1000]));
 
-        proxy.make(Trouble { refused: 1.0, ..Trouble::default() });
+        proxy.make(Trouble {
+            refused: 1.0,
+            ..Trouble::default()
+        });
         assert_eq!(ask(&proxy).await.unwrap(), (503, SLOW_DOWN.to_vec()));
-        let (status, _) = get(proxy.address(), "/", Duration::from_secs(5)).await.unwrap();
+        let (status, _) = get(proxy.address(), "/", Duration::from_secs(5))
+            .await
+            .unwrap();
         assert_eq!(status, 503);
 
-        proxy.make(Trouble { slow: 1.0, slowness: Duration::from_millis(80), ..Trouble::default() });
+        proxy.make(Trouble {
+            slow: 1.0,
+            slowness: Duration::from_millis(80),
+            ..Trouble::default()
+        });
         let begun = Instant::now();
         assert_eq!(ask(&proxy).await.unwrap().0, 200);
         assert!(begun.elapsed() >= Duration::from_millis(80));
 
-        proxy.make(Trouble { reset: 1.0, ..Trouble::default() });
+        proxy.make(Trouble {
+            reset: 1.0,
+            ..Trouble::default()
+        });
         assert!(ask(&proxy).await.is_err());
         proxy.make(Trouble::default());
         assert_eq!(ask(&proxy).await.unwrap().0, 200);
-        assert_eq!(proxy.suffered(), Suffered { cut: 0, refused: 2, slowed: 1, reset: 1 });
+        assert_eq!(
+            proxy.suffered(),
+            Suffered {
+                cut: 0,
+                refused: 2,
+                slowed: 1,
+                reset: 1
+            }
+        );
         assert_eq!(proxy.requests(), BTreeMap::from([("GET".to_string(), 6)]));
     }
 }

@@ -63,8 +63,11 @@ impl Servers {
     /// # Errors
     /// When a variable is not what `tests/services` would write.
     pub fn named() -> Result<Option<Self>> {
-        let (Ok(rabbitmq), Ok(redis), Ok(s3)) = (env::var(RABBITMQ), env::var(REDIS), env::var(S3)) else {
-            println!("skipped: {RABBITMQ}, {REDIS} and {S3} name no servers (tests/services starts some)");
+        let (Ok(rabbitmq), Ok(redis), Ok(s3)) = (env::var(RABBITMQ), env::var(REDIS), env::var(S3))
+        else {
+            println!(
+                "skipped: {RABBITMQ}, {REDIS} and {S3} name no servers (tests/services starts some)"
+            );
             return Ok(None);
         };
         Self::new(&rabbitmq, &redis, &s3, None).map(Some)
@@ -86,16 +89,23 @@ impl Servers {
     /// # Errors
     /// When what `tests/services` wrote about them cannot be read.
     pub fn processes(&self) -> Result<Vec<(String, u32)>> {
-        let Some(folder) = &self.folder else { return Ok(Vec::new()) };
+        let Some(folder) = &self.folder else {
+            return Ok(Vec::new());
+        };
         let mut processes = Vec::new();
         for entry in std::fs::read_dir(folder.path().join("run"))? {
             let path = entry?.path();
-            let (Some(name), Some("pid")) = (path.file_stem(), path.extension().and_then(|end| end.to_str())) else {
+            let (Some(name), Some("pid")) = (
+                path.file_stem(),
+                path.extension().and_then(|end| end.to_str()),
+            ) else {
                 continue;
             };
             let text = std::fs::read_to_string(&path)?;
             let pid = text.split(' ').next().unwrap_or_default();
-            let pid = pid.parse().with_context(|| format!("{} holds no process id", path.display()))?;
+            let pid = pid
+                .parse()
+                .with_context(|| format!("{} holds no process id", path.display()))?;
             processes.push((name.to_string_lossy().into_owned(), pid));
         }
         Ok(processes)
@@ -107,19 +117,36 @@ impl Servers {
     /// When they cannot be had: `tests/services` says why on stderr.
     pub async fn start() -> Result<Self> {
         // Below /tmp, because sockets with short names are made in it.
-        let folder = tempfile::Builder::new().prefix("stemma-servers.").tempdir_in("/tmp")?;
+        let folder = tempfile::Builder::new()
+            .prefix("stemma-servers.")
+            .tempdir_in("/tmp")?;
         let run = folder.path().join("run");
         let mut command = Command::new(SCRIPT);
-        command.arg("start").arg(&run).env_remove(RABBITMQ).env_remove(REDIS).env_remove(S3);
-        let output = command.stdin(Stdio::null()).stderr(Stdio::inherit()).output().await?;
+        command
+            .arg("start")
+            .arg(&run)
+            .env_remove(RABBITMQ)
+            .env_remove(REDIS)
+            .env_remove(S3);
+        let output = command
+            .stdin(Stdio::null())
+            .stderr(Stdio::inherit())
+            .output()
+            .await?;
         if !output.status.success() {
             stop(&run);
         }
-        ensure!(output.status.success(), "tests/services could not start the servers");
+        ensure!(
+            output.status.success(),
+            "tests/services could not start the servers"
+        );
         let text = String::from_utf8_lossy(&output.stdout);
         let value = |name: &str| {
             let lines = text.lines().filter_map(|line| line.split_once('='));
-            let found = lines.filter(|(key, _)| *key == name).map(|(_, value)| value.trim_matches('\'')).next();
+            let found = lines
+                .filter(|(key, _)| *key == name)
+                .map(|(_, value)| value.trim_matches('\''))
+                .next();
             found.with_context(|| format!("tests/services did not say {name}"))
         };
         Self::new(value(RABBITMQ)?, value(REDIS)?, value(S3)?, Some(folder))
@@ -127,10 +154,19 @@ impl Servers {
 
     fn new(rabbitmq: &str, redis: &str, s3: &str, folder: Option<TempDir>) -> Result<Self> {
         let mut words = s3.split_whitespace().map(str::to_string);
-        let (Some(endpoint), Some(access_key), Some(secret_key)) = (words.next(), words.next(), words.next()) else {
+        let (Some(endpoint), Some(access_key), Some(secret_key)) =
+            (words.next(), words.next(), words.next())
+        else {
             anyhow::bail!("{S3} is `http://HOST:PORT ACCESS SECRET`");
         };
-        Ok(Self { rabbitmq: rabbitmq.into(), redis: redis.into(), endpoint, access_key, secret_key, folder })
+        Ok(Self {
+            rabbitmq: rabbitmq.into(),
+            redis: redis.into(),
+            endpoint,
+            access_key,
+            secret_key,
+            folder,
+        })
     }
 
     /// Where a server listens.
@@ -144,7 +180,8 @@ impl Servers {
             Server::S3 => &self.endpoint,
         };
         let host = authority(url).with_context(|| format!("{} has no host", server.name()))?;
-        host.parse().with_context(|| format!("{} at `{host}` is no address and port", server.name()))
+        host.parse()
+            .with_context(|| format!("{} at `{host}` is no address and port", server.name()))
     }
 
     /// Settings for the services, as environment variables. `through` gives other addresses for some of the servers: of
@@ -156,7 +193,10 @@ impl Servers {
         let url = |server, url: &str| -> Result<String> {
             let proxy = through.iter().find(|(proxied, _)| *proxied == server);
             let own = self.address(server)?.to_string();
-            Ok(proxy.map_or_else(|| url.to_string(), |(_, address)| url.replacen(&own, &address.to_string(), 1)))
+            Ok(proxy.map_or_else(
+                || url.to_string(),
+                |(_, address)| url.replacen(&own, &address.to_string(), 1),
+            ))
         };
         let settings = [
             ("BROKER__URL", url(Server::RabbitMq, &self.rabbitmq)?),
@@ -167,7 +207,10 @@ impl Servers {
             ("S3__PATH_STYLE", "true".into()),
             ("S3__REGION", REGION.into()),
         ];
-        Ok(settings.into_iter().map(|(name, value)| (format!("STEMMA_{name}"), value)).collect())
+        Ok(settings
+            .into_iter()
+            .map(|(name, value)| (format!("STEMMA_{name}"), value))
+            .collect())
     }
 
     /// A client of the S3 server.
@@ -188,11 +231,15 @@ impl Servers {
     /// When the server would not.
     pub async fn make_bucket(&self, name: &str) -> Result<()> {
         let made = self.s3().create_bucket().bucket(name).send().await;
-        let owned = made.as_ref().err().and_then(|error| error.as_service_error());
+        let owned = made
+            .as_ref()
+            .err()
+            .and_then(|error| error.as_service_error());
         if owned.is_some_and(|error| error.is_bucket_already_owned_by_you()) {
             return Ok(());
         }
-        made.with_context(|| format!("making bucket {name}")).map(drop)
+        made.with_context(|| format!("making bucket {name}"))
+            .map(drop)
     }
 
     /// `FLUSHALL`: Redis forgets everything.
@@ -206,10 +253,16 @@ impl Servers {
             stream.write_all(b"FLUSHALL\r\n").await?;
             let mut answer = [0; 5];
             stream.read_exact(&mut answer).await?;
-            ensure!(&answer == b"+OK\r\n", "redis answered {:?}", String::from_utf8_lossy(&answer));
+            ensure!(
+                &answer == b"+OK\r\n",
+                "redis answered {:?}",
+                String::from_utf8_lossy(&answer)
+            );
             Ok(())
         };
-        timeout(PATIENCE, flush).await.context("redis does not answer")?
+        timeout(PATIENCE, flush)
+            .await
+            .context("redis does not answer")?
     }
 
     /// `kill -9` of a server of our own.
@@ -237,12 +290,24 @@ impl Servers {
     }
 
     async fn command(&self, command: &str, server: Server) -> Result<()> {
-        let folder = self.folder.as_ref().with_context(|| format!("{} is not ours to {command}", server.name()))?;
+        let folder = self
+            .folder
+            .as_ref()
+            .with_context(|| format!("{} is not ours to {command}", server.name()))?;
         let mut process = Command::new(SCRIPT);
-        process.arg(command).arg(server.name()).arg(folder.path().join("run")).stdin(Stdio::null());
-        let status =
-            timeout(PATIENCE, process.status()).await.with_context(|| format!("{command} takes too long"))??;
-        ensure!(status.success(), "tests/services {command} {}: {status}", server.name());
+        process
+            .arg(command)
+            .arg(server.name())
+            .arg(folder.path().join("run"))
+            .stdin(Stdio::null());
+        let status = timeout(PATIENCE, process.status())
+            .await
+            .with_context(|| format!("{command} takes too long"))??;
+        ensure!(
+            status.success(),
+            "tests/services {command} {}: {status}",
+            server.name()
+        );
         Ok(())
     }
 }
@@ -276,12 +341,29 @@ mod tests {
 
     #[test]
     fn addresses_are_read_and_replaced_in_urls() {
-        let (rabbitmq, redis) = ("amqp://guest:guest@127.0.0.1:20000/%2f", "redis://127.0.0.1:20004/");
+        let (rabbitmq, redis) = (
+            "amqp://guest:guest@127.0.0.1:20000/%2f",
+            "redis://127.0.0.1:20004/",
+        );
         let servers = Servers::new(rabbitmq, redis, "http://127.0.0.1:20008 a s", None).unwrap();
-        assert_eq!(servers.address(Server::RabbitMq).unwrap(), ([127, 0, 0, 1], 20000).into());
-        let settings = servers.settings(&[(Server::RabbitMq, ([127, 0, 0, 1], 5).into())]).unwrap();
-        let of = |name: &str| settings.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str()).unwrap();
-        assert_eq!(of("STEMMA_BROKER__URL"), "amqp://guest:guest@127.0.0.1:5/%2f");
+        assert_eq!(
+            servers.address(Server::RabbitMq).unwrap(),
+            ([127, 0, 0, 1], 20000).into()
+        );
+        let settings = servers
+            .settings(&[(Server::RabbitMq, ([127, 0, 0, 1], 5).into())])
+            .unwrap();
+        let of = |name: &str| {
+            settings
+                .iter()
+                .find(|(key, _)| key == name)
+                .map(|(_, value)| value.as_str())
+                .unwrap()
+        };
+        assert_eq!(
+            of("STEMMA_BROKER__URL"),
+            "amqp://guest:guest@127.0.0.1:5/%2f"
+        );
         assert_eq!(of("STEMMA_S3__ENDPOINT"), "http://127.0.0.1:20008");
         assert!(Servers::new("amqp://x", "redis://y", "http://z", None).is_err());
     }

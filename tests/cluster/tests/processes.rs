@@ -19,45 +19,91 @@ async fn fleet(servers: &Servers, name: &str, through: &[(Server, SocketAddr)]) 
     let mut settings = servers.settings(through)?;
     // Apart from what an earlier run on the same servers left.
     let prefix = format!("{name}-{}", std::process::id());
-    settings.extend(["BROKER", "REDIS"].map(|server| (format!("STEMMA_{server}__PREFIX"), prefix.clone())));
+    settings.extend(
+        ["BROKER", "REDIS"].map(|server| (format!("STEMMA_{server}__PREFIX"), prefix.clone())),
+    );
     Fleet::new(binary()?, &format!("s3://{BUCKET}/{prefix}"), settings)
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn services_come_up_and_drain_when_asked() {
-    let Some(servers) = Servers::named().unwrap() else { return };
+    let Some(servers) = Servers::named().unwrap() else {
+        return;
+    };
     let mut fleet = fleet(&servers, "drain", &[]).await.unwrap();
-    let names: Vec<_> = SERVICES.into_iter().map(|role| fleet.spawn(role, &[]).unwrap()).collect();
+    let names: Vec<_> = SERVICES
+        .into_iter()
+        .map(|role| fleet.spawn(role, &[]).unwrap())
+        .collect();
     for name in &names {
         fleet.ready(name, READY).await.unwrap();
         let address = fleet.address(name).unwrap();
-        assert_eq!(get(address, "/livez", Duration::from_secs(5)).await.unwrap().0, 200, "{name}");
-        let (status, metrics) = get(address, "/metrics", Duration::from_secs(5)).await.unwrap();
-        assert_eq!((status, std::str::from_utf8(&metrics).is_ok()), (200, true), "{name}");
+        assert_eq!(
+            get(address, "/livez", Duration::from_secs(5))
+                .await
+                .unwrap()
+                .0,
+            200,
+            "{name}"
+        );
+        let (status, metrics) = get(address, "/metrics", Duration::from_secs(5))
+            .await
+            .unwrap();
+        assert_eq!(
+            (status, std::str::from_utf8(&metrics).is_ok()),
+            (200, true),
+            "{name}"
+        );
     }
     for name in &names {
         let status = fleet.terminate(name, GRACE).await.unwrap();
-        assert_eq!(status.code(), Some(0), "{name}: {}", fleet.log(name).unwrap());
+        assert_eq!(
+            status.code(),
+            Some(0),
+            "{name}: {}",
+            fleet.log(name).unwrap()
+        );
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_service_waits_for_a_broker_that_is_away_and_outlives_cut_connections() {
-    let Some(servers) = Servers::named().unwrap() else { return };
-    let proxy = Proxy::tcp(servers.address(Server::RabbitMq).unwrap()).await.unwrap();
-    let mut fleet = fleet(&servers, "away", &[(Server::RabbitMq, proxy.address())]).await.unwrap();
-    proxy.make(Trouble { paused: true, ..Trouble::default() });
+    let Some(servers) = Servers::named().unwrap() else {
+        return;
+    };
+    let proxy = Proxy::tcp(servers.address(Server::RabbitMq).unwrap())
+        .await
+        .unwrap();
+    let mut fleet = fleet(&servers, "away", &[(Server::RabbitMq, proxy.address())])
+        .await
+        .unwrap();
+    proxy.make(Trouble {
+        paused: true,
+        ..Trouble::default()
+    });
     let name = fleet.spawn(Role::Worker, &[]).unwrap();
-    assert!(fleet.ready(&name, Duration::from_secs(4)).await.is_err(), "ready without a broker");
+    assert!(
+        fleet.ready(&name, Duration::from_secs(4)).await.is_err(),
+        "ready without a broker"
+    );
     proxy.make(Trouble::default());
     fleet.ready(&name, READY).await.unwrap();
     assert!(proxy.cut() > 0, "it is connected through the proxy");
     let begun = Instant::now();
     while proxy.cut() == 0 {
-        assert!(begun.elapsed() < READY, "it did not connect again: {}", fleet.log(&name).unwrap());
+        assert!(
+            begun.elapsed() < READY,
+            "it did not connect again: {}",
+            fleet.log(&name).unwrap()
+        );
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
     fleet.ready(&name, READY).await.unwrap();
     assert_eq!(fleet.ended().unwrap(), [""; 0]);
-    assert_eq!(fleet.terminate(&name, GRACE).await.unwrap().code(), Some(0), "{}", fleet.log(&name).unwrap());
+    assert_eq!(
+        fleet.terminate(&name, GRACE).await.unwrap().code(),
+        Some(0),
+        "{}",
+        fleet.log(&name).unwrap()
+    );
 }

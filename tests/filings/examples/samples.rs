@@ -6,11 +6,14 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use stemma_filings::{
-    Block, Contents, Facts, Family, Foot, Heading, Kind, Look, Manuscript, Numbering, Spec, Style, generate, typeset,
+    Block, Contents, Facts, Family, Foot, Heading, Kind, Look, Manuscript, Numbering, Spec, Style,
+    generate, typeset,
 };
 
 fn main() -> ExitCode {
-    let folder = std::env::args().nth(1).unwrap_or_else(|| "docs/samples".into());
+    let folder = std::env::args()
+        .nth(1)
+        .unwrap_or_else(|| "docs/samples".into());
     match write(Path::new(&folder)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -23,30 +26,53 @@ fn main() -> ExitCode {
 /// Writes the PDF files into `folder`, which must hold `constitution.md`.
 pub(crate) fn write(folder: &Path) -> std::io::Result<()> {
     let text = std::fs::read_to_string(folder.join("constitution.md"))?;
-    let spec = Spec { contents: Contents::Links, labels: true, ..Spec::of(Kind::Manual, 0) };
-    std::fs::write(folder.join("constitution.pdf"), typeset(&constitution(&text), &spec).pdf)?;
-    let filing = generate(&Spec { pages: 40, ..Spec::of(Kind::TenK, 42) });
+    let spec = Spec {
+        contents: Contents::Links,
+        labels: true,
+        ..Spec::of(Kind::Manual, 0)
+    };
+    std::fs::write(
+        folder.join("constitution.pdf"),
+        typeset(&constitution(&text), &spec).pdf,
+    )?;
+    let filing = generate(&Spec {
+        pages: 40,
+        ..Spec::of(Kind::TenK, 42)
+    });
     std::fs::write(folder.join("generated-10-k.pdf"), filing.pdf)
 }
 
 /// The articles and amendments as sections of level 1, their sections below them.
 fn constitution(text: &str) -> Manuscript {
     const TITLE: &str = "The Constitution of the United States";
-    let mut body = vec![Block::RunningHead(TITLE.into()), Block::Numbering(Numbering::Arabic(1))];
-    for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with("# ")) {
+    let mut body = vec![
+        Block::RunningHead(TITLE.into()),
+        Block::Numbering(Numbering::Arabic(1)),
+    ];
+    for line in text
+        .lines()
+        .filter(|line| !line.is_empty() && !line.starts_with("# "))
+    {
         body.push(if let Some(title) = line.strip_prefix("### ") {
             Block::Heading(Heading::new(title, 2, Style::bold(11.0)))
         } else if let Some(title) = line.strip_prefix("## ") {
             let heading = Heading::new(title, 1, Style::bold(14.0).centered());
             let pages = title == "Preamble" || title == "Amendment I";
-            Block::Heading(if pages { heading.on_new_page() } else { heading })
+            Block::Heading(if pages {
+                heading.on_new_page()
+            } else {
+                heading
+            })
         } else {
             Block::Prose(line.to_owned().into())
         });
     }
     Manuscript {
         title: TITLE.into(),
-        facts: Facts { language: Some("en".into()), ..Facts::default() },
+        facts: Facts {
+            language: Some("en".into()),
+            ..Facts::default()
+        },
         cover: vec![
             Block::Gap(220.0),
             Block::Line("The Constitution".into(), Style::bold(30.0).centered()),

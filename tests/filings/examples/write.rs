@@ -10,7 +10,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
-use stemma_filings::{Contents, Encryption, Filing, Kind, Spec, TextKind, TextTruth, generate, markdown, plain_text};
+use stemma_filings::{
+    Contents, Encryption, Filing, Kind, Spec, TextKind, TextTruth, generate, markdown, plain_text,
+};
 
 /// What to write.
 struct Order {
@@ -29,7 +31,8 @@ struct Order {
 }
 
 fn main() -> ExitCode {
-    let written = order(std::env::args().skip(1).collect()).and_then(|order| write(&order).map_err(|e| e.to_string()));
+    let written = order(std::env::args().skip(1).collect())
+        .and_then(|order| write(&order).map_err(|e| e.to_string()));
     match written {
         Ok((documents, bytes)) => {
             println!("{documents} documents, {bytes} bytes of PDF");
@@ -66,10 +69,18 @@ fn order(words: Vec<String>) -> Result<Order, String> {
         match word.as_str() {
             "--labels" => order.labels = true,
             "--pdf-only" => order.pdf_only = true,
-            _ => option(&mut order, &word, &words.next().ok_or(format!("{word} needs a value"))?)?,
+            _ => option(
+                &mut order,
+                &word,
+                &words.next().ok_or(format!("{word} needs a value"))?,
+            )?,
         }
     }
-    if order.out.as_os_str().is_empty() { Err("name a folder to write into".into()) } else { Ok(order) }
+    if order.out.as_os_str().is_empty() {
+        Err("name a folder to write into".into())
+    } else {
+        Ok(order)
+    }
 }
 
 fn option(order: &mut Order, word: &str, value: &str) -> Result<(), String> {
@@ -82,7 +93,9 @@ fn option(order: &mut Order, word: &str, value: &str) -> Result<(), String> {
         "--texts" => order.texts = value.parse().map_err(|_| wrong())?,
         "--seed" => order.seed = value.parse().map_err(|_| wrong())?,
         "--kind" if value != "all" => order.kinds = vec![Kind::named(value).ok_or_else(wrong)?],
-        "--contents" if value != "mixed" => order.contents = vec![Contents::named(value).ok_or_else(wrong)?],
+        "--contents" if value != "mixed" => {
+            order.contents = vec![Contents::named(value).ok_or_else(wrong)?]
+        }
         "--encryption" => order.encryption = value.to_owned(),
         "--kind" | "--contents" => {}
         _ => return Err(format!("unknown option {word}")),
@@ -104,15 +117,34 @@ fn write(order: &Order) -> std::io::Result<(u64, usize)> {
             _ => order.password.clone().map(Encryption::Password),
         };
         let (pages, labels, scanned_page) = (order.pages, order.labels, order.scanned);
-        let spec = Spec { pages, contents, encryption, labels, scanned_page, ..Spec::of(kind, seed) };
+        let spec = Spec {
+            pages,
+            contents,
+            encryption,
+            labels,
+            scanned_page,
+            ..Spec::of(kind, seed)
+        };
         let filing = generate(&spec);
         bytes += filing.pdf.len();
-        save(order, &format!("{}-{seed:05}-{}", kind.name(), contents.name()), &filing)?;
+        save(
+            order,
+            &format!("{}-{seed:05}-{}", kind.name(), contents.name()),
+            &filing,
+        )?;
     }
     for seed in order.seed..order.seed + order.texts {
-        save_text(order, &format!("markdown-{seed:05}.md"), markdown(seed, order.pages * 2))?;
+        save_text(
+            order,
+            &format!("markdown-{seed:05}.md"),
+            markdown(seed, order.pages * 2),
+        )?;
         for (kind, name) in TextKind::ALL {
-            save_text(order, &format!("{name}-{seed:05}.txt"), plain_text(seed, kind, order.pages * 2))?;
+            save_text(
+                order,
+                &format!("{name}-{seed:05}.txt"),
+                plain_text(seed, kind, order.pages * 2),
+            )?;
         }
     }
     Ok((order.count, bytes))
@@ -122,7 +154,10 @@ fn save_text(order: &Order, name: &str, (text, truth): (String, TextTruth)) -> s
     let path = order.out.join(name);
     std::fs::write(&path, text)?;
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-    std::fs::write(path.with_extension("json"), format!("{:#}\n", truth.to_json(&stem)))
+    std::fs::write(
+        path.with_extension("json"),
+        format!("{:#}\n", truth.to_json(&stem)),
+    )
 }
 
 fn save(order: &Order, name: &str, filing: &Filing) -> std::io::Result<()> {
@@ -136,10 +171,16 @@ fn save(order: &Order, name: &str, filing: &Filing) -> std::io::Result<()> {
     let answers: Vec<Value> = filing
         .answers
         .iter()
-        .map(|a| json!({"question": a.question, "answer": a.answer, "page": a.page, "node": a.node}))
+        .map(
+            |a| json!({"question": a.question, "answer": a.answer, "page": a.page, "node": a.node}),
+        )
         .collect();
-    let references: Vec<Value> =
-        filing.truth.references.iter().map(|r| json!({"text": r.text, "page": r.page, "target": r.target})).collect();
+    let references: Vec<Value> = filing
+        .truth
+        .references
+        .iter()
+        .map(|r| json!({"text": r.text, "page": r.page, "target": r.target}))
+        .collect();
     let facts = json!({
         "facts": filing.facts.to_json(), "answers": answers, "references": references, "printed": filing.truth.printed,
     });

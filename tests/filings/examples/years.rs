@@ -18,7 +18,12 @@ fn main() -> ExitCode {
         eprintln!("where to?");
         return ExitCode::FAILURE;
     };
-    let mut number = |or: u64| words.next().and_then(|word| word.parse().ok()).unwrap_or(or);
+    let mut number = |or: u64| {
+        words
+            .next()
+            .and_then(|word| word.parse().ok())
+            .unwrap_or(or)
+    };
     let (count, first) = (number(24), number(500));
     match (first..first + count).try_for_each(|seed| write(&out, seed)) {
         Ok(()) => ExitCode::SUCCESS,
@@ -31,19 +36,34 @@ fn main() -> ExitCode {
 
 fn write(out: &Path, seed: u64) -> std::io::Result<()> {
     let kind = KINDS[(seed % 3) as usize];
-    let contents = if seed.is_multiple_of(2) { Contents::Outline } else { Contents::Links };
+    let contents = if seed.is_multiple_of(2) {
+        Contents::Outline
+    } else {
+        Contents::Links
+    };
     let pages = [20, 40, 80][(seed / 3 % 3) as usize];
-    let made = years(&Spec { pages, contents, ..Spec::of(kind, seed) }, seed);
+    let made = years(
+        &Spec {
+            pages,
+            contents,
+            ..Spec::of(kind, seed)
+        },
+        seed,
+    );
     let name = format!("{}_{seed}", kind.name());
     std::fs::create_dir_all(out.join("pdf"))?;
     std::fs::create_dir_all(out.join("labels"))?;
     std::fs::write(out.join(format!("pdf/{name}_before.pdf")), &made.before.pdf)?;
     std::fs::write(out.join(format!("pdf/{name}_after.pdf")), &made.after.pdf)?;
-    std::fs::write(out.join(format!("labels/{name}.json")), labels(&name, &made).to_string())
+    std::fs::write(
+        out.join(format!("labels/{name}.json")),
+        labels(&name, &made).to_string(),
+    )
 }
 
 fn labels(name: &str, years: &Years) -> Value {
-    let named = |node: &TruthNode| json!([node.title.chars().take(80).collect::<String>(), node.page]);
+    let named =
+        |node: &TruthNode| json!([node.title.chars().take(80).collect::<String>(), node.page]);
     let label = |section: &stemma_filings::Became| {
         let mut label = json!({});
         if let Some(at) = section.before {
@@ -53,7 +73,11 @@ fn labels(name: &str, years: &Years) -> Value {
             label["right"] = named(&years.after.truth.nodes[at]);
         }
         if section.before.is_some() && section.after.is_some() {
-            label["text"] = json!(if section.same_text { "unchanged" } else { "modified" });
+            label["text"] = json!(if section.same_text {
+                "unchanged"
+            } else {
+                "modified"
+            });
             (label["renamed"], label["moved"]) = (json!(section.renamed), json!(section.moved));
         }
         label

@@ -15,9 +15,17 @@ pub fn typeset(manuscript: &Manuscript, spec: &Spec) -> Filing {
     let look = &manuscript.look;
     let mut done = join(manuscript, spec);
     for (n, edit) in spec.edits.iter().enumerate() {
-        apply(edit, &mut done, look, &mut Rng::new(spec.seed.wrapping_add(n as u64), "edit"));
+        apply(
+            edit,
+            &mut done,
+            look,
+            &mut Rng::new(spec.seed.wrapping_add(n as u64), "edit"),
+        );
     }
-    if let Some(page) = spec.scanned_page.and_then(|page| done.pages.get_mut((page as usize).wrapping_sub(1))) {
+    if let Some(page) = spec
+        .scanned_page
+        .and_then(|page| done.pages.get_mut((page as usize).wrapping_sub(1)))
+    {
         page.lines.clear();
         page.scanned = true;
     }
@@ -41,7 +49,9 @@ fn join(manuscript: &Manuscript, spec: &Spec) -> Composed {
     let mut done = compose(&manuscript.body, look, Numbering::Arabic(1));
     place_references(&mut done);
     insert_inner(&mut done, look, spec);
-    let title = look.contents_title.filter(|_| spec.contents != Contents::Nothing);
+    let title = look
+        .contents_title
+        .filter(|_| spec.contents != Contents::Nothing);
     let (mut contents, mut count) = (Vec::new(), 0);
     if let Some(title) = title {
         count = contents_pages(&entries(&done, look, 0), look, spec.contents, title).len();
@@ -53,7 +63,9 @@ fn join(manuscript: &Manuscript, spec: &Spec) -> Composed {
     for page in &mut done.pages {
         furnish(page, look, back, manuscript.facts.issuer.as_deref());
     }
-    contents.iter_mut().for_each(|page| furnish(page, look, None, None));
+    contents
+        .iter_mut()
+        .for_each(|page| furnish(page, look, None, None));
     let mut pages = cover.pages;
     pages.append(&mut contents);
     pages.append(&mut done.pages);
@@ -70,21 +82,35 @@ fn insert_inner(done: &mut Composed, look: &Look, spec: &Spec) {
     const TITLE: &str = "TABLE OF CONTENTS";
     let inner = std::mem::take(&mut done.inner);
     let mut end = done.nodes.len();
-    for place in inner.into_iter().rev().filter(|_| spec.contents != Contents::Nothing) {
+    for place in inner
+        .into_iter()
+        .rev()
+        .filter(|_| spec.contents != Contents::Nothing)
+    {
         let (high, deep) = place.levels;
         let list = |done: &Composed, before: usize| -> Vec<Entry> {
             let listed = |n: &usize| (high..=deep).contains(&done.nodes[*n].level);
             let entry = |n: usize| {
                 let node = &done.nodes[n];
                 let label = done.pages[node.page as usize].numbering.printed();
-                let target = (node.page as usize + before, node.baseline as f32 / 100.0 - look.size * 1.5);
-                Entry { text: done.listed[n].clone(), level: node.level + 1 - high, label, target }
+                let target = (
+                    node.page as usize + before,
+                    node.baseline as f32 / 100.0 - look.size * 1.5,
+                );
+                Entry {
+                    text: done.listed[n].clone(),
+                    level: node.level + 1 - high,
+                    label,
+                    target,
+                }
             };
             (place.node..end).filter(listed).map(entry).collect()
         };
         let count = contents_pages(&list(done, 0), look, spec.contents, TITLE).len();
         let mut pages = contents_pages(&list(done, count), look, spec.contents, TITLE);
-        pages.iter_mut().for_each(|page| page.numbering = Numbering::None);
+        pages
+            .iter_mut()
+            .for_each(|page| page.numbering = Numbering::None);
         let behind = |page: usize| page >= place.page;
         let by = count as u32;
         done.pages
@@ -92,9 +118,18 @@ fn insert_inner(done: &mut Composed, look: &Look, spec: &Spec) {
             .flat_map(|page| &mut page.links)
             .filter(|link| behind(link.page))
             .for_each(|link| link.page += count);
-        done.nodes.iter_mut().filter(|node| behind(node.page as usize)).for_each(|node| node.page += by);
-        done.references.iter_mut().filter(|(r, _)| behind(r.page as usize)).for_each(|(r, _)| r.page += by);
-        done.answers.iter_mut().filter(|answer| behind(answer.page as usize)).for_each(|answer| answer.page += by);
+        done.nodes
+            .iter_mut()
+            .filter(|node| behind(node.page as usize))
+            .for_each(|node| node.page += by);
+        done.references
+            .iter_mut()
+            .filter(|(r, _)| behind(r.page as usize))
+            .for_each(|(r, _)| r.page += by);
+        done.answers
+            .iter_mut()
+            .filter(|answer| behind(answer.page as usize))
+            .for_each(|answer| answer.page += by);
         done.pages.splice(place.page..place.page, pages);
         end = place.node;
         add_node(done, place.node, TITLE, high, place.page);
@@ -104,15 +139,28 @@ fn insert_inner(done: &mut Composed, look: &Look, spec: &Spec) {
 /// The heading of a contents page is a heading like others.
 fn add_node(done: &mut Composed, at: usize, title: &str, level: u16, page: usize) {
     let furniture = |line: &&SetLine| line.text() == title;
-    let line = done.pages.get(page).and_then(|page| page.lines.iter().find(furniture));
+    let line = done
+        .pages
+        .get(page)
+        .and_then(|page| page.lines.iter().find(furniture));
     let baseline = line.map_or(0, |line| (line.y * 100.0).round() as u32);
     done.nodes.insert(
         at,
-        crate::TruthNode { title: title.to_owned(), level, page: page as u32, starts_page: true, baseline },
+        crate::TruthNode {
+            title: title.to_owned(),
+            level,
+            page: page as u32,
+            starts_page: true,
+            baseline,
+        },
     );
     done.keys.insert(at, None);
     done.listed.insert(at, title.to_owned());
-    let later = done.answers.iter_mut().filter_map(|answer| answer.node.as_mut()).filter(|node| **node >= at);
+    let later = done
+        .answers
+        .iter_mut()
+        .filter_map(|answer| answer.node.as_mut())
+        .filter(|node| **node >= at);
     later.for_each(|node| *node += 1);
 }
 
@@ -128,13 +176,30 @@ fn place_references(done: &mut Composed) {
         });
         let printed = |page: usize| done.pages[page].numbering.printed();
         if let (Some(from), Some(to)) = (printed(first), printed(last)) {
-            pages.insert(key, if from == to { from } else { format!("{from}\u{2013}{to}") });
+            pages.insert(
+                key,
+                if from == to {
+                    from
+                } else {
+                    format!("{from}\u{2013}{to}")
+                },
+            );
         }
     }
-    let pages: BTreeMap<String, String> = pages.into_iter().map(|(key, pages)| (key.to_owned(), pages)).collect();
-    let spans = done.pages.iter_mut().flat_map(|page| &mut page.lines).flat_map(|line| &mut line.spans);
+    let pages: BTreeMap<String, String> = pages
+        .into_iter()
+        .map(|(key, pages)| (key.to_owned(), pages))
+        .collect();
+    let spans = done
+        .pages
+        .iter_mut()
+        .flat_map(|page| &mut page.lines)
+        .flat_map(|line| &mut line.spans);
     for span in spans.filter(|span| span.text.starts_with('@')) {
-        let named = span.text.split(", ").filter_map(|key| pages.get(key.trim_start_matches('@')));
+        let named = span
+            .text
+            .split(", ")
+            .filter_map(|key| pages.get(key.trim_start_matches('@')));
         span.text = named.cloned().collect::<Vec<_>>().join(", ");
     }
 }
@@ -142,15 +207,26 @@ fn place_references(done: &mut Composed) {
 /// The contents entries when `before` pages come before the body.
 fn entries(body: &Composed, look: &Look, before: usize) -> Vec<Entry> {
     let mut entries = Vec::new();
-    for (n, node) in body.nodes.iter().enumerate().filter(|(_, node)| node.level <= look.contents_levels) {
+    for (n, node) in body
+        .nodes
+        .iter()
+        .enumerate()
+        .filter(|(_, node)| node.level <= look.contents_levels)
+    {
         let page = node.page as usize;
-        let followed = body.nodes.get(n + 1).is_some_and(|next| next.level > 1 && next.page == node.page);
+        let followed = body
+            .nodes
+            .get(n + 1)
+            .is_some_and(|next| next.level > 1 && next.page == node.page);
         let bare = look.bare_parts && node.level == 1 && followed;
         entries.push(Entry {
             text: body.listed[n].clone(),
             level: node.level,
             label: body.pages[page].numbering.printed().filter(|_| !bare),
-            target: (page + before, node.baseline as f32 / 100.0 - look.size * 1.5),
+            target: (
+                page + before,
+                node.baseline as f32 / 100.0 - look.size * 1.5,
+            ),
         });
     }
     entries
@@ -159,7 +235,9 @@ fn entries(body: &Composed, look: &Look, before: usize) -> Vec<Entry> {
 /// Moves every place `by` pages back.
 fn shift(done: &mut Composed, by: u32) {
     done.nodes.iter_mut().for_each(|node| node.page += by);
-    done.references.iter_mut().for_each(|(reference, _)| reference.page += by);
+    done.references
+        .iter_mut()
+        .for_each(|(reference, _)| reference.page += by);
     done.answers.iter_mut().for_each(|answer| answer.page += by);
 }
 
@@ -172,15 +250,39 @@ fn furnish(page: &mut SetPage, look: &Look, back: Option<usize>, issuer: Option<
     if let Some(target) = back {
         let text = "Table of Contents".to_owned();
         let right = look.margin + fonts::width(&text, font, size);
-        page.links.insert(0, SetLink { rect: [look.margin, y - size, right, y + 2.0], page: target, y: 0.0 });
-        top.push(Span { x: look.margin, text, font, size });
+        page.links.insert(
+            0,
+            SetLink {
+                rect: [look.margin, y - size, right, y + 2.0],
+                page: target,
+                y: 0.0,
+            },
+        );
+        top.push(Span {
+            x: look.margin,
+            text,
+            font,
+            size,
+        });
     }
     if look.running_head && !page.head.is_empty() {
         let x = look.page.0 - look.margin - fonts::width(&page.head, font, size);
-        top.push(Span { x, text: page.head.clone(), font, size });
+        top.push(Span {
+            x,
+            text: page.head.clone(),
+            font,
+            size,
+        });
     }
     if !top.is_empty() {
-        page.lines.insert(0, SetLine { y, role: Role::Fixed, spans: top });
+        page.lines.insert(
+            0,
+            SetLine {
+                y,
+                role: Role::Fixed,
+                spans: top,
+            },
+        );
     }
     if let Some(label) = page.numbering.printed() {
         page.lines.push(foot(&label, page.numbering, look, issuer));
@@ -204,7 +306,16 @@ fn foot(label: &str, numbering: Numbering, look: &Look, issuer: Option<&str>) ->
         _ => slack / 2.0,
     };
     let y = look.page.1 - look.margin * 0.45;
-    SetLine { y, role: Role::Fixed, spans: vec![Span { x, text, font, size }] }
+    SetLine {
+        y,
+        role: Role::Fixed,
+        spans: vec![Span {
+            x,
+            text,
+            font,
+            size,
+        }],
+    }
 }
 
 fn apply(edit: &Edit, done: &mut Composed, look: &Look, rng: &mut Rng) {
@@ -230,7 +341,10 @@ fn insert_front(done: &mut Composed, look: &Look) {
     let blocks = [crate::Block::Prose(note.to_owned().into())];
     let front = compose(&blocks, look, Numbering::None).pages;
     let by = front.len();
-    done.pages.iter_mut().flat_map(|page| &mut page.links).for_each(|link| link.page += by);
+    done.pages
+        .iter_mut()
+        .flat_map(|page| &mut page.links)
+        .for_each(|link| link.page += by);
     done.pages.splice(0..0, front);
     shift(done, by as u32);
 }
@@ -240,27 +354,52 @@ fn change(page: &mut SetPage, look: &Look, revision: u32, rng: &mut Rng) {
     let font = fonts::index(look.family, Face::Regular);
     let (mut words, blank) = match look.family {
         Family::Song => (words::chinese_sentence(rng, "修订"), ""),
-        _ => (format!("As revised ({revision}), {}", words::sentence(rng, "the matters above")), " "),
+        _ => (
+            format!(
+                "As revised ({revision}), {}",
+                words::sentence(rng, "the matters above")
+            ),
+            " ",
+        ),
     };
-    let longest = page.lines.iter_mut().filter(|line| line.role == Role::Prose).max_by_key(|line| line.text().len());
+    let longest = page
+        .lines
+        .iter_mut()
+        .filter(|line| line.role == Role::Prose)
+        .max_by_key(|line| line.text().len());
     match longest.and_then(|line| line.spans.first_mut()) {
         Some(span) => {
             let room = fonts::width(&span.text, span.font, span.size).max(90.0);
             words.push_str(blank);
-            let end = fold(&words, span.font, span.size, room).first().map_or(0, |range| range.1);
+            let end = fold(&words, span.font, span.size, room)
+                .first()
+                .map_or(0, |range| range.1);
             span.text = words[..end].to_owned();
         }
         None => {
-            let span = Span { x: look.margin, text: format!("Revision {revision}"), font, size: look.size };
-            let line = SetLine { y: look.page.1 - look.margin * 0.8, role: Role::Fixed, spans: vec![span] };
+            let span = Span {
+                x: look.margin,
+                text: format!("Revision {revision}"),
+                font,
+                size: look.size,
+            };
+            let line = SetLine {
+                y: look.page.1 - look.margin * 0.8,
+                role: Role::Fixed,
+                spans: vec![span],
+            };
             page.lines.push(line);
         }
     }
 }
 
 fn finish(done: Composed, pdf: Vec<u8>, manuscript: &Manuscript) -> Filing {
-    let by_key: BTreeMap<&str, usize> =
-        done.keys.iter().enumerate().filter_map(|(n, key)| key.as_deref().map(|key| (key, n))).collect();
+    let by_key: BTreeMap<&str, usize> = done
+        .keys
+        .iter()
+        .enumerate()
+        .filter_map(|(n, key)| key.as_deref().map(|key| (key, n)))
+        .collect();
     // Places were counted from 0 during layout.
     let one_based = |mut node: crate::TruthNode| {
         node.page += 1;
@@ -279,10 +418,20 @@ fn finish(done: Composed, pdf: Vec<u8>, manuscript: &Manuscript) -> Filing {
         answer.page += 1;
         answer
     });
-    let text = |page: &SetPage| page.lines.iter().map(SetLine::text).collect::<Vec<_>>().join("\n");
+    let text = |page: &SetPage| {
+        page.lines
+            .iter()
+            .map(SetLine::text)
+            .collect::<Vec<_>>()
+            .join("\n")
+    };
     let truth = Truth {
         pages: done.pages.len() as u32,
-        printed: done.pages.iter().map(|page| page.numbering.printed()).collect(),
+        printed: done
+            .pages
+            .iter()
+            .map(|page| page.numbering.printed())
+            .collect(),
         references,
         nodes: done.nodes.into_iter().map(one_based).collect(),
     };

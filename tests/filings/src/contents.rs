@@ -18,7 +18,12 @@ pub(crate) struct Entry {
 
 /// The contents pages for `entries`. Their number depends on the texts alone, so they can be set once to be counted
 /// and once more when the places are known.
-pub(crate) fn contents_pages(entries: &[Entry], look: &Look, mode: Contents, title: &str) -> Vec<SetPage> {
+pub(crate) fn contents_pages(
+    entries: &[Entry],
+    look: &Look,
+    mode: Contents,
+    title: &str,
+) -> Vec<SetPage> {
     let mut sheet = Sheet::new(look, mode);
     sheet.title(title);
     for entry in entries {
@@ -36,7 +41,12 @@ struct Sheet<'a> {
 
 impl<'a> Sheet<'a> {
     fn new(look: &'a Look, mode: Contents) -> Self {
-        Self { look, mode, pages: Vec::new(), y: f32::MAX }
+        Self {
+            look,
+            mode,
+            pages: Vec::new(),
+            y: f32::MAX,
+        }
     }
 
     fn title(&mut self, title: &str) {
@@ -44,7 +54,12 @@ impl<'a> Sheet<'a> {
         let font = fonts::index(self.look.family, Face::Bold);
         let x = (self.look.page.0 - fonts::width(title, font, size)) / 2.0;
         self.advance();
-        self.push(vec![Span { x, text: title.to_owned(), font, size }]);
+        self.push(vec![Span {
+            x,
+            text: title.to_owned(),
+            font,
+            size,
+        }]);
         if self.mode == Contents::Unnumbered || self.look.family == fonts::Family::Song {
             self.y += self.look.size;
             return;
@@ -52,20 +67,34 @@ impl<'a> Sheet<'a> {
         let bold = fonts::index(self.look.family, Face::Bold);
         let x = self.right() - fonts::width("Page", bold, self.look.size);
         self.advance();
-        self.push(vec![Span { x, text: "Page".into(), font: bold, size: self.look.size }]);
+        self.push(vec![Span {
+            x,
+            text: "Page".into(),
+            font: bold,
+            size: self.look.size,
+        }]);
         self.y += self.look.size * 0.5;
     }
 
     /// One entry; folds in front of the column of numbers.
     fn entry(&mut self, entry: &Entry) {
-        let face = if entry.level == 1 { Face::Bold } else { Face::Regular };
+        let face = if entry.level == 1 {
+            Face::Bold
+        } else {
+            Face::Regular
+        };
         let (font, size) = (fonts::index(self.look.family, face), self.look.size);
         let left = self.look.margin + 14.0 * f32::from(entry.level - 1);
         let ranges = fold(&entry.text, font, size, self.right() - 60.0 - left);
         for (n, &(from, to)) in ranges.iter().enumerate() {
             self.advance();
             let indent = if n > 0 { 12.0 } else { 0.0 };
-            let mut spans = vec![Span { x: left + indent, text: entry.text[from..to].to_owned(), font, size }];
+            let mut spans = vec![Span {
+                x: left + indent,
+                text: entry.text[from..to].to_owned(),
+                font,
+                size,
+            }];
             if n + 1 == ranges.len() {
                 self.leader(&mut spans, entry);
             }
@@ -75,18 +104,38 @@ impl<'a> Sheet<'a> {
     }
 
     fn leader(&self, spans: &mut Vec<Span>, entry: &Entry) {
-        let Some(label) = entry.label.as_ref().filter(|_| self.mode != Contents::Unnumbered) else { return };
+        let Some(label) = entry
+            .label
+            .as_ref()
+            .filter(|_| self.mode != Contents::Unnumbered)
+        else {
+            return;
+        };
         let size = self.look.size;
         let font = fonts::index(self.look.family, Face::Regular);
-        let start = spans.iter().map(|s| s.x + fonts::width(&s.text, s.font, s.size)).fold(0.0, f32::max) + 4.0;
+        let start = spans
+            .iter()
+            .map(|s| s.x + fonts::width(&s.text, s.font, s.size))
+            .fold(0.0, f32::max)
+            + 4.0;
         let end = self.right() - 36.0;
         let dot = fonts::width(".", font, size);
         let dots = ((end - start) / dot).max(0.0) as usize;
         if dots > 2 {
-            spans.push(Span { x: end - dots as f32 * dot, text: ".".repeat(dots), font, size });
+            spans.push(Span {
+                x: end - dots as f32 * dot,
+                text: ".".repeat(dots),
+                font,
+                size,
+            });
         }
         let x = self.right() - fonts::width(label, font, size);
-        spans.push(Span { x, text: label.clone(), font, size });
+        spans.push(Span {
+            x,
+            text: label.clone(),
+            font,
+            size,
+        });
     }
 
     fn link(&mut self, left: f32, entry: &Entry) {
@@ -96,7 +145,11 @@ impl<'a> Sheet<'a> {
         let (y, size, right) = (self.y, self.look.size, self.right());
         if let Some(page) = self.pages.last_mut() {
             let rect = [left, y - size, right, y + size * 0.25];
-            page.links.push(SetLink { rect, page: entry.target.0, y: entry.target.1 });
+            page.links.push(SetLink {
+                rect,
+                page: entry.target.0,
+                y: entry.target.1,
+            });
         }
     }
 
@@ -108,7 +161,11 @@ impl<'a> Sheet<'a> {
         let step = self.look.size * 1.35;
         if self.y + step > self.look.page.1 - self.look.margin {
             let n = self.pages.len() as u32 + 1;
-            let numbering = if self.look.roman_front { Numbering::Roman(n) } else { Numbering::None };
+            let numbering = if self.look.roman_front {
+                Numbering::Roman(n)
+            } else {
+                Numbering::None
+            };
             self.pages.push(SetPage::new(numbering, String::new()));
             self.y = first_baseline(self.look) - step;
         }
@@ -116,7 +173,11 @@ impl<'a> Sheet<'a> {
     }
 
     fn push(&mut self, spans: Vec<Span>) {
-        let line = SetLine { y: self.y, role: Role::Fixed, spans };
+        let line = SetLine {
+            y: self.y,
+            role: Role::Fixed,
+            spans,
+        };
         if let Some(page) = self.pages.last_mut() {
             page.lines.push(line);
         }

@@ -26,7 +26,11 @@ pub(crate) enum Cipher {
     /// RC4: the file key and the dictionary.
     Rc4 { key: [u8; 16], dictionary: String },
     /// AES-256: the file key, a seed for initial vectors, the dictionary.
-    Aes { key: [u8; 32], vectors: u64, dictionary: String },
+    Aes {
+        key: [u8; 32],
+        vectors: u64,
+        dictionary: String,
+    },
 }
 
 impl Cipher {
@@ -55,7 +59,11 @@ impl Cipher {
                 rc4(&own, data)
             }
             Cipher::Aes { key, vectors, .. } => {
-                let vector = Rng::new(vectors ^ (object as u64) << 20 ^ data.len() as u64, "vector").bytes::<16>();
+                let vector = Rng::new(
+                    vectors ^ (object as u64) << 20 ^ data.len() as u64,
+                    "vector",
+                )
+                .bytes::<16>();
                 let mut out = vector.to_vec();
                 let encryptor = cbc::Encryptor::<aes::Aes256>::new(key.into(), &vector.into());
                 out.extend(encryptor.encrypt_padded_vec::<Pkcs7>(data));
@@ -77,8 +85,11 @@ impl Cipher {
         }
         let mut user = twenty(&key, &md5(&[&PADDING, id]));
         user.resize(32, 0);
-        let dictionary =
-            format!("<</Filter/Standard/V 2/R 3/Length 128/P {PERMISSIONS}/O<{}>/U<{}>>>", hex(&owner), hex(&user));
+        let dictionary = format!(
+            "<</Filter/Standard/V 2/R 3/Length 128/P {PERMISSIONS}/O<{}>/U<{}>>>",
+            hex(&owner),
+            hex(&user)
+        );
         Cipher::Rc4 { key, dictionary }
     }
 
@@ -100,7 +111,11 @@ impl Cipher {
             hex(&user_key),
             hex(&permissions)
         );
-        Cipher::Aes { key, vectors: rng.bits(), dictionary }
+        Cipher::Aes {
+            key,
+            vectors: rng.bits(),
+            dictionary,
+        }
     }
 }
 
@@ -122,7 +137,8 @@ fn hardened(password: &[u8], salt: &[u8], user: &[u8]) -> [u8; 32] {
         let (mut key, mut vector) = ([0; 16], [0; 16]);
         key.copy_from_slice(&k[..16]);
         vector.copy_from_slice(&k[16..32]);
-        let e = cbc::Encryptor::<aes::Aes128>::new(&key.into(), &vector.into()).encrypt_padded_vec::<NoPadding>(&block);
+        let e = cbc::Encryptor::<aes::Aes128>::new(&key.into(), &vector.into())
+            .encrypt_padded_vec::<NoPadding>(&block);
         k = match e[..16].iter().map(|&byte| u32::from(byte)).sum::<u32>() % 3 {
             0 => Sha256::digest(&e).to_vec(),
             1 => Sha384::digest(&e).to_vec(),
@@ -140,7 +156,8 @@ fn hardened(password: &[u8], salt: &[u8], user: &[u8]) -> [u8; 32] {
 }
 
 fn cbc256(key: &[u8; 32], data: &[u8]) -> Vec<u8> {
-    cbc::Encryptor::<aes::Aes256>::new(key.into(), &[0; 16].into()).encrypt_padded_vec::<NoPadding>(data)
+    cbc::Encryptor::<aes::Aes256>::new(key.into(), &[0; 16].into())
+        .encrypt_padded_vec::<NoPadding>(data)
 }
 
 fn md5(parts: &[&[u8]]) -> [u8; 16] {
@@ -149,7 +166,9 @@ fn md5(parts: &[&[u8]]) -> [u8; 16] {
 
 /// RC4 under the key, then under nineteen variations of it.
 fn twenty(key: &[u8; 16], data: &[u8]) -> Vec<u8> {
-    (0..20u8).fold(data.to_vec(), |data, n| rc4(&key.map(|byte| byte ^ n), &data))
+    (0..20u8).fold(data.to_vec(), |data, n| {
+        rc4(&key.map(|byte| byte ^ n), &data)
+    })
 }
 
 fn rc4(key: &[u8], data: &[u8]) -> Vec<u8> {

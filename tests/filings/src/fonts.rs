@@ -23,8 +23,14 @@ pub enum Face {
 }
 
 /// The fonts a file declares, in the order of their resource names `F0`, `F1`, …
-pub(crate) const BASE_FONTS: [&str; 6] =
-    ["Times-Roman", "Times-Bold", "Times-Italic", "Helvetica", "Helvetica-Bold", "Helvetica-Oblique"];
+pub(crate) const BASE_FONTS: [&str; 6] = [
+    "Times-Roman",
+    "Times-Bold",
+    "Times-Italic",
+    "Helvetica",
+    "Helvetica-Bold",
+    "Helvetica-Oblique",
+];
 
 /// Index of the Chinese font, which is declared only where it is used.
 pub(crate) const SONG: usize = 6;
@@ -57,10 +63,14 @@ pub(crate) fn widths(font: usize) -> &'static [u16; 224] {
 /// Width of `text` in points.
 pub(crate) fn width(text: &str, font: usize, size: f32) -> f32 {
     let units: u32 = if font == SONG {
-        text.chars().map(|c| if c.is_ascii() { 500 } else { 1000 }).sum()
+        text.chars()
+            .map(|c| if c.is_ascii() { 500 } else { 1000 })
+            .sum()
     } else {
         let table = widths(font);
-        text.chars().map(|c| u32::from(table[usize::from(winansi(c)).saturating_sub(32)])).sum()
+        text.chars()
+            .map(|c| u32::from(table[usize::from(winansi(c)).saturating_sub(32)]))
+            .sum()
     };
     units as f32 * size / 1000.0
 }

@@ -36,7 +36,11 @@ pub(crate) fn manuscript(spec: &Spec) -> Manuscript {
 /// Typography of an English filing.
 fn look(rng: &mut Rng) -> Look {
     Look {
-        family: if rng.chance(60) { Family::Times } else { Family::Helvetica },
+        family: if rng.chance(60) {
+            Family::Times
+        } else {
+            Family::Helvetica
+        },
         size: rng.pick(&[9.5, 10.0, 10.0, 11.0]),
         leading: rng.pick(&[1.15, 1.2, 1.25]),
         page: (612.0, 792.0),
@@ -44,7 +48,13 @@ fn look(rng: &mut Rng) -> Look {
         columns: 1,
         back_link: rng.chance(50),
         running_head: rng.chance(50),
-        foot: rng.pick(&[Foot::Centered, Foot::Outer, Foot::Page, Foot::Dashes, Foot::Named]),
+        foot: rng.pick(&[
+            Foot::Centered,
+            Foot::Outer,
+            Foot::Page,
+            Foot::Dashes,
+            Foot::Named,
+        ]),
         contents_title: Some(rng.pick(&["TABLE OF CONTENTS", "Table of Contents", "INDEX"])),
         contents_levels: 2,
         bare_parts: rng.chance(50),
@@ -54,7 +64,11 @@ fn look(rng: &mut Rng) -> Look {
 
 /// Characters of prose that `pages` pages hold, after `fixed` pages of other content.
 fn room(look: &Look, pages: u32, fixed: f32) -> usize {
-    let per_em = if look.family == Family::Times { 2.32 } else { 2.05 };
+    let per_em = if look.family == Family::Times {
+        2.32
+    } else {
+        2.05
+    };
     let per_line = (look.page.0 - 2.0 * look.margin) / look.size * per_em;
     let lines = (look.page.1 - 2.0 * look.margin) / (look.size * look.leading);
     ((pages as f32 - fixed).max(0.3) * per_line * lines * 0.9) as usize
@@ -70,12 +84,20 @@ struct Registrant {
 impl Registrant {
     fn new(rng: &mut Rng) -> Self {
         let name = words::company(rng);
-        let name = if rng.chance(60) { name.to_uppercase() } else { name };
+        let name = if rng.chance(60) {
+            name.to_uppercase()
+        } else {
+            name
+        };
         let file_number = match rng.below(2) {
             0 => format!("1-{}", rng.between(1000, 19_999)),
             _ => format!("001-{:05}", rng.between(1000, 39_999)),
         };
-        Self { name, file_number, year: rng.between(2014, 2024) }
+        Self {
+            name,
+            file_number,
+            year: rng.between(2014, 2024),
+        }
     }
 
     /// The cover of a periodic report.
@@ -83,7 +105,10 @@ impl Registrant {
         let center = |text: &str, style: Style| Block::Line(text.to_owned(), style.centered());
         let mut blocks = vec![
             center("UNITED STATES", Style::bold(size + 2.0)),
-            center("SECURITIES AND EXCHANGE COMMISSION", Style::bold(size + 2.0)),
+            center(
+                "SECURITIES AND EXCHANGE COMMISSION",
+                Style::bold(size + 2.0),
+            ),
             center("Washington, D.C. 20549", Style::plain(size)),
             Block::Gap(14.0),
             center(&format!("FORM {form}"), Style::bold(size + 6.0)),
@@ -132,8 +157,16 @@ impl ItemManner {
     fn new(rng: &mut Rng, size: f32) -> Self {
         let shape = if rng.chance(8) { 4 } else { rng.below(4) };
         let style = Style::bold(size + rng.pick(&[0.0, 1.0, 2.0]));
-        let style = if shape == 1 && rng.chance(50) { style.centered() } else { style };
-        Self { shape, style, pages: rng.chance(35) }
+        let style = if shape == 1 && rng.chance(50) {
+            style.centered()
+        } else {
+            style
+        };
+        Self {
+            shape,
+            style,
+            pages: rng.chance(35),
+        }
     }
 
     /// The heading of an Item: `number` like `1A`.
@@ -145,7 +178,8 @@ impl ItemManner {
             3 => format!("Item {number}. {name}"),
             _ => format!("{number} {name}"),
         };
-        let mut heading = Heading::new(title, level, self.style).known_as(format!("item {}", number.to_lowercase()));
+        let mut heading = Heading::new(title, level, self.style)
+            .known_as(format!("item {}", number.to_lowercase()));
         heading.new_page = self.pages;
         if self.shape == 3 {
             heading.tab = Some(format!("Item {number}.").len());
@@ -158,9 +192,21 @@ impl ItemManner {
 fn sub_heading(size: f32) -> impl Fn(&mut Rng, &mut Titles, u16, &str) -> Heading {
     move |rng, titles, level, topic| {
         if topic.contains("risk") {
-            Heading::new(titles.danger(rng), level, Style { face: Face::Bold, size, centered: false })
+            Heading::new(
+                titles.danger(rng),
+                level,
+                Style {
+                    face: Face::Bold,
+                    size,
+                    centered: false,
+                },
+            )
         } else {
-            Heading::new(titles.short(rng), level, crate::plan::sub_style(size, level))
+            Heading::new(
+                titles.short(rng),
+                level,
+                crate::plan::sub_style(size, level),
+            )
         }
     }
 }
@@ -168,7 +214,10 @@ fn sub_heading(size: f32) -> impl Fn(&mut Rng, &mut Titles, u16, &str) -> Headin
 /// Sections called `names`, one level below `level`, of equal weight.
 fn children(names: &[&str], level: u16, weight: usize, size: f32) -> Vec<Section> {
     let style = crate::plan::sub_style(size, level);
-    names.iter().map(|name| Section::new(Heading::new(*name, level, style), weight)).collect()
+    names
+        .iter()
+        .map(|name| Section::new(Heading::new(*name, level, style), weight))
+        .collect()
 }
 
 /// Puts `number` before every title: `1`, `1.1`, `1.1.1`; planned depth is at most six.
@@ -177,7 +226,10 @@ fn number(sections: &mut [Section], above: &str, last: &str) {
         let own = format!("{above}{}", n + 1);
         let mark = if above.is_empty() { last } else { "" };
         section.heading.title = format!("{own}{mark} {}", section.heading.title);
-        section.heading.key.get_or_insert_with(|| format!("section {own}"));
+        section
+            .heading
+            .key
+            .get_or_insert_with(|| format!("section {own}"));
         number(&mut section.children, &format!("{own}."), last);
     }
 }

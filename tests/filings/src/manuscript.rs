@@ -228,17 +228,29 @@ pub struct Style {
 impl Style {
     /// Upright text at the left.
     pub const fn plain(size: f32) -> Self {
-        Self { face: Face::Regular, size, centered: false }
+        Self {
+            face: Face::Regular,
+            size,
+            centered: false,
+        }
     }
 
     /// Bold text at the left.
     pub const fn bold(size: f32) -> Self {
-        Self { face: Face::Bold, size, centered: false }
+        Self {
+            face: Face::Bold,
+            size,
+            centered: false,
+        }
     }
 
     /// Italic text at the left.
     pub const fn italic(size: f32) -> Self {
-        Self { face: Face::Italic, size, centered: false }
+        Self {
+            face: Face::Italic,
+            size,
+            centered: false,
+        }
     }
 
     /// The same, centered.
@@ -261,7 +273,10 @@ pub struct Prose {
 
 impl From<String> for Prose {
     fn from(text: String) -> Self {
-        Self { text, ..Self::default() }
+        Self {
+            text,
+            ..Self::default()
+        }
     }
 }
 

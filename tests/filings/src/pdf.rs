@@ -30,8 +30,14 @@ const FAN_OUT: usize = 64;
 pub(crate) fn write(pages: &[SetPage], nodes: &[TruthNode], options: &Options<'_>) -> Vec<u8> {
     let mut rng = Rng::new(options.seed, "file");
     let id = rng.bytes::<16>();
-    let cipher = options.encryption.map(|wanted| Cipher::new(wanted, &id, &mut rng));
-    let mut file = File { out: b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n".to_vec(), offsets: Vec::new(), cipher };
+    let cipher = options
+        .encryption
+        .map(|wanted| Cipher::new(wanted, &id, &mut rng));
+    let mut file = File {
+        out: b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n".to_vec(),
+        offsets: Vec::new(),
+        cipher,
+    };
     let plan = Plan::new(pages.len(), options);
     file.fonts(&plan, options);
     file.image();
@@ -39,7 +45,8 @@ pub(crate) fn write(pages: &[SetPage], nodes: &[TruthNode], options: &Options<'_
         file.page(n, page, &plan, options);
     }
     file.page_tree(&plan, pages.len());
-    let outline = (options.outline && !nodes.is_empty()).then(|| file.outline(nodes, &plan, options));
+    let outline =
+        (options.outline && !nodes.is_empty()).then(|| file.outline(nodes, &plan, options));
     file.catalog(pages, outline, options);
     file.finish(&id)
 }
@@ -58,7 +65,12 @@ impl Plan {
         // The Chinese font takes four objects: font, descendant, descriptor, mapping.
         let first_page = FIRST_FONT + fonts + if options.chinese { 3 } else { 0 };
         let first_tree_node = first_page + 2 * pages;
-        Self { first_page, first_tree_node, next: first_tree_node + pages.div_ceil(FAN_OUT), fonts }
+        Self {
+            first_page,
+            first_tree_node,
+            next: first_tree_node + pages.div_ceil(FAN_OUT),
+            fonts,
+        }
     }
 
     fn page(&self, n: usize) -> usize {
@@ -106,9 +118,15 @@ impl File {
         let plain: Vec<u8> = if text.is_ascii() {
             text.bytes().collect()
         } else {
-            [0xfe, 0xff].into_iter().chain(text.encode_utf16().flat_map(u16::to_be_bytes)).collect()
+            [0xfe, 0xff]
+                .into_iter()
+                .chain(text.encode_utf16().flat_map(u16::to_be_bytes))
+                .collect()
         };
-        let bytes = self.cipher.as_ref().map_or_else(|| plain.clone(), |cipher| cipher.seal(object, &plain));
+        let bytes = self
+            .cipher
+            .as_ref()
+            .map_or_else(|| plain.clone(), |cipher| cipher.seal(object, &plain));
         if text.is_ascii() && self.cipher.is_none() {
             let mut out = vec![b'('];
             plain.iter().for_each(|&byte| escape(byte, &mut out));
@@ -136,18 +154,31 @@ impl File {
     /// reader to know the predefined encoding.
     fn song(&mut self, song: usize, options: &Options<'_>) {
         let (below, descriptor, mapping) = (song + 1, song + 2, song + 3);
-        let to_unicode =
-            if options.seed.is_multiple_of(2) { format!("/ToUnicode {mapping} 0 R") } else { String::new() };
+        let to_unicode = if options.seed.is_multiple_of(2) {
+            format!("/ToUnicode {mapping} 0 R")
+        } else {
+            String::new()
+        };
         self.object(song, &format!("<</Type/Font/Subtype/Type0/BaseFont/STSong-Light-UniGB-UCS2-H/Encoding/UniGB-UCS2-H/DescendantFonts[{below} 0 R]{to_unicode}>>"));
-        let ordering = format!("{}/Ordering{}", self.string(below, "Adobe"), self.string(below, "GB1"));
+        let ordering = format!(
+            "{}/Ordering{}",
+            self.string(below, "Adobe"),
+            self.string(below, "GB1")
+        );
         self.object(below, &format!("<</Type/Font/Subtype/CIDFontType0/BaseFont/STSong-Light/CIDSystemInfo<</Registry{ordering}/Supplement 2>>/DW 1000/W[1[500] 2 95 500]/FontDescriptor {descriptor} 0 R>>"));
         self.object(descriptor, "<</Type/FontDescriptor/FontName/STSong-Light/Flags 6/FontBBox[-25 -254 1000 880]/ItalicAngle 0/Ascent 880/Descent -120/CapHeight 880/StemV 93>>");
-        self.stream(mapping, "/Filter/FlateDecode", &deflate(identity_mapping().as_bytes()));
+        self.stream(
+            mapping,
+            "/Filter/FlateDecode",
+            &deflate(identity_mapping().as_bytes()),
+        );
     }
 
     /// What a scanned page shows: bars of gray, as far from text as can be.
     fn image(&mut self) {
-        let data: Vec<u8> = (0..64u32 * 64).map(|at| if (at / 64) % 4 < 2 { 235 } else { 120 }).collect();
+        let data: Vec<u8> = (0..64u32 * 64)
+            .map(|at| if (at / 64) % 4 < 2 { 235 } else { 120 })
+            .collect();
         let dictionary = "/Type/XObject/Subtype/Image/Width 64/Height 64/ColorSpace/DeviceGray/BitsPerComponent 8/Filter/FlateDecode";
         self.stream(IMAGE, dictionary, &deflate(&data));
     }
@@ -155,9 +186,19 @@ impl File {
     fn page(&mut self, n: usize, page: &SetPage, plan: &Plan, options: &Options<'_>) {
         let (width, height) = options.page_size;
         let object = plan.page(n);
-        let fonts: String = (0..plan.fonts).map(|f| format!("/F{f} {} 0 R", FIRST_FONT + f)).collect();
-        let links: String = page.links.iter().map(|link| annotation(link, plan, options)).collect();
-        let annotations = if links.is_empty() { String::new() } else { format!("/Annots[{links}]") };
+        let fonts: String = (0..plan.fonts)
+            .map(|f| format!("/F{f} {} 0 R", FIRST_FONT + f))
+            .collect();
+        let links: String = page
+            .links
+            .iter()
+            .map(|link| annotation(link, plan, options))
+            .collect();
+        let annotations = if links.is_empty() {
+            String::new()
+        } else {
+            format!("/Annots[{links}]")
+        };
         let parent = plan.first_tree_node + n / FAN_OUT;
         self.object(
             object,
@@ -166,7 +207,11 @@ impl File {
                 object + 1
             ),
         );
-        self.stream(object + 1, "/Filter/FlateDecode", &deflate(&operators(page, options)));
+        self.stream(
+            object + 1,
+            "/Filter/FlateDecode",
+            &deflate(&operators(page, options)),
+        );
     }
 
     fn page_tree(&mut self, plan: &Plan, pages: usize) {
@@ -178,8 +223,13 @@ impl File {
             let body = format!("<</Type/Pages/Parent {PAGE_ROOT} 0 R/Count {count}/Kids[{kids}]>>");
             self.object(plan.first_tree_node + node, &body);
         }
-        let kids: String = (0..nodes).map(|node| format!("{} 0 R ", plan.first_tree_node + node)).collect();
-        self.object(PAGE_ROOT, &format!("<</Type/Pages/Count {pages}/Kids[{kids}]>>"));
+        let kids: String = (0..nodes)
+            .map(|node| format!("{} 0 R ", plan.first_tree_node + node))
+            .collect();
+        self.object(
+            PAGE_ROOT,
+            &format!("<</Type/Pages/Count {pages}/Kids[{kids}]>>"),
+        );
     }
 
     /// Writes the outline and returns its root object.
@@ -188,8 +238,11 @@ impl File {
         let family = Family::of(nodes);
         let object = |n: Option<usize>| n.map_or(root, |n| root + 1 + n);
         for (n, node) in nodes.iter().enumerate() {
-            let mut body =
-                format!("<</Title{}/Parent {} 0 R", self.string(root + 1 + n, &node.title), object(family.parent[n]));
+            let mut body = format!(
+                "<</Title{}/Parent {} 0 R",
+                self.string(root + 1 + n, &node.title),
+                object(family.parent[n])
+            );
             for (key, kin) in [("Prev", family.previous[n]), ("Next", family.next[n])] {
                 if let Some(kin) = kin {
                     body.push_str(&format!("/{key} {} 0 R", object(Some(kin))));
@@ -197,15 +250,23 @@ impl File {
             }
             if let Some((first, last, count)) = family.children[n + 1] {
                 let (first, last) = (object(Some(first)), object(Some(last)));
-                body.push_str(&format!("/First {first} 0 R/Last {last} 0 R/Count -{count}"));
+                body.push_str(&format!(
+                    "/First {first} 0 R/Last {last} 0 R/Count -{count}"
+                ));
             }
             let top = (node.baseline as f32 / 100.0 - 14.0).max(0.0);
-            body.push_str(&format!("/Dest{}>>", destination(node.page as usize, top, plan, options)));
+            body.push_str(&format!(
+                "/Dest{}>>",
+                destination(node.page as usize, top, plan, options)
+            ));
             self.object(root + 1 + n, &body);
         }
         let (first, last, count) = family.children[0].unwrap_or_default();
         let (first, last) = (object(Some(first)), object(Some(last)));
-        self.object(root, &format!("<</Type/Outlines/First {first} 0 R/Last {last} 0 R/Count {count}>>"));
+        self.object(
+            root,
+            &format!("<</Type/Outlines/First {first} 0 R/Last {last} 0 R/Count {count}>>"),
+        );
         root
     }
 
@@ -213,9 +274,18 @@ impl File {
         let title = self.string(INFO, options.title);
         let producer = self.string(INFO, "Stemma test filings");
         self.object(INFO, &format!("<</Title{title}/Producer{producer}>>"));
-        let outline = outline.map_or(String::new(), |root| format!("/Outlines {root} 0 R/PageMode/UseOutlines"));
-        let labels = if options.labels { self.page_labels(pages) } else { String::new() };
-        self.object(CATALOG, &format!("<</Type/Catalog/Pages {PAGE_ROOT} 0 R{outline}{labels}>>"));
+        let outline = outline.map_or(String::new(), |root| {
+            format!("/Outlines {root} 0 R/PageMode/UseOutlines")
+        });
+        let labels = if options.labels {
+            self.page_labels(pages)
+        } else {
+            String::new()
+        };
+        self.object(
+            CATALOG,
+            &format!("<</Type/Catalog/Pages {PAGE_ROOT} 0 R{outline}{labels}>>"),
+        );
     }
 
     fn page_labels(&self, pages: &[SetPage]) -> String {
@@ -246,7 +316,10 @@ impl File {
             format!("/Encrypt {object} 0 R")
         });
         let start = self.out.len();
-        self.put(&format!("xref\n0 {}\n0000000000 65535 f \n", self.offsets.len() + 1));
+        self.put(&format!(
+            "xref\n0 {}\n0000000000 65535 f \n",
+            self.offsets.len() + 1
+        ));
         for at in self.offsets.clone() {
             self.put(&format!("{at:010} 00000 n \n"));
         }
@@ -269,11 +342,18 @@ struct Family {
 impl Family {
     fn of(nodes: &[TruthNode]) -> Self {
         let none = vec![None; nodes.len()];
-        let mut family =
-            Self { parent: none.clone(), previous: none.clone(), next: none, children: vec![None; nodes.len() + 1] };
+        let mut family = Self {
+            parent: none.clone(),
+            previous: none.clone(),
+            next: none,
+            children: vec![None; nodes.len() + 1],
+        };
         let mut open: Vec<usize> = Vec::new();
         for (n, node) in nodes.iter().enumerate() {
-            while open.last().is_some_and(|&above| nodes[above].level >= node.level) {
+            while open
+                .last()
+                .is_some_and(|&above| nodes[above].level >= node.level)
+            {
                 open.pop();
             }
             let parent = open.last().copied();
@@ -295,8 +375,11 @@ fn annotation(link: &SetLink, plan: &Plan, options: &Options<'_>) -> String {
     let height = options.page_size.1;
     let [x0, top, x1, bottom] = link.rect;
     let target = destination(link.page, link.y, plan, options);
-    let target =
-        if options.seed.is_multiple_of(2) { format!("/Dest{target}") } else { format!("/A<</S/GoTo/D{target}>>") };
+    let target = if options.seed.is_multiple_of(2) {
+        format!("/Dest{target}")
+    } else {
+        format!("/A<</S/GoTo/D{target}>>")
+    };
     format!(
         "<</Type/Annot/Subtype/Link/Border[0 0 0]/Rect[{:.2} {:.2} {:.2} {:.2}]{target}>>",
         x0,
@@ -307,7 +390,11 @@ fn annotation(link: &SetLink, plan: &Plan, options: &Options<'_>) -> String {
 }
 
 fn destination(page: usize, y: f32, plan: &Plan, options: &Options<'_>) -> String {
-    format!("[{} 0 R/XYZ 0 {:.2} null]", plan.page(page), options.page_size.1 - y)
+    format!(
+        "[{} 0 R/XYZ 0 {:.2} null]",
+        plan.page(page),
+        options.page_size.1 - y
+    )
 }
 
 fn operators(page: &SetPage, options: &Options<'_>) -> Vec<u8> {
@@ -339,12 +426,18 @@ fn show(span: &Span, y: f32, current: &mut (usize, f32), out: &mut Vec<u8>) {
     number(y, out);
     if span.font == fonts::SONG {
         out.extend_from_slice(b"Tm <");
-        let codes: Vec<u8> = span.text.encode_utf16().flat_map(u16::to_be_bytes).collect();
+        let codes: Vec<u8> = span
+            .text
+            .encode_utf16()
+            .flat_map(u16::to_be_bytes)
+            .collect();
         out.extend_from_slice(hex(&codes).as_bytes());
         out.extend_from_slice(b"> Tj\n");
     } else {
         out.extend_from_slice(b"Tm (");
-        span.text.chars().for_each(|c| escape(fonts::winansi(c), out));
+        span.text
+            .chars()
+            .for_each(|c| escape(fonts::winansi(c), out));
         out.extend_from_slice(b") Tj\n");
     }
 }
@@ -357,8 +450,9 @@ fn identity_mapping() -> String {
     );
     for block in 0..4 {
         out.push_str("64 beginbfrange\n");
-        (block * 64..block * 64 + 64)
-            .for_each(|high| out.push_str(&format!("<{high:02X}00><{high:02X}FF><{high:02X}00>\n")));
+        (block * 64..block * 64 + 64).for_each(|high| {
+            out.push_str(&format!("<{high:02X}00><{high:02X}FF><{high:02X}00>\n"))
+        });
         out.push_str("endbfrange\n");
     }
     out.push_str("endcmap CMapName currentdict/CMap defineresource pop end end\n");
@@ -387,7 +481,10 @@ fn escape(byte: u8, out: &mut Vec<u8>) {
 /// Upper-case hexadecimal digits.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     let digit = |n: u8| char::from(if n < 10 { b'0' + n } else { b'A' + n - 10 });
-    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
+    bytes
+        .iter()
+        .flat_map(|byte| [digit(byte >> 4), digit(byte & 15)])
+        .collect()
 }
 
 /// Always by the same compressor: the backend of `flate2`, and with it the bytes, would depend on the features that

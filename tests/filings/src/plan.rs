@@ -22,7 +22,14 @@ pub(crate) struct Section {
 impl Section {
     pub(crate) fn new(heading: Heading, weight: usize) -> Self {
         let topic = topic_of(&heading.title);
-        Self { heading, own: Vec::new(), weight, topic, divisible: weight > 0, children: Vec::new() }
+        Self {
+            heading,
+            own: Vec::new(),
+            weight,
+            topic,
+            divisible: weight > 0,
+            children: Vec::new(),
+        }
     }
 
     pub(crate) fn about(mut self, topic: &str) -> Self {
@@ -46,14 +53,25 @@ impl Section {
     }
 
     fn total_weight(&self) -> usize {
-        self.weight + self.children.iter().map(Section::total_weight).sum::<usize>()
+        self.weight
+            + self
+                .children
+                .iter()
+                .map(Section::total_weight)
+                .sum::<usize>()
     }
 }
 
 /// What the prose below a title speaks of: the title without number and full stop, not in capitals.
 fn topic_of(title: &str) -> String {
-    let words = title.trim_start_matches(|c: char| !c.is_alphabetic()).trim_end_matches('.');
-    if words.chars().any(char::is_lowercase) { words.to_owned() } else { words.to_lowercase() }
+    let words = title
+        .trim_start_matches(|c: char| !c.is_alphabetic())
+        .trim_end_matches('.');
+    if words.chars().any(char::is_lowercase) {
+        words.to_owned()
+    } else {
+        words.to_lowercase()
+    }
 }
 
 /// How the sub-headings of long sections look.
@@ -78,12 +96,28 @@ pub(crate) fn fill(
     rng: &mut Rng,
     titles: &mut Titles,
 ) {
-    let weight: usize = sections.iter().map(Section::total_weight).sum::<usize>().max(1);
-    fill_each(sections, characters as f64 / weight as f64, manner, rng, titles);
+    let weight: usize = sections
+        .iter()
+        .map(Section::total_weight)
+        .sum::<usize>()
+        .max(1);
+    fill_each(
+        sections,
+        characters as f64 / weight as f64,
+        manner,
+        rng,
+        titles,
+    );
 }
 
 /// Planned depth is at most six, so that recursion is bounded.
-fn fill_each(sections: &mut [Section], per_weight: f64, manner: &Manner<'_>, rng: &mut Rng, titles: &mut Titles) {
+fn fill_each(
+    sections: &mut [Section],
+    per_weight: f64,
+    manner: &Manner<'_>,
+    rng: &mut Rng,
+    titles: &mut Titles,
+) {
     for section in sections {
         fill_each(&mut section.children, per_weight, manner, rng, titles);
         let characters = (per_weight * section.weight as f64) as usize;
@@ -91,7 +125,13 @@ fn fill_each(sections: &mut [Section], per_weight: f64, manner: &Manner<'_>, rng
     }
 }
 
-fn fill_one(section: &mut Section, characters: usize, manner: &Manner<'_>, rng: &mut Rng, titles: &mut Titles) {
+fn fill_one(
+    section: &mut Section,
+    characters: usize,
+    manner: &Manner<'_>,
+    rng: &mut Rng,
+    titles: &mut Titles,
+) {
     if section.weight == 0 {
         return;
     }
@@ -112,7 +152,13 @@ fn fill_one(section: &mut Section, characters: usize, manner: &Manner<'_>, rng: 
         if part.topic.len() > 60 {
             part.topic.clone_from(&section.topic);
         }
-        fill_one(&mut part, (characters - opening) / parts, manner, rng, titles);
+        fill_one(
+            &mut part,
+            (characters - opening) / parts,
+            manner,
+            rng,
+            titles,
+        );
         section.children.push(part);
     }
 }
@@ -121,8 +167,13 @@ fn write_prose(section: &mut Section, characters: usize, manner: &Manner<'_>, rn
     let mut written = 0;
     while written == 0 || written + 250 < characters {
         if manner.bullets && rng.chance(6) {
-            let items: Vec<String> = (0..rng.between(3, 5)).map(|_| words::sentence(rng, &section.topic)).collect();
-            written += items.iter().map(|item| item.chars().count() + 60).sum::<usize>();
+            let items: Vec<String> = (0..rng.between(3, 5))
+                .map(|_| words::sentence(rng, &section.topic))
+                .collect();
+            written += items
+                .iter()
+                .map(|item| item.chars().count() + 60)
+                .sum::<usize>();
             section.own.push(Block::Bullets(items));
         } else {
             let text = (manner.paragraph)(rng, &section.topic);
@@ -145,7 +196,11 @@ pub(crate) fn unfold(sections: Vec<Section>) -> Vec<Block> {
 }
 
 /// Puts `prose` among the first blocks of the first section, in reading order, that is `wanted`; whether there was one.
-pub(crate) fn plant(sections: &mut [Section], wanted: impl Fn(&Section) -> bool + Copy, prose: Prose) -> bool {
+pub(crate) fn plant(
+    sections: &mut [Section],
+    wanted: impl Fn(&Section) -> bool + Copy,
+    prose: Prose,
+) -> bool {
     for section in sections {
         if wanted(section) {
             let at = section.own.len().min(1);
@@ -164,14 +219,21 @@ pub(crate) fn mentioning(before: &str, mentions: &[(&str, &str)], after: &str) -
     let list: Vec<&str> = mentions.iter().map(|(mention, _)| *mention).collect();
     Prose {
         text: format!("{before} {} {after}", list.join(" and ")),
-        mentions: mentions.iter().map(|(mention, key)| ((*mention).to_owned(), (*key).to_owned())).collect(),
+        mentions: mentions
+            .iter()
+            .map(|(mention, key)| ((*mention).to_owned(), (*key).to_owned()))
+            .collect(),
         answer: None,
     }
 }
 
 /// A paragraph that answers a question: `sentence` must contain `answer`.
 pub(crate) fn answering(question: &str, sentence: String, answer: String) -> Prose {
-    Prose { text: sentence, mentions: Vec::new(), answer: Some((question.to_owned(), answer)) }
+    Prose {
+        text: sentence,
+        mentions: Vec::new(),
+        answer: Some((question.to_owned(), answer)),
+    }
 }
 
 /// A heading style for sub-headings: italic, bold or bold at a smaller size, one per level.

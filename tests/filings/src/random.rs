@@ -7,8 +7,9 @@ pub(crate) struct Rng(u64);
 impl Rng {
     /// A generator of its own for every seed and purpose.
     pub(crate) fn new(seed: u64, purpose: &str) -> Self {
-        let mixed =
-            purpose.bytes().fold(seed ^ 0x5745_4d4d_4153, |h, b| h.wrapping_mul(0x100_0000_01b3) ^ u64::from(b));
+        let mixed = purpose.bytes().fold(seed ^ 0x5745_4d4d_4153, |h, b| {
+            h.wrapping_mul(0x100_0000_01b3) ^ u64::from(b)
+        });
         Self(mixed)
     }
 

@@ -132,8 +132,13 @@ pub enum Contents {
 
 impl Contents {
     /// All of them.
-    pub const ALL: [Contents; 5] =
-        [Contents::Outline, Contents::Links, Contents::PrintedOnly, Contents::Unnumbered, Contents::Nothing];
+    pub const ALL: [Contents; 5] = [
+        Contents::Outline,
+        Contents::Links,
+        Contents::PrintedOnly,
+        Contents::Unnumbered,
+        Contents::Nothing,
+    ];
 
     /// Name for files and command lines.
     pub fn name(self) -> &'static str {
@@ -148,7 +153,9 @@ impl Contents {
 
     /// The mode called `name`.
     pub fn named(name: &str) -> Option<Contents> {
-        Contents::ALL.into_iter().find(|contents| contents.name() == name)
+        Contents::ALL
+            .into_iter()
+            .find(|contents| contents.name() == name)
     }
 }
 

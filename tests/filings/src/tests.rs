@@ -3,7 +3,11 @@
 use super::*;
 
 fn small(kind: Kind, contents: Contents, seed: u64) -> Spec {
-    Spec { pages: 14, contents, ..Spec::of(kind, seed) }
+    Spec {
+        pages: 14,
+        contents,
+        ..Spec::of(kind, seed)
+    }
 }
 
 fn every(check: impl Fn(&Spec, &Filing)) {
@@ -23,7 +27,10 @@ fn squeezed(text: &str) -> String {
 fn every_title_stands_on_its_page_in_reading_order() {
     every(|spec, filing| {
         assert_eq!(filing.page_texts.len(), filing.truth.pages as usize);
-        assert!(filing.truth.nodes.is_sorted_by_key(|node| node.page), "{spec:?}");
+        assert!(
+            filing.truth.nodes.is_sorted_by_key(|node| node.page),
+            "{spec:?}"
+        );
         for node in &filing.truth.nodes {
             let page = squeezed(&filing.page_texts[node.page as usize - 1]);
             assert!(page.contains(&squeezed(&node.title)), "{spec:?}: {node:?}");
@@ -37,7 +44,12 @@ fn a_heading_starts_its_page_only_below_furniture() {
         for node in filing.truth.nodes.iter().filter(|node| node.starts_page) {
             let text = &filing.page_texts[node.page as usize - 1];
             let start: String = squeezed(&node.title).chars().take(5).collect();
-            assert!(text.lines().take(2).any(|line| squeezed(line).starts_with(&start)), "{node:?}");
+            assert!(
+                text.lines()
+                    .take(2)
+                    .any(|line| squeezed(line).starts_with(&start)),
+                "{node:?}"
+            );
         }
     });
 }
@@ -47,10 +59,20 @@ fn answers_and_mentions_stand_where_they_should() {
     every(|spec, filing| {
         assert!(!filing.answers.is_empty(), "{spec:?}");
         for answer in &filing.answers {
-            assert!(squeezed(&filing.page_texts[answer.page as usize - 1]).contains(&squeezed(&answer.answer)));
+            assert!(
+                squeezed(&filing.page_texts[answer.page as usize - 1])
+                    .contains(&squeezed(&answer.answer))
+            );
             assert!(answer.node.is_some());
         }
-        assert!(filing.truth.references.iter().all(|reference| reference.target.is_some()), "{spec:?}");
+        assert!(
+            filing
+                .truth
+                .references
+                .iter()
+                .all(|reference| reference.target.is_some()),
+            "{spec:?}"
+        );
     });
 }
 
@@ -60,22 +82,39 @@ fn the_file_is_well_formed_enough_to_find_every_object() {
         let text = String::from_utf8_lossy(&filing.pdf);
         let start: usize = text.lines().rev().nth(1).unwrap().parse().unwrap();
         let table = std::str::from_utf8(&filing.pdf[start..]).unwrap();
-        let offsets = table.lines().skip(3).take_while(|line| line.ends_with(" n "));
+        let offsets = table
+            .lines()
+            .skip(3)
+            .take_while(|line| line.ends_with(" n "));
         for (n, line) in offsets.enumerate() {
             let at: usize = line[..10].parse().unwrap();
             let wanted = format!("{} 0 obj", n + 1);
-            assert!(filing.pdf[at..].starts_with(wanted.as_bytes()), "{spec:?}: object {}", n + 1);
+            assert!(
+                filing.pdf[at..].starts_with(wanted.as_bytes()),
+                "{spec:?}: object {}",
+                n + 1
+            );
         }
     });
 }
 
 #[test]
 fn the_same_specification_gives_the_same_bytes() {
-    for encryption in [None, Some(Encryption::EmptyUserRc4), Some(Encryption::Password("open sesame".into()))] {
-        let spec = Spec { encryption, ..small(Kind::TenK, Contents::Outline, 5) };
+    for encryption in [
+        None,
+        Some(Encryption::EmptyUserRc4),
+        Some(Encryption::Password("open sesame".into())),
+    ] {
+        let spec = Spec {
+            encryption,
+            ..small(Kind::TenK, Contents::Outline, 5)
+        };
         assert_eq!(generate(&spec), generate(&spec));
     }
-    assert_ne!(generate(&Spec::of(Kind::TenK, 5)).pdf, generate(&Spec::of(Kind::TenK, 6)).pdf);
+    assert_ne!(
+        generate(&Spec::of(Kind::TenK, 5)).pdf,
+        generate(&Spec::of(Kind::TenK, 6)).pdf
+    );
 }
 
 #[test]
@@ -86,7 +125,12 @@ fn changing_a_page_leaves_all_others_alone() {
             let after = generate(&small(kind, Contents::Links, 2).with_page_changed(page));
             assert_eq!(after.truth, before.truth);
             for (n, (a, b)) in after.page_texts.iter().zip(&before.page_texts).enumerate() {
-                assert_eq!(a != b, n + 1 == page as usize, "{kind:?} page {} after a change of {page}", n + 1);
+                assert_eq!(
+                    a != b,
+                    n + 1 == page as usize,
+                    "{kind:?} page {} after a change of {page}",
+                    n + 1
+                );
             }
         }
     }
@@ -107,7 +151,10 @@ fn a_page_at_the_front_moves_everything_by_one() {
 
 #[test]
 fn a_scanned_page_has_no_text() {
-    let filing = generate(&Spec { scanned_page: Some(4), ..Spec::of(Kind::TenQ, 1) });
+    let filing = generate(&Spec {
+        scanned_page: Some(4),
+        ..Spec::of(Kind::TenQ, 1)
+    });
     assert_eq!(filing.page_texts[3], "");
     assert!(!filing.page_texts[4].is_empty());
 }
@@ -115,8 +162,15 @@ fn a_scanned_page_has_no_text() {
 #[test]
 fn documents_have_about_the_wanted_size() {
     for kind in Kind::ALL {
-        let filing = generate(&Spec { pages: 100, ..Spec::of(kind, 9) });
-        assert!((85..=115).contains(&filing.truth.pages), "{kind:?}: {}", filing.truth.pages);
+        let filing = generate(&Spec {
+            pages: 100,
+            ..Spec::of(kind, 9)
+        });
+        assert!(
+            (85..=115).contains(&filing.truth.pages),
+            "{kind:?}: {}",
+            filing.truth.pages
+        );
     }
 }
 

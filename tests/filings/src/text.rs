@@ -97,7 +97,11 @@ pub fn plain_text(seed: u64, kind: TextKind, sections: u32) -> (String, TextTrut
     let (mut chapter, mut section) = (0, 0);
     for n in 0..sections {
         let top = n == 0 || rng.chance(35) || kind == TextKind::Capitals;
-        (chapter, section) = if top { (chapter + 1, 0) } else { (chapter, section + 1) };
+        (chapter, section) = if top {
+            (chapter + 1, 0)
+        } else {
+            (chapter, section + 1)
+        };
         let title = titles.short(rng);
         let level = if top { 1 } else { 2 };
         match kind {
@@ -141,7 +145,9 @@ fn edgar(mut page: Sheet, sections: u32, rng: &mut Rng) -> (String, TextTruth) {
     let name = words::company(rng).to_uppercase();
     page.put("<SEC-DOCUMENT>0000000000-00-000000.txt : 20000101\n<SEC-HEADER>\nACCESSION NUMBER: 0000000000-00-000000\nCONFORMED SUBMISSION TYPE: 10-K");
     page.put(&format!("COMPANY CONFORMED NAME: {name}\n</SEC-HEADER>\n<DOCUMENT>\n<TYPE>10-K\n<SEQUENCE>1\n<TEXT>\n"));
-    page.put(&format!("                    {name}\n                    FORM 10-K\n"));
+    page.put(&format!(
+        "                    {name}\n                    FORM 10-K\n"
+    ));
     let paragraphs = (sections as usize / ITEMS.len()).max(1);
     for (n, (part, item)) in ITEMS.iter().enumerate() {
         if !part.is_empty() {
@@ -149,7 +155,10 @@ fn edgar(mut page: Sheet, sections: u32, rng: &mut Rng) -> (String, TextTruth) {
         }
         page.node(item, 2, "");
         (0..paragraphs).for_each(|_| page.wrapped(rng, "the business"));
-        page.put(&format!("<PAGE>\n                                     {}\n", n + 2));
+        page.put(&format!(
+            "<PAGE>\n                                     {}\n",
+            n + 2
+        ));
     }
     page.put("</TEXT>\n</DOCUMENT>\n</SEC-DOCUMENT>");
     page.finish()
@@ -169,7 +178,11 @@ impl Sheet {
     }
 
     fn record(&mut self, title: &str, level: u16) {
-        self.truth.nodes.push(TextNode { title: title.to_owned(), level, line: self.truth.lines + 1 });
+        self.truth.nodes.push(TextNode {
+            title: title.to_owned(),
+            level,
+            line: self.truth.lines + 1,
+        });
     }
 
     /// A heading of a plain text, with a rule below it where `rule` is not empty.
@@ -186,7 +199,9 @@ impl Sheet {
         self.record(title, level);
         let marked = match rng.below(5) {
             0 => format!("**{title}**"),
-            1 => title.split_once(' ').map_or_else(|| title.to_owned(), |(a, b)| format!("{a} *{b}*")),
+            1 => title
+                .split_once(' ')
+                .map_or_else(|| title.to_owned(), |(a, b)| format!("{a} *{b}*")),
             2 => format!("[{title}](https://example.com/)"),
             _ => title.to_owned(),
         };
@@ -195,7 +210,10 @@ impl Sheet {
             (2, true) => self.put(&format!("{marked}\n{}", "-".repeat(marked.len()))),
             _ => {
                 let closing = if rng.chance(20) { " ##" } else { "" };
-                self.put(&format!("{} {marked}{closing}", "#".repeat(usize::from(level))));
+                self.put(&format!(
+                    "{} {marked}{closing}",
+                    "#".repeat(usize::from(level))
+                ));
             }
         }
         self.put("");
@@ -245,7 +263,11 @@ mod tests {
         assert!(!truth.nodes.is_empty());
         for node in &truth.nodes {
             let line = lines[node.line as usize - 1].replace('*', "");
-            assert!(line.contains(&node.title), "{line:?} is not {:?}", node.title);
+            assert!(
+                line.contains(&node.title),
+                "{line:?} is not {:?}",
+                node.title
+            );
         }
     }
 

@@ -113,6 +113,8 @@ impl Facts {
             ("file_number", &self.file_number),
             ("language", &self.language),
         ];
-        all.into_iter().filter_map(|(name, fact)| fact.as_ref().map(|f| (name.to_owned(), json!(f)))).collect()
+        all.into_iter()
+            .filter_map(|(name, fact)| fact.as_ref().map(|f| (name.to_owned(), json!(f))))
+            .collect()
     }
 }

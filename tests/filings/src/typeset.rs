@@ -31,7 +31,11 @@ pub(crate) struct SetLine {
 impl SetLine {
     /// The words, separated by single spaces.
     pub(crate) fn text(&self) -> String {
-        self.spans.iter().flat_map(|span| span.text.split_whitespace()).collect::<Vec<_>>().join(" ")
+        self.spans
+            .iter()
+            .flat_map(|span| span.text.split_whitespace())
+            .collect::<Vec<_>>()
+            .join(" ")
     }
 }
 
@@ -55,7 +59,13 @@ pub(crate) struct SetPage {
 
 impl SetPage {
     pub(crate) fn new(numbering: Numbering, head: String) -> Self {
-        Self { lines: Vec::new(), links: Vec::new(), numbering, head, scanned: false }
+        Self {
+            lines: Vec::new(),
+            links: Vec::new(),
+            numbering,
+            head,
+            scanned: false,
+        }
     }
 }
 
@@ -176,7 +186,11 @@ impl<'a> Setter<'a> {
             Block::Contents { from, to } => {
                 self.end_page();
                 let (page, node) = (self.done.pages.len(), self.done.nodes.len());
-                self.done.inner.push(Inner { page, node, levels: (*from, *to) });
+                self.done.inner.push(Inner {
+                    page,
+                    node,
+                    levels: (*from, *to),
+                });
             }
             Block::Columns => {
                 self.columns = self.look.columns;
@@ -226,13 +240,24 @@ impl<'a> Setter<'a> {
         let starts_page = self.fresh;
         let whole = format!("{}. {text}", heading.title);
         let font = fonts::index(self.look.family, Face::Regular);
-        for (n, (from, to)) in fold(&whole, font, self.look.size, self.width()).into_iter().enumerate() {
+        for (n, (from, to)) in fold(&whole, font, self.look.size, self.width())
+            .into_iter()
+            .enumerate()
+        {
             self.advance(self.leading());
             if n == 0 {
                 self.node(heading, starts_page);
             }
             let x = self.left();
-            self.push(Role::Fixed, vec![Span { x, text: whole[from..to].to_owned(), font, size: self.look.size }]);
+            self.push(
+                Role::Fixed,
+                vec![Span {
+                    x,
+                    text: whole[from..to].to_owned(),
+                    font,
+                    size: self.look.size,
+                }],
+            );
         }
         self.gap(self.look.size * 0.6);
     }
@@ -246,7 +271,12 @@ impl<'a> Setter<'a> {
             baseline: (self.y * 100.0).round() as u32,
         });
         self.done.keys.push(heading.key.clone());
-        self.done.listed.push(heading.listed.clone().unwrap_or_else(|| heading.title.clone()));
+        self.done.listed.push(
+            heading
+                .listed
+                .clone()
+                .unwrap_or_else(|| heading.title.clone()),
+        );
     }
 
     /// Sets one line of a style at the current baseline.
@@ -255,7 +285,12 @@ impl<'a> Setter<'a> {
         let left = self.left();
         let spans = match tab {
             Some(at) if !style.centered => vec![
-                Span { x: left, text: text[..at].to_owned(), font, size: style.size },
+                Span {
+                    x: left,
+                    text: text[..at].to_owned(),
+                    font,
+                    size: style.size,
+                },
                 Span {
                     x: left + 60.0_f32.max(fonts::width(&text[..at], font, style.size) + 18.0),
                     text: text[at..].trim_start().to_owned(),
@@ -265,8 +300,18 @@ impl<'a> Setter<'a> {
             ],
             _ => {
                 let slack = self.width() - fonts::width(text, font, style.size);
-                let x = left + if style.centered { slack.max(0.0) / 2.0 } else { 0.0 };
-                vec![Span { x, text: text.to_owned(), font, size: style.size }]
+                let x = left
+                    + if style.centered {
+                        slack.max(0.0) / 2.0
+                    } else {
+                        0.0
+                    };
+                vec![Span {
+                    x,
+                    text: text.to_owned(),
+                    font,
+                    size: style.size,
+                }]
             }
         };
         self.push(role, spans);
@@ -282,16 +327,40 @@ impl<'a> Setter<'a> {
             self.advance(self.leading());
             let x = self.left();
             let line = &prose.text[from..to];
-            self.push(role, vec![Span { x, text: line.to_owned(), font, size: style.size }]);
+            self.push(
+                role,
+                vec![Span {
+                    x,
+                    text: line.to_owned(),
+                    font,
+                    size: style.size,
+                }],
+            );
             let page = self.done.pages.len() as u32 - 1;
-            let here = |words: &str| prose.text.find(words).is_some_and(|at| (from..to).contains(&at));
+            let here = |words: &str| {
+                prose
+                    .text
+                    .find(words)
+                    .is_some_and(|at| (from..to).contains(&at))
+            };
             for (text, key) in prose.mentions.iter().filter(|(text, _)| here(text)) {
-                let reference = TruthReference { page, text: text.clone(), target: None };
+                let reference = TruthReference {
+                    page,
+                    text: text.clone(),
+                    target: None,
+                };
                 self.done.references.push((reference, key.clone()));
             }
-            if let Some((question, answer)) = prose.answer.as_ref().filter(|(_, answer)| here(answer)) {
+            if let Some((question, answer)) =
+                prose.answer.as_ref().filter(|(_, answer)| here(answer))
+            {
                 let node = self.done.nodes.len().checked_sub(1);
-                self.done.answers.push(Answer { question: question.clone(), answer: answer.clone(), page, node });
+                self.done.answers.push(Answer {
+                    question: question.clone(),
+                    answer: answer.clone(),
+                    page,
+                    node,
+                });
             }
         }
         self.gap(self.look.size * 0.6);
@@ -300,10 +369,23 @@ impl<'a> Setter<'a> {
     fn bullet(&mut self, item: &str) {
         let size = self.look.size;
         let font = fonts::index(self.look.family, Face::Regular);
-        for (n, (from, to)) in fold(item, font, size, self.width() - 30.0).into_iter().enumerate() {
+        for (n, (from, to)) in fold(item, font, size, self.width() - 30.0)
+            .into_iter()
+            .enumerate()
+        {
             self.advance(self.leading());
-            let text = Span { x: self.left() + 30.0, text: item[from..to].to_owned(), font, size };
-            let mark = Span { x: self.left() + 16.0, text: "\u{2022}".into(), font, size };
+            let text = Span {
+                x: self.left() + 30.0,
+                text: item[from..to].to_owned(),
+                font,
+                size,
+            };
+            let mark = Span {
+                x: self.left() + 16.0,
+                text: "\u{2022}".into(),
+                font,
+                size,
+            };
             let spans = if n == 0 { vec![mark, text] } else { vec![text] };
             self.push(Role::Fixed, spans);
         }
@@ -322,7 +404,12 @@ impl<'a> Setter<'a> {
         }
         for (label, cells) in &table.rows {
             self.advance(self.leading());
-            let mut spans = vec![Span { x: self.left(), text: label.clone(), font: regular, size }];
+            let mut spans = vec![Span {
+                x: self.left(),
+                text: label.clone(),
+                font: regular,
+                size,
+            }];
             spans.extend(self.cells(cells, regular, size));
             self.push(Role::Fixed, spans);
         }
@@ -339,7 +426,12 @@ impl<'a> Setter<'a> {
             font,
             size,
         };
-        cells.iter().enumerate().filter(|(_, text)| !text.is_empty()).map(place).collect()
+        cells
+            .iter()
+            .enumerate()
+            .filter(|(_, text)| !text.is_empty())
+            .map(place)
+            .collect()
     }
 
     fn line(&mut self, text: &str, style: Style) {
@@ -389,7 +481,9 @@ impl<'a> Setter<'a> {
         if self.opened {
             return;
         }
-        self.done.pages.push(SetPage::new(self.numbering, self.head.clone()));
+        self.done
+            .pages
+            .push(SetPage::new(self.numbering, self.head.clone()));
         self.numbering = self.numbering.next();
         self.y = first_baseline(self.look) - self.leading();
         self.column_top = self.y;
@@ -431,7 +525,11 @@ impl<'a> Setter<'a> {
 
     fn push(&mut self, role: Role, spans: Vec<Span>) {
         self.fresh = false;
-        let line = SetLine { y: self.y, role, spans };
+        let line = SetLine {
+            y: self.y,
+            role,
+            spans,
+        };
         if let Some(page) = self.done.pages.last_mut() {
             page.lines.push(line);
         }

@@ -269,7 +269,12 @@ const DANGER_ENDS: [&str; 8] = [
 
 /// The name of a registrant.
 pub(crate) fn company(rng: &mut Rng) -> String {
-    format!("{} {} {}", rng.pick(&NAMES), rng.pick(&TRADES), rng.pick(&FORMS))
+    format!(
+        "{} {} {}",
+        rng.pick(&NAMES),
+        rng.pick(&TRADES),
+        rng.pick(&FORMS)
+    )
 }
 
 /// A sentence; a third of them name the topic.
@@ -286,12 +291,25 @@ pub(crate) fn sentence(rng: &mut Rng, topic: &str) -> String {
     }
     out.extend([" ", rng.pick(&PREDICATES)]);
     match rng.below(4) {
-        0 => out.push_str(&format!(", or {}.{}% of the total", rng.between(1, 98), rng.below(10))),
-        1 => out.push_str(&format!(", an amount of ${},{:03} million", rng.between(1, 30), rng.below(1000))),
+        0 => out.push_str(&format!(
+            ", or {}.{}% of the total",
+            rng.between(1, 98),
+            rng.below(10)
+        )),
+        1 => out.push_str(&format!(
+            ", an amount of ${},{:03} million",
+            rng.between(1, 30),
+            rng.below(1000)
+        )),
         _ => out.extend([" ", rng.pick(&CLAUSES)]),
     }
     if rng.chance(40) {
-        out.extend([", and ", &rng.pick(&SUBJECTS).to_lowercase(), " ", rng.pick(&PREDICATES)]);
+        out.extend([
+            ", and ",
+            &rng.pick(&SUBJECTS).to_lowercase(),
+            " ",
+            rng.pick(&PREDICATES),
+        ]);
     }
     out.push('.');
     out
@@ -322,18 +340,37 @@ impl Titles {
             0 => format!("{} {}", rng.pick(&ADJECTIVES), rng.pick(&NOUNS)),
             1 => format!("{} and {}", rng.pick(&NOUNS), rng.pick(&NOUNS)),
             2 => format!("{} in {}", rng.pick(&NOUNS), rng.pick(&PLACES)),
-            _ => format!("{} {} in {}", rng.pick(&ADJECTIVES), rng.pick(&NOUNS), rng.pick(&PLACES)),
+            _ => format!(
+                "{} {} in {}",
+                rng.pick(&ADJECTIVES),
+                rng.pick(&NOUNS),
+                rng.pick(&PLACES)
+            ),
         })
     }
 
     /// A heading that is a whole sentence, as risk factors have them; often wider than a line.
     pub(crate) fn danger(&mut self, rng: &mut Rng) -> String {
-        self.fresh(rng, |rng| format!("{} {}{}.", rng.pick(&DANGERS), rng.pick(&HARMS), rng.pick(&DANGER_ENDS)))
+        self.fresh(rng, |rng| {
+            format!(
+                "{} {}{}.",
+                rng.pick(&DANGERS),
+                rng.pick(&HARMS),
+                rng.pick(&DANGER_ENDS)
+            )
+        })
     }
 
     /// A Chinese heading.
     pub(crate) fn chinese(&mut self, rng: &mut Rng) -> String {
-        self.fresh(rng, |rng| format!("{}{}{}", rng.pick(&CN_ADJECTIVES), rng.pick(&CN_NOUNS), rng.pick(&CN_ENDS)))
+        self.fresh(rng, |rng| {
+            format!(
+                "{}{}{}",
+                rng.pick(&CN_ADJECTIVES),
+                rng.pick(&CN_NOUNS),
+                rng.pick(&CN_ENDS)
+            )
+        })
     }
 
     fn fresh(&mut self, rng: &mut Rng, make: impl Fn(&mut Rng) -> String) -> String {
@@ -360,7 +397,9 @@ pub(crate) fn figure(rng: &mut Rng) -> String {
     }
 }
 
-const CN_SURNAMES: [&str; 8] = ["华岳", "东海", "长青", "北辰", "金桥", "天元", "云山", "明德"];
+const CN_SURNAMES: [&str; 8] = [
+    "华岳", "东海", "长青", "北辰", "金桥", "天元", "云山", "明德",
+];
 const CN_TRADES: [&str; 6] = ["能源", "医药", "电子", "机械", "食品", "材料"];
 const CN_SUBJECTS: [&str; 14] = [
     "公司",
@@ -446,20 +485,42 @@ const CN_NOUNS: [&str; 20] = [
     "风险",
     "股利",
 ];
-const CN_ENDS: [&str; 8] = ["情况", "分析", "说明", "变动", "构成", "管理", "安排", "进展"];
+const CN_ENDS: [&str; 8] = [
+    "情况", "分析", "说明", "变动", "构成", "管理", "安排", "进展",
+];
 
 /// The name of a Chinese registrant.
 pub(crate) fn chinese_company(rng: &mut Rng) -> String {
-    format!("{}{}股份有限公司", rng.pick(&CN_SURNAMES), rng.pick(&CN_TRADES))
+    format!(
+        "{}{}股份有限公司",
+        rng.pick(&CN_SURNAMES),
+        rng.pick(&CN_TRADES)
+    )
 }
 
 /// A Chinese sentence.
 pub(crate) fn chinese_sentence(rng: &mut Rng, topic: &str) -> String {
-    let opening = if rng.chance(35) { format!("就{topic}而言") } else { rng.pick(&CN_CLAUSES).to_owned() };
-    let first = format!("{opening}，{}{}", rng.pick(&CN_SUBJECTS), rng.pick(&CN_PREDICATES));
+    let opening = if rng.chance(35) {
+        format!("就{topic}而言")
+    } else {
+        rng.pick(&CN_CLAUSES).to_owned()
+    };
+    let first = format!(
+        "{opening}，{}{}",
+        rng.pick(&CN_SUBJECTS),
+        rng.pick(&CN_PREDICATES)
+    );
     match rng.below(3) {
-        0 => format!("{first}，金额为{}.{:02}万元。", rng.between(100, 99_999), rng.below(100)),
-        1 => format!("{first}，{}{}。", rng.pick(&CN_SUBJECTS), rng.pick(&CN_PREDICATES)),
+        0 => format!(
+            "{first}，金额为{}.{:02}万元。",
+            rng.between(100, 99_999),
+            rng.below(100)
+        ),
+        1 => format!(
+            "{first}，{}{}。",
+            rng.pick(&CN_SUBJECTS),
+            rng.pick(&CN_PREDICATES)
+        ),
         _ => format!("{first}。"),
     }
 }
@@ -475,7 +536,11 @@ pub(crate) fn chinese_paragraph(rng: &mut Rng, topic: &str) -> String {
 pub(crate) fn chinese_number(n: usize) -> String {
     const DIGITS: [&str; 10] = ["", "一", "二", "三", "四", "五", "六", "七", "八", "九"];
     let (hundreds, tens, ones) = (n / 100 % 10, n / 10 % 10, n % 10);
-    let hundred = if hundreds > 0 { format!("{}百", DIGITS[hundreds]) } else { String::new() };
+    let hundred = if hundreds > 0 {
+        format!("{}百", DIGITS[hundreds])
+    } else {
+        String::new()
+    };
     let ten = match (hundreds, tens) {
         (0, 1) => "十".to_owned(),
         (_, 0) if hundreds > 0 && ones > 0 => "零".to_owned(),

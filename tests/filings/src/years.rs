@@ -45,7 +45,13 @@ struct Part {
 
 impl Part {
     fn heading(&self) -> Option<&Heading> {
-        self.blocks.iter().find_map(|block| if let Block::Heading(heading) = block { Some(heading) } else { None })
+        self.blocks.iter().find_map(|block| {
+            if let Block::Heading(heading) = block {
+                Some(heading)
+            } else {
+                None
+            }
+        })
     }
 
     fn level(&self) -> u16 {
@@ -65,11 +71,21 @@ pub fn years(spec: &Spec, seed: u64) -> Years {
     displace(&mut parts, &mut rng);
     remove(&mut parts, &mut rng);
     insert(&mut parts, &mut rng, &mut titles);
-    let body = front.into_iter().chain(parts.iter().flat_map(|part| part.blocks.clone())).collect();
-    let after = Manuscript { body, ..before.clone() };
+    let body = front
+        .into_iter()
+        .chain(parts.iter().flat_map(|part| part.blocks.clone()))
+        .collect();
+    let after = Manuscript {
+        body,
+        ..before.clone()
+    };
     let (before, after) = (typeset(&before, spec), typeset(&after, spec));
     let sections = became(&parts, &before.truth.nodes, &after.truth.nodes);
-    Years { before, after, sections }
+    Years {
+        before,
+        after,
+        sections,
+    }
 }
 
 /// What stands before the first heading, and the sections.
@@ -94,14 +110,21 @@ fn parts(manuscript: &Manuscript) -> (Vec<Block>, Vec<Part>) {
 /// Sentences and figures of another year, in two sections of five.
 fn rewrite(part: &mut Part, rng: &mut Rng) {
     let wanted = rng.chance(40);
-    let topic = part.heading().map(|heading| heading.title.clone()).unwrap_or_default();
+    let topic = part
+        .heading()
+        .map(|heading| heading.title.clone())
+        .unwrap_or_default();
     for block in &mut part.blocks {
         match block {
             Block::Prose(prose) if wanted => {
                 let text = reworded(&prose.text, &topic, rng);
                 part.same_text &= text == prose.text;
                 // What was mentioned or answered may not stand there any more.
-                *prose = if text == prose.text { prose.clone() } else { Prose::from(text) };
+                *prose = if text == prose.text {
+                    prose.clone()
+                } else {
+                    Prose::from(text)
+                };
             }
             Block::Table(table) if wanted => {
                 for (_, cells) in &mut table.rows {
@@ -117,21 +140,32 @@ fn rewrite(part: &mut Part, rng: &mut Rng) {
 /// One sentence in four anew.
 fn reworded(text: &str, topic: &str, rng: &mut Rng) -> String {
     let sentences: Vec<&str> = text.split_inclusive(". ").collect();
-    let anew = |sentence: &str, rng: &mut Rng| match (sentence.len() > 40, sentence.ends_with(' ')) {
+    let anew = |sentence: &str, rng: &mut Rng| match (sentence.len() > 40, sentence.ends_with(' '))
+    {
         (true, true) if rng.chance(25) => words::sentence(rng, topic) + " ",
         (true, false) if rng.chance(25) => words::sentence(rng, topic),
         _ => sentence.to_owned(),
     };
-    sentences.into_iter().map(|sentence| anew(sentence, rng)).collect()
+    sentences
+        .into_iter()
+        .map(|sentence| anew(sentence, rng))
+        .collect()
 }
 
 /// Places of sections without sub-sections that have neither number nor name for mentions.
 fn loose(parts: &[Part]) -> Vec<usize> {
     let free = |at: &usize| {
-        let leaf = parts.get(at + 1).is_none_or(|next| next.level() <= parts[*at].level());
+        let leaf = parts
+            .get(at + 1)
+            .is_none_or(|next| next.level() <= parts[*at].level());
         let plain = |heading: &Heading| {
-            let numbered = heading.title.contains(|c: char| c.is_ascii_digit()) || heading.title.starts_with("Item");
-            heading.key.is_none() && heading.runs_on.is_none() && !heading.new_page && heading.level >= 2 && !numbered
+            let numbered = heading.title.contains(|c: char| c.is_ascii_digit())
+                || heading.title.starts_with("Item");
+            heading.key.is_none()
+                && heading.runs_on.is_none()
+                && !heading.new_page
+                && heading.level >= 2
+                && !numbered
         };
         leaf && parts[*at].heading().is_some_and(plain)
             && parts[*at].blocks.len() > 1
@@ -142,7 +176,10 @@ fn loose(parts: &[Part]) -> Vec<usize> {
 
 /// Whether a block may stand anywhere.
 fn in_place(block: &Block) -> bool {
-    matches!(block, Block::Heading(_) | Block::Prose(_) | Block::Bullets(_) | Block::Gap(_))
+    matches!(
+        block,
+        Block::Heading(_) | Block::Prose(_) | Block::Bullets(_) | Block::Gap(_)
+    )
 }
 
 fn rename(parts: &mut [Part], rng: &mut Rng, titles: &mut Titles) {
@@ -152,8 +189,13 @@ fn rename(parts: &mut [Part], rng: &mut Rng, titles: &mut Titles) {
             part.renamed = true;
             for block in &mut part.blocks {
                 if let Block::Heading(heading) = block {
-                    *heading =
-                        Heading { title: titles.short(rng), printed: None, listed: None, tab: None, ..heading.clone() };
+                    *heading = Heading {
+                        title: titles.short(rng),
+                        printed: None,
+                        listed: None,
+                        tab: None,
+                        ..heading.clone()
+                    };
                 }
             }
         }
@@ -164,7 +206,8 @@ fn rename(parts: &mut [Part], rng: &mut Rng, titles: &mut Titles) {
 fn displace(parts: &mut Vec<Part>, rng: &mut Rng) {
     for at in loose(parts) {
         let next = at + 1;
-        if rng.chance(8) && loose(parts).contains(&next) && parts[next].level() == parts[at].level() {
+        if rng.chance(8) && loose(parts).contains(&next) && parts[next].level() == parts[at].level()
+        {
             parts.swap(at, next);
             (parts[at].moved, parts[next].moved) = (None, None);
         }
@@ -190,7 +233,9 @@ fn displace(parts: &mut Vec<Part>, rng: &mut Rng) {
 }
 
 fn parent(parts: &[Part], at: usize) -> Option<usize> {
-    (0..at).rev().find(|above| parts[*above].level() < parts[at].level())
+    (0..at)
+        .rev()
+        .find(|above| parts[*above].level() < parts[at].level())
 }
 
 fn remove(parts: &mut Vec<Part>, rng: &mut Rng) {
@@ -204,13 +249,28 @@ fn remove(parts: &mut Vec<Part>, rng: &mut Rng) {
 fn insert(parts: &mut Vec<Part>, rng: &mut Rng, titles: &mut Titles) {
     for at in loose(parts).into_iter().rev() {
         if rng.chance(8) {
-            let Some(model) = parts[at].heading() else { continue };
+            let Some(model) = parts[at].heading() else {
+                continue;
+            };
             let title = titles.short(rng);
-            let prose = (0..rng.between(1, 3)).map(|_| Block::Prose(Prose::from(words::paragraph(rng, &title))));
+            let prose = (0..rng.between(1, 3))
+                .map(|_| Block::Prose(Prose::from(words::paragraph(rng, &title))));
             let prose: Vec<Block> = prose.collect();
-            let heading = Heading { title, printed: None, listed: None, tab: None, ..model.clone() };
+            let heading = Heading {
+                title,
+                printed: None,
+                listed: None,
+                tab: None,
+                ..model.clone()
+            };
             let blocks = [Block::Heading(heading)].into_iter().chain(prose).collect();
-            let part = Part { blocks, from: None, same_text: false, renamed: false, moved: Some(false) };
+            let part = Part {
+                blocks,
+                from: None,
+                same_text: false,
+                renamed: false,
+                moved: Some(false),
+            };
             parts.insert(at + 1, part);
         }
     }
@@ -230,9 +290,18 @@ fn became(parts: &[Part], before: &[TruthNode], after: &[TruthNode]) -> Vec<Beca
             moved: part.moved,
         })
         .collect();
-    let kept: std::collections::BTreeSet<usize> = sections.iter().filter_map(|section| section.before).collect();
+    let kept: std::collections::BTreeSet<usize> = sections
+        .iter()
+        .filter_map(|section| section.before)
+        .collect();
     let gone = (first..before.len()).filter(|at| !kept.contains(at));
-    let removed = |at| Became { before: Some(at), after: None, same_text: false, renamed: false, moved: Some(false) };
+    let removed = |at| Became {
+        before: Some(at),
+        after: None,
+        same_text: false,
+        renamed: false,
+        moved: Some(false),
+    };
     sections.extend(gone.map(removed));
     sections
 }
@@ -245,24 +314,51 @@ mod tests {
     #[test]
     fn a_year_does_what_it_says() {
         let (mut renamed, mut moved, mut new, mut gone, mut same, mut all) = (0, 0, 0, 0, 0, 0);
-        for (seed, kind) in (0..12).zip([Kind::TenK, Kind::TenQ, Kind::EarningsRelease].into_iter().cycle()) {
-            let years = years(&Spec { pages: 24, ..Spec::of(kind, seed) }, seed);
+        for (seed, kind) in (0..12).zip(
+            [Kind::TenK, Kind::TenQ, Kind::EarningsRelease]
+                .into_iter()
+                .cycle(),
+        ) {
+            let years = years(
+                &Spec {
+                    pages: 24,
+                    ..Spec::of(kind, seed)
+                },
+                seed,
+            );
             let (before, after) = (&years.before.truth.nodes, &years.after.truth.nodes);
             for section in &years.sections {
                 all += 1;
                 match (section.before, section.after) {
                     (Some(one), Some(other)) => {
-                        assert_eq!(before[one].title != after[other].title, section.renamed, "{section:?}");
+                        assert_eq!(
+                            before[one].title != after[other].title,
+                            section.renamed,
+                            "{section:?}"
+                        );
                         assert_eq!(before[one].level, after[other].level, "{section:?}");
                         same += usize::from(section.same_text);
                     }
-                    (one, _) => (new, gone) = (new + usize::from(one.is_none()), gone + usize::from(one.is_some())),
+                    (one, _) => {
+                        (new, gone) = (
+                            new + usize::from(one.is_none()),
+                            gone + usize::from(one.is_some()),
+                        )
+                    }
                 }
                 renamed += usize::from(section.renamed);
                 moved += usize::from(section.moved == Some(true));
             }
-            let told = years.sections.iter().filter(|section| section.after.is_some()).count();
-            assert!((0..=2).contains(&(after.len() - told)), "{told} of {}", after.len());
+            let told = years
+                .sections
+                .iter()
+                .filter(|section| section.after.is_some())
+                .count();
+            assert!(
+                (0..=2).contains(&(after.len() - told)),
+                "{told} of {}",
+                after.len()
+            );
         }
         assert!(
             renamed > 5 && moved > 3 && new > 5 && gone > 5 && same > all / 3,

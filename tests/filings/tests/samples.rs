@@ -13,7 +13,11 @@ fn samples() -> std::path::PathBuf {
 #[test]
 fn the_pdf_samples_are_made_again_byte_for_byte() {
     let folder = tempfile::tempdir().unwrap();
-    std::fs::copy(samples().join("constitution.md"), folder.path().join("constitution.md")).unwrap();
+    std::fs::copy(
+        samples().join("constitution.md"),
+        folder.path().join("constitution.md"),
+    )
+    .unwrap();
     example::write(folder.path()).unwrap();
     for name in ["constitution.pdf", "generated-10-k.pdf"] {
         let again = std::fs::read(folder.path().join(name)).unwrap();
@@ -24,7 +28,9 @@ fn the_pdf_samples_are_made_again_byte_for_byte() {
 
 #[test]
 fn the_samples_stay_small() {
-    let sizes = std::fs::read_dir(samples()).unwrap().map(|entry| entry.unwrap().metadata().unwrap().len());
+    let sizes = std::fs::read_dir(samples())
+        .unwrap()
+        .map(|entry| entry.unwrap().metadata().unwrap().len());
     assert!(sizes.sum::<u64>() <= 1_000_000);
 }
 
@@ -32,5 +38,12 @@ fn the_samples_stay_small() {
 fn the_constitution_is_complete() {
     let text = std::fs::read_to_string(samples().join("constitution.md")).unwrap();
     let headings = |mark: &str| text.lines().filter(|line| line.starts_with(mark)).count();
-    assert_eq!((headings("## Article "), headings("## Amendment "), headings("### Section ")), (7, 27, 54));
+    assert_eq!(
+        (
+            headings("## Article "),
+            headings("## Amendment "),
+            headings("### Section ")
+        ),
+        (7, 27, 54)
+    );
 }

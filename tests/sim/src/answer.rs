@@ -55,7 +55,11 @@ impl Answered {
 impl Call {
     pub(crate) fn of(head: &Head, body: &[u8]) -> Self {
         let path = head.word(1).split('?').next().unwrap_or_default();
-        let dialect = if path.ends_with("/messages") { Dialect::Anthropic } else { Dialect::OpenAi };
+        let dialect = if path.ends_with("/messages") {
+            Dialect::Anthropic
+        } else {
+            Dialect::OpenAi
+        };
         let known = path.ends_with("/chat/completions") || path.ends_with("/messages");
         let parsed = serde_json::from_slice::<Value>(body).map_err(|error| error.to_string());
         let asked = match &parsed {
@@ -71,12 +75,26 @@ impl Call {
         let digest = match &asked {
             // What is added to a question to have it answered better or to its end makes no other question of it.
             Asked::Text(question) => {
-                let Question { model, system, schema, .. } = question;
-                blake3::hash(json!([model, system, question.asked(), schema]).to_string().as_bytes())
+                let Question {
+                    model,
+                    system,
+                    schema,
+                    ..
+                } = question;
+                blake3::hash(
+                    json!([model, system, question.asked(), schema])
+                        .to_string()
+                        .as_bytes(),
+                )
             }
             _ => blake3::hash(body),
         };
-        Self { dialect, digest, body: parsed.unwrap_or_default(), asked }
+        Self {
+            dialect,
+            digest,
+            body: parsed.unwrap_or_default(),
+            asked,
+        }
     }
 
     pub(crate) fn stage(&self) -> &'static str {
@@ -100,20 +118,36 @@ impl Call {
     }
 
     pub(crate) fn answered(&self, oracle: &Oracle, behavior: &Behavior) -> Answered {
-        let none = Said { text: String::new(), is_cut: false };
+        let none = Said {
+            text: String::new(),
+            is_cut: false,
+        };
         let question = match &self.asked {
             Asked::Text(question) => question,
             Asked::Embedding => {
                 let prompt_tokens = embed::answer(&self.body).map_or(0, |(_, tokens)| tokens);
-                return Answered { outcome: "good", said: none, prompt_tokens, output_tokens: 0 };
+                return Answered {
+                    outcome: "good",
+                    said: none,
+                    prompt_tokens,
+                    output_tokens: 0,
+                };
             }
             Asked::Nothing(..) => {
-                return Answered { outcome: "refused", said: none, prompt_tokens: 0, output_tokens: 0 };
+                return Answered {
+                    outcome: "refused",
+                    said: none,
+                    prompt_tokens: 0,
+                    output_tokens: 0,
+                };
             }
         };
         let judged = oracle.judge(question, behavior.noise, behavior.seed);
         let good = judged.unwrap_or_else(|| oracle.answer(question, behavior.reads));
-        let told = behavior.gullible.then(|| gullible::obey(question, &good)).flatten();
+        let told = behavior
+            .gullible
+            .then(|| gullible::obey(question, &good))
+            .flatten();
         let lies = Dice::of(behavior.seed, "lies", self.digest.as_bytes()).happens(behavior.lies);
         let (outcome, value) = match told {
             Some(told) => ("obeyed", told),
@@ -125,17 +159,34 @@ impl Call {
             value => value.to_string(),
         };
         let said = bounded(rest(text, question.begun.as_deref()), question.max_tokens);
-        let schema = if question.schema.is_null() { String::new() } else { question.schema.to_string() };
+        let schema = if question.schema.is_null() {
+            String::new()
+        } else {
+            question.schema.to_string()
+        };
         let begun = question.begun.as_deref().unwrap_or_default();
         let parts = [question.system.as_str(), &question.user, begun, &schema];
-        let prompt_tokens = parts.into_iter().map(tokens::count).fold(ENVELOPE_TOKENS, u32::saturating_add);
+        let prompt_tokens = parts
+            .into_iter()
+            .map(tokens::count)
+            .fold(ENVELOPE_TOKENS, u32::saturating_add);
         // What is cut off by the model's own limit is no complete answer.
         let outcome = if said.is_cut { "cut" } else { outcome };
-        Answered { outcome, output_tokens: tokens::count(&said.text), said, prompt_tokens }
+        Answered {
+            outcome,
+            output_tokens: tokens::count(&said.text),
+            said,
+            prompt_tokens,
+        }
     }
 
     /// Outcome, status and body of the reply, where it is not an error of the provider.
-    pub(crate) fn reply(&self, answered: &Answered, fault: Option<Fault>, seed: u64) -> (&'static str, u16, Value) {
+    pub(crate) fn reply(
+        &self,
+        answered: &Answered,
+        fault: Option<Fault>,
+        seed: u64,
+    ) -> (&'static str, u16, Value) {
         let question = match &self.asked {
             Asked::Text(question) => question,
             Asked::Embedding => {
@@ -144,10 +195,17 @@ impl Call {
                     Err(error) => ("refused", 400, self.dialect.error(400, &error)),
                 };
             }
-            Asked::Nothing(status, error) => return ("refused", *status, self.dialect.error(*status, error)),
+            Asked::Nothing(status, error) => {
+                return ("refused", *status, self.dialect.error(*status, error));
+            }
         };
         let said = match fault {
-            Some(fault) => spoilt(answered.said.text.clone(), fault, seed, self.digest.as_bytes()),
+            Some(fault) => spoilt(
+                answered.said.text.clone(),
+                fault,
+                seed,
+                self.digest.as_bytes(),
+            ),
             None => answered.said.clone(),
         };
         let outcome = match fault {
@@ -158,17 +216,29 @@ impl Call {
             _ => answered.outcome,
         };
         let tokens = [answered.prompt_tokens, tokens::count(&said.text)];
-        (outcome, 200, self.dialect.reply(&self.body, question, &said, tokens))
+        (
+            outcome,
+            200,
+            self.dialect.reply(&self.body, question, &said, tokens),
+        )
     }
 
     /// A line of the record; `said`: the good answer.
-    pub(crate) fn record(&self, ask: &Ask, number: usize, serving: u32, first: Instant, said: Option<&str>) -> Value {
+    pub(crate) fn record(
+        &self,
+        ask: &Ask,
+        number: usize,
+        serving: u32,
+        first: Instant,
+        said: Option<&str>,
+    ) -> Value {
         let question = match &self.asked {
             Asked::Text(question) => Some(question),
             _ => None,
         };
         let blocks = question.map(|question| {
-            let block = |block: &crate::question::Block| json!([block.name, block.number, block.text]);
+            let block =
+                |block: &crate::question::Block| json!([block.name, block.number, block.text]);
             question.blocks.iter().map(block).collect::<Vec<_>>()
         });
         json!({
@@ -192,7 +262,10 @@ impl Call {
 /// What follows of an answer that was begun: behind what is there already, where that is how it begins.
 fn rest(text: String, begun: Option<&str>) -> String {
     let Some(begun) = begun else { return text };
-    match text.strip_prefix(begun).or_else(|| text.strip_prefix(begun.trim_end())) {
+    match text
+        .strip_prefix(begun)
+        .or_else(|| text.strip_prefix(begun.trim_end()))
+    {
         Some(rest) => rest.to_string(),
         None => text,
     }
@@ -201,7 +274,10 @@ fn rest(text: String, begun: Option<&str>) -> String {
 /// The text, cut where it is longer than allowed.
 fn bounded(text: String, max_tokens: Option<u32>) -> Said {
     let Some(most) = max_tokens.filter(|most| tokens::count(&text) > *most) else {
-        return Said { text, is_cut: false };
+        return Said {
+            text,
+            is_cut: false,
+        };
     };
     let (mut fits, mut too_long) = (0, text.len());
     while fits + 1 < too_long {
@@ -209,9 +285,16 @@ fn bounded(text: String, max_tokens: Option<u32>) -> Said {
         if middle <= fits {
             break;
         }
-        if tokens::count(&text[..middle]) <= most { fits = middle } else { too_long = middle }
+        if tokens::count(&text[..middle]) <= most {
+            fits = middle
+        } else {
+            too_long = middle
+        }
     }
-    Said { text: text[..fits].into(), is_cut: true }
+    Said {
+        text: text[..fits].into(),
+        is_cut: true,
+    }
 }
 
 #[cfg(test)]
@@ -224,7 +307,12 @@ mod tests {
         let mut begun = String::new();
         for _ in 0..20 {
             let said = bounded(
-                rest(text.clone(), Some(&begun).filter(|text| !text.is_empty()).map(|text| text.as_str())),
+                rest(
+                    text.clone(),
+                    Some(&begun)
+                        .filter(|text| !text.is_empty())
+                        .map(|text| text.as_str()),
+                ),
                 Some(20),
             );
             assert!(tokens::count(&said.text) <= 20 && !said.text.is_empty());

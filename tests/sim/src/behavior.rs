@@ -34,12 +34,25 @@ impl Behavior {
     /// Always right, after this time.
     pub fn after(latency: Duration) -> Self {
         let median_ms = u64::try_from(latency.as_millis()).unwrap_or(u64::MAX);
-        Self { latency: Latency { median_ms, sigma: 0.0 }, ..Self::default() }
+        Self {
+            latency: Latency {
+                median_ms,
+                sigma: 0.0,
+            },
+            ..Self::default()
+        }
     }
 
     /// Never answers.
     pub fn hanging() -> Self {
-        Self { faults: Faults { always: 1.0, kinds: vec![Fault::Hang], ..Faults::default() }, ..Self::default() }
+        Self {
+            faults: Faults {
+                always: 1.0,
+                kinds: vec![Fault::Hang],
+                ..Faults::default()
+            },
+            ..Self::default()
+        }
     }
 }
 
@@ -128,7 +141,11 @@ pub struct Faults {
 
 impl Default for Faults {
     fn default() -> Self {
-        Self { rate: 0.0, always: 0.0, kinds: Fault::ALL.to_vec() }
+        Self {
+            rate: 0.0,
+            always: 0.0,
+            kinds: Fault::ALL.to_vec(),
+        }
     }
 }
 
@@ -154,8 +171,15 @@ pub enum Fault {
 
 impl Fault {
     /// All of them.
-    pub const ALL: [Self; 7] =
-        [Self::Error, Self::Hang, Self::Reset, Self::Empty, Self::Truncated, Self::Malformed, Self::Schema];
+    pub const ALL: [Self; 7] = [
+        Self::Error,
+        Self::Hang,
+        Self::Reset,
+        Self::Empty,
+        Self::Truncated,
+        Self::Malformed,
+        Self::Schema,
+    ];
     /// Servings of one question that are spoilt at most, unless it is always.
     const SERVINGS: usize = 2;
 }
@@ -164,7 +188,11 @@ impl Faults {
     /// What goes wrong with a serving (from 1) of a question.
     pub(crate) fn of(&self, seed: u64, digest: &[u8], serving: u32) -> Option<Fault> {
         let mut dice = Dice::of(seed, "fault", digest);
-        let (always, hit, servings) = (dice.happens(self.always), dice.happens(self.rate), dice.below(Fault::SERVINGS));
+        let (always, hit, servings) = (
+            dice.happens(self.always),
+            dice.happens(self.rate),
+            dice.below(Fault::SERVINGS),
+        );
         let spoilt = always || (hit && serving as usize <= servings + 1);
         let which = Dice::of(seed, &format!("kind {serving}"), digest).below(self.kinds.len());
         self.kinds.get(which).copied().filter(|_| spoilt)
@@ -196,39 +224,84 @@ mod tests {
 
     #[test]
     fn faults_hit_the_first_two_servings_at_most_unless_always() {
-        let faults = Faults { rate: 0.3, ..Faults::default() };
+        let faults = Faults {
+            rate: 0.3,
+            ..Faults::default()
+        };
         let digests: Vec<[u8; 2]> = (0..2_000_u16).map(u16::to_le_bytes).collect();
-        let hit = |faults: &Faults, serving| digests.iter().filter(|d| faults.of(1, &d[..], serving).is_some()).count();
+        let hit = |faults: &Faults, serving| {
+            digests
+                .iter()
+                .filter(|d| faults.of(1, &d[..], serving).is_some())
+                .count()
+        };
         assert!((520..680).contains(&hit(&faults, 1)), "{}", hit(&faults, 1));
         assert!(hit(&faults, 2) > 200 && hit(&faults, 2) < hit(&faults, 1));
         assert_eq!(hit(&faults, 3), 0);
-        let always = Faults { always: 0.05, ..Faults::default() };
+        let always = Faults {
+            always: 0.05,
+            ..Faults::default()
+        };
         assert_eq!(hit(&always, 1), hit(&always, 9));
         assert!((60..140).contains(&hit(&always, 9)), "{}", hit(&always, 9));
     }
 
     #[test]
     fn latency_is_spread_around_its_median() {
-        let latency = Latency { median_ms: 300, sigma: 0.5 };
-        let mut took: Vec<_> = (0..999_u32).map(|n| latency.of(1, &n.to_le_bytes(), 1)).collect();
+        let latency = Latency {
+            median_ms: 300,
+            sigma: 0.5,
+        };
+        let mut took: Vec<_> = (0..999_u32)
+            .map(|n| latency.of(1, &n.to_le_bytes(), 1))
+            .collect();
         took.sort();
         let median = took[499].as_millis();
-        assert!((270..330).contains(&median) && took[0].as_millis() < 100 && took[998].as_millis() > 1_000, "{median}");
-        assert_eq!(Latency { median_ms: 300, sigma: 0.0 }.of(1, b"x", 1), Duration::from_millis(300));
+        assert!(
+            (270..330).contains(&median)
+                && took[0].as_millis() < 100
+                && took[998].as_millis() > 1_000,
+            "{median}"
+        );
+        assert_eq!(
+            Latency {
+                median_ms: 300,
+                sigma: 0.0
+            }
+            .of(1, b"x", 1),
+            Duration::from_millis(300)
+        );
     }
 
     #[test]
     fn an_outage_begins_after_the_first_call_and_may_have_no_end() {
         let covers = |outage: Outage, at| outage.covers(Duration::from_secs(at));
-        let outage = Outage { after_s: 10.0, lasts_s: Some(15.0), status: None };
-        assert_eq!([9, 10, 24, 25].map(|at| covers(outage, at)), [false, true, true, false]);
-        assert!(covers(Outage { lasts_s: None, ..outage }, 1_000_000));
+        let outage = Outage {
+            after_s: 10.0,
+            lasts_s: Some(15.0),
+            status: None,
+        };
+        assert_eq!(
+            [9, 10, 24, 25].map(|at| covers(outage, at)),
+            [false, true, true, false]
+        );
+        assert!(covers(
+            Outage {
+                lasts_s: None,
+                ..outage
+            },
+            1_000_000
+        ));
     }
 
     #[test]
     fn a_setting_that_does_not_exist_is_an_error() {
-        let behavior: Behavior = serde_json::from_str(r#"{"latency":{"median_ms":5},"reads":"page"}"#).unwrap();
-        assert_eq!((behavior.latency.median_ms, behavior.reads), (5, Reads::Page));
+        let behavior: Behavior =
+            serde_json::from_str(r#"{"latency":{"median_ms":5},"reads":"page"}"#).unwrap();
+        assert_eq!(
+            (behavior.latency.median_ms, behavior.reads),
+            (5, Reads::Page)
+        );
         assert!(serde_json::from_str::<Behavior>(r#"{"latncy":1}"#).is_err());
     }
 }

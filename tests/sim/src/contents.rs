@@ -16,10 +16,16 @@ const ROWS: usize = 6;
 /// Share of the sections that a table of contents must list to list them all: a heading of its own may be missing.
 const ALL: f64 = 0.985;
 
-#[expect(clippy::unwrap_used, reason = "a pattern that does not change; a test uses it")]
+#[expect(
+    clippy::unwrap_used,
+    reason = "a pattern that does not change; a test uses it"
+)]
 static LABEL: LazyLock<Regex> = LazyLock::new(|| {
     let label = "(?:[A-Z]{1,2}-?)?[0-9]{1,4}|[ivxlc]{1,7}";
-    Regex::new(&format!("^(.*?)(?:^|[\\s.…·_]+)({label})(?:\\s*[-–]\\s*(?:{label}))?\\s*$")).unwrap()
+    Regex::new(&format!(
+        "^(.*?)(?:^|[\\s.…·_]+)({label})(?:\\s*[-–]\\s*(?:{label}))?\\s*$"
+    ))
+    .unwrap()
 });
 
 /// A row: what is listed, and the page number printed beside it.
@@ -38,30 +44,57 @@ pub(crate) fn of(known: &Known, pages: &[String]) -> (Vec<u32>, bool) {
     let stated = known.truth.toc_pages.as_slice();
     let lists = |page: u32, text: &str| {
         let rows = rows(text, Some(known));
-        let elsewhere = |row: &&Row| row.node.is_some_and(|node| known.truth.nodes[node].page != page);
+        let elsewhere = |row: &&Row| {
+            row.node
+                .is_some_and(|node| known.truth.nodes[node].page != page)
+        };
         let listed: Vec<_> = rows.iter().filter(elsewhere).collect();
         let labeled = listed.iter().filter(|row| !row.label.is_empty()).count();
         listed.len() >= ROWS.min(nodes / 2).max(3)
             && (2 * labeled >= listed.len() || 2 * listed.len() >= text.lines().count())
     };
     let is_contents = |(page, text): &(u32, &String)| {
-        if stated.is_empty() { *page <= FRONT && lists(*page, text) } else { stated.contains(page) }
+        if stated.is_empty() {
+            *page <= FRONT && lists(*page, text)
+        } else {
+            stated.contains(page)
+        }
     };
     let found: Vec<(u32, &String)> = (1..).zip(pages).filter(is_contents).collect();
-    let text = found.iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>().join("\n");
-    let listed = rows(&text, Some(known)).iter().filter(|row| row.node.is_some()).count();
-    (found.into_iter().map(|(page, _)| page).collect(), nodes > 0 && listed as f64 >= ALL * nodes as f64)
+    let text = found
+        .iter()
+        .map(|(_, text)| text.as_str())
+        .collect::<Vec<_>>()
+        .join("\n");
+    let listed = rows(&text, Some(known))
+        .iter()
+        .filter(|row| row.node.is_some())
+        .count();
+    (
+        found.into_iter().map(|(page, _)| page).collect(),
+        nodes > 0 && listed as f64 >= ALL * nodes as f64,
+    )
 }
 
 /// The rows of contents pages: those that are sections in truth, and what else looks like a row.
 pub(crate) fn rows(text: &str, known: Option<&Known>) -> Vec<Row> {
-    let lines: Vec<(String, String)> =
-        text.lines().map(split).filter(|(title, label)| !(title.is_empty() && label.is_empty())).collect();
+    let lines: Vec<(String, String)> = text
+        .lines()
+        .map(split)
+        .filter(|(title, label)| !(title.is_empty() && label.is_empty()))
+        .collect();
     let (mut rows, mut at) = (Vec::new(), 0);
-    for (begin, length, node) in known.map(|known| sections(&lines, known)).unwrap_or_default() {
+    for (begin, length, node) in known
+        .map(|known| sections(&lines, known))
+        .unwrap_or_default()
+    {
         rows.extend(by_shape(&lines[at..begin]));
         let (title, label) = joined(&lines[begin..begin + length]);
-        rows.push(Row { title, label, node: Some(node) });
+        rows.push(Row {
+            title,
+            label,
+            node: Some(node),
+        });
         at = begin + length;
     }
     rows.extend(by_shape(&lines[at..]));
@@ -116,18 +149,34 @@ fn titles_at(lines: &[(String, String)], at: usize) -> Vec<Title> {
 }
 
 fn joined(lines: &[(String, String)]) -> (String, String) {
-    let titles = lines.iter().map(|(title, _)| title.as_str()).filter(|title| !title.is_empty());
-    (titles.collect::<Vec<_>>().join(" "), lines.last().map(|(_, label)| label.clone()).unwrap_or_default())
+    let titles = lines
+        .iter()
+        .map(|(title, _)| title.as_str())
+        .filter(|title| !title.is_empty());
+    (
+        titles.collect::<Vec<_>>().join(" "),
+        lines
+            .last()
+            .map(|(_, label)| label.clone())
+            .unwrap_or_default(),
+    )
 }
 
 /// What looks like a row: words and a label, with a bare number on the line before.
 fn by_shape(lines: &[(String, String)]) -> Vec<Row> {
     let mut rows: Vec<Row> = Vec::new();
     for (at, (title, label)) in lines.iter().enumerate() {
-        let before = at.checked_sub(1).map(|at| &lines[at]).filter(|(title, label)| label.is_empty() && is_bare(title));
+        let before = at
+            .checked_sub(1)
+            .map(|at| &lines[at])
+            .filter(|(title, label)| label.is_empty() && is_bare(title));
         let title = before.map_or_else(|| title.clone(), |(number, _)| format!("{number} {title}"));
         if !label.is_empty() && squash(&title).chars().filter(|c| c.is_alphabetic()).count() > 2 {
-            rows.push(Row { title, label: label.clone(), node: None });
+            rows.push(Row {
+                title,
+                label: label.clone(),
+                node: None,
+            });
         }
     }
     rows
@@ -142,9 +191,16 @@ fn is_bare(title: &str) -> bool {
 /// A line without its label and what leads to it.
 fn split(line: &str) -> (String, String) {
     let line = line.trim();
-    let Some(found) = LABEL.captures(line) else { return (line.into(), String::new()) };
+    let Some(found) = LABEL.captures(line) else {
+        return (line.into(), String::new());
+    };
     let title = found.get(1).map_or("", |title| title.as_str());
-    (title.trim_end_matches(|c: char| c.is_whitespace() || ".…·_".contains(c)).into(), found[2].into())
+    (
+        title
+            .trim_end_matches(|c: char| c.is_whitespace() || ".…·_".contains(c))
+            .into(),
+        found[2].into(),
+    )
 }
 
 /// Whether a page of nobody knows which document is a table of contents, and whether it has page numbers.
@@ -176,18 +232,41 @@ mod tests {
     #[test]
     fn rows_are_joined_over_lines_and_known_as_what_they_are() {
         use crate::truth::{Node, Truth};
-        let titles = ["PART I", "Item 1. Business", "Item 1A. Risk Factors", "Item 2. Properties and everything else"];
-        let node = |(at, title): (usize, &&str)| Node { title: (*title).into(), level: 1, page: 3 + at as u32 };
+        let titles = [
+            "PART I",
+            "Item 1. Business",
+            "Item 1A. Risk Factors",
+            "Item 2. Properties and everything else",
+        ];
+        let node = |(at, title): (usize, &&str)| Node {
+            title: (*title).into(),
+            level: 1,
+            page: 3 + at as u32,
+        };
         let nodes = titles.iter().enumerate().map(node).collect();
         let text = "Page\nPART I\nItem 1.\nBusiness\n3\nMore about it 4\nItem 1A. Risk Factors ... 5\nItem 2. Properties and\n\
                     everything else 9\nSee page 4 of it.";
-        let texts = crate::truth::Texts { doc: "a".into(), pages: vec![text.into()] };
-        let truth = Truth { doc: "a".into(), pages: 20, nodes, toc_pages: vec![] };
+        let texts = crate::truth::Texts {
+            doc: "a".into(),
+            pages: vec![text.into()],
+        };
+        let truth = Truth {
+            doc: "a".into(),
+            pages: 20,
+            nodes,
+            toc_pages: vec![],
+        };
         let library = crate::truth::Library::new(vec![truth], vec![texts]);
         let known = &library.documents[0];
-        assert_eq!((known.contents.as_slice(), known.complete), (&[1][..], true));
+        assert_eq!(
+            (known.contents.as_slice(), known.complete),
+            (&[1][..], true)
+        );
         let rows = rows(text, Some(known));
-        let rows: Vec<_> = rows.iter().map(|row| (row.title.as_str(), row.label.as_str(), row.node)).collect();
+        let rows: Vec<_> = rows
+            .iter()
+            .map(|row| (row.title.as_str(), row.label.as_str(), row.node))
+            .collect();
         let wanted = [
             ("PART I", "", Some(0)),
             ("Item 1. Business", "3", Some(1)),
@@ -200,10 +279,18 @@ mod tests {
 
     #[test]
     fn contents_of_unknown_documents_are_known_by_their_shape() {
-        let contents =
-            "CONTENTS\nItem 1.\nBusiness 3\nRisk Factors ... 9\nProperties 11\nLegal Proceedings 12\nSignatures 40";
+        let contents = "CONTENTS\nItem 1.\nBusiness 3\nRisk Factors ... 9\nProperties 11\nLegal Proceedings 12\nSignatures 40";
         assert!(looks(contents));
-        assert_eq!(rows(contents, None)[0], Row { title: "Item 1. Business".into(), label: "3".into(), node: None });
-        assert!(!looks("Net sales were\n5,321\nand rose by 5 %\nin all of\n2023\nand more"));
+        assert_eq!(
+            rows(contents, None)[0],
+            Row {
+                title: "Item 1. Business".into(),
+                label: "3".into(),
+                node: None
+            }
+        );
+        assert!(!looks(
+            "Net sales were\n5,321\nand rose by 5 %\nin all of\n2023\nand more"
+        ));
     }
 }

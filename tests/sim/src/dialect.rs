@@ -18,7 +18,13 @@ pub(crate) enum Dialect {
 
 impl Dialect {
     /// A complete reply.
-    pub(crate) fn reply(self, body: &Value, question: &Question, said: &Said, tokens: [u32; 2]) -> Value {
+    pub(crate) fn reply(
+        self,
+        body: &Value,
+        question: &Question,
+        said: &Said,
+        tokens: [u32; 2],
+    ) -> Value {
         let [prompt, output] = tokens;
         match self {
             Self::OpenAi => json!({
@@ -34,13 +40,18 @@ impl Dialect {
                 },
             }),
             Self::Anthropic => {
-                let tool = body["tools"][0]["name"].as_str().filter(|_| body["tool_choice"]["type"] != "none");
+                let tool = body["tools"][0]["name"]
+                    .as_str()
+                    .filter(|_| body["tool_choice"]["type"] != "none");
                 // A tool's input is an object; what is none is said in words.
-                let input = serde_json::from_str::<Value>(&said.text).ok().filter(Value::is_object);
+                let input = serde_json::from_str::<Value>(&said.text)
+                    .ok()
+                    .filter(Value::is_object);
                 let (content, stop) = match (tool, input) {
-                    (Some(name), Some(input)) => {
-                        (json!([{ "type": "tool_use", "id": "toolu_sim", "name": name, "input": input }]), "tool_use")
-                    }
+                    (Some(name), Some(input)) => (
+                        json!([{ "type": "tool_use", "id": "toolu_sim", "name": name, "input": input }]),
+                        "tool_use",
+                    ),
                     _ if said.text.is_empty() => (json!([]), "end_turn"),
                     _ => (json!([{ "type": "text", "text": said.text }]), "end_turn"),
                 };
@@ -70,23 +81,45 @@ impl Dialect {
             (Self::OpenAi, _) => "server_error",
         };
         match self {
-            Self::OpenAi => json!({ "error": { "message": message, "type": kind, "param": null, "code": kind } }),
-            Self::Anthropic => json!({ "type": "error", "error": { "type": kind, "message": message } }),
+            Self::OpenAi => {
+                json!({ "error": { "message": message, "type": kind, "param": null, "code": kind } })
+            }
+            Self::Anthropic => {
+                json!({ "type": "error", "error": { "type": kind, "message": message } })
+            }
         }
     }
 
     /// Header lines about limits: of requests and tokens, and of how long to stay away.
-    pub(crate) fn headers(self, remaining: [Option<Remaining>; 2], pause: Option<Duration>, told: Told) -> String {
+    pub(crate) fn headers(
+        self,
+        remaining: [Option<Remaining>; 2],
+        pause: Option<Duration>,
+        told: Told,
+    ) -> String {
         let mut lines = String::new();
         for (name, remaining) in ["requests", "tokens"].iter().zip(remaining) {
-            let Some(Remaining { limit, left, full_in }) = remaining.filter(|_| told == Told::All) else { continue };
+            let Some(Remaining {
+                limit,
+                left,
+                full_in,
+            }) = remaining.filter(|_| told == Told::All)
+            else {
+                continue;
+            };
             let [prefix, infix, reset] = match self {
                 Self::OpenAi => ["x-ratelimit", "", &span(full_in)],
-                Self::Anthropic => ["anthropic-ratelimit", name, &timestamp(SystemTime::now() + full_in)],
+                Self::Anthropic => [
+                    "anthropic-ratelimit",
+                    name,
+                    &timestamp(SystemTime::now() + full_in),
+                ],
             };
-            for (what, value) in
-                [("limit", &limit.to_string()), ("remaining", &left.to_string()), ("reset", &reset.to_string())]
-            {
+            for (what, value) in [
+                ("limit", &limit.to_string()),
+                ("remaining", &left.to_string()),
+                ("reset", &reset.to_string()),
+            ] {
                 let header = if infix.is_empty() {
                     format!("{prefix}-{what}-{name}")
                 } else {
@@ -120,13 +153,25 @@ fn timestamp(at: SystemTime) -> String {
     let seconds = at.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     let (days, time) = (seconds / 86_400 + 719_468, seconds % 86_400);
     let (era, day_of_era) = (days / 146_097, days % 146_097);
-    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let year_of_era =
+        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let shifted = (5 * day_of_year + 2) / 153;
-    let (day, month) =
-        (day_of_year - (153 * shifted + 2) / 5 + 1, if shifted < 10 { shifted + 3 } else { shifted - 9 });
+    let (day, month) = (
+        day_of_year - (153 * shifted + 2) / 5 + 1,
+        if shifted < 10 {
+            shifted + 3
+        } else {
+            shifted - 9
+        },
+    );
     let year = year_of_era + era * 400 + u64::from(month <= 2);
-    format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z", time / 3_600, time / 60 % 60, time % 60)
+    format!(
+        "{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z",
+        time / 3_600,
+        time / 60 % 60,
+        time % 60
+    )
 }
 
 #[cfg(test)]
@@ -137,7 +182,10 @@ mod tests {
     fn times_are_written_as_the_providers_write_them() {
         assert_eq!(
             ["0ms", "120ms"],
-            [span(Duration::ZERO), span(Duration::from_millis(120))].map(|s| s).each_ref().map(String::as_str)
+            [span(Duration::ZERO), span(Duration::from_millis(120))]
+                .map(|s| s)
+                .each_ref()
+                .map(String::as_str)
         );
         assert_eq!(span(Duration::from_millis(6_500)), "6.500s");
         assert_eq!(span(Duration::from_secs(90)), "1m30.000s");
@@ -149,9 +197,14 @@ mod tests {
 
     #[test]
     fn headers_say_as_much_as_is_to_be_told() {
-        let left = Remaining { limit: 60, left: 3, full_in: Duration::from_secs(2) };
-        let said =
-            |dialect: Dialect, told| dialect.headers([Some(left), None], Some(Duration::from_millis(1_500)), told);
+        let left = Remaining {
+            limit: 60,
+            left: 3,
+            full_in: Duration::from_secs(2),
+        };
+        let said = |dialect: Dialect, told| {
+            dialect.headers([Some(left), None], Some(Duration::from_millis(1_500)), told)
+        };
         let all = said(Dialect::OpenAi, Told::All);
         for line in [
             "x-ratelimit-limit-requests: 60",
@@ -162,7 +215,10 @@ mod tests {
             assert!(all.contains(&format!("{line}\r\n")), "{all}");
         }
         let all = said(Dialect::Anthropic, Told::All);
-        assert!(all.contains("anthropic-ratelimit-requests-remaining: 3\r\n") && all.contains("T"), "{all}");
+        assert!(
+            all.contains("anthropic-ratelimit-requests-remaining: 3\r\n") && all.contains("T"),
+            "{all}"
+        );
         assert_eq!(said(Dialect::Anthropic, Told::Pause), "retry-after: 2\r\n");
         assert_eq!(said(Dialect::OpenAi, Told::Nothing), "");
     }

@@ -7,7 +7,11 @@ impl Dice {
     /// For one decision (`what`) about one thing.
     pub(crate) fn of(seed: u64, what: &str, about: &[u8]) -> Self {
         let mut hasher = blake3::Hasher::new();
-        hasher.update(&seed.to_le_bytes()).update(what.as_bytes()).update(&[0]).update(about);
+        hasher
+            .update(&seed.to_le_bytes())
+            .update(what.as_bytes())
+            .update(&[0])
+            .update(about);
         Self(hasher.finalize_xof())
     }
 
@@ -55,7 +59,11 @@ mod tests {
             (0..4).map(|_| dice.below(1_000)).collect::<Vec<_>>()
         };
         assert_eq!(numbers(1, "a", "x"), numbers(1, "a", "x"));
-        for other in [numbers(2, "a", "x"), numbers(1, "b", "x"), numbers(1, "a", "y")] {
+        for other in [
+            numbers(2, "a", "x"),
+            numbers(1, "b", "x"),
+            numbers(1, "a", "y"),
+        ] {
             assert_ne!(numbers(1, "a", "x"), other);
         }
     }
@@ -69,6 +77,9 @@ mod tests {
         let normal: Vec<f64> = (0..count).map(|_| dice.normal()).collect();
         let mean = normal.iter().sum::<f64>() / count as f64;
         let variance = normal.iter().map(|n| (n - mean).powi(2)).sum::<f64>() / count as f64;
-        assert!(mean.abs() < 0.05 && (variance - 1.0).abs() < 0.05, "{mean} {variance}");
+        assert!(
+            mean.abs() < 0.05 && (variance - 1.0).abs() < 0.05,
+            "{mean} {variance}"
+        );
     }
 }

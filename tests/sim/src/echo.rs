@@ -30,14 +30,21 @@ struct Echo {
 
 impl Echo {
     fn of(question: &Question) -> Self {
-        let said = format!("{}\0{}\0{}", question.system, question.user, question.schema);
+        let said = format!(
+            "{}\0{}\0{}",
+            question.system, question.user, question.schema
+        );
         let lines = question.user.lines().filter(|line| !line.trim().is_empty());
-        Self { dice: Dice::of(0, "echo", said.as_bytes()), lines: lines.map(str::to_string).collect() }
+        Self {
+            dice: Dice::of(0, "echo", said.as_bytes()),
+            lines: lines.map(str::to_string).collect(),
+        }
     }
 
     /// A number below `sides`, which is not 0.
     fn below(&mut self, sides: u64) -> u64 {
-        self.dice.below(usize::try_from(sides).unwrap_or(usize::MAX)) as u64
+        self.dice
+            .below(usize::try_from(sides).unwrap_or(usize::MAX)) as u64
     }
 
     /// Some words of one line of what was asked, at most `longest` characters.
@@ -46,7 +53,10 @@ impl Echo {
             return String::new();
         }
         let chosen = self.below(self.lines.len() as u64) as usize;
-        let words: Vec<_> = self.lines[chosen].split_whitespace().take(EXCERPT_WORDS).collect();
+        let words: Vec<_> = self.lines[chosen]
+            .split_whitespace()
+            .take(EXCERPT_WORDS)
+            .collect();
         words.join(" ").chars().take(longest).collect()
     }
 
@@ -55,16 +65,25 @@ impl Echo {
             return Value::Null;
         }
         if let Some(reference) = schema["$ref"].as_str() {
-            let target = root.pointer(reference.trim_start_matches('#')).unwrap_or(&Value::Null);
+            let target = root
+                .pointer(reference.trim_start_matches('#'))
+                .unwrap_or(&Value::Null);
             return self.fill(target, root, depth + 1);
         }
         if let Some(only) = schema.get("const") {
             return only.clone();
         }
-        if let Some(values) = schema["enum"].as_array().filter(|values| !values.is_empty()) {
+        if let Some(values) = schema["enum"]
+            .as_array()
+            .filter(|values| !values.is_empty())
+        {
             return values[self.below(values.len() as u64) as usize].clone();
         }
-        if let Some(ways) = schema["anyOf"].as_array().or(schema["oneOf"].as_array()).filter(|ways| !ways.is_empty()) {
+        if let Some(ways) = schema["anyOf"]
+            .as_array()
+            .or(schema["oneOf"].as_array())
+            .filter(|ways| !ways.is_empty())
+        {
             let way = self.below(ways.len() as u64) as usize;
             return self.fill(&ways[way], root, depth + 1);
         }
@@ -74,7 +93,13 @@ impl Echo {
             "boolean" => (self.below(2) == 1).into(),
             "integer" => self.integer(schema).into(),
             "number" => (self.integer(schema) as f64).into(),
-            "string" => self.excerpt(schema["maxLength"].as_u64().map_or(usize::MAX, |most| most as usize)).into(),
+            "string" => self
+                .excerpt(
+                    schema["maxLength"]
+                        .as_u64()
+                        .map_or(usize::MAX, |most| most as usize),
+                )
+                .into(),
             _ => Value::Null,
         }
     }
@@ -82,9 +107,11 @@ impl Echo {
     /// The type to make, where several are allowed one of them.
     fn kind(&mut self, kinds: &Value) -> String {
         match kinds {
-            Value::Array(several) if !several.is_empty() => {
-                several[self.below(several.len() as u64) as usize].as_str().unwrap_or_default().into()
-            }
+            Value::Array(several) if !several.is_empty() => several
+                [self.below(several.len() as u64) as usize]
+                .as_str()
+                .unwrap_or_default()
+                .into(),
             one => one.as_str().unwrap_or_default().into(),
         }
     }
@@ -92,23 +119,33 @@ impl Echo {
     fn object(&mut self, schema: &Value, root: &Value, depth: usize) -> Value {
         let none = Map::new();
         let properties = schema["properties"].as_object().unwrap_or(&none);
-        let filled = properties.iter().map(|(name, property)| (name.clone(), self.fill(property, root, depth + 1)));
+        let filled = properties
+            .iter()
+            .map(|(name, property)| (name.clone(), self.fill(property, root, depth + 1)));
         Value::Object(filled.collect())
     }
 
     /// The fewest items that are allowed, and up to three more.
     fn array(&mut self, schema: &Value, root: &Value, depth: usize) -> Value {
         let fewest = schema["minItems"].as_u64().unwrap_or(0);
-        let most = schema["maxItems"].as_u64().unwrap_or(u64::MAX).clamp(fewest, fewest + 3);
+        let most = schema["maxItems"]
+            .as_u64()
+            .unwrap_or(u64::MAX)
+            .clamp(fewest, fewest + 3);
         let count = fewest + self.below(most - fewest + 1);
-        (0..count).map(|_| self.fill(&schema["items"], root, depth + 1)).collect()
+        (0..count)
+            .map(|_| self.fill(&schema["items"], root, depth + 1))
+            .collect()
     }
 
     /// Within the bounds; without bounds from 1 to 9, as pages and levels are.
     fn integer(&mut self, schema: &Value) -> i64 {
         let bound = |names: [&str; 2], inward: i64| {
             let exclusive = schema[names[1]].as_f64().map(|bound| bound as i64 + inward);
-            schema[names[0]].as_f64().map(|bound| bound as i64).or(exclusive)
+            schema[names[0]]
+                .as_f64()
+                .map(|bound| bound as i64)
+                .or(exclusive)
         };
         let least = bound(["minimum", "exclusiveMinimum"], 1);
         let most = bound(["maximum", "exclusiveMaximum"], -1);
@@ -140,8 +177,10 @@ mod tests {
             "$defs": {"row": {"type": "object", "properties": {"title": {"type": "string", "maxLength": 20}}}},
         });
         let message = json!({"role": "user", "content": text});
-        let format = json!({"type": "json_schema", "json_schema": {"name": "toc", "schema": schema}});
-        Question::of(&json!({"model": "echo", "messages": [message], "response_format": format})).unwrap()
+        let format =
+            json!({"type": "json_schema", "json_schema": {"name": "toc", "schema": schema}});
+        Question::of(&json!({"model": "echo", "messages": [message], "response_format": format}))
+            .unwrap()
     }
 
     #[test]
@@ -150,13 +189,20 @@ mod tests {
             let text = format!("Is this page {n} a table of contents?\n\nItem 1. Business");
             let answer = fill(&question(&text));
             assert!(
-                answer["contents"].is_boolean() && ["low", "high"].contains(&answer["certainty"].as_str().unwrap())
+                answer["contents"].is_boolean()
+                    && ["low", "high"].contains(&answer["certainty"].as_str().unwrap())
             );
-            assert!((3..=5).contains(&answer["number"].as_i64().unwrap()), "{answer}");
+            assert!(
+                (3..=5).contains(&answer["number"].as_i64().unwrap()),
+                "{answer}"
+            );
             let rows = answer["rows"].as_array().unwrap();
             assert!((1..=2).contains(&rows.len()));
             let title = rows[0]["title"].as_str().unwrap();
-            assert!(title.chars().count() <= 20 && !title.is_empty() && text.contains(title), "{title}");
+            assert!(
+                title.chars().count() <= 20 && !title.is_empty() && text.contains(title),
+                "{title}"
+            );
         }
     }
 
@@ -166,7 +212,8 @@ mod tests {
         assert_eq!(of(1), of(1));
         let answers: std::collections::BTreeSet<_> = (0..20).map(|n| of(n).to_string()).collect();
         assert!(answers.len() > 10, "{}", answers.len());
-        let plain = Question::of(&json!({"messages": [{"role": "user", "content": "hi you"}]})).unwrap();
+        let plain =
+            Question::of(&json!({"messages": [{"role": "user", "content": "hi you"}]})).unwrap();
         assert_eq!(fill(&plain), "hi you");
     }
 }

@@ -13,29 +13,42 @@ const DIMENSIONS: usize = 256;
 pub(crate) fn answer(body: &Value) -> Result<(Value, u32), String> {
     let texts: Vec<&str> = match &body["input"] {
         Value::String(text) => vec![text],
-        Value::Array(texts) => {
-            texts.iter().map(|text| text.as_str().ok_or("input: no text")).collect::<Result<_, _>>()?
-        }
+        Value::Array(texts) => texts
+            .iter()
+            .map(|text| text.as_str().ok_or("input: no text"))
+            .collect::<Result<_, _>>()?,
         _ => return Err("input: there is none".into()),
     };
     if texts.is_empty() || texts.iter().any(|text| text.is_empty()) {
         return Err("input: an empty text".into());
     }
-    let dimensions = body["dimensions"].as_u64().map_or(DIMENSIONS, |n| (n as usize).clamp(1, 4_096));
-    let tokens = texts.iter().map(|text| tokens::count(text)).fold(0, u32::saturating_add);
+    let dimensions = body["dimensions"]
+        .as_u64()
+        .map_or(DIMENSIONS, |n| (n as usize).clamp(1, 4_096));
+    let tokens = texts
+        .iter()
+        .map(|text| tokens::count(text))
+        .fold(0, u32::saturating_add);
     let one = |(index, text): (usize, &&str)| json!({ "object": "embedding", "index": index, "embedding": vector(text, dimensions) });
     let data: Vec<_> = texts.iter().enumerate().map(one).collect();
     let usage = json!({ "prompt_tokens": tokens, "total_tokens": tokens });
-    Ok((json!({ "object": "list", "model": body["model"], "data": data, "usage": usage }), tokens))
+    Ok((
+        json!({ "object": "list", "model": body["model"], "data": data, "usage": usage }),
+        tokens,
+    ))
 }
 
 /// A vector of length 1: each word counts, with a sign, in one place that its hash names.
 fn vector(text: &str, dimensions: usize) -> Vec<f32> {
     let mut vector = vec![0.0_f32; dimensions];
-    for word in text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()) {
+    for word in text
+        .split(|c: char| !c.is_alphanumeric())
+        .filter(|word| !word.is_empty())
+    {
         let hash = blake3::hash(word.to_lowercase().as_bytes());
         let bytes = hash.as_bytes();
-        let place = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]) as usize % dimensions;
+        let place =
+            u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]) as usize % dimensions;
         vector[place] += if bytes[4] & 1 == 0 { 1.0 } else { -1.0 };
     }
     let length = vector.iter().map(|n| n * n).sum::<f32>().sqrt();
@@ -53,11 +66,28 @@ mod tests {
 
     #[test]
     fn texts_with_common_words_are_near() {
-        let near = |a: &str, b: &str| -> f32 { vector(a, 256).iter().zip(vector(b, 256)).map(|(x, y)| x * y).sum() };
+        let near = |a: &str, b: &str| -> f32 {
+            vector(a, 256)
+                .iter()
+                .zip(vector(b, 256))
+                .map(|(x, y)| x * y)
+                .sum()
+        };
         assert!((near("Net sales rose", "net SALES rose!") - 1.0).abs() < 1e-5);
-        assert!(near("net sales rose", "net sales fell") > near("net sales rose", "legal proceedings"));
-        let (answer, tokens) = answer(&json!({"model": "m", "input": ["a", "b"], "dimensions": 8})).unwrap();
-        assert_eq!((answer["data"][1]["embedding"].as_array().unwrap().len(), tokens), (8, 2));
-        assert!(super::answer(&json!({"input": [""]})).is_err() && super::answer(&json!({})).is_err());
+        assert!(
+            near("net sales rose", "net sales fell") > near("net sales rose", "legal proceedings")
+        );
+        let (answer, tokens) =
+            answer(&json!({"model": "m", "input": ["a", "b"], "dimensions": 8})).unwrap();
+        assert_eq!(
+            (
+                answer["data"][1]["embedding"].as_array().unwrap().len(),
+                tokens
+            ),
+            (8, 2)
+        );
+        assert!(
+            super::answer(&json!({"input": [""]})).is_err() && super::answer(&json!({})).is_err()
+        );
     }
 }

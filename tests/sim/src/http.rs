@@ -29,15 +29,23 @@ impl Head {
     /// # Errors
     /// A head that does not end, or is too long.
     pub async fn read(reader: &mut (impl AsyncBufRead + Unpin)) -> Result<Option<Self>> {
-        let mut head = Self { bytes: Vec::new(), lines: Vec::new() };
+        let mut head = Self {
+            bytes: Vec::new(),
+            lines: Vec::new(),
+        };
         loop {
             let begin = head.bytes.len();
             let count = reader.read_until(b'\n', &mut head.bytes).await?;
             if count == 0 && head.bytes.is_empty() {
                 return Ok(None);
             }
-            ensure!(count > 0 && head.bytes.len() <= HEAD_BYTES, "a head that does not end");
-            let line = String::from_utf8_lossy(&head.bytes[begin..]).trim_end().to_string();
+            ensure!(
+                count > 0 && head.bytes.len() <= HEAD_BYTES,
+                "a head that does not end"
+            );
+            let line = String::from_utf8_lossy(&head.bytes[begin..])
+                .trim_end()
+                .to_string();
             if line.is_empty() {
                 return Ok(Some(head));
             }
@@ -47,13 +55,22 @@ impl Head {
 
     /// A word of the first line: method, path and version, or version, status and reason.
     pub fn word(&self, n: usize) -> &str {
-        self.lines.first().and_then(|line| line.split(' ').nth(n)).unwrap_or_default()
+        self.lines
+            .first()
+            .and_then(|line| line.split(' ').nth(n))
+            .unwrap_or_default()
     }
 
     /// The value of a header, trimmed; names have no case.
     pub fn header(&self, name: &str) -> Option<&str> {
-        let mut pairs = self.lines.iter().skip(1).filter_map(|line| line.split_once(':'));
-        pairs.find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
+        let mut pairs = self
+            .lines
+            .iter()
+            .skip(1)
+            .filter_map(|line| line.split_once(':'));
+        pairs
+            .find(|(key, _)| key.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value.trim())
     }
 
     /// The length of the body, in bytes.
@@ -61,8 +78,12 @@ impl Head {
     /// # Errors
     /// Where it is not said beforehand.
     pub fn content_length(&self) -> Result<usize> {
-        ensure!(self.header("transfer-encoding").is_none(), "a body in chunks");
-        self.header("content-length").map_or(Ok(0), |value| value.parse().context("the length of a body"))
+        ensure!(
+            self.header("transfer-encoding").is_none(),
+            "a body in chunks"
+        );
+        self.header("content-length")
+            .map_or(Ok(0), |value| value.parse().context("the length of a body"))
     }
 
     /// Reads the body.
@@ -94,10 +115,17 @@ pub fn reply(status: u16, headers: &str, content_type: &str, body: &[u8]) -> Vec
 /// When nobody answers with HTTP within `limit`.
 pub async fn get(address: SocketAddr, path: &str, limit: Duration) -> Result<(u16, Vec<u8>)> {
     let request = format!("GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
-    let bytes = timeout(limit, exchange(address, request.as_bytes())).await.context("no reply in time")??;
+    let bytes = timeout(limit, exchange(address, request.as_bytes()))
+        .await
+        .context("no reply in time")??;
     let mut rest = bytes.as_slice();
-    let Some(head) = Head::read(&mut rest).await? else { bail!("{address} closed without a reply") };
-    Ok((head.word(1).parse().context("the status of a reply")?, rest.to_vec()))
+    let Some(head) = Head::read(&mut rest).await? else {
+        bail!("{address} closed without a reply")
+    };
+    Ok((
+        head.word(1).parse().context("the status of a reply")?,
+        rest.to_vec(),
+    ))
 }
 
 /// Sends bytes and reads until the other side closes.
@@ -122,13 +150,19 @@ mod tests {
 
     #[tokio::test]
     async fn a_head_ends_at_its_empty_line() {
-        let head = read("POST /v1 HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc").await.unwrap().unwrap();
+        let head = read("POST /v1 HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc")
+            .await
+            .unwrap()
+            .unwrap();
         assert_eq!((head.word(0), head.word(1)), ("POST", "/v1"));
         assert_eq!(head.content_length().unwrap(), 3);
         assert!(head.bytes.ends_with(b"\r\n\r\n"));
         assert!(read("").await.unwrap().is_none());
         assert!(read("POST /v1 HTTP/1.1\r\nHost").await.is_err());
-        let chunked = read("PUT / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n").await.unwrap().unwrap();
+        let chunked = read("PUT / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n")
+            .await
+            .unwrap()
+            .unwrap();
         assert!(chunked.content_length().is_err());
     }
 }

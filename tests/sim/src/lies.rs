@@ -12,40 +12,69 @@ pub(crate) fn instead_of(good: &Value, question: &Question, seed: u64) -> Value 
     let pages: Vec<u64> = question.named("Page").map(|block| block.number).collect();
     let mut lie = good.clone();
     match question.stage {
-        Stage::DetectToc | Stage::VerifyTitle => all(&mut lie, |value| *value = (*value != true).into()),
+        Stage::DetectToc | Stage::VerifyTitle => {
+            all(&mut lie, |value| *value = (*value != true).into())
+        }
         Stage::Repair => lie["page"] = other(&pages, good["page"].as_u64(), &mut dice).into(),
         Stage::Locate => list(&mut lie, "found", |found| {
-            found.iter_mut().for_each(|one| one["page"] = other(&pages, one["page"].as_u64(), &mut dice).into());
+            found.iter_mut().for_each(|one| {
+                one["page"] = other(&pages, one["page"].as_u64(), &mut dice).into()
+            });
         }),
-        Stage::ReadWindow => list(&mut lie, "sections", |sections| misread(sections, &pages, &mut dice)),
-        Stage::ReadContents => list(&mut lie, "entries", |entries| misread(entries, &[], &mut dice)),
+        Stage::ReadWindow => list(&mut lie, "sections", |sections| {
+            misread(sections, &pages, &mut dice)
+        }),
+        Stage::ReadContents => list(&mut lie, "entries", |entries| {
+            misread(entries, &[], &mut dice)
+        }),
         Stage::Summarize => {
-            let another = |value: &mut Value| *value = summary(&format!("No word of this is so: {value}")).into();
+            let another = |value: &mut Value| {
+                *value = summary(&format!("No word of this is so: {value}")).into()
+            };
             if lie["summary"].is_string() {
                 another(&mut lie["summary"]);
             }
-            list(&mut lie, "summaries", |all| all.iter_mut().for_each(|one| another(&mut one["summary"])));
+            list(&mut lie, "summaries", |all| {
+                all.iter_mut().for_each(|one| another(&mut one["summary"]))
+            });
         }
         Stage::Describe => all(&mut lie, |value| *value = "Another".into()),
         Stage::Analyze => lie["topic"] = "another".into(),
-        Stage::RouteFilter => lie["conditions"] = json!([{ "facet": "company", "value": "another" }]),
+        Stage::RouteFilter => {
+            lie["conditions"] = json!([{ "facet": "company", "value": "another" }])
+        }
         Stage::ChooseRules => lie["rules"] = json!([999]),
-        Stage::RouteDocuments | Stage::Select | Stage::Value | Stage::Descend | Stage::Rank | Stage::Read => {
+        Stage::RouteDocuments
+        | Stage::Select
+        | Stage::Value
+        | Stage::Descend
+        | Stage::Rank
+        | Stage::Read => {
             list(&mut lie, question.stage.property(), turned);
         }
         Stage::Restate => lie["standalone"] = "What is something else?".into(),
         Stage::Judge => {
-            lie["judged_verdict"] = if good["judged_verdict"] == "right" { "wrong" } else { "right" }.into();
+            lie["judged_verdict"] = if good["judged_verdict"] == "right" {
+                "wrong"
+            } else {
+                "right"
+            }
+            .into();
         }
-        Stage::ChooseTool => (lie["tool"], lie["document"]) = ("delete_document".into(), "another".into()),
+        Stage::ChooseTool => {
+            (lie["tool"], lie["document"]) = ("delete_document".into(), "another".into())
+        }
         Stage::Answer => {
             lie["answerable"] = true.into();
             let none = lie["claims"].as_array().is_none_or(Vec::is_empty);
             if none {
-                lie["claims"] =
-                    json!([{ "statement": "It was so.", "citations": [{ "passage": 1, "quote": "it was so" }] }]);
+                lie["claims"] = json!([{ "statement": "It was so.", "citations": [{ "passage": 1, "quote": "it was so" }] }]);
             }
-            list(&mut lie, "claims", |claims| claims.iter_mut().for_each(|claim| misclaim(claim, &mut dice)));
+            list(&mut lie, "claims", |claims| {
+                claims
+                    .iter_mut()
+                    .for_each(|claim| misclaim(claim, &mut dice))
+            });
         }
         Stage::Other => {}
     }
@@ -58,10 +87,15 @@ fn misclaim(claim: &mut Value, dice: &mut Dice) {
     let statement = claim["statement"].as_str().unwrap_or_default();
     let changed = changed(statement);
     let quote = |claim: &mut Value, quote: &str| {
-        list(claim, "citations", |all| all.iter_mut().for_each(|one| one["quote"] = quote.into()));
+        list(claim, "citations", |all| {
+            all.iter_mut().for_each(|one| one["quote"] = quote.into())
+        });
     };
     let passage = |claim: &mut Value, number: u64| {
-        list(claim, "citations", |all| all.iter_mut().for_each(|one| one["passage"] = number.into()));
+        list(claim, "citations", |all| {
+            all.iter_mut()
+                .for_each(|one| one["passage"] = number.into())
+        });
     };
     let way = dice.below(4);
     if way == 1 || way == 3 {
@@ -78,7 +112,11 @@ fn changed(text: &str) -> String {
     let mut changed = String::new();
     let mut inside = false;
     for c in text.chars() {
-        let other = if c.is_ascii_digit() && !inside { char::from(b'1' + (c as u8 - b'0' + 1) % 9) } else { c };
+        let other = if c.is_ascii_digit() && !inside {
+            char::from(b'1' + (c as u8 - b'0' + 1) % 9)
+        } else {
+            c
+        };
         inside = c.is_ascii_digit() || (inside && matches!(c, ',' | '.'));
         changed.push(other);
     }
@@ -86,7 +124,11 @@ fn changed(text: &str) -> String {
 }
 
 fn all(object: &mut Value, change: impl Fn(&mut Value)) {
-    object.as_object_mut().into_iter().flat_map(|object| object.values_mut()).for_each(change);
+    object
+        .as_object_mut()
+        .into_iter()
+        .flat_map(|object| object.values_mut())
+        .for_each(change);
 }
 
 fn list(object: &mut Value, name: &str, change: impl FnOnce(&mut Vec<Value>)) {
@@ -105,7 +147,11 @@ fn turned(list: &mut Vec<Value>) {
 
 /// Another page than the right one, among those that were shown; 0 where there is no other.
 fn other(pages: &[u64], right: Option<u64>, dice: &mut Dice) -> u64 {
-    let others: Vec<u64> = pages.iter().copied().filter(|page| Some(*page) != right).collect();
+    let others: Vec<u64> = pages
+        .iter()
+        .copied()
+        .filter(|page| Some(*page) != right)
+        .collect();
     others.get(dice.below(others.len())).copied().unwrap_or(0)
 }
 
@@ -130,7 +176,10 @@ fn misread(sections: &mut Vec<Value>, pages: &[u64], dice: &mut Dice) {
         }
         2 => {
             let invented = json!({ "number": "", "title": "Matters of Another Kind", "level": 1 });
-            let mut section = sections.first().cloned().unwrap_or_else(|| invented.clone());
+            let mut section = sections
+                .first()
+                .cloned()
+                .unwrap_or_else(|| invented.clone());
             for name in ["number", "title", "level"] {
                 section[name] = invented[name].clone();
             }
@@ -140,7 +189,10 @@ fn misread(sections: &mut Vec<Value>, pages: &[u64], dice: &mut Dice) {
             sections.insert(dice.below(sections.len() + 1), section);
         }
         _ => {
-            let titles: Vec<Value> = sections.iter().map(|section| section["title"].clone()).collect();
+            let titles: Vec<Value> = sections
+                .iter()
+                .map(|section| section["title"].clone())
+                .collect();
             for (at, section) in sections.iter_mut().enumerate() {
                 section["title"] = titles[(at + 1) % titles.len()].clone();
             }
@@ -161,26 +213,51 @@ mod tests {
 
     #[test]
     fn a_lie_has_the_shape_of_the_truth_and_is_another() {
-        let pages: Vec<_> = (1..4).map(|n| format!("Page {n}:\n[0123456789abcdef]\nx\n[/0123456789abcdef]")).collect();
-        let (pages, window) =
-            (pages.join("\n\n"), |n: u64| json!({"number": "", "title": format!("T{n}"), "page": n, "level": 1}));
+        let pages: Vec<_> = (1..4)
+            .map(|n| format!("Page {n}:\n[0123456789abcdef]\nx\n[/0123456789abcdef]"))
+            .collect();
+        let (pages, window) = (
+            pages.join("\n\n"),
+            |n: u64| json!({"number": "", "title": format!("T{n}"), "page": n, "level": 1}),
+        );
         let cases = [
-            (Stage::DetectToc, json!({"is_contents": true, "has_page_numbers": true})),
-            (Stage::VerifyTitle, json!({"stands": false, "starts_page": true})),
+            (
+                Stage::DetectToc,
+                json!({"is_contents": true, "has_page_numbers": true}),
+            ),
+            (
+                Stage::VerifyTitle,
+                json!({"stands": false, "starts_page": true}),
+            ),
             (Stage::Repair, json!({"page": 2})),
             (Stage::Locate, json!({"found": [{"entry": 1, "page": 2}]})),
-            (Stage::ReadWindow, json!({"sections": [window(1), window(2)]})),
-            (Stage::Summarize, json!({"summaries": [{"section": 1, "summary": "a"}]})),
+            (
+                Stage::ReadWindow,
+                json!({"sections": [window(1), window(2)]}),
+            ),
+            (
+                Stage::Summarize,
+                json!({"summaries": [{"section": 1, "summary": "a"}]}),
+            ),
             (Stage::Summarize, json!({"summary": "a"})),
             (Stage::Describe, json!({"description": "a", "form": "10-K"})),
             (
                 Stage::Answer,
                 json!({"answerable": true, "claims": [{"statement": "It was 5.", "citations": [{"passage": 1, "quote": "5"}]}], "confidence": 0.9}),
             ),
-            (Stage::Answer, json!({"answerable": false, "claims": [], "confidence": 0.9})),
+            (
+                Stage::Answer,
+                json!({"answerable": false, "claims": [], "confidence": 0.9}),
+            ),
             (Stage::Restate, json!({"standalone": "a"})),
-            (Stage::ChooseTool, json!({"tool": "search", "document": "a"})),
-            (Stage::Value, json!({"values": [{"id": "0001", "score": 0.9}]})),
+            (
+                Stage::ChooseTool,
+                json!({"tool": "search", "document": "a"}),
+            ),
+            (
+                Stage::Value,
+                json!({"values": [{"id": "0001", "score": 0.9}]}),
+            ),
         ];
         for (stage, good) in cases {
             for n in 0..20 {
@@ -188,10 +265,26 @@ mod tests {
                 let lie = instead_of(&good, &question, 1);
                 assert_ne!(lie, good, "{}", stage.name());
                 assert_eq!(lie, instead_of(&good, &question, 1));
-                let keys = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+                let keys = |value: &Value| {
+                    value
+                        .as_object()
+                        .unwrap()
+                        .keys()
+                        .cloned()
+                        .collect::<Vec<_>>()
+                };
                 assert_eq!(keys(&lie), keys(&good));
-                let found = lie["sections"].as_array().into_iter().chain(lie["found"].as_array()).flatten();
-                assert!(found.map(|one| one["page"].as_u64().unwrap()).all(|page| (1..=3).contains(&page)), "{lie}");
+                let found = lie["sections"]
+                    .as_array()
+                    .into_iter()
+                    .chain(lie["found"].as_array())
+                    .flatten();
+                assert!(
+                    found
+                        .map(|one| one["page"].as_u64().unwrap())
+                        .all(|page| (1..=3).contains(&page)),
+                    "{lie}"
+                );
             }
         }
     }

@@ -27,9 +27,18 @@ pub(crate) struct Remaining {
 
 impl Used {
     /// Lets a call of so many tokens through and counts it, or says how long it has to stay away.
-    pub(crate) fn admit(&mut self, limits: &Limits, tokens: u32, now: Instant) -> Result<(), Duration> {
-        let requests = limits.requests_per_minute.map(|limit| self.requests.wait(limits.meter, limit, 1, now));
-        let held = limits.tokens_per_minute.map(|limit| self.tokens.wait(limits.meter, limit, tokens, now));
+    pub(crate) fn admit(
+        &mut self,
+        limits: &Limits,
+        tokens: u32,
+        now: Instant,
+    ) -> Result<(), Duration> {
+        let requests = limits
+            .requests_per_minute
+            .map(|limit| self.requests.wait(limits.meter, limit, 1, now));
+        let held = limits
+            .tokens_per_minute
+            .map(|limit| self.tokens.wait(limits.meter, limit, tokens, now));
         match requests.into_iter().chain(held).max().unwrap_or_default() {
             Duration::ZERO => {
                 self.requests.take(1, now);
@@ -44,8 +53,12 @@ impl Used {
     pub(crate) fn remaining(&mut self, limits: &Limits, now: Instant) -> [Option<Remaining>; 2] {
         let meter = limits.meter;
         [
-            limits.requests_per_minute.map(|limit| self.requests.remaining(meter, limit, now)),
-            limits.tokens_per_minute.map(|limit| self.tokens.remaining(meter, limit, now)),
+            limits
+                .requests_per_minute
+                .map(|limit| self.requests.remaining(meter, limit, now)),
+            limits
+                .tokens_per_minute
+                .map(|limit| self.tokens.remaining(meter, limit, now)),
         ]
     }
 }
@@ -99,19 +112,31 @@ impl Count {
         };
         let full_in = match meter {
             Meter::Bucket => MINUTE.mul_f64(missing / f64::from(limit.max(1))),
-            Meter::Window => {
-                self.taken.back().map_or(Duration::ZERO, |(at, _)| MINUTE - now.duration_since(*at).min(MINUTE))
-            }
+            Meter::Window => self.taken.back().map_or(Duration::ZERO, |(at, _)| {
+                MINUTE - now.duration_since(*at).min(MINUTE)
+            }),
         };
-        Remaining { limit, left: (room - missing).max(0.0) as u32, full_in }
+        Remaining {
+            limit,
+            left: (room - missing).max(0.0) as u32,
+            full_in,
+        }
     }
 
     /// Time passes.
     fn pass(&mut self, limit: u32, now: Instant) {
-        let gone = self.at.map_or(Duration::ZERO, |at| now.saturating_duration_since(at));
-        self.missing = (self.missing - gone.as_secs_f64() / MINUTE.as_secs_f64() * f64::from(limit)).max(0.0);
+        let gone = self
+            .at
+            .map_or(Duration::ZERO, |at| now.saturating_duration_since(at));
+        self.missing =
+            (self.missing - gone.as_secs_f64() / MINUTE.as_secs_f64() * f64::from(limit)).max(0.0);
         self.at = Some(now);
-        while let Some((at, amount)) = self.taken.front().copied().filter(|(at, _)| now.duration_since(*at) >= MINUTE) {
+        while let Some((at, amount)) = self
+            .taken
+            .front()
+            .copied()
+            .filter(|(at, _)| now.duration_since(*at) >= MINUTE)
+        {
             debug_assert!(at <= now);
             self.sum -= u64::from(amount);
             self.taken.pop_front();
@@ -124,14 +149,24 @@ mod tests {
     use super::*;
 
     fn limits(meter: Meter, requests: Option<u32>, tokens: Option<u32>) -> Limits {
-        Limits { requests_per_minute: requests, tokens_per_minute: tokens, meter, ..Limits::default() }
+        Limits {
+            requests_per_minute: requests,
+            tokens_per_minute: tokens,
+            meter,
+            ..Limits::default()
+        }
     }
 
     /// Seconds at which calls are let through by someone who comes every 0.1 s for `seconds`.
     fn admitted(limits: &Limits, tokens: u32, seconds: u32) -> Vec<f64> {
         let (begin, mut used) = (Instant::now(), Used::default());
         let times = (0..seconds * 10).map(|n| f64::from(n) / 10.0);
-        times.filter(|at| used.admit(limits, tokens, begin + Duration::from_secs_f64(*at)).is_ok()).collect()
+        times
+            .filter(|at| {
+                used.admit(limits, tokens, begin + Duration::from_secs_f64(*at))
+                    .is_ok()
+            })
+            .collect()
     }
 
     #[test]
@@ -148,15 +183,26 @@ mod tests {
         let at = admitted(&limits(Meter::Bucket, Some(300), None), 1, 120);
         assert!((645..=655).contains(&at.len()), "{}", at.len());
         let at = admitted(&limits(Meter::Bucket, Some(60), Some(6_000)), 300, 120);
-        assert!((42..=45).contains(&at.len()), "tokens are the tighter limit: {}", at.len());
+        assert!(
+            (42..=45).contains(&at.len()),
+            "tokens are the tighter limit: {}",
+            at.len()
+        );
         let large = admitted(&limits(Meter::Bucket, None, Some(6_000)), 3_000, 120);
-        assert!((3..=6).contains(&large.len()), "larger than the bucket: {large:?}");
+        assert!(
+            (3..=6).contains(&large.len()),
+            "larger than the bucket: {large:?}"
+        );
     }
 
     #[test]
     fn who_waits_as_told_is_let_through() {
         for meter in [Meter::Bucket, Meter::Window] {
-            let (limits, mut used, mut now) = (limits(meter, Some(20), Some(900)), Used::default(), Instant::now());
+            let (limits, mut used, mut now) = (
+                limits(meter, Some(20), Some(900)),
+                Used::default(),
+                Instant::now(),
+            );
             for _ in 0..100 {
                 if let Err(wait) = used.admit(&limits, 50, now) {
                     now += wait + Duration::from_millis(1);

@@ -25,7 +25,10 @@ Settings: --seed N --latency.median_ms N --latency.sigma F --lies F --noise F --
   --outage.after_s F --outage.lasts_s F --outage.status N";
 
 fn main() -> ExitCode {
-    match tokio::runtime::Runtime::new().context("starting").and_then(|runtime| runtime.block_on(run())) {
+    match tokio::runtime::Runtime::new()
+        .context("starting")
+        .and_then(|runtime| runtime.block_on(run()))
+    {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("sim: {error:#}");
@@ -54,41 +57,73 @@ fn flags(mut words: impl Iterator<Item = String>) -> Result<Vec<(String, String)
             flags.push((String::new(), word));
             continue;
         };
-        let value = words.next().with_context(|| format!("{word} needs a value"))?;
+        let value = words
+            .next()
+            .with_context(|| format!("{word} needs a value"))?;
         flags.push((name.to_string(), value));
     }
     Ok(flags)
 }
 
 fn paths(flags: &[(String, String)], wanted: &str) -> Vec<PathBuf> {
-    flags.iter().filter(|(name, _)| name == wanted).map(|(_, value)| value.into()).collect()
+    flags
+        .iter()
+        .filter(|(name, _)| name == wanted)
+        .map(|(_, value)| value.into())
+        .collect()
 }
 
 async fn serve(flags: &[(String, String)]) -> Result<()> {
     const OWN: [&str; 6] = ["port", "truth", "texts", "questions", "record", "report"];
     let mut settings = json!({});
-    for (name, value) in flags.iter().filter(|(name, _)| !OWN.contains(&name.as_str())) {
-        let place = name.split('.').fold(&mut settings, |place, part| &mut place[part]);
+    for (name, value) in flags
+        .iter()
+        .filter(|(name, _)| !OWN.contains(&name.as_str()))
+    {
+        let place = name
+            .split('.')
+            .fold(&mut settings, |place, part| &mut place[part]);
         *place = serde_json::from_str(value).unwrap_or_else(|_| Value::String(value.clone()));
     }
     let behavior: Behavior = serde_json::from_value(settings).context(USAGE)?;
-    let port =
-        flags.iter().find(|(name, _)| name == "port").map_or(Ok(0), |(_, value)| value.parse()).context(USAGE)?;
-    let record = paths(flags, "record").first().map(File::create).transpose().context("--record")?;
+    let port = flags
+        .iter()
+        .find(|(name, _)| name == "port")
+        .map_or(Ok(0), |(_, value)| value.parse())
+        .context(USAGE)?;
+    let record = paths(flags, "record")
+        .first()
+        .map(File::create)
+        .transpose()
+        .context("--record")?;
     let library = Library::load(&paths(flags, "truth"), &paths(flags, "texts"))?;
     for (doc, sections, contents, complete) in library.outline() {
         let all = if complete { ", which list all" } else { "" };
         eprintln!("{doc}: {sections} sections, contents on pages {contents:?}{all}");
     }
-    let mut ends = [signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?];
+    let mut ends = [
+        signal(SignalKind::terminate())?,
+        signal(SignalKind::interrupt())?,
+    ];
     let oracle = Oracle::new(library).knowing(golds(&paths(flags, "questions"))?);
-    let provider = Provider::set_up(Setup { behavior, oracle, port, record }).await?;
-    println!("{}", json!({ "address": provider.address().to_string(), "base_url": provider.base_url("sim") }));
+    let provider = Provider::set_up(Setup {
+        behavior,
+        oracle,
+        port,
+        record,
+    })
+    .await?;
+    println!(
+        "{}",
+        json!({ "address": provider.address().to_string(), "base_url": provider.base_url("sim") })
+    );
     let [terminated, interrupted] = &mut ends;
     tokio::select! { _ = terminated.recv() => {}, _ = interrupted.recv() => {} }
     let report = serde_json::to_string_pretty(&provider.report())?;
     match paths(flags, "report").first() {
-        Some(path) => fs::write(path, report).with_context(|| format!("cannot write {}", path.display())),
+        Some(path) => {
+            fs::write(path, report).with_context(|| format!("cannot write {}", path.display()))
+        }
         None => {
             println!("{report}");
             Ok(())
@@ -100,13 +135,25 @@ async fn serve(flags: &[(String, String)]) -> Result<()> {
 fn golds(files: &[PathBuf]) -> Result<Vec<Gold>> {
     let mut golds = Vec::new();
     for path in files {
-        let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+        let text =
+            fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
         for line in text.lines().filter(|line| !line.trim().is_empty()) {
-            let line: Value = serde_json::from_str(line).with_context(|| format!("{} is no JSON", path.display()))?;
+            let line: Value = serde_json::from_str(line)
+                .with_context(|| format!("{} is no JSON", path.display()))?;
             let text = |name: &str| line[name].as_str().unwrap_or_default().to_owned();
-            let numbers = line["gold_pages"].as_array().into_iter().flatten().filter_map(Value::as_u64);
-            let pages: Vec<u32> = numbers.filter_map(|page| u32::try_from(page).ok()).collect();
-            golds.push(Gold { question: text("question"), doc: text("doc_name"), pages });
+            let numbers = line["gold_pages"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter_map(Value::as_u64);
+            let pages: Vec<u32> = numbers
+                .filter_map(|page| u32::try_from(page).ok())
+                .collect();
+            golds.push(Gold {
+                question: text("question"),
+                doc: text("doc_name"),
+                pages,
+            });
         }
     }
     golds.retain(|gold| !gold.pages.is_empty());
@@ -125,9 +172,11 @@ fn read_pages(flags: &[(String, String)]) -> Result<()> {
 fn count_tokens(flags: &[(String, String)]) -> Result<()> {
     let mut sum = 0_u64;
     for path in paths(flags, "") {
-        let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        let text =
+            fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
         for line in text.lines() {
-            let line: Value = serde_json::from_str(line).with_context(|| format!("{} is no JSON", path.display()))?;
+            let line: Value = serde_json::from_str(line)
+                .with_context(|| format!("{} is no JSON", path.display()))?;
             sum += u64::from(tokens::count(line["text"].as_str().unwrap_or_default()));
         }
     }

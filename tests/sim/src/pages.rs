@@ -16,8 +16,11 @@ use crate::truth::Texts;
 pub fn read(path: &Path) -> Result<Vec<Texts>> {
     let mut files = vec![path.to_path_buf()];
     if path.is_dir() {
-        let entries = fs::read_dir(path).with_context(|| format!("cannot read {}", path.display()))?;
-        files = entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<PathBuf>>>()?;
+        let entries =
+            fs::read_dir(path).with_context(|| format!("cannot read {}", path.display()))?;
+        files = entries
+            .map(|entry| Ok(entry?.path()))
+            .collect::<Result<Vec<PathBuf>>>()?;
         files.retain(|file| file.extension().is_some_and(|extension| extension == "pdf"));
         files.sort();
     }
@@ -33,16 +36,40 @@ pub fn read(path: &Path) -> Result<Vec<Texts>> {
 
 fn of(file: &Path) -> Result<Texts> {
     let bytes = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
-    let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let job = Job { threads: 2, ..Job::new(name, bytes, None, Limits::default()) };
-    let Ok(Source { body: Body::Pages(pages), .. }) = extract(job) else { bail!("{} has no pages", file.display()) };
+    let name = file
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned();
+    let job = Job {
+        threads: 2,
+        ..Job::new(name, bytes, None, Limits::default())
+    };
+    let Ok(Source {
+        body: Body::Pages(pages),
+        ..
+    }) = extract(job)
+    else {
+        bail!("{} has no pages", file.display())
+    };
     // Running heads and feet are no part of what questions show.
     let lines = |page: &stemma_document::Page| {
-        let kept = page.lines.iter().filter(|line| !line.is_furniture()).map(|line| line.text.as_str());
+        let kept = page
+            .lines
+            .iter()
+            .filter(|line| !line.is_furniture())
+            .map(|line| line.text.as_str());
         kept.collect::<Vec<_>>().join("\n")
     };
-    let doc = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    Ok(Texts { doc, pages: pages.iter().map(lines).collect() })
+    let doc = file
+        .file_stem()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned();
+    Ok(Texts {
+        doc,
+        pages: pages.iter().map(lines).collect(),
+    })
 }
 
 /// Writes texts as files that [`Library::load`](crate::Library::load) reads.
@@ -53,7 +80,8 @@ pub fn write(texts: &[Texts], folder: &Path) -> Result<()> {
     fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     for one in texts {
         let path = folder.join(format!("{}.json", one.doc));
-        fs::write(&path, serde_json::to_vec(one)?).with_context(|| format!("cannot write {}", path.display()))?;
+        fs::write(&path, serde_json::to_vec(one)?)
+            .with_context(|| format!("cannot write {}", path.display()))?;
     }
     Ok(())
 }

@@ -70,7 +70,11 @@ impl Provider {
     /// # Errors
     /// When no port can be had.
     pub async fn start(behavior: Behavior) -> Result<Self> {
-        Self::set_up(Setup { behavior, ..Setup::default() }).await
+        Self::set_up(Setup {
+            behavior,
+            ..Setup::default()
+        })
+        .await
     }
 
     /// Starts one on the loopback address.
@@ -90,9 +94,16 @@ impl Provider {
             in_flight: HashSet::new(),
             peak: 0,
         };
-        let shared = Arc::new(Shared { oracle: setup.oracle, state: Mutex::new(state) });
+        let shared = Arc::new(Shared {
+            oracle: setup.oracle,
+            state: Mutex::new(state),
+        });
         let accepting = tokio::spawn(accept(listener, Arc::clone(&shared)));
-        Ok(Self { address, shared, accepting })
+        Ok(Self {
+            address,
+            shared,
+            accepting,
+        })
     }
 
     /// What a process of this name is configured with.
@@ -167,13 +178,21 @@ async fn serve(stream: TcpStream, peer: SocketAddr, shared: Arc<Shared>) -> Resu
     while let Some(head) = Head::read(&mut stream).await? {
         let body = head.body(&mut stream).await?;
         // Neither costs anything, so neither counts. A provider without a list of models serves any.
-        let told = match head.word(1).rsplit('/').next().filter(|_| head.word(0) == "GET") {
+        let told = match head
+            .word(1)
+            .rsplit('/')
+            .next()
+            .filter(|_| head.word(0) == "GET")
+        {
             Some("report") => Some(serde_json::to_vec_pretty(&shared.report())?),
             Some("models") => Some(br#"{"object":"list","data":[]}"#.to_vec()),
             _ => None,
         };
         if let Some(told) = told {
-            stream.get_mut().write_all(&reply(200, "", "application/json", &told)).await?;
+            stream
+                .get_mut()
+                .write_all(&reply(200, "", "application/json", &told))
+                .await?;
             continue;
         }
         let call = Call::of(&head, &body);
@@ -187,7 +206,10 @@ async fn serve(stream: TcpStream, peer: SocketAddr, shared: Arc<Shared>) -> Resu
 
 /// Whether the other side has closed; nothing is written to it then.
 async fn gone(stream: &TcpStream) -> bool {
-    matches!(timeout(Duration::from_millis(1), stream.peek(&mut [0])).await, Ok(Ok(0) | Err(_)))
+    matches!(
+        timeout(Duration::from_millis(1), stream.peek(&mut [0])).await,
+        Ok(Ok(0) | Err(_))
+    )
 }
 
 /// One request; in flight until dropped.
@@ -226,7 +248,10 @@ impl<'a> Turn<'a> {
         let now = Instant::now();
         let mut state = shared.state();
         let behavior = state.behavior.clone();
-        let since = state.asks.first().map_or(Duration::ZERO, |first| now.duration_since(first.arrived));
+        let since = state
+            .asks
+            .first()
+            .map_or(Duration::ZERO, |first| now.duration_since(first.arrived));
         let mut serving = 0;
         let fate = if behavior.outage.is_some_and(|outage| outage.covers(since)) {
             Fate::Outage
@@ -236,13 +261,22 @@ impl<'a> Turn<'a> {
             let servings = state.servings.entry(call.digest).or_default();
             *servings += 1;
             serving = *servings;
-            Fate::Served(behavior.faults.of(behavior.seed, call.digest.as_bytes(), serving), answered.clone())
+            Fate::Served(
+                behavior
+                    .faults
+                    .of(behavior.seed, call.digest.as_bytes(), serving),
+                answered.clone(),
+            )
         };
         // The URL knows better: a client may name itself differently from who started it.
-        let named = head.header("x-stemma-process").filter(|_| head.word(1).starts_with("/v1/")).map(str::to_string);
+        let named = head
+            .header("x-stemma-process")
+            .filter(|_| head.word(1).starts_with("/v1/"))
+            .map(str::to_string);
         let ask = Ask {
             digest: call.digest,
-            process: named.unwrap_or_else(|| head.word(1).split('/').nth(1).unwrap_or_default().into()),
+            process: named
+                .unwrap_or_else(|| head.word(1).split('/').nth(1).unwrap_or_default().into()),
             peer,
             arrived: now,
             delivered: None,
@@ -258,7 +292,13 @@ impl<'a> Turn<'a> {
         state.in_flight.insert(number);
         state.peak = state.peak.max(state.in_flight.len());
         drop(state);
-        Self { shared, number, serving, behavior, fate }
+        Self {
+            shared,
+            number,
+            serving,
+            behavior,
+            fate,
+        }
     }
 
     /// Answers; `false` where the connection has ended with it.
@@ -272,7 +312,12 @@ impl<'a> Turn<'a> {
             Fate::Throttled(wait) => ("throttled", 429, self.error(dialect, 429, Some(*wait))),
             Fate::Served(fault, answered) => {
                 let hangs = *fault == Some(Fault::Hang);
-                sleep(self.behavior.latency.of(seed, call.digest.as_bytes(), self.serving)).await;
+                sleep(
+                    self.behavior
+                        .latency
+                        .of(seed, call.digest.as_bytes(), self.serving),
+                )
+                .await;
                 while hangs && !gone(stream).await {
                     sleep(LOOK).await;
                 }
@@ -291,7 +336,9 @@ impl<'a> Turn<'a> {
                             value.to_string().as_bytes(),
                         );
                         if *fault == Some(Fault::Reset) {
-                            return self.reset(call, "reset", stream, &bytes[..bytes.len() / 2]).await;
+                            return self
+                                .reset(call, "reset", stream, &bytes[..bytes.len() / 2])
+                                .await;
                         }
                         (outcome, status, bytes)
                     }
@@ -306,18 +353,37 @@ impl<'a> Turn<'a> {
             stream.write_all(&bytes).await?;
             stream.flush().await?;
         }
-        self.ended(call, if is_there { outcome } else { "left" }, status, is_there.then(Instant::now));
+        self.ended(
+            call,
+            if is_there { outcome } else { "left" },
+            status,
+            is_there.then(Instant::now),
+        );
         Ok(true)
     }
 
     /// Whether an outage began while this was being answered.
     fn has_failed_since(&self) -> bool {
         let state = self.shared.state();
-        let first = state.asks.first().map(|first| first.arrived.elapsed()).unwrap_or_default();
-        !matches!(self.fate, Fate::Outage) && self.behavior.outage.is_some_and(|outage| outage.covers(first))
+        let first = state
+            .asks
+            .first()
+            .map(|first| first.arrived.elapsed())
+            .unwrap_or_default();
+        !matches!(self.fate, Fate::Outage)
+            && self
+                .behavior
+                .outage
+                .is_some_and(|outage| outage.covers(first))
     }
 
-    async fn reset(&self, call: &Call, outcome: &'static str, stream: &mut TcpStream, begin: &[u8]) -> Result<bool> {
+    async fn reset(
+        &self,
+        call: &Call,
+        outcome: &'static str,
+        stream: &mut TcpStream,
+        begin: &[u8],
+    ) -> Result<bool> {
         self.ended(call, outcome, 0, None);
         stream.write_all(begin).await?;
         stream.flush().await?;
@@ -326,9 +392,18 @@ impl<'a> Turn<'a> {
     }
 
     fn error(&self, dialect: Dialect, status: u16, pause: Option<Duration>) -> Vec<u8> {
-        let message = if status == 429 { "too many requests, come again later" } else { "the provider has trouble" };
+        let message = if status == 429 {
+            "too many requests, come again later"
+        } else {
+            "the provider has trouble"
+        };
         let headers = self.headers(dialect, pause);
-        reply(status, &headers, "application/json", dialect.error(status, message).to_string().as_bytes())
+        reply(
+            status,
+            &headers,
+            "application/json",
+            dialect.error(status, message).to_string().as_bytes(),
+        )
     }
 
     fn headers(&self, dialect: Dialect, pause: Option<Duration>) -> String {
@@ -370,7 +445,9 @@ impl Shared {
         let behavior = self.state().behavior.clone();
         let answered = Arc::new(call.answered(&self.oracle, &behavior));
         if !call.goes_on() {
-            self.state().answers.insert(call.digest, Arc::clone(&answered));
+            self.state()
+                .answers
+                .insert(call.digest, Arc::clone(&answered));
         }
         answered
     }

@@ -112,7 +112,9 @@ impl Stage {
 
     fn of(schema: &Value) -> Self {
         let properties = &schema["properties"];
-        let known = Self::PROPERTIES.iter().find(|(names, _)| names.iter().all(|name| !properties[*name].is_null()));
+        let known = Self::PROPERTIES
+            .iter()
+            .find(|(names, _)| names.iter().all(|name| !properties[*name].is_null()));
         known.map_or(Self::Other, |(_, stage)| *stage)
     }
 
@@ -152,7 +154,9 @@ impl Stage {
     /// The property that holds the list of its answer; empty where it has none.
     pub(crate) fn property(self) -> &'static str {
         let line = Self::PROPERTIES.iter().find(|(_, stage)| *stage == self);
-        line.and_then(|(names, _)| names.last()).copied().unwrap_or_default()
+        line.and_then(|(names, _)| names.last())
+            .copied()
+            .unwrap_or_default()
     }
 }
 
@@ -162,21 +166,35 @@ impl Question {
     /// # Errors
     /// What is wrong with it, for its sender.
     pub fn of(body: &Value) -> Result<Self, String> {
-        let messages = body["messages"].as_array().filter(|all| !all.is_empty()).ok_or("messages: there are none")?;
+        let messages = body["messages"]
+            .as_array()
+            .filter(|all| !all.is_empty())
+            .ok_or("messages: there are none")?;
         if body["stream"] == true {
             return Err("stream: this provider does not".into());
         }
         let said = |roles: &[&str]| {
-            let of_role =
-                messages.iter().filter(|message| message["role"].as_str().is_some_and(|r| roles.contains(&r)));
-            of_role.map(|message| text_of(&message["content"])).collect::<Vec<_>>()
+            let of_role = messages
+                .iter()
+                .filter(|message| message["role"].as_str().is_some_and(|r| roles.contains(&r)));
+            of_role
+                .map(|message| text_of(&message["content"]))
+                .collect::<Vec<_>>()
         };
         let mut system = said(&["system", "developer"]);
         system.extend(Some(text_of(&body["system"])).filter(|text| !text.is_empty()));
         let system = system.join("\n");
-        let user = said(&["user"]).into_iter().next().ok_or("messages: none of the user")?;
-        let schema = schema_of(body).or_else(|| schema_in(&system)).or_else(|| schema_in(&user)).unwrap_or_default();
-        let max_tokens = ["max_completion_tokens", "max_tokens"].iter().find_map(|name| body[*name].as_u64());
+        let user = said(&["user"])
+            .into_iter()
+            .next()
+            .ok_or("messages: none of the user")?;
+        let schema = schema_of(body)
+            .or_else(|| schema_in(&system))
+            .or_else(|| schema_in(&user))
+            .unwrap_or_default();
+        let max_tokens = ["max_completion_tokens", "max_tokens"]
+            .iter()
+            .find_map(|name| body[*name].as_u64());
         Ok(Self {
             model: body["model"].as_str().unwrap_or_default().into(),
             begun: begun(messages),
@@ -204,10 +222,17 @@ impl Question {
 
 /// What was answered already, where the model is to go on with it: its part is the last, or what follows says so.
 fn begun(messages: &[Value]) -> Option<String> {
-    let at = messages.iter().rposition(|message| message["role"] == "assistant")?;
-    let after =
-        messages[at + 1..].iter().map(|message| text_of(&message["content"]).to_lowercase()).collect::<String>();
-    let goes_on = after.is_empty() || ["go on", "continue", "broke off"].iter().any(|words| after.contains(words));
+    let at = messages
+        .iter()
+        .rposition(|message| message["role"] == "assistant")?;
+    let after = messages[at + 1..]
+        .iter()
+        .map(|message| text_of(&message["content"]).to_lowercase())
+        .collect::<String>();
+    let goes_on = after.is_empty()
+        || ["go on", "continue", "broke off"]
+            .iter()
+            .any(|words| after.contains(words));
     Some(text_of(&messages[at]["content"])).filter(|text| goes_on && !text.is_empty())
 }
 
@@ -215,7 +240,11 @@ fn begun(messages: &[Value]) -> Option<String> {
 fn text_of(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),
-        Value::Array(parts) => parts.iter().filter_map(|part| part["text"].as_str()).collect::<Vec<_>>().join("\n"),
+        Value::Array(parts) => parts
+            .iter()
+            .filter_map(|part| part["text"].as_str())
+            .collect::<Vec<_>>()
+            .join("\n"),
         _ => String::new(),
     }
 }
@@ -231,17 +260,34 @@ fn schema_of(body: &Value) -> Option<Value> {
         "/tools/0/function/parameters",
         "/format",
     ];
-    places.iter().filter_map(|place| body.pointer(place)).find(|schema| schema["properties"].is_object()).cloned()
+    places
+        .iter()
+        .filter_map(|place| body.pointer(place))
+        .find(|schema| schema["properties"].is_object())
+        .cloned()
 }
 
 /// A schema written into a text.
 fn schema_in(text: &str) -> Option<Value> {
-    let starts = text.char_indices().filter(|(_, c)| *c == '{').map(|(at, _)| at);
-    let values =
-        starts.filter_map(|at| serde_json::Deserializer::from_str(&text[at..]).into_iter::<Value>().next()?.ok());
+    let starts = text
+        .char_indices()
+        .filter(|(_, c)| *c == '{')
+        .map(|(at, _)| at);
+    let values = starts.filter_map(|at| {
+        serde_json::Deserializer::from_str(&text[at..])
+            .into_iter::<Value>()
+            .next()?
+            .ok()
+    });
     let mut schemas = values.filter_map(|value| {
-        let inner = value.pointer("/json_schema/schema").or_else(|| value.get("schema")).cloned();
-        inner.into_iter().chain([value]).find(|schema| schema["properties"].is_object())
+        let inner = value
+            .pointer("/json_schema/schema")
+            .or_else(|| value.get("schema"))
+            .cloned();
+        inner
+            .into_iter()
+            .chain([value])
+            .find(|schema| schema["properties"].is_object())
     });
     schemas.next()
 }
@@ -252,15 +298,28 @@ fn blocks(user: &str) -> Vec<Block> {
     let mut rest = user;
     while let Some((head, after)) = rest.split_once(":\n[") {
         rest = after;
-        let Some((mark, body)) = after.split_once("]\n").filter(|(mark, _)| is_mark(mark)) else { continue };
+        let Some((mark, body)) = after.split_once("]\n").filter(|(mark, _)| is_mark(mark)) else {
+            continue;
+        };
         let title = head.rsplit('\n').next().unwrap_or_default();
         let (name, number) = title.rsplit_once(' ').unwrap_or((title, ""));
         let (name, number) = number.parse().map_or((title, 1), |number| (name, number));
         let close = format!("[/{mark}]");
-        let end = if body.starts_with(&close) { Some(0) } else { body.find(&format!("\n{close}")) };
+        let end = if body.starts_with(&close) {
+            Some(0)
+        } else {
+            body.find(&format!("\n{close}"))
+        };
         let Some(end) = end else { continue };
-        blocks.push(Block { name: name.trim().into(), number, text: body[..end].into() });
-        rest = body[end..].trim_start_matches('\n').strip_prefix(&close).unwrap_or_default();
+        blocks.push(Block {
+            name: name.trim().into(),
+            number,
+            text: body[..end].into(),
+        });
+        rest = body[end..]
+            .trim_start_matches('\n')
+            .strip_prefix(&close)
+            .unwrap_or_default();
     }
     blocks
 }
@@ -276,7 +335,10 @@ mod tests {
     use super::*;
 
     fn schema(names: &[&str]) -> Value {
-        let properties: serde_json::Map<_, _> = names.iter().map(|n| ((*n).to_string(), json!({}))).collect();
+        let properties: serde_json::Map<_, _> = names
+            .iter()
+            .map(|n| ((*n).to_string(), json!({})))
+            .collect();
         json!({ "type": "object", "properties": properties })
     }
 
@@ -299,8 +361,18 @@ mod tests {
         });
         let question = Question::of(&openai).unwrap();
         assert_eq!(question, Question::of(&anthropic).unwrap());
-        assert_eq!((question.stage, question.max_tokens), (Stage::DetectToc, Some(9)));
-        assert_eq!(question.blocks, [Block { name: "Page".into(), number: 1, text: "Item 1.\nBusiness".into() }]);
+        assert_eq!(
+            (question.stage, question.max_tokens),
+            (Stage::DetectToc, Some(9))
+        );
+        assert_eq!(
+            question.blocks,
+            [Block {
+                name: "Page".into(),
+                number: 1,
+                text: "Item 1.\nBusiness".into()
+            }]
+        );
     }
 
     #[test]
@@ -309,9 +381,15 @@ mod tests {
         assert_eq!(stage(&["is_contents", "has_page_numbers"]), "detect_toc");
         assert_eq!(stage(&["page"]), "repair");
         assert_eq!(stage(&["found"]), "locate");
-        assert_eq!(stage(&["description", "issuer", "form", "language"]), "describe");
+        assert_eq!(
+            stage(&["description", "issuer", "form", "language"]),
+            "describe"
+        );
         assert_eq!(stage(&["answer"]), "other");
-        let system = format!("Answer {{with}} JSON like this: {}. Thanks", schema(&["entries"]));
+        let system = format!(
+            "Answer {{with}} JSON like this: {}. Thanks",
+            schema(&["entries"])
+        );
         let body = json!({ "messages": [{"role": "system", "content": system}, {"role": "user", "content": "x"}] });
         assert_eq!(Question::of(&body).unwrap().stage, Stage::ReadContents);
         assert!(Question::of(&json!({ "messages": [] })).is_err());
@@ -322,14 +400,35 @@ mod tests {
         let user = fence("Page", "0123456789abcdef", "Item 1.\nBusiness");
         let asked = |after: &[(&str, &str)], note: &str| {
             let mut messages = vec![json!({"role": "user", "content": format!("{user}{note}")})];
-            messages.extend(after.iter().map(|(role, text)| json!({"role": role, "content": text})));
+            messages.extend(
+                after
+                    .iter()
+                    .map(|(role, text)| json!({"role": role, "content": text})),
+            );
             Question::of(&json!({ "messages": messages })).unwrap()
         };
-        let (go_on, again) = ("Your answer broke off. Go on.", "That answer cannot be used.");
-        assert_eq!(asked(&[("assistant", "{\"a"), ("user", go_on)], "").begun.as_deref(), Some("{\"a"));
-        assert_eq!(asked(&[("assistant", "{\"a")], "").begun.as_deref(), Some("{\"a"));
-        assert_eq!(asked(&[("assistant", "{\"a"), ("user", again)], "").begun, None);
-        assert_eq!(asked(&[], "").asked(), asked(&[], "\n\nWrite the answer as text.").asked());
+        let (go_on, again) = (
+            "Your answer broke off. Go on.",
+            "That answer cannot be used.",
+        );
+        assert_eq!(
+            asked(&[("assistant", "{\"a"), ("user", go_on)], "")
+                .begun
+                .as_deref(),
+            Some("{\"a")
+        );
+        assert_eq!(
+            asked(&[("assistant", "{\"a")], "").begun.as_deref(),
+            Some("{\"a")
+        );
+        assert_eq!(
+            asked(&[("assistant", "{\"a"), ("user", again)], "").begun,
+            None
+        );
+        assert_eq!(
+            asked(&[], "").asked(),
+            asked(&[], "\n\nWrite the answer as text.").asked()
+        );
         assert_eq!(asked(&[], "").asked(), user);
     }
 
@@ -342,8 +441,17 @@ mod tests {
             fence("Page 2", "cccccccccccccccc", "Note:\n[1]\nend"),
         ];
         let blocks = blocks(&text.join("\n\n"));
-        let found: Vec<_> =
-            blocks.iter().map(|block| (block.name.as_str(), block.number, block.text.as_str())).collect();
-        assert_eq!(found, [("Before", 1, inner.as_str()), ("Page", 1, ""), ("Page", 2, "Note:\n[1]\nend")]);
+        let found: Vec<_> = blocks
+            .iter()
+            .map(|block| (block.name.as_str(), block.number, block.text.as_str()))
+            .collect();
+        assert_eq!(
+            found,
+            [
+                ("Before", 1, inner.as_str()),
+                ("Page", 1, ""),
+                ("Page", 2, "Note:\n[1]\nend")
+            ]
+        );
     }
 }

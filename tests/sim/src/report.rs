@@ -133,8 +133,14 @@ pub struct Sections {
 impl Report {
     /// Of all requests in the order of their arrival.
     pub fn of(asks: &[Ask], limits: &Limits, peak_concurrency: usize) -> Self {
-        let Some(first) = asks.first().map(|ask| ask.arrived) else { return Self::default() };
-        let mut report = Self { calls: asks.len(), peak_concurrency, ..Self::default() };
+        let Some(first) = asks.first().map(|ask| ask.arrived) else {
+            return Self::default();
+        };
+        let mut report = Self {
+            calls: asks.len(),
+            peak_concurrency,
+            ..Self::default()
+        };
         let mut answered: HashMap<blake3::Hash, Instant> = HashMap::new();
         for ask in asks {
             report.stages.entry(ask.stage).or_default().add(ask);
@@ -144,19 +150,36 @@ impl Report {
                 let Sections { calls, all, most } = &mut report.sections;
                 (*calls, *all, *most) = (*calls + 1, *all + ask.sections, ask.sections.max(*most));
             }
-            report.repeated += usize::from(answered.get(&ask.digest).is_some_and(|at| *at <= ask.arrived));
+            report.repeated += usize::from(
+                answered
+                    .get(&ask.digest)
+                    .is_some_and(|at| *at <= ask.arrived),
+            );
             if ask.was_answered()
                 && let Some(at) = ask.delivered
             {
-                answered.entry(ask.digest).and_modify(|first| *first = at.min(*first)).or_insert(at);
+                answered
+                    .entry(ask.digest)
+                    .and_modify(|first| *first = at.min(*first))
+                    .or_insert(at);
             }
             let minute = (ask.arrived - first).as_secs() as usize / 60;
-            report.throttled_by_minute.resize(report.throttled_by_minute.len().max(minute + 1), [0, 0]);
+            report
+                .throttled_by_minute
+                .resize(report.throttled_by_minute.len().max(minute + 1), [0, 0]);
             let [all, throttled] = &mut report.throttled_by_minute[minute];
             (*all, *throttled) = (*all + 1, *throttled + usize::from(ask.status == 429));
         }
-        report.questions = asks.iter().map(|ask| ask.digest).collect::<std::collections::HashSet<_>>().len();
-        let last = asks.iter().map(|ask| ask.delivered.unwrap_or(ask.arrived)).max().unwrap_or(first);
+        report.questions = asks
+            .iter()
+            .map(|ask| ask.digest)
+            .collect::<std::collections::HashSet<_>>()
+            .len();
+        let last = asks
+            .iter()
+            .map(|ask| ask.delivered.unwrap_or(ask.arrived))
+            .max()
+            .unwrap_or(first);
         report.seconds = (last - first).as_secs_f64();
         report.worst_minute = Window::of(asks, limits);
         report
@@ -179,12 +202,15 @@ impl Window {
         let admitted: Vec<&Ask> = asks.iter().filter(|ask| ask.was_admitted()).collect();
         let tokens = |ask: &Ask| u64::from(ask.prompt_tokens) + u64::from(ask.output_tokens);
         let [requests, tokens] = [most(&admitted, |_| 1), most(&admitted, tokens)];
-        let share = |most: u64, limit: Option<u32>| limit.map_or(0.0, |limit| most as f64 / f64::from(limit.max(1)));
+        let share = |most: u64, limit: Option<u32>| {
+            limit.map_or(0.0, |limit| most as f64 / f64::from(limit.max(1)))
+        };
         Self {
             requests,
             tokens,
             sent: most(&asks.iter().collect::<Vec<_>>(), |_| 1),
-            share: share(requests, limits.requests_per_minute).max(share(tokens, limits.tokens_per_minute)),
+            share: share(requests, limits.requests_per_minute)
+                .max(share(tokens, limits.tokens_per_minute)),
         }
     }
 }
@@ -241,15 +267,33 @@ mod tests {
             ask("c", 65, "hang"),
             ask("b", 66, "good"),
         ];
-        let limits = Limits { requests_per_minute: Some(10), tokens_per_minute: Some(1_000), ..Limits::default() };
+        let limits = Limits {
+            requests_per_minute: Some(10),
+            tokens_per_minute: Some(1_000),
+            ..Limits::default()
+        };
         let report = Report::of(&asks, &limits, 4);
         assert_eq!((report.calls, report.questions, report.repeated), (7, 3, 2));
         assert_eq!(report.outcomes["good"], 4);
         assert_eq!((report.all.answered, report.all.prompt_tokens), (4, 500));
-        assert_eq!((report.worst_minute.requests, report.worst_minute.tokens, report.worst_minute.sent), (5, 550, 6));
+        assert_eq!(
+            (
+                report.worst_minute.requests,
+                report.worst_minute.tokens,
+                report.worst_minute.sent
+            ),
+            (5, 550, 6)
+        );
         assert!((report.worst_minute.share - 0.55).abs() < 1e-9);
         assert_eq!(report.throttled_by_minute, [[5, 1], [2, 0]]);
-        assert_eq!(report.sections, Sections { calls: 7, all: 21, most: 3 });
+        assert_eq!(
+            report.sections,
+            Sections {
+                calls: 7,
+                all: 21,
+                most: 3
+            }
+        );
         assert_eq!(Report::of(&[], &limits, 0), Report::default());
     }
 }

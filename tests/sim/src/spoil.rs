@@ -16,19 +16,30 @@ pub(crate) struct Said {
 pub(crate) fn spoilt(text: String, fault: Fault, seed: u64, digest: &[u8]) -> Said {
     let mut dice = Dice::of(seed, "spoil", digest);
     let half = |text: &str, least: usize| {
-        let end = text.floor_char_boundary(least.max(text.len() / 4 + dice_below(text.len() / 2, digest)));
+        let end = text
+            .floor_char_boundary(least.max(text.len() / 4 + dice_below(text.len() / 2, digest)));
         text[..end].to_string()
     };
-    let whole = |text: String| Said { text, is_cut: false };
+    let whole = |text: String| Said {
+        text,
+        is_cut: false,
+    };
     match fault {
         Fault::Empty => whole(String::new()),
-        Fault::Truncated => Said { text: half(&text, 1), is_cut: true },
+        Fault::Truncated => Said {
+            text: half(&text, 1),
+            is_cut: true,
+        },
         Fault::Schema => whole(other_shape(&text, &mut dice)),
         Fault::Malformed => whole(match dice.below(6) {
             0 => half(&text, 1),
-            1 => "Certainly! I looked at the text with great care, and here is what I think of it.".into(),
+            1 => "Certainly! I looked at the text with great care, and here is what I think of it."
+                .into(),
             2 => format!("Sure, here it is:\n```json\n{text}\n```\nLet me know if you need more."),
-            3 => text.replace("true", "True").replace("false", "False").replacen('}', ",}", 1),
+            3 => text
+                .replace("true", "True")
+                .replace("false", "False")
+                .replacen('}', ",}", 1),
             4 => text.replace('"', "'"),
             _ => format!("{text}{}", half(&text, 1)),
         }),
@@ -50,9 +61,10 @@ fn other_shape(text: &str, dice: &mut Dice) -> String {
             last.and_then(|name| object.remove(&name));
             Value::Object(object)
         }
-        (_, Value::Object(object)) => {
-            object.into_iter().map(|(name, value)| (name, json!(value.to_string()))).collect()
-        }
+        (_, Value::Object(object)) => object
+            .into_iter()
+            .map(|(name, value)| (name, json!(value.to_string())))
+            .collect(),
         (_, value) => json!([value]),
     };
     other.to_string()
@@ -64,8 +76,15 @@ mod tests {
 
     #[test]
     fn a_spoilt_text_is_another_and_the_same_each_time() {
-        let text = json!({ "summaries": [{ "section": 1, "summary": "We sell things." }], "sure": true }).to_string();
-        for fault in [Fault::Empty, Fault::Truncated, Fault::Schema, Fault::Malformed] {
+        let text =
+            json!({ "summaries": [{ "section": 1, "summary": "We sell things." }], "sure": true })
+                .to_string();
+        for fault in [
+            Fault::Empty,
+            Fault::Truncated,
+            Fault::Schema,
+            Fault::Malformed,
+        ] {
             for n in 0..40_u8 {
                 let said = spoilt(text.clone(), fault, 1, &[n]);
                 assert_eq!(said, spoilt(text.clone(), fault, 1, &[n]));

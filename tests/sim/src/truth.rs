@@ -79,7 +79,11 @@ pub(crate) struct Place {
 
 impl Known {
     fn of(truth: Truth, pages: &[String]) -> Self {
-        let titles: Vec<_> = truth.nodes.iter().map(|node| Title::of(&node.title)).collect();
+        let titles: Vec<_> = truth
+            .nodes
+            .iter()
+            .map(|node| Title::of(&node.title))
+            .collect();
         let mut known = Self {
             titles,
             lines: pages.iter().map(|text| squashed(text)).collect(),
@@ -92,7 +96,12 @@ impl Known {
     }
 
     fn outline(&self) -> (&str, usize, &[u32], bool) {
-        (&self.truth.doc, self.truth.nodes.len(), &self.contents, self.complete)
+        (
+            &self.truth.doc,
+            self.truth.nodes.len(),
+            &self.contents,
+            self.complete,
+        )
     }
 
     /// Sections that start on a page.
@@ -111,9 +120,15 @@ impl Known {
 impl Library {
     /// Of truths and the texts they are paired with by name; a document that is known already stays as it was first told.
     pub fn new(truths: Vec<Truth>, texts: Vec<Texts>) -> Self {
-        let texts: BTreeMap<_, _> = texts.into_iter().map(|texts| (texts.doc, texts.pages)).collect();
+        let texts: BTreeMap<_, _> = texts
+            .into_iter()
+            .map(|texts| (texts.doc, texts.pages))
+            .collect();
         let (mut library, mut names) = (Self::default(), std::collections::BTreeSet::new());
-        for truth in truths.into_iter().filter(|truth| names.insert(truth.doc.clone())) {
+        for truth in truths
+            .into_iter()
+            .filter(|truth| names.insert(truth.doc.clone()))
+        {
             let pages = texts.get(&truth.doc).cloned().unwrap_or_default();
             library.add(truth, &pages);
         }
@@ -125,8 +140,14 @@ impl Library {
     /// # Errors
     /// A folder or file that cannot be read.
     pub fn load(truth: &[impl AsRef<Path>], texts: &[impl AsRef<Path>]) -> Result<Self> {
-        let truths = truth.iter().map(|folder| read(folder.as_ref())).collect::<Result<Vec<_>>>()?;
-        let texts = texts.iter().map(|folder| read(folder.as_ref())).collect::<Result<Vec<_>>>()?;
+        let truths = truth
+            .iter()
+            .map(|folder| read(folder.as_ref()))
+            .collect::<Result<Vec<_>>>()?;
+        let texts = texts
+            .iter()
+            .map(|folder| read(folder.as_ref()))
+            .collect::<Result<Vec<_>>>()?;
         Ok(Self::new(truths.concat(), texts.concat()))
     }
 
@@ -159,15 +180,26 @@ impl Library {
                 let of_doc = best.entry(place.doc).or_default();
                 *of_doc = of_doc.max(*share);
             }
-            best.into_iter().for_each(|(doc, share)| *votes.entry(doc).or_default() += share);
+            best.into_iter()
+                .for_each(|(doc, share)| *votes.entry(doc).or_default() += share);
         }
-        let chosen = votes.into_iter().reduce(|a, b| if b.1 > a.1 { b } else { a });
-        let Some((doc, _)) = chosen else { return vec![None; texts.len()] };
+        let chosen = votes
+            .into_iter()
+            .reduce(|a, b| if b.1 > a.1 { b } else { a });
+        let Some((doc, _)) = chosen else {
+            return vec![None; texts.len()];
+        };
         let mut before = 0;
         let of_doc = candidates.into_iter().map(|mut candidates| {
             candidates.retain(|(place, _)| place.doc == doc);
-            let most = candidates.iter().map(|(_, share)| *share).fold(0.0, f64::max);
-            let alike = candidates.iter().filter(|(_, share)| *share >= most).map(|(place, _)| *place);
+            let most = candidates
+                .iter()
+                .map(|(_, share)| *share)
+                .fold(0.0, f64::max);
+            let alike = candidates
+                .iter()
+                .filter(|(_, share)| *share >= most)
+                .map(|(place, _)| *place);
             // The next one, else the first behind it, else the first.
             let place = alike.min_by_key(|place| (place.page <= before, place.page));
             before = place.map_or(before, |place| place.page);
@@ -180,28 +212,54 @@ impl Library {
     fn candidates(&self, text: &str) -> Vec<(Place, f64)> {
         let own = shingles(text);
         let mut hits: BTreeMap<Place, u32> = BTreeMap::new();
-        for place in own.iter().filter_map(|shingle| self.shingles.get(shingle)).flatten() {
+        for place in own
+            .iter()
+            .filter_map(|shingle| self.shingles.get(shingle))
+            .flatten()
+        {
             *hits.entry(*place).or_default() += 1;
         }
-        let shares = hits.into_iter().map(|(place, hits)| (place, f64::from(hits) / own.len() as f64));
+        let shares = hits
+            .into_iter()
+            .map(|(place, hits)| (place, f64::from(hits) / own.len() as f64));
         shares.filter(|(_, share)| *share >= SHARE).collect()
     }
 
     /// The document most of whose titles are among these lines, where no page is known.
     pub(crate) fn by_titles(&self, lines: &[String]) -> Option<usize> {
-        let found = |known: &Known| known.titles.iter().filter(|title| title.line(lines).is_some()).count();
-        let unknown = self.documents.iter().enumerate().filter(|(_, known)| known.lines.is_empty());
-        let counts = unknown.map(|(doc, known)| (found(known), doc)).filter(|(found, _)| *found > 0);
-        counts.reduce(|a, b| if b.0 > a.0 { b } else { a }).map(|(_, doc)| doc)
+        let found = |known: &Known| {
+            known
+                .titles
+                .iter()
+                .filter(|title| title.line(lines).is_some())
+                .count()
+        };
+        let unknown = self
+            .documents
+            .iter()
+            .enumerate()
+            .filter(|(_, known)| known.lines.is_empty());
+        let counts = unknown
+            .map(|(doc, known)| (found(known), doc))
+            .filter(|(found, _)| *found > 0);
+        counts
+            .reduce(|a, b| if b.0 > a.0 { b } else { a })
+            .map(|(_, doc)| doc)
     }
 }
 
 /// Hashes of every few words in a row; of a short text, of all its words.
 fn shingles(text: &str) -> Vec<u64> {
-    let words: Vec<String> = text.split_whitespace().map(squash).filter(|word| !word.is_empty()).collect();
+    let words: Vec<String> = text
+        .split_whitespace()
+        .map(squash)
+        .filter(|word| !word.is_empty())
+        .collect();
     let hash = |words: &[String]| {
         let bytes = *blake3::hash(words.join(" ").as_bytes()).as_bytes();
-        u64::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3], bytes[4], bytes[5], bytes[6], bytes[7]])
+        u64::from_le_bytes([
+            bytes[0], bytes[1], bytes[2], bytes[3], bytes[4], bytes[5], bytes[6], bytes[7],
+        ])
     };
     let mut hashes: Vec<_> = match words.len() {
         0 => Vec::new(),
@@ -220,7 +278,10 @@ fn read<T: serde::de::DeserializeOwned>(folder: &Path) -> Result<Vec<T>> {
     for entry in fs::read_dir(folder).with_context(unreadable)? {
         files.push(entry.with_context(unreadable)?.path());
     }
-    files.retain(|path| path.extension().is_some_and(|extension| extension == "json"));
+    files.retain(|path| {
+        path.extension()
+            .is_some_and(|extension| extension == "json")
+    });
     files.sort();
     let mut all = Vec::new();
     for path in files {
@@ -237,32 +298,64 @@ mod tests {
     use super::*;
 
     fn library() -> Library {
-        let page = |words: &str, n: u32| format!("Heading {n}\n{}", format!("{words} number {n} ").repeat(3));
+        let page = |words: &str, n: u32| {
+            format!("Heading {n}\n{}", format!("{words} number {n} ").repeat(3))
+        };
         let texts = |doc: &str, words: &str| Texts {
             doc: doc.into(),
-            pages: (1..=5).map(|n| if n == 4 { "Left blank".into() } else { page(words, n) }).collect(),
+            pages: (1..=5)
+                .map(|n| {
+                    if n == 4 {
+                        "Left blank".into()
+                    } else {
+                        page(words, n)
+                    }
+                })
+                .collect(),
         };
         let truth = |doc: &str| Truth {
             doc: doc.into(),
             pages: 5,
-            nodes: vec![Node { title: "Heading 2".into(), level: 1, page: 2 }],
+            nodes: vec![Node {
+                title: "Heading 2".into(),
+                level: 1,
+                page: 2,
+            }],
             toc_pages: vec![],
         };
-        let texts = vec![texts("a", "the sales of the first company"), texts("b", "another company sells no thing")];
+        let texts = vec![
+            texts("a", "the sales of the first company"),
+            texts("b", "another company sells no thing"),
+        ];
         Library::new(vec![truth("a"), truth("b")], texts)
     }
 
     #[test]
     fn a_page_is_known_by_its_words_and_so_is_a_part_of_it() {
         let library = library();
-        let at = |texts: &[&str]| library.places(texts).iter().map(|p| p.map(|p| (p.doc, p.page))).collect::<Vec<_>>();
+        let at = |texts: &[&str]| {
+            library
+                .places(texts)
+                .iter()
+                .map(|p| p.map(|p| (p.doc, p.page)))
+                .collect::<Vec<_>>()
+        };
         let whole = "A running head\nHeading 2\nanother  company sells no thing NUMBER 2 another company sells no thing \
                      number 2 another company sells no thing number 2";
         assert_eq!(at(&[whole]), [Some((1, 2))]);
-        assert_eq!(at(&["of the first company number 3 the sales of"]), [Some((0, 3))]);
-        assert_eq!(at(&["nobody ever wrote these words on any page of it"]), [None]);
+        assert_eq!(
+            at(&["of the first company number 3 the sales of"]),
+            [Some((0, 3))]
+        );
+        assert_eq!(
+            at(&["nobody ever wrote these words on any page of it"]),
+            [None]
+        );
         // What stands in both documents is of the one the other pages are of.
-        let pages = ["left blank", "another company sells no thing number 5 another"];
+        let pages = [
+            "left blank",
+            "another company sells no thing number 5 another",
+        ];
         assert_eq!(at(&pages), [Some((1, 4)), Some((1, 5))]);
     }
 
@@ -271,7 +364,11 @@ mod tests {
         let truth = |title: &str| Truth {
             doc: "a".into(),
             pages: 1,
-            nodes: vec![Node { title: title.into(), level: 1, page: 1 }],
+            nodes: vec![Node {
+                title: title.into(),
+                level: 1,
+                page: 1,
+            }],
             toc_pages: vec![],
         };
         let library = Library::new(vec![truth("one"), truth("two")], vec![]);

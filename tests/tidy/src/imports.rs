@@ -8,18 +8,55 @@ pub const OURS: &[(&str, &[&str])] = &[
     ("stemma-engine", &[]),
     ("stemma-extract", &["stemma-document"]),
     ("stemma-llm", &["stemma-engine"]),
-    ("stemma-pipeline", &["stemma-document", "stemma-engine", "stemma-extract", "stemma-llm"]),
+    (
+        "stemma-pipeline",
+        &[
+            "stemma-document",
+            "stemma-engine",
+            "stemma-extract",
+            "stemma-llm",
+        ],
+    ),
     // Of extract, only the reader of packed sources: see `NARROW`.
-    ("stemma-search", &["stemma-document", "stemma-engine", "stemma-extract", "stemma-llm"]),
+    (
+        "stemma-search",
+        &[
+            "stemma-document",
+            "stemma-engine",
+            "stemma-extract",
+            "stemma-llm",
+        ],
+    ),
     ("stemma-boot", &["stemma-engine"]),
     // Document, for the collection that a job is submitted to.
-    ("stemma-coordinator", &["stemma-boot", "stemma-document", "stemma-engine", "stemma-pipeline"]),
-    ("stemma-worker", &["stemma-boot", "stemma-engine", "stemma-pipeline"]),
-    ("stemma-assembler", &["stemma-boot", "stemma-engine", "stemma-pipeline"]),
+    (
+        "stemma-coordinator",
+        &[
+            "stemma-boot",
+            "stemma-document",
+            "stemma-engine",
+            "stemma-pipeline",
+        ],
+    ),
+    (
+        "stemma-worker",
+        &["stemma-boot", "stemma-engine", "stemma-pipeline"],
+    ),
+    (
+        "stemma-assembler",
+        &["stemma-boot", "stemma-engine", "stemma-pipeline"],
+    ),
     // Of llm, only the counting of tokens.
     (
         "stemma-query",
-        &["stemma-boot", "stemma-document", "stemma-engine", "stemma-extract", "stemma-llm", "stemma-search"],
+        &[
+            "stemma-boot",
+            "stemma-document",
+            "stemma-engine",
+            "stemma-extract",
+            "stemma-llm",
+            "stemma-search",
+        ],
     ),
     // The one binary joins the services, and speaks about documents, packs, models and settings on its own account.
     (
@@ -42,8 +79,16 @@ pub const OURS: &[(&str, &[&str])] = &[
 
 /// Crates that only reach for a part of another one: the importer, the imported crate, the names it may use.
 pub const NARROW: &[(&str, &str, &[&str])] = &[
-    ("shared/search/", "stemma_extract", &["Head", "PackError", "Packed"]),
-    ("services/query/", "stemma_extract", &["Head", "PackError", "Packed"]),
+    (
+        "shared/search/",
+        "stemma_extract",
+        &["Head", "PackError", "Packed"],
+    ),
+    (
+        "services/query/",
+        "stemma_extract",
+        &["Head", "PackError", "Packed"],
+    ),
     ("services/query/", "stemma_llm", &["tokens"]),
 ];
 
@@ -86,10 +131,16 @@ pub fn dependencies(metadata: &Value) -> Vec<Dependency> {
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_string();
     let root = text(&metadata["workspace_root"]);
-    let in_tests = |path: &str| path.strip_prefix(&root).is_some_and(|below| below.starts_with("/tests/"));
+    let in_tests = |path: &str| {
+        path.strip_prefix(&root)
+            .is_some_and(|below| below.starts_with("/tests/"))
+    };
     let packages = metadata["packages"].as_array().unwrap_or(&none);
     let of = |package: &Value| {
-        let (from, from_tests) = (text(&package["name"]), in_tests(&text(&package["manifest_path"])));
+        let (from, from_tests) = (
+            text(&package["name"]),
+            in_tests(&text(&package["manifest_path"])),
+        );
         let dependency = move |dependency: Value| Dependency {
             from: from.clone(),
             to: text(&dependency["name"]),
@@ -97,18 +148,31 @@ pub fn dependencies(metadata: &Value) -> Vec<Dependency> {
             from_tests,
             to_tests: in_tests(&text(&dependency["path"])),
         };
-        list(&package["dependencies"]).into_iter().map(dependency).collect::<Vec<_>>()
+        list(&package["dependencies"])
+            .into_iter()
+            .map(dependency)
+            .collect::<Vec<_>>()
     };
     packages.iter().flat_map(of).collect()
 }
 
 /// What the tables do not allow. Crates under `tests/` may import anything; others may use those for their own tests.
 pub fn complaints(dependencies: &[Dependency]) -> Vec<String> {
-    let judged = dependencies.iter().filter(|dependency| !dependency.from_tests);
+    let judged = dependencies
+        .iter()
+        .filter(|dependency| !dependency.from_tests);
     judged.filter_map(complaint).collect()
 }
 
-fn complaint(Dependency { from, to, dev, to_tests, .. }: &Dependency) -> Option<String> {
+fn complaint(
+    Dependency {
+        from,
+        to,
+        dev,
+        to_tests,
+        ..
+    }: &Dependency,
+) -> Option<String> {
     if *to_tests {
         return (!dev).then(|| format!("{from} imports {to}, which is for tests only"));
     }
@@ -117,26 +181,47 @@ fn complaint(Dependency { from, to, dev, to_tests, .. }: &Dependency) -> Option<
     }
     if to.starts_with("stemma") {
         return match OURS.iter().find(|(name, _)| name == from) {
-            None => Some(format!("{from} has no line in the import table (tests/tidy/src/imports.rs)")),
+            None => Some(format!(
+                "{from} has no line in the import table (tests/tidy/src/imports.rs)"
+            )),
             Some((_, allowed)) if allowed.contains(&to.as_str()) => None,
-            Some((_, allowed)) => Some(format!("{from} imports {to}; it may import {}", named(allowed))),
+            Some((_, allowed)) => Some(format!(
+                "{from} imports {to}; it may import {}",
+                named(allowed)
+            )),
         };
     }
-    let (_, rooms) = OUTSIDE.iter().find(|(beginning, _)| to.starts_with(beginning))?;
-    (!rooms.contains(&from.as_str())).then(|| format!("{from} names {to}; only {} may", named(rooms)))
+    let (_, rooms) = OUTSIDE
+        .iter()
+        .find(|(beginning, _)| to.starts_with(beginning))?;
+    (!rooms.contains(&from.as_str()))
+        .then(|| format!("{from} names {to}; only {} may", named(rooms)))
 }
 
 fn named(names: &[&str]) -> String {
-    if names.is_empty() { "nothing of ours".into() } else { names.join(", ") }
+    if names.is_empty() {
+        "nothing of ours".into()
+    } else {
+        names.join(", ")
+    }
 }
 
 /// Names of another crate that a source file uses without being allowed to; tests may make what they read.
 pub fn narrow_complaints(path: &str, text: &str) -> Vec<String> {
     let is_test = path.ends_with("/tests.rs") || path.contains("/tests/");
-    let rules = NARROW.iter().filter(|(importer, ..)| path.starts_with(importer) && !is_test);
+    let rules = NARROW
+        .iter()
+        .filter(|(importer, ..)| path.starts_with(importer) && !is_test);
     let complaints = rules.flat_map(|(_, imported, allowed)| {
-        let names = names_of(text, imported).into_iter().filter(|name| !allowed.contains(&name.as_str()));
-        names.map(move |name| format!("{path} uses {imported}::{name}; it may use {}", named(allowed)))
+        let names = names_of(text, imported)
+            .into_iter()
+            .filter(|name| !allowed.contains(&name.as_str()));
+        names.map(move |name| {
+            format!(
+                "{path} uses {imported}::{name}; it may use {}",
+                named(allowed)
+            )
+        })
     });
     complaints.collect()
 }
@@ -144,13 +229,21 @@ pub fn narrow_complaints(path: &str, text: &str) -> Vec<String> {
 /// The names in `imported::name` and `imported::{name, other}`.
 fn names_of(text: &str, imported: &str) -> Vec<String> {
     let is_name = |c: char| c.is_alphanumeric() || c == '_';
-    let after = text.split(imported).skip(1).filter_map(|rest| rest.strip_prefix("::"));
+    let after = text
+        .split(imported)
+        .skip(1)
+        .filter_map(|rest| rest.strip_prefix("::"));
     let lists = after.map(|rest| match rest.strip_prefix('{') {
         Some(list) => list.split('}').next().unwrap_or_default(),
         None => rest.split(|c| !is_name(c)).next().unwrap_or_default(),
     });
-    let names = lists.flat_map(|list| list.split(',')).map(|name| name.trim().split("::").next().unwrap_or_default());
-    names.filter(|name| !name.is_empty() && *name != "self").map(ToString::to_string).collect()
+    let names = lists
+        .flat_map(|list| list.split(','))
+        .map(|name| name.trim().split("::").next().unwrap_or_default());
+    names
+        .filter(|name| !name.is_empty() && *name != "self")
+        .map(ToString::to_string)
+        .collect()
 }
 
 #[cfg(test)]
@@ -163,18 +256,29 @@ mod tests {
     fn metadata() -> Value {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let mut command = Command::new(cargo);
-        command.args(["metadata", "--format-version=1", "--no-deps", "--offline"]).current_dir(root());
+        command
+            .args(["metadata", "--format-version=1", "--no-deps", "--offline"])
+            .current_dir(root());
         serde_json::from_slice(&command.output().unwrap().stdout).unwrap()
     }
 
     fn dependency(from: &str, to: &str) -> Dependency {
-        Dependency { from: from.into(), to: to.into(), dev: false, from_tests: false, to_tests: false }
+        Dependency {
+            from: from.into(),
+            to: to.into(),
+            dev: false,
+            from_tests: false,
+            to_tests: false,
+        }
     }
 
     #[test]
     fn crates_import_only_what_the_tables_allow() {
         let dependencies = dependencies(&metadata());
-        assert!(dependencies.contains(&dependency("stemma-pipeline", "stemma-engine")), "nothing was looked at");
+        assert!(
+            dependencies.contains(&dependency("stemma-pipeline", "stemma-engine")),
+            "nothing was looked at"
+        );
         assert_eq!(complaints(&dependencies), [""; 0]);
     }
 
@@ -183,7 +287,10 @@ mod tests {
         let metadata = metadata();
         let packages = metadata["packages"].as_array().unwrap();
         for (name, _) in OURS {
-            assert!(packages.iter().any(|package| package["name"] == **name), "{name} is no crate any more");
+            assert!(
+                packages.iter().any(|package| package["name"] == **name),
+                "{name} is no crate any more"
+            );
         }
     }
 
@@ -204,25 +311,55 @@ mod tests {
             check("stemma-document", "stemma-engine"),
             "stemma-document imports stemma-engine; it may import nothing of ours"
         );
-        assert_eq!(check("stemma-search", "lopdf"), "stemma-search names lopdf; only stemma-extract may");
-        assert_eq!(check("stemma-worker", "hayro-font"), "stemma-worker names hayro-font; only stemma-extract may");
+        assert_eq!(
+            check("stemma-search", "lopdf"),
+            "stemma-search names lopdf; only stemma-extract may"
+        );
+        assert_eq!(
+            check("stemma-worker", "hayro-font"),
+            "stemma-worker names hayro-font; only stemma-extract may"
+        );
         assert!(check("stemma-new", "stemma-engine").contains("no line in the import table"));
         assert_eq!(check("stemma-worker", "serde"), "");
     }
 
     #[test]
     fn crates_for_tests_import_anything_and_are_imported_by_tests_only() {
-        let tests = Dependency { from_tests: true, ..dependency("stemma-bench", "lopdf") };
-        let filings = Dependency { to_tests: true, ..dependency("stemma-extract", "stemma-filings") };
-        assert_eq!(complaints(&[tests, Dependency { dev: true, ..filings.clone() }]), [""; 0]);
+        let tests = Dependency {
+            from_tests: true,
+            ..dependency("stemma-bench", "lopdf")
+        };
+        let filings = Dependency {
+            to_tests: true,
+            ..dependency("stemma-extract", "stemma-filings")
+        };
+        assert_eq!(
+            complaints(&[
+                tests,
+                Dependency {
+                    dev: true,
+                    ..filings.clone()
+                }
+            ]),
+            [""; 0]
+        );
         assert_eq!(complaints(&[filings]).len(), 1);
     }
 
     #[test]
     fn a_narrow_import_that_widened_is_complained_of() {
         let text = "use stemma_extract::{Packed, Pool};\nfn f() { stemma_extract::pdf::read() }";
-        assert_eq!(narrow_complaints("services/query/src/lib.rs", text).len(), 2);
-        assert_eq!(narrow_complaints("services/query/src/tests.rs", text), [""; 0]);
-        assert_eq!(narrow_complaints("shared/pipeline/src/lib.rs", text), [""; 0]);
+        assert_eq!(
+            narrow_complaints("services/query/src/lib.rs", text).len(),
+            2
+        );
+        assert_eq!(
+            narrow_complaints("services/query/src/tests.rs", text),
+            [""; 0]
+        );
+        assert_eq!(
+            narrow_complaints("shared/pipeline/src/lib.rs", text),
+            [""; 0]
+        );
     }
 }

@@ -32,8 +32,14 @@ pub struct File {
 
 /// The root of the repository: two folders above this crate.
 pub fn root() -> PathBuf {
-    let manifest = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from).unwrap_or_default();
-    manifest.ancestors().nth(2).map(Path::to_path_buf).unwrap_or_default()
+    let manifest = std::env::var_os("CARGO_MANIFEST_DIR")
+        .map(PathBuf::from)
+        .unwrap_or_default();
+    manifest
+        .ancestors()
+        .nth(2)
+        .map(Path::to_path_buf)
+        .unwrap_or_default()
 }
 
 /// Every text file below `root`, in path order. Links and files that are not UTF-8 are passed over.
@@ -54,7 +60,10 @@ pub fn files(root: &Path) -> io::Result<Vec<File>> {
             } else if kind.is_file()
                 && let Ok(text) = fs::read_to_string(&path)
             {
-                found.push(File { path: below(root, &path), text });
+                found.push(File {
+                    path: below(root, &path),
+                    text,
+                });
             }
         }
     }
@@ -63,6 +72,10 @@ pub fn files(root: &Path) -> io::Result<Vec<File>> {
 }
 
 fn below(root: &Path, path: &Path) -> String {
-    let names = path.strip_prefix(root).unwrap_or(path).iter().map(|name| name.to_string_lossy());
+    let names = path
+        .strip_prefix(root)
+        .unwrap_or(path)
+        .iter()
+        .map(|name| name.to_string_lossy());
     names.collect::<Vec<_>>().join("/")
 }

@@ -13,7 +13,11 @@ const WANTED: &[&str] = &[
 ];
 
 /// What the workspace's manifest says once for all.
-const WORKSPACE: &[&str] = &["unsafe_code = \"forbid\"", "license = \"Apache-2.0\"", "unwrap_used = \"warn\""];
+const WORKSPACE: &[&str] = &[
+    "unsafe_code = \"forbid\"",
+    "license = \"Apache-2.0\"",
+    "unwrap_used = \"warn\"",
+];
 
 /// The only place that packages come from.
 const SOURCE: &str = "registry+https://github.com/rust-lang/crates.io-index";
@@ -24,7 +28,10 @@ pub fn complaints(file: &File) -> Vec<String> {
         "Cargo.toml" => missing(file, WORKSPACE),
         "Cargo.lock" => foreign_sources(file),
         ".cargo/config.toml" | ".cargo/config" => {
-            vec![format!("{}: where packages come from is the machine's business", file.path)]
+            vec![format!(
+                "{}: where packages come from is the machine's business",
+                file.path
+            )]
         }
         path if path.ends_with("/Cargo.toml") => {
             let mut complaints = missing(file, WANTED);
@@ -38,19 +45,30 @@ pub fn complaints(file: &File) -> Vec<String> {
 
 fn missing(file: &File, wanted: &[&str]) -> Vec<String> {
     let missing = wanted.iter().filter(|line| !file.text.contains(**line));
-    missing.map(|line| format!("{} does not say `{}`", file.path, line.replace('\n', " "))).collect()
+    missing
+        .map(|line| format!("{} does not say `{}`", file.path, line.replace('\n', " ")))
+        .collect()
 }
 
 fn foreign_sources(file: &File) -> Vec<String> {
-    let sources = file.text.lines().filter_map(|line| line.strip_prefix("source = "));
+    let sources = file
+        .text
+        .lines()
+        .filter_map(|line| line.strip_prefix("source = "));
     let foreign = sources.filter(|source| source.trim_matches('"') != SOURCE);
-    foreign.map(|source| format!("Cargo.lock takes a package from {source}")).collect()
+    foreign
+        .map(|source| format!("Cargo.lock takes a package from {source}"))
+        .collect()
 }
 
 /// `shared/engine` is `stemma-engine`; the binary alone is `stemma`.
 fn misnamed(file: &File) -> Option<String> {
     let (_, folder) = file.path.strip_suffix("/Cargo.toml")?.split_once('/')?;
-    let name = if folder == "stemma" { folder.to_string() } else { format!("stemma-{folder}") };
+    let name = if folder == "stemma" {
+        folder.to_string()
+    } else {
+        format!("stemma-{folder}")
+    };
     let right = file.text.contains(&format!("name = \"{name}\"\n"));
     (!right).then(|| format!("{}: this crate is called {name}", file.path))
 }
@@ -78,21 +96,40 @@ mod tests {
     use crate::{files, root};
 
     fn check(path: &str, text: &str) -> Vec<String> {
-        complaints(&File { path: path.into(), text: text.into() })
+        complaints(&File {
+            path: path.into(),
+            text: text.into(),
+        })
     }
 
     #[test]
     fn manifests_are_alike() {
         let files = files(&root()).unwrap();
-        assert!(files.iter().filter(|file| file.path.ends_with("/Cargo.toml")).count() >= 12, "nothing was looked at");
-        assert_eq!(files.iter().flat_map(complaints).collect::<Vec<_>>(), [""; 0]);
+        assert!(
+            files
+                .iter()
+                .filter(|file| file.path.ends_with("/Cargo.toml"))
+                .count()
+                >= 12,
+            "nothing was looked at"
+        );
+        assert_eq!(
+            files.iter().flat_map(complaints).collect::<Vec<_>>(),
+            [""; 0]
+        );
     }
 
     #[test]
     fn what_differs_is_complained_of() {
-        let good = format!("name = \"stemma-x\"\n{}\n[dependencies]\nserde.workspace = true\n", WANTED.join("\n"));
+        let good = format!(
+            "name = \"stemma-x\"\n{}\n[dependencies]\nserde.workspace = true\n",
+            WANTED.join("\n")
+        );
         assert_eq!(check("shared/x/Cargo.toml", &good), [""; 0]);
-        assert_eq!(check("shared/y/Cargo.toml", &good), ["shared/y/Cargo.toml: this crate is called stemma-y"]);
+        assert_eq!(
+            check("shared/y/Cargo.toml", &good),
+            ["shared/y/Cargo.toml: this crate is called stemma-y"]
+        );
         let own = good.replace("serde.workspace = true", "serde = \"1\"");
         assert_eq!(
             check("shared/x/Cargo.toml", &own),
@@ -108,8 +145,14 @@ mod tests {
     #[test]
     fn packages_come_from_one_place() {
         let git = "name = \"x\"\nsource = \"git+https://example.com/x\"\n";
-        assert_eq!(check("Cargo.lock", git), ["Cargo.lock takes a package from \"git+https://example.com/x\""]);
-        assert_eq!(check("Cargo.lock", &format!("source = \"{SOURCE}\"\n")), [""; 0]);
+        assert_eq!(
+            check("Cargo.lock", git),
+            ["Cargo.lock takes a package from \"git+https://example.com/x\""]
+        );
+        assert_eq!(
+            check("Cargo.lock", &format!("source = \"{SOURCE}\"\n")),
+            [""; 0]
+        );
         assert_eq!(check(".cargo/config.toml", "").len(), 1);
     }
 }

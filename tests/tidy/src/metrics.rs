@@ -17,15 +17,26 @@ type Shape = (String, Vec<String>);
 pub fn complaints(files: &[File]) -> Vec<String> {
     let mut complaints = Vec::new();
     let emitted = emitted(files, &mut complaints);
-    let table = files.iter().find(|file| file.path == TABLE).map(|file| rows(&file.text)).unwrap_or_default();
+    let table = files
+        .iter()
+        .find(|file| file.path == TABLE)
+        .map(|file| rows(&file.text))
+        .unwrap_or_default();
     for (name, shape) in &emitted {
         match table.get(name) {
             None => complaints.push(format!("{name} is emitted and not in {TABLE}")),
-            Some(row) if row != shape => complaints.push(format!("{name} is {shape:?}, and {row:?} in {TABLE}")),
+            Some(row) if row != shape => {
+                complaints.push(format!("{name} is {shape:?}, and {row:?} in {TABLE}"))
+            }
             Some(_) => {}
         }
-        let unbounded = shape.1.iter().filter(|label| UNBOUNDED.contains(&label.as_str()));
-        complaints.extend(unbounded.map(|label| format!("{name} has the label {label}, which is not bounded")));
+        let unbounded = shape
+            .1
+            .iter()
+            .filter(|label| UNBOUNDED.contains(&label.as_str()));
+        complaints.extend(
+            unbounded.map(|label| format!("{name} has the label {label}, which is not bounded")),
+        );
     }
     let unknown = table.keys().filter(|name| !emitted.contains_key(*name));
     complaints.extend(unknown.map(|name| format!("{name} is in {TABLE} and emitted nowhere")));
@@ -40,14 +51,21 @@ fn emitted(files: &[File], complaints: &mut Vec<String>) -> BTreeMap<String, Sha
         for kind in ["counter", "gauge", "histogram"] {
             for call in file.text.split(&format!("{kind}!(")).skip(1) {
                 let call = call.split(';').next().unwrap_or_default().trim_start();
-                let Some(name) = call.strip_prefix('"').and_then(|call| call.split('"').next()) else {
-                    complaints
-                        .push(format!("{}: the name of a metric is to be written where it is emitted", file.path));
+                let Some(name) = call
+                    .strip_prefix('"')
+                    .and_then(|call| call.split('"').next())
+                else {
+                    complaints.push(format!(
+                        "{}: the name of a metric is to be written where it is emitted",
+                        file.path
+                    ));
                     continue;
                 };
                 let shape = (kind.to_string(), labels(call));
                 match emitted.insert(name.to_string(), shape.clone()) {
-                    Some(before) if before != shape => complaints.push(format!("{name} is {before:?} and {shape:?}")),
+                    Some(before) if before != shape => {
+                        complaints.push(format!("{name} is {before:?} and {shape:?}"))
+                    }
                     _ => {}
                 }
             }
@@ -58,8 +76,13 @@ fn emitted(files: &[File], complaints: &mut Vec<String>) -> BTreeMap<String, Sha
 
 /// The words before `=>`, sorted.
 fn labels(call: &str) -> Vec<String> {
-    let words =
-        call.split("=>").map(|part| part.trim_end().trim_end_matches('"').rsplit('"').next().unwrap_or_default());
+    let words = call.split("=>").map(|part| {
+        part.trim_end()
+            .trim_end_matches('"')
+            .rsplit('"')
+            .next()
+            .unwrap_or_default()
+    });
     let mut labels: Vec<String> = words.map(ToString::to_string).collect();
     labels.pop(); // what follows the last arrow
     labels.sort();
@@ -70,9 +93,14 @@ fn labels(call: &str) -> Vec<String> {
 fn rows(text: &str) -> BTreeMap<String, Shape> {
     let row = |line: &str| {
         let cells: Vec<&str> = line.split('|').map(str::trim).collect();
-        let [_, name, kind, labels, ..] = cells.as_slice() else { return None };
+        let [_, name, kind, labels, ..] = cells.as_slice() else {
+            return None;
+        };
         let name = name.strip_prefix("`stemma_")?.strip_suffix('`')?;
-        let mut labels: Vec<String> = labels.split(',').map(|label| label.trim().to_string()).collect();
+        let mut labels: Vec<String> = labels
+            .split(',')
+            .map(|label| label.trim().to_string())
+            .collect();
         labels.retain(|label| !label.is_empty());
         labels.sort();
         Some((format!("stemma_{name}"), ((*kind).to_string(), labels)))
@@ -86,24 +114,37 @@ mod tests {
     use crate::{files, root};
 
     fn file(path: &str, text: &str) -> File {
-        File { path: path.into(), text: text.into() }
+        File {
+            path: path.into(),
+            text: text.into(),
+        }
     }
 
     #[test]
     fn the_table_is_what_is_emitted() {
         let files = files(&root()).unwrap();
-        assert!(emitted(&files, &mut Vec::new()).len() > 10, "nothing was looked at");
+        assert!(
+            emitted(&files, &mut Vec::new()).len() > 10,
+            "nothing was looked at"
+        );
         assert_eq!(complaints(&files), [""; 0]);
     }
 
     #[test]
     fn what_differs_is_complained_of() {
-        let source = "fn f() { counter!(\"stemma_a_total\", \"stage\" => s, \"run\" => r).increment(1); }";
+        let source =
+            "fn f() { counter!(\"stemma_a_total\", \"stage\" => s, \"run\" => r).increment(1); }";
         let table = "| `stemma_a_total` | gauge | stage, run | x |\n| `stemma_b` | gauge | | x |";
         let found = complaints(&[file("shared/x.rs", source), file(TABLE, table)]);
         assert_eq!(found.len(), 3, "{found:?}");
         let table = "| `stemma_a_total` | counter | run, stage | x |";
-        assert_eq!(complaints(&[file("shared/x.rs", source), file(TABLE, table)]).len(), 1);
-        assert_eq!(complaints(&[file("shared/x.rs", "gauge!(NAME).set(1.0);")]).len(), 1);
+        assert_eq!(
+            complaints(&[file("shared/x.rs", source), file(TABLE, table)]).len(),
+            1
+        );
+        assert_eq!(
+            complaints(&[file("shared/x.rs", "gauge!(NAME).set(1.0);")]).len(),
+            1
+        );
     }
 }

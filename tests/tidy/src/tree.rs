@@ -25,15 +25,24 @@ const LONG_LINES: usize = 500;
 
 /// What is wrong with where a file is and what it looks like.
 pub fn complaints(file: &File) -> Vec<String> {
-    [misplaced(file), too_deep(file), too_long(file), without_doc(file), empty_room(file)]
-        .into_iter()
-        .flatten()
-        .collect()
+    [
+        misplaced(file),
+        too_deep(file),
+        too_long(file),
+        without_doc(file),
+        empty_room(file),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 /// Source files that are long, longest first: worth a look, no reason to fail.
 pub fn long(files: &[File]) -> Vec<(usize, &str)> {
-    let lengths = files.iter().filter(|file| is_source(file)).map(|file| (lines(file), file.path.as_str()));
+    let lengths = files
+        .iter()
+        .filter(|file| is_source(file))
+        .map(|file| (lines(file), file.path.as_str()));
     let mut long: Vec<_> = lengths.filter(|(lines, _)| *lines > LONG_LINES).collect();
     long.sort_by(|a, b| b.cmp(a));
     long
@@ -42,30 +51,51 @@ pub fn long(files: &[File]) -> Vec<(usize, &str)> {
 fn misplaced(file: &File) -> Option<String> {
     let top = file.path.split('/').next().unwrap_or_default();
     let known = top.starts_with('.') || TOP.contains(&top);
-    (!known).then(|| format!("{}: `{top}` has no place at the top of the repository", file.path))
+    (!known).then(|| {
+        format!(
+            "{}: `{top}` has no place at the top of the repository",
+            file.path
+        )
+    })
 }
 
 fn too_deep(file: &File) -> Option<String> {
     let (_, below) = file.path.split_once("/src/")?;
     let too_deep = is_source(file) && below.matches('/').count() > MAX_DEPTH;
-    too_deep.then(|| format!("{} lies more than {MAX_DEPTH} folders below src/", file.path))
+    too_deep.then(|| {
+        format!(
+            "{} lies more than {MAX_DEPTH} folders below src/",
+            file.path
+        )
+    })
 }
 
 fn too_long(file: &File) -> Option<String> {
     let too_long = is_source(file) && lines(file) > MAX_LINES;
-    too_long.then(|| format!("{} has {} lines; more than {MAX_LINES} are too many", file.path, lines(file)))
+    too_long.then(|| {
+        format!(
+            "{} has {} lines; more than {MAX_LINES} are too many",
+            file.path,
+            lines(file)
+        )
+    })
 }
 
 /// Every crate opens with what it is.
 fn without_doc(file: &File) -> Option<String> {
     let opens = file.path.ends_with("/src/lib.rs") || file.path.ends_with("/src/main.rs");
-    (opens && !file.text.starts_with("//! ")).then(|| format!("{} does not begin with what it is (`//!`)", file.path))
+    (opens && !file.text.starts_with("//! "))
+        .then(|| format!("{} does not begin with what it is (`//!`)", file.path))
 }
 
 /// A room is built when its first use is.
 fn empty_room(file: &File) -> Option<String> {
-    let code = file.text.lines().any(|line| !line.trim().is_empty() && !line.starts_with("//"));
-    (file.path.ends_with("/src/lib.rs") && !code).then(|| format!("{} has no code: no empty rooms", file.path))
+    let code = file
+        .text
+        .lines()
+        .any(|line| !line.trim().is_empty() && !line.starts_with("//"));
+    (file.path.ends_with("/src/lib.rs") && !code)
+        .then(|| format!("{} has no code: no empty rooms", file.path))
 }
 
 fn is_source(file: &File) -> bool {
@@ -82,7 +112,11 @@ mod tests {
     use crate::{files, root};
 
     fn check(path: &str, text: &str) -> usize {
-        complaints(&File { path: path.into(), text: text.into() }).len()
+        complaints(&File {
+            path: path.into(),
+            text: text.into(),
+        })
+        .len()
     }
 
     #[test]
@@ -91,7 +125,10 @@ mod tests {
         for (lines, path) in long(&files) {
             println!("long: {path} has {lines} lines");
         }
-        assert_eq!(files.iter().flat_map(complaints).collect::<Vec<_>>(), [""; 0]);
+        assert_eq!(
+            files.iter().flat_map(complaints).collect::<Vec<_>>(),
+            [""; 0]
+        );
     }
 
     #[test]
@@ -108,8 +145,16 @@ mod tests {
 
     #[test]
     fn long_files_are_named_longest_first() {
-        let file = |path: &str, lines| File { path: path.into(), text: "\n".repeat(lines) };
-        let files = [file("a.rs", 501), file("b.rs", 600), file("c.rs", 500), file("d.md", 900)];
+        let file = |path: &str, lines| File {
+            path: path.into(),
+            text: "\n".repeat(lines),
+        };
+        let files = [
+            file("a.rs", 501),
+            file("b.rs", 600),
+            file("c.rs", 500),
+            file("d.md", 900),
+        ];
         assert_eq!(long(&files), [(600, "b.rs"), (501, "a.rs")]);
     }
 }

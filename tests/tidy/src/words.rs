@@ -9,14 +9,27 @@ const SOURCE_WORDS: &[(&str, &str)] = &[
     (concat!("FIX", "ME"), "do it, or open an issue"),
     (concat!("to", "do!("), "no stubs"),
     (concat!("unimpl", "emented!("), "no stubs"),
-    (concat!("#[ign", "ore"), "a test that does not run is no test"),
-    (concat!("#[al", "low("), "use #[expect(lint, reason = \"…\")]"),
-    (concat!("#![al", "low("), "use #![expect(lint, reason = \"…\")]"),
+    (
+        concat!("#[ign", "ore"),
+        "a test that does not run is no test",
+    ),
+    (
+        concat!("#[al", "low("),
+        "use #[expect(lint, reason = \"…\")]",
+    ),
+    (
+        concat!("#![al", "low("),
+        "use #![expect(lint, reason = \"…\")]",
+    ),
 ];
 
 /// Folders of machines that no file may name.
-const MACHINE_PATHS: &[&str] =
-    &[concat!("/ro", "ot/"), concat!("/ho", "me/"), concat!("/wo", "rk/"), concat!("/Us", "ers/")];
+const MACHINE_PATHS: &[&str] = &[
+    concat!("/ro", "ot/"),
+    concat!("/ho", "me/"),
+    concat!("/wo", "rk/"),
+    concat!("/Us", "ers/"),
+];
 
 /// Kinds of files whose words are looked at; samples and snapshots quote documents.
 const WRITTEN_BY_US: &[&str] = &[".rs", ".toml", ".sh", ".yaml", ".yml", ".md"];
@@ -26,14 +39,25 @@ pub fn complaints(file: &File) -> Vec<String> {
     if file.path.starts_with("docs/samples/") {
         return Vec::new();
     }
-    let numbered = file.text.lines().enumerate().map(|(at, line)| (at + 1, line));
-    numbered.flat_map(|(number, line)| line_complaints(file, number, line)).collect()
+    let numbered = file
+        .text
+        .lines()
+        .enumerate()
+        .map(|(at, line)| (at + 1, line));
+    numbered
+        .flat_map(|(number, line)| line_complaints(file, number, line))
+        .collect()
 }
 
 fn line_complaints(file: &File, number: usize, line: &str) -> Vec<String> {
     let at = format!("{}:{number}", file.path);
-    let written = WRITTEN_BY_US.iter().any(|ending| file.path.ends_with(ending)) || !file.path.contains('.');
-    let words = SOURCE_WORDS.iter().filter(|(word, _)| written && has_word(line, word));
+    let written = WRITTEN_BY_US
+        .iter()
+        .any(|ending| file.path.ends_with(ending))
+        || !file.path.contains('.');
+    let words = SOURCE_WORDS
+        .iter()
+        .filter(|(word, _)| written && has_word(line, word));
     let words = words.map(|(word, instead)| format!("{at} says `{word}`: {instead}"));
     let paths = MACHINE_PATHS.iter().filter(|path| has_path(line, path));
     let paths = paths.map(|path| format!("{at} names a folder of a machine ({path}…)"));
@@ -54,7 +78,8 @@ fn has_word(line: &str, word: &str) -> bool {
 fn has_path(line: &str, path: &str) -> bool {
     line.match_indices(path).any(|(at, _)| {
         let before = line[..at].chars().next_back();
-        line[..at].ends_with("file://") || !before.is_some_and(|c| c.is_alphanumeric() || "./_-}*~$".contains(c))
+        line[..at].ends_with("file://")
+            || !before.is_some_and(|c| c.is_alphanumeric() || "./_-}*~$".contains(c))
     })
 }
 
@@ -68,10 +93,13 @@ pub fn missing_paths(file: &File, exists: impl Fn(&str) -> bool) -> Vec<String> 
     }
     let quoted = file.text.split('`').skip(1).step_by(2);
     let paths = quoted.filter_map(|code| code.split_whitespace().next());
-    let paths =
-        paths.filter(|path| ROOMS.iter().any(|room| path.starts_with(room)) && !path.contains(['*', '{', '<', '…']));
+    let paths = paths.filter(|path| {
+        ROOMS.iter().any(|room| path.starts_with(room)) && !path.contains(['*', '{', '<', '…'])
+    });
     let missing = paths.filter(|path| !exists(path));
-    missing.map(|path| format!("{} names {path}, which does not exist", file.path)).collect()
+    missing
+        .map(|path| format!("{} names {path}, which does not exist", file.path))
+        .collect()
 }
 
 #[cfg(test)]
@@ -80,14 +108,21 @@ mod tests {
     use crate::{files, root};
 
     fn check(path: &str, text: &str) -> usize {
-        complaints(&File { path: path.into(), text: text.into() }).len()
+        complaints(&File {
+            path: path.into(),
+            text: text.into(),
+        })
+        .len()
     }
 
     #[test]
     fn no_file_says_what_it_must_not() {
         let files = files(&root()).unwrap();
         assert!(files.len() > 100, "nothing was looked at");
-        assert_eq!(files.iter().flat_map(complaints).collect::<Vec<_>>(), [""; 0]);
+        assert_eq!(
+            files.iter().flat_map(complaints).collect::<Vec<_>>(),
+            [""; 0]
+        );
     }
 
     #[test]
@@ -111,14 +146,19 @@ mod tests {
     #[test]
     fn what_the_documents_name_exists() {
         let (root, files) = (root(), files(&root()).unwrap());
-        let missing = files.iter().flat_map(|file| missing_paths(file, |path| root.join(path).exists()));
+        let missing = files
+            .iter()
+            .flat_map(|file| missing_paths(file, |path| root.join(path).exists()));
         assert_eq!(missing.collect::<Vec<_>>(), [""; 0]);
     }
 
     #[test]
     fn a_name_of_nothing_is_complained_of() {
         let text = "see `shared/a.rs` and `tests/run --quick`, not `shared/b/{x}` nor shared/c";
-        let file = File { path: "docs/x.md".into(), text: text.into() };
+        let file = File {
+            path: "docs/x.md".into(),
+            text: text.into(),
+        };
         assert_eq!(
             missing_paths(&file, |path| path == "tests/run"),
             ["docs/x.md names shared/a.rs, which does not exist"]

@@ -54,7 +54,10 @@ const LIMIT: Duration = Duration::from_secs(3600);
 /// # Errors
 /// What the system said when there could be no runtime.
 pub fn simulate<F: Future>(future: F) -> io::Result<F::Output> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()?;
     Ok(runtime.block_on(future))
 }
 
@@ -72,16 +75,28 @@ pub async fn report(env: &Env, store: &MemoryBlobs, job: &JobId) -> Result<Repor
             }
         }
     };
-    tokio::time::timeout(LIMIT, wait).await.map_err(|_| format!("{job} has not ended after {LIMIT:?}"))?
+    tokio::time::timeout(LIMIT, wait)
+        .await
+        .map_err(|_| format!("{job} has not ended after {LIMIT:?}"))?
 }
 
 /// Trees, artifacts and versions: what every schedule must come to. Of versions, only which job claimed them first is
 /// the schedule's own.
 pub fn results(store: &MemoryBlobs) -> BTreeMap<String, Bytes> {
-    let wanted = |key: &str| ["/a/", "/trees/", "/versions/"].iter().any(|part| key.contains(part));
+    let wanted = |key: &str| {
+        ["/a/", "/trees/", "/versions/"]
+            .iter()
+            .any(|part| key.contains(part))
+    };
     let objects = store.snapshot().into_iter().filter(|(key, _)| wanted(key));
     objects
-        .map(|(key, bytes)| if key.contains("/versions/") { (key, unsigned(&bytes)) } else { (key, bytes) })
+        .map(|(key, bytes)| {
+            if key.contains("/versions/") {
+                (key, unsigned(&bytes))
+            } else {
+                (key, bytes)
+            }
+        })
         .collect()
 }
 
@@ -96,7 +111,12 @@ fn unsigned(version: &Bytes) -> Bytes {
 }
 
 /// Keys whose bytes differ.
-pub fn differences(found: &BTreeMap<String, Bytes>, wanted: &BTreeMap<String, Bytes>) -> Vec<String> {
+pub fn differences(
+    found: &BTreeMap<String, Bytes>,
+    wanted: &BTreeMap<String, Bytes>,
+) -> Vec<String> {
     let all = found.keys().chain(wanted.keys());
-    all.filter(|key| found.get(*key) != wanted.get(*key)).cloned().collect()
+    all.filter(|key| found.get(*key) != wanted.get(*key))
+        .cloned()
+        .collect()
 }

@@ -26,7 +26,11 @@ use stemma_walk::{Document, Reading, report, simulate};
 use stemma_worker::WorkerSettings;
 use tokio_util::sync::CancellationToken;
 
-const PRICES: Prices = Prices { input: Some(1.0), cached_input: None, output: Some(4.0) };
+const PRICES: Prices = Prices {
+    input: Some(1.0),
+    cached_input: None,
+    output: Some(4.0),
+};
 
 /// Answers as the schema asks, and remembers what it was asked.
 #[derive(Default)]
@@ -37,29 +41,47 @@ impl Llm for Echo {
     async fn complete(&self, request: &Request) -> Result<Reply, LlmError> {
         tokio::time::sleep(Duration::from_millis(300)).await;
         self.0.lock().unwrap().push(request.digest());
-        let sections = request.user.lines().filter(|line| line.starts_with("Section ")).count();
+        let sections = request
+            .user
+            .lines()
+            .filter(|line| line.starts_with("Section "))
+            .count();
         let value = |(name, property): (&String, &Value)| {
             let value = match property["type"].as_str().unwrap() {
                 "boolean" => json!(true),
                 "integer" => json!(0),
-                "array" if name == "summaries" => {
-                    (1..=sections).map(|at| json!({ "section": at, "summary": "It says what it says." })).collect()
-                }
+                "array" if name == "summaries" => (1..=sections)
+                    .map(|at| json!({ "section": at, "summary": "It says what it says." }))
+                    .collect(),
                 "array" => json!([]),
                 _ => json!("What it says."),
             };
             (name.clone(), value)
         };
         let properties = request.schema.json["properties"].as_object().unwrap();
-        let text = properties.iter().map(value).collect::<serde_json::Map<_, _>>();
-        let usage = Usage { prompt_tokens: request.prompt_tokens(), cached_tokens: 0, output_tokens: 40 };
+        let text = properties
+            .iter()
+            .map(value)
+            .collect::<serde_json::Map<_, _>>();
+        let usage = Usage {
+            prompt_tokens: request.prompt_tokens(),
+            cached_tokens: 0,
+            output_tokens: 40,
+        };
         Ok(Reply::new(Value::Object(text).to_string(), usage))
     }
 }
 
 fn settings() -> Settings {
-    let model = Some(ModelSettings { name: "echo".into(), ..ModelSettings::default() });
-    Settings { structure: StructureMode::Llm, model, ..Settings::default() }
+    let model = Some(ModelSettings {
+        name: "echo".into(),
+        ..ModelSettings::default()
+    });
+    Settings {
+        structure: StructureMode::Llm,
+        model,
+        ..Settings::default()
+    }
 }
 
 /// A world of its own over `store`: whatever is no blob is new.
@@ -72,37 +94,71 @@ struct World {
 
 impl World {
     fn start(env: &Env, store: &Arc<MemoryBlobs>, pdf: &[u8]) -> Self {
-        let (ports, echo) = (Ports::embedded(Arc::<MemoryBlobs>::clone(store)), Arc::new(Echo::default()));
-        let gate = GateSettings { prices: PRICES, ..GateSettings::unlimited("echo", "here") };
-        let gate = Gate::new(env.clone(), Arc::clone(&ports.limiter), Arc::<Echo>::clone(&echo), gate);
+        let (ports, echo) = (
+            Ports::embedded(Arc::<MemoryBlobs>::clone(store)),
+            Arc::new(Echo::default()),
+        );
+        let gate = GateSettings {
+            prices: PRICES,
+            ..GateSettings::unlimited("echo", "here")
+        };
+        let gate = Gate::new(
+            env.clone(),
+            Arc::clone(&ports.limiter),
+            Arc::<Echo>::clone(&echo),
+            gate,
+        );
         let tools = Tools::new(Arc::new(Document(pdf.to_vec().into())), Arc::new(Reading));
         let tools = Arc::new(tools.with_models([Arc::new(gate)]));
         let stop = CancellationToken::new();
         let presence = |name: &str| Presence::new(env, name, name);
         let lanes = vec![(Lane::Cpu, 2), (Lane::Llm, 6)];
-        let worker = WorkerSettings { lanes, grace: Duration::from_secs(10), presence: presence("worker") };
+        let worker = WorkerSettings {
+            lanes,
+            grace: Duration::from_secs(10),
+            presence: presence("worker"),
+        };
         let copy = || (env.clone(), ports.clone(), stop.clone());
         let (e, p, s) = copy();
-        env.spawn(stemma_coordinator::run(e, p, 10, no_observer(), presence("coordinator"), s));
+        env.spawn(stemma_coordinator::run(
+            e,
+            p,
+            10,
+            no_observer(),
+            presence("coordinator"),
+            s,
+        ));
         let (e, p, s) = copy();
         env.spawn(stemma_worker::run(e, p, Arc::clone(&tools), worker, s));
         let (e, p, s) = copy();
         env.spawn(stemma_assembler::run(e, p, tools, presence("assembler"), s));
-        Self { env: env.clone(), ports, echo, stop }
+        Self {
+            env: env.clone(),
+            ports,
+            echo,
+            stop,
+        }
     }
 
     /// Waits until `job` is paused for its budget, and what was under way has ended.
     async fn paused(&self, job: &JobId) {
         let wait = async {
             loop {
-                let stands = jobs::standing(self.ports.blobs.as_ref(), job).await.unwrap();
-                if stands.paused.is_some_and(|paused| paused.reason == PauseReason::Budget) {
+                let stands = jobs::standing(self.ports.blobs.as_ref(), job)
+                    .await
+                    .unwrap();
+                if stands
+                    .paused
+                    .is_some_and(|paused| paused.reason == PauseReason::Budget)
+                {
                     return;
                 }
                 self.env.sleep(Duration::from_millis(100)).await;
             }
         };
-        tokio::time::timeout(Duration::from_secs(600), wait).await.unwrap();
+        tokio::time::timeout(Duration::from_secs(600), wait)
+            .await
+            .unwrap();
         self.env.sleep(Duration::from_secs(120)).await;
     }
 
@@ -118,7 +174,10 @@ async fn spent(store: &MemoryBlobs, job: &JobId) -> (u64, u64) {
     let add = |record: CallRecord| {
         if record.jobs.contains(job) {
             let cost = PRICES.cost(record.usage);
-            (nanodollars, tokens) = (nanodollars + cost.nanodollars.unwrap(), tokens + cost.tokens);
+            (nanodollars, tokens) = (
+                nanodollars + cost.nanodollars.unwrap(),
+                tokens + cost.tokens,
+            );
         }
     };
     assert_eq!(calls::read(store, "c/default", 0, add).await.unwrap(), 0);
@@ -137,13 +196,27 @@ async fn submitted(world: &World, filing: &Filing, budget: Budget) -> JobId {
         retry_failed: false,
     };
     let (collection, documents) = (Collection::default(), std::slice::from_ref(&submission));
-    let terms = Terms { budget: Some(budget), ..Terms::default() };
-    let order = Order { collection: &collection, settings: &settings(), class: Class::Bulk, terms };
-    submit(&world.env, &world.ports, order, documents).await.unwrap().job
+    let terms = Terms {
+        budget: Some(budget),
+        ..Terms::default()
+    };
+    let order = Order {
+        collection: &collection,
+        settings: &settings(),
+        class: Class::Bulk,
+        terms,
+    };
+    submit(&world.env, &world.ports, order, documents)
+        .await
+        .unwrap()
+        .job
 }
 
 fn filing() -> Filing {
-    generate(&Spec { pages: 16, ..Spec::of(Kind::TenK, 11) })
+    generate(&Spec {
+        pages: 16,
+        ..Spec::of(Kind::TenK, 11)
+    })
 }
 
 /// What the whole document costs.
@@ -151,7 +224,15 @@ fn whole(filing: &Filing) -> (u64, u64) {
     simulate(async {
         let (env, store) = (Env::simulated(1), Arc::<MemoryBlobs>::default());
         let world = World::start(&env, &store, &filing.pdf);
-        let job = submitted(&world, filing, Budget { nanodollars: None, tokens: Some(u64::MAX >> 12) }).await;
+        let job = submitted(
+            &world,
+            filing,
+            Budget {
+                nanodollars: None,
+                tokens: Some(u64::MAX >> 12),
+            },
+        )
+        .await;
         report(&env, &store, &job).await.unwrap();
         world.end().await;
         spent(&store, &job).await
@@ -169,9 +250,15 @@ fn a_budget_is_never_exceeded_and_the_job_goes_on_with_more() {
         let budget = |limit: u64| {
             let (some, none) = (Some(limit), None);
             if in_money {
-                Budget { nanodollars: some, tokens: none }
+                Budget {
+                    nanodollars: some,
+                    tokens: none,
+                }
             } else {
-                Budget { nanodollars: none, tokens: some }
+                Budget {
+                    nanodollars: none,
+                    tokens: some,
+                }
             }
         };
         simulate(async {
@@ -185,16 +272,25 @@ fn a_budget_is_never_exceeded_and_the_job_goes_on_with_more() {
                 if in_money { money } else { tokens }
             };
             let at_pause = paid().await;
-            assert!(at_pause <= all / 2 && at_pause > 0, "{at_pause} of {}", all / 2);
+            assert!(
+                at_pause <= all / 2 && at_pause > 0,
+                "{at_pause} of {}",
+                all / 2
+            );
 
             // Everything but the blobs is lost; with more it goes on, and asks nothing twice.
             let world = World::start(&env, &store, &filing.pdf);
-            jobs::allow(&env, &world.ports, &job, budget(all * 2)).await.unwrap();
+            jobs::allow(&env, &world.ports, &job, budget(all * 2))
+                .await
+                .unwrap();
             jobs::resume(&env, &world.ports, &job).await.unwrap();
             report(&env, &store, &job).await.unwrap();
             let second = world.end().await;
             let kept: BTreeSet<_> = first.iter().collect();
-            assert!(!second.is_empty() && second.iter().all(|digest| !kept.contains(digest)), "asked twice");
+            assert!(
+                !second.is_empty() && second.iter().all(|digest| !kept.contains(digest)),
+                "asked twice"
+            );
             assert!(paid().await <= all * 2);
         })
         .unwrap();

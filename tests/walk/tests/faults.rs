@@ -1,6 +1,10 @@
 //! The real walk, from submission to tree, while ports fail: every call once, before it takes effect, after it, or done
 //! twice; every message twice. Whatever happens, the bytes are the same, and the document is read once.
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "tests and what they stand on")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "tests and what they stand on"
+)]
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -65,8 +69,15 @@ struct Ended {
 
 impl Scene {
     fn new() -> Self {
-        let spec = Spec { pages: 4, contents: Contents::Nothing, ..Spec::of(Kind::EarningsRelease, 5) };
-        Self { pdf: generate(&spec).pdf, packed: Arc::default() }
+        let spec = Spec {
+            pages: 4,
+            contents: Contents::Nothing,
+            ..Spec::of(Kind::EarningsRelease, 5)
+        };
+        Self {
+            pdf: generate(&spec).pdf,
+            packed: Arc::default(),
+        }
     }
 
     fn play(&self, plan: Plan) -> Ended {
@@ -79,15 +90,32 @@ impl Scene {
         let faults = Faults::new(env.clone(), plan);
         let mut ports = faults.wrap(&Ports::embedded(Arc::<MemoryBlobs>::clone(&store)));
         ports.queue = mail(ports.queue);
-        let reading = Arc::new(Reading { asked: AtomicU32::new(0), packed: Arc::clone(&self.packed) });
-        let tools = Arc::new(Tools::new(Arc::new(Document(self.pdf.clone().into())), Arc::<Reading>::clone(&reading)));
+        let reading = Arc::new(Reading {
+            asked: AtomicU32::new(0),
+            packed: Arc::clone(&self.packed),
+        });
+        let tools = Arc::new(Tools::new(
+            Arc::new(Document(self.pdf.clone().into())),
+            Arc::<Reading>::clone(&reading),
+        ));
         let stop = CancellationToken::new();
         let presence = |name: &str| Presence::new(&env, name, name);
         let (grace, working) = (Duration::from_secs(10), presence("worker"));
-        let settings = WorkerSettings { lanes: vec![(Lane::Cpu, 2)], grace, presence: working };
+        let settings = WorkerSettings {
+            lanes: vec![(Lane::Cpu, 2)],
+            grace,
+            presence: working,
+        };
         let copy = || (env.clone(), ports.clone(), stop.clone());
         let (e, p, s) = copy();
-        let coordinator = env.spawn(stemma_coordinator::run(e, p, 10, no_observer(), presence("coordinator"), s));
+        let coordinator = env.spawn(stemma_coordinator::run(
+            e,
+            p,
+            10,
+            no_observer(),
+            presence("coordinator"),
+            s,
+        ));
         let (e, p, s) = copy();
         let worker = env.spawn(stemma_worker::run(e, p, Arc::clone(&tools), settings, s));
         let (e, p, s) = copy();
@@ -98,10 +126,18 @@ impl Scene {
         let calls = faults.calls();
         stop.cancel();
         for service in [coordinator, worker, assembler] {
-            tokio::time::timeout(Duration::from_secs(600), service).await.expect("drains").unwrap();
+            tokio::time::timeout(Duration::from_secs(600), service)
+                .await
+                .expect("drains")
+                .unwrap();
         }
         let read = reading.asked.load(Ordering::Relaxed);
-        Ended { objects: results(&store), counts: report.counts, calls, read }
+        Ended {
+            objects: results(&store),
+            counts: report.counts,
+            calls,
+            read,
+        }
     }
 
     /// Submits, again and again where a port is away.
@@ -119,8 +155,12 @@ impl Scene {
         };
         loop {
             let documents = std::slice::from_ref(&submission);
-            let order =
-                Order { collection: &collection, settings: &settings, class: Class::Bulk, terms: Terms::default() };
+            let order = Order {
+                collection: &collection,
+                settings: &settings,
+                class: Class::Bulk,
+                terms: Terms::default(),
+            };
             match submit(env, ports, order, documents).await {
                 Ok(manifest) => return manifest.job,
                 Err(error) => assert!(error.passing, "{error}"),
@@ -133,15 +173,26 @@ impl Scene {
 fn assert_as_wanted(ended: &Ended, wanted: &Ended, what: &str) {
     let differ = differences(&ended.objects, &wanted.objects);
     assert!(differ.is_empty(), "{what}: differ {differ:?}");
-    let Counts { done, done_with_gaps, unchanged, failed, cancelled } = ended.counts;
-    assert_eq!((done + done_with_gaps + unchanged, failed + cancelled), (1, 0), "{what}");
+    let Counts {
+        done,
+        done_with_gaps,
+        unchanged,
+        failed,
+        cancelled,
+    } = ended.counts;
+    assert_eq!(
+        (done + done_with_gaps + unchanged, failed + cancelled),
+        (1, 0),
+        "{what}"
+    );
     assert_eq!(ended.read, 1, "{what}: times the document was read");
 }
 
 /// Calls to fail, of `calls`.
 fn points(calls: u64) -> Vec<u64> {
     let rest = calls.saturating_sub(ALL_OF_THE_FIRST);
-    let sampled = (0..SAMPLED.min(rest)).map(|n| ALL_OF_THE_FIRST + 1 + n * rest / SAMPLED.min(rest).max(1));
+    let sampled =
+        (0..SAMPLED.min(rest)).map(|n| ALL_OF_THE_FIRST + 1 + n * rest / SAMPLED.min(rest).max(1));
     (1..=calls.min(ALL_OF_THE_FIRST)).chain(sampled).collect()
 }
 
@@ -150,7 +201,14 @@ fn whichever_call_fails_once_the_bytes_are_the_same() {
     let scene = Scene::new();
     let wanted = scene.play(Plan::default());
     assert_eq!(wanted.read, 1);
-    assert_eq!(wanted.objects.keys().filter(|key| key.contains("/trees/")).count(), 1);
+    assert_eq!(
+        wanted
+            .objects
+            .keys()
+            .filter(|key| key.contains("/trees/"))
+            .count(),
+        1
+    );
     let points = points(wanted.calls);
     println!(
         "{} calls; {} of them fail in turn, before and after they take effect, or happen twice",
@@ -172,16 +230,28 @@ struct Twice(Arc<dyn Queue>);
 #[async_trait]
 impl Queue for Twice {
     async fn publish(&self, queue: QueueName, messages: Vec<Message>) -> Result<(), PortError> {
-        let twice = messages.into_iter().flat_map(|message| [message.clone(), message]).collect();
+        let twice = messages
+            .into_iter()
+            .flat_map(|message| [message.clone(), message])
+            .collect();
         self.0.publish(queue, twice).await
     }
 
-    async fn publish_later(&self, queue: QueueName, message: Message, rung: Rung) -> Result<(), PortError> {
+    async fn publish_later(
+        &self,
+        queue: QueueName,
+        message: Message,
+        rung: Rung,
+    ) -> Result<(), PortError> {
         self.0.publish_later(queue, message.clone(), rung).await?;
         self.0.publish_later(queue, message, rung).await
     }
 
-    async fn subscribe(&self, queue: QueueName, prefetch: u16) -> Result<Box<dyn Subscription>, PortError> {
+    async fn subscribe(
+        &self,
+        queue: QueueName,
+        prefetch: u16,
+    ) -> Result<Box<dyn Subscription>, PortError> {
         self.0.subscribe(queue, prefetch).await
     }
 
@@ -210,7 +280,12 @@ fn with_one_call_in_five_failing_the_bytes_are_the_same() {
     let scene = Scene::new();
     let wanted = scene.play(Plan::default());
     for seed in 0..10 {
-        let chances = Chances { fail_before: 100, fail_after: 100, duplicate: 100, ..Chances::default() };
+        let chances = Chances {
+            fail_before: 100,
+            fail_after: 100,
+            duplicate: 100,
+            ..Chances::default()
+        };
         let ended = scene.play(Plan::random(seed, chances));
         let differ = differences(&ended.objects, &wanted.objects);
         assert!(differ.is_empty(), "seed {seed}: differ {differ:?}");

@@ -22,7 +22,10 @@ use stemma_engine::presence::Presence;
 use stemma_engine::queue::{Lane, QueueName};
 use stemma_engine::replay::{Replay, Stop};
 use stemma_engine::stage::{Output, Registry, Stage, Task, Work};
-use stemma_engine::{Class, Env, Failure, Identity, JobId, PortError, Ports, RunHeader, RunId, RunRef, jobs, settings};
+use stemma_engine::{
+    Class, Env, Failure, Identity, JobId, PortError, Ports, RunHeader, RunId, RunRef, jobs,
+    settings,
+};
 use stemma_filings::{Filing, Kind, Spec, generate};
 use stemma_walk::{report, simulate};
 use tokio_util::sync::CancellationToken;
@@ -99,7 +102,8 @@ impl Stage for SummarizeSection {
     }
 
     async fn run(&self, task: &Task<'_, Pages>) -> Result<Output<Digest>, Failure> {
-        task.tools.note(format!("summarize_section {}", self.number + 1));
+        task.tools
+            .note(format!("summarize_section {}", self.number + 1));
         Ok(joined(&self.pages).into())
     }
 }
@@ -145,18 +149,29 @@ impl Stage for Publish {
     const LANE: Lane = Lane::Llm;
 
     fn identity(&self, (): &(), identity: &mut Identity) {
-        identity.number(self.version as u64).bytes(self.description.as_bytes());
+        identity
+            .number(self.version as u64)
+            .bytes(self.description.as_bytes());
     }
 
     async fn run(&self, task: &Task<'_, Pages>) -> Result<Output<()>, Failure> {
         let key = format!("{}.tree", task.run.header);
-        task.ports.blobs.put(&key, self.description.as_bytes().to_vec().into()).await?;
+        task.ports
+            .blobs
+            .put(&key, self.description.as_bytes().to_vec().into())
+            .await?;
         Ok(().into())
     }
 }
 
 fn joined(digests: &[Digest]) -> Digest {
-    Digest::of(&digests.iter().flat_map(|digest| digest.as_bytes()).copied().collect::<Vec<u8>>())
+    Digest::of(
+        &digests
+            .iter()
+            .flat_map(|digest| digest.as_bytes())
+            .copied()
+            .collect::<Vec<u8>>(),
+    )
 }
 
 impl Desk {
@@ -174,32 +189,61 @@ impl Flow for Pages {
     const REVISION: u32 = 1;
 
     fn flow(replay: &mut Replay<'_, Self>, run: &RunHeader) -> Result<Finish, Stop> {
-        let Version { number, pages, sections } = version_of(run);
-        let tasks = pages.iter().enumerate().map(|(page, text)| ReadPage { text: *text, version: number, page });
+        let Version {
+            number,
+            pages,
+            sections,
+        } = version_of(run);
+        let tasks = pages.iter().enumerate().map(|(page, text)| ReadPage {
+            text: *text,
+            version: number,
+            page,
+        });
         let read = flattened(replay.all(tasks)?)?;
         let tasks = sections
             .iter()
             .enumerate()
-            .map(|(number, (first, last))| SummarizeSection { pages: read[*first..=*last].to_vec(), number });
+            .map(|(number, (first, last))| SummarizeSection {
+                pages: read[*first..=*last].to_vec(),
+                number,
+            });
         let summaries = flattened(replay.all(tasks.collect::<Vec<_>>())?)?;
         let description = replay.one(&Describe { summaries })?;
-        replay.one(&Publish { version: number, description })?;
+        replay.one(&Publish {
+            version: number,
+            description,
+        })?;
         Ok(Finish { gaps: 0 })
     }
 
-    async fn claim(_: &Env, ports: &Ports, job: &Manifest, entry: &JobEntry) -> Result<Claim, PortError> {
+    async fn claim(
+        _: &Env,
+        ports: &Ports,
+        job: &Manifest,
+        entry: &JobEntry,
+    ) -> Result<Claim, PortError> {
         let version: Version = serde_json::from_value(entry.input.clone()).unwrap();
         let header = format!("c/x/d/one/versions/{:012}", version.number);
         let run = RunId(format!("one-{}", version.number));
         let header = RunHeader {
-            at: RunRef { run, header, scope: "c/x/d/one".into() },
+            at: RunRef {
+                run,
+                header,
+                scope: "c/x/d/one".into(),
+            },
             settings: job.settings.clone(),
             flow_revision: Self::REVISION,
             class: job.class,
             opened_by: job.job.clone(),
             input: entry.input.clone(),
         };
-        ports.blobs.put(&header.at.header, serde_json::to_vec(&header).unwrap().into()).await?;
+        ports
+            .blobs
+            .put(
+                &header.at.header,
+                serde_json::to_vec(&header).unwrap().into(),
+            )
+            .await?;
         Ok(Claim::Run(header))
     }
 
@@ -210,36 +254,66 @@ impl Flow for Pages {
 }
 
 fn flattened<T>(outcomes: Vec<Result<T, stemma_engine::FailureRecord>>) -> Result<Vec<T>, Stop> {
-    outcomes.into_iter().map(|outcome| outcome.map_err(Stop::Failed)).collect()
+    outcomes
+        .into_iter()
+        .map(|outcome| outcome.map_err(Stop::Failed))
+        .collect()
 }
 
 /// The leaves of the truth as page ranges, counted from 0: a section ends on the page on which the next one starts,
 /// unless that one starts its page. The first one takes in what stands before it.
 fn sections(filing: &Filing) -> Vec<(usize, usize)> {
-    let starts: Vec<_> = filing.truth.nodes.iter().filter(|node| node.level <= 2).collect();
+    let starts: Vec<_> = filing
+        .truth
+        .nodes
+        .iter()
+        .filter(|node| node.level <= 2)
+        .collect();
     let end = |n: usize, first: usize| match starts.get(n + 1) {
         Some(next) if next.starts_page => (next.page as usize - 1).saturating_sub(1).max(first),
         Some(next) => next.page as usize - 1,
         None => filing.page_texts.len() - 1,
     };
-    let first = |n: usize| if n == 0 { 0 } else { starts[n].page as usize - 1 };
-    (0..starts.len()).map(|n| (first(n), end(n, first(n)))).collect()
+    let first = |n: usize| {
+        if n == 0 {
+            0
+        } else {
+            starts[n].page as usize - 1
+        }
+    };
+    (0..starts.len())
+        .map(|n| (first(n), end(n, first(n))))
+        .collect()
 }
 
 /// What ran for each version, in order: the versions come in one after the other, to the same store.
 fn run_versions(filings: &[&Filing]) -> Vec<BTreeSet<String>> {
-    let versions = filings.iter().map(|filing| filing.page_texts.clone()).collect();
-    let desk = Arc::new(Desk { versions, ran: Mutex::default() });
+    let versions = filings
+        .iter()
+        .map(|filing| filing.page_texts.clone())
+        .collect();
+    let desk = Arc::new(Desk {
+        versions,
+        ran: Mutex::default(),
+    });
     simulate(async {
         let (env, store) = (Env::simulated(3), Arc::new(MemoryBlobs::default()));
         let ports = Ports::embedded(Arc::<MemoryBlobs>::clone(&store));
         let stop = CancellationToken::new();
         let presence = Presence::new(&env, "walk", "all");
-        let coordinator =
-            Coordinator::<Pages>::new(env.clone(), ports.clone(), 4, Arc::new(|_| ()), Arc::clone(&presence));
+        let coordinator = Coordinator::<Pages>::new(
+            env.clone(),
+            ports.clone(),
+            4,
+            Arc::new(|_| ()),
+            Arc::clone(&presence),
+        );
         env.spawn(coordinator.run(stop.clone()));
-        let registry =
-            Registry::default().with::<ReadPage>().with::<SummarizeSection>().with::<Describe>().with::<Publish>();
+        let registry = Registry::default()
+            .with::<ReadPage>()
+            .with::<SummarizeSection>()
+            .with::<Describe>()
+            .with::<Publish>();
         let performer = Arc::new(Performer::<Pages>::new(
             env.clone(),
             ports.clone(),
@@ -247,9 +321,19 @@ fn run_versions(filings: &[&Filing]) -> Vec<BTreeSet<String>> {
             Arc::clone(&desk),
             Arc::clone(&presence),
         ));
-        let (queue, name) = (Arc::clone(&ports.queue), QueueName::Lane(Lane::Llm, Class::Bulk));
+        let (queue, name) = (
+            Arc::clone(&ports.queue),
+            QueueName::Lane(Lane::Llm, Class::Bulk),
+        );
         let (world, grace) = (env.clone(), Duration::from_secs(1));
-        let consumer = Consumer { env: world, queue, name, concurrency: 4, grace, presence };
+        let consumer = Consumer {
+            env: world,
+            queue,
+            name,
+            concurrency: 4,
+            grace,
+            presence,
+        };
         env.spawn(consumer.run(performer, stop.clone()));
 
         let mut ran = Vec::new();
@@ -268,27 +352,42 @@ fn run_versions(filings: &[&Filing]) -> Vec<BTreeSet<String>> {
 }
 
 async fn submit(env: &Env, ports: &Ports, number: usize, filing: &Filing) -> JobId {
-    let pages = filing.page_texts.iter().map(|text| Digest::of(text.as_bytes())).collect();
-    let version = Version { number, pages, sections: sections(filing) };
+    let pages = filing
+        .page_texts
+        .iter()
+        .map(|text| Digest::of(text.as_bytes()))
+        .collect();
+    let version = Version {
+        number,
+        pages,
+        sections: sections(filing),
+    };
     let input = serde_json::to_value(version).unwrap();
     let job = JobId(format!("job-{number}"));
     let manifest = Manifest {
         job: job.clone(),
         collection: "x".into(),
-        settings: settings::freeze::<Pages>(env, ports.blobs.as_ref(), &()).await.unwrap(),
+        settings: settings::freeze::<Pages>(env, ports.blobs.as_ref(), &())
+            .await
+            .unwrap(),
         class: Class::Bulk,
         entries: 1,
         submitted_ms: env.now_ms(),
         terms: Default::default(),
     };
-    jobs::submit(env, ports, &manifest, &[JobEntry { weight: 1, input }]).await.unwrap();
+    jobs::submit(env, ports, &manifest, &[JobEntry { weight: 1, input }])
+        .await
+        .unwrap();
     job
 }
 
 /// What must run when these pages (counted from 0) are new: they, the sections that hold them, the description. Of
 /// sections that lie on the same pages only the first runs: they read the same.
 fn readers(filing: &Filing, pages: &[usize]) -> BTreeSet<String> {
-    let mut expected: BTreeSet<String> = pages.iter().map(|page| format!("read_page {}", page + 1)).collect();
+    let mut expected: BTreeSet<String> = pages
+        .iter()
+        .map(|page| format!("read_page {}", page + 1))
+        .collect();
     let mut known = BTreeSet::new();
     for (number, (first, last)) in sections(filing).into_iter().enumerate() {
         if pages.iter().any(|page| (first..=last).contains(page)) && known.insert((first, last)) {
@@ -301,18 +400,29 @@ fn readers(filing: &Filing, pages: &[usize]) -> BTreeSet<String> {
 
 fn by_stage(ran: &BTreeSet<String>) -> BTreeMap<&str, usize> {
     let mut counts = BTreeMap::new();
-    ran.iter().for_each(|task| *counts.entry(task.split(' ').next().unwrap_or_default()).or_default() += 1);
+    ran.iter().for_each(|task| {
+        *counts
+            .entry(task.split(' ').next().unwrap_or_default())
+            .or_default() += 1
+    });
     counts
 }
 
 #[test]
 fn a_changed_page_runs_only_what_reads_it() {
-    let spec = Spec { pages: 16, ..Spec::of(Kind::TenK, 11) };
+    let spec = Spec {
+        pages: 16,
+        ..Spec::of(Kind::TenK, 11)
+    };
     let before = generate(&spec);
     for page in [2, 7, 12] {
         let after = generate(&spec.clone().with_page_changed(page));
         let ran = run_versions(&[&before, &after]);
-        println!("first: {:?}; page {page} changed, run again: {:?}", by_stage(&ran[0]), ran[1]);
+        println!(
+            "first: {:?}; page {page} changed, run again: {:?}",
+            by_stage(&ran[0]),
+            ran[1]
+        );
         assert!(ran[0].len() > before.page_texts.len(), "{:?}", ran[0]);
         assert_eq!(ran[1], readers(&after, &[page as usize - 1]));
     }
@@ -320,19 +430,39 @@ fn a_changed_page_runs_only_what_reads_it() {
 
 #[test]
 fn a_page_inserted_at_the_front_runs_only_what_reads_it_though_all_pages_moved() {
-    let spec = Spec { pages: 16, ..Spec::of(Kind::TenK, 11) };
-    let (before, after) = (generate(&spec), generate(&spec.clone().with_page_inserted_at_front()));
+    let spec = Spec {
+        pages: 16,
+        ..Spec::of(Kind::TenK, 11)
+    };
+    let (before, after) = (
+        generate(&spec),
+        generate(&spec.clone().with_page_inserted_at_front()),
+    );
     let ran = run_versions(&[&before, &after]);
-    println!("first: {:?}; a page at the front, run again: {:?}", by_stage(&ran[0]), ran[1]);
+    println!(
+        "first: {:?}; a page at the front, run again: {:?}",
+        by_stage(&ran[0]),
+        ran[1]
+    );
     assert_eq!(ran[1], readers(&after, &[0]));
-    assert_eq!(by_stage(&ran[1]), BTreeMap::from([("describe", 1), ("read_page", 1), ("summarize_section", 1)]));
+    assert_eq!(
+        by_stage(&ran[1]),
+        BTreeMap::from([("describe", 1), ("read_page", 1), ("summarize_section", 1)])
+    );
 }
 
 #[test]
 fn the_same_pages_again_run_nothing() {
-    let filing = generate(&Spec { pages: 12, ..Spec::of(Kind::TenQ, 4) });
+    let filing = generate(&Spec {
+        pages: 12,
+        ..Spec::of(Kind::TenQ, 4)
+    });
     let ran = run_versions(&[&filing, &filing]);
     assert!(!ran[0].is_empty());
-    println!("first: {:?}; the same again: {:?}", by_stage(&ran[0]), ran[1]);
+    println!(
+        "first: {:?}; the same again: {:?}",
+        by_stage(&ran[0]),
+        ran[1]
+    );
     assert_eq!(ran[1], BTreeSet::new());
 }

@@ -32,17 +32,28 @@ fn tree(filing: &Filing) -> Result<SectionTree> {
 type Expected = BTreeMap<String, (u32, Option<ItemStatus>)>;
 
 fn expected(filing: &Filing, form: &str) -> Expected {
-    let f_pages = filing.truth.nodes.iter().any(|node| node.title.starts_with("INDEX TO CONSOLIDATED"));
+    let f_pages = filing
+        .truth
+        .nodes
+        .iter()
+        .any(|node| node.title.starts_with("INDEX TO CONSOLIDATED"));
     let mut expected = Expected::new();
     let mut part = "";
     for node in filing.truth.nodes.iter().filter(|node| node.level <= 2) {
-        let words: Vec<&str> = node.title.split([' ', '.', ',', '\u{2014}']).filter(|word| !word.is_empty()).collect();
+        let words: Vec<&str> = node
+            .title
+            .split([' ', '.', ',', '\u{2014}'])
+            .filter(|word| !word.is_empty())
+            .collect();
         if words[0].eq_ignore_ascii_case("part") {
             part = words[1];
             continue;
         }
         let item = words[0].eq_ignore_ascii_case("item") || words[0].eq_ignore_ascii_case("items");
-        let numbers = words.iter().skip(usize::from(item)).take_while(|word| is_number(word) || **word == "and");
+        let numbers = words
+            .iter()
+            .skip(usize::from(item))
+            .take_while(|word| is_number(word) || **word == "and");
         let numbers: Vec<&str> = numbers.copied().filter(|word| *word != "and").collect();
         // Behind the Items stand signatures and statements.
         if part.is_empty() || numbers.is_empty() || (!item && node.level == 1) {
@@ -65,7 +76,9 @@ fn expected(filing: &Filing, form: &str) -> Expected {
 
 fn is_number(word: &str) -> bool {
     let digits = word.bytes().take_while(u8::is_ascii_digit).count();
-    (1..=2).contains(&digits) && word.len() - digits <= 1 && word[digits..].bytes().all(|b| b.is_ascii_uppercase())
+    (1..=2).contains(&digits)
+        && word.len() - digits <= 1
+        && word[digits..].bytes().all(|b| b.is_ascii_uppercase())
 }
 
 fn check(kind: Kind, form: &str) -> Result<()> {
@@ -73,32 +86,53 @@ fn check(kind: Kind, form: &str) -> Result<()> {
     let mut wrong = Vec::new();
     for seed in 0..24 {
         let contents = Contents::ALL[seed as usize % Contents::ALL.len()];
-        let filing = generate(&Spec { contents, pages: 14 + 8 * (seed % 3) as u32, ..Spec::of(kind, seed) });
-        let found: BTreeMap<String, FilingItem> =
-            map(&filing)?.into_iter().map(|item| (item.id.clone(), item)).collect();
+        let filing = generate(&Spec {
+            contents,
+            pages: 14 + 8 * (seed % 3) as u32,
+            ..Spec::of(kind, seed)
+        });
+        let found: BTreeMap<String, FilingItem> = map(&filing)?
+            .into_iter()
+            .map(|item| (item.id.clone(), item))
+            .collect();
         let expected = expected(&filing, form);
         assert!(expected.len() >= 10, "{kind:?} {seed}: {expected:?}");
         for (id, (page, status)) in &expected {
             all += 1;
             let item = found.get(id);
-            let start = item.and_then(|item| item.pages).map(|span| span.start().get());
+            let start = item
+                .and_then(|item| item.pages)
+                .map(|span| span.start().get());
             pages += u32::from(start == Some(*page));
             let got = item.map(|item| item.status);
             judged += u32::from(status.is_some());
             statuses += u32::from(status.is_some() && got == *status);
             if start != Some(*page) || status.is_some() && got != *status {
-                wrong.push(format!("{seed} {contents:?} {id}: p {page} {status:?}, got p {start:?} {got:?}"));
+                wrong.push(format!(
+                    "{seed} {contents:?} {id}: p {page} {status:?}, got p {start:?} {got:?}"
+                ));
             }
         }
         // Nothing that is not there is claimed without a flag.
         for (id, item) in found.iter().filter(|(id, _)| !expected.contains_key(*id)) {
             let claimed = item.section.is_some() && !item.boundary_unverifiable;
-            assert!(!claimed, "{kind:?} {seed} {contents:?}: {id} is not in the document");
+            assert!(
+                !claimed,
+                "{kind:?} {seed} {contents:?}: {id} is not in the document"
+            );
         }
     }
     let share = |right: u32, of: u32| f64::from(right) / f64::from(of.max(1));
-    assert!(share(pages, all) >= 0.97, "start pages {pages}/{all}\n{}", wrong.join("\n"));
-    assert!(share(statuses, judged) >= 0.97, "statuses {statuses}/{judged}\n{}", wrong.join("\n"));
+    assert!(
+        share(pages, all) >= 0.97,
+        "start pages {pages}/{all}\n{}",
+        wrong.join("\n")
+    );
+    assert!(
+        share(statuses, judged) >= 0.97,
+        "statuses {statuses}/{judged}\n{}",
+        wrong.join("\n")
+    );
     Ok(())
 }
 
@@ -117,26 +151,44 @@ fn facts_on_generated_covers() -> Result<()> {
     let (mut all, mut right, mut wrong) = (0, 0, Vec::new());
     for seed in 0..42 {
         let kind = Kind::ALL[seed as usize % Kind::ALL.len()];
-        let filing = generate(&Spec { pages: 8, ..Spec::of(kind, seed) });
+        let filing = generate(&Spec {
+            pages: 8,
+            ..Spec::of(kind, seed)
+        });
         let facts = stated(&filing)?;
-        let found: BTreeMap<&str, &str> =
-            facts.known().into_iter().map(|(name, fact)| (name, fact.value.as_str())).collect();
+        let found: BTreeMap<&str, &str> = facts
+            .known()
+            .into_iter()
+            .map(|(name, fact)| (name, fact.value.as_str()))
+            .collect();
         let truth = filing.facts.to_json();
         for (name, value) in truth.as_object().into_iter().flatten() {
             // These quarterly reports nowhere say when their year ends, and a manual's company is no registrant.
-            if kind == Kind::Manual && name == "company" || kind == Kind::TenQ && name.starts_with("fiscal") {
+            if kind == Kind::Manual && name == "company"
+                || kind == Kind::TenQ && name.starts_with("fiscal")
+            {
                 continue;
             }
             all += 1;
             let same = found.get(name.as_str()).copied() == value.as_str();
             right += u32::from(same);
             if !same {
-                wrong.push(format!("{kind:?} {seed} {name}: {value}, got {:?}", found.get(name.as_str())));
+                wrong.push(format!(
+                    "{kind:?} {seed} {name}: {value}, got {:?}",
+                    found.get(name.as_str())
+                ));
             }
         }
-        assert!(facts.cik.is_none() && facts.accession.is_none(), "{kind:?} {seed}");
+        assert!(
+            facts.cik.is_none() && facts.accession.is_none(),
+            "{kind:?} {seed}"
+        );
     }
-    assert!(f64::from(right) >= 0.98 * f64::from(all), "{right}/{all}\n{}", wrong.join("\n"));
+    assert!(
+        f64::from(right) >= 0.98 * f64::from(all),
+        "{right}/{all}\n{}",
+        wrong.join("\n")
+    );
     Ok(())
 }
 
@@ -145,14 +197,25 @@ fn items_of_a_cross_reference_index_are_pointed_at_and_never_sure() -> Result<()
     let mut pointed = 0;
     for seed in 0..10 {
         let contents = Contents::ALL[seed as usize % Contents::ALL.len()];
-        let filing = generate(&Spec { contents, pages: 30, ..Spec::of(Kind::Integrated, seed) });
+        let filing = generate(&Spec {
+            contents,
+            pages: 30,
+            ..Spec::of(Kind::Integrated, seed)
+        });
         let items = map(&filing)?;
-        let sure: Vec<&FilingItem> =
-            items.iter().filter(|item| item.section.is_some() && !item.boundary_unverifiable).collect();
+        let sure: Vec<&FilingItem> = items
+            .iter()
+            .filter(|item| item.section.is_some() && !item.boundary_unverifiable)
+            .collect();
         assert!(sure.is_empty(), "{seed} {contents:?}: {sure:?}");
-        let cross: Vec<&FilingItem> = items.iter().filter(|item| item.status == ItemStatus::CrossIndex).collect();
+        let cross: Vec<&FilingItem> = items
+            .iter()
+            .filter(|item| item.status == ItemStatus::CrossIndex)
+            .collect();
         let content = |item: &&FilingItem| item.pages.is_some() || !item.content.is_empty();
-        let told = |item: &&FilingItem| item.nothing.is_some() || (item.boundary_unverifiable && content(item));
+        let told = |item: &&FilingItem| {
+            item.nothing.is_some() || (item.boundary_unverifiable && content(item))
+        };
         assert!(cross.iter().all(told), "{seed} {contents:?}: {cross:?}");
         pointed += usize::from(cross.len() >= 8);
     }

@@ -1,6 +1,11 @@
 //! The real walk with every step asked of a model: what is asked again when a page changes, or one is inserted at the front;
 //! that the same questions make the same bytes; and what becomes of a document whose questions are not answered.
-#![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests and what they stand on")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "tests and what they stand on"
+)]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -10,7 +15,9 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use serde_json::{Value, json};
 use stemma_coordinator::{Order, no_observer, submit};
-use stemma_document::{Collection, Digest, Origin, PublishedTree, Section, SectionSpan, TreeObject, text};
+use stemma_document::{
+    Collection, Digest, Origin, PublishedTree, Section, SectionSpan, TreeObject, text,
+};
 use stemma_engine::blobs::MemoryBlobs;
 use stemma_engine::flow::Terms;
 use stemma_engine::jobs::Counts;
@@ -58,7 +65,10 @@ impl Llm for Echo {
         let blocks = blocks(&request.user);
         self.calls.lock().unwrap().push((name, request.digest()));
         if self.refuses.contains(name) {
-            return Err(LlmError::Refused { status: 400, message: String::new() });
+            return Err(LlmError::Refused {
+                status: 400,
+                message: String::new(),
+            });
         }
         let usage = |text: &str| Usage {
             prompt_tokens: request.prompt_tokens(),
@@ -71,7 +81,11 @@ impl Llm for Echo {
             return Ok(Reply::new("Certainly!", usage("Certainly!")));
         }
         if name == "summarize" {
-            let question = Request { follow_up: None, ..request.clone() }.prompt_tokens();
+            let question = Request {
+                follow_up: None,
+                ..request.clone()
+            }
+            .prompt_tokens();
             assert!(question <= PROMPT || blocks.len() == 1, "{question} tokens");
             let sound = match self.patience {
                 Some(0) if blocks.len() > 1 => return Ok(Reply::new("Certainly!", usage(""))),
@@ -80,10 +94,19 @@ impl Llm for Echo {
             };
             let blocks = &blocks[..sound.min(blocks.len())];
             self.shown.lock().unwrap().extend_from_slice(blocks);
-            let blocks: Vec<Digest> = blocks.iter().map(|text| Digest::of(text.as_bytes())).collect();
-            assert!((1..=8).contains(&blocks.len()), "{} sections in one call", blocks.len());
+            let blocks: Vec<Digest> = blocks
+                .iter()
+                .map(|text| Digest::of(text.as_bytes()))
+                .collect();
+            assert!(
+                (1..=8).contains(&blocks.len()),
+                "{} sections in one call",
+                blocks.len()
+            );
             let one = |(at, block): (usize, &Digest)| json!({ "section": at + 1, "summary": format!("Says {block}.") });
-            let text = json!({ "summaries": blocks.iter().enumerate().map(one).collect::<Vec<_>>() }).to_string();
+            let text =
+                json!({ "summaries": blocks.iter().enumerate().map(one).collect::<Vec<_>>() })
+                    .to_string();
             let mut asked = self.asked.lock().unwrap();
             asked.extend(blocks.iter().map(|block| (name, block.to_string())));
             return Ok(Reply::new(text.clone(), usage(&text)));
@@ -140,7 +163,9 @@ struct Ran {
 impl Ran {
     fn by_stage(&self) -> BTreeMap<&'static str, usize> {
         let mut counts = BTreeMap::new();
-        self.asked.iter().for_each(|(stage, _)| *counts.entry(*stage).or_default() += 1);
+        self.asked
+            .iter()
+            .for_each(|(stage, _)| *counts.entry(*stage).or_default() += 1);
         counts
     }
 
@@ -150,13 +175,27 @@ impl Ran {
 }
 
 fn settings(structure: StructureMode, on_failure: OnModelFailure) -> Settings {
-    let model = ModelSettings { name: "echo".into(), on_failure, ..ModelSettings::default() };
+    let model = ModelSettings {
+        name: "echo".into(),
+        on_failure,
+        ..ModelSettings::default()
+    };
     let model = (structure != StructureMode::Layout).then_some(model);
-    Settings { structure, model, ..Settings::default() }
+    Settings {
+        structure,
+        model,
+        ..Settings::default()
+    }
 }
 
 /// Runs one version in a world of its own over `store`.
-async fn run(seed: u64, store: &Arc<MemoryBlobs>, pdf: &[u8], echo: Echo, settings: &Settings) -> Ran {
+async fn run(
+    seed: u64,
+    store: &Arc<MemoryBlobs>,
+    pdf: &[u8],
+    echo: Echo,
+    settings: &Settings,
+) -> Ran {
     let env = Env::simulated(seed);
     let ports = Ports::embedded(Arc::<MemoryBlobs>::clone(store));
     let echo = Arc::new(echo);
@@ -164,17 +203,32 @@ async fn run(seed: u64, store: &Arc<MemoryBlobs>, pdf: &[u8], echo: Echo, settin
         env.clone(),
         Arc::clone(&ports.limiter),
         Arc::<Echo>::clone(&echo),
-        GateSettings { requests_per_minute: 6_000, ..GateSettings::unlimited("echo", "here") },
+        GateSettings {
+            requests_per_minute: 6_000,
+            ..GateSettings::unlimited("echo", "here")
+        },
     );
-    let tools = Tools::new(Arc::new(Document(pdf.to_vec().into())), Arc::new(Reading)).with_models([Arc::new(gate)]);
+    let tools = Tools::new(Arc::new(Document(pdf.to_vec().into())), Arc::new(Reading))
+        .with_models([Arc::new(gate)]);
     let tools = Arc::new(tools);
     let stop = CancellationToken::new();
     let lanes = vec![(Lane::Cpu, 2), (Lane::Llm, 8 * (3 + seed as u16))];
     let presence = |name: &str| Presence::new(&env, name, name);
-    let worker = WorkerSettings { lanes, grace: Duration::from_secs(10), presence: presence("worker") };
+    let worker = WorkerSettings {
+        lanes,
+        grace: Duration::from_secs(10),
+        presence: presence("worker"),
+    };
     let copy = || (env.clone(), ports.clone(), stop.clone());
     let (e, p, s) = copy();
-    let coordinator = env.spawn(stemma_coordinator::run(e, p, 10, no_observer(), presence("coordinator"), s));
+    let coordinator = env.spawn(stemma_coordinator::run(
+        e,
+        p,
+        10,
+        no_observer(),
+        presence("coordinator"),
+        s,
+    ));
     let (e, p, s) = copy();
     let worker = env.spawn(stemma_worker::run(e, p, Arc::clone(&tools), worker, s));
     let (e, p, s) = copy();
@@ -191,23 +245,52 @@ async fn run(seed: u64, store: &Arc<MemoryBlobs>, pdf: &[u8], echo: Echo, settin
         retry_failed: false,
     };
     let (collection, documents) = (Collection::default(), std::slice::from_ref(&submission));
-    let order = Order { collection: &collection, settings, class: Class::Bulk, terms: Terms::default() };
+    let order = Order {
+        collection: &collection,
+        settings,
+        class: Class::Bulk,
+        terms: Terms::default(),
+    };
     let job = submit(&env, &ports, order, documents).await.unwrap().job;
     let report = report(&env, store, &job).await.unwrap();
     stop.cancel();
     for service in [coordinator, worker, assembler] {
-        tokio::time::timeout(Duration::from_secs(600), service).await.expect("drains").unwrap();
+        tokio::time::timeout(Duration::from_secs(600), service)
+            .await
+            .expect("drains")
+            .unwrap();
     }
-    let (mut asked, mut calls) = (echo.asked.lock().unwrap().clone(), echo.calls.lock().unwrap().clone());
+    let (mut asked, mut calls) = (
+        echo.asked.lock().unwrap().clone(),
+        echo.calls.lock().unwrap().clone(),
+    );
     asked.sort();
     calls.sort();
     let shown = echo.shown.lock().unwrap().clone();
     let objects = store.snapshot();
-    let newest = objects.iter().rfind(|(key, _)| key.contains("/trees/")).expect("a tree").1;
-    let TreeObject::Published(tree) = serde_json::from_slice(newest).unwrap() else { panic!("removed") };
-    let records = objects.iter().filter(|(key, _)| key.starts_with("c/default/calls/"));
-    let records = records.map(|(_, json)| serde_json::from_slice(json).unwrap()).collect();
-    Ran { counts: report.counts, asked, calls, shown, tree: *tree, results: results(store), records }
+    let newest = objects
+        .iter()
+        .rfind(|(key, _)| key.contains("/trees/"))
+        .expect("a tree")
+        .1;
+    let TreeObject::Published(tree) = serde_json::from_slice(newest).unwrap() else {
+        panic!("removed")
+    };
+    let records = objects
+        .iter()
+        .filter(|(key, _)| key.starts_with("c/default/calls/"));
+    let records = records
+        .map(|(_, json)| serde_json::from_slice(json).unwrap())
+        .collect();
+    Ran {
+        counts: report.counts,
+        asked,
+        calls,
+        shown,
+        tree: *tree,
+        results: results(store),
+        records,
+    }
 }
 
 /// Versions of one document, one after the other over the same store.
@@ -248,18 +331,35 @@ fn own_pages(sections: &[&Section], at: usize, pages: u32) -> std::ops::RangeInc
 /// part that is on it.
 fn summaries_that_read(ran: &Ran, page: u32, pages: u32) -> (usize, usize) {
     let sections = ran.sections();
-    let on_page: Vec<usize> =
-        (0..sections.len()).filter(|at| own_pages(&sections, *at, pages).contains(&page)).collect();
+    let on_page: Vec<usize> = (0..sections.len())
+        .filter(|at| own_pages(&sections, *at, pages).contains(&page))
+        .collect();
     let asked = |section: &&&Section| section.tokens >= 200;
-    let above = |at: &usize| ran.tree.tree.path_to(sections[*at].id).into_iter().map(|section| section.id);
+    let above = |at: &usize| {
+        ran.tree
+            .tree
+            .path_to(sections[*at].id)
+            .into_iter()
+            .map(|section| section.id)
+    };
     let readers: BTreeSet<_> = on_page.iter().flat_map(above).collect();
-    let readers = sections.iter().filter(|section| readers.contains(&section.id)).filter(asked).count();
-    let titles = on_page.iter().filter(|at| own_pages(&sections, **at, pages).start() == &page).count();
+    let readers = sections
+        .iter()
+        .filter(|section| readers.contains(&section.id))
+        .filter(asked)
+        .count();
+    let titles = on_page
+        .iter()
+        .filter(|at| own_pages(&sections, **at, pages).start() == &page)
+        .count();
     (readers, titles)
 }
 
 fn spec() -> Spec {
-    Spec { pages: 16, ..Spec::of(Kind::TenK, 11) }
+    Spec {
+        pages: 16,
+        ..Spec::of(Kind::TenK, 11)
+    }
 }
 
 #[test]
@@ -269,30 +369,57 @@ fn a_changed_page_asks_only_what_reads_it() {
     for page in [7, 12] {
         let after = generate(&spec().with_page_changed(page));
         let ran = versions(&[&before, &after]);
-        println!("first: {:?}; page {page} changed, asked again: {:?}", ran[0].by_stage(), ran[1].by_stage());
+        println!(
+            "first: {:?}; page {page} changed, asked again: {:?}",
+            ran[0].by_stage(),
+            ran[1].by_stage()
+        );
         let again = ran[1].by_stage();
         let (summaries, titles) = summaries_that_read(&ran[1], page, pages);
         assert_eq!(ran[0].sections().len(), ran[1].sections().len());
         assert_eq!(again.get("detect_toc"), Some(&1), "the page itself");
-        assert!(again.get("verify_title").copied().unwrap_or(0) <= titles, "titles on the page: {titles}");
+        assert!(
+            again.get("verify_title").copied().unwrap_or(0) <= titles,
+            "titles on the page: {titles}"
+        );
         let asked = again.get("summarize").copied().unwrap_or(0);
-        assert!((1..=summaries).contains(&asked), "{asked} summaries asked, {summaries} read the page");
+        assert!(
+            (1..=summaries).contains(&asked),
+            "{asked} summaries asked, {summaries} read the page"
+        );
         assert!(asked < ran[0].by_stage()["summarize"] / 2, "{again:?}");
-        assert_eq!(rewritten(&ran), asked, "what is asked again is what says something else");
+        assert_eq!(
+            rewritten(&ran),
+            asked,
+            "what is asked again is what says something else"
+        );
         nothing_twice(&ran);
     }
 }
 
 #[test]
 fn a_page_inserted_at_the_front_asks_only_what_reads_it_though_all_pages_moved() {
-    let (before, after) = (generate(&spec()), generate(&spec().with_page_inserted_at_front()));
+    let (before, after) = (
+        generate(&spec()),
+        generate(&spec().with_page_inserted_at_front()),
+    );
     let ran = versions(&[&before, &after]);
-    println!("first: {:?}; a page at the front, asked again: {:?}", ran[0].by_stage(), ran[1].by_stage());
+    println!(
+        "first: {:?}; a page at the front, asked again: {:?}",
+        ran[0].by_stage(),
+        ran[1].by_stage()
+    );
     let again = ran[1].by_stage();
     let (summaries, titles) = summaries_that_read(&ran[1], 1, after.truth.pages);
     assert_eq!(again.get("detect_toc"), Some(&1));
-    assert!(again.get("verify_title").copied().unwrap_or(0) <= titles, "{again:?}");
-    assert!(again.get("summarize").copied().unwrap_or(0) <= summaries, "{again:?}, {summaries}");
+    assert!(
+        again.get("verify_title").copied().unwrap_or(0) <= titles,
+        "{again:?}"
+    );
+    assert!(
+        again.get("summarize").copied().unwrap_or(0) <= summaries,
+        "{again:?}, {summaries}"
+    );
     nothing_twice(&ran);
 }
 
@@ -300,20 +427,38 @@ fn a_page_inserted_at_the_front_asks_only_what_reads_it_though_all_pages_moved()
 fn rewritten(ran: &[Ran]) -> usize {
     let (before, after) = (ran[0].sections(), ran[1].sections());
     let said = |section: &Section| section.summary.clone();
-    let changed: Vec<&Section> =
-        before.iter().zip(&after).filter(|(a, b)| said(a) != said(b) && b.tokens >= 200).map(|(_, b)| *b).collect();
+    let changed: Vec<&Section> = before
+        .iter()
+        .zip(&after)
+        .filter(|(a, b)| said(a) != said(b) && b.tokens >= 200)
+        .map(|(_, b)| *b)
+        .collect();
     let ids: BTreeSet<_> = changed.iter().map(|section| section.id).collect();
     for section in &changed {
         let path = ran[1].tree.tree.path_to(section.id);
-        println!("  rewritten: {}", path.iter().map(|section| section.title.as_str()).collect::<Vec<_>>().join(" > "));
-        assert!(path.iter().all(|above| ids.contains(&above.id)), "{} is above and says the same", section.title);
+        println!(
+            "  rewritten: {}",
+            path.iter()
+                .map(|section| section.title.as_str())
+                .collect::<Vec<_>>()
+                .join(" > ")
+        );
+        assert!(
+            path.iter().all(|above| ids.contains(&above.id)),
+            "{} is above and says the same",
+            section.title
+        );
     }
     changed.len()
 }
 
 /// No question whose answer was there is asked again, in no version.
 fn nothing_twice(ran: &[Ran]) {
-    let all: Vec<&String> = ran.iter().flat_map(|ran| &ran.asked).map(|(_, digest)| digest).collect();
+    let all: Vec<&String> = ran
+        .iter()
+        .flat_map(|ran| &ran.asked)
+        .map(|(_, digest)| digest)
+        .collect();
     let once: BTreeSet<_> = all.iter().collect();
     assert_eq!(once.len(), all.len(), "something was asked twice");
 }
@@ -325,13 +470,22 @@ fn a_changed_prompt_asks_its_stage_again_and_no_other() {
         let store = Arc::new(MemoryBlobs::default());
         let mut settings = settings(StructureMode::Llm, OnModelFailure::Gap);
         let before = run(1, &store, &filing.pdf, Echo::default(), &settings).await;
-        settings.instructions.insert("summarize".into(), "Summarize it in verse.".into());
+        settings
+            .instructions
+            .insert("summarize".into(), "Summarize it in verse.".into());
         let after = run(2, &store, &filing.pdf, Echo::default(), &settings).await;
         [before, after]
     })
     .unwrap();
-    println!("first: {:?}; summary prompt changed, asked again: {:?}", ran[0].by_stage(), ran[1].by_stage());
-    assert_eq!(ran[1].by_stage(), BTreeMap::from([("summarize", ran[0].by_stage()["summarize"])]));
+    println!(
+        "first: {:?}; summary prompt changed, asked again: {:?}",
+        ran[0].by_stage(),
+        ran[1].by_stage()
+    );
+    assert_eq!(
+        ran[1].by_stage(),
+        BTreeMap::from([("summarize", ran[0].by_stage()["summarize"])])
+    );
 }
 
 #[test]
@@ -339,49 +493,117 @@ fn the_same_document_again_asks_nothing_and_every_reply_is_on_record() {
     let filing = generate(&spec());
     let ran = versions(&[&filing, &filing]);
     assert_eq!((ran[1].asked.len(), ran[1].counts.unchanged), (0, 1));
-    let recorded: BTreeSet<&String> = ran[0].records.iter().map(|record| &record.request).collect();
-    assert_eq!(recorded, ran[0].calls.iter().map(|(_, digest)| digest).collect());
-    assert_eq!(ran[0].records.len(), ran[0].calls.len(), "one record per reply");
-    assert!(ran[0].records.iter().all(|record| record.useful && record.attempt == 1 && record.took_ms == 300));
+    let recorded: BTreeSet<&String> = ran[0]
+        .records
+        .iter()
+        .map(|record| &record.request)
+        .collect();
+    assert_eq!(
+        recorded,
+        ran[0].calls.iter().map(|(_, digest)| digest).collect()
+    );
+    assert_eq!(
+        ran[0].records.len(),
+        ran[0].calls.len(),
+        "one record per reply"
+    );
+    assert!(
+        ran[0]
+            .records
+            .iter()
+            .all(|record| record.useful && record.attempt == 1 && record.took_ms == 300)
+    );
     let answers = ran[0].tree.tree.provenance.answers.clone().unwrap();
-    let prompts: u64 = ran[0].records.iter().map(|record| u64::from(record.usage.prompt_tokens)).sum();
+    let prompts: u64 = ran[0]
+        .records
+        .iter()
+        .map(|record| u64::from(record.usage.prompt_tokens))
+        .sum();
     assert_eq!(answers.calls as usize, ran[0].asked.len());
-    assert!((prompts / 2..prompts).contains(&answers.prompt_tokens), "{} of {prompts}", answers.prompt_tokens);
+    assert!(
+        (prompts / 2..prompts).contains(&answers.prompt_tokens),
+        "{} of {prompts}",
+        answers.prompt_tokens
+    );
     assert_eq!(ran[0].tree.tree.provenance.model, "echo");
 }
 
 #[test]
 fn sections_travel_together_and_each_has_its_own_answer() {
-    let filing = generate(&Spec { pages: 40, ..Spec::of(Kind::TenK, 11) });
-    let ran = alone(1, &filing, Echo::default(), &settings(StructureMode::Llm, OnModelFailure::Gap));
-    let calls = ran.calls.iter().filter(|(stage, _)| *stage == "summarize").count();
+    let filing = generate(&Spec {
+        pages: 40,
+        ..Spec::of(Kind::TenK, 11)
+    });
+    let ran = alone(
+        1,
+        &filing,
+        Echo::default(),
+        &settings(StructureMode::Llm, OnModelFailure::Gap),
+    );
+    let calls = ran
+        .calls
+        .iter()
+        .filter(|(stage, _)| *stage == "summarize")
+        .count();
     let sections = ran.by_stage()["summarize"];
-    println!("{sections} sections of {} pages in {calls} calls", filing.truth.pages);
-    assert!(sections > 30 && calls * 3 <= sections, "{sections} sections in {calls} calls");
-    let told: BTreeSet<_> =
-        ran.sections().iter().filter_map(|section| section.summary.as_ref()).map(|s| &s.text).collect();
+    println!(
+        "{sections} sections of {} pages in {calls} calls",
+        filing.truth.pages
+    );
+    assert!(
+        sections > 30 && calls * 3 <= sections,
+        "{sections} sections in {calls} calls"
+    );
+    let told: BTreeSet<_> = ran
+        .sections()
+        .iter()
+        .filter_map(|section| section.summary.as_ref())
+        .map(|s| &s.text)
+        .collect();
     assert!(told.len() >= sections, "no two sections were told the same");
 }
 
 /// A text without its white space: a prompt may break lines otherwise. What is said about parts is left out.
 fn packed(text: &str) -> String {
-    text.lines().filter(|line| !line.starts_with("- ")).flat_map(str::split_whitespace).collect()
+    text.lines()
+        .filter(|line| !line.starts_with("- "))
+        .flat_map(str::split_whitespace)
+        .collect()
 }
 
 #[test]
 fn auto_reads_every_section_once_and_spends_little_around_it() {
-    let filing = generate(&Spec { pages: 80, ..Spec::of(Kind::TenK, 11) });
-    let settings = Settings { structure: StructureMode::Auto, ..settings(StructureMode::Llm, OnModelFailure::Gap) };
+    let filing = generate(&Spec {
+        pages: 80,
+        ..Spec::of(Kind::TenK, 11)
+    });
+    let settings = Settings {
+        structure: StructureMode::Auto,
+        ..settings(StructureMode::Llm, OnModelFailure::Gap)
+    };
     let ran = alone(1, &filing, Echo::default(), &settings);
     let job = Job::new("a.pdf".into(), filing.pdf.clone(), None, Limits::default());
     let source = extract(job).unwrap();
     let blocks: Vec<String> = ran.shown.iter().map(|block| packed(block)).collect();
-    let long = ran.tree.tree.sections.iter().filter(|section| section.tokens >= 200);
-    let texts: Vec<String> = long.map(|section| text::full_text(section, &source.body)).collect();
-    let lines: Vec<String> =
-        texts.iter().flat_map(|text| text.lines()).map(packed).filter(|line| line.len() > 20).collect();
+    let long = ran
+        .tree
+        .tree
+        .sections
+        .iter()
+        .filter(|section| section.tokens >= 200);
+    let texts: Vec<String> = long
+        .map(|section| text::full_text(section, &source.body))
+        .collect();
+    let lines: Vec<String> = texts
+        .iter()
+        .flat_map(|text| text.lines())
+        .map(packed)
+        .filter(|line| line.len() > 20)
+        .collect();
     let mut times: BTreeMap<&String, usize> = BTreeMap::new();
-    lines.iter().for_each(|line| *times.entry(line).or_default() += 1);
+    lines
+        .iter()
+        .for_each(|line| *times.entry(line).or_default() += 1);
     let (mut once, mut all, mut missing) = (0, 0, 0);
     for (line, _) in times.iter().filter(|(_, times)| **times == 1) {
         let shown = blocks.iter().filter(|block| block.contains(*line)).count();
@@ -392,10 +614,25 @@ fn auto_reads_every_section_once_and_spends_little_around_it() {
         }
     }
     let (pages, calls) = (filing.truth.pages, ran.calls.len());
-    let prompts: u32 = ran.records.iter().map(|record| record.usage.prompt_tokens).sum();
-    let tokens: u32 = ran.tree.tree.sections.iter().map(|section| section.tokens).sum();
-    println!("{calls} calls, {prompts} tokens of prompts for {tokens} on {pages} pages; {once} of {all} lines once");
-    assert!(all > 1_000 && once * 100 >= all * 99, "{once} of {all} lines stand in exactly one prompt");
+    let prompts: u32 = ran
+        .records
+        .iter()
+        .map(|record| record.usage.prompt_tokens)
+        .sum();
+    let tokens: u32 = ran
+        .tree
+        .tree
+        .sections
+        .iter()
+        .map(|section| section.tokens)
+        .sum();
+    println!(
+        "{calls} calls, {prompts} tokens of prompts for {tokens} on {pages} pages; {once} of {all} lines once"
+    );
+    assert!(
+        all > 1_000 && once * 100 >= all * 99,
+        "{once} of {all} lines stand in exactly one prompt"
+    );
     assert_eq!(missing, 0);
     assert!(calls * 4 <= pages as usize, "{:?}", ran.by_stage());
     assert!(prompts * 10 <= tokens * 11, "{:?}", ran.by_stage());
@@ -407,27 +644,71 @@ fn sections_that_are_not_answered_together_are_asked_alone_and_the_tree_is_the_s
     let settings = settings(StructureMode::Llm, OnModelFailure::Gap);
     let wanted = alone(1, &filing, Echo::default(), &settings);
     for patience in [0, 1, 3] {
-        let found = alone(1, &filing, Echo { patience: Some(patience), ..Echo::default() }, &settings);
+        let found = alone(
+            1,
+            &filing,
+            Echo {
+                patience: Some(patience),
+                ..Echo::default()
+            },
+            &settings,
+        );
         assert!(found.calls.len() > wanted.calls.len(), "{patience}");
-        assert_eq!(differences(&found.results, &wanted.results), Vec::<String>::new(), "{patience}");
-        assert_eq!(found.asked, wanted.asked, "{patience}: nothing was answered twice");
+        assert_eq!(
+            differences(&found.results, &wanted.results),
+            Vec::<String>::new(),
+            "{patience}"
+        );
+        assert_eq!(
+            found.asked, wanted.asked,
+            "{patience}: nothing was answered twice"
+        );
     }
 }
 
 #[test]
 fn a_section_too_long_for_a_prompt_is_summarized_in_stretches() {
-    let filing = generate(&Spec { pages: 40, ..Spec::of(Kind::TenK, 11) });
+    let filing = generate(&Spec {
+        pages: 40,
+        ..Spec::of(Kind::TenK, 11)
+    });
     let mut settings = settings(StructureMode::Auto, OnModelFailure::Gap);
     let whole = alone(1, &filing, Echo::default(), &settings);
     settings.model.as_mut().unwrap().max_prompt_tokens = 2_400;
     let ran = alone(1, &filing, Echo::default(), &settings);
-    let longest = whole.sections().iter().map(|section| section.own_tokens).max().unwrap();
-    println!("longest {longest}; whole {:?}, in stretches {:?}", whole.by_stage(), ran.by_stage());
+    let longest = whole
+        .sections()
+        .iter()
+        .map(|section| section.own_tokens)
+        .max()
+        .unwrap();
+    println!(
+        "longest {longest}; whole {:?}, in stretches {:?}",
+        whole.by_stage(),
+        ran.by_stage()
+    );
     assert!(longest > 1_500 && ran.by_stage()["summarize"] > whole.by_stage()["summarize"]);
-    assert!(ran.tree.tree.gaps.iter().all(|gap| gap.code != "model.summary_failed"), "{:?}", ran.tree.tree.gaps);
+    assert!(
+        ran.tree
+            .tree
+            .gaps
+            .iter()
+            .all(|gap| gap.code != "model.summary_failed"),
+        "{:?}",
+        ran.tree.tree.gaps
+    );
     let long = |section: &&&Section| section.tokens >= 200;
-    assert!(ran.sections().iter().filter(long).all(|section| section.summary.as_ref().unwrap().by == "echo"));
-    let most = ran.records.iter().filter(|record| record.stage == "summarize").map(|record| record.usage.prompt_tokens);
+    assert!(
+        ran.sections()
+            .iter()
+            .filter(long)
+            .all(|section| section.summary.as_ref().unwrap().by == "echo")
+    );
+    let most = ran
+        .records
+        .iter()
+        .filter(|record| record.stage == "summarize")
+        .map(|record| record.usage.prompt_tokens);
     assert!(most.max().unwrap() <= 2_400);
 }
 
@@ -438,53 +719,180 @@ fn whoever_asks_in_whatever_order_makes_the_same_bytes() {
     let wanted = alone(1, &filing, Echo::default(), &settings);
     for seed in 2..5 {
         let found = alone(seed, &filing, Echo::default(), &settings);
-        assert_eq!(differences(&found.results, &wanted.results), Vec::<String>::new());
+        assert_eq!(
+            differences(&found.results, &wanted.results),
+            Vec::<String>::new()
+        );
     }
-    let garbled = alone(9, &filing, Echo { garbled: Mutex::new(3), ..Echo::default() }, &settings);
-    assert_eq!(differences(&garbled.results, &wanted.results), Vec::<String>::new());
-    assert_eq!(garbled.records.iter().filter(|record| !record.useful).count(), 3);
-    let others = |ran: &Ran| ran.records.iter().filter(|record| record.useful && record.stage != "summarize").count();
+    let garbled = alone(
+        9,
+        &filing,
+        Echo {
+            garbled: Mutex::new(3),
+            ..Echo::default()
+        },
+        &settings,
+    );
+    assert_eq!(
+        differences(&garbled.results, &wanted.results),
+        Vec::<String>::new()
+    );
+    assert_eq!(
+        garbled
+            .records
+            .iter()
+            .filter(|record| !record.useful)
+            .count(),
+        3
+    );
+    let others = |ran: &Ran| {
+        ran.records
+            .iter()
+            .filter(|record| record.useful && record.stage != "summarize")
+            .count()
+    };
     assert_eq!(others(&garbled), others(&wanted));
 }
 
 #[test]
 fn the_model_confirms_titles_and_writes_summaries() {
     let filing = generate(&spec());
-    let ran = alone(1, &filing, Echo::default(), &settings(StructureMode::Llm, OnModelFailure::Gap));
-    let by_rules = alone(1, &filing, Echo::default(), &settings(StructureMode::Layout, OnModelFailure::Gap));
+    let ran = alone(
+        1,
+        &filing,
+        Echo::default(),
+        &settings(StructureMode::Llm, OnModelFailure::Gap),
+    );
+    let by_rules = alone(
+        1,
+        &filing,
+        Echo::default(),
+        &settings(StructureMode::Layout, OnModelFailure::Gap),
+    );
     assert_eq!(by_rules.asked.len(), 0);
-    let titles = |ran: &Ran| ran.sections().iter().map(|section| section.title.clone()).collect::<Vec<_>>();
-    assert_eq!(titles(&ran), titles(&by_rules), "the structure is that of rules");
+    let titles = |ran: &Ran| {
+        ran.sections()
+            .iter()
+            .map(|section| section.title.clone())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        titles(&ran),
+        titles(&by_rules),
+        "the structure is that of rules"
+    );
     for section in ran.sections() {
         let by = section.summary.as_ref().map(|summary| summary.by.as_str());
-        assert_eq!(by == Some("echo"), section.tokens >= 200, "{}: {by:?}", section.title);
+        assert_eq!(
+            by == Some("echo"),
+            section.tokens >= 200,
+            "{}: {by:?}",
+            section.title
+        );
     }
     let answers = ran.tree.tree.provenance.answers.clone().unwrap();
-    assert!(answers.titles_asked > 10 && answers.titles_asked == answers.titles_confirmed, "{answers:?}");
+    assert!(
+        answers.titles_asked > 10 && answers.titles_asked == answers.titles_confirmed,
+        "{answers:?}"
+    );
     assert_eq!(ran.tree.tree.provenance.accuracy, 1.0);
-    let gaps: Vec<&str> = ran.tree.tree.gaps.iter().map(|gap| gap.code.as_str()).collect();
-    assert_eq!(gaps, ["model.method_failed", "model.method_failed", "model.structure_by_rules"]);
+    let gaps: Vec<&str> = ran
+        .tree
+        .tree
+        .gaps
+        .iter()
+        .map(|gap| gap.code.as_str())
+        .collect();
+    assert_eq!(
+        gaps,
+        [
+            "model.method_failed",
+            "model.method_failed",
+            "model.structure_by_rules"
+        ]
+    );
     assert_eq!(ran.by_stage()["describe"], 1);
-    assert!(ran.tree.tree.description.as_ref().unwrap().starts_with("Says "), "{:?}", ran.tree.tree.description);
-    assert_eq!(ran.tree.tree.facts, by_rules.tree.tree.facts, "what stands nowhere in the text is no fact");
-    assert!(answers.described && answers.facts_dropped.len() > 4, "{answers:?}");
+    assert!(
+        ran.tree
+            .tree
+            .description
+            .as_ref()
+            .unwrap()
+            .starts_with("Says "),
+        "{:?}",
+        ran.tree.tree.description
+    );
+    assert_eq!(
+        ran.tree.tree.facts, by_rules.tree.tree.facts,
+        "what stands nowhere in the text is no fact"
+    );
+    assert!(
+        answers.described && answers.facts_dropped.len() > 4,
+        "{answers:?}"
+    );
 }
 
 #[test]
 fn what_is_not_answered_becomes_a_gap() {
     let filing = generate(&spec());
-    let deaf = || Echo { refuses: BTreeSet::from(["describe", "summarize", "verify_title"]), ..Echo::default() };
-    let codes = |ran: &Ran| ran.tree.tree.gaps.iter().map(|gap| gap.code.clone()).collect::<BTreeSet<_>>();
-    let gap = alone(1, &filing, deaf(), &settings(StructureMode::Llm, OnModelFailure::Gap));
+    let deaf = || Echo {
+        refuses: BTreeSet::from(["describe", "summarize", "verify_title"]),
+        ..Echo::default()
+    };
+    let codes = |ran: &Ran| {
+        ran.tree
+            .tree
+            .gaps
+            .iter()
+            .map(|gap| gap.code.clone())
+            .collect::<BTreeSet<_>>()
+    };
+    let gap = alone(
+        1,
+        &filing,
+        deaf(),
+        &settings(StructureMode::Llm, OnModelFailure::Gap),
+    );
     assert_eq!(gap.counts.done_with_gaps, 1);
-    let wanted = ["model.describe_failed", "model.summary_failed", "model.verify_failed"].map(String::from);
-    assert!(codes(&gap).is_superset(&BTreeSet::from(wanted)), "{:?}", codes(&gap));
+    let wanted = [
+        "model.describe_failed",
+        "model.summary_failed",
+        "model.verify_failed",
+    ]
+    .map(String::from);
+    assert!(
+        codes(&gap).is_superset(&BTreeSet::from(wanted)),
+        "{:?}",
+        codes(&gap)
+    );
     assert!(gap.tree.tree.description.is_some(), "rules describe it");
-    let long =
-        |ran: &Ran| ran.sections().into_iter().filter(|section| section.tokens >= 200).cloned().collect::<Vec<_>>();
+    let long = |ran: &Ran| {
+        ran.sections()
+            .into_iter()
+            .filter(|section| section.tokens >= 200)
+            .cloned()
+            .collect::<Vec<_>>()
+    };
     assert!(long(&gap).iter().all(|section| section.summary.is_none()));
-    assert!(gap.sections().iter().filter(|section| section.verified).count() > 10, "rules decide alone");
-    let offline = alone(1, &filing, deaf(), &settings(StructureMode::Llm, OnModelFailure::Offline));
-    assert!(long(&offline).iter().all(|section| section.summary.as_ref().is_some_and(|said| said.by == "offline")));
+    assert!(
+        gap.sections()
+            .iter()
+            .filter(|section| section.verified)
+            .count()
+            > 10,
+        "rules decide alone"
+    );
+    let offline = alone(
+        1,
+        &filing,
+        deaf(),
+        &settings(StructureMode::Llm, OnModelFailure::Offline),
+    );
+    assert!(long(&offline).iter().all(|section| {
+        section
+            .summary
+            .as_ref()
+            .is_some_and(|said| said.by == "offline")
+    }));
     assert!(codes(&offline).contains("model.summary_failed"));
 }

@@ -32,15 +32,27 @@ const CANARY: &str = "quagmire-canary-5150";
 async fn walk() {
     let (env, store) = (Env::simulated(1), Arc::new(MemoryBlobs::default()));
     let ports = Ports::embedded(Arc::<MemoryBlobs>::clone(&store));
-    let text = format!("# {CANARY}\n\nThe {CANARY} sings.\n\n## Part {CANARY}\n\nAnd again: {CANARY}.\n");
+    let text =
+        format!("# {CANARY}\n\nThe {CANARY} sings.\n\n## Part {CANARY}\n\nAnd again: {CANARY}.\n");
     let tools = Tools::new(Arc::new(Document(text.clone().into())), Arc::new(Reading));
     let (tools, stop) = (Arc::new(tools), CancellationToken::new());
     let presence = |name: &str| Presence::new(&env, name, name);
     let (grace, lanes) = (Duration::from_secs(10), vec![(Lane::Cpu, 2)]);
-    let settings = WorkerSettings { lanes, grace, presence: presence("worker") };
+    let settings = WorkerSettings {
+        lanes,
+        grace,
+        presence: presence("worker"),
+    };
     let copy = || (env.clone(), ports.clone(), stop.clone());
     let (e, p, s) = copy();
-    let coordinator = env.spawn(stemma_coordinator::run(e, p, 10, no_observer(), presence("coordinator"), s));
+    let coordinator = env.spawn(stemma_coordinator::run(
+        e,
+        p,
+        10,
+        no_observer(),
+        presence("coordinator"),
+        s,
+    ));
     let (e, p, s) = copy();
     let worker = env.spawn(stemma_worker::run(e, p, Arc::clone(&tools), settings, s));
     let (e, p, s) = copy();
@@ -56,8 +68,16 @@ async fn walk() {
         retry_failed: false,
     };
     let (collection, settings) = (Collection::default(), Settings::default());
-    let order = Order { collection: &collection, settings: &settings, class: Class::Bulk, terms: Terms::default() };
-    let job = submit(&env, &ports, order, &[submission]).await.unwrap().job;
+    let order = Order {
+        collection: &collection,
+        settings: &settings,
+        class: Class::Bulk,
+        terms: Terms::default(),
+    };
+    let job = submit(&env, &ports, order, &[submission])
+        .await
+        .unwrap()
+        .job;
     assert_eq!(report(&env, &store, &job).await.unwrap().counts.done, 1);
     stop.cancel();
     for service in [coordinator, worker, assembler] {
@@ -80,27 +100,62 @@ fn a_document_is_one_trace_across_all_hops() {
     let kept = Kept::default();
     simulate(async {
         let traces = Traces::start(kept.clone(), "all");
-        let _default = tracing::subscriber::set_default(tracing_subscriber::registry().with(traces.layer()));
+        let _default =
+            tracing::subscriber::set_default(tracing_subscriber::registry().with(traces.layer()));
         walk().await;
         traces.end().await;
     })
     .unwrap();
     let spans = kept.0.lock().unwrap().clone();
-    let named = |name: &str| spans.iter().filter(|span| span.name == name).cloned().collect::<Vec<_>>();
-    let value = |span: &SpanData, key: &str| {
-        let found = span.attributes.iter().find(|attribute| attribute.key.as_str() == key);
-        found.map(|attribute| attribute.value.as_str().into_owned()).unwrap_or_default()
+    let named = |name: &str| {
+        spans
+            .iter()
+            .filter(|span| span.name == name)
+            .cloned()
+            .collect::<Vec<_>>()
     };
-    let traces: BTreeSet<_> = spans.iter().map(|span| span.span_context.trace_id().to_string()).collect();
+    let value = |span: &SpanData, key: &str| {
+        let found = span
+            .attributes
+            .iter()
+            .find(|attribute| attribute.key.as_str() == key);
+        found
+            .map(|attribute| attribute.value.as_str().into_owned())
+            .unwrap_or_default()
+    };
+    let traces: BTreeSet<_> = spans
+        .iter()
+        .map(|span| span.span_context.trace_id().to_string())
+        .collect();
     let (runs, waves, tasks) = (named("run"), named("wave"), named("task"));
     assert_eq!((traces.len(), runs.len()), (1, 1), "{spans:?}");
     assert_eq!(runs[0].parent_span_id, SpanId::INVALID);
-    let ids: BTreeSet<_> = waves.iter().map(|wave| wave.span_context.span_id().to_string()).collect();
-    assert!(waves.iter().all(|wave| wave.parent_span_id == runs[0].span_context.span_id()), "{waves:?}");
-    assert!(tasks.iter().all(|task| ids.contains(&task.parent_span_id.to_string())), "{tasks:?}");
-    let stages: BTreeMap<_, _> = tasks.iter().map(|task| (value(task, "stage"), value(task, "outcome"))).collect();
+    let ids: BTreeSet<_> = waves
+        .iter()
+        .map(|wave| wave.span_context.span_id().to_string())
+        .collect();
+    assert!(
+        waves
+            .iter()
+            .all(|wave| wave.parent_span_id == runs[0].span_context.span_id()),
+        "{waves:?}"
+    );
+    assert!(
+        tasks
+            .iter()
+            .all(|task| ids.contains(&task.parent_span_id.to_string())),
+        "{tasks:?}"
+    );
+    let stages: BTreeMap<_, _> = tasks
+        .iter()
+        .map(|task| (value(task, "stage"), value(task, "outcome")))
+        .collect();
     for stage in ["paginate", "outline", "publish"] {
-        assert_eq!(stages.get(stage).map(String::as_str), Some("done"), "{stages:?}");
+        assert_eq!(
+            stages.get(stage).map(String::as_str),
+            Some("done"),
+            "{stages:?}"
+        );
     }
     assert!(tasks.iter().all(|task| value(task, "attempt") == "1"));
     assert!(!format!("{spans:?}").contains(CANARY));
@@ -131,13 +186,19 @@ impl<'a> MakeWriter<'a> for Log {
 #[test]
 fn no_word_of_a_document_is_ever_logged() {
     let log = Log::default();
-    let lines = fmt::layer().json().with_writer(log.clone()).with_filter(EnvFilter::new("trace"));
+    let lines = fmt::layer()
+        .json()
+        .with_writer(log.clone())
+        .with_filter(EnvFilter::new("trace"));
     simulate(async {
         let _default = tracing::subscriber::set_default(tracing_subscriber::registry().with(lines));
         walk().await;
     })
     .unwrap();
     let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
-    assert!(log.contains("a stage begins") && log.contains("a run ended"), "{log}");
+    assert!(
+        log.contains("a stage begins") && log.contains("a run ended"),
+        "{log}"
+    );
     assert!(!log.contains(CANARY), "{log}");
 }

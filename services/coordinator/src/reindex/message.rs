@@ -106,9 +106,10 @@ struct Object {
 pub fn read(body: &[u8]) -> Result<Vec<Request>, Unreadable> {
     let unreadable = |error: &dyn std::fmt::Display| Unreadable(error.to_string());
     match serde_json::from_slice(body).map_err(|error| unreadable(&error))? {
-        Shape::Notification { records } => {
-            records.into_iter().filter_map(|record| notified(record).transpose()).collect()
-        }
+        Shape::Notification { records } => records
+            .into_iter()
+            .filter_map(|record| notified(record).transpose())
+            .collect(),
         Shape::Test { event } if event.ends_with(":TestEvent") => Ok(Vec::new()),
         Shape::Test { event } => Err(unreadable(&format!("event `{event}` without records"))),
         Shape::Bridge { kind, detail } => {
@@ -118,7 +119,11 @@ pub fn read(body: &[u8]) -> Result<Vec<Request>, Unreadable> {
                 "Object Deleted" => true,
                 _ => return Ok(Vec::new()),
             };
-            Ok(vec![request(detail.bucket.name, detail.object.key, removed)])
+            Ok(vec![request(
+                detail.bucket.name,
+                detail.object.key,
+                removed,
+            )])
         }
         Shape::Own(own) => own_request(own).map(|request| vec![request]),
     }
@@ -132,16 +137,27 @@ fn notified(record: Record) -> Result<Option<Request>, Unreadable> {
         Some("ObjectRemoved" | "LifecycleExpiration") => true,
         _ => return Ok(None),
     };
-    let key = decoded(&record.s3.object.key).ok_or_else(|| Unreadable("an object key that is not encoded".into()))?;
+    let key = decoded(&record.s3.object.key)
+        .ok_or_else(|| Unreadable("an object key that is not encoded".into()))?;
     Ok(Some(request(record.s3.bucket.name, key, removed)))
 }
 
 fn request(bucket: String, key: String, removed: bool) -> Request {
-    Request { bucket, key, collection: None, class: Class::Bulk, retry_failed: false, removed }
+    Request {
+        bucket,
+        key,
+        collection: None,
+        class: Class::Bulk,
+        retry_failed: false,
+        removed,
+    }
 }
 
 fn own_request(own: Own) -> Result<Request, Unreadable> {
-    let place = own.source.strip_prefix("s3://").and_then(|place| place.split_once('/'));
+    let place = own
+        .source
+        .strip_prefix("s3://")
+        .and_then(|place| place.split_once('/'));
     match place {
         Some((bucket, key)) if !bucket.is_empty() && !key.is_empty() => Ok(Request {
             bucket: bucket.into(),
@@ -152,7 +168,10 @@ fn own_request(own: Own) -> Result<Request, Unreadable> {
             removed: own.action == Action::Remove,
         }),
         // Paths and other URLs would let whoever may send messages choose what this machine reads.
-        _ => Err(Unreadable(format!("source `{}` is no s3://bucket/key", own.source.escape_debug()))),
+        _ => Err(Unreadable(format!(
+            "source `{}` is no s3://bucket/key",
+            own.source.escape_debug()
+        ))),
     }
 }
 
@@ -164,7 +183,10 @@ fn decoded(key: &str) -> Option<String> {
         match byte {
             b'+' => bytes.push(b' '),
             b'%' => {
-                let (high, low) = (char::from(rest.next()?).to_digit(16)?, char::from(rest.next()?).to_digit(16)?);
+                let (high, low) = (
+                    char::from(rest.next()?).to_digit(16)?,
+                    char::from(rest.next()?).to_digit(16)?,
+                );
                 bytes.push(u8::try_from(high * 16 + low).ok()?);
             }
             plain => bytes.push(plain),
@@ -179,16 +201,35 @@ mod tests {
 
     fn places(body: &str) -> Vec<(String, bool)> {
         let requests = read(body.as_bytes()).unwrap();
-        requests.into_iter().map(|request| (format!("{}/{}", request.bucket, request.key), request.removed)).collect()
+        requests
+            .into_iter()
+            .map(|request| {
+                (
+                    format!("{}/{}", request.bucket, request.key),
+                    request.removed,
+                )
+            })
+            .collect()
     }
 
     #[test]
     fn our_own_message() {
-        let body = r#"{"source":"s3://filings/2024/a b%20c.pdf","class":"interactive","collection":"x"}"#;
+        let body =
+            r#"{"source":"s3://filings/2024/a b%20c.pdf","class":"interactive","collection":"x"}"#;
         let request = read(body.as_bytes()).unwrap().remove(0);
-        assert_eq!((request.bucket.as_str(), request.key.as_str()), ("filings", "2024/a b%20c.pdf"), "taken as it is");
-        assert_eq!((request.class, request.collection.as_deref()), (Class::Interactive, Some("x")));
-        assert_eq!(places(r#"{"source":"s3://f/a.md","action":"remove"}"#), [("f/a.md".into(), true)]);
+        assert_eq!(
+            (request.bucket.as_str(), request.key.as_str()),
+            ("filings", "2024/a b%20c.pdf"),
+            "taken as it is"
+        );
+        assert_eq!(
+            (request.class, request.collection.as_deref()),
+            (Class::Interactive, Some("x"))
+        );
+        assert_eq!(
+            places(r#"{"source":"s3://f/a.md","action":"remove"}"#),
+            [("f/a.md".into(), true)]
+        );
     }
 
     #[test]
@@ -205,8 +246,17 @@ mod tests {
             record("ObjectRemoved:DeleteMarkerCreated", "gone.pdf"),
             record("ObjectTagging:Put", "tagged.pdf")
         );
-        assert_eq!(places(&body), [("filings/2024/Q1 a+b%20.pdf".into(), false), ("filings/gone.pdf".into(), true)]);
-        assert_eq!(places(r#"{"Service":"Amazon S3","Event":"s3:TestEvent","Bucket":"filings"}"#), []);
+        assert_eq!(
+            places(&body),
+            [
+                ("filings/2024/Q1 a+b%20.pdf".into(), false),
+                ("filings/gone.pdf".into(), true)
+            ]
+        );
+        assert_eq!(
+            places(r#"{"Service":"Amazon S3","Event":"s3:TestEvent","Bucket":"filings"}"#),
+            []
+        );
     }
 
     #[test]

@@ -102,9 +102,13 @@ impl Handler for Reindex {
                 Ok(Answer::Settled) => {}
                 // What was settled before is settled again at no cost when the message comes back.
                 Ok(Answer::InWork) => disposition = again(message, Rung::Short),
-                Err(Refusal::NotListed) if request.collection.is_some() => return Disposition::Dead,
+                Err(Refusal::NotListed) if request.collection.is_some() => {
+                    return Disposition::Dead;
+                }
                 // A bucket may notify of more than is indexed.
-                Err(Refusal::NotListed) => tracing::debug!(bucket = request.bucket, "notified of what is not listed"),
+                Err(Refusal::NotListed) => {
+                    tracing::debug!(bucket = request.bucket, "notified of what is not listed")
+                }
                 Err(Refusal::Port(error)) if error.passing => {
                     tracing::warn!(%error, "reindex message waits for a port");
                     disposition = again(message, Rung::of_attempt(message.attempts));
@@ -120,7 +124,10 @@ impl Handler for Reindex {
 }
 
 fn again(message: &Message, rung: Rung) -> Disposition {
-    Disposition::Later { rung, attempts: message.attempts.saturating_add(1) }
+    Disposition::Later {
+        rung,
+        attempts: message.attempts.saturating_add(1),
+    }
 }
 
 impl Reindex {
@@ -133,18 +140,28 @@ impl Reindex {
         if stemma_pipeline::in_work(&self.env, &self.ports, &source.collection, &uri).await? {
             return Ok(Answer::InWork);
         }
-        let found = ask(&self.env, || self.objects.head(&request.bucket, &request.key)).await?;
+        let found = ask(&self.env, || {
+            self.objects.head(&request.bucket, &request.key)
+        })
+        .await?;
         let submission = match &found {
             Some(entry) => Submission::of_object(&request.bucket, &source.prefix, entry),
             None => Submission::removed(uri, below(&request.key, &source.prefix)),
         };
-        let submission = Submission { retry_failed: request.retry_failed, ..submission };
+        let submission = Submission {
+            retry_failed: request.retry_failed,
+            ..submission
+        };
         let name = self.name(&submission, found.as_ref());
         let order = Order {
             collection: &source.collection,
             settings: &self.settings,
             class: request.class,
-            terms: Terms { label: format!("reindex {}", submission.path), name, ..Terms::default() },
+            terms: Terms {
+                label: format!("reindex {}", submission.path),
+                name,
+                ..Terms::default()
+            },
         };
         let job = submit(&self.env, &self.ports, order, &[submission]).await?;
         tracing::info!(job = %job.job, bucket = request.bucket, removed = found.is_none(), "reindex");
@@ -153,10 +170,20 @@ impl Reindex {
 
     /// The list's longest prefix that fits, of the collection the message names, if it names one.
     fn source(&self, request: &Request) -> Option<&Source> {
-        let named =
-            |source: &&Source| request.collection.as_ref().is_none_or(|name| *name == source.collection.to_string());
-        let fits = |source: &&Source| source.bucket == request.bucket && request.key.starts_with(&source.prefix);
-        self.sources.iter().filter(named).filter(fits).max_by_key(|source| source.prefix.len())
+        let named = |source: &&Source| {
+            request
+                .collection
+                .as_ref()
+                .is_none_or(|name| *name == source.collection.to_string())
+        };
+        let fits = |source: &&Source| {
+            source.bucket == request.bucket && request.key.starts_with(&source.prefix)
+        };
+        self.sources
+            .iter()
+            .filter(named)
+            .filter(fits)
+            .max_by_key(|source| source.prefix.len())
     }
 
     /// One name for one state of an object, so that a message that comes twice is one job. An object that has its old
@@ -165,17 +192,30 @@ impl Reindex {
         if submission.retry_failed || submission.origin == Origin::Removed {
             return None;
         }
-        let state = serde_json::to_vec(&(&submission.uri, &submission.source, &submission.origin)).ok()?;
+        let state =
+            serde_json::to_vec(&(&submission.uri, &submission.source, &submission.origin)).ok()?;
         let mut hasher = blake3::Hasher::new();
-        hasher.update(&state).update(&found.map_or(0, |entry| entry.modified_ms).to_le_bytes());
+        hasher
+            .update(&state)
+            .update(&found.map_or(0, |entry| entry.modified_ms).to_le_bytes());
         hasher.update(&serde_json::to_vec(&self.settings).ok()?);
-        Some(format!("reindex-{}", &hasher.finalize().to_hex().as_str()[..32]))
+        Some(format!(
+            "reindex-{}",
+            &hasher.finalize().to_hex().as_str()[..32]
+        ))
     }
 }
 
 fn below(key: &str, prefix: &str) -> String {
-    let path = key.strip_prefix(prefix).unwrap_or(key).trim_start_matches('/');
-    if path.is_empty() { key.into() } else { path.into() }
+    let path = key
+        .strip_prefix(prefix)
+        .unwrap_or(key)
+        .trim_start_matches('/');
+    if path.is_empty() {
+        key.into()
+    } else {
+        path.into()
+    }
 }
 
 #[cfg(test)]

@@ -25,7 +25,13 @@ impl Bucket {
 impl Look for Bucket {
     async fn head(&self, _bucket: &str, key: &str) -> Result<Option<Entry>, PortError> {
         let etag = self.0.lock().unwrap().get(key).cloned();
-        let entry = |etag: String| Entry { key: key.into(), size_bytes: 1, etag, modified_ms: 7, version: None };
+        let entry = |etag: String| Entry {
+            key: key.into(),
+            size_bytes: 1,
+            etag,
+            modified_ms: 7,
+            version: None,
+        };
         Ok(etag.map(entry))
     }
 }
@@ -55,7 +61,9 @@ impl Scene {
 
     async fn say(&self, body: &str) -> Disposition {
         self.reindex.env.sleep(Duration::from_millis(2)).await; // jobs are listed by the time of their submission
-        self.reindex.handle(&Message::new(body.to_string()), 0).await
+        self.reindex
+            .handle(&Message::new(body.to_string()), 0)
+            .await
     }
 
     async fn created(&self, key: &str) -> Disposition {
@@ -70,10 +78,18 @@ impl Scene {
         let (env, ports) = (&self.reindex.env, &self.reindex.ports);
         let mut claims = Vec::new();
         for id in jobs::list(ports.blobs.as_ref(), None, 100).await.unwrap() {
-            let manifest = jobs::manifest(ports.blobs.as_ref(), &id).await.unwrap().unwrap();
-            for entry in jobs::entries(ports.blobs.as_ref(), &manifest, 0).await.unwrap() {
-                claims
-                    .push((manifest.collection.clone(), Filings::claim(env, ports, &manifest, &entry).await.unwrap()));
+            let manifest = jobs::manifest(ports.blobs.as_ref(), &id)
+                .await
+                .unwrap()
+                .unwrap();
+            for entry in jobs::entries(ports.blobs.as_ref(), &manifest, 0)
+                .await
+                .unwrap()
+            {
+                claims.push((
+                    manifest.collection.clone(),
+                    Filings::claim(env, ports, &manifest, &entry).await.unwrap(),
+                ));
             }
         }
         claims
@@ -90,7 +106,12 @@ impl Scene {
             at_ms: 0,
         };
         let key = coordinate::run_failure_key(&run.at.run);
-        self.reindex.ports.blobs.put(&key, serde_json::to_vec(&record).unwrap().into()).await.unwrap();
+        self.reindex
+            .ports
+            .blobs
+            .put(&key, serde_json::to_vec(&record).unwrap().into())
+            .await
+            .unwrap();
     }
 }
 
@@ -109,7 +130,10 @@ async fn a_notification_becomes_a_run_in_the_collection_that_lists_it() {
     let claims = scene.claims().await;
     assert_eq!(claims.len(), 1);
     assert_eq!(claims[0].0, "3m", "the longest prefix");
-    assert_eq!(header(&claims[0].1).input["uri"], "s3://filings/in/3m/a.pdf");
+    assert_eq!(
+        header(&claims[0].1).input["uri"],
+        "s3://filings/in/3m/a.pdf"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -129,16 +153,27 @@ async fn changes_while_in_work_wait_and_are_one_run() {
     let first = header(&scene.claims().await[0].1);
     for etag in ["2", "3", "4"] {
         scene.bucket.put("in/a.pdf", etag);
-        let waits = Disposition::Later { rung: Rung::Short, attempts: 1 };
+        let waits = Disposition::Later {
+            rung: Rung::Short,
+            attempts: 1,
+        };
         assert_eq!(scene.created("in/a.pdf").await, waits, "a run is open");
     }
     scene.fail(&first).await;
     for _ in 0..3 {
-        assert_eq!(scene.created("in/a.pdf").await, Disposition::Ack, "they come back");
+        assert_eq!(
+            scene.created("in/a.pdf").await,
+            Disposition::Ack,
+            "they come back"
+        );
     }
     let claims = scene.claims().await;
     assert_eq!(claims.len(), 2, "three changes, one more job");
-    assert_eq!(header(&claims[1].1).input["origin"]["object"]["etag"], "4", "of the newest state");
+    assert_eq!(
+        header(&claims[1].1).input["origin"]["object"]["etag"],
+        "4",
+        "of the newest state"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -146,7 +181,11 @@ async fn what_is_gone_is_withdrawn_whatever_the_message_said() {
     let scene = Scene::new();
     scene.created("in/never.pdf").await;
     let claims = scene.claims().await;
-    assert_eq!(claims[0].1, Claim::Ended(Ending::Unchanged), "nothing was there to be removed");
+    assert_eq!(
+        claims[0].1,
+        Claim::Ended(Ending::Unchanged),
+        "nothing was there to be removed"
+    );
 
     scene.bucket.put("in/a.pdf", "1");
     scene.created("in/a.pdf").await;
@@ -161,10 +200,18 @@ async fn what_is_gone_is_withdrawn_whatever_the_message_said() {
 #[tokio::test(start_paused = true)]
 async fn what_is_not_listed_is_not_touched() {
     let scene = Scene::new();
-    assert_eq!(scene.created("elsewhere/a.pdf").await, Disposition::Ack, "notified of more than is indexed");
+    assert_eq!(
+        scene.created("elsewhere/a.pdf").await,
+        Disposition::Ack,
+        "notified of more than is indexed"
+    );
     assert_eq!(scene.created("in/picture.png").await, Disposition::Ack);
     let own = |place: &str| format!(r#"{{"source":"s3://{place}","collection":"all"}}"#);
-    assert_eq!(scene.say(&own("secrets/a.pdf")).await, Disposition::Dead, "asked for by name");
+    assert_eq!(
+        scene.say(&own("secrets/a.pdf")).await,
+        Disposition::Dead,
+        "asked for by name"
+    );
     assert_eq!(scene.say("{}").await, Disposition::Dead);
     assert!(scene.claims().await.is_empty());
 }

@@ -17,7 +17,9 @@ use serde::{Deserialize, Serialize};
 use stemma_document::Collection;
 use stemma_engine::Env;
 use stemma_engine::blobs::Blobs;
-use stemma_search::answer::{Answer, AnswerError, Answerer, Answers, Event, Librarian, Limits, Mode, Question, Sink};
+use stemma_search::answer::{
+    Answer, AnswerError, Answerer, Answers, Event, Librarian, Limits, Mode, Question, Sink,
+};
 use stemma_search::reason::Sources;
 use tokio::sync::watch;
 
@@ -37,7 +39,10 @@ pub struct AnswerSettings {
 
 impl Default for AnswerSettings {
     fn default() -> Self {
-        Self { limits: Limits::MOST, seconds: 900 }
+        Self {
+            limits: Limits::MOST,
+            seconds: 900,
+        }
     }
 }
 
@@ -65,14 +70,22 @@ struct Told {
 impl Librarians {
     /// Answers over `blobs`; nothing is read before someone asks.
     pub fn new(env: Env, blobs: Arc<dyn Blobs>, settings: AnswerSettings) -> Self {
-        Self { env, blobs, shelves: Mutex::default(), settings }
+        Self {
+            env,
+            blobs,
+            shelves: Mutex::default(),
+            settings,
+        }
     }
 
     fn shelf(&self, collection: &Collection) -> Arc<Shelf> {
         let mut shelves = locked(&self.shelves);
         let made = || {
             let answers = Answers::new(self.env.clone(), Arc::clone(&self.blobs), collection);
-            Arc::new(Shelf { answers, making: Mutex::default() })
+            Arc::new(Shelf {
+                answers,
+                making: Mutex::default(),
+            })
         };
         Arc::clone(shelves.entry(collection.clone()).or_insert_with(made))
     }
@@ -81,7 +94,12 @@ impl Librarians {
 impl Answering for Librarians {
     fn over(&self, reader: &Arc<Reader>) -> Arc<dyn Answerer> {
         let (env, settings) = (self.env.clone(), self.settings);
-        Arc::new(Over { env, reader: Arc::clone(reader), shelf: self.shelf(&reader.collection), settings })
+        Arc::new(Over {
+            env,
+            reader: Arc::clone(reader),
+            shelf: self.shelf(&reader.collection),
+            settings,
+        })
     }
 }
 
@@ -98,7 +116,11 @@ impl Over {
         let reader = self.reader.as_ref();
         Librarian {
             collection: &reader.collection,
-            sources: Sources { finder: reader, shelf: reader, catalogue: reader.catalogue() },
+            sources: Sources {
+                finder: reader,
+                shelf: reader,
+                catalogue: reader.catalogue(),
+            },
             reasoner: reader.reasoner().cloned(),
             tools: tools.map(|tools| tools as _),
             answers: &self.shelf.answers,
@@ -112,13 +134,23 @@ impl Over {
         if let Some(told) = making.get(id) {
             return Arc::clone(told);
         }
-        let told = Arc::new(Told { events: Mutex::default(), length: watch::Sender::new((0, None)) });
+        let told = Arc::new(Told {
+            events: Mutex::default(),
+            length: watch::Sender::new((0, None)),
+        });
         making.insert(id.to_owned(), Arc::clone(&told));
         let (env, settings) = (self.env.clone(), self.settings);
-        let over = Self { env, reader: Arc::clone(&self.reader), shelf: Arc::clone(&self.shelf), settings };
+        let over = Self {
+            env,
+            reader: Arc::clone(&self.reader),
+            shelf: Arc::clone(&self.shelf),
+            settings,
+        };
         let (id, question, telling) = (id.to_owned(), question.clone(), Arc::clone(&told));
         let answering = async move {
-            let answered = AssertUnwindSafe(over.answer_in_time(&question, &telling)).catch_unwind().await;
+            let answered = AssertUnwindSafe(over.answer_in_time(&question, &telling))
+                .catch_unwind()
+                .await;
             let ended = answered.unwrap_or_else(|_| {
                 tracing::error!(id, "the making of an answer panicked");
                 Err(AnswerError::Broken)
@@ -131,14 +163,26 @@ impl Over {
     }
 
     /// The answer, or the end of its time: who asked may have gone, and an agent could go on for long.
-    async fn answer_in_time(&self, question: &Question, told: &Told) -> Result<Answer, AnswerError> {
+    async fn answer_in_time(
+        &self,
+        question: &Question,
+        told: &Told,
+    ) -> Result<Answer, AnswerError> {
         let seconds = self.settings.seconds;
-        match tokio::time::timeout(Duration::from_secs(seconds), self.answer_alone(question, told)).await {
+        match tokio::time::timeout(
+            Duration::from_secs(seconds),
+            self.answer_alone(question, told),
+        )
+        .await
+        {
             Ok(answered) => answered,
             Err(_) => {
                 let late = AnswerError::Late { seconds };
                 let mut sink = told;
-                sink.hear(Event::Error { code: late.code().into(), message: late.to_string() });
+                sink.hear(Event::Error {
+                    code: late.code().into(),
+                    message: late.to_string(),
+                });
                 Err(late)
             }
         }
@@ -151,7 +195,9 @@ impl Over {
         }
         let inside = Arc::new(self.reader.restricted(&question.within, &question.filter));
         let tools = AgentTools::new(self.env.clone(), inside, question.item.clone());
-        self.librarian(Some(&tools)).answer(question, &mut sink).await
+        self.librarian(Some(&tools))
+            .answer(question, &mut sink)
+            .await
     }
 }
 
@@ -191,8 +237,14 @@ impl Sink for &Told {
 
 #[async_trait]
 impl Answerer for Over {
-    async fn answer(&self, question: &Question, events: &mut dyn Sink) -> Result<Answer, AnswerError> {
-        self.made(&self.id_of(question), question).tell(events).await
+    async fn answer(
+        &self,
+        question: &Question,
+        events: &mut dyn Sink,
+    ) -> Result<Answer, AnswerError> {
+        self.made(&self.id_of(question), question)
+            .tell(events)
+            .await
     }
 
     async fn follow(&self, id: &str, events: &mut dyn Sink) -> Option<Result<Answer, AnswerError>> {
@@ -223,7 +275,11 @@ impl Over {
     fn is_founded(&self, answer: &Answer) -> bool {
         let quoted = answer.citations.iter().map(|citation| &citation.doc_id);
         let mut all = quoted.chain(answer.sections.iter().map(|section| &section.doc_id));
-        let listed = |doc: &String| doc.parse().ok().and_then(|doc| self.reader.catalogue().get(doc)?.entry());
+        let listed = |doc: &String| {
+            doc.parse()
+                .ok()
+                .and_then(|doc| self.reader.catalogue().get(doc)?.entry())
+        };
         all.all(|doc| listed(doc).is_some())
     }
 }

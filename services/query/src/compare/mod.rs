@@ -6,7 +6,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use stemma_document::{DocId, PublishedTree, Section, SectionId, SectionTree};
-use stemma_search::align::{self, AlignError, Alignment, Compared, Options, Outcome, Pair, Reworded, Told};
+use stemma_search::align::{
+    self, AlignError, Alignment, Compared, Options, Outcome, Pair, Reworded, Told,
+};
 use stemma_search::axes::Scope;
 use stemma_search::catalogue::Listed;
 use stemma_search::find::ItemRef;
@@ -18,7 +20,8 @@ use crate::reader::{aside, no_tree};
 use crate::tree::section_of;
 use crate::{DocumentView, Reader, Refusal, SectionView};
 pub use view::{
-    ChurnView, ComparedView, ComparisonView, CountsView, ItemChurnView, PairView, RewordedView, SentenceView, SideView,
+    ChurnView, ComparedView, ComparisonView, CountsView, ItemChurnView, PairView, RewordedView,
+    SentenceView, SideView,
 };
 
 /// Sentences of each sort of a pair, at most.
@@ -74,7 +77,9 @@ impl Reader {
         };
         let (mut left, mut right) = (self.side(before).await?, self.side(after).await?);
         let focus = focus(sides, (&mut left, earlier_part), (&mut right, part))?;
-        let aligned = self.aligned(&left, &right, sides.sentences.min(MAX_SENTENCES)).await?;
+        let aligned = self
+            .aligned(&left, &right, sides.sentences.min(MAX_SENTENCES))
+            .await?;
         let mut view = View::of(&left, &right).comparison(&aligned, focus.as_ref());
         if sides.left.is_none() {
             view.notes.extend(years_between(before, after));
@@ -86,19 +91,47 @@ impl Reader {
     ///
     /// # Errors
     /// [`Refusal`] when the company is none or several, or has no such filing, or more than one.
-    pub fn filing_of(&self, company: &str, form: Option<&str>, year: &str) -> Result<&Listed, Refusal> {
-        let scope = Scope::parse(&format!("/@company/{}", company.trim().trim_matches('/')), &self.catalogue)?;
-        let named: Vec<&Listed> = self.catalogue.documents().iter().filter(|listed| scope.holds(listed)).collect();
-        Ok(align::yearly(&align::of_issuers(&self.catalogue, &named), form, year)?)
+    pub fn filing_of(
+        &self,
+        company: &str,
+        form: Option<&str>,
+        year: &str,
+    ) -> Result<&Listed, Refusal> {
+        let scope = Scope::parse(
+            &format!("/@company/{}", company.trim().trim_matches('/')),
+            &self.catalogue,
+        )?;
+        let named: Vec<&Listed> = self
+            .catalogue
+            .documents()
+            .iter()
+            .filter(|listed| scope.holds(listed))
+            .collect();
+        Ok(align::yearly(
+            &align::of_issuers(&self.catalogue, &named),
+            form,
+            year,
+        )?)
     }
 
     async fn side<'a>(&self, listed: &'a Listed) -> Result<Side<'a>, Refusal> {
-        let Some(published) = self.tree_of(listed).await? else { return Err(no_tree(listed)) };
-        Ok(Side { listed, published: Arc::new(published), within: None })
+        let Some(published) = self.tree_of(listed).await? else {
+            return Err(no_tree(listed));
+        };
+        Ok(Side {
+            listed,
+            published: Arc::new(published),
+            within: None,
+        })
     }
 
     /// The alignment, made where it is not kept from before.
-    async fn aligned(&self, left: &Side<'_>, right: &Side<'_>, sentences: usize) -> Result<Arc<Aligned>, Refusal> {
+    async fn aligned(
+        &self,
+        left: &Side<'_>,
+        right: &Side<'_>,
+        sentences: usize,
+    ) -> Result<Arc<Aligned>, Refusal> {
         let named = |side: &Side<'_>| {
             let version = &side.published.version;
             (version.doc, version.seq, side.within, sentences)
@@ -112,10 +145,21 @@ impl Reader {
         let (from, to) = (left.within, right.within);
         let work = move || {
             let has_text = (bodies.0.is_some(), bodies.1.is_some());
-            let left = Compared { tree: &one.tree, body: bodies.0.as_ref(), within: from };
-            let right = Compared { tree: &other.tree, body: bodies.1.as_ref(), within: to };
+            let left = Compared {
+                tree: &one.tree,
+                body: bodies.0.as_ref(),
+                within: from,
+            };
+            let right = Compared {
+                tree: &other.tree,
+                body: bodies.1.as_ref(),
+                within: to,
+            };
             let alignment = align::align(&left, &right, &Options { sentences })?;
-            Ok::<_, AlignError>(Aligned { alignment, has_text })
+            Ok::<_, AlignError>(Aligned {
+                alignment,
+                has_text,
+            })
         };
         let aligned = match &self.kept {
             Some(kept) => kept.beside_searches(work).await?,
@@ -135,7 +179,11 @@ impl Aligned {
         let told = |told: &Told| told.text.len() + 64;
         let pair = |pair: &Pair| {
             let alone: usize = pair.removed.iter().chain(&pair.added).map(told).sum();
-            let both: usize = pair.reworded.iter().map(|both| told(&both.left) + told(&both.right)).sum();
+            let both: usize = pair
+                .reworded
+                .iter()
+                .map(|both| told(&both.left) + told(&both.right))
+                .sum();
             160 + alone + both
         };
         self.alignment.pairs.iter().map(pair).sum()
@@ -148,17 +196,32 @@ fn focus(
     (left, earlier_part): (&mut Side<'_>, Option<Fragment>),
     (right, part): (&mut Side<'_>, Option<Fragment>),
 ) -> Result<Option<Focus>, Refusal> {
-    let section = |side: &Side<'_>, part: &Fragment| section_of(&side.published.tree, &side.listed.label, part);
+    let section = |side: &Side<'_>, part: &Fragment| {
+        section_of(&side.published.tree, &side.listed.label, part)
+    };
     if let Some(item) = &sides.item {
         if earlier_part.is_some() || part.is_some() {
             let message = "an Item is of whole documents, and a part of one is named";
-            return Err(Refusal::new("comparison.item_of_part", message, "name the documents without `#…`"));
+            return Err(Refusal::new(
+                "comparison.item_of_part",
+                message,
+                "name the documents without `#…`",
+            ));
         }
         let item: ItemRef = item.parse().map_err(|error: stemma_search::FindError| {
-            Refusal::new("search.item", error.to_string(), "Items are written 1A, 7, II.1A or 2.02")
+            Refusal::new(
+                "search.item",
+                error.to_string(),
+                "Items are written 1A, 7, II.1A or 2.02",
+            )
         })?;
         let of = |side: &Side<'_>| {
-            resolve_item(&side.published.tree, &side.listed.label, item.part.as_deref(), &item.number)
+            resolve_item(
+                &side.published.tree,
+                &side.listed.label,
+                item.part.as_deref(),
+                &item.number,
+            )
         };
         return match (of(right), of(left)) {
             (Ok(id), _) => Ok(Some(Focus::Right(id))),
@@ -185,10 +248,21 @@ struct View<'v> {
 
 /// What is said where the filing that came before is not of the year before.
 fn years_between(before: &Listed, after: &Listed) -> Option<String> {
-    let year = |listed: &Listed| -> Option<i32> { listed.entry()?.facts.fiscal_year.as_ref()?.value.parse().ok() };
+    let year = |listed: &Listed| -> Option<i32> {
+        listed
+            .entry()?
+            .facts
+            .fiscal_year
+            .as_ref()?
+            .value
+            .parse()
+            .ok()
+    };
     let (from, to) = (year(before)?, year(after)?);
     let label = &before.label;
-    (to - from > 1).then(|| format!("`{label}` is for {from}: no filing between {from} and {to} is in the collection"))
+    (to - from > 1).then(|| {
+        format!("`{label}` is for {from}: no filing between {from} and {to} is in the collection")
+    })
 }
 
 /// The ids of a section and all below it.
@@ -197,7 +271,10 @@ type Below = Option<std::ops::RangeInclusive<u32>>;
 impl<'v> View<'v> {
     fn of(left: &'v Side<'v>, right: &'v Side<'v>) -> Self {
         let sides = [left, right];
-        Self { sides, sections: sides.map(|side| sections(&side.published.tree, &side.listed.label)) }
+        Self {
+            sides,
+            sections: sides.map(|side| sections(&side.published.tree, &side.listed.label)),
+        }
     }
 
     fn comparison(&self, aligned: &Aligned, focus: Option<&Focus>) -> ComparisonView {
@@ -205,11 +282,20 @@ impl<'v> View<'v> {
         let parts = focus.map(|focus| self.parts(alignment, focus));
         let in_focus = |left: Option<SectionId>, right: Option<SectionId>| {
             let holds = |below: &Below, id: Option<SectionId>| {
-                below.as_ref().zip(id).is_some_and(|(below, id)| below.contains(&id.0))
+                below
+                    .as_ref()
+                    .zip(id)
+                    .is_some_and(|(below, id)| below.contains(&id.0))
             };
-            parts.as_ref().is_none_or(|(one, other)| holds(one, left) || holds(other, right))
+            parts
+                .as_ref()
+                .is_none_or(|(one, other)| holds(one, left) || holds(other, right))
         };
-        let pairs: Vec<&Pair> = alignment.pairs.iter().filter(|pair| in_focus(pair.left, pair.right)).collect();
+        let pairs: Vec<&Pair> = alignment
+            .pairs
+            .iter()
+            .filter(|pair| in_focus(pair.left, pair.right))
+            .collect();
         let items: Vec<ItemChurnView> = alignment
             .items
             .iter()
@@ -222,7 +308,9 @@ impl<'v> View<'v> {
             .collect();
         // Of an Item its own figure; of a section in one there is none.
         let whole = parts.is_none().then_some(ChurnView::of(alignment.all));
-        let changed = whole.or_else(|| items.first().map(|item| item.churn)).unwrap_or_default();
+        let changed = whole
+            .or_else(|| items.first().map(|item| item.churn))
+            .unwrap_or_default();
         let locators = [0, 1].map(|side| self.locator(side, parts.as_ref()));
         let [left_locator, right_locator] = locators;
         ComparisonView {
@@ -252,20 +340,37 @@ impl<'v> View<'v> {
 
     fn locator(&self, side: usize, parts: Option<&(Below, Below)>) -> String {
         let label = &self.sides[side].listed.label;
-        let part = parts.and_then(|(left, right)| if side == 0 { left.as_ref() } else { right.as_ref() });
-        match part.map(|below| SectionId(*below.start())).or(self.sides[side].within) {
+        let part = parts.and_then(|(left, right)| {
+            if side == 0 {
+                left.as_ref()
+            } else {
+                right.as_ref()
+            }
+        });
+        match part
+            .map(|below| SectionId(*below.start()))
+            .or(self.sides[side].within)
+        {
             Some(id) => section_locator(label, id),
             None => label.clone(),
         }
     }
 
     fn compared(&self, side: usize, locator: String, has_text: bool) -> ComparedView {
-        ComparedView { document: DocumentView::of(self.sides[side].listed), locator, has_text }
+        ComparedView {
+            document: DocumentView::of(self.sides[side].listed),
+            locator,
+            has_text,
+        }
     }
 
     fn notes(&self, aligned: &Aligned) -> Vec<String> {
         let mut notes = Vec::new();
-        for (side, has_text) in self.sides.iter().zip([aligned.has_text.0, aligned.has_text.1]) {
+        for (side, has_text) in self
+            .sides
+            .iter()
+            .zip([aligned.has_text.0, aligned.has_text.1])
+        {
             if !has_text {
                 let label = &side.listed.label;
                 notes.push(format!(
@@ -286,16 +391,27 @@ impl<'v> View<'v> {
     }
 
     fn pair(&self, pair: &Pair) -> PairView {
-        let told = |told: &Told| SentenceView { text: told.text.clone(), page: told.page, line: told.line };
-        let both = |both: &Reworded| RewordedView { left: told(&both.left), right: told(&both.right) };
+        let told = |told: &Told| SentenceView {
+            text: told.text.clone(),
+            page: told.page,
+            line: told.line,
+        };
+        let both = |both: &Reworded| RewordedView {
+            left: told(&both.left),
+            right: told(&both.right),
+        };
         // A section that was added stands in the document before, if anywhere.
         let other = if pair.left.is_none() { 0 } else { 1 };
-        let stands_in = pair.stands_in.map(|id| section_locator(&self.sides[other].listed.label, id));
+        let stands_in = pair
+            .stands_in
+            .map(|id| section_locator(&self.sides[other].listed.label, id));
         PairView {
             outcome: pair.outcome,
             renamed: pair.renamed,
             moved: pair.moved,
-            similarity: pair.similarity.map(|share| told_apart(share, pair.outcome == Outcome::Modified)),
+            similarity: pair
+                .similarity
+                .map(|share| told_apart(share, pair.outcome == Outcome::Modified)),
             left: self.section(0, pair.left),
             right: self.section(1, pair.right),
             stands_in,
@@ -318,18 +434,31 @@ fn sections(tree: &SectionTree, label: &str) -> HashMap<SectionId, SideView> {
     let all = items::items(tree);
     let mut item_of: HashMap<SectionId, String> = HashMap::new();
     for item in &all {
-        item_of.entry(item.section).or_insert_with(|| item.fragment(&all));
+        item_of
+            .entry(item.section)
+            .or_insert_with(|| item.fragment(&all));
     }
     let view = |(depth, section): (usize, &Section)| {
         let item = item_of.get(&section.id).cloned();
-        (section.id, SideView { depth, item, section: SectionView::of(section, label) })
+        (
+            section.id,
+            SideView {
+                depth,
+                item,
+                section: SectionView::of(section, label),
+            },
+        )
     };
     tree.walk().map(view).collect()
 }
 
 /// A share as it is shown: what is modified is never shown as the same.
 fn told_apart(share: f32, modified: bool) -> f64 {
-    if modified { rounded(share).min(0.999) } else { rounded(share) }
+    if modified {
+        rounded(share).min(0.999)
+    } else {
+        rounded(share)
+    }
 }
 
 #[cfg(test)]
@@ -339,25 +468,47 @@ mod tests {
     use super::*;
 
     async fn reader() -> Reader {
-        Reader::open(crate::tests::store().await, Collection::default()).await.unwrap()
+        Reader::open(crate::tests::store().await, Collection::default())
+            .await
+            .unwrap()
     }
 
     fn sides(left: Option<&str>, right: &str, item: Option<&str>) -> Sides {
-        Sides { left: left.map(str::to_owned), right: right.into(), item: item.map(str::to_owned), sentences: 3 }
+        Sides {
+            left: left.map(str::to_owned),
+            right: right.into(),
+            item: item.map(str::to_owned),
+            sentences: 3,
+        }
     }
 
     fn told(view: &ComparisonView) -> Vec<String> {
-        let title = |side: &Option<SideView>| side.as_ref().map_or("-".into(), |side| side.section.title.clone());
-        let line =
-            |pair: &PairView| format!("{} = {}: {}", title(&pair.left), title(&pair.right), pair.outcome.as_str());
+        let title = |side: &Option<SideView>| {
+            side.as_ref()
+                .map_or("-".into(), |side| side.section.title.clone())
+        };
+        let line = |pair: &PairView| {
+            format!(
+                "{} = {}: {}",
+                title(&pair.left),
+                title(&pair.right),
+                pair.outcome.as_str()
+            )
+        };
         view.pairs.iter().map(line).collect()
     }
 
     #[tokio::test]
     async fn a_filing_alone_is_compared_with_the_one_before() {
         let reader = reader().await;
-        let view = reader.compare(&sides(None, "ACME_2022", None)).await.unwrap();
-        assert_eq!((view.left.locator.as_str(), view.right.locator.as_str()), ("ACME_2021", "ACME_2022"));
+        let view = reader
+            .compare(&sides(None, "ACME_2022", None))
+            .await
+            .unwrap();
+        assert_eq!(
+            (view.left.locator.as_str(), view.right.locator.as_str()),
+            ("ACME_2021", "ACME_2022")
+        );
         let expected = [
             "Preface = Preface: unchanged",
             "PART I = PART I: unchanged",
@@ -367,35 +518,72 @@ mod tests {
             "- = Item 7. Management's Discussion: added",
         ];
         assert_eq!(told(&view), expected);
-        assert_eq!((view.counts.added, view.counts.unchanged, view.counts.differing()), (3, 3, 3));
+        assert_eq!(
+            (
+                view.counts.added,
+                view.counts.unchanged,
+                view.counts.differing()
+            ),
+            (3, 3, 3)
+        );
         let risks = view.pairs[3].right.as_ref().unwrap();
-        assert_eq!((risks.item.as_deref(), risks.section.pages), (Some("item-1A"), Some((3, 4))));
+        assert_eq!(
+            (risks.item.as_deref(), risks.section.pages),
+            (Some("item-1A"), Some((3, 4)))
+        );
         assert_eq!(view.pairs[3].added[0].page, Some(3));
         assert!(view.notes.is_empty());
         let listed = |name: &str| reader.catalogue.resolve(name).unwrap();
-        assert_eq!(years_between(listed("ACME_2021"), listed("ACME_2022")), None);
+        assert_eq!(
+            years_between(listed("ACME_2021"), listed("ACME_2022")),
+            None
+        );
         let skipped = years_between(&of_year(listed("ACME_2021"), "2019"), listed("ACME_2022"));
-        assert_eq!(skipped.unwrap(), "`ACME_2021` is for 2019: no filing between 2019 and 2022 is in the collection");
+        assert_eq!(
+            skipped.unwrap(),
+            "`ACME_2021` is for 2019: no filing between 2019 and 2022 is in the collection"
+        );
     }
 
     /// The same document for another year.
     fn of_year(listed: &Listed, year: &str) -> Listed {
         let mut entry = listed.entry().unwrap().clone();
         entry.facts.fiscal_year = Some(stemma_document::Fact::text(year, None));
-        Listed { record: stemma_search::catalogue::Record::Published(Arc::new(entry)), ..listed.clone() }
+        Listed {
+            record: stemma_search::catalogue::Record::Published(Arc::new(entry)),
+            ..listed.clone()
+        }
     }
 
     #[tokio::test]
     async fn an_item_is_compared_with_its_partner_and_what_is_below_them() {
         let reader = reader().await;
-        let items = |view: &ComparisonView| (view.left.locator.clone(), view.right.locator.clone(), view.pairs.len());
-        let business = reader.compare(&sides(Some("ACME_2021"), "ACME_2022", Some("1"))).await.unwrap();
-        assert_eq!(items(&business), ("ACME_2021#0002".into(), "ACME_2022#0002".into(), 1));
+        let items = |view: &ComparisonView| {
+            (
+                view.left.locator.clone(),
+                view.right.locator.clone(),
+                view.pairs.len(),
+            )
+        };
+        let business = reader
+            .compare(&sides(Some("ACME_2021"), "ACME_2022", Some("1")))
+            .await
+            .unwrap();
+        assert_eq!(
+            items(&business),
+            ("ACME_2021#0002".into(), "ACME_2022#0002".into(), 1)
+        );
         assert_eq!(business.changed.changed, Some(0.0));
         // Only the document before has it: nothing of the document after.
-        let risks = reader.compare(&sides(Some("ACME_2022"), "ACME_2021", Some("1A"))).await.unwrap();
+        let risks = reader
+            .compare(&sides(Some("ACME_2022"), "ACME_2021", Some("1A")))
+            .await
+            .unwrap();
         assert_eq!(told(&risks), ["Item 1A. Risk Factors = -: removed"]);
-        let by_part = reader.compare(&sides(Some("ACME_2021#0001"), "ACME_2022#0001", None)).await.unwrap();
+        let by_part = reader
+            .compare(&sides(Some("ACME_2021#0001"), "ACME_2022#0001", None))
+            .await
+            .unwrap();
         assert_eq!(told(&by_part).len(), 3);
     }
 
@@ -407,26 +595,72 @@ mod tests {
             (refusal.code, refusal.candidates)
         };
         let older = vec!["ACME_2022".to_owned()];
-        assert_eq!(refused(None, "ACME_2021", None).await, ("comparison.no_previous", older));
-        assert_eq!(refused(None, "manual", None).await.0, "comparison.not_a_filing");
-        assert_eq!(refused(None, "BROKEN", None).await.0, "comparison.not_a_filing");
-        assert_eq!(refused(Some("ACME_2021"), "BROKEN", None).await.0, "document.no_tree");
-        assert_eq!(refused(Some("ACME_2021"), "ACME_2022", Some("99")).await.0, "locator.no_item");
-        assert_eq!(refused(Some("ACME_2021"), "ACME_2022", Some("x")).await.0, "search.item");
-        assert_eq!(refused(Some("ACME_2021#0001"), "ACME_2022", Some("1")).await.0, "comparison.item_of_part");
-        assert_eq!(refused(Some("ACME_2021#p=1"), "ACME_2022", None).await.0, "locator.not_a_section");
-        assert_eq!(refused(Some("10-K"), "ACME_2022", None).await.0, "locator.folder");
-        let year = |form: Option<&str>, year| reader.filing_of("acme", form, year).map(|listed| listed.label.clone());
+        assert_eq!(
+            refused(None, "ACME_2021", None).await,
+            ("comparison.no_previous", older)
+        );
+        assert_eq!(
+            refused(None, "manual", None).await.0,
+            "comparison.not_a_filing"
+        );
+        assert_eq!(
+            refused(None, "BROKEN", None).await.0,
+            "comparison.not_a_filing"
+        );
+        assert_eq!(
+            refused(Some("ACME_2021"), "BROKEN", None).await.0,
+            "document.no_tree"
+        );
+        assert_eq!(
+            refused(Some("ACME_2021"), "ACME_2022", Some("99")).await.0,
+            "locator.no_item"
+        );
+        assert_eq!(
+            refused(Some("ACME_2021"), "ACME_2022", Some("x")).await.0,
+            "search.item"
+        );
+        assert_eq!(
+            refused(Some("ACME_2021#0001"), "ACME_2022", Some("1"))
+                .await
+                .0,
+            "comparison.item_of_part"
+        );
+        assert_eq!(
+            refused(Some("ACME_2021#p=1"), "ACME_2022", None).await.0,
+            "locator.not_a_section"
+        );
+        assert_eq!(
+            refused(Some("10-K"), "ACME_2022", None).await.0,
+            "locator.folder"
+        );
+        let year = |form: Option<&str>, year| {
+            reader
+                .filing_of("acme", form, year)
+                .map(|listed| listed.label.clone())
+        };
         assert_eq!(year(None, "2021").unwrap(), "ACME_2021");
         assert_eq!(year(None, "2019").unwrap_err().code, "comparison.no_filing");
-        assert_eq!(year(Some("10-Q"), "2021").unwrap_err().code, "comparison.no_filing");
+        assert_eq!(
+            year(Some("10-Q"), "2021").unwrap_err().code,
+            "comparison.no_filing"
+        );
     }
 
     #[tokio::test]
     async fn a_document_with_itself_says_so() {
         let reader = reader().await;
-        let view = reader.compare(&sides(Some("manual"), "manual.md", None)).await.unwrap();
+        let view = reader
+            .compare(&sides(Some("manual"), "manual.md", None))
+            .await
+            .unwrap();
         assert_eq!(view.notes, ["both sides are the same document"]);
-        assert_eq!((view.counts.unchanged, view.counts.differing(), view.changed.changed), (2, 0, Some(0.0)));
+        assert_eq!(
+            (
+                view.counts.unchanged,
+                view.counts.differing(),
+                view.changed.changed
+            ),
+            (2, 0, Some(0.0))
+        );
     }
 }

@@ -169,9 +169,23 @@ impl CountsView {
 
 impl ChurnView {
     pub(super) fn of(churn: Churn) -> Self {
-        let Churn { left_words, right_words, changed } = churn;
+        let Churn {
+            left_words,
+            right_words,
+            changed,
+        } = churn;
         // What changed a little did not change not at all.
-        let share = |share: f32| if share > 0.0 { rounded(share).max(0.001) } else { 0.0 };
-        Self { left_words, right_words, changed: changed.map(share) }
+        let share = |share: f32| {
+            if share > 0.0 {
+                rounded(share).max(0.001)
+            } else {
+                0.0
+            }
+        };
+        Self {
+            left_words,
+            right_words,
+            changed: changed.map(share),
+        }
     }
 }

@@ -141,13 +141,27 @@ impl Reader {
     pub fn eval_places(&self, truths: &[QuestionTruth]) -> Vec<Result<Placed, String>> {
         let pairing = Pairing::of(&self.catalogue);
         let place = |truth: &QuestionTruth| {
-            let own = truth.doc.as_deref().map(|doc| pairing.find(doc)).transpose()?;
+            let own = truth
+                .doc
+                .as_deref()
+                .map(|doc| pairing.find(doc))
+                .transpose()?;
             let gold = truth.gold.iter().map(|gold| {
-                let listed = gold.doc.as_deref().map(|doc| pairing.find(doc)).transpose()?.or(own);
+                let listed = gold
+                    .doc
+                    .as_deref()
+                    .map(|doc| pairing.find(doc))
+                    .transpose()?
+                    .or(own);
                 Ok(listed.map(|listed| (listed.doc().to_string(), gold.page)))
             });
-            let gold = gold.filter_map(Result::transpose).collect::<Result<_, String>>()?;
-            Ok(Placed { within: own.map(|listed| listed.label.clone()), gold })
+            let gold = gold
+                .filter_map(Result::transpose)
+                .collect::<Result<_, String>>()?;
+            Ok(Placed {
+                within: own.map(|listed| listed.label.clone()),
+                gold,
+            })
         };
         truths.iter().map(place).collect()
     }
@@ -155,7 +169,12 @@ impl Reader {
 
 impl AnswerRow {
     /// A question as it was answered; `gold` are the pages that answer it, as document id and page.
-    pub fn of(truth: &QuestionTruth, answer: &Answer, gold: &[(String, u32)], latency_ms: f64) -> Self {
+    pub fn of(
+        truth: &QuestionTruth,
+        answer: &Answer,
+        gold: &[(String, u32)],
+        latency_ms: f64,
+    ) -> Self {
         let on_gold = |citation: &stemma_search::answer::Citation| {
             let page = citation.page.map(|page| (citation.doc_id.clone(), page));
             citation.verified.stands() && page.is_some_and(|page| gold.contains(&page))
@@ -169,10 +188,19 @@ impl AnswerRow {
             answer: answer.text.clone(),
             truth: truth.answer.clone(),
             judged: None,
-            numbers: truth.answer.as_deref().and_then(|truth| stated(truth, &answer.text)),
+            numbers: truth
+                .answer
+                .as_deref()
+                .and_then(|truth| stated(truth, &answer.text)),
             cited: (!gold.is_empty()).then(|| answer.citations.iter().any(on_gold)),
-            claims: (answer.claims.len(), answer.claims.iter().filter(|claim| claim.verified).count()),
-            degraded: answer.degraded.as_ref().map(|degraded| degraded.code.clone()),
+            claims: (
+                answer.claims.len(),
+                answer.claims.iter().filter(|claim| claim.verified).count(),
+            ),
+            degraded: answer
+                .degraded
+                .as_ref()
+                .map(|degraded| degraded.code.clone()),
             calls: answer.usage.calls,
             prompt_tokens: answer.usage.prompt_tokens,
             output_tokens: answer.usage.output_tokens,
@@ -194,29 +222,62 @@ impl AnswersEval {
     /// Rows with their means.
     pub fn of(questions: Vec<AnswerRow>, unscored: Vec<Unscored>) -> Self {
         let mut kinds: BTreeMap<&str, Vec<&AnswerRow>> = BTreeMap::new();
-        questions.iter().for_each(|row| kinds.entry(&row.kind).or_default().push(row));
-        let all = (!questions.is_empty()).then(|| means_of("all", &questions.iter().collect::<Vec<_>>()));
-        let several = if kinds.len() > 1 { kinds } else { BTreeMap::new() };
-        let means = all.into_iter().chain(several.iter().map(|(kind, rows)| means_of(kind, rows))).collect();
-        Self { questions, means, unscored }
+        questions
+            .iter()
+            .for_each(|row| kinds.entry(&row.kind).or_default().push(row));
+        let all =
+            (!questions.is_empty()).then(|| means_of("all", &questions.iter().collect::<Vec<_>>()));
+        let several = if kinds.len() > 1 {
+            kinds
+        } else {
+            BTreeMap::new()
+        };
+        let means = all
+            .into_iter()
+            .chain(several.iter().map(|(kind, rows)| means_of(kind, rows)))
+            .collect();
+        Self {
+            questions,
+            means,
+            unscored,
+        }
     }
 }
 
 fn means_of(set: &str, rows: &[&AnswerRow]) -> AnswerMeans {
     let count = rows.len().max(1) as f64;
-    let judged: Vec<bool> =
-        rows.iter().filter_map(|row| row.judged.as_ref()).map(|one| one.verdict == Verdict::Right).collect();
+    let judged: Vec<bool> = rows
+        .iter()
+        .filter_map(|row| row.judged.as_ref())
+        .map(|one| one.verdict == Verdict::Right)
+        .collect();
     let numbers: Vec<bool> = rows.iter().filter_map(|row| row.numbers).collect();
     let cited: Vec<bool> = rows.iter().filter_map(|row| row.cited).collect();
-    let share = |of: &[bool]| (!of.is_empty()).then(|| of.iter().filter(|yes| **yes).count() as f64 / of.len() as f64);
-    let (claims, verified) = rows.iter().fold((0, 0), |sum, row| (sum.0 + row.claims.0, sum.1 + row.claims.1));
-    let made: Vec<f64> = rows.iter().filter(|row| !row.replayed).map(|row| row.latency_ms).collect();
+    let share = |of: &[bool]| {
+        (!of.is_empty()).then(|| of.iter().filter(|yes| **yes).count() as f64 / of.len() as f64)
+    };
+    let (claims, verified) = rows.iter().fold((0, 0), |sum, row| {
+        (sum.0 + row.claims.0, sum.1 + row.claims.1)
+    });
+    let made: Vec<f64> = rows
+        .iter()
+        .filter(|row| !row.replayed)
+        .map(|row| row.latency_ms)
+        .collect();
     // What was stored before cost nothing now.
-    let dollars: Option<Vec<f64>> = rows.iter().filter(|row| !row.replayed).map(|row| row.dollars).collect();
+    let dollars: Option<Vec<f64>> = rows
+        .iter()
+        .filter(|row| !row.replayed)
+        .map(|row| row.dollars)
+        .collect();
     AnswerMeans {
         set: set.into(),
         questions: rows.len(),
-        answered: rows.iter().filter(|row| row.outcome == Outcome::Answered).count() as f64 / count,
+        answered: rows
+            .iter()
+            .filter(|row| row.outcome == Outcome::Answered)
+            .count() as f64
+            / count,
         judged: share(&judged),
         judged_of: judged.len(),
         numbers: share(&numbers),
@@ -241,7 +302,9 @@ mod tests {
     async fn rows_and_means_say_what_was_right() {
         let scripted = Scripted::default().says("capex", "It was $1,577 million [1].");
         let truth = |text: &str| {
-            let json = format!(r#"{{"id": 1, "question": "{text}", "answer": "$1577.00", "gold_pages": [1]}}"#);
+            let json = format!(
+                r#"{{"id": 1, "question": "{text}", "answer": "$1577.00", "gold_pages": [1]}}"#
+            );
             serde_json::from_str::<QuestionTruth>(&json).unwrap()
         };
         let mut rows = Vec::new();
@@ -250,13 +313,28 @@ mod tests {
             let gold = [("00000000000000000000000000000000".to_owned(), 1)];
             rows.push(AnswerRow::of(&truth(text), &answer, &gold, 8.0));
         }
-        rows[0].judged = Some(Judgement { verdict: Verdict::Right, why: String::new() });
+        rows[0].judged = Some(Judgement {
+            verdict: Verdict::Right,
+            why: String::new(),
+        });
         let eval = AnswersEval::of(rows, Vec::new());
         let means = &eval.means[0];
-        assert_eq!((means.answered, means.judged, means.judged_of), (0.5, Some(1.0), 1));
-        assert_eq!((means.numbers, means.cited, means.verified), (Some(0.5), Some(0.5), Some(1.0)));
-        assert_eq!((means.tokens, means.p95_ms, means.dollars), (110.0, 8.0, None));
+        assert_eq!(
+            (means.answered, means.judged, means.judged_of),
+            (0.5, Some(1.0), 1)
+        );
+        assert_eq!(
+            (means.numbers, means.cited, means.verified),
+            (Some(0.5), Some(0.5), Some(1.0))
+        );
+        assert_eq!(
+            (means.tokens, means.p95_ms, means.dollars),
+            (110.0, 8.0, None)
+        );
         let line = serde_json::to_string(&eval.questions[0]).unwrap();
-        assert_eq!(serde_json::from_str::<AnswerRow>(&line).unwrap(), eval.questions[0]);
+        assert_eq!(
+            serde_json::from_str::<AnswerRow>(&line).unwrap(),
+            eval.questions[0]
+        );
     }
 }

@@ -12,20 +12,48 @@ pub(super) type Pairs = BTreeMap<usize, BTreeMap<usize, f64>>;
 pub(super) fn best(pairs: &Pairs) -> Option<Vec<(usize, usize)>> {
     let mut matched = Vec::new();
     for (lefts, rights) in groups(pairs) {
-        let weight =
-            |left: usize, right: usize| pairs.get(&left).and_then(|row| row.get(&right)).copied().unwrap_or(0.0);
+        let weight = |left: usize, right: usize| {
+            pairs
+                .get(&left)
+                .and_then(|row| row.get(&right))
+                .copied()
+                .unwrap_or(0.0)
+        };
         let turned = lefts.len() > rights.len();
-        let (rows, columns) = if turned { (&rights, &lefts) } else { (&lefts, &rights) };
-        if rows.len().saturating_mul(rows.len()).saturating_mul(columns.len()) > MAX_STEPS {
+        let (rows, columns) = if turned {
+            (&rights, &lefts)
+        } else {
+            (&lefts, &rights)
+        };
+        if rows
+            .len()
+            .saturating_mul(rows.len())
+            .saturating_mul(columns.len())
+            > MAX_STEPS
+        {
             return None;
         }
-        let of = |row: usize, column: usize| if turned { weight(column, row) } else { weight(row, column) };
-        let costs: Vec<Vec<f64>> =
-            rows.iter().map(|row| columns.iter().map(|column| -of(*row, *column)).collect()).collect();
+        let of = |row: usize, column: usize| {
+            if turned {
+                weight(column, row)
+            } else {
+                weight(row, column)
+            }
+        };
+        let costs: Vec<Vec<f64>> = rows
+            .iter()
+            .map(|row| columns.iter().map(|column| -of(*row, *column)).collect())
+            .collect();
         for (row, column) in rows.iter().zip(assign(&costs)) {
-            let Some(column) = column.and_then(|column| columns.get(column)) else { continue };
+            let Some(column) = column.and_then(|column| columns.get(column)) else {
+                continue;
+            };
             if of(*row, *column) > 0.0 {
-                matched.push(if turned { (*column, *row) } else { (*row, *column) });
+                matched.push(if turned {
+                    (*column, *row)
+                } else {
+                    (*row, *column)
+                });
             }
         }
     }
@@ -37,9 +65,13 @@ pub(super) fn best(pairs: &Pairs) -> Option<Vec<(usize, usize)>> {
 fn groups(pairs: &Pairs) -> Vec<(Vec<usize>, Vec<usize>)> {
     let mut back: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for (left, row) in pairs {
-        row.keys().for_each(|right| back.entry(*right).or_default().push(*left));
+        row.keys()
+            .for_each(|right| back.entry(*right).or_default().push(*left));
     }
-    let (mut seen_left, mut seen_right) = (std::collections::HashSet::new(), std::collections::HashSet::new());
+    let (mut seen_left, mut seen_right) = (
+        std::collections::HashSet::new(),
+        std::collections::HashSet::new(),
+    );
     let mut groups = Vec::new();
     for first in pairs.keys() {
         if !seen_left.insert(*first) {
@@ -48,11 +80,19 @@ fn groups(pairs: &Pairs) -> Vec<(Vec<usize>, Vec<usize>)> {
         let (mut lefts, mut rights, mut open) = (Vec::new(), Vec::new(), vec![*first]);
         while let Some(left) = open.pop() {
             lefts.push(left);
-            for right in
-                pairs.get(&left).into_iter().flat_map(BTreeMap::keys).filter(|right| seen_right.insert(**right))
+            for right in pairs
+                .get(&left)
+                .into_iter()
+                .flat_map(BTreeMap::keys)
+                .filter(|right| seen_right.insert(**right))
             {
                 rights.push(*right);
-                open.extend(back.get(right).into_iter().flatten().filter(|left| seen_left.insert(**left)));
+                open.extend(
+                    back.get(right)
+                        .into_iter()
+                        .flatten()
+                        .filter(|left| seen_left.insert(**left)),
+                );
             }
         }
         lefts.sort_unstable();
@@ -96,8 +136,11 @@ fn shortest_path(
 ) -> (usize, Vec<usize>) {
     let (of_rows, of_columns) = potentials;
     let width = row_of.len() - 1;
-    let (mut distance, mut done, mut came_from) =
-        (vec![f64::INFINITY; width], vec![false; width + 1], vec![width; width]);
+    let (mut distance, mut done, mut came_from) = (
+        vec![f64::INFINITY; width],
+        vec![false; width + 1],
+        vec![width; width],
+    );
     let mut at = width;
     while let Some(row) = row_of[at] {
         done[at] = true;
@@ -154,12 +197,29 @@ mod tests {
     fn nothing_is_better_than_every_other_matching() {
         // All 3 × 3 matchings of pseudo-random weights, by hand.
         for seed in 0..200_u64 {
-            let weight =
-                |l: usize, r: usize| 1.0 + ((seed * 31 + l as u64 * 7 + r as u64 * 13) * 2_654_435_761 % 97) as f64;
-            let all: Vec<_> = (0..3).flat_map(|l| (0..3).map(move |r| (l, r, weight(l, r)))).collect();
-            let found: f64 = best(&pairs(&all)).unwrap().iter().map(|(l, r)| weight(*l, *r)).sum();
-            let orders = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
-            let most = orders.iter().map(|order| (0..3).map(|l| weight(l, order[l])).sum::<f64>()).fold(0.0, f64::max);
+            let weight = |l: usize, r: usize| {
+                1.0 + ((seed * 31 + l as u64 * 7 + r as u64 * 13) * 2_654_435_761 % 97) as f64
+            };
+            let all: Vec<_> = (0..3)
+                .flat_map(|l| (0..3).map(move |r| (l, r, weight(l, r))))
+                .collect();
+            let found: f64 = best(&pairs(&all))
+                .unwrap()
+                .iter()
+                .map(|(l, r)| weight(*l, *r))
+                .sum();
+            let orders = [
+                [0, 1, 2],
+                [0, 2, 1],
+                [1, 0, 2],
+                [1, 2, 0],
+                [2, 0, 1],
+                [2, 1, 0],
+            ];
+            let most = orders
+                .iter()
+                .map(|order| (0..3).map(|l| weight(l, order[l])).sum::<f64>())
+                .fold(0.0, f64::max);
             assert_eq!(found, most, "seed {seed}");
         }
     }

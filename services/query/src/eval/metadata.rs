@@ -63,7 +63,12 @@ pub fn judge(truth: &MetadataTruth, facts: &FilingFacts) -> Vec<JudgedFact> {
             (_, []) => Verdict::Missing,
             _ => Verdict::Wrong,
         };
-        Some(JudgedFact { fact: name.clone(), verdict, wanted, found })
+        Some(JudgedFact {
+            fact: name.clone(),
+            verdict,
+            wanted,
+            found,
+        })
     };
     truth.facts.iter().filter_map(judged).collect()
 }
@@ -84,22 +89,33 @@ pub(super) fn values_of_truth(value: &Value) -> Option<Vec<String>> {
 
 /// What was found under a name; `None` for a name that is no fact's.
 fn values(facts: &FilingFacts, name: &str) -> Option<Vec<String>> {
-    let one = |fact: &Option<stemma_document::Fact>| fact.iter().map(|fact| fact.value.clone()).collect::<Vec<_>>();
-    let many = |facts: &[stemma_document::Fact]| facts.iter().map(|fact| fact.value.clone()).collect();
+    let one = |fact: &Option<stemma_document::Fact>| {
+        fact.iter()
+            .map(|fact| fact.value.clone())
+            .collect::<Vec<_>>()
+    };
+    let many =
+        |facts: &[stemma_document::Fact]| facts.iter().map(|fact| fact.value.clone()).collect();
     Some(match name {
         "form" => one(&facts.form),
         "registrant" => one(&facts.issuer),
         "period_end" => one(&facts.period_end),
         "fiscal_year" => one(&facts.fiscal_year),
-        "fiscal_quarter" => {
-            one(&facts.fiscal_period).iter().filter_map(|period| period.strip_prefix('Q')).map(Into::into).collect()
-        }
+        "fiscal_quarter" => one(&facts.fiscal_period)
+            .iter()
+            .filter_map(|period| period.strip_prefix('Q'))
+            .map(Into::into)
+            .collect(),
         "fiscal_period" => one(&facts.fiscal_period),
         "filed" => one(&facts.filed),
         "file_number" => one(&facts.file_number),
         "irs_number" => one(&facts.irs_number),
         "state" => one(&facts.state),
-        "tickers" => facts.tickers.iter().map(|ticker| ticker.symbol.value.clone()).collect(),
+        "tickers" => facts
+            .tickers
+            .iter()
+            .map(|ticker| ticker.symbol.value.clone())
+            .collect(),
         "shares_outstanding" => many(&facts.shares_outstanding),
         "reported_items" => many(&facts.reported_items),
         "cik" => one(&facts.cik),
@@ -115,7 +131,11 @@ fn folded(values: &[String]) -> Vec<String> {
             '\u{2018}' | '\u{2019}' => '\'',
             c => c,
         });
-        plain.collect::<String>().split_whitespace().collect::<Vec<_>>().join(" ")
+        plain
+            .collect::<String>()
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ")
     };
     let mut folded: Vec<String> = values.iter().map(fold).collect();
     folded.sort();
@@ -131,7 +151,10 @@ mod tests {
     #[test]
     fn every_verdict_has_its_case() {
         let text = |value: &str| Fact::text(value, None);
-        let ticker = |symbol: &str| Ticker { symbol: text(symbol), exchange: None };
+        let ticker = |symbol: &str| Ticker {
+            symbol: text(symbol),
+            exchange: None,
+        };
         let facts = FilingFacts {
             form: Some(text("10-K")),
             issuer: Some(text("3M Company")),
@@ -144,7 +167,10 @@ mod tests {
         let truth = r#"{"doc": "a", "form": "10-Q", "registrant": "3M  COMPANY", "fiscal_year": 2023, "fiscal_quarter": 2,
             "tickers": ["mmm26", "MMM"], "cik": null, "state": "Delaware", "accession": []}"#;
         let truth: MetadataTruth = serde_json::from_str(truth).unwrap();
-        let verdicts: Vec<_> = judge(&truth, &facts).into_iter().map(|judged| (judged.fact, judged.verdict)).collect();
+        let verdicts: Vec<_> = judge(&truth, &facts)
+            .into_iter()
+            .map(|judged| (judged.fact, judged.verdict))
+            .collect();
         let wanted = [
             ("accession", Verdict::Right),
             ("cik", Verdict::Invented),
@@ -155,13 +181,20 @@ mod tests {
             ("state", Verdict::Missing),
             ("tickers", Verdict::Right),
         ];
-        assert_eq!(verdicts, wanted.map(|(name, verdict)| (name.to_string(), verdict)));
+        assert_eq!(
+            verdicts,
+            wanted.map(|(name, verdict)| (name.to_string(), verdict))
+        );
     }
 
     #[test]
     fn every_fact_has_values() {
         for name in FACTS {
-            assert_eq!(values(&FilingFacts::default(), name), Some(Vec::new()), "{name}");
+            assert_eq!(
+                values(&FilingFacts::default(), name),
+                Some(Vec::new()),
+                "{name}"
+            );
         }
         assert_eq!(values(&FilingFacts::default(), "sic"), None);
     }

@@ -197,9 +197,15 @@ impl Reader {
         let (mut documents, mut unscored) = (Vec::new(), Vec::new());
         for truth in truths {
             let (tree, locator) = match pairing.find(&truth.doc) {
-                Ok(listed) => (self.tree_of(listed).await?.map(|published| published.tree), Some(listed.label.clone())),
+                Ok(listed) => (
+                    self.tree_of(listed).await?.map(|published| published.tree),
+                    Some(listed.label.clone()),
+                ),
                 Err(reason) => {
-                    unscored.push(Unscored { doc: truth.doc.clone(), reason });
+                    unscored.push(Unscored {
+                        doc: truth.doc.clone(),
+                        reason,
+                    });
                     (None, None)
                 }
             };
@@ -209,21 +215,34 @@ impl Reader {
             match structure::score(truth, tree.as_ref()) {
                 Some(score) => documents.push(row(truth, locator, score)),
                 None => {
-                    unscored.push(Unscored { doc: truth.doc.clone(), reason: "too many sections to compare".into() });
+                    unscored.push(Unscored {
+                        doc: truth.doc.clone(),
+                        reason: "too many sections to compare".into(),
+                    });
                 }
             }
         }
-        Ok(StructureEval { means: means(&documents), documents, unscored })
+        Ok(StructureEval {
+            means: means(&documents),
+            documents,
+            unscored,
+        })
     }
 
     /// Scores the texts of the pages that the truths name; a page that the document does not have is empty.
     ///
     /// # Errors
     /// [`Refusal`] when the store cannot be read.
-    pub async fn eval_text(&self, truths: &[TextTruth], count_missing: bool) -> Result<TextEval, Refusal> {
+    pub async fn eval_text(
+        &self,
+        truths: &[TextTruth],
+        count_missing: bool,
+    ) -> Result<TextEval, Refusal> {
         let pairing = Pairing::of(&self.catalogue);
         let mut by_doc: BTreeMap<&str, Vec<&TextTruth>> = BTreeMap::new();
-        truths.iter().for_each(|truth| by_doc.entry(&truth.doc).or_default().push(truth));
+        truths
+            .iter()
+            .for_each(|truth| by_doc.entry(&truth.doc).or_default().push(truth));
         let (mut documents, mut unscored) = (Vec::new(), Vec::new());
         for (doc, truths) in by_doc {
             let found = match pairing.find(doc) {
@@ -237,7 +256,10 @@ impl Reader {
             let (body, locator) = match found {
                 Ok((body, locator)) => (Some(body), Some(locator)),
                 Err(reason) => {
-                    unscored.push(Unscored { doc: doc.into(), reason });
+                    unscored.push(Unscored {
+                        doc: doc.into(),
+                        reason,
+                    });
                     (None, None)
                 }
             };
@@ -248,13 +270,28 @@ impl Reader {
                 });
                 let pages: Vec<PageScore> = pages.collect();
                 let scores: Vec<TextScore> = pages.iter().map(|page| page.score).collect();
-                documents.push(TextRow { doc: doc.into(), locator, score: TextScore::mean(&scores), pages });
+                documents.push(TextRow {
+                    doc: doc.into(),
+                    locator,
+                    score: TextScore::mean(&scores),
+                    pages,
+                });
             }
         }
-        let scores: Vec<TextScore> = documents.iter().flat_map(|row| &row.pages).map(|page| page.score).collect();
+        let scores: Vec<TextScore> = documents
+            .iter()
+            .flat_map(|row| &row.pages)
+            .map(|page| page.score)
+            .collect();
         let weak = scores.iter().filter(|score| score.words < 0.9).count();
         let weak_pages = weak as f64 / scores.len().max(1) as f64;
-        Ok(TextEval { documents, pages: scores.len(), means: TextScore::mean(&scores), weak_pages, unscored })
+        Ok(TextEval {
+            documents,
+            pages: scores.len(),
+            means: TextScore::mean(&scores),
+            weak_pages,
+            unscored,
+        })
     }
 
     /// Judges the facts of the documents that the truths name.
@@ -268,36 +305,62 @@ impl Reader {
             let facts = match pairing.find(&truth.doc) {
                 Ok(listed) => listed.entry().map(|entry| entry.facts.clone()),
                 Err(reason) => {
-                    unscored.push(Unscored { doc: truth.doc.clone(), reason });
+                    unscored.push(Unscored {
+                        doc: truth.doc.clone(),
+                        reason,
+                    });
                     count_missing.then(FilingFacts::default)
                 }
             };
             let Some(facts) = facts else { continue };
             documents += 1;
-            let mistake = |fact| Mistake { doc: truth.doc.clone(), fact };
+            let mistake = |fact| Mistake {
+                doc: truth.doc.clone(),
+                fact,
+            };
             judged.extend(metadata::judge(truth, &facts).into_iter().map(mistake));
         }
         let facts = fact_rows(&judged);
         let mean = facts.iter().map(|row| row.score).sum::<f64>() / facts.len().max(1) as f64;
-        let mistakes = judged.into_iter().filter(|judged| judged.fact.verdict != Verdict::Right).collect();
-        MetadataEval { facts, mean, documents, mistakes, unscored }
+        let mistakes = judged
+            .into_iter()
+            .filter(|judged| judged.fact.verdict != Verdict::Right)
+            .collect();
+        MetadataEval {
+            facts,
+            mean,
+            documents,
+            mistakes,
+            unscored,
+        }
     }
 
     async fn body_of(&self, listed: &Listed) -> Result<Option<Body>, Refusal> {
-        let Some(published) = self.tree_of(listed).await? else { return Ok(None) };
+        let Some(published) = self.tree_of(listed).await? else {
+            return Ok(None);
+        };
         Ok(self.body(&published).await?)
     }
 }
 
 fn row(truth: &StructureTruth, locator: Option<String>, score: StructureScore) -> StructureRow {
     let (doc, source) = (truth.doc.clone(), truth.source.clone());
-    StructureRow { doc, locator, source, scope: truth.scope(), pages: truth.pages, score }
+    StructureRow {
+        doc,
+        locator,
+        source,
+        scope: truth.scope(),
+        pages: truth.pages,
+        score,
+    }
 }
 
 fn page_text(body: Option<&Body>, page: u32) -> String {
     match body {
         Some(Body::Pages(pages)) => {
-            let page = (page as usize).checked_sub(1).and_then(|index| pages.get(index));
+            let page = (page as usize)
+                .checked_sub(1)
+                .and_then(|index| pages.get(index));
             page.map(stemma_document::Page::text).unwrap_or_default()
         }
         Some(Body::Lines(text)) if page == 1 => text.lines.join("\n"),
@@ -308,10 +371,19 @@ fn page_text(body: Option<&Body>, page: u32) -> String {
 /// Means of all documents, and of each source where there are several.
 fn means(documents: &[StructureRow]) -> Vec<StructureMeans> {
     let mut sets: BTreeMap<&str, Vec<&StructureRow>> = BTreeMap::new();
-    documents.iter().for_each(|row| sets.entry(&row.source).or_default().push(row));
-    let all = (!documents.is_empty()).then(|| means_of("all", &documents.iter().collect::<Vec<_>>()));
-    let several = if sets.len() > 1 { sets } else { BTreeMap::new() };
-    all.into_iter().chain(several.iter().map(|(set, rows)| means_of(set, rows))).collect()
+    documents
+        .iter()
+        .for_each(|row| sets.entry(&row.source).or_default().push(row));
+    let all =
+        (!documents.is_empty()).then(|| means_of("all", &documents.iter().collect::<Vec<_>>()));
+    let several = if sets.len() > 1 {
+        sets
+    } else {
+        BTreeMap::new()
+    };
+    all.into_iter()
+        .chain(several.iter().map(|(set, rows)| means_of(set, rows)))
+        .collect()
 }
 
 impl StructureMeans {
@@ -339,16 +411,26 @@ fn means_of(set: &str, rows: &[&StructureRow]) -> StructureMeans {
         ancestor: mean(&|score| score.ancestor),
         parent: mean(&|score| score.parent),
         coverage: mean(&|score| score.coverage),
-        faults: rows.iter().map(|row| row.score.faults.values().sum::<usize>()).sum(),
+        faults: rows
+            .iter()
+            .map(|row| row.score.faults.values().sum::<usize>())
+            .sum(),
         outside: rows.iter().map(|row| row.score.outside).sum(),
     }
 }
 
 fn fact_rows(judged: &[Mistake]) -> Vec<FactRow> {
-    let mut rows: Vec<FactRow> =
-        metadata::FACTS.iter().map(|fact| FactRow { fact: (*fact).into(), ..FactRow::default() }).collect();
+    let mut rows: Vec<FactRow> = metadata::FACTS
+        .iter()
+        .map(|fact| FactRow {
+            fact: (*fact).into(),
+            ..FactRow::default()
+        })
+        .collect();
     for Mistake { fact, .. } in judged {
-        let Some(row) = rows.iter_mut().find(|row| row.fact == fact.fact) else { continue };
+        let Some(row) = rows.iter_mut().find(|row| row.fact == fact.fact) else {
+            continue;
+        };
         row.judged += 1;
         match fact.verdict {
             Verdict::Right => row.right += 1,
@@ -358,6 +440,7 @@ fn fact_rows(judged: &[Mistake]) -> Vec<FactRow> {
         }
     }
     rows.retain(|row| row.judged > 0);
-    rows.iter_mut().for_each(|row| row.score = row.right as f64 / row.judged as f64);
+    rows.iter_mut()
+        .for_each(|row| row.score = row.right as f64 / row.judged as f64);
     rows
 }

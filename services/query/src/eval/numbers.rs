@@ -25,15 +25,26 @@ pub fn stated(truth: &str, answer: &str) -> Option<bool> {
         return None;
     }
     let said = numbers(&without_marks(answer));
-    Some(wanted.iter().all(|one| said.iter().any(|other| same(*one, *other))))
+    Some(
+        wanted
+            .iter()
+            .all(|one| said.iter().any(|other| same(*one, *other))),
+    )
 }
 
 fn same(wanted: Number, said: Number) -> bool {
-    let near =
-        |a: f64, b: f64| (a - b).abs() <= wanted.half_digit * 1.001 || (a - b).abs() <= NEAR * a.abs().max(b.abs());
+    let near = |a: f64, b: f64| {
+        (a - b).abs() <= wanted.half_digit * 1.001 || (a - b).abs() <= NEAR * a.abs().max(b.abs())
+    };
     // A share may be written as a percentage.
-    let shares = if wanted.percent != said.percent { vec![1.0, 100.0, 0.01] } else { UNITS.to_vec() };
-    shares.iter().any(|unit| near(wanted.value, said.value * unit) && (said.value == 0.0) == (wanted.value == 0.0))
+    let shares = if wanted.percent != said.percent {
+        vec![1.0, 100.0, 0.01]
+    } else {
+        UNITS.to_vec()
+    };
+    shares.iter().any(|unit| {
+        near(wanted.value, said.value * unit) && (said.value == 0.0) == (wanted.value == 0.0)
+    })
 }
 
 /// The numbers of a text that are neither years nor parts of words (`10-K`, `FY22`, `3M`).
@@ -48,7 +59,8 @@ fn numbers(text: &str) -> Vec<Number> {
         let start = at;
         let inside = |at: usize| {
             chars[at].is_ascii_digit()
-                || matches!(chars[at], ',' | '.') && chars.get(at + 1).is_some_and(char::is_ascii_digit)
+                || matches!(chars[at], ',' | '.')
+                    && chars.get(at + 1).is_some_and(char::is_ascii_digit)
         };
         while at < chars.len() && inside(at) {
             at += 1;
@@ -61,26 +73,40 @@ fn numbers(text: &str) -> Vec<Number> {
         // `3M` is a name, `$3M` and `1.9B` are not.
         let counted = before == Some('$') || written.contains('.');
         let in_word = before.is_some_and(|c| c.is_alphabetic() || c == '_')
-            || rest.starts_with(|c: char| c.is_alphabetic()) && !(counted && scale(&rest).is_some())
+            || rest.starts_with(|c: char| c.is_alphabetic())
+                && !(counted && scale(&rest).is_some())
             || rest.starts_with('-') && !of_many && rest[1..].starts_with(char::is_alphabetic);
-        let Ok(value) = written.parse::<f64>() else { continue };
+        let Ok(value) = written.parse::<f64>() else {
+            continue;
+        };
         let plain = start + 4 == at && before != Some('$');
         let is_year = plain && (1900.0..2100.0).contains(&value) && value.fract() == 0.0;
         if in_word || is_year && !rest.trim_start().starts_with('%') {
             continue;
         }
         let scale = scale(&rest).unwrap_or(1.0);
-        let decimals = written.split_once('.').map_or(0, |(_, decimals)| decimals.len());
+        let decimals = written
+            .split_once('.')
+            .map_or(0, |(_, decimals)| decimals.len());
         let half_digit = 0.5 * 10_f64.powi(-i32::try_from(decimals).unwrap_or(0)) * scale;
-        let percent = rest.trim_start().starts_with('%') || rest.trim_start().to_lowercase().starts_with("percent");
-        numbers.push(Number { value: value * scale, half_digit, percent });
+        let percent = rest.trim_start().starts_with('%')
+            || rest.trim_start().to_lowercase().starts_with("percent");
+        numbers.push(Number {
+            value: value * scale,
+            half_digit,
+            percent,
+        });
     }
     numbers
 }
 
 /// What the word behind a number multiplies it with.
 fn scale(rest: &str) -> Option<f64> {
-    let word: String = rest.trim_start_matches([' ', '-']).chars().take_while(|c| c.is_alphabetic()).collect();
+    let word: String = rest
+        .trim_start_matches([' ', '-'])
+        .chars()
+        .take_while(|c| c.is_alphabetic())
+        .collect();
     match word.to_lowercase().as_str() {
         "k" | "thousand" | "thousands" => Some(1e3),
         "m" | "mm" | "mn" | "million" | "millions" => Some(1e6),
@@ -114,7 +140,10 @@ mod tests {
     #[test]
     fn numbers_are_the_same_however_they_are_written() {
         for (truth, answer) in [
-            ("$1577.00", "Capital expenditure was $1,577 million in 2018 [1]."),
+            (
+                "$1577.00",
+                "Capital expenditure was $1,577 million in 2018 [1].",
+            ),
             ("$8.70 billion", "It was 8,700 [2] million."),
             ("24.26", "the turnover was 24.3 times"),
             ("0.66", "The quick ratio is 0.66 [1]"),
@@ -143,9 +172,13 @@ mod tests {
 
     #[test]
     fn what_is_no_figure_is_not_judged() {
-        for truth in
-            ["No, the company is managing its CAPEX well.", "In 2022.", "1, 2, 3 and 4", "", "3M's 10-K of FY22"]
-        {
+        for truth in [
+            "No, the company is managing its CAPEX well.",
+            "In 2022.",
+            "1, 2, 3 and 4",
+            "",
+            "3M's 10-K of FY22",
+        ] {
             assert_eq!(stated(truth, "1"), None, "{truth}");
         }
     }

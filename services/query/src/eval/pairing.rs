@@ -14,8 +14,12 @@ impl<'a> Pairing<'a> {
         let mut names: HashMap<String, Vec<&Listed>> = HashMap::new();
         for listed in catalogue.documents() {
             let version = listed.version();
-            let mut own =
-                [version.path.clone(), listed.label.clone(), version.name.clone(), stem(&version.name).into()];
+            let mut own = [
+                version.path.clone(),
+                listed.label.clone(),
+                version.name.clone(),
+                stem(&version.name).into(),
+            ];
             own.sort();
             let mut last = None;
             for name in own {
@@ -30,7 +34,12 @@ impl<'a> Pairing<'a> {
 
     /// The one document of this path, name or stem that has a tree; an error says why there is none.
     pub(super) fn find(&self, doc: &str) -> Result<&'a Listed, String> {
-        let found = self.names.get(doc).or_else(|| self.names.get(stem(doc))).map(Vec::as_slice).unwrap_or_default();
+        let found = self
+            .names
+            .get(doc)
+            .or_else(|| self.names.get(stem(doc)))
+            .map(Vec::as_slice)
+            .unwrap_or_default();
         match found {
             [] => Err("no document of this name".into()),
             [one] if one.entry().is_some() => Ok(one),
@@ -39,8 +48,16 @@ impl<'a> Pairing<'a> {
                 None => format!("it has no tree yet: {}", one.state.as_str()),
             }),
             several => {
-                let labels: Vec<&str> = several.iter().take(5).map(|listed| listed.label.as_str()).collect();
-                Err(format!("{} documents have this name: {}", several.len(), labels.join(", ")))
+                let labels: Vec<&str> = several
+                    .iter()
+                    .take(5)
+                    .map(|listed| listed.label.as_str())
+                    .collect();
+                Err(format!(
+                    "{} documents have this name: {}",
+                    several.len(),
+                    labels.join(", ")
+                ))
             }
         }
     }
@@ -50,7 +67,10 @@ impl<'a> Pairing<'a> {
 fn stem(name: &str) -> &str {
     let lower = name.to_ascii_lowercase();
     let endings = [".pdf", ".md", ".markdown", ".txt", ".text"];
-    let ending = endings.iter().find(|ending| lower.ends_with(*ending)).map_or(0, |ending| ending.len());
+    let ending = endings
+        .iter()
+        .find(|ending| lower.ends_with(*ending))
+        .map_or(0, |ending| ending.len());
     let name = &name[..name.len() - ending];
     name.strip_suffix(".blind").unwrap_or(name)
 }
@@ -61,9 +81,13 @@ mod tests {
 
     #[test]
     fn stems_are_names_without_endings() {
-        for (name, wanted) in
-            [("a.b.PDF", "a.b"), ("a.blind.pdf", "a"), ("x.md", "x"), ("No. 5", "No. 5"), (".pdf", "")]
-        {
+        for (name, wanted) in [
+            ("a.b.PDF", "a.b"),
+            ("a.blind.pdf", "a"),
+            ("x.md", "x"),
+            ("No. 5", "No. 5"),
+            (".pdf", ""),
+        ] {
             assert_eq!(stem(name), wanted);
         }
     }

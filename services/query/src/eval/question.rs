@@ -66,7 +66,15 @@ impl TryFrom<Written> for QuestionTruth {
     type Error = String;
 
     fn try_from(written: Written) -> Result<Self, String> {
-        let Written { id, question, doc, gold_pages, evidence, answer, kind } = written;
+        let Written {
+            id,
+            question,
+            doc,
+            gold_pages,
+            evidence,
+            answer,
+            kind,
+        } = written;
         let plain = |value: Value| match value {
             Value::String(text) => text,
             other => other.to_string(),
@@ -75,10 +83,18 @@ impl TryFrom<Written> for QuestionTruth {
             return Err("`question` is empty".into());
         }
         let of_evidence = |one: Evidence| {
-            let page = one.page.or_else(|| one.evidence_page_num.and_then(|page| page.checked_add(1)))?;
-            Some(GoldPage { doc: one.doc.filter(|other| doc.as_ref() != Some(other)), page })
+            let page = one
+                .page
+                .or_else(|| one.evidence_page_num.and_then(|page| page.checked_add(1)))?;
+            Some(GoldPage {
+                doc: one.doc.filter(|other| doc.as_ref() != Some(other)),
+                page,
+            })
         };
-        let mut gold: Vec<GoldPage> = gold_pages.into_iter().map(|page| GoldPage { doc: None, page }).collect();
+        let mut gold: Vec<GoldPage> = gold_pages
+            .into_iter()
+            .map(|page| GoldPage { doc: None, page })
+            .collect();
         if gold.is_empty() {
             gold = evidence.into_iter().filter_map(of_evidence).collect();
         }
@@ -88,7 +104,14 @@ impl TryFrom<Written> for QuestionTruth {
             return Err("pages count from 1 (`evidence_page_num` alone counts from 0)".into());
         }
         let answer = answer.filter(|answer| !answer.is_null()).map(plain);
-        Ok(Self { id: plain(id), question, doc, gold, answer, kind: kind.unwrap_or_default() })
+        Ok(Self {
+            id: plain(id),
+            question,
+            doc,
+            gold,
+            answer,
+            kind: kind.unwrap_or_default(),
+        })
     }
 }
 
@@ -105,10 +128,22 @@ mod tests {
             {"evidence_text": "…", "doc_name": "A", "evidence_page_num": 47},
             {"evidence_text": "…", "evidence_doc_name": "B", "evidence_page_num": 0}]}"#;
         let read: Vec<QuestionTruth> = read(&format!("{ours}\n{theirs}")).unwrap();
-        let pages = |at: usize| read[at].gold.iter().map(|gold| (gold.doc.clone(), gold.page)).collect::<Vec<_>>();
-        assert_eq!((read[0].id.as_str(), read[0].answer.as_deref()), ("7", Some("1577")));
+        let pages = |at: usize| {
+            read[at]
+                .gold
+                .iter()
+                .map(|gold| (gold.doc.clone(), gold.page))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            (read[0].id.as_str(), read[0].answer.as_deref()),
+            ("7", Some("1577"))
+        );
         assert_eq!(pages(0), [(None, 48), (None, 52)]);
-        assert_eq!((read[1].id.as_str(), read[1].kind.as_str()), ("fb_1", "metrics-generated"));
+        assert_eq!(
+            (read[1].id.as_str(), read[1].kind.as_str()),
+            ("fb_1", "metrics-generated")
+        );
         assert_eq!(pages(1), [(None, 48), (Some("B".into()), 1)]);
     }
 

@@ -77,7 +77,10 @@ impl FoundView {
     pub fn ranked_pages(&self) -> Vec<(String, u32)> {
         let of_hit = |hit: &crate::FoundHit| {
             let document = document_part(&hit.locator);
-            hit.best_pages.iter().map(move |page| (page.score, (document.clone(), page.page))).collect::<Vec<_>>()
+            hit.best_pages
+                .iter()
+                .map(move |page| (page.score, (document.clone(), page.page)))
+                .collect::<Vec<_>>()
         };
         let mut pages: Vec<(f64, (String, u32))> = self.hits.iter().flat_map(of_hit).collect();
         pages.sort_by(|a, b| b.0.total_cmp(&a.0));
@@ -103,7 +106,12 @@ impl Reader {
         let pairing = Pairing::of(&self.catalogue);
         let (mut questions, mut unscored) = (Vec::new(), Vec::new());
         for truth in truths {
-            let mut leave_out = |reason: String| unscored.push(Unscored { doc: truth.id.clone(), reason });
+            let mut leave_out = |reason: String| {
+                unscored.push(Unscored {
+                    doc: truth.id.clone(),
+                    reason,
+                })
+            };
             let (gold, within) = match places(truth, &pairing) {
                 Ok(placed) => placed,
                 Err(reason) => {
@@ -118,7 +126,12 @@ impl Reader {
             };
             let within = within.filter(|_| !everywhere);
             let scopes = within.iter().cloned().collect();
-            let question = Question { text: truth.question.clone(), scopes, limit: SECTIONS, ..template.clone() };
+            let question = Question {
+                text: truth.question.clone(),
+                scopes,
+                limit: SECTIONS,
+                ..template.clone()
+            };
             let began = Instant::now();
             let view = match self.ask(finder, &question).await {
                 Ok((view, _)) => view,
@@ -131,7 +144,11 @@ impl Reader {
             let latency_ms = (began.elapsed().as_secs_f64() * 1e5).round() / 100.0;
             questions.push(row(truth, within, &gold, &view.ranked_pages(), latency_ms));
         }
-        Ok(RetrievalEval { means: means(&questions), questions, unscored })
+        Ok(RetrievalEval {
+            means: means(&questions),
+            questions,
+            unscored,
+        })
     }
 }
 
@@ -145,12 +162,17 @@ fn places(truth: &QuestionTruth, pairing: &Pairing<'_>) -> Result<Placed, String
         return Err("it names no pages".into());
     }
     let placed = truth.gold.iter().map(|gold| {
-        let doc = gold.doc.as_deref().or(truth.doc.as_deref()).ok_or("it names pages and no document")?;
+        let doc = gold
+            .doc
+            .as_deref()
+            .or(truth.doc.as_deref())
+            .ok_or("it names pages and no document")?;
         let listed = pairing.find(doc)?;
         match listed.entry().map(|entry| entry.extent) {
-            Some(Extent::Pages(pages)) if gold.page > pages => {
-                Err(format!("it is to be answered on page {} of {pages}", gold.page))
-            }
+            Some(Extent::Pages(pages)) if gold.page > pages => Err(format!(
+                "it is to be answered on page {} of {pages}",
+                gold.page
+            )),
             _ => Ok((listed.label.clone(), gold.page)),
         }
     });
@@ -164,8 +186,11 @@ fn row(
     found: &[(String, u32)],
     latency_ms: f64,
 ) -> RetrievalRow {
-    let mut ranks: Vec<usize> =
-        gold.iter().filter_map(|page| found.iter().position(|other| other == page)).map(|at| at + 1).collect();
+    let mut ranks: Vec<usize> = gold
+        .iter()
+        .filter_map(|page| found.iter().position(|other| other == page))
+        .map(|at| at + 1)
+        .collect();
     ranks.sort_unstable();
     RetrievalRow {
         id: truth.id.clone(),
@@ -173,35 +198,58 @@ fn row(
         within,
         gold: gold.len(),
         first: ranks.first().copied(),
-        document: found.first().is_some_and(|best| gold.iter().any(|(doc, _)| *doc == best.0)),
+        document: found
+            .first()
+            .is_some_and(|best| gold.iter().any(|(doc, _)| *doc == best.0)),
         ranks,
         latency_ms,
-        found: found.iter().take(10).map(|(doc, page)| format!("{doc}#p={page}")).collect(),
+        found: found
+            .iter()
+            .take(10)
+            .map(|(doc, page)| format!("{doc}#p={page}"))
+            .collect(),
     }
 }
 
 /// Means of all, and of each kind where there are several.
 fn means(rows: &[RetrievalRow]) -> Vec<RetrievalMeans> {
     let mut kinds: BTreeMap<&str, Vec<&RetrievalRow>> = BTreeMap::new();
-    rows.iter().for_each(|row| kinds.entry(&row.kind).or_default().push(row));
+    rows.iter()
+        .for_each(|row| kinds.entry(&row.kind).or_default().push(row));
     let all = (!rows.is_empty()).then(|| means_of("all", &rows.iter().collect::<Vec<_>>()));
-    let several = if kinds.len() > 1 { kinds } else { BTreeMap::new() };
-    all.into_iter().chain(several.iter().map(|(kind, rows)| means_of(kind, rows))).collect()
+    let several = if kinds.len() > 1 {
+        kinds
+    } else {
+        BTreeMap::new()
+    };
+    all.into_iter()
+        .chain(several.iter().map(|(kind, rows)| means_of(kind, rows)))
+        .collect()
 }
 
 fn means_of(set: &str, rows: &[&RetrievalRow]) -> RetrievalMeans {
-    let mean =
-        |of: &dyn Fn(&RetrievalRow) -> f64| rows.iter().map(|row| of(row)).sum::<f64>() / rows.len().max(1) as f64;
-    let within = |row: &RetrievalRow, depth: usize| row.ranks.iter().filter(|rank| **rank <= depth).count();
+    let mean = |of: &dyn Fn(&RetrievalRow) -> f64| {
+        rows.iter().map(|row| of(row)).sum::<f64>() / rows.len().max(1) as f64
+    };
+    let within =
+        |row: &RetrievalRow, depth: usize| row.ranks.iter().filter(|rank| **rank <= depth).count();
     let share = |yes: bool| if yes { 1.0 } else { 0.0 };
     let latencies: Vec<f64> = rows.iter().map(|row| row.latency_ms).collect();
     RetrievalMeans {
         set: set.into(),
         questions: rows.len(),
-        hit: DEPTHS.iter().map(|depth| (*depth, mean(&|row| share(within(row, *depth) > 0)))).collect(),
+        hit: DEPTHS
+            .iter()
+            .map(|depth| (*depth, mean(&|row| share(within(row, *depth) > 0))))
+            .collect(),
         recall: DEPTHS
             .iter()
-            .map(|depth| (*depth, mean(&|row| within(row, *depth) as f64 / row.gold as f64)))
+            .map(|depth| {
+                (
+                    *depth,
+                    mean(&|row| within(row, *depth) as f64 / row.gold as f64),
+                )
+            })
             .collect(),
         mrr: mean(&|row| row.first.map_or(0.0, |first| 1.0 / first as f64)),
         document: mean(&|row| share(row.document)),
@@ -225,15 +273,30 @@ mod tests {
     #[test]
     fn ranks_make_hits_and_recall() {
         let truth: QuestionTruth =
-            serde_json::from_str(r#"{"id": 1, "question": "q", "doc": "a", "gold_pages": [2, 9]}"#).unwrap();
+            serde_json::from_str(r#"{"id": 1, "question": "q", "doc": "a", "gold_pages": [2, 9]}"#)
+                .unwrap();
         let page = |doc: &str, page| (doc.to_owned(), page);
         let found = [page("b", 2), page("a", 4), page("a", 9), page("a", 2)];
         let one = row(&truth, None, &[page("a", 2), page("a", 9)], &found, 4.0);
-        assert_eq!((one.first, one.ranks.as_slice(), one.document), (Some(3), [3, 4].as_slice(), false));
+        assert_eq!(
+            (one.first, one.ranks.as_slice(), one.document),
+            (Some(3), [3, 4].as_slice(), false)
+        );
         let none = row(&truth, None, &[page("a", 7)], &found, 2.0);
         let means = &means(&[one, none])[0];
-        assert_eq!((means.hit[&1], means.hit[&3], means.recall[&3], means.recall[&5]), (0.0, 0.5, 0.25, 0.5));
+        assert_eq!(
+            (
+                means.hit[&1],
+                means.hit[&3],
+                means.recall[&3],
+                means.recall[&5]
+            ),
+            (0.0, 0.5, 0.25, 0.5)
+        );
         assert!((means.mrr - 1.0 / 6.0).abs() < 1e-9);
-        assert_eq!((means.p50_ms, means.p95_ms, percentile(&[], 0.5)), (2.0, 4.0, 0.0));
+        assert_eq!(
+            (means.p50_ms, means.p95_ms, percentile(&[], 0.5)),
+            (2.0, 4.0, 0.0)
+        );
     }
 }

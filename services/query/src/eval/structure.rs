@@ -70,26 +70,48 @@ struct Node {
 
 /// Scores a tree, or that there is none; `None` where truth and tree are too large to be compared.
 pub fn score(truth: &StructureTruth, tree: Option<&SectionTree>) -> Option<StructureScore> {
-    let (wanted, found) = (nodes_of_truth(truth), tree.map(nodes_of_tree).unwrap_or_default());
-    let pages = truth.pages.filter(|_| tree.is_none_or(|tree| matches!(tree.extent, Extent::Pages(_))));
+    let (wanted, found) = (
+        nodes_of_truth(truth),
+        tree.map(nodes_of_tree).unwrap_or_default(),
+    );
+    let pages = truth
+        .pages
+        .filter(|_| tree.is_none_or(|tree| matches!(tree.extent, Extent::Pages(_))));
     let pairs = matching::best(&candidates(&wanted, &found, truth.pages)?)?;
     let to_found: HashMap<usize, usize> = pairs.iter().copied().collect();
-    let is_found: HashMap<usize, usize> = pairs.iter().map(|(left, right)| (*right, *left)).collect();
+    let is_found: HashMap<usize, usize> =
+        pairs.iter().map(|(left, right)| (*right, *left)).collect();
     let in_scope = match truth.scope() {
         Scope::SecItems => {
-            let counts = |(at, node): &(usize, &Node)| is_found.contains_key(at) || node.ready.is_of_form();
+            let counts =
+                |(at, node): &(usize, &Node)| is_found.contains_key(at) || node.ready.is_of_form();
             found.iter().enumerate().filter(counts).count()
         }
         Scope::Full | Scope::RecallOnly => found.len(),
     };
-    let apart = |(left, right): &(usize, usize)| Some(wanted[*left].start?.abs_diff(found[*right].start?));
-    let count = |most: u32| pairs.iter().filter(|pair| apart(pair).is_some_and(|apart| apart <= most)).count();
-    let share = |count: usize| if pairs.is_empty() { 0.0 } else { count as f64 / pairs.len() as f64 };
+    let apart =
+        |(left, right): &(usize, usize)| Some(wanted[*left].start?.abs_diff(found[*right].start?));
+    let count = |most: u32| {
+        pairs
+            .iter()
+            .filter(|pair| apart(pair).is_some_and(|apart| apart <= most))
+            .count()
+    };
+    let share = |count: usize| {
+        if pairs.is_empty() {
+            0.0
+        } else {
+            count as f64 / pairs.len() as f64
+        }
+    };
     let (precision, recall, f1) = rates(pairs.len(), in_scope, wanted.len());
     let (_, near_recall, loc_f1) = rates(count(1), in_scope, wanted.len());
     let selection = truth.scope() == Scope::RecallOnly;
     let judged = |right: &dyn Fn(&Node, &Node) -> bool| {
-        let right = pairs.iter().filter(|(left, other)| right(&wanted[*left], &found[*other])).count();
+        let right = pairs
+            .iter()
+            .filter(|(left, other)| right(&wanted[*left], &found[*other]))
+            .count();
         truth.levels_reliable.then(|| share(right))
     };
     let meets = |wanted: Option<usize>, found: Option<usize>| match (wanted, found) {
@@ -126,7 +148,13 @@ pub fn score(truth: &StructureTruth, tree: Option<&SectionTree>) -> Option<Struc
         moved: pairs
             .iter()
             .filter(|(left, right)| wanted[*left].start != found[*right].start)
-            .map(|(left, right)| (wanted[*left].start, found[*right].start, wanted[*left].title.clone()))
+            .map(|(left, right)| {
+                (
+                    wanted[*left].start,
+                    found[*right].start,
+                    wanted[*left].title.clone(),
+                )
+            })
             .collect(),
     })
 }
@@ -142,7 +170,14 @@ fn nodes_of_truth(truth: &StructureTruth) -> Vec<Node> {
         let (parent, start) = (open.last().copied(), node.page.or(node.line));
         open.push(nodes.len());
         let ready = Title::new(&node.title);
-        nodes.push(Node { title: node.title.clone(), ready, depth, parent, start, end: None });
+        nodes.push(Node {
+            title: node.title.clone(),
+            ready,
+            depth,
+            parent,
+            start,
+            end: None,
+        });
     }
     nodes
 }
@@ -153,12 +188,21 @@ fn nodes_of_tree(tree: &SectionTree) -> Vec<Node> {
     for (depth, section) in tree.walk() {
         open.truncate(depth - 1);
         let (start, end) = match section.span {
-            SectionSpan::Pages { pages, .. } => (Some(pages.start().get()), Some(pages.end().get())),
+            SectionSpan::Pages { pages, .. } => {
+                (Some(pages.start().get()), Some(pages.end().get()))
+            }
             SectionSpan::Lines { start, .. } => (Some(start), None),
         };
         let parent = open.last().copied();
         open.push(nodes.len());
-        nodes.push(Node { title: section.title.clone(), ready: Title::new(&section.title), depth, parent, start, end });
+        nodes.push(Node {
+            title: section.title.clone(),
+            ready: Title::new(&section.title),
+            depth,
+            parent,
+            start,
+            end,
+        });
     }
     nodes
 }
@@ -182,7 +226,10 @@ fn candidates(wanted: &[Node], found: &[Node], pages: Option<u32>) -> Option<Pai
                 let same = if apart == 0.0 { 0.1 } else { 0.0 };
                 0.3 * (1.0 - apart / 10.0).max(0.0) + 0.05 * (1.0 - apart / span).max(0.0) + same
             });
-            pairs.entry(left).or_default().insert(right, 10.0 + likeness + near);
+            pairs
+                .entry(left)
+                .or_default()
+                .insert(right, 10.0 + likeness + near);
         }
     }
     Some(pairs)
@@ -195,19 +242,37 @@ fn rates(right: usize, found: usize, wanted: usize) -> (f64, f64, f64) {
         (0, _) => 0.0,
         _ => right as f64 / found as f64,
     };
-    let recall = if wanted == 0 { 1.0 } else { right as f64 / wanted as f64 };
+    let recall = if wanted == 0 {
+        1.0
+    } else {
+        right as f64 / wanted as f64
+    };
     let sum = precision + recall;
-    (precision, recall, if sum > 0.0 { 2.0 * precision * recall / sum } else { 0.0 })
+    (
+        precision,
+        recall,
+        if sum > 0.0 {
+            2.0 * precision * recall / sum
+        } else {
+            0.0
+        },
+    )
 }
 
 fn unmatched(nodes: &[Node], matched: &HashMap<usize, usize>) -> Vec<(Option<u32>, String)> {
-    let left = nodes.iter().enumerate().filter(|(at, _)| !matched.contains_key(at));
-    left.map(|(_, node)| (node.start, node.title.clone())).collect()
+    let left = nodes
+        .iter()
+        .enumerate()
+        .filter(|(at, _)| !matched.contains_key(at));
+    left.map(|(_, node)| (node.start, node.title.clone()))
+        .collect()
 }
 
 fn covered(nodes: &[Node], pages: u32) -> f64 {
-    let mut ends: Vec<(u32, u32)> =
-        nodes.iter().filter_map(|node| Some((node.start?.max(1), node.end?.min(pages)))).collect();
+    let mut ends: Vec<(u32, u32)> = nodes
+        .iter()
+        .filter_map(|node| Some((node.start?.max(1), node.end?.min(pages))))
+        .collect();
     ends.sort_unstable();
     let (mut covered, mut next) = (0, 1);
     for (start, end) in ends {
@@ -230,14 +295,21 @@ fn faults(nodes: &[Node], pages: Option<u32>) -> (BTreeMap<&'static str, usize>,
     let mut before: HashMap<Option<usize>, (u32, u32)> = HashMap::new();
     for node in nodes {
         count("empty_title", node.title.trim().is_empty());
-        let (Some(start), Some(end)) = (node.start, node.end) else { continue };
+        let (Some(start), Some(end)) = (node.start, node.end) else {
+            continue;
+        };
         count("ends_before_start", start > end);
-        count("out_of_range", start < 1 || pages.is_some_and(|pages| end > pages));
+        count(
+            "out_of_range",
+            start < 1 || pages.is_some_and(|pages| end > pages),
+        );
         if let Some((a, b)) = before.insert(node.parent, (start, end)) {
             count("out_of_order", start < a);
             count("overlap", start >= a && start < b);
         }
-        let parent = node.parent.and_then(|parent| nodes[parent].start.zip(nodes[parent].end));
+        let parent = node
+            .parent
+            .and_then(|parent| nodes[parent].start.zip(nodes[parent].end));
         outside += usize::from(parent.is_some_and(|(a, b)| start < a || end > b));
     }
     (faults, outside)

@@ -27,7 +27,12 @@ pub fn score(wanted: &str, found: &str) -> TextScore {
     let (wanted, found) = (fold(wanted), fold(found));
     let words = |text| str::split_whitespace(text).collect::<Vec<&str>>();
     let (a, b) = (words(&wanted), words(&found));
-    let letters = |words: &[&str]| words.iter().flat_map(|word| word.chars()).collect::<Vec<char>>();
+    let letters = |words: &[&str]| {
+        words
+            .iter()
+            .flat_map(|word| word.chars())
+            .collect::<Vec<char>>()
+    };
     TextScore {
         words: f1(&a, &b),
         ordered: 2.0 * common_order(&a, &b) as f64 / (a.len() + b.len()).max(1) as f64,
@@ -39,7 +44,9 @@ pub fn score(wanted: &str, found: &str) -> TextScore {
 impl TextScore {
     /// The mean of scores; of none, nothing.
     pub fn mean(scores: &[TextScore]) -> TextScore {
-        let mean = |field: fn(&TextScore) -> f64| scores.iter().map(field).sum::<f64>() / scores.len().max(1) as f64;
+        let mean = |field: fn(&TextScore) -> f64| {
+            scores.iter().map(field).sum::<f64>() / scores.len().max(1) as f64
+        };
         TextScore {
             words: mean(|score| score.words),
             ordered: mean(|score| score.ordered),
@@ -50,7 +57,10 @@ impl TextScore {
 }
 
 fn numbers(text: &str) -> Vec<&str> {
-    NUMBER.as_ref().map(|number| number.find_iter(text).map(|found| found.as_str()).collect()).unwrap_or_default()
+    NUMBER
+        .as_ref()
+        .map(|number| number.find_iter(text).map(|found| found.as_str()).collect())
+        .unwrap_or_default()
 }
 
 /// Plain dashes, quotes and bullets; no soft hyphens and invisible spaces.
@@ -66,7 +76,11 @@ fn fold(text: &str) -> String {
             c => Some(c),
         }
     }
-    text.chars().filter_map(plain).nfkc().filter_map(plain).collect()
+    text.chars()
+        .filter_map(plain)
+        .nfkc()
+        .filter_map(plain)
+        .collect()
 }
 
 /// F1 of two bags; two empty ones agree.
@@ -75,7 +89,8 @@ fn f1<T: Eq + std::hash::Hash>(a: &[T], b: &[T]) -> f64 {
         return 1.0;
     }
     let mut left: HashMap<&T, usize> = HashMap::new();
-    a.iter().for_each(|item| *left.entry(item).or_default() += 1);
+    a.iter()
+        .for_each(|item| *left.entry(item).or_default() += 1);
     let mut common = 0;
     for item in b {
         if let Some(count) = left.get_mut(item).filter(|count| **count > 0) {
@@ -90,7 +105,9 @@ fn f1<T: Eq + std::hash::Hash>(a: &[T], b: &[T]) -> f64 {
 /// grows at that word of `b`.
 fn common_order(a: &[&str], b: &[&str]) -> usize {
     let mut places: HashMap<&str, Vec<usize>> = HashMap::new();
-    b.iter().enumerate().for_each(|(at, word)| places.entry(word).or_default().push(at));
+    b.iter()
+        .enumerate()
+        .for_each(|(at, word)| places.entry(word).or_default().push(at));
     let mut row = vec![u64::MAX; b.len().div_ceil(64)];
     let mut here = vec![0u64; row.len()];
     for places in a.iter().filter_map(|word| places.get(word)) {
@@ -105,7 +122,9 @@ fn common_order(a: &[&str], b: &[&str]) -> usize {
             *here = 0;
         }
     }
-    (0..b.len()).filter(|at| row[at / 64] >> (at % 64) & 1 == 0).count()
+    (0..b.len())
+        .filter(|at| row[at / 64] >> (at % 64) & 1 == 0)
+        .count()
 }
 
 #[cfg(test)]
@@ -128,10 +147,21 @@ mod tests {
         };
         const WORDS: [&str; 5] = ["a", "b", "c", "d", "e"];
         let text = |seed: usize, length: usize| {
-            (0..length).map(|at| WORDS[(seed * 7 + at * at * 3 + at * seed) % 5]).collect::<Vec<_>>()
+            (0..length)
+                .map(|at| WORDS[(seed * 7 + at * at * 3 + at * seed) % 5])
+                .collect::<Vec<_>>()
         };
-        for (seed, (x, y)) in
-            [(0, 0), (5, 0), (63, 64), (64, 64), (65, 130), (200, 129), (300, 300)].into_iter().enumerate()
+        for (seed, (x, y)) in [
+            (0, 0),
+            (5, 0),
+            (63, 64),
+            (64, 64),
+            (65, 130),
+            (200, 129),
+            (300, 300),
+        ]
+        .into_iter()
+        .enumerate()
         {
             let (a, b) = (text(seed, x), text(seed + 3, y));
             assert_eq!(common_order(&a, &b), textbook(&a, &b), "{x} and {y} words");
@@ -141,8 +171,18 @@ mod tests {
     #[test]
     fn order_numbers_and_letters_are_told_apart() {
         let score = score("Net sales 1,234.5 rose", "rose Net sales 1,234.5");
-        assert_eq!((score.words, score.ordered, score.numbers, score.characters), (1.0, 0.75, 1.0, 1.0));
-        assert_eq!(super::score("\u{201c}a\u{ad}b\u{201d} \u{2013} \u{fb01}n", "\"ab\" - fin").ordered, 1.0);
+        assert_eq!(
+            (score.words, score.ordered, score.numbers, score.characters),
+            (1.0, 0.75, 1.0, 1.0)
+        );
+        assert_eq!(
+            super::score(
+                "\u{201c}a\u{ad}b\u{201d} \u{2013} \u{fb01}n",
+                "\"ab\" - fin"
+            )
+            .ordered,
+            1.0
+        );
         assert_eq!(super::score("", "").words, 1.0);
         assert_eq!(super::score("x", "").words, 0.0);
     }

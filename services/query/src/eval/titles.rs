@@ -27,8 +27,10 @@ static NUMBER: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let number = r"(?:\(?[0-9]{1,2}(?:\.[0-9]{1,2})*[.)]?|\(?[a-z][.)]|\(?[ivxl]{1,5}[.)])";
     Regex::new(&format!(r"^{word}{number}\s*[-.:]*\s+")).ok()
 });
-static CONTINUED: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"\s*\(continued\)\s*$").ok());
-static LEADERS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"[.\s\u{2026}]{3,}\d+\s*$").ok());
+static CONTINUED: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"\s*\(continued\)\s*$").ok());
+static LEADERS: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"[.\s\u{2026}]{3,}\d+\s*$").ok());
 
 /// A title made ready to be compared.
 #[derive(Debug, Clone)]
@@ -57,12 +59,18 @@ struct Words {
 impl Title {
     pub(super) fn new(title: &str) -> Self {
         let folded = fold(title);
-        let (mut item, mut part, mut is_part, mut number, mut core) = (None, None, false, None, folded.as_str());
-        let found = |rule: &LazyLock<Option<Regex>>| rule.as_ref().and_then(|rule| rule.captures(&folded));
-        let text =
-            |captures: &regex::Captures<'_>, name: &str| captures.name(name).map(|found| found.as_str().to_string());
+        let (mut item, mut part, mut is_part, mut number, mut core) =
+            (None, None, false, None, folded.as_str());
+        let found =
+            |rule: &LazyLock<Option<Regex>>| rule.as_ref().and_then(|rule| rule.captures(&folded));
+        let text = |captures: &regex::Captures<'_>, name: &str| {
+            captures.name(name).map(|found| found.as_str().to_string())
+        };
         let rest = |captures: &regex::Captures<'_>| {
-            captures.get(0).and_then(|all| folded.get(all.end()..)).unwrap_or_default()
+            captures
+                .get(0)
+                .and_then(|all| folded.get(all.end()..))
+                .unwrap_or_default()
         };
         if let Some(captures) = found(&ITEM) {
             let letter = text(&captures, "letter").unwrap_or_default();
@@ -76,7 +84,15 @@ impl Title {
             core = rest(&captures);
         }
         let (whole, core) = (Words::of(&folded), Words::of(core));
-        Self { item, part, is_part, number, whole, core, folded }
+        Self {
+            item,
+            part,
+            is_part,
+            number,
+            whole,
+            core,
+            folded,
+        }
     }
 
     /// Whether it heads a PART or an Item.
@@ -87,7 +103,11 @@ impl Title {
     /// 0–1; at least 0.8 where both mean the same section.
     pub(super) fn likeness(&self, other: &Title) -> f64 {
         if self.whole.text.is_empty() && other.whole.text.is_empty() {
-            return if self.folded == other.folded { 1.0 } else { 0.0 }; // symbols alone
+            return if self.folded == other.folded {
+                1.0
+            } else {
+                0.0
+            }; // symbols alone
         }
         if self.contradicts(other) {
             return 0.0;
@@ -98,18 +118,29 @@ impl Title {
         if self.is_part && other.is_part {
             return 0.95; // one part, with and without its words
         }
-        let whole =
-            if self.whole.shared_pairs(&other.whole) >= WORTH_COMPARING { self.whole.ratio(&other.whole) } else { 0.0 };
+        let whole = if self.whole.shared_pairs(&other.whole) >= WORTH_COMPARING {
+            self.whole.ratio(&other.whole)
+        } else {
+            0.0
+        };
         let best = whole.max(self.likeness_of_cores(other));
         let one_item = self.item.is_some() && self.item == other.item;
-        let worded_alike =
-            || self.core.text.is_empty() || other.core.text.is_empty() || self.core.shared_pairs(&other.core) >= 0.35;
-        if one_item && worded_alike() { best.max(0.9) } else { best }
+        let worded_alike = || {
+            self.core.text.is_empty()
+                || other.core.text.is_empty()
+                || self.core.shared_pairs(&other.core) >= 0.35
+        };
+        if one_item && worded_alike() {
+            best.max(0.9)
+        } else {
+            best
+        }
     }
 
     /// Other Items, other Parts, and a Part against an Item.
     fn contradicts(&self, other: &Title) -> bool {
-        let differ = |a: &Option<String>, b: &Option<String>| matches!((a, b), (Some(a), Some(b)) if a != b);
+        let differ =
+            |a: &Option<String>, b: &Option<String>| matches!((a, b), (Some(a), Some(b)) if a != b);
         (self.is_part != other.is_part && (self.item.is_some() || other.item.is_some()))
             || (self.is_part && other.is_part && self.part != other.part)
             || differ(&self.item, &other.item)
@@ -128,7 +159,11 @@ impl Title {
         if self.core.shared_pairs(&other.core) >= WORTH_COMPARING {
             best = self.core.ratio(&other.core) - if other_number { 0.05 } else { 0.0 };
         }
-        if self.core.is_cut_of(&other.core) || other.core.is_cut_of(&self.core) { best.max(0.85) } else { best }
+        if self.core.is_cut_of(&other.core) || other.core.is_cut_of(&self.core) {
+            best.max(0.85)
+        } else {
+            best
+        }
     }
 }
 
@@ -142,7 +177,11 @@ impl Words {
             more => more.windows(2).map(|pair| (pair[0], pair[1])).collect(),
         };
         pairs.sort_unstable();
-        Self { chars: text.chars().collect(), text, pairs }
+        Self {
+            chars: text.chars().collect(),
+            text,
+            pairs,
+        }
     }
 
     /// Letter pairs in common, as a share of all (Dice's coefficient).
@@ -214,13 +253,21 @@ fn fold(title: &str) -> String {
             '\u{2018}' | '\u{2019}' => plain.push('\''),
             '\u{201c}' | '\u{201d}' => plain.push('"'),
             '\u{2010}'..='\u{2015}' | '\u{2212}' => plain.push('-'),
-            '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}' | '\u{ad}' => {}
+            '\u{200b}'..='\u{200f}'
+            | '\u{202a}'..='\u{202e}'
+            | '\u{2066}'..='\u{2069}'
+            | '\u{feff}'
+            | '\u{ad}' => {}
             '&' => plain.push_str(" and "),
             c => plain.push(c),
         }
     }
     for ending in [&CONTINUED, &LEADERS] {
-        if let Some(at) = ending.as_ref().and_then(|ending| ending.find(&plain)).map(|found| found.start()) {
+        if let Some(at) = ending
+            .as_ref()
+            .and_then(|ending| ending.find(&plain))
+            .map(|found| found.start())
+        {
             plain.truncate(at);
         }
     }
@@ -229,8 +276,17 @@ fn fold(title: &str) -> String {
 
 /// Letters, digits and underscores; everything else parts words, except an apostrophe, which is nothing.
 fn words(folded: &str) -> String {
-    let open: String =
-        folded.chars().filter(|c| *c != '\'').map(|c| if c.is_alphanumeric() || c == '_' { c } else { ' ' }).collect();
+    let open: String = folded
+        .chars()
+        .filter(|c| *c != '\'')
+        .map(|c| {
+            if c.is_alphanumeric() || c == '_' {
+                c
+            } else {
+                ' '
+            }
+        })
+        .collect();
     open.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
@@ -256,7 +312,11 @@ mod tests {
             ("Note 3. Leases", "Note 4. Leases", true),
             ("Note 3. Leases", "Note 4. Debt", false),
             ("3.2 Results", "Results", true),
-            ("Items 1 and 2. Business and Properties", "Item 1. Business & Properties", true),
+            (
+                "Items 1 and 2. Business and Properties",
+                "Item 1. Business & Properties",
+                true,
+            ),
             ("Liquidity (continued)", "Liquidity . . . . . . 47", true),
             ("第一章 公司概况", "第一章　公司概况", true),
             ("***", "***", true),
@@ -265,7 +325,11 @@ mod tests {
         for (a, b, same) in cases {
             let likeness = Title::new(a).likeness(&Title::new(b));
             assert_eq!(likeness >= 0.8, same, "{a} / {b}: {likeness}");
-            assert_eq!(likeness, Title::new(b).likeness(&Title::new(a)), "{a} / {b}");
+            assert_eq!(
+                likeness,
+                Title::new(b).likeness(&Title::new(a)),
+                "{a} / {b}"
+            );
         }
     }
 

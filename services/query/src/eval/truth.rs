@@ -76,12 +76,22 @@ impl TryFrom<Map<String, Value>> for MetadataTruth {
     type Error = String;
 
     fn try_from(mut facts: Map<String, Value>) -> Result<Self, String> {
-        let Some(Value::String(doc)) = facts.remove("doc") else { return Err("missing field `doc`".into()) };
+        let Some(Value::String(doc)) = facts.remove("doc") else {
+            return Err("missing field `doc`".into());
+        };
         if let Some(name) = facts.keys().find(|name| !FACTS.contains(&name.as_str())) {
-            return Err(format!("`{name}` is no fact; facts are {}", FACTS.join(", ")));
+            return Err(format!(
+                "`{name}` is no fact; facts are {}",
+                FACTS.join(", ")
+            ));
         }
-        match facts.iter().find(|(_, value)| values_of_truth(value).is_none()) {
-            Some((name, value)) => Err(format!("`{name}` is {value}, not a value, a list of values or null")),
+        match facts
+            .iter()
+            .find(|(_, value)| values_of_truth(value).is_none())
+        {
+            Some((name, value)) => Err(format!(
+                "`{name}` is {value}, not a value, a list of values or null"
+            )),
             None => Ok(Self { doc, facts }),
         }
     }
@@ -98,7 +108,11 @@ fn one() -> u32 {
 impl StructureTruth {
     /// The scope; where it is not said, it follows from the source.
     pub fn scope(&self) -> Scope {
-        self.scope.unwrap_or(if self.source == "sec-items" { Scope::SecItems } else { Scope::Full })
+        self.scope.unwrap_or(if self.source == "sec-items" {
+            Scope::SecItems
+        } else {
+            Scope::Full
+        })
     }
 }
 
@@ -124,9 +138,13 @@ pub fn read<T: DeserializeOwned>(text: &str) -> Result<Vec<T>, TruthError> {
     let mut truths = Vec::new();
     let mut stream = serde_json::Deserializer::from_str(text).into_iter::<T>();
     loop {
-        let (read, rest) = text.split_at_checked(stream.byte_offset()).unwrap_or((text, ""));
+        let (read, rest) = text
+            .split_at_checked(stream.byte_offset())
+            .unwrap_or((text, ""));
         let blank = rest.len() - rest.trim_start().len();
-        let line = 1 + read.matches('\n').count() + rest.get(..blank).unwrap_or_default().matches('\n').count();
+        let line = 1
+            + read.matches('\n').count()
+            + rest.get(..blank).unwrap_or_default().matches('\n').count();
         match stream.next() {
             Some(truth) => truths.push(truth.map_err(|error| placed(&error, line))?),
             None => return Ok(truths),
@@ -138,8 +156,15 @@ pub fn read<T: DeserializeOwned>(text: &str) -> Result<Vec<T>, TruthError> {
 fn placed(error: &serde_json::Error, starts: usize) -> TruthError {
     let place = format!(" at line {} column {}", error.line(), error.column());
     let what = error.to_string();
-    let line = if error.line() == 0 { starts } else { error.line() };
-    TruthError { line, what: what.strip_suffix(&place).unwrap_or(&what).to_string() }
+    let line = if error.line() == 0 {
+        starts
+    } else {
+        error.line()
+    };
+    TruthError {
+        line,
+        what: what.strip_suffix(&place).unwrap_or(&what).to_string(),
+    }
 }
 
 #[cfg(test)]
@@ -155,7 +180,11 @@ mod tests {
             (format!("{one}\n\n{one}\n"), 2),
             ("\n".into(), 0),
         ] {
-            assert_eq!(read::<TextTruth>(&text).map(|truths| truths.len()), Ok(count), "{text}");
+            assert_eq!(
+                read::<TextTruth>(&text).map(|truths| truths.len()),
+                Ok(count),
+                "{text}"
+            );
         }
     }
 
@@ -164,16 +193,27 @@ mod tests {
         let truth = |node: &str| format!("{{\"doc\": \"a\",\n \"nodes\": [\n  {node}\n]}}");
         for (text, line, what) in [
             (truth(r#"{"title": "x"}"#), 3, "missing field `level`"),
-            (truth(r#"{"title": "x", "level": 0}"#), 3, "invalid value: integer `0`, expected a nonzero u16"),
+            (
+                truth(r#"{"title": "x", "level": 0}"#),
+                3,
+                "invalid value: integer `0`, expected a nonzero u16",
+            ),
             ("{\"doc\": \"a\"}".into(), 1, "missing field `nodes`"),
             ("{\"doc\": \"a\",\n nodes".into(), 2, "key must be a string"),
         ] {
             let error = read::<StructureTruth>(&text).unwrap_err();
             assert_eq!((error.line, error.what.as_str()), (line, what), "{text}");
         }
-        let error = read::<MetadataTruth>("{\"doc\": \"a\"}\n{\"doc\": \"b\", \"frm\": 1}").unwrap_err();
-        assert!(error.line == 2 && error.what.starts_with("`frm` is no fact"), "{error}");
+        let error =
+            read::<MetadataTruth>("{\"doc\": \"a\"}\n{\"doc\": \"b\", \"frm\": 1}").unwrap_err();
+        assert!(
+            error.line == 2 && error.what.starts_with("`frm` is no fact"),
+            "{error}"
+        );
         let error = read::<MetadataTruth>("[{\"doc\": \"b\",\n\"form\": {}}]").unwrap_err();
-        assert!(error.line == 2 && error.what.starts_with("`form` is {}"), "{error}");
+        assert!(
+            error.line == 2 && error.what.starts_with("`form` is {}"),
+            "{error}"
+        );
     }
 }

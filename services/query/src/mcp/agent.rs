@@ -18,7 +18,9 @@ use super::arguments::Arguments;
 use super::call::{Call, Named};
 use super::failure::Failure;
 use super::tools::{self, Preset};
-use super::{browse_documents, get_document, get_document_structure, get_page_content, grep_document, search};
+use super::{
+    browse_documents, get_document, get_document_structure, get_page_content, grep_document, search,
+};
 use crate::Reader;
 use crate::tree::section_of;
 
@@ -45,7 +47,11 @@ impl AgentTools {
     }
 
     async fn answered(&self, call: &ToolCall) -> Result<ToolReply, Failure> {
-        let mut asked = Call::of_agent(self.env.clone(), Arc::clone(&self.reader), self.item.clone());
+        let mut asked = Call::of_agent(
+            self.env.clone(),
+            Arc::clone(&self.reader),
+            self.item.clone(),
+        );
         let answer = tools::call(&mut asked, Preset::All, &call.tool, arguments(call)).await?;
         let data = answer.data();
         let ((told, found), wanted) = match call.tool.as_str() {
@@ -58,22 +64,50 @@ impl AgentTools {
             _ => (Default::default(), Vec::new()),
         };
         let rows = [("results", "id"), ("documents", "name")];
-        let names = rows.iter().flat_map(|(rows, name)| list(data, rows).iter().filter_map(|row| row[*name].as_str()));
-        let shown = names.filter_map(|name| Some(asked.named(name, None).ok()?.doc)).collect();
-        Ok(ToolReply { told, found, shown, wanted, refused: false })
+        let names = rows.iter().flat_map(|(rows, name)| {
+            list(data, rows)
+                .iter()
+                .filter_map(|row| row[*name].as_str())
+        });
+        let shown = names
+            .filter_map(|name| Some(asked.named(name, None).ok()?.doc))
+            .collect();
+        Ok(ToolReply {
+            told,
+            found,
+            shown,
+            wanted,
+            refused: false,
+        })
     }
 
     /// The sections of search results.
     fn found(&self, call: &Call<'_>, data: &Map<String, Value>) -> Vec<Wanted> {
         let result = |row: &Value| {
             let named = call.named(row["id"].as_str()?, None).ok()?;
-            let Some(Fragment::Section(section)) = named.fragment else { return None };
-            let pages = row["page"].as_u64().and_then(|page| u32::try_from(page).ok()).into_iter().collect();
+            let Some(Fragment::Section(section)) = named.fragment else {
+                return None;
+            };
+            let pages = row["page"]
+                .as_u64()
+                .and_then(|page| u32::try_from(page).ok())
+                .into_iter()
+                .collect();
             let score = row["score"].as_f64().unwrap_or_default() as f32;
             let why = row["why"].as_str().unwrap_or_default().to_owned();
-            Some(Wanted { doc: named.doc, section: Some(section), pages, score, why })
+            Some(Wanted {
+                doc: named.doc,
+                section: Some(section),
+                pages,
+                score,
+                why,
+            })
         };
-        list(data, "results").iter().filter_map(result).take(READ_RESULTS).collect()
+        list(data, "results")
+            .iter()
+            .filter_map(result)
+            .take(READ_RESULTS)
+            .collect()
     }
 
     /// The pages that were asked for, as far as they lie in the Item of the question.
@@ -95,8 +129,22 @@ impl AgentTools {
         let pages = numbers(data["returned_pages"].as_str().unwrap_or_default());
         let wanted = self.within(asked, &named, section, pages).await?;
         let text = |name: &str| data.get(name).and_then(Value::as_str).unwrap_or_default();
-        let left = if text("remaining").is_empty() { String::new() } else { format!("; left: {}", text("remaining")) };
-        Ok(((format!("pages {} of {}{left}", text("returned_pages"), data["total_pages"]), String::new()), wanted))
+        let left = if text("remaining").is_empty() {
+            String::new()
+        } else {
+            format!("; left: {}", text("remaining"))
+        };
+        Ok((
+            (
+                format!(
+                    "pages {} of {}{left}",
+                    text("returned_pages"),
+                    data["total_pages"]
+                ),
+                String::new(),
+            ),
+            wanted,
+        ))
     }
 
     /// Where lines match, and their pages.
@@ -108,10 +156,21 @@ impl AgentTools {
     ) -> Result<((String, String), Vec<Wanted>), Failure> {
         let named = asked.named(&call.document, None)?;
         let rows = list(data, "matches");
-        let row = |row: &Value| format!("page {} · {} {}", row["page"], cut(row, "section_id"), cut(row, "title"));
+        let row = |row: &Value| {
+            format!(
+                "page {} · {} {}",
+                row["page"],
+                cut(row, "section_id"),
+                cut(row, "title")
+            )
+        };
         let told = rows.iter().map(row).collect::<Vec<_>>().join("\n");
         let mut pages: Vec<u32> = Vec::new();
-        for page in rows.iter().filter_map(|row| row["page"].as_u64()).filter_map(|page| u32::try_from(page).ok()) {
+        for page in rows
+            .iter()
+            .filter_map(|row| row["page"].as_u64())
+            .filter_map(|page| u32::try_from(page).ok())
+        {
             if !pages.contains(&page) {
                 pages.push(page);
             }
@@ -132,12 +191,21 @@ impl AgentTools {
         let mut section = section;
         if let Some(ItemRef { part, number }) = &self.item {
             let (listed, published) = asked.published(named).await?;
-            let item = Fragment::Item { part: part.clone(), number: number.clone() };
+            let item = Fragment::Item {
+                part: part.clone(),
+                number: number.clone(),
+            };
             let id = section_of(&published.tree, &listed.label, &item)?;
-            let inside =
-                section.is_some_and(|section| published.tree.path_to(section).iter().any(|above| above.id == id));
+            let inside = section.is_some_and(|section| {
+                published
+                    .tree
+                    .path_to(section)
+                    .iter()
+                    .any(|above| above.id == id)
+            });
             section = if inside { section } else { Some(id) };
-            if let Some(SectionSpan::Pages { pages: span, .. }) = published.tree.section(id).map(|section| section.span)
+            if let Some(SectionSpan::Pages { pages: span, .. }) =
+                published.tree.section(id).map(|section| section.span)
             {
                 pages.retain(|page| span.start().get() <= *page && *page <= span.end().get());
                 if pages.is_empty() {
@@ -150,7 +218,13 @@ impl AgentTools {
             }
         }
         pages.truncate(MAX_PAGES);
-        Ok(vec![Wanted { doc: named.doc, section, pages, score: 1.0, why: "asked for".into() }])
+        Ok(vec![Wanted {
+            doc: named.doc,
+            section,
+            pages,
+            score: 1.0,
+            why: "asked for".into(),
+        }])
     }
 }
 
@@ -158,12 +232,30 @@ impl AgentTools {
 impl Tools for AgentTools {
     fn described(&self) -> Vec<(&'static str, &'static str)> {
         vec![
-            (search::NAME, "query: sections that fit a question, over all documents in scope; the best are read"),
-            (browse_documents::NAME, "query, or nothing: documents in scope"),
-            (get_document::NAME, "document: what it is, and its Items with pages"),
-            (get_document_structure::NAME, "document, section (or nothing): the section tree with pages"),
-            (get_page_content::NAME, "document and pages (5-7,9), section or item: reads them"),
-            (grep_document::NAME, "document, pattern: which pages have lines that match; the first are read"),
+            (
+                search::NAME,
+                "query: sections that fit a question, over all documents in scope; the best are read",
+            ),
+            (
+                browse_documents::NAME,
+                "query, or nothing: documents in scope",
+            ),
+            (
+                get_document::NAME,
+                "document: what it is, and its Items with pages",
+            ),
+            (
+                get_document_structure::NAME,
+                "document, section (or nothing): the section tree with pages",
+            ),
+            (
+                get_page_content::NAME,
+                "document and pages (5-7,9), section or item: reads them",
+            ),
+            (
+                grep_document::NAME,
+                "document, pattern: which pages have lines that match; the first are read",
+            ),
         ]
     }
 
@@ -185,7 +277,9 @@ impl Tools for AgentTools {
 fn arguments(call: &ToolCall) -> Arguments {
     let given = |pairs: &[(&str, &str)]| -> Map<String, Value> {
         let given = pairs.iter().filter(|(_, value)| !value.trim().is_empty());
-        given.map(|(name, value)| ((*name).to_owned(), json!(value.trim()))).collect()
+        given
+            .map(|(name, value)| ((*name).to_owned(), json!(value.trim())))
+            .collect()
     };
     let document = ("doc_name", call.document.as_str());
     let mut sent = match call.tool.as_str() {
@@ -193,9 +287,12 @@ fn arguments(call: &ToolCall) -> Arguments {
         browse_documents::NAME => given(&[("query", &call.query)]),
         get_document::NAME => given(&[document]),
         get_document_structure::NAME => given(&[document, ("node_id", &call.section)]),
-        get_page_content::NAME => {
-            given(&[document, ("pages", &call.pages), ("section_id", &call.section), ("item", &call.item)])
-        }
+        get_page_content::NAME => given(&[
+            document,
+            ("pages", &call.pages),
+            ("section_id", &call.section),
+            ("item", &call.item),
+        ]),
         grep_document::NAME => given(&[document, ("pattern", &call.pattern)]),
         _ => Map::new(),
     };
@@ -214,16 +311,35 @@ fn arguments(call: &ToolCall) -> Arguments {
 /// What came of a search: how many, and which.
 fn results(data: &Map<String, Value>) -> (String, String) {
     let rows = list(data, "results");
-    let row =
-        |row: &Value| format!("{} · {} · page {} · {}", cut(row, "id"), cut(row, "title"), row["page"], row["score"]);
-    (format!("{} sections fit", rows.len()), rows.iter().map(row).collect::<Vec<_>>().join("\n"))
+    let row = |row: &Value| {
+        format!(
+            "{} · {} · page {} · {}",
+            cut(row, "id"),
+            cut(row, "title"),
+            row["page"],
+            row["score"]
+        )
+    };
+    (
+        format!("{} sections fit", rows.len()),
+        rows.iter().map(row).collect::<Vec<_>>().join("\n"),
+    )
 }
 
 fn documents(data: &Map<String, Value>) -> (String, String) {
     let row = |row: &Value| {
-        let fact = |name: &str| row["metadata"][name].as_str().unwrap_or_default().to_owned();
+        let fact = |name: &str| {
+            row["metadata"][name]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned()
+        };
         let facts = [fact("company"), fact("form"), fact("fiscal_year")].join(" ");
-        format!("{} · {} pages · {facts}", cut(row, "name"), row["page_count"])
+        format!(
+            "{} · {} pages · {facts}",
+            cut(row, "name"),
+            row["page_count"]
+        )
     };
     let rows: Vec<String> = list(data, "documents").iter().map(row).collect();
     (format!("{} documents", data["total"]), rows.join("\n"))
@@ -249,14 +365,27 @@ fn outline(data: &Map<String, Value>) -> String {
 }
 
 fn list<'a>(data: &'a Map<String, Value>, name: &str) -> &'a [Value] {
-    data.get(name).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
+    data.get(name)
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default()
 }
 
 fn cut(row: &Value, name: &str) -> String {
-    row[name].as_str().unwrap_or_default().chars().take(TITLE_CHARS).collect()
+    row[name]
+        .as_str()
+        .unwrap_or_default()
+        .chars()
+        .take(TITLE_CHARS)
+        .collect()
 }
 
 fn numbers(pages: &str) -> Vec<u32> {
     let spans = parse_pages(pages).unwrap_or_default();
-    spans.iter().flat_map(|span| span.pages()).map(|page| page.get()).take(MAX_PAGES).collect()
+    spans
+        .iter()
+        .flat_map(|span| span.pages())
+        .map(|page| page.get())
+        .take(MAX_PAGES)
+        .collect()
 }

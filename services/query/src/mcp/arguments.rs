@@ -21,7 +21,10 @@ pub(super) struct Arguments {
 impl Arguments {
     /// The arguments of a call; none is the same as an empty object.
     pub(super) fn of(sent: Option<JsonObject>) -> Self {
-        Self { sent: sent.unwrap_or_default(), read: Vec::new() }
+        Self {
+            sent: sent.unwrap_or_default(),
+            read: Vec::new(),
+        }
     }
 
     /// An argument as it was sent; `None` where it is missing, null or blank.
@@ -44,7 +47,9 @@ impl Arguments {
         if short {
             Ok(Some(text))
         } else {
-            Err(Failure::invalid(format!("`{name}` has more than {MAX_CHARS} characters")))
+            Err(Failure::invalid(format!(
+                "`{name}` has more than {MAX_CHARS} characters"
+            )))
         }
     }
 
@@ -58,7 +63,8 @@ impl Arguments {
 
     /// A text that cannot be left out.
     pub(super) fn needed(&mut self, name: &'static str) -> Result<String, Failure> {
-        self.text(name)?.ok_or_else(|| Failure::invalid(format!("`{name}` is missing")))
+        self.text(name)?
+            .ok_or_else(|| Failure::invalid(format!("`{name}` is missing")))
     }
 
     /// A whole number within a range.
@@ -75,9 +81,11 @@ impl Arguments {
         };
         match number.filter(|number| range.contains(number)) {
             Some(number) => Ok(Some(number)),
-            None => {
-                Err(Failure::invalid(format!("`{name}` is a whole number from {} to {}", range.start(), range.end())))
-            }
+            None => Err(Failure::invalid(format!(
+                "`{name}` is a whole number from {} to {}",
+                range.start(),
+                range.end()
+            ))),
         }
     }
 
@@ -93,24 +101,42 @@ impl Arguments {
     }
 
     /// One of some words; the first where it is missing.
-    pub(super) fn choice(&mut self, name: &'static str, words: &[&'static str]) -> Result<&'static str, Failure> {
-        let Some(text) = self.text(name)? else { return Ok(words[0]) };
+    pub(super) fn choice(
+        &mut self,
+        name: &'static str,
+        words: &[&'static str],
+    ) -> Result<&'static str, Failure> {
+        let Some(text) = self.text(name)? else {
+            return Ok(words[0]);
+        };
         let found = words.iter().find(|word| word.eq_ignore_ascii_case(&text));
-        found.copied().ok_or_else(|| Failure::invalid(format!("`{name}` is one of: {}", words.join(", "))))
+        found
+            .copied()
+            .ok_or_else(|| Failure::invalid(format!("`{name}` is one of: {}", words.join(", "))))
     }
 
     /// Complains of what no one asked for.
     pub(super) fn none_left(self) -> Result<(), Failure> {
-        let Some(name) = self.sent.keys().next() else { return Ok(()) };
+        let Some(name) = self.sent.keys().next() else {
+            return Ok(());
+        };
         let shown: String = name.chars().take(60).collect();
-        Err(Failure::invalid(format!("there is no argument `{shown}`; arguments are {}", self.read.join(", "))))
+        Err(Failure::invalid(format!(
+            "there is no argument `{shown}`; arguments are {}",
+            self.read.join(", ")
+        )))
     }
 }
 
 /// Clients that know one kind of number send 5 as 5.0.
 fn whole(number: &serde_json::Number) -> Option<usize> {
-    let float = |float: f64| (float.fract() == 0.0 && (0.0..=9e15).contains(&float)).then_some(float as usize);
-    number.as_u64().and_then(|number| usize::try_from(number).ok()).or_else(|| number.as_f64().and_then(float))
+    let float = |float: f64| {
+        (float.fract() == 0.0 && (0.0..=9e15).contains(&float)).then_some(float as usize)
+    };
+    number
+        .as_u64()
+        .and_then(|number| usize::try_from(number).ok())
+        .or_else(|| number.as_f64().and_then(float))
 }
 
 #[cfg(test)]
@@ -125,7 +151,9 @@ mod tests {
 
     #[test]
     fn what_can_be_meant_in_one_way_is_taken() {
-        let mut sent = arguments(&json!({"a": "5", "b": 7.0, "c": "TRUE", "d": " x ", "e": null, "f": 9, "g": " "}));
+        let mut sent = arguments(
+            &json!({"a": "5", "b": 7.0, "c": "TRUE", "d": " x ", "e": null, "f": 9, "g": " "}),
+        );
         assert_eq!(sent.number("a", 1..=9).unwrap(), Some(5));
         assert_eq!(sent.number("b", 1..=9).unwrap(), Some(7));
         assert!(sent.flag("c").unwrap());
@@ -140,16 +168,29 @@ mod tests {
     fn what_cannot_is_refused_by_name() {
         let wrong = |value: Value| {
             let mut sent = arguments(&value);
-            let read = sent.number("n", 1..=9).and_then(|_| sent.flag("f")).and_then(|_| sent.choice("c", &["one"]));
+            let read = sent
+                .number("n", 1..=9)
+                .and_then(|_| sent.flag("f"))
+                .and_then(|_| sent.choice("c", &["one"]));
             read.and_then(|_| sent.none_left()).unwrap_err().message
         };
         assert_eq!(wrong(json!({"n": 10})), "`n` is a whole number from 1 to 9");
-        assert_eq!(wrong(json!({"n": 1.5})), "`n` is a whole number from 1 to 9");
+        assert_eq!(
+            wrong(json!({"n": 1.5})),
+            "`n` is a whole number from 1 to 9"
+        );
         assert_eq!(wrong(json!({"n": -1})), "`n` is a whole number from 1 to 9");
         assert_eq!(wrong(json!({"f": "perhaps"})), "`f` is true or false");
         assert_eq!(wrong(json!({"c": "two"})), "`c` is one of: one");
-        assert_eq!(wrong(json!({"x": 1})), "there is no argument `x`; arguments are n, f, c");
-        assert!(arguments(&json!({"t": "x".repeat(5_000)})).text("t").is_err());
+        assert_eq!(
+            wrong(json!({"x": 1})),
+            "there is no argument `x`; arguments are n, f, c"
+        );
+        assert!(
+            arguments(&json!({"t": "x".repeat(5_000)}))
+                .text("t")
+                .is_err()
+        );
         assert!(arguments(&json!({"t": ["x"]})).text("t").is_err());
     }
 }

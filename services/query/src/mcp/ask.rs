@@ -20,7 +20,8 @@ const WAIT: Duration = Duration::from_secs(17);
 /// How often it looks.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// What to do where there is no answer of an id.
-const AGAIN: &str = "Call ask(question: …) again: an answer that was given is told at once, under its id";
+const AGAIN: &str =
+    "Call ask(question: …) again: an answer that was given is told at once, under its id";
 /// Citations linked to.
 const MAX_LINKS: usize = 5;
 
@@ -39,7 +40,11 @@ pub(super) fn tool() -> Tool {
     });
     let about = "Answer a question from the documents; each claim with a citation checked against its page.";
     // It spends, and keeps the answer: that is no reading, though it changes no document.
-    let annotations = ToolAnnotations::new().read_only(false).destructive(false).idempotent(true).open_world(false);
+    let annotations = ToolAnnotations::new()
+        .read_only(false)
+        .destructive(false)
+        .idempotent(true)
+        .open_world(false);
     reading(NAME, about, takes, &[], gives).with_annotations(annotations)
 }
 
@@ -52,7 +57,9 @@ pub(super) async fn call(call: &mut Call<'_>, mut arguments: Arguments) -> Resul
     match (text, id) {
         (Some(text), None) => asked(call, &answerer, text, scope).await,
         (None, Some(id)) => made(call, &answerer, &id).await,
-        _ => Err(Failure::invalid("say `question`, or `answer_id` of an answer that was not ready")),
+        _ => Err(Failure::invalid(
+            "say `question`, or `answer_id` of an answer that was not ready",
+        )),
     }
 }
 
@@ -65,7 +72,11 @@ async fn asked(
 ) -> Result<Answer, Failure> {
     let began_ms = call.env.now_ms();
     let place = call.ask().await?;
-    let question = Question { text, scopes: scope.into_iter().collect(), ..Question::default() };
+    let question = Question {
+        text,
+        scopes: scope.into_iter().collect(),
+        ..Question::default()
+    };
     let question = call.reader.inquiry(&question)?;
     let id = answerer.id_of(&question);
     let answering = Arc::clone(answerer);
@@ -109,7 +120,8 @@ async fn made(call: &Call<'_>, answerer: &Arc<dyn Answerer>, id: &str) -> Result
 
 async fn progress(call: &Call<'_>, look: u128, looks: u128) {
     if look % 8 == 7 {
-        call.tell(look as f64 / looks as f64, "the answer is being made").await;
+        call.tell(look as f64 / looks as f64, "the answer is being made")
+            .await;
     }
 }
 
@@ -123,8 +135,14 @@ fn failed(error: AnswerError) -> Failure {
     match error {
         AnswerError::Find(error) => error.into(),
         AnswerError::Question { message, .. } => Failure::invalid(message),
-        AnswerError::Late { .. } => Failure::new(Kind::Internal, "answer.timeout", error.to_string()),
-        AnswerError::Broken => Failure::new(Kind::Internal, "answer.failed", "the answer could not be made"),
+        AnswerError::Late { .. } => {
+            Failure::new(Kind::Internal, "answer.timeout", error.to_string())
+        }
+        AnswerError::Broken => Failure::new(
+            Kind::Internal,
+            "answer.failed",
+            "the answer could not be made",
+        ),
     }
 }
 
@@ -152,13 +170,29 @@ fn told(answer: &answer::Answer) -> Answer {
         (_, Some(degraded)) => degraded.message.clone(),
         _ => "Not in these documents".into(),
     };
-    let mark = |verified: Verified| if verified.stands() { "stands there" } else { verified.as_str() };
+    let mark = |verified: Verified| {
+        if verified.stands() {
+            "stands there"
+        } else {
+            verified.as_str()
+        }
+    };
     let line = |citation: &answer::Citation| {
-        format!("[{}] {} ({}): {}", citation.id, citation.locator, mark(citation.verified), citation.quote)
+        format!(
+            "[{}] {} ({}): {}",
+            citation.id,
+            citation.locator,
+            mark(citation.verified),
+            citation.quote
+        )
     };
     let found: Vec<String> = match answer.outcome {
         Outcome::Answered => answer.citations.iter().map(line).collect(),
-        _ => answer.sections.iter().map(|section| section.locator.clone()).collect(),
+        _ => answer
+            .sections
+            .iter()
+            .map(|section| section.locator.clone())
+            .collect(),
     };
     let body = format!("{}\n{}", answer.text, fence("citations", &found.join("\n")));
     Answer::new(data, summary).body(body).links(links(answer))
@@ -167,9 +201,16 @@ fn told(answer: &answer::Answer) -> Answer {
 fn links(answer: &answer::Answer) -> Vec<Resource> {
     let address = |citation: &answer::Citation| {
         let doc = citation.doc_id.parse().ok()?;
-        let address =
-            citation.page.map_or_else(|| section_address(doc, &citation.section_id), |page| page_address(doc, page));
+        let address = citation.page.map_or_else(
+            || section_address(doc, &citation.section_id),
+            |page| page_address(doc, page),
+        );
         Some(link(address, &citation.locator))
     };
-    answer.citations.iter().filter_map(address).take(MAX_LINKS).collect()
+    answer
+        .citations
+        .iter()
+        .filter_map(address)
+        .take(MAX_LINKS)
+        .collect()
 }

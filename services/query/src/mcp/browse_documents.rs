@@ -58,12 +58,19 @@ Folders include axes: /@company, /@form, /@fiscal_year.";
 
 /// Calls it.
 pub(super) async fn call(call: &mut Call<'_>, mut arguments: Arguments) -> Result<Answer, Failure> {
-    let folder = arguments.text("folder_id")?.filter(|folder| !is_root(folder)).unwrap_or_else(|| "/".into());
+    let folder = arguments
+        .text("folder_id")?
+        .filter(|folder| !is_root(folder))
+        .unwrap_or_else(|| "/".into());
     let recursive = arguments.flag("recursive")?;
     let query = arguments.text("query")?;
     let sort = arguments.choice("sort", &["time", "relevance"])?;
     let filter = filter(&mut arguments)?;
-    let page = paging(&mut arguments, 50, &format!("{folder} {recursive} {sort} {query:?} {filter:?}"))?;
+    let page = paging(
+        &mut arguments,
+        50,
+        &format!("{folder} {recursive} {sort} {query:?} {filter:?}"),
+    )?;
     arguments.none_left()?;
     // A question that came without the word for it is still a question.
     let question = match (sort, query) {
@@ -79,12 +86,25 @@ pub(super) async fn call(call: &mut Call<'_>, mut arguments: Arguments) -> Resul
         Some(_) if !recursive => call.reader.level(&scope, true).documents,
         _ => level.documents,
     };
-    let mut documents: Vec<&Listed> = documents.into_iter().filter(|listed| filter.holds(listed)).collect();
+    let mut documents: Vec<&Listed> = documents
+        .into_iter()
+        .filter(|listed| filter.holds(listed))
+        .collect();
     match &question {
         Some(question) => documents = ranked(call, question, &documents).await?,
         None => documents.sort_by_cached_key(|listed| std::cmp::Reverse(when(listed))),
     }
-    Ok(answer(call, &documents, &folders, &page, if question.is_some() { "relevance" } else { "time" }))
+    Ok(answer(
+        call,
+        &documents,
+        &folders,
+        &page,
+        if question.is_some() {
+            "relevance"
+        } else {
+            "time"
+        },
+    ))
 }
 
 /// The argument `where`, as text or as JSON.
@@ -100,20 +120,39 @@ pub(super) fn filter(arguments: &mut Arguments) -> Result<Filter, Failure> {
 /// When a document was filed, or else the end of its period; later ones are greater.
 pub(crate) fn when(listed: &Listed) -> Option<String> {
     let facts = &listed.entry()?.facts;
-    let fact = facts.filed.as_ref().or(facts.period_end.as_ref()).or(facts.fiscal_year.as_ref())?;
+    let fact = facts
+        .filed
+        .as_ref()
+        .or(facts.period_end.as_ref())
+        .or(facts.fiscal_year.as_ref())?;
     Some(fact.value.clone())
 }
 
 /// Documents by the sections that fit best.
-async fn ranked<'a>(call: &Call<'_>, question: &str, among: &[&'a Listed]) -> Result<Vec<&'a Listed>, Failure> {
+async fn ranked<'a>(
+    call: &Call<'_>,
+    question: &str,
+    among: &[&'a Listed],
+) -> Result<Vec<&'a Listed>, Failure> {
     let docs: Vec<DocId> = among.iter().map(|listed| listed.doc()).collect();
     let whole = docs.len() == call.reader.catalogue().documents().len();
-    let within = if whole { Within::All } else { Within::Documents(docs) };
-    let found = call.find(&Query { within, limit: RANKED_SECTIONS, ..Query::of(question) }).await?;
+    let within = if whole {
+        Within::All
+    } else {
+        Within::Documents(docs)
+    };
+    let found = call
+        .find(&Query {
+            within,
+            limit: RANKED_SECTIONS,
+            ..Query::of(question)
+        })
+        .await?;
     let mut ranked: Vec<&Listed> = Vec::new();
     for hit in &found.hits {
         let listed = among.iter().find(|listed| listed.doc() == hit.doc);
-        ranked.extend(listed.filter(|listed| ranked.iter().all(|there| there.doc() != listed.doc())));
+        ranked
+            .extend(listed.filter(|listed| ranked.iter().all(|there| there.doc() != listed.doc())));
     }
     Ok(ranked)
 }
@@ -122,15 +161,26 @@ async fn ranked<'a>(call: &Call<'_>, question: &str, among: &[&'a Listed]) -> Re
 /// their numbers of values.
 fn folders(level: &Level<'_>) -> Vec<Value> {
     let real = level.folders.iter();
-    let real = real.map(|folder| json!({ "id": folder.locator, "name": folder.name, "count": folder.documents }));
+    let real = real.map(
+        |folder| json!({ "id": folder.locator, "name": folder.name, "count": folder.documents }),
+    );
     let axes = level.axes.iter();
     let axes = axes
         .map(|axis| json!({ "id": axis.locator, "name": format!("by {}", axis.axis.as_str()), "count": axis.values }));
     real.take(MAX_FOLDERS).chain(axes).collect()
 }
 
-fn answer(call: &Call<'_>, documents: &[&Listed], folders: &[Value], page: &Page, sort: &str) -> Answer {
-    let room = call.form.limit(None).saturating_sub(folders.iter().map(cost).sum());
+fn answer(
+    call: &Call<'_>,
+    documents: &[&Listed],
+    folders: &[Value],
+    page: &Page,
+    sort: &str,
+) -> Answer {
+    let room = call
+        .form
+        .limit(None)
+        .saturating_sub(folders.iter().map(cost).sum());
     let wanted = documents.iter().skip(page.offset).take(page.limit);
     let shown = fitting(wanted.map(|listed| document(listed)), room);
     let next = page.offset + shown.len();
@@ -138,7 +188,9 @@ fn answer(call: &Call<'_>, documents: &[&Listed], folders: &[Value], page: &Page
     let total = documents.len();
     let summary = match (shown.len(), folders.len()) {
         (0, 0) => "No documents here".to_owned(),
-        (shown, folders) => format!("{shown} of {total} documents, {folders} folders, sorted by {sort}"),
+        (shown, folders) => {
+            format!("{shown} of {total} documents, {folders} folders, sorted by {sort}")
+        }
     };
     let body = fence("catalogue", &listing(&shown, folders));
     let data = json!({
@@ -185,7 +237,12 @@ pub(crate) fn created_at(listed: &Listed) -> Option<String> {
 /// One sentence about a document: its own, or why it has none.
 pub(crate) fn description(listed: &Listed) -> String {
     let own = listed.entry().and_then(|entry| entry.description.clone());
-    let failed = || listed.failure.as_ref().map(|failure| failure.message.clone());
+    let failed = || {
+        listed
+            .failure
+            .as_ref()
+            .map(|failure| failure.message.clone())
+    };
     let text = own.or_else(failed).unwrap_or_default();
     text.chars().take(DESCRIPTION_CHARS).collect()
 }
@@ -201,25 +258,46 @@ pub(crate) fn page_count(listed: &Listed) -> Option<u32> {
 /// What a document says about itself, the first value of each name.
 pub(crate) fn metadata(listed: &Listed) -> Map<String, Value> {
     let mut metadata = Map::new();
-    for (name, fact) in listed.entry().map(|entry| entry.facts.known()).unwrap_or_default() {
+    for (name, fact) in listed
+        .entry()
+        .map(|entry| entry.facts.known())
+        .unwrap_or_default()
+    {
         let value: String = fact.value.chars().take(DESCRIPTION_CHARS).collect();
         metadata.entry(name).or_insert_with(|| json!(value));
     }
     if listed.state == State::DoneWithGaps {
-        metadata.insert("gaps".into(), json!(listed.entry().map(|entry| entry.gaps.join(", "))));
+        metadata.insert(
+            "gaps".into(),
+            json!(listed.entry().map(|entry| entry.gaps.join(", "))),
+        );
     }
     metadata
 }
 
 fn listing(documents: &[Value], folders: &[Value]) -> String {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let mut lines: Vec<String> =
-        folders.iter().map(|folder| format!("{} ({})", text(&folder["id"]), folder["count"])).collect();
+    let mut lines: Vec<String> = folders
+        .iter()
+        .map(|folder| format!("{} ({})", text(&folder["id"]), folder["count"]))
+        .collect();
     for document in documents {
-        let facts = ["company", "form", "fiscal_year", "period_end"].map(|name| text(&document["metadata"][name]));
-        let facts = facts.into_iter().filter(|fact| !fact.is_empty()).collect::<Vec<_>>().join(" · ");
-        let pages = document["page_count"].as_u64().map(|pages| format!("{pages} pages · ")).unwrap_or_default();
-        lines.push(format!("{} [{pages}{}] {facts}", text(&document["name"]), text(&document["status"])));
+        let facts = ["company", "form", "fiscal_year", "period_end"]
+            .map(|name| text(&document["metadata"][name]));
+        let facts = facts
+            .into_iter()
+            .filter(|fact| !fact.is_empty())
+            .collect::<Vec<_>>()
+            .join(" · ");
+        let pages = document["page_count"]
+            .as_u64()
+            .map(|pages| format!("{pages} pages · "))
+            .unwrap_or_default();
+        lines.push(format!(
+            "{} [{pages}{}] {facts}",
+            text(&document["name"]),
+            text(&document["status"])
+        ));
         let about: String = text(&document["description"]).chars().take(160).collect();
         if !about.is_empty() {
             lines.push(format!("  {about}"));

@@ -65,7 +65,16 @@ impl<'a> Call<'a> {
         form: Form,
         progress: Option<(Peer<RoleServer>, ProgressToken)>,
     ) -> Self {
-        Self { desk: Some(desk), env: desk.env.clone(), reader, collection, form, item: None, stay: None, progress }
+        Self {
+            desk: Some(desk),
+            env: desk.env.clone(),
+            reader,
+            collection,
+            form,
+            item: None,
+            stay: None,
+            progress,
+        }
     }
 
     /// The same, as a request that a gate has let in.
@@ -85,7 +94,16 @@ impl<'a> Call<'a> {
     /// A call that an agent makes on the way to an answer.
     pub(super) fn of_agent(env: Env, reader: Arc<Reader>, item: Option<ItemRef>) -> Self {
         let collection = reader.collection.clone();
-        Self { desk: None, env, reader, collection, form: Form::Both, item, stay: None, progress: None }
+        Self {
+            desk: None,
+            env,
+            reader,
+            collection,
+            form: Form::Both,
+            item,
+            stay: None,
+            progress: None,
+        }
     }
 
     /// Who answers questions in words over the documents as they are now.
@@ -97,7 +115,10 @@ impl<'a> Call<'a> {
                 "no model is configured here: search() finds, get_page_content() reads",
             )
         };
-        self.desk.and_then(Desk::answering).map(|answering| answering.over(&self.reader)).ok_or_else(absent)
+        self.desk
+            .and_then(Desk::answering)
+            .map(|answering| answering.over(&self.reader))
+            .ok_or_else(absent)
     }
 }
 
@@ -106,14 +127,25 @@ impl Call<'_> {
     pub(super) fn named(&self, name: &str, folder: Option<&str>) -> Result<Named, Failure> {
         let locator = locator_of(name);
         let catalogue = self.reader.catalogue();
-        let known = locator.document.parse::<DocId>().ok().and_then(|doc| catalogue.get(doc));
+        let known = locator
+            .document
+            .parse::<DocId>()
+            .ok()
+            .and_then(|doc| catalogue.get(doc));
         let found = match (known, folder.filter(|folder| !is_root(folder))) {
             (Some(listed), _) => Ok(listed),
-            (None, Some(folder)) => catalogue.resolve(&format!("/{}/{}", folder.trim_matches('/'), locator.document)),
+            (None, Some(folder)) => catalogue.resolve(&format!(
+                "/{}/{}",
+                folder.trim_matches('/'),
+                locator.document
+            )),
             (None, None) => catalogue.resolve(&locator.document),
         };
         match found {
-            Ok(listed) => Ok(Named { doc: listed.doc(), fragment: locator.fragment }),
+            Ok(listed) => Ok(Named {
+                doc: listed.doc(),
+                fragment: locator.fragment,
+            }),
             Err(error) => Err(self.not_resolved(error)),
         }
     }
@@ -125,17 +157,28 @@ impl Call<'_> {
             return failure;
         }
         let documents = self.reader.catalogue().documents().len();
-        failure.option(format!("browse_documents() lists the {documents} documents there are"))
+        failure.option(format!(
+            "browse_documents() lists the {documents} documents there are"
+        ))
     }
 
     /// The listing of a document that was named.
     pub(super) fn listed(&self, named: &Named) -> Result<&Listed, Failure> {
-        let gone = || Failure::new(Kind::NotFound, "locator.not_found", "the document was removed meanwhile");
+        let gone = || {
+            Failure::new(
+                Kind::NotFound,
+                "locator.not_found",
+                "the document was removed meanwhile",
+            )
+        };
         self.reader.catalogue().get(named.doc).ok_or_else(gone)
     }
 
     /// A document and its tree.
-    pub(super) async fn published(&self, named: &Named) -> Result<(&Listed, PublishedTree), Failure> {
+    pub(super) async fn published(
+        &self,
+        named: &Named,
+    ) -> Result<(&Listed, PublishedTree), Failure> {
         let listed = self.listed(named)?;
         match self.reader.tree_of(listed).await? {
             Some(published) => Ok((listed, published)),
@@ -168,8 +211,14 @@ impl Call<'_> {
         loop {
             let waited_ms = self.env.now_ms().saturating_sub(began_ms);
             match self.reader.find(&query).await {
-                Err(FindError::Port(error)) if is_being_indexed(&error) && waited_ms < INDEX_WAIT_MS => {
-                    self.tell(waited_ms as f64 / INDEX_WAIT_MS as f64, "the index is being made").await;
+                Err(FindError::Port(error))
+                    if is_being_indexed(&error) && waited_ms < INDEX_WAIT_MS =>
+                {
+                    self.tell(
+                        waited_ms as f64 / INDEX_WAIT_MS as f64,
+                        "the index is being made",
+                    )
+                    .await;
                     self.env.sleep(LOOK_EVERY).await;
                 }
                 found => return Ok(found?),
@@ -178,8 +227,12 @@ impl Call<'_> {
     }
 
     pub(super) async fn tell(&self, share: f64, message: &str) {
-        let Some((peer, token)) = &self.progress else { return };
-        let note = ProgressNotificationParam::new(token.clone(), share).with_total(1.0).with_message(message);
+        let Some((peer, token)) = &self.progress else {
+            return;
+        };
+        let note = ProgressNotificationParam::new(token.clone(), share)
+            .with_total(1.0)
+            .with_message(message);
         if let Err(error) = peer.notify_progress(note).await {
             tracing::debug!(%error, "progress was not taken");
         }
@@ -210,7 +263,11 @@ pub(crate) fn status(state: State) -> &'static str {
 pub(crate) fn name_of(listed: &Listed) -> &str {
     let name = &listed.version().name;
     let rest = name.strip_prefix(listed.label.as_str());
-    if rest.is_some_and(|ending| ending.is_empty() || ending.starts_with('.')) { name } else { &listed.label }
+    if rest.is_some_and(|ending| ending.is_empty() || ending.starts_with('.')) {
+        name
+    } else {
+        &listed.label
+    }
 }
 
 /// A document without a tree, and why.
@@ -220,19 +277,25 @@ pub(super) fn not_ready(listed: &Listed) -> Failure {
         Some(failure) => {
             let message = format!("`{name}` could not be processed: {}", failure.message);
             let refused = Failure::new(Kind::NotReady, &failure.code, message);
-            failure.next.iter().fold(refused, |refused, next| refused.option(next.clone()))
+            failure
+                .next
+                .iter()
+                .fold(refused, |refused, next| refused.option(next.clone()))
         }
         None => {
             let message = format!("`{name}` is not ready: its status is {status}");
-            Failure::new(Kind::NotReady, "document.no_tree", message)
-                .option(format!("Call get_document(doc_name: \"{name}\", wait_for_completion: true)"))
+            Failure::new(Kind::NotReady, "document.no_tree", message).option(format!(
+                "Call get_document(doc_name: \"{name}\", wait_for_completion: true)"
+            ))
         }
     }
 }
 
 /// The locator in a name: as it is, or as an address `stemma://DOC/section/0007`.
 pub(super) fn locator_of(name: &str) -> Locator {
-    let Some(address) = name.trim().strip_prefix(SCHEME) else { return Locator::parse(name.trim()) };
+    let Some(address) = name.trim().strip_prefix(SCHEME) else {
+        return Locator::parse(name.trim());
+    };
     let text = match address.split('/').collect::<Vec<_>>().as_slice() {
         [doc, "section", id] => format!("{doc}#{id}"),
         [doc, "item", number] => format!("{doc}#item-{number}"),

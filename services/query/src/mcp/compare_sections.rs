@@ -50,7 +50,9 @@ Without a model.";
 pub(super) async fn call(call: &mut Call<'_>, mut arguments: Arguments) -> Result<Answer, Failure> {
     let (left, right) = (arguments.text("left")?, arguments.text("right")?);
     let (company, years) = (arguments.text("company")?, arguments.text("years")?);
-    let item = arguments.text("item")?.map(|item| item.trim_start_matches("Item").trim().to_owned());
+    let item = arguments
+        .text("item")?
+        .map(|item| item.trim_start_matches("Item").trim().to_owned());
     let unchanged = arguments.flag("unchanged")?;
     let filters = format!("{left:?} {right:?} {company:?} {years:?} {item:?} {unchanged}");
     let page = paging(&mut arguments, 200, &filters)?;
@@ -61,42 +63,78 @@ pub(super) async fn call(call: &mut Call<'_>, mut arguments: Arguments) -> Resul
         (Some(only), None, None) => (None, only),
         (None, None, Some(company)) => of_years(call, &company, years.as_deref())?,
         _ => {
-            return Err(Failure::invalid("say which documents: `left` and `right`, or `company` and `years`")
-                .option("compare_sections(right: NAME) compares with the filing before it"));
+            return Err(Failure::invalid(
+                "say which documents: `left` and `right`, or `company` and `years`",
+            )
+            .option("compare_sections(right: NAME) compares with the filing before it"));
         }
     };
     let located = |name: &str| -> Result<String, Failure> {
         let named = call.named(name, None)?;
         let label = call.listed(&named)?.label.clone();
-        Ok(named.fragment.map_or(label.clone(), |part| format!("{label}#{part}")))
+        Ok(named
+            .fragment
+            .map_or(label.clone(), |part| format!("{label}#{part}")))
     };
     let (left, right) = (left.as_deref().map(located).transpose()?, located(&right)?);
-    let view = call.reader.compare(&Sides { left, right, item, sentences: SENTENCES }).await?;
+    let view = call
+        .reader
+        .compare(&Sides {
+            left,
+            right,
+            item,
+            sentences: SENTENCES,
+        })
+        .await?;
     Ok(answer(call, &view, &page, unchanged))
 }
 
 /// The filings of a company for two years, or for one year and the year before.
-fn of_years(call: &Call<'_>, company: &str, years: Option<&str>) -> Result<(Option<String>, String), Failure> {
-    let digits = years.unwrap_or_default().split(|c: char| !c.is_ascii_digit());
+fn of_years(
+    call: &Call<'_>,
+    company: &str,
+    years: Option<&str>,
+) -> Result<(Option<String>, String), Failure> {
+    let digits = years
+        .unwrap_or_default()
+        .split(|c: char| !c.is_ascii_digit());
     let mut years: Vec<&str> = digits.filter(|year| !year.is_empty()).collect();
     years.sort_unstable();
     years.dedup();
-    let of = |year: &str| -> Result<String, Failure> { Ok(call.reader.filing_of(company, None, year)?.label.clone()) };
+    let of = |year: &str| -> Result<String, Failure> {
+        Ok(call.reader.filing_of(company, None, year)?.label.clone())
+    };
     match years.as_slice() {
         [year] => Ok((None, of(year)?)),
         [before, after] => Ok((Some(of(before)?), of(after)?)),
-        _ => Err(Failure::invalid("`years` are one or two fiscal years").option("years: \"2022-2023\"")),
+        _ => {
+            Err(Failure::invalid("`years` are one or two fiscal years")
+                .option("years: \"2022-2023\""))
+        }
     }
 }
 
 fn answer(call: &Call<'_>, view: &ComparisonView, page: &Page, unchanged: bool) -> Answer {
-    let wanted = |pair: &&PairView| unchanged || pair.outcome != Outcome::Unchanged || pair.renamed || pair.moved;
+    let wanted = |pair: &&PairView| {
+        unchanged || pair.outcome != Outcome::Unchanged || pair.renamed || pair.moved
+    };
     let pairs: Vec<&PairView> = view.pairs.iter().filter(wanted).collect();
     let total = pairs.len();
-    let rows = pairs.iter().skip(page.offset).take(page.limit).map(|pair| row(pair));
+    let rows = pairs
+        .iter()
+        .skip(page.offset)
+        .take(page.limit)
+        .map(|pair| row(pair));
     let churn: Vec<Value> = view.items.iter().take(MAX_ITEMS).map(churn).collect();
     let room = call.form.limit(None);
-    let rows = fitting(rows, room.saturating_sub(if page.offset == 0 { churn.len() * 14 } else { 0 }));
+    let rows = fitting(
+        rows,
+        room.saturating_sub(if page.offset == 0 {
+            churn.len() * 14
+        } else {
+            0
+        }),
+    );
     let links = links(view, &pairs[page.offset.min(total)..], rows.len());
     let next = page.offset + rows.len();
     let next = (next < total).then_some(next);
@@ -115,17 +153,27 @@ fn answer(call: &Call<'_>, view: &ComparisonView, page: &Page, unchanged: bool) 
     if !view.notes.is_empty() {
         data["notes"] = json!(view.notes);
     }
-    let answer = Answer::new(data, summary(view)).with("pairs", rows.into()).body(body).links(links);
-    let answer = answer.option("Text of either side: get_page_content(doc_name, section_id); cite both pages");
+    let answer = Answer::new(data, summary(view))
+        .with("pairs", rows.into())
+        .body(body)
+        .links(links);
+    let answer = answer
+        .option("Text of either side: get_page_content(doc_name, section_id); cite both pages");
     match next {
-        Some(next) => answer.option(format!("More: the same call with cursor: \"{}\"", page.cursor(next))),
+        Some(next) => answer.option(format!(
+            "More: the same call with cursor: \"{}\"",
+            page.cursor(next)
+        )),
         None => answer,
     }
 }
 
 fn summary(view: &ComparisonView) -> String {
     let counts = &view.counts;
-    let changed = view.changed.changed.map(|share| format!("{:.0}% of words changed; ", share * 100.0));
+    let changed = view
+        .changed
+        .changed
+        .map(|share| format!("{:.0}% of words changed; ", share * 100.0));
     format!(
         "{} to {}: {}{} modified, {} added, {} removed, {} unchanged, {} renamed, {} moved{}",
         view.left.locator,
@@ -137,21 +185,33 @@ fn summary(view: &ComparisonView) -> String {
         counts.unchanged,
         counts.renamed,
         counts.moved,
-        view.notes.iter().map(|note| format!("; {note}")).collect::<String>()
+        view.notes
+            .iter()
+            .map(|note| format!("; {note}"))
+            .collect::<String>()
     )
 }
 
 fn churn(item: &crate::ItemChurnView) -> Value {
     let side = item.right.as_ref().or(item.left.as_ref());
-    let name = side.and_then(|side| side.item.clone().or_else(|| Some(side.section.section_id.clone())));
+    let name = side.and_then(|side| {
+        side.item
+            .clone()
+            .or_else(|| Some(side.section.section_id.clone()))
+    });
     json!({ "item": name, "changed": item.churn.changed })
 }
 
 fn row(pair: &PairView) -> Value {
     let side = |side: &crate::SideView| {
         let (pages, lines) = (side.section.pages, side.section.lines);
-        let span =
-            pages.or(lines).map(|(start, end)| if start == end { start.to_string() } else { format!("{start}-{end}") });
+        let span = pages.or(lines).map(|(start, end)| {
+            if start == end {
+                start.to_string()
+            } else {
+                format!("{start}-{end}")
+            }
+        });
         json!({
             "section_id": side.section.section_id,
             "title": cut(&side.section.title, TITLE_CHARS),
@@ -161,7 +221,10 @@ fn row(pair: &PairView) -> Value {
     let sentence = |told: &crate::SentenceView| json!({ "page": told.page, "text": cut(&told.text, SENTENCE_CHARS) });
     let mut row = json!({ "outcome": pair.outcome.as_str() });
     let sides = [("left", &pair.left), ("right", &pair.right)];
-    sides.into_iter().filter_map(|(name, of)| Some((name, of.as_ref()?))).for_each(|(name, of)| row[name] = side(of));
+    sides
+        .into_iter()
+        .filter_map(|(name, of)| Some((name, of.as_ref()?)))
+        .for_each(|(name, of)| row[name] = side(of));
     if pair.outcome == Outcome::Modified {
         row["similarity"] = json!(pair.similarity);
     }
@@ -185,7 +248,11 @@ fn row(pair: &PairView) -> Value {
 }
 
 fn cut(text: &str, most: usize) -> String {
-    if text.chars().nth(most).is_none() { text.to_owned() } else { text.chars().take(most).chain(['…']).collect() }
+    if text.chars().nth(most).is_none() {
+        text.to_owned()
+    } else {
+        text.chars().take(most).chain(['…']).collect()
+    }
 }
 
 /// The rows for reading, from their data.
@@ -193,14 +260,30 @@ fn listing(rows: &[Value]) -> String {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let side = |side: &Value| match side["pages"].as_str() {
         Some(pages) => format!("#{} p {pages}", text(&side["section_id"])),
-        None => format!("#{} lines {}", text(&side["section_id"]), text(&side["lines"])),
+        None => format!(
+            "#{} lines {}",
+            text(&side["section_id"]),
+            text(&side["lines"])
+        ),
     };
     let mut lines = Vec::new();
     for row in rows {
-        let places: Vec<String> =
-            ["left", "right"].iter().filter(|name| row[**name].is_object()).map(|name| side(&row[*name])).collect();
-        let title = if row["right"].is_object() { &row["right"]["title"] } else { &row["left"]["title"] };
-        let mut line = format!("{} {}  {}", text(&row["outcome"]), places.join(" → "), text(title));
+        let places: Vec<String> = ["left", "right"]
+            .iter()
+            .filter(|name| row[**name].is_object())
+            .map(|name| side(&row[*name]))
+            .collect();
+        let title = if row["right"].is_object() {
+            &row["right"]["title"]
+        } else {
+            &row["left"]["title"]
+        };
+        let mut line = format!(
+            "{} {}  {}",
+            text(&row["outcome"]),
+            places.join(" → "),
+            text(title)
+        );
         if row["renamed"] == true {
             line.push_str(&format!(" (was {})", text(&row["left"]["title"])));
         }
@@ -213,7 +296,11 @@ fn listing(rows: &[Value]) -> String {
             lines.extend(told.map(|told| format!("  {sign} {}", text(&told["text"]))));
         }
         for both in row["reworded"].as_array().into_iter().flatten() {
-            lines.push(format!("  ~ {} → {}", text(&both["left"]["text"]), text(&both["right"]["text"])));
+            lines.push(format!(
+                "  ~ {} → {}",
+                text(&both["left"]["text"]),
+                text(&both["right"]["text"])
+            ));
         }
     }
     lines.join("\n")
@@ -221,9 +308,18 @@ fn listing(rows: &[Value]) -> String {
 
 /// Addresses of the first sections of the document after.
 fn links(view: &ComparisonView, pairs: &[&PairView], shown: usize) -> Vec<Resource> {
-    let Ok(doc) = view.right.document.doc_id.parse::<DocId>() else { return Vec::new() };
-    let sections = pairs.iter().take(shown).filter_map(|pair| pair.right.as_ref());
-    let address =
-        |side: &crate::SideView| link(section_address(doc, &side.section.section_id), &cut(&side.section.title, 60));
+    let Ok(doc) = view.right.document.doc_id.parse::<DocId>() else {
+        return Vec::new();
+    };
+    let sections = pairs
+        .iter()
+        .take(shown)
+        .filter_map(|pair| pair.right.as_ref());
+    let address = |side: &crate::SideView| {
+        link(
+            section_address(doc, &side.section.section_id),
+            &cut(&side.section.title, 60),
+        )
+    };
     sections.take(MAX_LINKS).map(address).collect()
 }

@@ -8,10 +8,10 @@ use axum::http::request::Parts;
 use futures::FutureExt;
 use rmcp::ServerHandler;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ErrorData, GetPromptRequestParams, GetPromptResponse,
-    Implementation, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
-    PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities,
-    ServerConfig, Tool,
+    CallToolRequestParams, CallToolResponse, CallToolResult, ErrorData, GetPromptRequestParams,
+    GetPromptResponse, Implementation, ListPromptsResult, ListResourceTemplatesResult,
+    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion,
+    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig, Tool,
 };
 use rmcp::service::{RequestContext, RoleServer};
 use stemma_document::Collection;
@@ -57,12 +57,24 @@ pub(crate) struct Desk {
 impl Desk {
     /// A desk for one client that may read everything.
     pub(super) fn alone(env: Env, archive: Arc<Archive>, preset: Preset) -> Self {
-        Self { env, archive, preset, gated: false, answering: None }
+        Self {
+            env,
+            archive,
+            preset,
+            gated: false,
+            answering: None,
+        }
     }
 
     /// A desk whose requests come through the gate of a server, each with what its key may read.
     pub(crate) fn behind_gate(env: Env, archive: Arc<Archive>) -> Self {
-        Self { env, archive, preset: Preset::default(), gated: true, answering: None }
+        Self {
+            env,
+            archive,
+            preset: Preset::default(),
+            gated: true,
+            answering: None,
+        }
     }
 
     /// The same, which answers questions in words.
@@ -90,12 +102,22 @@ impl Desk {
             }
             self.env.sleep(pause).await;
         }
-        Err(Failure::new(Kind::Unavailable, "catalogue.loading", "the catalogue is still being read"))
+        Err(Failure::new(
+            Kind::Unavailable,
+            "catalogue.loading",
+            "the catalogue is still being read",
+        ))
     }
 
     /// The collection a request means, as far as its key reaches: by `?collection=`, or the first.
     fn collection(&self, request: Option<&Parts>) -> Result<Collection, Failure> {
-        let unknown = || Failure::new(Kind::NotFound, "collection.unknown", "this key reads no such collection");
+        let unknown = || {
+            Failure::new(
+                Kind::NotFound,
+                "collection.unknown",
+                "this key reads no such collection",
+            )
+        };
         let reach = match request {
             Some(parts) => Reach::of(parts),
             None if self.gated => return Err(unknown()),
@@ -103,20 +125,38 @@ impl Desk {
         };
         let wanted = request.and_then(|parts| parameter(parts, "collection"));
         let fits = |collection: &&Collection| {
-            reach.holds(collection) && wanted.as_deref().is_none_or(|name| collection.as_str() == name)
+            reach.holds(collection)
+                && wanted
+                    .as_deref()
+                    .is_none_or(|name| collection.as_str() == name)
         };
-        self.archive.collections().iter().find(fits).cloned().ok_or_else(unknown)
+        self.archive
+            .collections()
+            .iter()
+            .find(fits)
+            .cloned()
+            .ok_or_else(unknown)
     }
 
     /// The tools a request is for: by `?tools=`, or as configured.
     fn preset(&self, request: Option<&Parts>) -> Preset {
-        request.and_then(|parts| parameter(parts, "tools")).and_then(|name| name.parse().ok()).unwrap_or(self.preset)
+        request
+            .and_then(|parts| parameter(parts, "tools"))
+            .and_then(|name| name.parse().ok())
+            .unwrap_or(self.preset)
     }
 
-    pub(super) async fn call(&self, context: &RequestContext<RoleServer>, form: Form) -> Result<Call<'_>, Failure> {
+    pub(super) async fn call(
+        &self,
+        context: &RequestContext<RoleServer>,
+        form: Form,
+    ) -> Result<Call<'_>, Failure> {
         let collection = self.collection(context.extensions.get::<Parts>())?;
         let reader = self.reader(&collection).await?;
-        let progress = context.meta.get_progress_token().map(|token| (context.peer.clone(), token));
+        let progress = context
+            .meta
+            .get_progress_token()
+            .map(|token| (context.peer.clone(), token));
         let stay = stay(context.extensions.get::<Parts>()).cloned();
         Ok(Call::of(self, reader, collection, form, progress).behind(stay))
     }
@@ -129,28 +169,50 @@ impl Desk {
         form: Form,
     ) -> Result<Answer, Failure> {
         let mut call = self.call(context, form).await?;
-        tools::call(&mut call, preset, &request.name, Arguments::of(request.arguments)).await
+        tools::call(
+            &mut call,
+            preset,
+            &request.name,
+            Arguments::of(request.arguments),
+        )
+        .await
     }
 
     /// The result of a call, whatever happens: a client that hears nothing waits for ever.
-    async fn result(&self, request: CallToolRequestParams, context: &RequestContext<RoleServer>) -> CallToolResult {
+    async fn result(
+        &self,
+        request: CallToolRequestParams,
+        context: &RequestContext<RoleServer>,
+    ) -> CallToolResult {
         let parts = context.extensions.get::<Parts>();
         let preset = self.preset(parts);
-        let form = if is_structured(context, parts) { preset.form() } else { Form::JsonText };
+        let form = if is_structured(context, parts) {
+            preset.form()
+        } else {
+            Form::JsonText
+        };
         let tool = request.name.clone();
-        let answering = AssertUnwindSafe(self.answer(request, context, preset, form)).catch_unwind();
+        let answering =
+            AssertUnwindSafe(self.answer(request, context, preset, form)).catch_unwind();
         let answer = match tokio::time::timeout(LIMIT, answering).await {
             Ok(Ok(answer)) => answer,
             Ok(Err(_)) => {
                 tracing::error!(%tool, "a tool panicked");
-                Err(Failure::new(Kind::Internal, "tool.failed", "the tool failed; what it met is in the log"))
+                Err(Failure::new(
+                    Kind::Internal,
+                    "tool.failed",
+                    "the tool failed; what it met is in the log",
+                ))
             }
             Err(_) => {
                 let message = format!("there was no answer within {} s", LIMIT.as_secs());
                 Err(Failure::new(Kind::Unavailable, "tool.timeout", message))
             }
         };
-        let kind = answer.as_ref().err().map_or("ok", |failure| failure.kind.as_str());
+        let kind = answer
+            .as_ref()
+            .err()
+            .map_or("ok", |failure| failure.kind.as_str());
         metrics::counter!("stemma_mcp_calls_total", "result" => kind).increment(1);
         // Tokens are counted on the way, which keeps a core busy.
         let given = crate::reader::aside(move || answer::result(answer, form)).await;
@@ -167,25 +229,42 @@ fn stay(request: Option<&Parts>) -> Option<&Stay> {
 /// each request; what a missing header stands for by the protocol is no statement of the client's.
 fn is_structured(context: &RequestContext<RoleServer>, parts: Option<&Parts>) -> bool {
     let said = match parts {
-        Some(parts) => {
-            parts.headers.get("mcp-protocol-version").and_then(|value| value.to_str().ok()).map(str::to_owned)
-        }
-        None => context.protocol_version().map(|version| version.as_str().to_owned()),
+        Some(parts) => parts
+            .headers
+            .get("mcp-protocol-version")
+            .and_then(|value| value.to_str().ok())
+            .map(str::to_owned),
+        None => context
+            .protocol_version()
+            .map(|version| version.as_str().to_owned()),
     };
     said.is_none_or(|version| version.as_str() >= STRUCTURED_SINCE.as_str())
 }
 
 /// A parameter of the address that was called; names of collections and presets need no decoding.
 fn parameter(parts: &Parts, name: &str) -> Option<String> {
-    let pairs = parts.uri.query()?.split('&').filter_map(|pair| pair.split_once('='));
-    pairs.into_iter().find(|(key, _)| *key == name).map(|(_, value)| value.to_owned())
+    let pairs = parts
+        .uri
+        .query()?
+        .split('&')
+        .filter_map(|pair| pair.split_once('='));
+    pairs
+        .into_iter()
+        .find(|(key, _)| *key == name)
+        .map(|(_, value)| value.to_owned())
 }
 
 impl ServerHandler for Desk {
     fn get_info(&self) -> ServerConfig {
-        let capabilities = ServerCapabilities::builder().enable_tools().enable_resources().enable_prompts().build();
+        let capabilities = ServerCapabilities::builder()
+            .enable_tools()
+            .enable_resources()
+            .enable_prompts()
+            .build();
         let server = Implementation::new("stemma", env!("CARGO_PKG_VERSION")).with_title("Stemma");
-        ServerConfig::new(capabilities).with_server_info(server).with_instructions(INSTRUCTIONS)
+        ServerConfig::new(capabilities)
+            .with_server_info(server)
+            .with_instructions(INSTRUCTIONS)
     }
 
     async fn list_tools(
@@ -195,11 +274,15 @@ impl ServerHandler for Desk {
     ) -> Result<ListToolsResult, ErrorData> {
         let parts = context.extensions.get::<Parts>();
         let may_ask = stay(parts).is_none_or(Stay::may_ask);
-        Ok(ListToolsResult::with_all_items(self.tools(self.preset(parts), may_ask)))
+        Ok(ListToolsResult::with_all_items(
+            self.tools(self.preset(parts), may_ask),
+        ))
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        self.tools(self.preset, true).into_iter().find(|tool| tool.name == name)
+        self.tools(self.preset, true)
+            .into_iter()
+            .find(|tool| tool.name == name)
     }
 
     async fn call_tool(
@@ -224,7 +307,9 @@ impl ServerHandler for Desk {
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        Ok(ListResourceTemplatesResult::with_all_items(resources::templates()))
+        Ok(ListResourceTemplatesResult::with_all_items(
+            resources::templates(),
+        ))
     }
 
     async fn read_resource(
@@ -232,15 +317,26 @@ impl ServerHandler for Desk {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        let reading = async { resources::read(&self.call(&context, Form::Both).await?, &request.uri).await };
+        let reading =
+            async { resources::read(&self.call(&context, Form::Both).await?, &request.uri).await };
         let read = tokio::time::timeout(LIMIT, reading).await;
-        let late = |_| Failure::new(Kind::Unavailable, "tool.timeout", "there was no answer in time");
+        let late = |_| {
+            Failure::new(
+                Kind::Unavailable,
+                "tool.timeout",
+                "there was no answer in time",
+            )
+        };
         match read.map_err(late).and_then(|read| read) {
             Ok(read) => Ok(read.into()),
-            Err(failure) if failure.kind == Kind::NotFound => {
-                Err(ErrorData::resource_not_found(failure.message.clone(), Some(failure.data())))
-            }
-            Err(failure) => Err(ErrorData::invalid_params(failure.message.clone(), Some(failure.data()))),
+            Err(failure) if failure.kind == Kind::NotFound => Err(ErrorData::resource_not_found(
+                failure.message.clone(),
+                Some(failure.data()),
+            )),
+            Err(failure) => Err(ErrorData::invalid_params(
+                failure.message.clone(),
+                Some(failure.data()),
+            )),
         }
     }
 
@@ -258,6 +354,8 @@ impl ServerHandler for Desk {
         _context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
         let prompt = prompts::get(&request.name, Arguments::of(request.arguments));
-        prompt.map(Into::into).map_err(|failure| ErrorData::invalid_params(failure.message, None))
+        prompt
+            .map(Into::into)
+            .map_err(|failure| ErrorData::invalid_params(failure.message, None))
     }
 }

@@ -60,7 +60,13 @@ pub(super) struct Failure {
 impl Failure {
     /// A failure under a stable code.
     pub(super) fn new(kind: Kind, code: &str, message: impl Into<String>) -> Self {
-        Self { kind, code: code.into(), message: message.into(), candidates: Vec::new(), options: Vec::new() }
+        Self {
+            kind,
+            code: code.into(),
+            message: message.into(),
+            candidates: Vec::new(),
+            options: Vec::new(),
+        }
     }
 
     /// Arguments that are wrong.
@@ -97,7 +103,10 @@ impl Failure {
         if !self.candidates.is_empty() {
             data.insert("candidates".into(), json!(self.candidates));
         }
-        data.insert("next_steps".into(), json!({ "summary": self.summary(), "options": self.what_to_do() }));
+        data.insert(
+            "next_steps".into(),
+            json!({ "summary": self.summary(), "options": self.what_to_do() }),
+        );
         Value::Object(data)
     }
 
@@ -130,11 +139,15 @@ impl Failure {
         }
         if options.is_empty() {
             options.push(match self.kind {
-                Kind::NotFound | Kind::Ambiguous => "Take a name from browse_documents() or search()".into(),
+                Kind::NotFound | Kind::Ambiguous => {
+                    "Take a name from browse_documents() or search()".into()
+                }
                 Kind::InvalidInput => "Correct the argument and call again".into(),
                 Kind::Forbidden => "Use search() and get_page_content()".into(),
                 Kind::NotReady => "See get_document() for its status".into(),
-                Kind::Unavailable | Kind::Internal => "Call again in a moment, or ask for less".into(),
+                Kind::Unavailable | Kind::Internal => {
+                    "Call again in a moment, or ask for less".into()
+                }
             });
         }
         options
@@ -157,7 +170,11 @@ impl From<Refusal> for Failure {
 
 impl From<Held> for Failure {
     fn from(held: Held) -> Self {
-        let kind = if held == Held::Busy { Kind::Unavailable } else { Kind::Forbidden };
+        let kind = if held == Held::Busy {
+            Kind::Unavailable
+        } else {
+            Kind::Forbidden
+        };
         Self::new(kind, held.code(), held.to_string())
     }
 }
@@ -171,14 +188,20 @@ impl From<PortError> for Failure {
 impl From<FindError> for Failure {
     fn from(error: FindError) -> Self {
         match error {
-            FindError::Port(error) if is_being_indexed(&error) => {
-                Self::new(Kind::Unavailable, "index.building", "the index of the documents is still being made")
-                    .option("Call again in a few seconds; names, pages and grep_document() need no index")
-            }
+            FindError::Port(error) if is_being_indexed(&error) => Self::new(
+                Kind::Unavailable,
+                "index.building",
+                "the index of the documents is still being made",
+            )
+            .option("Call again in a few seconds; names, pages and grep_document() need no index"),
             FindError::Port(error) => error.into(),
-            FindError::NoWords { .. } => Self::new(Kind::InvalidInput, "search.no_words", error.to_string())
-                .option("grep_document() finds any characters in one document"),
-            FindError::Item { .. } => Self::new(Kind::InvalidInput, "search.item", error.to_string()),
+            FindError::NoWords { .. } => {
+                Self::new(Kind::InvalidInput, "search.no_words", error.to_string())
+                    .option("grep_document() finds any characters in one document")
+            }
+            FindError::Item { .. } => {
+                Self::new(Kind::InvalidInput, "search.item", error.to_string())
+            }
             other => Self::new(Kind::InvalidInput, "search.invalid", other.to_string()),
         }
     }
@@ -187,5 +210,9 @@ impl From<FindError> for Failure {
 /// What a store says of itself (keys, addresses) is for the log.
 fn away(error: &str) -> Failure {
     tracing::warn!(error, "the store cannot be read");
-    Failure::new(Kind::Unavailable, "store.unreadable", "the store cannot be read")
+    Failure::new(
+        Kind::Unavailable,
+        "store.unreadable",
+        "the store cannot be read",
+    )
 }

@@ -40,13 +40,25 @@ pub(super) fn tool() -> Tool {
         "remaining": string(),
         "next_call": { "type": "object" },
     });
-    reading(NAME, "Text of a section, Item, pages or document by its id.", takes, &["id"], gives)
+    reading(
+        NAME,
+        "Text of a section, Item, pages or document by its id.",
+        takes,
+        &["id"],
+        gives,
+    )
 }
 
 /// The same with nothing but an id.
 pub(super) fn id_only() -> Tool {
     let about = "Fetch the text of a search result by its id; a result that is cut names the id of the rest.";
-    reading(NAME, about, json!({ "id": id_argument() }), &["id"], json!({}))
+    reading(
+        NAME,
+        about,
+        json!({ "id": id_argument() }),
+        &["id"],
+        json!({}),
+    )
 }
 
 /// Calls it.
@@ -57,23 +69,44 @@ pub(super) async fn call(call: &mut Call<'_>, mut arguments: Arguments) -> Resul
     let named = call.named(&id, None)?;
     let (listed, published) = call.published(&named).await?;
     let (what, item) = match &named.fragment {
-        None => (Wanted::Pages(stemma_document::PageSpan::new(1, u32::MAX).into_iter().collect()), None),
+        None => (
+            Wanted::Pages(
+                stemma_document::PageSpan::new(1, u32::MAX)
+                    .into_iter()
+                    .collect(),
+            ),
+            None,
+        ),
         part => wanted(listed, &published, part.as_ref(), None)?,
     };
     let section = match &what {
         Wanted::Section(id, _) => Some(*id),
         Wanted::Pages(_) => None,
     };
-    let path = section.map(|id| published.tree.path_to(id)).unwrap_or_default();
-    let path = path.iter().map(|section| section.title.as_str()).collect::<Vec<_>>().join(" › ");
-    let reading = call.read(listed, published, what, call.form.limit(max_tokens)).await?;
+    let path = section
+        .map(|id| published.tree.path_to(id))
+        .unwrap_or_default();
+    let path = path
+        .iter()
+        .map(|section| section.title.as_str())
+        .collect::<Vec<_>>()
+        .join(" › ");
+    let reading = call
+        .read(listed, published, what, call.form.limit(max_tokens))
+        .await?;
     let title = title(listed, named.fragment.as_ref(), &path);
     let url = match (section, reading.passages.first()) {
         (Some(id), _) => section_address(listed.doc(), id),
         (None, Some(first)) if named.fragment.is_some() => page_address(listed.doc(), first.page),
         _ => format!("{SCHEME}{}", listed.doc()),
     };
-    Ok(answer(listed, named.fragment.as_ref(), &reading, (title, url), item))
+    Ok(answer(
+        listed,
+        named.fragment.as_ref(),
+        &reading,
+        (title, url),
+        item,
+    ))
 }
 
 /// What a person would call it.
@@ -95,7 +128,10 @@ fn answer(
     item: Option<ItemView>,
 ) -> Answer {
     let (name, unit) = (name_of(listed), reading.unit);
-    let id = part.map_or_else(|| listed.label.clone(), |part| format!("{}#{part}", listed.label));
+    let id = part.map_or_else(
+        || listed.label.clone(),
+        |part| format!("{}#{part}", listed.label),
+    );
     let mut about = metadata(listed);
     about.insert("document".into(), json!(name));
     about.insert(format!("{unit}s"), json!(reading.returned));
@@ -107,11 +143,18 @@ fn answer(
     let body = fence(&format!("{name} {unit}s {}", reading.returned), &text);
     let data = json!({ "id": id, "title": title, "text": text, "url": url, "truncated": reading.is_truncated() });
     let links = links(listed.doc(), reading);
-    let mut answer = Answer::new(data, summary).with("metadata", about.into()).body(body).links(links).bare_as_json();
+    let mut answer = Answer::new(data, summary)
+        .with("metadata", about.into())
+        .body(body)
+        .links(links)
+        .bare_as_json();
     if let Some(rest) = rest {
         answer = answer
             .with("remaining", json!(reading.remaining))
-            .with("next_call", json!({ "tool": NAME, "arguments": { "id": rest } }))
+            .with(
+                "next_call",
+                json!({ "tool": NAME, "arguments": { "id": rest } }),
+            )
             .option(format!("For the rest: fetch(id: \"{rest}\")"));
     }
     answer.option("Cite the document and the page")

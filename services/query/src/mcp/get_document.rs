@@ -37,7 +37,8 @@ pub(super) fn tool() -> Tool {
             "tokens": { "type": "integer" },
         })),
     });
-    let about = "Status, metadata and Item map (pages and tokens of each Item of a filing) of a document.";
+    let about =
+        "Status, metadata and Item map (pages and tokens of each Item of a filing) of a document.";
     reading(NAME, about, takes, &["doc_name"], gives)
 }
 
@@ -60,18 +61,31 @@ pub(super) async fn call(call: &mut Call<'_>, mut arguments: Arguments) -> Resul
     let rows = rows(call, &items);
     let links = items.iter().filter_map(|item| {
         let section = item.section_id.as_ref()?;
-        Some(link(section_address(listed.doc(), section), &format!("Item {}", item.item)))
+        Some(link(
+            section_address(listed.doc(), section),
+            &format!("Item {}", item.item),
+        ))
     });
     let links = links.take(5).collect();
     let name = name_of(listed);
     let body = fence(name, &overview(listed, &rows));
-    let answer = Answer::new(data(listed, &rows), summary(listed)).body(body).links(links);
+    let answer = Answer::new(data(listed, &rows), summary(listed))
+        .body(body)
+        .links(links);
     Ok(match state {
         "completed" => answer
-            .option(format!("Sections: get_document_structure(doc_name: \"{name}\")"))
-            .option(format!("Text: get_page_content(doc_name: \"{name}\", pages: \"1-3\"), or item: \"7\"")),
-        "failed" => answer.option("It has to be ingested again; other documents: browse_documents()"),
-        _ => answer.option(format!("Later: get_document(doc_name: \"{name}\", wait_for_completion: true)")),
+            .option(format!(
+                "Sections: get_document_structure(doc_name: \"{name}\")"
+            ))
+            .option(format!(
+                "Text: get_page_content(doc_name: \"{name}\", pages: \"1-3\"), or item: \"7\""
+            )),
+        "failed" => {
+            answer.option("It has to be ingested again; other documents: browse_documents()")
+        }
+        _ => answer.option(format!(
+            "Later: get_document(doc_name: \"{name}\", wait_for_completion: true)"
+        )),
     })
 }
 
@@ -93,7 +107,10 @@ fn cause(listed: &Listed) -> String {
 
 fn data(listed: &Listed, items: &[Value]) -> Value {
     let (version, entry) = (listed.version(), listed.entry());
-    let folder = version.path.rsplit_once('/').map(|(folder, _)| format!("/{folder}"));
+    let folder = version
+        .path
+        .rsplit_once('/')
+        .map(|(folder, _)| format!("/{folder}"));
     let mut data = json!({
         "name": name_of(listed),
         "id": listed.doc().to_string(),
@@ -146,13 +163,21 @@ pub(super) fn row(item: &ItemView) -> Value {
         row["section_id"] = json!(section);
     }
     if let Some((start, end)) = item.pages {
-        row["pages"] = json!(if start == end { start.to_string() } else { format!("{start}-{end}") });
+        row["pages"] = json!(if start == end {
+            start.to_string()
+        } else {
+            format!("{start}-{end}")
+        });
     }
     if let Some(status) = &item.status {
         row["status"] = json!(status);
     }
-    let elsewhere: Vec<&String> =
-        item.content.iter().filter_map(|link| link.to.as_ref().or(link.outside.as_ref())).take(4).collect();
+    let elsewhere: Vec<&String> = item
+        .content
+        .iter()
+        .filter_map(|link| link.to.as_ref().or(link.outside.as_ref()))
+        .take(4)
+        .collect();
     if !elsewhere.is_empty() {
         row["content_at"] = json!(elsewhere);
     }
@@ -161,17 +186,33 @@ pub(super) fn row(item: &ItemView) -> Value {
 
 fn overview(listed: &Listed, items: &[Value]) -> String {
     let mut lines = vec![description(listed)];
-    lines
-        .extend(metadata(listed).iter().map(|(name, value)| format!("{name}: {}", value.as_str().unwrap_or_default())));
+    lines.extend(
+        metadata(listed)
+            .iter()
+            .map(|(name, value)| format!("{name}: {}", value.as_str().unwrap_or_default())),
+    );
     if let Some(entry) = listed.entry() {
-        lines.push(format!("{} sections, {} tokens", entry.sections, entry.tokens));
+        lines.push(format!(
+            "{} sections, {} tokens",
+            entry.sections, entry.tokens
+        ));
     }
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     for item in items {
-        let elsewhere = item["content_at"].as_array().map(|to| to.iter().map(text).collect::<Vec<_>>().join(", "));
+        let elsewhere = item["content_at"]
+            .as_array()
+            .map(|to| to.iter().map(text).collect::<Vec<_>>().join(", "));
         let elsewhere = elsewhere.map(|to| format!(" → {to}")).unwrap_or_default();
-        let (id, pages, state) = (text(&item["item"]), text(&item["pages"]), text(&item["status"]));
-        lines.push(format!("{id} {}  p {pages}  {} tokens {state}{elsewhere}", text(&item["title"]), item["tokens"]));
+        let (id, pages, state) = (
+            text(&item["item"]),
+            text(&item["pages"]),
+            text(&item["status"]),
+        );
+        lines.push(format!(
+            "{id} {}  p {pages}  {} tokens {state}{elsewhere}",
+            text(&item["title"]),
+            item["tokens"]
+        ));
     }
     lines.retain(|line| !line.is_empty());
     lines.join("\n")

@@ -49,16 +49,26 @@ struct Detail {
 }
 
 /// Calls it.
-pub(super) async fn call(call: &mut Call<'_>, preset: Preset, mut arguments: Arguments) -> Result<Answer, Failure> {
+pub(super) async fn call(
+    call: &mut Call<'_>,
+    preset: Preset,
+    mut arguments: Arguments,
+) -> Result<Answer, Failure> {
     let name = arguments.needed("doc_name")?;
     let part = arguments.number("part", 1..=1_000_000)?.unwrap_or(1);
     let node = arguments.text("node_id")?;
     let depth = arguments.number("depth", 1..=MAX_DEPTH)?;
     // PageIndex gives summaries; without them a tree takes a fifth of the tokens.
-    let details: [&'static str; 3] =
-        if preset == Preset::PageIndex { ["summary", "outline", "full"] } else { ["outline", "summary", "full"] };
+    let details: [&'static str; 3] = if preset == Preset::PageIndex {
+        ["summary", "outline", "full"]
+    } else {
+        ["outline", "summary", "full"]
+    };
     let detail = arguments.choice("detail", &details)?;
-    let detail = Detail { summaries: detail != "outline", all: detail == "full" };
+    let detail = Detail {
+        summaries: detail != "outline",
+        all: detail == "full",
+    };
     let format = arguments.choice("format", &["json", "outline"])?;
     let folder = arguments.text("folder_id")?;
     let wait = arguments.flag("wait_for_completion")?;
@@ -74,16 +84,29 @@ pub(super) async fn call(call: &mut Call<'_>, preset: Preset, mut arguments: Arg
         return Err(not_ready(listed));
     }
     let fragment = node.or_else(|| named.fragment.as_ref().map(ToString::to_string));
-    let locator = fragment.map_or_else(|| listed.label.clone(), |fragment| format!("{}#{fragment}", listed.label));
+    let locator = fragment.map_or_else(
+        || listed.label.clone(),
+        |fragment| format!("{}#{fragment}", listed.label),
+    );
     if crate::document_part(&locator) != listed.label {
-        return Err(Failure::invalid("`node_id` is a section id such as 0007, or an Item such as item-7"));
+        return Err(Failure::invalid(
+            "`node_id` is a section id such as 0007, or an Item such as item-7",
+        ));
     }
     let view = call.reader.tree(&locator, None, true).await?;
     let rows = rows(&view.sections, depth);
     let parts = parts(&rows, detail, call.form.limit(None));
     let part = part.min(parts.len());
     let shown = rows.get(parts[part - 1].clone()).unwrap_or_default();
-    Ok(answer(name_of(listed), &rows, shown, (part, parts.len()), detail, format, view.sections.len()))
+    Ok(answer(
+        name_of(listed),
+        &rows,
+        shown,
+        (part, parts.len()),
+        detail,
+        format,
+        view.sections.len(),
+    ))
 }
 
 /// A section that is shown, and how many below it are not.
@@ -98,7 +121,11 @@ fn rows(all: &[TreeRow], depth: usize) -> Vec<Row<'_>> {
     for (at, row) in all.iter().enumerate() {
         if row.depth <= depth {
             let inner = all.get(at + 1).is_some_and(|next| next.depth > row.depth);
-            rows.push(Row { row, inner, hidden: 0 });
+            rows.push(Row {
+                row,
+                inner,
+                hidden: 0,
+            });
         } else if let Some(last) = rows.last_mut() {
             last.hidden += 1;
         }
@@ -135,8 +162,9 @@ fn answer(
     let outline = outline(shown, detail.summaries);
     let nodes = || {
         let first = shown.first().map_or(1, |first| first.row.depth);
-        let mut nested =
-            above(rows, shown, first).into_iter().chain(shown.iter().map(|row| (row.row.depth, node(row, detail))));
+        let mut nested = above(rows, shown, first)
+            .into_iter()
+            .chain(shown.iter().map(|row| (row.row.depth, node(row, detail))));
         Value::Array(nest(&mut nested.by_ref().peekable(), 0))
     };
     let data = json!({
@@ -147,20 +175,30 @@ fn answer(
         "pagination": { "part": part, "total_parts": total_parts, "has_more": part < total_parts },
     });
     let hidden: usize = rows.iter().map(|row| row.hidden).sum();
-    let summary = format!("{sections} sections, {} shown here, part {part} of {total_parts}", shown.len());
+    let summary = format!(
+        "{sections} sections, {} shown here, part {part} of {total_parts}",
+        shown.len()
+    );
     let mut answer = Answer::new(data, summary).body(fence(name, &outline));
     if part < total_parts {
-        answer = answer.option(format!("More: the same call with part: {}; only the top: depth: 2", part + 1));
+        answer = answer.option(format!(
+            "More: the same call with part: {}; only the top: depth: 2",
+            part + 1
+        ));
     }
     if hidden > 0 {
-        answer = answer.option(format!("{hidden} sections lie deeper: depth: 4, or node_id of one section"));
+        answer = answer.option(format!(
+            "{hidden} sections lie deeper: depth: 4, or node_id of one section"
+        ));
     }
     answer.option("Text: get_page_content(doc_name, pages or section_id)")
 }
 
 /// The sections above the first row of a later part, by title and pages alone.
 fn above(rows: &[Row<'_>], shown: &[Row<'_>], first: usize) -> Vec<(usize, Map<String, Value>)> {
-    let Some(start) = shown.first().and_then(|shown| rows.iter().position(|row| std::ptr::eq(row.row, shown.row)))
+    let Some(start) = shown
+        .first()
+        .and_then(|shown| rows.iter().position(|row| std::ptr::eq(row.row, shown.row)))
     else {
         return Vec::new();
     };
@@ -168,7 +206,16 @@ fn above(rows: &[Row<'_>], shown: &[Row<'_>], first: usize) -> Vec<(usize, Map<S
     for row in rows[..start].iter().rev() {
         if row.row.depth < wanted {
             wanted = row.row.depth;
-            above.push((wanted, node(row, Detail { summaries: false, all: false })));
+            above.push((
+                wanted,
+                node(
+                    row,
+                    Detail {
+                        summaries: false,
+                        all: false,
+                    },
+                ),
+            ));
         }
     }
     above.reverse();
@@ -205,21 +252,37 @@ fn node(row: &Row<'_>, detail: Detail) -> Map<String, Value> {
         node.insert("line_num".into(), json!(start));
     }
     if let Some(summary) = row.row.summary.as_ref().filter(|_| detail.summaries) {
-        let key = if row.inner { "prefix_summary" } else { "summary" };
+        let key = if row.inner {
+            "prefix_summary"
+        } else {
+            "summary"
+        };
         node.insert(key.into(), json!(cut(summary, SUMMARY_CHARS)));
     }
     if detail.all {
         node.insert("tokens".into(), json!(section.tokens));
         node.insert("kind".into(), json!(section.kind));
         node.insert("verified".into(), json!(section.verified));
-        node.extend(row.row.item.as_ref().map(|item| ("item".to_owned(), json!(item))));
-        node.extend(row.row.status.as_ref().map(|status| ("status".to_owned(), json!(status))));
+        node.extend(
+            row.row
+                .item
+                .as_ref()
+                .map(|item| ("item".to_owned(), json!(item))),
+        );
+        node.extend(
+            row.row
+                .status
+                .as_ref()
+                .map(|status| ("status".to_owned(), json!(status))),
+        );
     }
     node
 }
 
 fn cut(text: &str, chars: usize) -> &str {
-    text.char_indices().nth(chars).map_or(text, |(at, _)| &text[..at])
+    text.char_indices()
+        .nth(chars)
+        .map_or(text, |(at, _)| &text[..at])
 }
 
 fn outline(rows: &[Row<'_>], summaries: bool) -> String {
@@ -232,9 +295,16 @@ fn outline(rows: &[Row<'_>], summaries: bool) -> String {
             (None, Some((start, end))) => format!("lines {start}-{end}"),
             _ => String::new(),
         };
-        let more = if *hidden > 0 { format!(" (+{hidden} below)") } else { String::new() };
+        let more = if *hidden > 0 {
+            format!(" (+{hidden} below)")
+        } else {
+            String::new()
+        };
         let title = cut(&section.title, TITLE_CHARS);
-        lines.push(format!("{indent}{} {title}  {place}  {} tok{more}", section.section_id, section.tokens));
+        lines.push(format!(
+            "{indent}{} {title}  {place}  {} tok{more}",
+            section.section_id, section.tokens
+        ));
         if let Some(summary) = row.summary.as_ref().filter(|_| summaries) {
             lines.push(format!("{indent}     {}", cut(summary, SUMMARY_CHARS)));
         }

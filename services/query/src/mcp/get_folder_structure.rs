@@ -16,7 +16,13 @@ pub(super) const NAME: &str = "get_folder_structure";
 
 /// How it is announced.
 pub(super) fn tool() -> Tool {
-    reading(NAME, "Folders and virtual folders with their numbers of documents.", json!({}), &[], json!({}))
+    reading(
+        NAME,
+        "Folders and virtual folders with their numbers of documents.",
+        json!({}),
+        &[],
+        json!({}),
+    )
 }
 
 /// Calls it.
@@ -32,7 +38,12 @@ pub(super) fn call(call: &Call<'_>, mut arguments: Arguments) -> Result<Answer, 
             *counts.entry(format!("/{}", &path[..at])).or_default() += 1;
         }
     }
-    let axes = call.reader.level(&Scope::default(), false).axes.into_iter().map(|axis| (axis.locator, axis.values));
+    let axes = call
+        .reader
+        .level(&Scope::default(), false)
+        .axes
+        .into_iter()
+        .map(|axis| (axis.locator, axis.values));
     let documents = call.reader.catalogue().documents().len();
     let mut room = call.form.limit(None);
     let mut folders: Vec<Value> = vec![json!({ "id": "root", "count": documents })];
@@ -45,10 +56,21 @@ pub(super) fn call(call: &Call<'_>, mut arguments: Arguments) -> Result<Answer, 
         };
         folders.push(folder);
     }
-    let line = |folder: &Value| format!("{} ({})", folder["id"].as_str().unwrap_or_default(), folder["count"]);
-    let body = fence("catalogue", &folders.iter().map(line).collect::<Vec<_>>().join("\n"));
+    let line = |folder: &Value| {
+        format!(
+            "{} ({})",
+            folder["id"].as_str().unwrap_or_default(),
+            folder["count"]
+        )
+    };
+    let body = fence(
+        "catalogue",
+        &folders.iter().map(line).collect::<Vec<_>>().join("\n"),
+    );
     let data = json!({ "folders": folders, "total": all });
-    Ok(Answer::new(data, format!("{documents} documents in {all} folders"))
-        .body(body)
-        .option("Documents: browse_documents(folder_id) with an id from here"))
+    Ok(
+        Answer::new(data, format!("{documents} documents in {all} folders"))
+            .body(body)
+            .option("Documents: browse_documents(folder_id) with an id from here"),
+    )
 }

@@ -60,28 +60,47 @@ pub(super) async fn call(call: &mut Call<'_>, mut arguments: Arguments) -> Resul
     }
     let part = part(&named, section, item)?;
     let pages = pages.map(|pages| {
-        let wrong =
-            || Failure::invalid(format!("`{pages}` are no pages")).option("Pages are written 5, 5-10 or 1-3,7,9-12");
+        let wrong = || {
+            Failure::invalid(format!("`{pages}` are no pages"))
+                .option("Pages are written 5, 5-10 or 1-3,7,9-12")
+        };
         parse_pages(&pages).ok_or_else(wrong)
     });
     let pages = pages.transpose()?;
     if part.is_none() && pages.is_none() {
-        return Err(Failure::invalid("say what to read: `pages`, `section_id` or `item`"));
+        return Err(Failure::invalid(
+            "say what to read: `pages`, `section_id` or `item`",
+        ));
     }
     let (listed, published) = call.published(&named).await?;
     let (wanted, item) = wanted(listed, &published, part.as_ref(), pages)?;
     let limit = call.form.limit(max_tokens);
     let reading = call.read(listed, published, wanted, limit).await?;
-    Ok(answer(listed, &reading, item.as_ref(), part.as_ref(), max_tokens))
+    Ok(answer(
+        listed,
+        &reading,
+        item.as_ref(),
+        part.as_ref(),
+        max_tokens,
+    ))
 }
 
 /// The part of a document that is meant: by argument, or by the name itself.
-fn part(named: &Named, section: Option<String>, item: Option<String>) -> Result<Option<Fragment>, Failure> {
+fn part(
+    named: &Named,
+    section: Option<String>,
+    item: Option<String>,
+) -> Result<Option<Fragment>, Failure> {
     let text = match (section, item) {
         (None, None) => return Ok(named.fragment.clone()),
         (Some(_), Some(_)) => return Err(Failure::invalid("say `section_id` or `item`, not both")),
         (Some(section), None) => section.rsplit('#').next().unwrap_or_default().to_owned(),
-        (None, Some(item)) => format!("item-{}", item.trim_start_matches("Item").trim_start_matches("item-").trim()),
+        (None, Some(item)) => format!(
+            "item-{}",
+            item.trim_start_matches("Item")
+                .trim_start_matches("item-")
+                .trim()
+        ),
     };
     let wrong = |()| {
         Failure::invalid(format!("`{text}` names no part of a document"))
@@ -100,21 +119,30 @@ pub(super) fn wanted(
     let (tree, label) = (&published.tree, &listed.label);
     match part {
         None => Ok((Wanted::Pages(pages.unwrap_or_default()), None)),
-        Some(Fragment::Pages(spans)) => Ok((Wanted::Pages(pages.unwrap_or_else(|| spans.clone())), None)),
+        Some(Fragment::Pages(spans)) => {
+            Ok((Wanted::Pages(pages.unwrap_or_else(|| spans.clone())), None))
+        }
         // Only an index names it: its pages are what can be read.
         Some(Fragment::Item { part, number })
-            if let Some((item, spans)) = items_of::indexed(tree, label, part.as_deref(), number) =>
+            if let Some((item, spans)) =
+                items_of::indexed(tree, label, part.as_deref(), number) =>
         {
             if spans.is_empty() {
                 let message = format!("`{label}` answers Item {number} elsewhere");
-                let elsewhere = item.content.iter().filter_map(|link| link.to.clone().or(link.outside.clone()));
+                let elsewhere = item
+                    .content
+                    .iter()
+                    .filter_map(|link| link.to.clone().or(link.outside.clone()));
                 return Err(Failure::invalid(message).among(elsewhere.collect()));
             }
             Ok((Wanted::Pages(pages.unwrap_or(spans)), Some(item)))
         }
         Some(fragment) => {
             let id = section_of(tree, label, fragment)?;
-            Ok((Wanted::Section(id, pages), items_of::view_of(tree, label, id)))
+            Ok((
+                Wanted::Section(id, pages),
+                items_of::view_of(tree, label, id),
+            ))
         }
     }
 }
@@ -141,27 +169,53 @@ fn answer(
     let mut answer_options = Vec::new();
     if let Some(remaining) = &reading.remaining {
         data["remaining"] = json!(remaining);
-        data["next_call"] = json!({ "tool": NAME, "arguments": next_arguments(name, remaining, part, max_tokens) });
-        answer_options.push(format!("For the rest: the same call with pages: \"{remaining}\""));
+        data["next_call"] =
+            json!({ "tool": NAME, "arguments": next_arguments(name, remaining, part, max_tokens) });
+        answer_options.push(format!(
+            "For the rest: the same call with pages: \"{remaining}\""
+        ));
     }
     if let Some(out) = &reading.out_of_range {
         data["out_of_range"] = json!(out);
-        answer_options.push(format!("{unit}s {out} are not there: the document has {unit}s 1-{}", reading.total));
+        answer_options.push(format!(
+            "{unit}s {out} are not there: the document has {unit}s 1-{}",
+            reading.total
+        ));
     }
     if reading.passages.iter().any(|passage| passage.cut) {
-        answer_options.push(format!("A {unit} is too long for one answer: a larger max_tokens, or grep_document()"));
+        answer_options.push(format!(
+            "A {unit} is too long for one answer: a larger max_tokens, or grep_document()"
+        ));
     }
-    let summary = format!("{unit}s {} of {} of {name}", reading.returned, reading.total);
-    let body = fence(&format!("{name} {unit}s {}", reading.returned), &text(reading));
-    let answer = Answer::new(data, summary).body(body).links(links(listed.doc(), reading));
-    answer_options.into_iter().fold(answer, Answer::option).option("Cite the document and the page")
+    let summary = format!(
+        "{unit}s {} of {} of {name}",
+        reading.returned, reading.total
+    );
+    let body = fence(
+        &format!("{name} {unit}s {}", reading.returned),
+        &text(reading),
+    );
+    let answer = Answer::new(data, summary)
+        .body(body)
+        .links(links(listed.doc(), reading));
+    answer_options
+        .into_iter()
+        .fold(answer, Answer::option)
+        .option("Cite the document and the page")
 }
 
-fn next_arguments(name: &str, remaining: &str, part: Option<&Fragment>, max_tokens: Option<usize>) -> Value {
+fn next_arguments(
+    name: &str,
+    remaining: &str,
+    part: Option<&Fragment>,
+    max_tokens: Option<usize>,
+) -> Value {
     let mut arguments = json!({ "doc_name": name, "pages": remaining });
     match part {
         Some(Fragment::Section(id)) => arguments["section_id"] = json!(id.to_string()),
-        Some(item @ Fragment::Item { .. }) => arguments["item"] = json!(item.to_string().trim_start_matches("item-")),
+        Some(item @ Fragment::Item { .. }) => {
+            arguments["item"] = json!(item.to_string().trim_start_matches("item-"))
+        }
         _ => {}
     }
     if let Some(max_tokens) = max_tokens {
@@ -187,15 +241,38 @@ fn content(reading: &Reading) -> Vec<Value> {
 /// The passages as one text, each under its number.
 pub(super) fn text(reading: &Reading) -> String {
     let passage = |passage: &super::reading::Passage| {
-        let label = passage.label.as_ref().map(|label| format!(" ({label})")).unwrap_or_default();
+        let label = passage
+            .label
+            .as_ref()
+            .map(|label| format!(" ({label})"))
+            .unwrap_or_default();
         let cut = if passage.cut { "\n[cut here]" } else { "" };
-        format!("[{} {}{label}]\n{}{cut}", reading.unit, passage.page, passage.text)
+        format!(
+            "[{} {}{label}]\n{}{cut}",
+            reading.unit, passage.page, passage.text
+        )
     };
-    reading.passages.iter().map(passage).collect::<Vec<_>>().join("\n")
+    reading
+        .passages
+        .iter()
+        .map(passage)
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 /// Addresses of the first pages.
 pub(super) fn links(doc: DocId, reading: &Reading) -> Vec<Resource> {
-    let pages = reading.passages.iter().filter(|_| reading.unit == "page").take(MAX_LINKS);
-    pages.map(|passage| link(page_address(doc, passage.page), &format!("page {}", passage.page))).collect()
+    let pages = reading
+        .passages
+        .iter()
+        .filter(|_| reading.unit == "page")
+        .take(MAX_LINKS);
+    pages
+        .map(|passage| {
+            link(
+                page_address(doc, passage.page),
+                &format!("page {}", passage.page),
+            )
+        })
+        .collect()
 }

@@ -62,27 +62,56 @@ pub(super) async fn call(call: &mut Call<'_>, mut arguments: Arguments) -> Resul
     let ignore_case = arguments.flag("ignore_case")?;
     let context = arguments.number("context", 0..=MAX_CONTEXT)?.unwrap_or(0);
     let folder = arguments.text("folder_id")?;
-    let page = paging(&mut arguments, 200, &format!("{name} {pattern} {ignore_case}"))?;
+    let page = paging(
+        &mut arguments,
+        200,
+        &format!("{name} {pattern} {ignore_case}"),
+    )?;
     arguments.none_left()?;
     let named = call.named(&name, folder.as_deref())?;
     let listed = call.listed(&named)?;
-    let scope = named.fragment.as_ref().map_or_else(|| listed.label.clone(), |part| format!("{}#{part}", listed.label));
-    let options = |fixed| GrepOptions { pattern: pattern.clone(), ignore_case, fixed, limit: MAX_COUNTED };
+    let scope = named.fragment.as_ref().map_or_else(
+        || listed.label.clone(),
+        |part| format!("{}#{part}", listed.label),
+    );
+    let options = |fixed| GrepOptions {
+        pattern: pattern.clone(),
+        ignore_case,
+        fixed,
+        limit: MAX_COUNTED,
+    };
     let (found, fixed) = match call.reader.grep(&scope, &options(false)).await {
-        Err(refusal) if refusal.code == "grep.pattern" => (call.reader.grep(&scope, &options(true)).await?, true),
+        Err(refusal) if refusal.code == "grep.pattern" => {
+            (call.reader.grep(&scope, &options(true)).await?, true)
+        }
         found => (found?, false),
     };
-    let shown: Vec<&GrepHit> = found.hits.iter().skip(page.offset).take(page.limit).collect();
+    let shown: Vec<&GrepHit> = found
+        .hits
+        .iter()
+        .skip(page.offset)
+        .take(page.limit)
+        .collect();
     let around = around(call, &named, &shown, context).await?;
     let rows = shown.iter().zip(around).map(|(hit, lines)| row(hit, lines));
     let matches = fitting(rows, call.form.limit(None));
     let links = links(named.doc, &shown[..matches.len()]);
     let name = name_of(listed);
-    let as_text = if fixed { " (as text: it is no expression)" } else { "" };
+    let as_text = if fixed {
+        " (as text: it is no expression)"
+    } else {
+        ""
+    };
     Ok(answer(name, &found, matches, page.offset, as_text).links(links))
 }
 
-fn answer(name: &str, found: &GrepView, matches: Vec<Value>, offset: usize, as_text: &str) -> Answer {
+fn answer(
+    name: &str,
+    found: &GrepView,
+    matches: Vec<Value>,
+    offset: usize,
+    as_text: &str,
+) -> Answer {
     let (total, next) = (found.hits.len(), offset + matches.len());
     let more = next < total;
     let at_least = if found.truncated { "at least " } else { "" };
@@ -99,7 +128,9 @@ fn answer(name: &str, found: &GrepView, matches: Vec<Value>, offset: usize, as_t
         "truncated": more || found.truncated,
         "next_offset": more.then_some(next),
     });
-    let mut answer = Answer::new(data, summary).with("matches", matches.into()).body(body);
+    let mut answer = Answer::new(data, summary)
+        .with("matches", matches.into())
+        .body(body);
     if more {
         answer = answer.option(format!("More: the same call with offset: {next}"));
     }
@@ -118,7 +149,10 @@ fn links(doc: DocId, hits: &[&GrepHit]) -> Vec<Resource> {
         new
     });
     let name = |hit: &GrepHit| hit.title.chars().take(60).collect::<String>();
-    first.take(MAX_LINKS).map(|hit| link(section_address(doc, &hit.section_id), &name(hit))).collect()
+    first
+        .take(MAX_LINKS)
+        .map(|hit| link(section_address(doc, &hit.section_id), &name(hit)))
+        .collect()
 }
 
 /// The lines before and after each match, as they stand in its section.
@@ -133,24 +167,39 @@ async fn around(
         return Ok(none());
     }
     let (_, published) = call.published(named).await?;
-    let Some(body) = call.reader.body(&published).await? else { return Ok(none()) };
+    let Some(body) = call.reader.body(&published).await? else {
+        return Ok(none());
+    };
     let mut lines_of: HashMap<&str, Vec<text::LineAt<'_>>> = HashMap::new();
     let mut around = Vec::new();
     for hit in hits {
         let lines = lines_of.entry(&hit.section_id).or_insert_with(|| {
-            let section = hit.section_id.parse().ok().and_then(|id| published.tree.section(id));
-            section.map(|section| text::own_lines(section, &body)).unwrap_or_default()
+            let section = hit
+                .section_id
+                .parse()
+                .ok()
+                .and_then(|id| published.tree.section(id));
+            section
+                .map(|section| text::own_lines(section, &body))
+                .unwrap_or_default()
         });
-        let at = lines.iter().position(|line| line.page.map(|page| page.get()) == hit.page && line.number == hit.line);
+        let at = lines.iter().position(|line| {
+            line.page.map(|page| page.get()) == hit.page && line.number == hit.line
+        });
         let Some(at) = at else {
             around.push(Default::default());
             continue;
         };
         let cut = |lines: &[text::LineAt<'_>]| {
-            lines.iter().map(|line| line.text.chars().take(LINE_CHARS).collect()).collect()
+            lines
+                .iter()
+                .map(|line| line.text.chars().take(LINE_CHARS).collect())
+                .collect()
         };
-        let (before, after) =
-            (&lines[at.saturating_sub(context)..at], &lines[at + 1..(at + 1 + context).min(lines.len())]);
+        let (before, after) = (
+            &lines[at.saturating_sub(context)..at],
+            &lines[at + 1..(at + 1 + context).min(lines.len())],
+        );
         around.push((cut(before), cut(after)));
     }
     Ok(around)
@@ -158,8 +207,7 @@ async fn around(
 
 fn row(hit: &GrepHit, (before, after): (Vec<String>, Vec<String>)) -> Value {
     let title: String = hit.title.chars().take(120).collect();
-    let mut row =
-        json!({ "page": hit.page, "line": hit.line, "section_id": hit.section_id, "title": title, "text": hit.text });
+    let mut row = json!({ "page": hit.page, "line": hit.line, "section_id": hit.section_id, "title": title, "text": hit.text });
     if let Some(label) = &hit.label {
         row["label"] = json!(label);
     }
@@ -177,12 +225,30 @@ fn listing(matches: &[Value]) -> String {
     let mut lines = Vec::new();
     for row in matches {
         let around = |name: &str| row[name].as_array().cloned().unwrap_or_default();
-        lines.extend(around("before").iter().map(|line| format!("    {}", text(line))));
-        let label = row["label"].as_str().map(|label| format!(" ({label})")).unwrap_or_default();
-        let place =
-            row["page"].as_u64().map_or_else(|| format!("line {}", row["line"]), |page| format!("p {page}{label}"));
-        lines.push(format!("{place} #{} {}: {}", text(&row["section_id"]), text(&row["title"]), text(&row["text"])));
-        lines.extend(around("after").iter().map(|line| format!("    {}", text(line))));
+        lines.extend(
+            around("before")
+                .iter()
+                .map(|line| format!("    {}", text(line))),
+        );
+        let label = row["label"]
+            .as_str()
+            .map(|label| format!(" ({label})"))
+            .unwrap_or_default();
+        let place = row["page"].as_u64().map_or_else(
+            || format!("line {}", row["line"]),
+            |page| format!("p {page}{label}"),
+        );
+        lines.push(format!(
+            "{place} #{} {}: {}",
+            text(&row["section_id"]),
+            text(&row["title"]),
+            text(&row["text"])
+        ));
+        lines.extend(
+            around("after")
+                .iter()
+                .map(|line| format!("    {}", text(line))),
+        );
     }
     lines.join("\n")
 }

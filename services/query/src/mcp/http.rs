@@ -14,7 +14,12 @@ pub(crate) type McpService = StreamableHttpService<Desk, NeverSessionManager>;
 
 /// The service at `/mcp`. A page in a browser that was led to this address under another name (DNS rebinding) is refused
 /// by the name in `Host`; one that says where it comes from, by its `Origin`.
-pub(crate) fn service(desk: Desk, visitors: &Visitors, max_body_bytes: usize, stop: &CancellationToken) -> McpService {
+pub(crate) fn service(
+    desk: Desk,
+    visitors: &Visitors,
+    max_body_bytes: usize,
+    stop: &CancellationToken,
+) -> McpService {
     let config = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)
         .with_json_response(true)
@@ -23,5 +28,9 @@ pub(crate) fn service(desk: Desk, visitors: &Visitors, max_body_bytes: usize, st
         .enforce_origin_validation()
         .with_max_request_body_bytes(max_body_bytes)
         .with_cancellation_token(stop.child_token());
-    StreamableHttpService::new(move || Ok(desk.clone()), Arc::new(NeverSessionManager::default()), config)
+    StreamableHttpService::new(
+        move || Ok(desk.clone()),
+        Arc::new(NeverSessionManager::default()),
+        config,
+    )
 }

@@ -30,16 +30,41 @@ impl Drop for Server {
 
 impl Server {
     async fn start(query: QuerySettings) -> Self {
-        let (env, blobs, stop) = (Env::system(), store::store().await, CancellationToken::new());
+        let (env, blobs, stop) = (
+            Env::system(),
+            store::store().await,
+            CancellationToken::new(),
+        );
         let blobs: Arc<dyn Blobs> = blobs;
         let health = Health::of_blobs(&env, &Presence::new(&env, "q", "query"), &blobs);
         let collections = vec![Collection::default(), "other".parse().unwrap()];
         let listen = "127.0.0.1:0".parse().unwrap();
         let folder = tempfile::tempdir().unwrap();
         let cache = folder.path().into();
-        let settings = ServerSettings { listen, collections, query, allow_anonymous: false, cache, model: None };
-        let serving = serve(env, blobs, settings, Means::default(), health, None, stop.clone()).await.unwrap();
-        Self { serving, stop, _cache: folder }
+        let settings = ServerSettings {
+            listen,
+            collections,
+            query,
+            allow_anonymous: false,
+            cache,
+            model: None,
+        };
+        let serving = serve(
+            env,
+            blobs,
+            settings,
+            Means::default(),
+            health,
+            None,
+            stop.clone(),
+        )
+        .await
+        .unwrap();
+        Self {
+            serving,
+            stop,
+            _cache: folder,
+        }
     }
 
     /// Status and body of a call of a tool, with further lines in its head.
@@ -49,27 +74,38 @@ impl Server {
     }
 
     async fn post(&self, path: &str, head: &str, method: &str, params: Value) -> (u16, String) {
-        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
-        let head =
-            if head.contains("Host:") { head.to_owned() } else { format!("Host: {}\r\n{head}", self.serving.address) };
-        let accept =
-            "Accept: application/json, text/event-stream\r\nContent-Type: application/json\r\nConnection: close";
+        let body =
+            json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
+        let head = if head.contains("Host:") {
+            head.to_owned()
+        } else {
+            format!("Host: {}\r\n{head}", self.serving.address)
+        };
+        let accept = "Accept: application/json, text/event-stream\r\nContent-Type: application/json\r\nConnection: close";
         let length = body.len();
-        let request = format!("POST {path} HTTP/1.1\r\n{head}{accept}\r\nContent-Length: {length}\r\n\r\n{body}");
+        let request = format!(
+            "POST {path} HTTP/1.1\r\n{head}{accept}\r\nContent-Length: {length}\r\n\r\n{body}"
+        );
         let exchange = async {
             let mut stream = TcpStream::connect(self.serving.address).await.unwrap();
             stream.write_all(request.as_bytes()).await.unwrap();
             let mut reply = String::new();
             stream.read_to_string(&mut reply).await.unwrap();
             let (head, body) = reply.split_once("\r\n\r\n").unwrap();
-            (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
+            (
+                head.split(' ').nth(1).unwrap().parse().unwrap(),
+                body.to_owned(),
+            )
         };
-        tokio::time::timeout(Duration::from_secs(30), exchange).await.expect("an answer in time")
+        tokio::time::timeout(Duration::from_secs(30), exchange)
+            .await
+            .expect("an answer in time")
     }
 }
 
 fn result(body: &str) -> Value {
-    let message: Value = serde_json::from_str(body).unwrap_or_else(|error| panic!("{error}: {body}"));
+    let message: Value =
+        serde_json::from_str(body).unwrap_or_else(|error| panic!("{error}: {body}"));
     message["result"].clone()
 }
 
@@ -78,16 +114,46 @@ async fn a_request_is_answered_without_a_session() {
     let server = Server::start(QuerySettings::default()).await;
     let acme = || json!({ "doc_name": "ACME_2022" });
     let (status, body) = server.call("/mcp", "", "get_document", acme()).await;
-    assert_eq!((status, result(&body)["structuredContent"]["page_count"].clone()), (200, 5.into()), "{body}");
-    let (_, body) = server.call("/mcp?tools=pageindex", "", "get_document", acme()).await;
-    let text = result(&body)["content"][0]["text"].as_str().unwrap().to_owned();
-    assert_eq!(serde_json::from_str::<Value>(&text).unwrap()["status"], "completed");
+    assert_eq!(
+        (
+            status,
+            result(&body)["structuredContent"]["page_count"].clone()
+        ),
+        (200, 5.into()),
+        "{body}"
+    );
+    let (_, body) = server
+        .call("/mcp?tools=pageindex", "", "get_document", acme())
+        .await;
+    let text = result(&body)["content"][0]["text"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    assert_eq!(
+        serde_json::from_str::<Value>(&text).unwrap()["status"],
+        "completed"
+    );
     let old = "MCP-Protocol-Version: 2025-03-26\r\n";
-    assert_eq!(result(&server.call("/mcp", old, "get_document", acme()).await.1)["structuredContent"], Value::Null);
-    let (_, body) = server.post("/mcp?tools=openai", "", "tools/list", json!({})).await;
-    assert_eq!(result(&body)["tools"].as_array().map(Vec::len), Some(2), "{body}");
-    let (_, body) = server.call("/mcp?collection=other", "", "get_document", acme()).await;
-    assert_eq!(result(&body)["structuredContent"]["errorCode"], "NOT_FOUND", "nothing is read across collections");
+    assert_eq!(
+        result(&server.call("/mcp", old, "get_document", acme()).await.1)["structuredContent"],
+        Value::Null
+    );
+    let (_, body) = server
+        .post("/mcp?tools=openai", "", "tools/list", json!({}))
+        .await;
+    assert_eq!(
+        result(&body)["tools"].as_array().map(Vec::len),
+        Some(2),
+        "{body}"
+    );
+    let (_, body) = server
+        .call("/mcp?collection=other", "", "get_document", acme())
+        .await;
+    assert_eq!(
+        result(&body)["structuredContent"]["errorCode"],
+        "NOT_FOUND",
+        "nothing is read across collections"
+    );
 }
 
 #[tokio::test]
@@ -100,7 +166,11 @@ async fn other_hosts_and_web_pages_are_refused() {
         ("Origin: https://evil.example\r\n", 403),
         ("Origin: null\r\n", 403),
     ] {
-        assert_eq!(server.post("/mcp", head, "tools/list", json!({})).await.0, status, "{head}");
+        assert_eq!(
+            server.post("/mcp", head, "tools/list", json!({})).await.0,
+            status,
+            "{head}"
+        );
     }
     let named = QuerySettings {
         hosts: vec!["stemma.example".into()],
@@ -109,23 +179,55 @@ async fn other_hosts_and_web_pages_are_refused() {
     };
     let server = Server::start(named).await;
     let head = "Host: stemma.example\r\nOrigin: https://app.example\r\n";
-    assert_eq!(server.post("/mcp", head, "tools/list", json!({})).await.0, 200);
+    assert_eq!(
+        server.post("/mcp", head, "tools/list", json!({})).await.0,
+        200
+    );
 }
 
 #[tokio::test]
 async fn keys_are_those_of_the_other_routes() {
     let key = |name: &str, collections: &[&str]| -> KeySettings {
         let digest = blake3::hash(name.as_bytes()).to_string();
-        serde_json::from_value(json!({ "name": name, "blake3": digest, "collections": collections })).unwrap()
+        serde_json::from_value(
+            json!({ "name": name, "blake3": digest, "collections": collections }),
+        )
+        .unwrap()
     };
     let keys = vec![key("all", &[]), key("other", &["other"])];
-    let server = Server::start(QuerySettings { keys, ..QuerySettings::default() }).await;
+    let server = Server::start(QuerySettings {
+        keys,
+        ..QuerySettings::default()
+    })
+    .await;
     let acme = || json!({ "doc_name": "ACME_2022" });
     assert_eq!(server.call("/mcp", "", "get_document", acme()).await.0, 401);
-    let (_, body) = server.call("/mcp", "Authorization: Bearer all\r\n", "get_document", acme()).await;
-    assert_eq!(result(&body)["structuredContent"]["status"], "completed", "{body}");
+    let (_, body) = server
+        .call(
+            "/mcp",
+            "Authorization: Bearer all\r\n",
+            "get_document",
+            acme(),
+        )
+        .await;
+    assert_eq!(
+        result(&body)["structuredContent"]["status"],
+        "completed",
+        "{body}"
+    );
     for path in ["/mcp", "/mcp?collection=default"] {
-        let (_, body) = server.call(path, "Authorization: Bearer other\r\n", "get_document", acme()).await;
-        assert_eq!(result(&body)["structuredContent"]["errorCode"], "NOT_FOUND", "{path}: {body}");
+        let (_, body) = server
+            .call(
+                path,
+                "Authorization: Bearer other\r\n",
+                "get_document",
+                acme(),
+            )
+            .await;
+        assert_eq!(
+            result(&body)["structuredContent"]["errorCode"],
+            "NOT_FOUND",
+            "{path}: {body}"
+        );
     }
 }

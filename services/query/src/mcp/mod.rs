@@ -102,13 +102,36 @@ where
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
 {
-    let Served { collection, cache, model, meaning, preset, answer } = served;
-    let meaning: Vec<_> = meaning.into_iter().map(|meaning| (collection.clone(), meaning)).collect();
-    let archive = Archive::follow(&env, &blobs, vec![collection], &meaning, cache, model, &stop);
-    let answering = model.map(|_| Arc::new(Librarians::new(env.clone(), blobs, answer)) as Arc<dyn Answering>);
+    let Served {
+        collection,
+        cache,
+        model,
+        meaning,
+        preset,
+        answer,
+    } = served;
+    let meaning: Vec<_> = meaning
+        .into_iter()
+        .map(|meaning| (collection.clone(), meaning))
+        .collect();
+    let archive = Archive::follow(
+        &env,
+        &blobs,
+        vec![collection],
+        &meaning,
+        cache,
+        model,
+        &stop,
+    );
+    let answering =
+        model.map(|_| Arc::new(Librarians::new(env.clone(), blobs, answer)) as Arc<dyn Answering>);
     let desk = Desk::alone(env, archive, preset).answering_by(answering);
     let served = match serve_server_with_ct(desk, streams, stop.clone()).await {
-        Ok(running) => running.waiting().await.map(drop).map_err(std::io::Error::other),
+        Ok(running) => running
+            .waiting()
+            .await
+            .map(drop)
+            .map_err(std::io::Error::other),
         Err(_) if stop.is_cancelled() => Ok(()),
         // A client that goes before it greets is no one's mistake.
         Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => Ok(()),

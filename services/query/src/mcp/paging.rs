@@ -16,16 +16,30 @@ pub(super) struct Page {
 }
 
 /// The arguments `offset`, `cursor` and `limit` (10, at most `most`) of a list under `filters`.
-pub(super) fn paging(arguments: &mut Arguments, most: usize, filters: &str) -> Result<Page, Failure> {
+pub(super) fn paging(
+    arguments: &mut Arguments,
+    most: usize,
+    filters: &str,
+) -> Result<Page, Failure> {
     let limit = arguments.number("limit", 1..=most)?.unwrap_or(10);
     let offset = arguments.number("offset", 0..=MAX_OFFSET)?;
     let cursor = arguments.text("cursor")?;
-    let digest: String = blake3::hash(filters.as_bytes()).to_hex().chars().take(12).collect();
-    let mut page = Page { offset: offset.unwrap_or(0), limit, digest };
+    let digest: String = blake3::hash(filters.as_bytes())
+        .to_hex()
+        .chars()
+        .take(12)
+        .collect();
+    let mut page = Page {
+        offset: offset.unwrap_or(0),
+        limit,
+        digest,
+    };
     if let Some(cursor) = cursor {
         page.offset = page.read(&cursor).ok_or_else(|| {
-            let message = "the cursor is not one of this list: the other arguments must stay the same";
-            Failure::new(Kind::InvalidInput, "cursor.invalid", message).option("Call again without a cursor")
+            let message =
+                "the cursor is not one of this list: the other arguments must stay the same";
+            Failure::new(Kind::InvalidInput, "cursor.invalid", message)
+                .option("Call again without a cursor")
         })?;
     }
     Ok(page)
@@ -51,7 +65,11 @@ mod tests {
     use super::*;
 
     fn page(arguments: &serde_json::Value, filters: &str) -> Result<Page, Failure> {
-        paging(&mut Arguments::of(arguments.as_object().cloned()), 50, filters)
+        paging(
+            &mut Arguments::of(arguments.as_object().cloned()),
+            50,
+            filters,
+        )
     }
 
     #[test]
@@ -59,8 +77,18 @@ mod tests {
         let first = page(&json!({}), "form=10-K").unwrap();
         assert_eq!((first.offset, first.limit), (0, 10));
         let cursor = first.cursor(10);
-        assert_eq!(page(&json!({"cursor": cursor}), "form=10-K").unwrap().offset, 10);
-        for (cursor, filters) in [(cursor.as_str(), "form=8-K"), ("1", "form=10-K"), ("x.y", ""), ("", ".")] {
+        assert_eq!(
+            page(&json!({"cursor": cursor}), "form=10-K")
+                .unwrap()
+                .offset,
+            10
+        );
+        for (cursor, filters) in [
+            (cursor.as_str(), "form=8-K"),
+            ("1", "form=10-K"),
+            ("x.y", ""),
+            ("", "."),
+        ] {
             let refused = page(&json!({"cursor": cursor}), filters);
             assert_eq!(refused.is_err(), !cursor.is_empty(), "{cursor}");
         }

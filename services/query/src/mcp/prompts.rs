@@ -28,7 +28,10 @@ risks; anything unusual. Put the page behind each figure as (p 47). Leave out wh
     Template {
         name: "risk_factor_changes",
         about: "What changed in the risk factors between two filings of a company",
-        takes: &[("earlier", "the earlier filing", true), ("later", "the later filing", true)],
+        takes: &[
+            ("earlier", "the earlier filing", true),
+            ("later", "the later filing", true),
+        ],
         text: "Compare the risk factors of {earlier} and {later}.\n\
 1. compare_sections with these as left and right and item 1A: what was added, removed, renamed, moved or reworded.\n\
 2. Read what is new, gone or renamed with get_page_content by section_id; where one section holds all risks, both of it.\n\
@@ -38,7 +41,11 @@ risks; anything unusual. Put the page behind each figure as (p 47). Leave out wh
         name: "find_number",
         about: "One figure, with the line of the page it stands on",
         takes: &[
-            ("question", "which figure, of which company and period", true),
+            (
+                "question",
+                "which figure, of which company and period",
+                true,
+            ),
             ("document", "the filing, where it is known", false),
         ],
         text: "Find: {question} {document}\n\
@@ -78,10 +85,16 @@ A mark is written `<cite doc=\"NAME\" page=\"N\"/>`, or, in the format markdown,
 /// The prompts there are.
 pub(super) fn list() -> Vec<Prompt> {
     let argument = |(name, about, needed): &(&str, &str, bool)| {
-        PromptArgument::new(*name).with_description(*about).with_required(*needed)
+        PromptArgument::new(*name)
+            .with_description(*about)
+            .with_required(*needed)
     };
     let prompt = |template: &Template| {
-        Prompt::new(template.name, Some(template.about), Some(template.takes.iter().map(argument).collect()))
+        Prompt::new(
+            template.name,
+            Some(template.about),
+            Some(template.takes.iter().map(argument).collect()),
+        )
     };
     TEMPLATES.iter().map(prompt).collect()
 }
@@ -90,12 +103,23 @@ pub(super) fn list() -> Vec<Prompt> {
 pub(super) fn get(name: &str, mut arguments: Arguments) -> Result<GetPromptResult, Failure> {
     let unknown = || {
         let names = TEMPLATES.map(|template| template.name).join(", ");
-        Failure::new(Kind::NotFound, "prompt.unknown", format!("there is no such prompt; prompts are {names}"))
+        Failure::new(
+            Kind::NotFound,
+            "prompt.unknown",
+            format!("there is no such prompt; prompts are {names}"),
+        )
     };
-    let template = TEMPLATES.iter().find(|template| template.name == name).ok_or_else(unknown)?;
+    let template = TEMPLATES
+        .iter()
+        .find(|template| template.name == name)
+        .ok_or_else(unknown)?;
     let mut text = template.text.to_owned();
     for (name, _, needed) in template.takes {
-        let value = if *needed { arguments.needed(name)? } else { arguments.text(name)?.unwrap_or_default() };
+        let value = if *needed {
+            arguments.needed(name)?
+        } else {
+            arguments.text(name)?.unwrap_or_default()
+        };
         text = text.replace(&format!("{{{name}}}"), &value);
     }
     arguments.none_left()?;
@@ -112,7 +136,10 @@ mod tests {
     #[test]
     fn every_argument_has_its_place_and_no_place_is_left_open() {
         for template in &TEMPLATES {
-            let values = template.takes.iter().map(|(name, ..)| ((*name).to_owned(), json!("ACME")));
+            let values = template
+                .takes
+                .iter()
+                .map(|(name, ..)| ((*name).to_owned(), json!("ACME")));
             let filled = get(template.name, Arguments::of(Some(values.collect()))).unwrap();
             let text = serde_json::to_string(&filled.messages).unwrap();
             assert_eq!(text.matches("ACME").count(), template.takes.len(), "{text}");
@@ -122,7 +149,15 @@ mod tests {
 
     #[test]
     fn what_is_missing_or_unknown_is_refused() {
-        assert_eq!(get("filing_brief", Arguments::of(None)).unwrap_err().message, "`document` is missing");
-        assert_eq!(get("nothing", Arguments::of(None)).unwrap_err().kind, Kind::NotFound);
+        assert_eq!(
+            get("filing_brief", Arguments::of(None))
+                .unwrap_err()
+                .message,
+            "`document` is missing"
+        );
+        assert_eq!(
+            get("nothing", Arguments::of(None)).unwrap_err().kind,
+            Kind::NotFound
+        );
     }
 }

@@ -3,7 +3,9 @@
 //! In a text without pages, numbers are those of lines, as PageIndex has them for Markdown.
 
 use serde_json::json;
-use stemma_document::{Body, Extent, PageNo, PageSpan, PublishedTree, Section, SectionId, SectionTree, text};
+use stemma_document::{
+    Body, Extent, PageNo, PageSpan, PublishedTree, Section, SectionId, SectionTree, text,
+};
 use stemma_extract::Packed;
 use stemma_search::catalogue::Listed;
 use stemma_search::locator::show_pages;
@@ -87,17 +89,24 @@ impl Call<'_> {
         if spans.is_empty() {
             return Err(out_of_bounds(listed, total, unit, out_of_range));
         }
-        let Some(packed) = self.reader.packed(&published).await? else { return Err(no_text(listed).into()) };
+        let Some(packed) = self.reader.packed(&published).await? else {
+            return Err(no_text(listed).into());
+        };
         let asked = spans.clone();
         let fill = move || fill(packed, &published.tree, &wanted, &asked, limit);
         let passages = aside(fill).await?.map_err(|error| {
             tracing::warn!(%error, "a text cannot be unpacked");
             Failure::from(no_text(listed))
         })?;
-        let last = passages.last().map_or(0, |last| last.last_line.unwrap_or(last.page));
+        let last = passages
+            .last()
+            .map_or(0, |last| last.last_line.unwrap_or(last.page));
         // Where nothing stands on the pages asked for, nothing is left of them either.
         let last = if passages.is_empty() { total } else { last };
-        let (returned, left) = (clipped(&spans, 1, last), clipped(&spans, last + 1, u32::MAX));
+        let (returned, left) = (
+            clipped(&spans, 1, last),
+            clipped(&spans, last + 1, u32::MAX),
+        );
         Ok(Reading {
             passages,
             requested: show_pages(&spans),
@@ -112,12 +121,18 @@ impl Call<'_> {
 
 fn out_of_bounds(listed: &Listed, total: u32, unit: &str, asked: Option<String>) -> Failure {
     let (name, asked) = (name_of(listed), asked.unwrap_or_default());
-    Failure::invalid(format!("`{name}` has {unit}s 1-{total}; {asked} is not among them"))
-        .option(format!("Ask for {unit}s between 1 and {total}"))
+    Failure::invalid(format!(
+        "`{name}` has {unit}s 1-{total}; {asked} is not among them"
+    ))
+    .option(format!("Ask for {unit}s between 1 and {total}"))
 }
 
 /// What of `wanted` is there, in order and once; and what is not.
-fn spans(tree: &SectionTree, wanted: &Wanted, total: u32) -> Result<(Vec<PageSpan>, Option<String>), Failure> {
+fn spans(
+    tree: &SectionTree,
+    wanted: &Wanted,
+    total: u32,
+) -> Result<(Vec<PageSpan>, Option<String>), Failure> {
     let (section, asked) = match wanted {
         Wanted::Pages(asked) => (None, Some(asked)),
         Wanted::Section(id, asked) => (Some(*id), asked.as_ref()),
@@ -129,9 +144,14 @@ fn spans(tree: &SectionTree, wanted: &Wanted, total: u32) -> Result<(Vec<PageSpa
             tree.section(id).map(bounds).ok_or_else(unknown)?
         }
     };
-    let Some(asked) = asked else { return Ok((PageSpan::new(whole.0, whole.1).into_iter().collect(), None)) };
+    let Some(asked) = asked else {
+        return Ok((PageSpan::new(whole.0, whole.1).into_iter().collect(), None));
+    };
     let asked = merged(asked);
-    let (inside, beyond) = (clipped(&asked, whole.0, whole.1), clipped(&asked, total.saturating_add(1), u32::MAX));
+    let (inside, beyond) = (
+        clipped(&asked, whole.0, whole.1),
+        clipped(&asked, total.saturating_add(1), u32::MAX),
+    );
     let out = if inside.is_empty() { asked } else { beyond };
     Ok((inside, (!out.is_empty()).then(|| show_pages(&out))))
 }
@@ -139,14 +159,19 @@ fn spans(tree: &SectionTree, wanted: &Wanted, total: u32) -> Result<(Vec<PageSpa
 /// First and last page, or line.
 fn bounds(section: &Section) -> (u32, u32) {
     match section.span {
-        stemma_document::SectionSpan::Pages { pages, .. } => (pages.start().get(), pages.end().get()),
+        stemma_document::SectionSpan::Pages { pages, .. } => {
+            (pages.start().get(), pages.end().get())
+        }
         stemma_document::SectionSpan::Lines { start, end } => (start, end.max(start)),
     }
 }
 
 /// Spans in order, without overlaps.
 fn merged(spans: &[PageSpan]) -> Vec<PageSpan> {
-    let mut sorted: Vec<(u32, u32)> = spans.iter().map(|span| (span.start().get(), span.end().get())).collect();
+    let mut sorted: Vec<(u32, u32)> = spans
+        .iter()
+        .map(|span| (span.start().get(), span.end().get()))
+        .collect();
     sorted.sort_unstable();
     let mut merged: Vec<(u32, u32)> = Vec::new();
     for (start, end) in sorted {
@@ -155,12 +180,16 @@ fn merged(spans: &[PageSpan]) -> Vec<PageSpan> {
             _ => merged.push((start, end)),
         }
     }
-    merged.into_iter().filter_map(|(start, end)| PageSpan::new(start, end)).collect()
+    merged
+        .into_iter()
+        .filter_map(|(start, end)| PageSpan::new(start, end))
+        .collect()
 }
 
 /// The parts of spans within `from..=to`.
 fn clipped(spans: &[PageSpan], from: u32, to: u32) -> Vec<PageSpan> {
-    let clip = |span: &PageSpan| PageSpan::new(span.start().get().max(from), span.end().get().min(to));
+    let clip =
+        |span: &PageSpan| PageSpan::new(span.start().get().max(from), span.end().get().min(to));
     spans.iter().filter_map(clip).collect()
 }
 
@@ -198,7 +227,9 @@ impl Filling {
             limit = limit * 4 / 5;
         };
         passage.text = kept.to_owned();
-        let lines = u32::try_from(passage.text.lines().count()).unwrap_or(u32::MAX).max(1);
+        let lines = u32::try_from(passage.text.lines().count())
+            .unwrap_or(u32::MAX)
+            .max(1);
         match &mut passage.last_line {
             // In a text the rest can be asked for by its lines; of a page it cannot.
             Some(last) => {
@@ -218,7 +249,11 @@ fn fill(
     spans: &[PageSpan],
     limit: usize,
 ) -> Result<Vec<Passage>, stemma_extract::PackError> {
-    let mut filling = Filling { limit, used: 0, passages: Vec::new() };
+    let mut filling = Filling {
+        limit,
+        used: 0,
+        passages: Vec::new(),
+    };
     match (wanted, tree.extent) {
         (Wanted::Pages(_), Extent::Pages(_)) => pages(&mut filling, &packed, spans)?,
         (_, Extent::Lines(_)) => lines(&mut filling, tree, &packed.source()?.body, spans),
@@ -231,13 +266,25 @@ fn fill(
     Ok(filling.passages)
 }
 
-fn pages(filling: &mut Filling, packed: &Packed, spans: &[PageSpan]) -> Result<(), stemma_extract::PackError> {
+fn pages(
+    filling: &mut Filling,
+    packed: &Packed,
+    spans: &[PageSpan],
+) -> Result<(), stemma_extract::PackError> {
     for span in spans {
         let (mut start, end) = (span.start().get(), span.end().get());
-        while let Some(part) = PageSpan::new(start, end.min(start.saturating_add(PAGES_AT_ONCE - 1))) {
+        while let Some(part) =
+            PageSpan::new(start, end.min(start.saturating_add(PAGES_AT_ONCE - 1)))
+        {
             for (number, page) in part.pages().zip(packed.pages(part)?) {
                 let (label, text) = (label_of(number, &page), page.text());
-                if !filling.take(Passage { page: number.get(), last_line: None, label, text, cut: false }) {
+                if !filling.take(Passage {
+                    page: number.get(),
+                    last_line: None,
+                    label,
+                    text,
+                    cut: false,
+                }) {
                     return Ok(());
                 }
             }
@@ -251,10 +298,25 @@ fn pages(filling: &mut Filling, packed: &Packed, spans: &[PageSpan]) -> Result<(
 fn section_pages(filling: &mut Filling, section: &Section, body: &Body, spans: &[PageSpan]) {
     let lines = text::full_lines(section, body);
     for of_page in lines.chunk_by(|one, other| one.page == other.page) {
-        let Some(page) = of_page[0].page.filter(|page| spans.iter().any(|span| span.contains(*page))) else { continue };
-        let text = of_page.iter().map(|line| line.text).collect::<Vec<_>>().join("\n");
+        let Some(page) = of_page[0]
+            .page
+            .filter(|page| spans.iter().any(|span| span.contains(*page)))
+        else {
+            continue;
+        };
+        let text = of_page
+            .iter()
+            .map(|line| line.text)
+            .collect::<Vec<_>>()
+            .join("\n");
         let label = page_label(body, page);
-        if !filling.take(Passage { page: page.get(), last_line: None, label, text, cut: false }) {
+        if !filling.take(Passage {
+            page: page.get(),
+            last_line: None,
+            label,
+            text,
+            cut: false,
+        }) {
             return;
         }
     }
@@ -262,7 +324,9 @@ fn section_pages(filling: &mut Filling, section: &Section, body: &Body, spans: &
 
 /// Lines of a text, section by section.
 fn lines(filling: &mut Filling, tree: &SectionTree, body: &Body, spans: &[PageSpan]) {
-    let wanted = |number: u32| PageNo::new(number).is_some_and(|line| spans.iter().any(|span| span.contains(line)));
+    let wanted = |number: u32| {
+        PageNo::new(number).is_some_and(|line| spans.iter().any(|span| span.contains(line)))
+    };
     for (_, section) in tree.walk() {
         let lines = text::own_lines(section, body);
         for part in lines.chunk_by(|one, other| wanted(one.number) == wanted(other.number)) {
@@ -270,9 +334,19 @@ fn lines(filling: &mut Filling, tree: &SectionTree, body: &Body, spans: &[PageSp
             if !wanted(first) {
                 continue;
             }
-            let text = part.iter().map(|line| line.text).collect::<Vec<_>>().join("\n");
+            let text = part
+                .iter()
+                .map(|line| line.text)
+                .collect::<Vec<_>>()
+                .join("\n");
             let label = Some(format!("lines {first}-{last}"));
-            if !filling.take(Passage { page: first, last_line: Some(last), label, text, cut: false }) {
+            if !filling.take(Passage {
+                page: first,
+                last_line: Some(last),
+                label,
+                text,
+                cut: false,
+            }) {
                 return;
             }
         }
@@ -304,10 +378,18 @@ mod tests {
             text: "Net sales rose in all regions.\n".repeat(20),
             cut: false,
         };
-        let mut filling = Filling { limit: 500, used: 0, passages: vec![] };
+        let mut filling = Filling {
+            limit: 500,
+            used: 0,
+            passages: vec![],
+        };
         assert!((1..9).any(|number| !filling.take(page(number))));
         assert!(filling.passages.len() > 1 && filling.passages.iter().all(|passage| !passage.cut));
-        let mut filling = Filling { limit: 60, used: 0, passages: vec![] };
+        let mut filling = Filling {
+            limit: 60,
+            used: 0,
+            passages: vec![],
+        };
         assert!(!filling.take(page(1)));
         let only = &filling.passages[0];
         assert!(only.cut && only.text.ends_with("regions.") && cost(&json!(only.text)) <= 60);

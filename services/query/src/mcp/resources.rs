@@ -10,18 +10,32 @@ use super::get_page_content::{text, wanted};
 /// The addresses there are.
 pub(super) fn templates() -> Vec<ResourceTemplate> {
     let template = |address: &str, name: &str, about: &str| {
-        ResourceTemplate::new(address, name).with_description(about).with_mime_type("text/plain")
+        ResourceTemplate::new(address, name)
+            .with_description(about)
+            .with_mime_type("text/plain")
     };
     vec![
-        template("stemma://{doc}/section/{id}", "section", "text of a section with its sub-sections"),
-        template("stemma://{doc}/page/{n}", "page", "text of a physical page, or of pages 5-7"),
+        template(
+            "stemma://{doc}/section/{id}",
+            "section",
+            "text of a section with its sub-sections",
+        ),
+        template(
+            "stemma://{doc}/page/{n}",
+            "page",
+            "text of a physical page, or of pages 5-7",
+        ),
     ]
 }
 
 /// What stands at an address, as far as one answer holds it.
 pub(super) async fn read(call: &Call<'_>, address: &str) -> Result<ReadResourceResult, Failure> {
     if !address.starts_with(SCHEME) {
-        return Err(Failure::new(Kind::NotFound, "address.unknown", format!("addresses here begin with {SCHEME}")));
+        return Err(Failure::new(
+            Kind::NotFound,
+            "address.unknown",
+            format!("addresses here begin with {SCHEME}"),
+        ));
     }
     let named = call.named(address, None)?;
     if named.fragment.is_none() {
@@ -30,11 +44,19 @@ pub(super) async fn read(call: &Call<'_>, address: &str) -> Result<ReadResourceR
     }
     let (listed, published) = call.published(&named).await?;
     let (what, _) = wanted(listed, &published, named.fragment.as_ref(), None)?;
-    let reading = call.read(listed, published, what, call.form.limit(Some(usize::MAX))).await?;
+    let reading = call
+        .read(listed, published, what, call.form.limit(Some(usize::MAX)))
+        .await?;
     let from = format!("{} {}s {}", name_of(listed), reading.unit, reading.returned);
     let mut text = fence(&from, &text(&reading));
     if let Some(remaining) = &reading.remaining {
-        text.push_str(&format!("\n{}s {remaining} are left: {SCHEME}{}/page/{remaining}", reading.unit, listed.doc()));
+        text.push_str(&format!(
+            "\n{}s {remaining} are left: {SCHEME}{}/page/{remaining}",
+            reading.unit,
+            listed.doc()
+        ));
     }
-    Ok(ReadResourceResult::new(vec![ResourceContents::text(text, address).with_mime_type("text/plain")]))
+    Ok(ReadResourceResult::new(vec![
+        ResourceContents::text(text, address).with_mime_type("text/plain"),
+    ]))
 }

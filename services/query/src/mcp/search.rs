@@ -84,37 +84,68 @@ pub(super) async fn call(call: &mut Call<'_>, mut arguments: Arguments) -> Resul
     arguments.none_left()?;
     let (within, item) = within(call, scope.as_deref())?;
     let (limit, skip) = (page.limit, page.offset);
-    let query = Query { text, within, filter, item, limit, skip, ..Query::default() };
+    let query = Query {
+        text,
+        within,
+        filter,
+        item,
+        limit,
+        skip,
+        ..Query::default()
+    };
     let found = call.find(&query).await?;
     Ok(answer(call, &found, &page))
 }
 
 /// The documents, and the Item, of a scope.
-fn within(call: &Call<'_>, scope: Option<&str>) -> Result<(Within, Option<find::ItemRef>), Failure> {
-    let Some(scope) = scope else { return Ok((Within::All, None)) };
+fn within(
+    call: &Call<'_>,
+    scope: Option<&str>,
+) -> Result<(Within, Option<find::ItemRef>), Failure> {
+    let Some(scope) = scope else {
+        return Ok((Within::All, None));
+    };
     let Locator { document, fragment } = locator_of(scope);
-    let docs = call.reader.in_scope(&document)?.iter().map(|listed| listed.doc()).collect();
+    let docs = call
+        .reader
+        .in_scope(&document)?
+        .iter()
+        .map(|listed| listed.doc())
+        .collect();
     let item = match fragment {
         None => None,
         Some(Fragment::Item { part, number }) => Some(find::ItemRef { part, number }),
         Some(other) => {
-            return Err(Failure::invalid(format!("a search within `#{other}` is not possible"))
-                .option("Search the document or an Item of it (…#item-7), or grep_document()"));
+            return Err(
+                Failure::invalid(format!("a search within `#{other}` is not possible"))
+                    .option("Search the document or an Item of it (…#item-7), or grep_document()"),
+            );
         }
     };
     Ok((Within::Documents(docs), item))
 }
 
 fn answer(call: &Call<'_>, found: &Found, page: &Page) -> Answer {
-    let results = fitting(found.hits.iter().map(|hit| result(call, hit)), call.form.limit(None));
+    let results = fitting(
+        found.hits.iter().map(|hit| result(call, hit)),
+        call.form.limit(None),
+    );
     let next = page.offset + results.len();
     let next = (results.len() < found.hits.len() || found.next.is_some()).then_some(next);
     let (total, more) = match found.total {
         Total::Exact(total) => (total, ""),
         Total::AtLeast(total) => (total, " at least"),
     };
-    let chips: Vec<String> = found.routed.iter().map(|chip| format!("{}={}", chip.facet, chip.value)).collect();
-    let routed = if chips.is_empty() { String::new() } else { format!(" · narrowed to {}", chips.join(", ")) };
+    let chips: Vec<String> = found
+        .routed
+        .iter()
+        .map(|chip| format!("{}={}", chip.facet, chip.value))
+        .collect();
+    let routed = if chips.is_empty() {
+        String::new()
+    } else {
+        format!(" · narrowed to {}", chips.join(", "))
+    };
     let summary = format!(
         "{} of{more} {total} sections, in {} of {} documents{routed}",
         results.len(),
@@ -130,22 +161,33 @@ fn answer(call: &Call<'_>, found: &Found, page: &Page) -> Answer {
         "documents_searched": found.searched.documents,
         "next_cursor": next.map(|next| page.cursor(next)),
     });
-    let mut answer = Answer::new(data, summary).body(body).links(links).bare_as_json();
+    let mut answer = Answer::new(data, summary)
+        .body(body)
+        .links(links)
+        .bare_as_json();
     if found.hits.is_empty() {
-        answer = answer.option("Other words, a wider scope, or grep_document() for exact characters");
+        answer =
+            answer.option("Other words, a wider scope, or grep_document() for exact characters");
     } else {
-        answer = answer.option("Text: fetch(id), or get_page_content(doc_name, pages); read before you answer");
+        answer = answer.option(
+            "Text: fetch(id), or get_page_content(doc_name, pages); read before you answer",
+        );
     }
     match next {
-        Some(next) => answer.option(format!("More: the same call with cursor: \"{}\"", page.cursor(next))),
+        Some(next) => answer.option(format!(
+            "More: the same call with cursor: \"{}\"",
+            page.cursor(next)
+        )),
         None => answer,
     }
 }
 
 fn result(call: &Call<'_>, hit: &Hit) -> Value {
     let listed = call.reader.catalogue().get(hit.doc);
-    let (label, name) = listed
-        .map_or_else(|| (hit.doc.to_string(), hit.name.as_str()), |listed| (listed.label.clone(), name_of(listed)));
+    let (label, name) = listed.map_or_else(
+        || (hit.doc.to_string(), hit.name.as_str()),
+        |listed| (listed.label.clone(), name_of(listed)),
+    );
     let path: String = shortened(&hit.path);
     let mut result = json!({
         "id": section_locator(&label, hit.section),
@@ -160,7 +202,11 @@ fn result(call: &Call<'_>, hit: &Hit) -> Value {
         result["page_label"] = json!(label);
     }
     if let Some((start, end)) = hit.pages {
-        result["pages"] = json!(if start == end { start.to_string() } else { format!("{start}-{end}") });
+        result["pages"] = json!(if start == end {
+            start.to_string()
+        } else {
+            format!("{start}-{end}")
+        });
     }
     result
 }
@@ -170,7 +216,9 @@ fn shortened(path: &[String]) -> String {
     let cut = |text: &str| text.chars().take(TITLE_CHARS).collect();
     let whole = path.join(" › ");
     match path.last() {
-        Some(last) if path.len() > 1 && whole.chars().count() > TITLE_CHARS => cut(&format!("… › {last}")),
+        Some(last) if path.len() > 1 && whole.chars().count() > TITLE_CHARS => {
+            cut(&format!("… › {last}"))
+        }
         _ => cut(&whole),
     }
 }
@@ -179,8 +227,16 @@ fn listing(results: &[Value]) -> String {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let mut lines = Vec::new();
     for result in results {
-        let page = result["page"].as_u64().map(|page| format!("  p {page}")).unwrap_or_default();
-        lines.push(format!("{}  {}{page}  {}", text(&result["id"]), text(&result["title"]), result["score"]));
+        let page = result["page"]
+            .as_u64()
+            .map(|page| format!("  p {page}"))
+            .unwrap_or_default();
+        lines.push(format!(
+            "{}  {}{page}  {}",
+            text(&result["id"]),
+            text(&result["title"]),
+            result["score"]
+        ));
         lines.push(format!("  {}", text(&result["snippet"])));
     }
     lines.join("\n")
@@ -188,6 +244,12 @@ fn listing(results: &[Value]) -> String {
 
 fn links(found: &Found, shown: usize) -> Vec<Resource> {
     let hits = found.hits.iter().take(shown.min(MAX_LINKS));
-    let name = |hit: &Hit| hit.path.last().map_or_else(|| hit.name.clone(), |title| title.chars().take(60).collect());
-    hits.map(|hit| link(section_address(hit.doc, hit.section), &name(hit))).collect()
+    let name = |hit: &Hit| {
+        hit.path.last().map_or_else(
+            || hit.name.clone(),
+            |title| title.chars().take(60).collect(),
+        )
+    };
+    hits.map(|hit| link(section_address(hit.doc, hit.section), &name(hit)))
+        .collect()
 }

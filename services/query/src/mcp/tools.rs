@@ -12,8 +12,8 @@ use super::arguments::Arguments;
 use super::call::Call;
 use super::failure::{Failure, Kind};
 use super::{
-    ask, browse_documents, compare_sections, fetch, get_document, get_document_structure, get_folder_structure,
-    get_page_content, grep_document, search,
+    ask, browse_documents, compare_sections, fetch, get_document, get_document_structure,
+    get_folder_structure, get_page_content, grep_document, search,
 };
 
 /// Which tools a client sees.
@@ -43,7 +43,11 @@ impl Preset {
 
     /// In which forms its answers are given.
     pub(super) fn form(self) -> Form {
-        if self == Preset::All { Form::Both } else { Form::JsonText }
+        if self == Preset::All {
+            Form::Both
+        } else {
+            Form::JsonText
+        }
     }
 }
 
@@ -59,12 +63,22 @@ impl FromStr for Preset {
 /// The tools of a preset; `asks`: with the one that asks a model.
 pub(super) fn list(preset: Preset, asks: bool) -> Vec<Tool> {
     let pageindex = || {
-        vec![browse_documents::tool(), get_document::tool(), get_document_structure::tool(), get_page_content::tool()]
+        vec![
+            browse_documents::tool(),
+            get_document::tool(),
+            get_document_structure::tool(),
+            get_page_content::tool(),
+        ]
     };
     match preset {
         Preset::All => {
             let mut tools = pageindex();
-            tools.extend([search::tool(), fetch::tool(), grep_document::tool(), compare_sections::tool()]);
+            tools.extend([
+                search::tool(),
+                fetch::tool(),
+                grep_document::tool(),
+                compare_sections::tool(),
+            ]);
             tools.extend(asks.then(ask::tool));
             tools
         }
@@ -73,7 +87,9 @@ pub(super) fn list(preset: Preset, asks: bool) -> Vec<Tool> {
             tools.extend([search::alias(), get_folder_structure::tool()]);
             tools.into_iter().map(as_json_text).collect()
         }
-        Preset::OpenAi => [search::query_only(), fetch::id_only()].map(as_json_text).into(),
+        Preset::OpenAi => [search::query_only(), fetch::id_only()]
+            .map(as_json_text)
+            .into(),
     }
 }
 
@@ -95,20 +111,37 @@ pub(super) async fn call(
         compare_sections::NAME => compare_sections::call(call, arguments).await,
         ask::NAME if preset == Preset::All => ask::call(call, arguments).await,
         get_folder_structure::NAME => get_folder_structure::call(call, arguments),
-        "get_document_image" => Err(Failure::new(Kind::InvalidInput, "tool.no_images", "there are no images of pages")
-            .option("get_page_content() has the text of a page")),
+        "get_document_image" => Err(Failure::new(
+            Kind::InvalidInput,
+            "tool.no_images",
+            "there are no images of pages",
+        )
+        .option("get_page_content() has the text of a page")),
         _ => {
             let shown: String = name.chars().take(60).collect();
             let asks = call.answerer().is_ok();
-            let names = list(preset, asks).into_iter().map(|tool| tool.name.into_owned()).collect::<Vec<_>>();
-            Err(Failure::new(Kind::InvalidInput, "tool.unknown", format!("there is no tool `{shown}`"))
-                .option(format!("Tools are: {}", names.join(", "))))
+            let names = list(preset, asks)
+                .into_iter()
+                .map(|tool| tool.name.into_owned())
+                .collect::<Vec<_>>();
+            Err(Failure::new(
+                Kind::InvalidInput,
+                "tool.unknown",
+                format!("there is no tool `{shown}`"),
+            )
+            .option(format!("Tools are: {}", names.join(", "))))
         }
     }
 }
 
 /// A tool that reads and changes nothing. `takes` and `gives` are the `properties` of its schemas.
-pub(super) fn reading(name: &'static str, about: &'static str, takes: Value, needs: &[&str], gives: Value) -> Tool {
+pub(super) fn reading(
+    name: &'static str,
+    about: &'static str,
+    takes: Value,
+    needs: &[&str],
+    gives: Value,
+) -> Tool {
     Tool::new(Cow::Borrowed(name), about, object(takes, needs))
         .with_raw_output_schema(object(gives, &["next_steps"]))
         .with_annotations(ToolAnnotations::new().read_only(true).open_world(false))
@@ -121,8 +154,17 @@ fn as_json_text(mut tool: Tool) -> Tool {
 }
 
 fn object(properties: Value, needs: &[&str]) -> Arc<JsonObject> {
-    let schema = [("type", json!("object")), ("properties", properties), ("required", json!(needs))];
-    Arc::new(schema.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+    let schema = [
+        ("type", json!("object")),
+        ("properties", properties),
+        ("required", json!(needs)),
+    ];
+    Arc::new(
+        schema
+            .into_iter()
+            .map(|(name, value)| (name.to_owned(), value))
+            .collect(),
+    )
 }
 
 /// A list of objects with these fields.

@@ -13,8 +13,14 @@ pub(super) struct Accept(Vec<(String, f32)>);
 impl Accept {
     /// What these headers say.
     pub(super) fn of(headers: &HeaderMap) -> Self {
-        let lines = headers.get_all(header::ACCEPT).iter().filter_map(|line| line.to_str().ok());
-        let ranges = lines.flat_map(|line| line.split(',')).map(range).filter(|(named, _)| !named.is_empty());
+        let lines = headers
+            .get_all(header::ACCEPT)
+            .iter()
+            .filter_map(|line| line.to_str().ok());
+        let ranges = lines
+            .flat_map(|line| line.split(','))
+            .map(range)
+            .filter(|(named, _)| !named.is_empty());
         Self(ranges.collect())
     }
 
@@ -39,14 +45,26 @@ impl Accept {
         if self.0.is_empty() {
             return 1.0;
         }
-        let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+        let kind = kind
+            .split(';')
+            .next()
+            .unwrap_or_default()
+            .trim()
+            .to_ascii_lowercase();
         let group = format!("{}/*", kind.split('/').next().unwrap_or_default());
-        let found = self.of_range(&kind).or_else(|| self.of_range(&group)).or_else(|| self.of_range("*/*"));
+        let found = self
+            .of_range(&kind)
+            .or_else(|| self.of_range(&group))
+            .or_else(|| self.of_range("*/*"));
         found.unwrap_or(0.0)
     }
 
     fn of_range(&self, range: &str) -> Option<f32> {
-        self.0.iter().filter(|(named, _)| named == range).map(|(_, quality)| *quality).reduce(f32::max)
+        self.0
+            .iter()
+            .filter(|(named, _)| named == range)
+            .map(|(_, quality)| *quality)
+            .reduce(f32::max)
     }
 }
 
@@ -54,9 +72,22 @@ impl Accept {
 fn range(text: &str) -> (String, f32) {
     let mut parts = text.split(';').map(|part| part.trim().to_ascii_lowercase());
     let named = parts.next().unwrap_or_default();
-    let quality = parts.find_map(|part| part.strip_prefix("q=").map(|quality| quality.trim().parse::<f32>()));
-    let quality = quality.and_then(Result::ok).filter(|quality| quality.is_finite()).unwrap_or(1.0);
-    (if named == "*" { "*/*".to_owned() } else { named }, quality.clamp(0.0, 1.0))
+    let quality = parts.find_map(|part| {
+        part.strip_prefix("q=")
+            .map(|quality| quality.trim().parse::<f32>())
+    });
+    let quality = quality
+        .and_then(Result::ok)
+        .filter(|quality| quality.is_finite())
+        .unwrap_or(1.0);
+    (
+        if named == "*" {
+            "*/*".to_owned()
+        } else {
+            named
+        },
+        quality.clamp(0.0, 1.0),
+    )
 }
 
 #[cfg(test)]
@@ -66,7 +97,10 @@ mod tests {
     use super::*;
 
     fn accept(text: &'static str) -> Accept {
-        Accept::of(&HeaderMap::from_iter([(header::ACCEPT, HeaderValue::from_static(text))]))
+        Accept::of(&HeaderMap::from_iter([(
+            header::ACCEPT,
+            HeaderValue::from_static(text),
+        )]))
     }
 
     #[test]
@@ -80,9 +114,18 @@ mod tests {
             "Application/JSON; charset=utf-8",
             "*/*;q=0, application/json",
         ] {
-            assert!(accept(text).takes("application/json; charset=utf-8"), "{text}");
+            assert!(
+                accept(text).takes("application/json; charset=utf-8"),
+                "{text}"
+            );
         }
-        for text in ["text/html", "application/json;q=0", "image/*", "nonsense", "*/*, application/json; Q=0.0"] {
+        for text in [
+            "text/html",
+            "application/json;q=0",
+            "image/*",
+            "nonsense",
+            "*/*, application/json; Q=0.0",
+        ] {
             assert!(!accept(text).takes(JSON), "{text}");
         }
         assert!(Accept::of(&HeaderMap::new()).takes(JSON));
@@ -90,9 +133,12 @@ mod tests {
 
     #[test]
     fn events_are_told_to_who_asks_for_them() {
-        for text in
-            ["text/event-stream", "application/json, text/event-stream", "text/event-stream, */*", "text/*, */*;q=0.1"]
-        {
+        for text in [
+            "text/event-stream",
+            "application/json, text/event-stream",
+            "text/event-stream, */*",
+            "text/*, */*;q=0.1",
+        ] {
             assert!(accept(text).prefers(EVENTS, JSON), "{text}");
         }
         for text in [

@@ -94,7 +94,11 @@ pub(super) struct Running {
         (status = 200, content((super::openapi::AnswerObject = "application/json"), (super::openapi::FrameObject = "text/event-stream")), description = "the answer, or its events"),
         (status = 202, body = Running, description = "it is still being made: read it at Location"),
     ))]
-pub(super) async fn ask(site: axum::extract::State<Site>, parts: Parts, body: Result<Bytes, BytesRejection>) -> Answer {
+pub(super) async fn ask(
+    site: axum::extract::State<Site>,
+    parts: Parts,
+    body: Result<Bytes, BytesRejection>,
+) -> Answer {
     let place = Stay::of(&parts)?.ask().await?;
     let request: AnswerRequest = read(&parts, body)?;
     let reader = site.reader(Reach::of(&parts), request.collection.as_deref())?;
@@ -103,7 +107,11 @@ pub(super) async fn ask(site: axum::extract::State<Site>, parts: Parts, body: Re
     answerer.check(&question).map_err(refused)?;
     let id = answerer.id_of(&question);
     if wants_events(&parts) {
-        return Ok(streamed(&id, told(&site.env, place, answerer, question), &parts.headers));
+        return Ok(streamed(
+            &id,
+            told(&site.env, place, answerer, question),
+            &parts.headers,
+        ));
     }
     let answering = async move {
         let _place = place;
@@ -133,23 +141,56 @@ pub(super) async fn stored(site: axum::extract::State<Site>, parts: Parts, asked
     match answerer.stored(&id).await.map_err(refused)? {
         Some(answer) if events => Ok(retold(&id, &answer, &parts.headers)),
         Some(answer) => json(answer).await,
-        None if making && events => Ok(streamed(&id, followed(&site.env, answerer, id.clone()), &parts.headers)),
+        None if making && events => Ok(streamed(
+            &id,
+            followed(&site.env, answerer, id.clone()),
+            &parts.headers,
+        )),
         None if making => Ok(running(&id)),
-        None => {
-            Err(Problem::new(404, "answer.unknown", "there is no answer of this id").next("POST /v1/answers").into())
-        }
+        None => Err(
+            Problem::new(404, "answer.unknown", "there is no answer of this id")
+                .next("POST /v1/answers")
+                .into(),
+        ),
     }
 }
 
-fn question(request: AnswerRequest, reader: &crate::Reader) -> Result<answer::Question, super::asked::Stop> {
-    let AnswerRequest { question, scopes, filter, item, mut earlier, strategy, mode, citations, limits, .. } = request;
-    let searched = Question { text: question, scopes, filter: conditions(filter)?, item, ..Question::default() };
+fn question(
+    request: AnswerRequest,
+    reader: &crate::Reader,
+) -> Result<answer::Question, super::asked::Stop> {
+    let AnswerRequest {
+        question,
+        scopes,
+        filter,
+        item,
+        mut earlier,
+        strategy,
+        mode,
+        citations,
+        limits,
+        ..
+    } = request;
+    let searched = Question {
+        text: question,
+        scopes,
+        filter: conditions(filter)?,
+        item,
+        ..Question::default()
+    };
     let asked = reader.inquiry(&searched)?;
-    let wrong =
-        |pointer: &str, words: &str| Problem::parameter(422, pointer, format!("`{}` is one of {words}", &pointer[1..]));
+    let wrong = |pointer: &str, words: &str| {
+        Problem::parameter(
+            422,
+            pointer,
+            format!("`{}` is one of {words}", &pointer[1..]),
+        )
+    };
     let strategy = match strategy.as_deref() {
         None => Finding::default(),
-        Some(name) => Finding::named(name).ok_or_else(|| wrong("/strategy", &Finding::names().join(", ")))?,
+        Some(name) => {
+            Finding::named(name).ok_or_else(|| wrong("/strategy", &Finding::names().join(", ")))?
+        }
     };
     let mode = match mode.as_deref() {
         None => Mode::default(),
@@ -162,12 +203,25 @@ fn question(request: AnswerRequest, reader: &crate::Reader) -> Result<answer::Qu
     };
     earlier.drain(..earlier.len().saturating_sub(MAX_EARLIER));
     let limits = limits.map(|limits| limits.0).unwrap_or_default();
-    Ok(answer::Question { earlier, strategy, mode, citations, limits, ..asked })
+    Ok(answer::Question {
+        earlier,
+        strategy,
+        mode,
+        citations,
+        limits,
+        ..asked
+    })
 }
 
 fn running(id: &str) -> Response {
-    let body = Running { id: id.to_owned(), status: "running" };
-    let headers = [(header::LOCATION, format!("/v1/answers/{id}")), (header::RETRY_AFTER, ASK_AGAIN.to_owned())];
+    let body = Running {
+        id: id.to_owned(),
+        status: "running",
+    };
+    let headers = [
+        (header::LOCATION, format!("/v1/answers/{id}")),
+        (header::RETRY_AFTER, ASK_AGAIN.to_owned()),
+    ];
     (StatusCode::ACCEPTED, headers, axum::Json(body)).into_response()
 }
 

@@ -21,37 +21,78 @@ async fn shown(server: &Server, question: &str) -> (String, String) {
     let input = json!({ "model": "default/ACME_2022", "input": question }).to_string();
     let response = server.post("/v1/responses", &input).await.json();
     let pageindex = json!({ "doc_id": "ACME_2022", "messages": messages }).to_string();
-    let streaming = json!({ "doc_id": "ACME_2022", "messages": messages, "stream": true }).to_string();
+    let streaming =
+        json!({ "doc_id": "ACME_2022", "messages": messages, "stream": true }).to_string();
     let pageindex = server.post("/chat/completions/", &pageindex).await.json();
     let text = chat["choices"][0]["message"]["content"].as_str().unwrap();
     assert_eq!(response["output"][0]["content"][0]["text"], text);
     assert_eq!(pageindex["choices"][0]["message"]["content"], text);
-    let chunks = super::openai::tests::frames(&server.stream("/chat/completions/", &streaming, "*/*").await.body);
-    let told: String = chunks.iter().filter_map(|chunk| chunk["choices"][0]["delta"]["content"].as_str()).collect();
+    let chunks = super::openai::tests::frames(
+        &server
+            .stream("/chat/completions/", &streaming, "*/*")
+            .await
+            .body,
+    );
+    let told: String = chunks
+        .iter()
+        .filter_map(|chunk| chunk["choices"][0]["delta"]["content"].as_str())
+        .collect();
     assert_eq!(told, text);
     (text.to_owned(), chat["id"].as_str().unwrap().to_owned())
 }
 
 #[tokio::test]
 async fn a_chat_window_shows_that_a_model_lies_or_that_none_answered() {
-    let provider = Provider::start(Behavior { lies: 1.0, ..Behavior::default() }).await.unwrap();
+    let provider = Provider::start(Behavior {
+        lies: 1.0,
+        ..Behavior::default()
+    })
+    .await
+    .unwrap();
     let server = start_answering(model(&provider)).await;
     let (text, id) = shown(&server, "How much was R&D spending?").await;
     let stored = server.get(&format!("/v1/answers/{id}")).await.json();
     let claims = stored["claims"].as_array().unwrap().len();
-    assert_eq!((claims > 0, text.matches(" (not verified)").count()), (true, claims), "{text}");
-    assert_eq!(text.replace(" (not verified)", ""), stored["text"].as_str().unwrap(), "otherwise what is stored");
+    assert_eq!(
+        (claims > 0, text.matches(" (not verified)").count()),
+        (true, claims),
+        "{text}"
+    );
+    assert_eq!(
+        text.replace(" (not verified)", ""),
+        stored["text"].as_str().unwrap(),
+        "otherwise what is stored"
+    );
     let kept: Arc<dyn Blobs> = Arc::new(MemoryBlobs::default());
-    let librarians: Arc<dyn Answering> =
-        Arc::new(crate::Librarians::new(Env::system(), kept, crate::AnswerSettings::default()));
-    let server = start_with(Means { answering: Some(librarians), ..Means::default() }).await;
+    let librarians: Arc<dyn Answering> = Arc::new(crate::Librarians::new(
+        Env::system(),
+        kept,
+        crate::AnswerSettings::default(),
+    ));
+    let server = start_with(Means {
+        answering: Some(librarians),
+        ..Means::default()
+    })
+    .await;
     let (text, id) = shown(&server, "How does hedging reduce currency risk?").await;
     let stored = server.get(&format!("/v1/answers/{id}")).await.json();
-    assert_eq!((&stored["outcome"], &stored["text"]), (&json!("search_only"), &json!("")));
-    let why = format!("No model answered this question: {}", stored["degraded"]["message"].as_str().unwrap());
+    assert_eq!(
+        (&stored["outcome"], &stored["text"]),
+        (&json!("search_only"), &json!(""))
+    );
+    let why = format!(
+        "No model answered this question: {}",
+        stored["degraded"]["message"].as_str().unwrap()
+    );
     assert!(text.starts_with(&why), "{text}");
-    assert!(text.contains("\n1. PART I › Item 1A. Risk Factors, ACME_2022.pdf, p "), "{text}");
-    assert_eq!(text.lines().count(), 2 + stored["sections"].as_array().unwrap().len());
+    assert!(
+        text.contains("\n1. PART I › Item 1A. Risk Factors, ACME_2022.pdf, p "),
+        "{text}"
+    );
+    assert_eq!(
+        text.lines().count(),
+        2 + stored["sections"].as_array().unwrap().len()
+    );
     let (text, _) = shown(&server, "zzyzx").await;
     assert!(text.ends_with(" Search found nothing, either."), "{text}");
 }
@@ -85,37 +126,65 @@ async fn resumed(server: &Server, id: &str, last: &str) -> Vec<Frame> {
 
 #[tokio::test]
 async fn a_stream_is_what_is_stored_and_goes_on_where_it_broke_off() {
-    let provider = Provider::start(Behavior::after(Duration::from_millis(30))).await.unwrap();
+    let provider = Provider::start(Behavior::after(Duration::from_millis(30)))
+        .await
+        .unwrap();
     let server = start_answering(model(&provider)).await;
-    let body = json!({ "question": "How much was R&D spending?", "scopes": ["ACME_2022"] }).to_string();
-    let told = server.stream("/v1/answers", &body, "text/event-stream").await;
+    let body =
+        json!({ "question": "How much was R&D spending?", "scopes": ["ACME_2022"] }).to_string();
+    let told = server
+        .stream("/v1/answers", &body, "text/event-stream")
+        .await;
     assert!(told.head.contains("text/event-stream"), "{}", told.head);
     let told = frames(&told.body);
     let names: Vec<&str> = told.iter().map(|(_, name, _)| name.as_str()).collect();
     assert_eq!(
         names,
-        ["route", "step", "step", "section", "step", "step", "citation", "delta", "usage", "done"].map(String::from)
+        [
+            "route", "step", "step", "section", "step", "step", "citation", "delta", "usage",
+            "done"
+        ]
+        .map(String::from)
     );
     let done = &told.last().unwrap().2;
     let id = done["id"].as_str().unwrap();
     assert!(
-        told.iter().enumerate().all(|(at, (frame, ..))| frame.starts_with(&format!("{id}.{}.", at + 1))),
+        told.iter()
+            .enumerate()
+            .all(|(at, (frame, ..))| frame.starts_with(&format!("{id}.{}.", at + 1))),
         "{told:?}"
     );
     let stored = server.get(&format!("/v1/answers/{id}")).await;
     let stored = stored.json();
-    for name in ["id", "text", "claims", "citations", "sections", "steps", "searched", "confidence", "outcome"] {
+    for name in [
+        "id",
+        "text",
+        "claims",
+        "citations",
+        "sections",
+        "steps",
+        "searched",
+        "confidence",
+        "outcome",
+    ] {
         assert_eq!(stored[name], done[name], "{name}");
     }
     let citation = told.iter().find(|(_, name, _)| name == "citation").unwrap();
     assert_eq!(citation.2, stored["citations"][0]);
-    let text: String =
-        told.iter().filter(|(_, name, _)| name == "delta").filter_map(|(.., data)| data["text"].as_str()).collect();
+    let text: String = told
+        .iter()
+        .filter(|(_, name, _)| name == "delta")
+        .filter_map(|(.., data)| data["text"].as_str())
+        .collect();
     assert_eq!(text, stored["text"].as_str().unwrap());
     // Broken off behind the fourth event: the rest is what it was, but for what it cost then.
     let rest = resumed(&server, id, &told[3].0).await;
     let but_usage = |frames: &[Frame]| {
-        frames.iter().filter(|(_, name, _)| name != "usage" && name != "done").cloned().collect::<Vec<_>>()
+        frames
+            .iter()
+            .filter(|(_, name, _)| name != "usage" && name != "done")
+            .cloned()
+            .collect::<Vec<_>>()
     };
     assert_eq!(but_usage(&rest), but_usage(&told[4..]));
     // In one piece, and once more: the same answer, no call.
@@ -129,45 +198,84 @@ async fn a_stream_is_what_is_stored_and_goes_on_where_it_broke_off() {
 
 #[tokio::test]
 async fn an_event_source_follows_an_answer_that_is_being_made() {
-    let provider = Provider::start(Behavior::after(Duration::from_millis(1_500))).await.unwrap();
+    let provider = Provider::start(Behavior::after(Duration::from_millis(1_500)))
+        .await
+        .unwrap();
     let server = start_answering(model(&provider)).await;
-    let body = json!({ "question": "How much was R&D spending?", "scopes": ["ACME_2022"] }).to_string();
-    let mut asking = server.send("/v1/answers", "Accept: text/event-stream\r\n", body.as_bytes()).await;
+    let body =
+        json!({ "question": "How much was R&D spending?", "scopes": ["ACME_2022"] }).to_string();
+    let mut asking = server
+        .send(
+            "/v1/answers",
+            "Accept: text/event-stream\r\n",
+            body.as_bytes(),
+        )
+        .await;
     let mut begun = String::new();
     let id = loop {
         let mut bytes = [0_u8; 512];
         let read = asking.read(&mut bytes).await.unwrap();
         assert!(read > 0, "{begun}");
         begun.push_str(&String::from_utf8_lossy(&bytes[..read]));
-        if let Some((_, rest)) = begun.split_once("id: ").filter(|(_, rest)| rest.contains('\n')) {
+        if let Some((_, rest)) = begun
+            .split_once("id: ")
+            .filter(|(_, rest)| rest.contains('\n'))
+        {
             break rest.split('.').next().unwrap().to_owned();
         }
     };
     let get = |head: &str| format!("GET /v1/answers/{id} HTTP/1.1\r\n{head}");
-    for accept in ["", "Accept: application/json\r\n", "Accept: text/event-stream;q=0, application/json\r\n"] {
+    for accept in [
+        "",
+        "Accept: application/json\r\n",
+        "Accept: text/event-stream;q=0, application/json\r\n",
+    ] {
         let reply = server.ask(&get(accept)).await;
-        assert_eq!((reply.status, reply.header("retry-after")), (202, Some("2")), "{accept}");
+        assert_eq!(
+            (reply.status, reply.header("retry-after")),
+            (202, Some("2")),
+            "{accept}"
+        );
     }
     // The header of an `EventSource`.
     let followed = server.ask(&get("Accept: text/event-stream\r\n")).await;
-    assert_eq!((followed.status, followed.header("content-type")), (200, Some("text/event-stream")));
+    assert_eq!(
+        (followed.status, followed.header("content-type")),
+        (200, Some("text/event-stream"))
+    );
     let told = frames(&followed.body);
-    assert_eq!((told[0].1.as_str(), told[told.len() - 1].1.as_str()), ("route", "done"));
+    assert_eq!(
+        (told[0].1.as_str(), told[told.len() - 1].1.as_str()),
+        ("route", "done")
+    );
     assert_eq!(told[told.len() - 1].2["id"], id.as_str());
     let rest = Server::read_rest(&mut asking, begun).await;
     assert_eq!(frames(&rest.body), told, "who asked hears the same");
     // It comes back when the stream has ended: no more is to be told, which ends it.
     assert_eq!(
         server
-            .ask(&get(&format!("Accept: text/event-stream\r\nLast-Event-ID: {}\r\n", told[told.len() - 1].0)))
+            .ask(&get(&format!(
+                "Accept: text/event-stream\r\nLast-Event-ID: {}\r\n",
+                told[told.len() - 1].0
+            )))
             .await
             .status,
         204
     );
-    for strange in ["a-ffffffffffffffff.5.01234567", "99999", &format!("{id}.99999.01234567"), &format!("{id}.5"), "x"]
-    {
+    for strange in [
+        "a-ffffffffffffffff.5.01234567",
+        "99999",
+        &format!("{id}.99999.01234567"),
+        &format!("{id}.5"),
+        "x",
+    ] {
         let again = resumed(&server, &id, strange).await;
-        let ids = |frames: &[Frame]| frames.iter().map(|frame| frame.0.clone()).collect::<Vec<_>>();
+        let ids = |frames: &[Frame]| {
+            frames
+                .iter()
+                .map(|frame| frame.0.clone())
+                .collect::<Vec<_>>()
+        };
         assert_eq!(ids(&again), ids(&told), "{strange}: all of it");
     }
     assert_eq!(provider.report().calls, 1);
@@ -175,22 +283,57 @@ async fn an_event_source_follows_an_answer_that_is_being_made() {
 
 #[tokio::test]
 async fn a_degraded_telling_is_not_gone_on_with_by_the_good_one() {
-    let faults = Faults { always: 1.0, kinds: vec![Fault::Empty], ..Faults::default() };
-    let provider = Provider::start(Behavior { faults, ..Behavior::default() }).await.unwrap();
+    let faults = Faults {
+        always: 1.0,
+        kinds: vec![Fault::Empty],
+        ..Faults::default()
+    };
+    let provider = Provider::start(Behavior {
+        faults,
+        ..Behavior::default()
+    })
+    .await
+    .unwrap();
     let server = start_answering(model(&provider)).await;
-    let body = json!({ "question": "How much was R&D spending?", "scopes": ["ACME_2022"] }).to_string();
-    let degraded = frames(&server.stream("/v1/answers", &body, "text/event-stream").await.body);
-    assert_eq!(degraded[degraded.len() - 1].2["outcome"], "search_only", "{degraded:?}");
+    let body =
+        json!({ "question": "How much was R&D spending?", "scopes": ["ACME_2022"] }).to_string();
+    let degraded = frames(
+        &server
+            .stream("/v1/answers", &body, "text/event-stream")
+            .await
+            .body,
+    );
+    assert_eq!(
+        degraded[degraded.len() - 1].2["outcome"],
+        "search_only",
+        "{degraded:?}"
+    );
     provider.behave(Behavior::default());
-    let good = frames(&server.stream("/v1/answers", &body, "text/event-stream").await.body);
+    let good = frames(
+        &server
+            .stream("/v1/answers", &body, "text/event-stream")
+            .await
+            .body,
+    );
     assert_eq!(good[good.len() - 1].2["outcome"], "answered", "{good:?}");
     let id = good[good.len() - 1].2["id"].as_str().unwrap();
-    let same = degraded.iter().zip(&good).take_while(|(one, other)| one.0 == other.0).count();
+    let same = degraded
+        .iter()
+        .zip(&good)
+        .take_while(|(one, other)| one.0 == other.0)
+        .count();
     for (at, (last, ..)) in degraded.iter().enumerate() {
         let rest = resumed(&server, id, last).await;
         let begins = if at < same { at + 1 } else { 0 };
-        assert_eq!((&rest[0].0, rest.len()), (&good[begins].0, good.len() - begins), "behind {last}");
-        assert!(at >= same || degraded[at].2 == good[at].2, "one id, two contents: {last}");
+        assert_eq!(
+            (&rest[0].0, rest.len()),
+            (&good[begins].0, good.len() - begins),
+            "behind {last}"
+        );
+        assert!(
+            at >= same || degraded[at].2 == good[at].2,
+            "one id, two contents: {last}"
+        );
     }
     assert!(same < degraded.len() - 1);
 }
@@ -206,22 +349,56 @@ async fn what_is_no_question_is_refused_and_without_a_model_search_answers() {
         (json!({ "question": "anvils", "scopes": ["NOBODY"] }), 404),
         (json!({ "question": "anvils", "scope": "x" }), 422),
     ] {
-        assert_eq!(server.post("/v1/answers", &body.to_string()).await.status, status, "{body}");
+        assert_eq!(
+            server.post("/v1/answers", &body.to_string()).await.status,
+            status,
+            "{body}"
+        );
     }
-    let mode = server.post("/v1/answers", r#"{"question": "anvils", "mode": "free"}"#).await.json();
+    let mode = server
+        .post("/v1/answers", r#"{"question": "anvils", "mode": "free"}"#)
+        .await
+        .json();
     assert_eq!(
         (&mode["detail"], &mode["errors"][0]["pointer"]),
         (&json!("`mode` is one of search, agent"), &json!("/mode"))
     );
-    assert_eq!(server.get("/v1/answers/a-0123456789abcdef").await.code(), "answer.unknown");
-    assert_eq!(server.get("/v1/answers/..%2F..").await.code(), "answer.unknown");
-    assert_eq!(start().await.post("/v1/answers", r#"{"question": "anvils"}"#).await.status, 501);
-    drop(provider);
-    let answer =
-        server.post("/v1/answers", r#"{"question": "Who makes anvils?", "limits": {"calls": 0}}"#).await.json();
     assert_eq!(
-        (answer["outcome"].as_str(), answer["degraded"]["code"].as_str()),
+        server.get("/v1/answers/a-0123456789abcdef").await.code(),
+        "answer.unknown"
+    );
+    assert_eq!(
+        server.get("/v1/answers/..%2F..").await.code(),
+        "answer.unknown"
+    );
+    assert_eq!(
+        start()
+            .await
+            .post("/v1/answers", r#"{"question": "anvils"}"#)
+            .await
+            .status,
+        501
+    );
+    drop(provider);
+    let answer = server
+        .post(
+            "/v1/answers",
+            r#"{"question": "Who makes anvils?", "limits": {"calls": 0}}"#,
+        )
+        .await
+        .json();
+    assert_eq!(
+        (
+            answer["outcome"].as_str(),
+            answer["degraded"]["code"].as_str()
+        ),
         (Some("search_only"), Some("answer.limit"))
     );
-    assert_eq!(server.get(&format!("/v1/answers/{}", answer["id"].as_str().unwrap())).await.json()["id"], answer["id"]);
+    assert_eq!(
+        server
+            .get(&format!("/v1/answers/{}", answer["id"].as_str().unwrap()))
+            .await
+            .json()["id"],
+        answer["id"]
+    );
 }

@@ -44,12 +44,26 @@ impl Archive {
         stop: &CancellationToken,
     ) -> Arc<Self> {
         let kept = |collection: &Collection| {
-            let meaning = meaning.iter().find(|(of, _)| of == collection).map(|(_, meaning)| Arc::clone(meaning));
+            let meaning = meaning
+                .iter()
+                .find(|(of, _)| of == collection)
+                .map(|(_, meaning)| Arc::clone(meaning));
             Kept::equipped(env.clone(), cache, blobs, collection, meaning, model)
         };
-        let kept = collections.iter().map(|collection| (collection.clone(), kept(collection))).collect();
-        let wakes = collections.iter().map(|collection| (collection.clone(), Notify::new())).collect();
-        let archive = Arc::new(Self { collections: collections.clone(), kept, wakes, readers: RwLock::default() });
+        let kept = collections
+            .iter()
+            .map(|collection| (collection.clone(), kept(collection)))
+            .collect();
+        let wakes = collections
+            .iter()
+            .map(|collection| (collection.clone(), Notify::new()))
+            .collect();
+        let archive = Arc::new(Self {
+            collections: collections.clone(),
+            kept,
+            wakes,
+            readers: RwLock::default(),
+        });
         for collection in collections {
             let (world, followed) = (env.clone(), watch::Sender::new(()));
             let (changed, ended) = (followed.subscribe(), stop.clone());
@@ -58,7 +72,11 @@ impl Archive {
             drop(world.spawn(indexing)); // ends with `stop`
             let (env, blobs, archive) = (env.clone(), Arc::clone(blobs), Arc::clone(&archive));
             let stop = stop.clone();
-            let following = async move { archive.keep_up(&env, &blobs, &collection, &followed, &stop).await };
+            let following = async move {
+                archive
+                    .keep_up(&env, &blobs, &collection, &followed, &stop)
+                    .await
+            };
             drop(world.spawn(following)); // ends with `stop`
         }
         archive
@@ -72,7 +90,9 @@ impl Archive {
         mut changed: watch::Receiver<()>,
         stop: &CancellationToken,
     ) {
-        let Some(kept) = self.kept.get(collection) else { return };
+        let Some(kept) = self.kept.get(collection) else {
+            return;
+        };
         if let Err(error) = kept.corpus().open().await {
             tracing::warn!(%collection, %error, "the index cannot be opened");
         }
@@ -83,8 +103,11 @@ impl Archive {
                 match kept.corpus().bring_up_to(reader.catalogue(), &|_| {}).await {
                     Ok(brought) if brought.behind > 0 => again = true, // another process of this machine is at it
                     Ok(brought) if brought.entered + brought.removed > 0 => {
-                        let (entered, removed, millis) =
-                            (brought.entered, brought.removed, began.elapsed().as_millis());
+                        let (entered, removed, millis) = (
+                            brought.entered,
+                            brought.removed,
+                            began.elapsed().as_millis(),
+                        );
                         tracing::info!(%collection, entered, removed, millis, "index brought up to date");
                     }
                     Ok(_) => {}
@@ -110,7 +133,11 @@ impl Archive {
 
     /// The newest snapshot of a collection; `None` before it was read the first time.
     pub(crate) fn reader(&self, collection: &Collection) -> Option<Arc<Reader>> {
-        self.readers.read().unwrap_or_else(PoisonError::into_inner).get(collection).cloned()
+        self.readers
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(collection)
+            .cloned()
     }
 
     /// Has a collection looked through soon: something was done to it from here.
@@ -139,7 +166,9 @@ impl Archive {
         loop {
             let began = Instant::now();
             glances += 1;
-            let kept = self.refresh(env, blobs, collection, &mut follower, &mut glances).await;
+            let kept = self
+                .refresh(env, blobs, collection, &mut follower, &mut glances)
+                .await;
             if let Ok(true) = kept {
                 followed.send_replace(());
             }
@@ -151,7 +180,9 @@ impl Archive {
                 _ => {}
             }
             heard = kept.is_ok();
-            let pause = GLANCE_EVERY.saturating_sub(began.elapsed()).max(began.elapsed() * SHARE);
+            let pause = GLANCE_EVERY
+                .saturating_sub(began.elapsed())
+                .max(began.elapsed() * SHARE);
             tokio::select! {
                 biased;
                 () = stop.cancelled() => return,
@@ -181,12 +212,17 @@ impl Archive {
             }
             Some(follower) => follower.glance(blobs.as_ref(), env.now_ms()).await?,
         };
-        let Some(catalogue) = changed else { return Ok(false) };
+        let Some(catalogue) = changed else {
+            return Ok(false);
+        };
         let mut reader = Reader::over(Arc::clone(blobs), collection.clone(), catalogue);
         if let Some(kept) = self.kept.get(collection) {
             reader = reader.keeping(Arc::clone(kept));
         }
-        self.readers.write().unwrap_or_else(PoisonError::into_inner).insert(collection.clone(), Arc::new(reader));
+        self.readers
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(collection.clone(), Arc::new(reader));
         Ok(true)
     }
 }

@@ -35,26 +35,47 @@ impl FromRequestParts<Site> for Asked {
 
     async fn from_request_parts(parts: &mut Parts, site: &Site) -> Result<Self, Problem> {
         let segments = RawPathParams::from_request_parts(parts, site).await;
-        let unreadable = |_| Problem::parameter(400, "path", "the path of the URL is not percent-encoded UTF-8");
+        let unreadable = |_| {
+            Problem::parameter(
+                400,
+                "path",
+                "the path of the URL is not percent-encoded UTF-8",
+            )
+        };
         let segments = segments.map_err(unreadable)?;
-        let segments = segments.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+        let segments = segments
+            .iter()
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect();
         let mut parameters = Parameters::of(parts.uri.query())?;
         let reader = site.reader(Reach::of(parts), parameters.text("collection").as_deref())?;
-        Ok(Self { reader, parameters, segments })
+        Ok(Self {
+            reader,
+            parameters,
+            segments,
+        })
     }
 }
 
 impl Asked {
     /// A named part of the path.
     pub(super) fn segment(&self, name: &str) -> &str {
-        self.segments.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str()).unwrap_or_default()
+        self.segments
+            .iter()
+            .find(|(known, _)| known == name)
+            .map(|(_, value)| value.as_str())
+            .unwrap_or_default()
     }
 
     /// How many items are asked for.
     pub(super) fn limit(&mut self) -> Result<usize, Problem> {
         match self.parameters.number("limit")?.unwrap_or(LISTED) {
             limit @ 1..=MAX_LISTED => Ok(limit),
-            _ => Err(Problem::parameter(400, "limit", format!("limit is from 1 to {MAX_LISTED}"))),
+            _ => Err(Problem::parameter(
+                400,
+                "limit",
+                format!("limit is from 1 to {MAX_LISTED}"),
+            )),
         }
     }
 
@@ -75,15 +96,24 @@ impl Asked {
         if listed.entry().is_some() {
             Ok(listed)
         } else {
-            Err(Stop::NotReady(Box::new(NotReady { ready: false, document: DocumentView::of(listed) })))
+            Err(Stop::NotReady(Box::new(NotReady {
+                ready: false,
+                document: DocumentView::of(listed),
+            })))
         }
     }
 }
 
 /// The document of an id, a name or a path.
 pub(super) fn named<'a>(reader: &'a Reader, doc: &str) -> Result<&'a Listed, Refusal> {
-    let known = doc.parse::<DocId>().ok().and_then(|id| reader.catalogue().get(id));
-    known.map_or_else(|| reader.catalogue().resolve(doc).map_err(Refusal::from), Ok)
+    let known = doc
+        .parse::<DocId>()
+        .ok()
+        .and_then(|id| reader.catalogue().get(id));
+    known.map_or_else(
+        || reader.catalogue().resolve(doc).map_err(Refusal::from),
+        Ok,
+    )
 }
 
 /// Why a handler ends before its end.
@@ -137,7 +167,9 @@ impl IntoResponse for Stop {
 
 /// An answer in JSON. Trees are megabytes: written off the threads that serve IO.
 pub(super) async fn json<T: Serialize + Send + 'static>(value: T) -> Answer {
-    let body = aside(move || serde_json::to_vec(&value)).await.map_err(Refusal::from)?;
+    let body = aside(move || serde_json::to_vec(&value))
+        .await
+        .map_err(Refusal::from)?;
     let body = body.map_err(|error| Problem::new(500, "server.answer", error.to_string()))?;
     Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response())
 }

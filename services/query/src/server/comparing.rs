@@ -70,34 +70,83 @@ pub(super) async fn compare(
 ) -> Answer {
     let request: ComparisonRequest = read(&parts, body)?;
     Stay::of(&parts)?.linger().await?; // held until it is answered: the texts of two documents are read
-    let ComparisonRequest { left, right, collection, item, outcomes, sentences, limit, cursor } = request;
+    let ComparisonRequest {
+        left,
+        right,
+        collection,
+        item,
+        outcomes,
+        sentences,
+        limit,
+        cursor,
+    } = request;
     let limit = within("/limit", limit.unwrap_or(PAIRS), 1, MAX_PAIRS)?;
-    let sentences = within("/sentences", sentences.unwrap_or(SENTENCES), 0, MAX_SENTENCES)?;
-    let known = |word: &String| stemma_search::align::Outcome::ALL.iter().any(|outcome| outcome.as_str() == word);
+    let sentences = within(
+        "/sentences",
+        sentences.unwrap_or(SENTENCES),
+        0,
+        MAX_SENTENCES,
+    )?;
+    let known = |word: &String| {
+        stemma_search::align::Outcome::ALL
+            .iter()
+            .any(|outcome| outcome.as_str() == word)
+    };
     if let Some(at) = outcomes.iter().position(|word| !known(word)) {
-        let all = stemma_search::align::Outcome::ALL.map(|outcome| outcome.as_str()).join(", ");
-        return Err(Problem::parameter(422, &format!("/outcomes/{at}"), format!("outcomes are {all}")).into());
+        let all = stemma_search::align::Outcome::ALL
+            .map(|outcome| outcome.as_str())
+            .join(", ");
+        return Err(Problem::parameter(
+            422,
+            &format!("/outcomes/{at}"),
+            format!("outcomes are {all}"),
+        )
+        .into());
     }
     let reader = site.reader(Reach::of(&parts), collection.as_deref())?;
-    let sides = Sides { left, right, item, sentences };
+    let sides = Sides {
+        left,
+        right,
+        item,
+        sentences,
+    };
     let mut comparison = reader.compare(&sides).await?;
     // Another version of either document is another list.
-    let versions = (comparison.left.document.version, comparison.right.document.version);
+    let versions = (
+        comparison.left.document.version,
+        comparison.right.document.version,
+    );
     let under = format!("{sides:?}\n{outcomes:?}\n{versions:?}");
     let skip = cursor::skip(cursor, &under)?;
     if !outcomes.is_empty() {
-        comparison.pairs.retain(|pair| outcomes.iter().any(|word| word == pair.outcome.as_str()));
+        comparison
+            .pairs
+            .retain(|pair| outcomes.iter().any(|word| word == pair.outcome.as_str()));
     }
     let total = comparison.pairs.len();
-    comparison.pairs = comparison.pairs.into_iter().skip(skip).take(limit).collect();
+    comparison.pairs = comparison
+        .pairs
+        .into_iter()
+        .skip(skip)
+        .take(limit)
+        .collect();
     let next = skip + comparison.pairs.len();
     let next_cursor = (next < total).then(|| cursor::show(&under, &next.to_string()));
-    json(ComparisonAnswer { comparison, total, next_cursor }).await
+    json(ComparisonAnswer {
+        comparison,
+        total,
+        next_cursor,
+    })
+    .await
 }
 
 fn within(pointer: &str, number: usize, least: usize, most: usize) -> Result<usize, Problem> {
     match (least..=most).contains(&number) {
         true => Ok(number),
-        false => Err(Problem::parameter(422, pointer, format!("{} is from {least} to {most}", &pointer[1..]))),
+        false => Err(Problem::parameter(
+            422,
+            pointer,
+            format!("{} is from {least} to {most}", &pointer[1..]),
+        )),
     }
 }

@@ -15,12 +15,15 @@ pub(super) fn read(text: &str, under: &str) -> Result<String, Problem> {
 
 /// The hits to pass over that a cursor names; none without a cursor.
 pub(super) fn skip(cursor: Option<String>, under: &str) -> Result<usize, Problem> {
-    cursor.map_or(Ok(0), |text| read(&text, under)?.parse().map_err(|_| invalid()))
+    cursor.map_or(Ok(0), |text| {
+        read(&text, under)?.parse().map_err(|_| invalid())
+    })
 }
 
 /// What is answered to a cursor that is none, or whose place is gone.
 pub(super) fn invalid() -> Problem {
-    let detail = "the cursor is not one of this listing: what is asked must stay the same from page to page";
+    let detail =
+        "the cursor is not one of this listing: what is asked must stay the same from page to page";
     Problem::new(400, "cursor.invalid", detail).next("ask again without a cursor")
 }
 
@@ -36,7 +39,11 @@ fn place(text: &str, under: &str) -> Option<String> {
 }
 
 fn digest(under: &str) -> String {
-    blake3::hash(under.as_bytes()).to_hex().chars().take(16).collect()
+    blake3::hash(under.as_bytes())
+        .to_hex()
+        .chars()
+        .take(16)
+        .collect()
 }
 
 #[cfg(test)]
@@ -48,8 +55,20 @@ mod tests {
         let text = show("form=10-K", "10-K/a\nb ä.pdf");
         assert_eq!(read(&text, "form=10-K").unwrap(), "10-K/a\nb ä.pdf");
         assert!(read(&text, "form=8-K").is_err());
-        for wrong in ["", "0", "zz", "é", "00", &text[2..], &text.to_uppercase()[..10]] {
-            assert_eq!(read(wrong, "form=10-K").unwrap_err().code(), "cursor.invalid", "{wrong}");
+        for wrong in [
+            "",
+            "0",
+            "zz",
+            "é",
+            "00",
+            &text[2..],
+            &text.to_uppercase()[..10],
+        ] {
+            assert_eq!(
+                read(wrong, "form=10-K").unwrap_err().code(),
+                "cursor.invalid",
+                "{wrong}"
+            );
         }
     }
 }

@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use stemma_engine::Env;
 use stemma_search::answer::{
-    Answer, AnswerError, Answerer, Citation, Claim, Degraded, Event, MAX_EARLIER, Outcome, Question, Turn,
+    Answer, AnswerError, Answerer, Citation, Claim, Degraded, Event, MAX_EARLIER, Outcome,
+    Question, Turn,
 };
 use utoipa::ToSchema;
 
@@ -39,7 +40,10 @@ pub(super) struct Message {
 impl Message {
     /// What a person says.
     pub(super) fn of_user(text: String) -> Self {
-        Self { role: "user".into(), content: Value::String(text) }
+        Self {
+            role: "user".into(),
+            content: Value::String(text),
+        }
     }
 
     fn text(&self) -> String {
@@ -74,28 +78,53 @@ impl Dialogue {
     ) -> Result<Self, Problem> {
         let (text, earlier) = turns(messages)?;
         let answerer = site.answerer(reader)?;
-        let searched = crate::Question { text: text.clone(), scopes, ..crate::Question::default() };
+        let searched = crate::Question {
+            text: text.clone(),
+            scopes,
+            ..crate::Question::default()
+        };
         let query = reader.query(&searched)?;
         let (within, filter, item) = (query.within, query.filter, query.item);
-        let question = Question { text, within, filter, item, earlier, ..Question::default() };
+        let question = Question {
+            text,
+            within,
+            filter,
+            item,
+            earlier,
+            ..Question::default()
+        };
         answerer.check(&question).map_err(refused)?;
-        Ok(Self { place, answerer, question })
+        Ok(Self {
+            place,
+            answerer,
+            question,
+        })
     }
 
     /// The answer; it is made to its end, and stored, also where its asker goes away.
     pub(super) async fn whole(self, env: &Env) -> Result<Answer, Problem> {
-        let Self { place, answerer, question } = self;
+        let Self {
+            place,
+            answerer,
+            question,
+        } = self;
         let answering = async move {
             let _place = place;
             answerer.answer(&question, &mut ()).await
         };
         let answered = env.spawn(answering).await; // ends with the answer
-        answered.unwrap_or(Err(AnswerError::Broken)).map_err(refused)
+        answered
+            .unwrap_or(Err(AnswerError::Broken))
+            .map_err(refused)
     }
 
     /// What is told of the answer while it is made; it is made to its end, and stored, also where no one listens.
     pub(super) fn told(self, env: &Env) -> impl Stream<Item = Event> + Send + use<> {
-        let Self { place, answerer, question } = self;
+        let Self {
+            place,
+            answerer,
+            question,
+        } = self;
         telling::told(env, place, answerer, question)
     }
 }
@@ -109,20 +138,33 @@ fn turns(messages: &[Message]) -> Result<(String, Vec<Turn>), Problem> {
             "user" => {
                 // The last is the question; one before it that no answer followed is what was said earlier.
                 if let Some(before) = asked.replace(message.text()) {
-                    earlier.push(Turn { question: before, answer: String::new() });
+                    earlier.push(Turn {
+                        question: before,
+                        answer: String::new(),
+                    });
                 }
             }
             "assistant" => {
                 if let Some(question) = asked.take() {
-                    earlier.push(Turn { question, answer: message.text() });
+                    earlier.push(Turn {
+                        question,
+                        answer: message.text(),
+                    });
                 }
             }
             _ => {}
         }
     }
-    let text = asked.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
-    let text =
-        text.ok_or_else(|| Problem::parameter(422, "/messages", "the last message is to be a user's, with text"))?;
+    let text = asked
+        .map(|text| text.trim().to_owned())
+        .filter(|text| !text.is_empty());
+    let text = text.ok_or_else(|| {
+        Problem::parameter(
+            422,
+            "/messages",
+            "the last message is to be a user's, with text",
+        )
+    })?;
     let skip = earlier.len().saturating_sub(MAX_EARLIER);
     Ok((text, earlier.split_off(skip)))
 }
@@ -139,16 +181,30 @@ pub(super) fn refused(error: AnswerError) -> Problem {
 
 /// Why an answer ends: `length` where a limit cut it short.
 pub(super) fn finish_reason(answer: &Answer) -> &'static str {
-    let cut = answer.degraded.as_ref().is_some_and(|degraded| degraded.code.starts_with("answer.limit"));
+    let cut = answer
+        .degraded
+        .as_ref()
+        .is_some_and(|degraded| degraded.code.starts_with("answer.limit"));
     if cut { "length" } else { "stop" }
 }
 
 /// The address of a citation: as this server was called, for where that is not known a path says enough.
 pub(super) fn address(parts: &Parts, url: &str) -> String {
-    let text = |name: &str| parts.headers.get(name).and_then(|value| value.to_str().ok());
-    let sound =
-        |host: &&str| !host.is_empty() && host.bytes().all(|b| b.is_ascii_alphanumeric() || b"-.:[]_".contains(&b));
-    let scheme = text("x-forwarded-proto").filter(|scheme| matches!(*scheme, "http" | "https")).unwrap_or("http");
+    let text = |name: &str| {
+        parts
+            .headers
+            .get(name)
+            .and_then(|value| value.to_str().ok())
+    };
+    let sound = |host: &&str| {
+        !host.is_empty()
+            && host
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b"-.:[]_".contains(&b))
+    };
+    let scheme = text("x-forwarded-proto")
+        .filter(|scheme| matches!(*scheme, "http" | "https"))
+        .unwrap_or("http");
     match text(header::HOST.as_str()).filter(sound) {
         Some(host) if url.starts_with('/') => format!("{scheme}://{host}{url}"),
         _ => url.to_owned(),
@@ -168,8 +224,13 @@ pub(super) struct Usage {
 
 /// What an answer cost to make, whenever that was.
 pub(super) fn usage(answer: &Answer) -> Usage {
-    let (prompt_tokens, completion_tokens) = (answer.usage.prompt_tokens, answer.usage.output_tokens);
-    Usage { prompt_tokens, completion_tokens, total_tokens: prompt_tokens + completion_tokens }
+    let (prompt_tokens, completion_tokens) =
+        (answer.usage.prompt_tokens, answer.usage.output_tokens);
+    Usage {
+        prompt_tokens,
+        completion_tokens,
+        total_tokens: prompt_tokens + completion_tokens,
+    }
 }
 
 /// What stands beside an answer in each dialect: what it rests on, and how far.
@@ -214,7 +275,9 @@ pub(super) fn beside(answer: &Answer) -> Beside {
 
 /// A stream of server-sent events; a comment every fifteen seconds keeps the connection.
 pub(super) fn streamed(frames: impl Stream<Item = Frame> + Send + 'static) -> Response {
-    Sse::new(frames.map(Ok::<_, std::convert::Infallible>)).keep_alive(KeepAlive::default()).into_response()
+    Sse::new(frames.map(Ok::<_, std::convert::Infallible>))
+        .keep_alive(KeepAlive::default())
+        .into_response()
 }
 
 /// A frame with JSON.
@@ -229,7 +292,10 @@ mod tests {
     use super::*;
 
     fn message(role: &str, content: Value) -> Message {
-        Message { role: role.into(), content }
+        Message {
+            role: role.into(),
+            content,
+        }
     }
 
     #[test]
@@ -238,19 +304,37 @@ mod tests {
             message("system", "Answer in rhymes.".into()),
             message("user", "What is capex?".into()),
             message("assistant", "5 [1].".into()),
-            message("user", json!([{"type": "text", "text": "And in 2021?"}, {"type": "image_url"}])),
+            message(
+                "user",
+                json!([{"type": "text", "text": "And in 2021?"}, {"type": "image_url"}]),
+            ),
         ];
         let (text, earlier) = turns(&said).unwrap();
         assert_eq!(text, "And in 2021?");
-        assert_eq!(earlier, [Turn { question: "What is capex?".into(), answer: "5 [1].".into() }]);
+        assert_eq!(
+            earlier,
+            [Turn {
+                question: "What is capex?".into(),
+                answer: "5 [1].".into()
+            }]
+        );
         for wrong in [&said[..1], &said[..3], &[message("user", " ".into())], &[]] {
             assert!(turns(wrong).is_err());
         }
         // A long text and then the question: the question is the last message, whatever stands before it.
-        let long = [message("user", "x".repeat(9_000).into()), message("user", "And in 2021?".into())];
+        let long = [
+            message("user", "x".repeat(9_000).into()),
+            message("user", "And in 2021?".into()),
+        ];
         let (text, earlier) = turns(&long).unwrap();
-        assert_eq!((text.as_str(), earlier.len(), earlier[0].answer.as_str()), ("And in 2021?", 1, ""));
-        let many: Vec<Message> = (0..20).flat_map(|_| said[1..3].to_vec()).chain([said[1].clone()]).collect();
+        assert_eq!(
+            (text.as_str(), earlier.len(), earlier[0].answer.as_str()),
+            ("And in 2021?", 1, "")
+        );
+        let many: Vec<Message> = (0..20)
+            .flat_map(|_| said[1..3].to_vec())
+            .chain([said[1].clone()])
+            .collect();
         assert_eq!(turns(&many).unwrap().1.len(), MAX_EARLIER);
     }
 }

@@ -40,31 +40,57 @@ pub(super) async fn document(asked: Asked) -> Answer {
             headers(("ETag" = String))),
         (status = 304, description = "the tree is the one that is known")))]
 pub(super) async fn tree(mut asked: Asked, headers: HeaderMap) -> Answer {
-    let (depth, summary) = (asked.parameters.number("depth")?, asked.parameters.flag("summary")?);
-    let (node, format) = (asked.parameters.text("node"), asked.parameters.text("format"));
+    let (depth, summary) = (
+        asked.parameters.number("depth")?,
+        asked.parameters.flag("summary")?,
+    );
+    let (node, format) = (
+        asked.parameters.text("node"),
+        asked.parameters.text("format"),
+    );
     if depth.is_some_and(|depth| !(1..=MAX_DEPTH).contains(&depth)) {
-        return Err(Problem::parameter(400, "depth", format!("depth is from 1 to {MAX_DEPTH}")).into());
+        return Err(
+            Problem::parameter(400, "depth", format!("depth is from 1 to {MAX_DEPTH}")).into(),
+        );
     }
     let format = format.as_deref().unwrap_or("stemma");
     if !matches!(format, "stemma" | "outline" | "pageindex") {
-        let detail =
-            format!("`{}` is no format: stemma, pageindex or outline", format.chars().take(60).collect::<String>());
+        let detail = format!(
+            "`{}` is no format: stemma, pageindex or outline",
+            format.chars().take(60).collect::<String>()
+        );
         return Err(Problem::parameter(400, "format", detail).into());
     }
     let node = node.map(|node| section_id(&node)).transpose()?;
     let listed = asked.published()?;
     let version = listed.version();
     let tag = format!("W/\"{}-{}\"", version.doc.short(), version.seq);
-    let known = headers.get_all(header::IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
-    if known.flat_map(|tags| tags.split(',')).any(|known| matches!(known.trim(), "*") || known.trim() == tag) {
+    let known = headers
+        .get_all(header::IF_NONE_MATCH)
+        .iter()
+        .filter_map(|value| value.to_str().ok());
+    if known
+        .flat_map(|tags| tags.split(','))
+        .any(|known| matches!(known.trim(), "*") || known.trim() == tag)
+    {
         return Ok((StatusCode::NOT_MODIFIED, [(header::ETAG, tag)]).into_response());
     }
-    let locator = node.map_or_else(|| listed.label.clone(), |node| section_locator(&listed.label, node));
+    let locator = node.map_or_else(
+        || listed.label.clone(),
+        |node| section_locator(&listed.label, node),
+    );
     let response = match format {
         "outline" => outline(&asked.reader.tree(&locator, depth, summary).await?).into_response(),
         "pageindex" => {
-            let exported = asked.reader.export(listed, "", ExportFormat::PageIndex { text: false }).await?;
-            ([(header::CONTENT_TYPE, "application/json")], exported.content).into_response()
+            let exported = asked
+                .reader
+                .export(listed, "", ExportFormat::PageIndex { text: false })
+                .await?;
+            (
+                [(header::CONTENT_TYPE, "application/json")],
+                exported.content,
+            )
+                .into_response()
         }
         _ => json(asked.reader.tree(&locator, depth, summary).await?).await?,
     };
@@ -91,12 +117,16 @@ fn outline(tree: &TreeView) -> String {
             _ => String::new(),
         };
         let indent = "  ".repeat(row.depth.saturating_sub(1));
-        format!("{} {indent}{}  {place}\n", row.section.section_id, row.section.title)
+        format!(
+            "{} {indent}{}  {place}\n",
+            row.section.section_id, row.section.title
+        )
     };
     tree.sections.iter().map(row).collect()
 }
 
 pub(super) fn section_id(text: &str) -> Result<SectionId, Stop> {
-    let wrong = |error: stemma_document::ParseIdError| Problem::parameter(400, "id", error.to_string());
+    let wrong =
+        |error: stemma_document::ParseIdError| Problem::parameter(400, "id", error.to_string());
     Ok(text.parse().map_err(wrong)?)
 }

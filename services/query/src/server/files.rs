@@ -39,10 +39,17 @@ pub(super) async fn files(mut asked: Asked, request: Request) -> Answer {
     let depth = asked.parameters.number("depth")?.unwrap_or(1);
     asked.parameters.none_left()?;
     if !(1..=MAX_DEPTH).contains(&depth) {
-        return Err(Problem::parameter(400, "depth", format!("depth is from 1 to {MAX_DEPTH}")).into());
+        return Err(
+            Problem::parameter(400, "depth", format!("depth is from 1 to {MAX_DEPTH}")).into(),
+        );
     }
     // As printed, escapes are part of a path: what stands in the URL is tried first, and what it decodes to after it.
-    let raw = request.uri().path().strip_prefix("/v1/fs").unwrap_or_default().to_owned();
+    let raw = request
+        .uri()
+        .path()
+        .strip_prefix("/v1/fs")
+        .unwrap_or_default()
+        .to_owned();
     let decoded = match asked.segment("path") {
         "" => "/".to_owned(),
         path => format!("/{path}"),
@@ -53,8 +60,17 @@ pub(super) async fn files(mut asked: Asked, request: Request) -> Answer {
     };
     let under = format!("{path}\n{depth}");
     let after = cursor.map(|text| cursor::read(&text, &under)).transpose()?;
-    let options = FilesOptions { depth, after, skip: 0, limit };
+    let options = FilesOptions {
+        depth,
+        after,
+        skip: 0,
+        limit,
+    };
     let files = asked.reader.files(&path, &options).await?;
-    let next_cursor = files.entries.last().filter(|_| files.more).map(|last| cursor::show(&under, &last.path));
+    let next_cursor = files
+        .entries
+        .last()
+        .filter(|_| files.more)
+        .map(|last| cursor::show(&under, &last.path));
     json(FilesAnswer { files, next_cursor }).await
 }

@@ -37,19 +37,37 @@ pub(super) struct Gate {
 }
 
 impl Gate {
-    pub(super) fn new(env: Env, keys: Keys, open: bool, visitors: &Visitors, settings: &QuerySettings) -> Arc<Self> {
-        let places = |places, seconds: u64| Places::new(places, Duration::from_secs(seconds.max(1)));
+    pub(super) fn new(
+        env: Env,
+        keys: Keys,
+        open: bool,
+        visitors: &Visitors,
+        settings: &QuerySettings,
+    ) -> Arc<Self> {
+        let places =
+            |places, seconds: u64| Places::new(places, Duration::from_secs(seconds.max(1)));
         let short = places(settings.concurrency, settings.timeout_seconds);
         let long = places(settings.answers, settings.answer_timeout_seconds);
         let visitors = (open && keys.is_empty()).then(|| visitors.clone());
-        Arc::new(Self { env, keys, short, long, open, visitors, max_body_bytes: settings.max_body_bytes })
+        Arc::new(Self {
+            env,
+            keys,
+            short,
+            long,
+            open,
+            visitors,
+            max_body_bytes: settings.max_body_bytes,
+        })
     }
 
     async fn answer(&self, mut request: Request, next: Next) -> Result<Response, Problem> {
         if let Some(visitors) = &self.visitors {
             visitors.welcome(&request)?;
         }
-        let rights = self.keys.rights(key_of(&request), self.open, self.env.now_ms()).map_err(refused)?;
+        let rights = self
+            .keys
+            .rights(key_of(&request), self.open, self.env.now_ms())
+            .map_err(refused)?;
         let stay = Stay::begin(rights, &self.short, &self.long).await?;
         request.extensions_mut().insert(stay.clone());
         let answer = AssertUnwindSafe(next.run(request)).catch_unwind();
@@ -58,7 +76,11 @@ impl Gate {
         stay.leave();
         match answered {
             Ok(Ok(response)) => Ok(response),
-            Ok(Err(_)) => Err(Problem::new(500, "server.panic", "the server made a mistake; its log says where")),
+            Ok(Err(_)) => Err(Problem::new(
+                500,
+                "server.panic",
+                "the server made a mistake; its log says where",
+            )),
             Err(limit) => {
                 let detail = format!("the answer takes longer than {} s", limit.as_secs());
                 let next = "ask for less: fewer documents, pages or hits; what a model was paid for is not paid again";
@@ -69,31 +91,53 @@ impl Gate {
 
     /// 32 hexadecimal digits: the caller's trace where it sent one, else random.
     fn trace_id(&self, request: &Request) -> String {
-        let sent = request.headers().get("traceparent").and_then(|value| value.to_str().ok());
+        let sent = request
+            .headers()
+            .get("traceparent")
+            .and_then(|value| value.to_str().ok());
         let trace = sent.and_then(|value| value.split('-').nth(1));
-        let is_id = |trace: &&str| trace.len() == 32 && trace.bytes().all(|b| b.is_ascii_hexdigit());
+        let is_id =
+            |trace: &&str| trace.len() == 32 && trace.bytes().all(|b| b.is_ascii_hexdigit());
         let random = || format!("{:016x}{:016x}", self.env.random(), self.env.random());
-        trace.filter(is_id).map_or_else(random, str::to_ascii_lowercase)
+        trace
+            .filter(is_id)
+            .map_or_else(random, str::to_ascii_lowercase)
     }
 }
 
 /// The key of a request: as bearer, or in the header of the PageIndex dialect.
 fn key_of(request: &Request) -> Option<&str> {
-    let text = |name: &str| request.headers().get(name).and_then(|value| value.to_str().ok());
-    let bearer = text(header::AUTHORIZATION.as_str()).and_then(|value| value.strip_prefix("Bearer "));
+    let text = |name: &str| {
+        request
+            .headers()
+            .get(name)
+            .and_then(|value| value.to_str().ok())
+    };
+    let bearer =
+        text(header::AUTHORIZATION.as_str()).and_then(|value| value.strip_prefix("Bearer "));
     bearer.or_else(|| text("api_key")).map(str::trim)
 }
 
 /// Why a key does not open.
 fn refused(closed: Closed) -> Problem {
     match closed {
-        Closed::Unknown => Problem::new(401, "key.unknown", "a key is needed, and this is none of them")
-            .next("send `Authorization: Bearer KEY`"),
-        Closed::Scope => Problem::new(403, "key.scope", "this key may not read: it lacks the scope `read`")
-            .next("give it the scope `read` in query.keys"),
+        Closed::Unknown => Problem::new(
+            401,
+            "key.unknown",
+            "a key is needed, and this is none of them",
+        )
+        .next("send `Authorization: Bearer KEY`"),
+        Closed::Scope => Problem::new(
+            403,
+            "key.scope",
+            "this key may not read: it lacks the scope `read`",
+        )
+        .next("give it the scope `read` in query.keys"),
         Closed::Spent(seconds) => {
             let detail = "this key has made all the requests it may make in a minute";
-            Problem::new(429, "key.spent", detail).next(format!("ask again in {seconds} s")).retry_after(seconds)
+            Problem::new(429, "key.spent", detail)
+                .next(format!("ask again in {seconds} s"))
+                .retry_after(seconds)
         }
     }
 }
@@ -103,27 +147,54 @@ pub(super) async fn pass(State(gate): State<Arc<Gate>>, request: Request, next: 
     let (began, trace_id) = (Instant::now(), gate.trace_id(&request));
     let openai = openai::speaks(request.uri().path());
     // Its clients say that they accept JSON, and ask for streams.
-    let accept = if openai { Accept::all() } else { Accept::of(request.headers()) };
-    let mut response = gate.answer(request, next).await.unwrap_or_else(Problem::into_response);
-    let kind = response.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    let accept = if openai {
+        Accept::all()
+    } else {
+        Accept::of(request.headers())
+    };
+    let mut response = gate
+        .answer(request, next)
+        .await
+        .unwrap_or_else(Problem::into_response);
+    let kind = response
+        .headers()
+        .get(header::CONTENT_TYPE)
+        .and_then(|kind| kind.to_str().ok());
     if response.status().is_success() && !kind.is_none_or(|kind| accept.takes(kind)) {
-        response = Problem::new(406, "answer.type", "the answer is of no type that is accepted").into_response();
+        response = Problem::new(
+            406,
+            "answer.type",
+            "the answer is of no type that is accepted",
+        )
+        .into_response();
     }
     if let Some(problem) = response.extensions_mut().remove::<Problem>() {
         if problem.is_ours() {
-            tracing::warn!(trace_id, code = problem.code(), cause = problem.cause(), "a request was not answered");
+            tracing::warn!(
+                trace_id,
+                code = problem.code(),
+                cause = problem.cause(),
+                "a request was not answered"
+            );
         }
         let beside = response.headers().get(header::ALLOW).cloned();
         let problem = problem.named(trace_id);
         let said = openai.then(|| problem.as_openai());
         response = problem.into_response();
         if let Some(said) = said {
-            *response.body_mut() = axum::body::Body::from(serde_json::to_vec(&said).unwrap_or_default());
-            response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+            *response.body_mut() =
+                axum::body::Body::from(serde_json::to_vec(&said).unwrap_or_default());
+            response.headers_mut().insert(
+                header::CONTENT_TYPE,
+                HeaderValue::from_static("application/json"),
+            );
         }
-        response.headers_mut().extend(beside.map(|methods| (header::ALLOW, methods)));
+        response
+            .headers_mut()
+            .extend(beside.map(|methods| (header::ALLOW, methods)));
     }
-    let class = ["1xx", "2xx", "3xx", "4xx", "5xx"][usize::from(response.status().as_u16() / 100).clamp(1, 5) - 1];
+    let class = ["1xx", "2xx", "3xx", "4xx", "5xx"]
+        [usize::from(response.status().as_u16() / 100).clamp(1, 5) - 1];
     metrics::counter!("stemma_http_requests_total", "status" => class).increment(1);
     metrics::histogram!("stemma_http_seconds").record(began.elapsed().as_secs_f64());
     response

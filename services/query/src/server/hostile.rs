@@ -22,7 +22,10 @@ struct Dice(u64);
 
 impl Dice {
     fn below(&mut self, limit: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) as usize % limit
     }
 
@@ -93,15 +96,30 @@ fn text(dice: &mut Dice) -> String {
         match dice.below(7) {
             0 => {
                 text.push_str(
-                    &dice.of(&["a ", "risk ", "年", "((", "\"", "😀", "x"]).repeat(dice.of(&[1, 100, 9_000])),
+                    &dice
+                        .of(&["a ", "risk ", "年", "((", "\"", "😀", "x"])
+                        .repeat(dice.of(&[1, 100, 9_000])),
                 );
             }
             1 => (0..dice.below(40)).for_each(|_| text.push(dice.of(&STRANGE))),
             2 => text.push_str(dice.of(&BOMBS)),
             3 => text.push_str(dice.of(&SYNTAX)),
-            4 => text.push_str(&dice.of(&["9", "-9", "1e", "0x", "٣", "½"]).repeat(dice.of(&[1, 20, 400]))),
-            5 => text.push_str(dice.of(&["risk", "currency", "2022", "10-K", "item 1a", "the", "营业收入"])),
-            _ => (0..dice.below(60)).for_each(|_| text.extend(char::from_u32(dice.below(0x11_0000) as u32))),
+            4 => text.push_str(
+                &dice
+                    .of(&["9", "-9", "1e", "0x", "٣", "½"])
+                    .repeat(dice.of(&[1, 20, 400])),
+            ),
+            5 => text.push_str(dice.of(&[
+                "risk",
+                "currency",
+                "2022",
+                "10-K",
+                "item 1a",
+                "the",
+                "营业收入",
+            ])),
+            _ => (0..dice.below(60))
+                .for_each(|_| text.extend(char::from_u32(dice.below(0x11_0000) as u32))),
         }
         text.push(' ');
     }
@@ -113,7 +131,9 @@ fn encoded(text: &str) -> String {
     let mut out = String::new();
     for byte in text.bytes().take(5_000) {
         match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'@' | b'~' | b'.' => out.push(char::from(byte)),
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'@' | b'~' | b'.' => {
+                out.push(char::from(byte))
+            }
             _ => {
                 let _ = write!(out, "%{byte:02X}");
             }
@@ -127,18 +147,57 @@ async fn ask(server: &Server, dice: &mut Dice) -> (String, super::tests::Reply) 
     let path = encoded(&text);
     let post = |path: &'static str, body: serde_json::Value| async move {
         let body = body.to_string();
-        (format!("POST {path} {body}"), server.post(path, &body).await)
+        (
+            format!("POST {path} {body}"),
+            server.post(path, &body).await,
+        )
     };
     let get = |path: String| async move { (format!("GET {path}"), server.get(&path).await) };
     match dice.below(10) {
-        0..=3 => post("/v1/search", json!({ "query": text, "explain": dice.below(2) == 0 })).await,
-        4 => post("/v1/search", json!({ "query": "risk", "scopes": [text], "item": "1A" })).await,
-        5 => post("/v1/search", json!({ "query": "risk", "where": text, "cursor": path })).await,
-        6 => post("/v1/browse", json!({ "query": text, "recursive": true, "where": { "name": [text] } })).await,
+        0..=3 => {
+            post(
+                "/v1/search",
+                json!({ "query": text, "explain": dice.below(2) == 0 }),
+            )
+            .await
+        }
+        4 => {
+            post(
+                "/v1/search",
+                json!({ "query": "risk", "scopes": [text], "item": "1A" }),
+            )
+            .await
+        }
+        5 => {
+            post(
+                "/v1/search",
+                json!({ "query": "risk", "where": text, "cursor": path }),
+            )
+            .await
+        }
+        6 => {
+            post(
+                "/v1/browse",
+                json!({ "query": text, "recursive": true, "where": { "name": [text] } }),
+            )
+            .await
+        }
         7 => get(format!("/v1/fs/{path}")).await,
-        8 => get(format!("/v1/documents?q={path}&where={path}&company={path}")).await,
+        8 => {
+            get(format!(
+                "/v1/documents?q={path}&where={path}&company={path}"
+            ))
+            .await
+        }
         _ => {
-            let tail = dice.of(&["", "/tree", "/pages?range=1", "/items/1A", "/sections/0001", "/source"]);
+            let tail = dice.of(&[
+                "",
+                "/tree",
+                "/pages?range=1",
+                "/items/1A",
+                "/sections/0001",
+                "/source",
+            ]);
             get(format!("/v1/documents/{}{tail}", path.replace('/', "%2F"))).await
         }
     }
@@ -152,7 +211,11 @@ async fn hostile_questions_are_answered_or_refused() {
         let began = Instant::now();
         let (question, reply) = ask(&server, &mut dice).await;
         let shown: String = question.chars().take(300).collect();
-        assert!(began.elapsed() < PATIENCE, "{at} took {:?}: {shown:?}", began.elapsed());
+        assert!(
+            began.elapsed() < PATIENCE,
+            "{at} took {:?}: {shown:?}",
+            began.elapsed()
+        );
         match reply.status {
             200 => answered += 1,
             // Longer than a request line may be: hyper answers without a body.
@@ -164,22 +227,36 @@ async fn hostile_questions_are_answered_or_refused() {
             status => panic!("{at}: {status} {} to {shown:?}", reply.body),
         }
     }
-    assert!(answered > QUESTIONS / 10 && refused > QUESTIONS / 10, "{answered} answered, {refused} refused");
+    assert!(
+        answered > QUESTIONS / 10 && refused > QUESTIONS / 10,
+        "{answered} answered, {refused} refused"
+    );
 }
 
 #[tokio::test]
 async fn hostile_patterns_take_no_time() {
     let blobs = crate::tests::store().await;
-    let reader = crate::Reader::open(blobs, stemma_document::Collection::default()).await.unwrap();
+    let reader = crate::Reader::open(blobs, stemma_document::Collection::default())
+        .await
+        .unwrap();
     let mut dice = Dice(11);
     for at in 0..200 {
         let (pattern, fixed) = (text(&mut dice), dice.below(3) == 0);
-        let options = GrepOptions { pattern, ignore_case: true, fixed, limit: 100 };
+        let options = GrepOptions {
+            pattern,
+            ignore_case: true,
+            fixed,
+            limit: 100,
+        };
         let began = Instant::now();
         if let Err(refusal) = reader.grep("/", &options).await {
             assert_eq!(refusal.code, "grep.pattern", "{at}: {refusal}");
         }
-        assert!(began.elapsed() < PATIENCE, "{at} took {:?}", began.elapsed());
+        assert!(
+            began.elapsed() < PATIENCE,
+            "{at} took {:?}",
+            began.elapsed()
+        );
     }
 }
 
@@ -187,7 +264,10 @@ async fn hostile_patterns_take_no_time() {
 fn code_of(path: &str, reply: &Reply) -> String {
     if super::openai::speaks(path) {
         assert_eq!(reply.header("content-type"), Some("application/json"));
-        reply.json()["error"]["code"].as_str().unwrap_or_default().into()
+        reply.json()["error"]["code"]
+            .as_str()
+            .unwrap_or_default()
+            .into()
     } else {
         reply.code()
     }
@@ -201,7 +281,10 @@ fn asking(dice: &mut Dice) -> (&'static str, Value) {
         { "role": dice.of(&["user", "system", "\u{0}"]), "content": text },
     ]);
     match dice.below(8) {
-        0 => ("/v1/answers", json!({ "question": text, "mode": dice.of(&["agent", "search"]) })),
+        0 => (
+            "/v1/answers",
+            json!({ "question": text, "mode": dice.of(&["agent", "search"]) }),
+        ),
         1 => (
             "/v1/answers",
             json!({ "question": "risk", "scopes": [other], "earlier": [{ "question": text, "answer": other }] }),
@@ -210,30 +293,47 @@ fn asking(dice: &mut Dice) -> (&'static str, Value) {
             "/v1/chat/completions",
             json!({ "model": dice.of(&["default", "", "default//", "/"]), "messages": messages }),
         ),
-        3 => ("/v1/chat/completions", json!({ "model": text, "messages": messages, "stream": true })),
-        4 => ("/v1/responses", json!({ "model": "default", "input": text })),
+        3 => (
+            "/v1/chat/completions",
+            json!({ "model": text, "messages": messages, "stream": true }),
+        ),
+        4 => (
+            "/v1/responses",
+            json!({ "model": "default", "input": text }),
+        ),
         5 => (
             "/chat/completions/",
             json!({ "messages": messages, "doc_id": dice.of(&["ACME_2022", "#", ""]), "enable_citations": true }),
         ),
-        6 => ("/retrieval/", json!({ "doc_id": dice.of(&["ACME_2022", "QUEUED", "/"]), "query": text })),
-        _ => {
-            ("/v1/comparisons", json!({ "left": text, "right": dice.of(&["ACME_2022", other.as_str()]), "item": "1A" }))
-        }
+        6 => (
+            "/retrieval/",
+            json!({ "doc_id": dice.of(&["ACME_2022", "QUEUED", "/"]), "query": text }),
+        ),
+        _ => (
+            "/v1/comparisons",
+            json!({ "left": text, "right": dice.of(&["ACME_2022", other.as_str()]), "item": "1A" }),
+        ),
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn hostile_questions_for_a_model_are_answered_or_refused() {
     let provider = Provider::start(Behavior::default()).await.unwrap();
-    let (server, mut dice) = (start_asking(model(&provider), QuerySettings::default()).await, Dice(13));
+    let (server, mut dice) = (
+        start_asking(model(&provider), QuerySettings::default()).await,
+        Dice(13),
+    );
     let (mut answered, mut refused) = (0, 0);
     for at in 0..QUESTIONS / 4 {
         let began = Instant::now();
         let (path, body) = asking(&mut dice);
         let reply = server.post(path, &body.to_string()).await;
         let shown: String = body.to_string().chars().take(300).collect();
-        assert!(began.elapsed() < PATIENCE, "{at} {path} took {:?}: {shown:?}", began.elapsed());
+        assert!(
+            began.elapsed() < PATIENCE,
+            "{at} {path} took {:?}: {shown:?}",
+            began.elapsed()
+        );
         match reply.status {
             200 => answered += 1,
             400..=499 => {
@@ -243,7 +343,10 @@ async fn hostile_questions_for_a_model_are_answered_or_refused() {
             status => panic!("{at}: {status} {} to {path} {shown:?}", reply.body),
         }
     }
-    assert!(answered > QUESTIONS / 40 && refused > QUESTIONS / 40, "{answered} answered, {refused} refused");
+    assert!(
+        answered > QUESTIONS / 40 && refused > QUESTIONS / 40,
+        "{answered} answered, {refused} refused"
+    );
 }
 
 #[tokio::test]
@@ -255,53 +358,158 @@ async fn what_is_too_large_too_deep_or_of_another_kind_is_refused_with_a_code() 
     let deep = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
     let said = |text: &str| json!([{ "role": "user", "content": text }]);
     let long = "why? ".repeat(20_000);
-    let numbers = |name: &str, value: Value| json!({ "question": "risk", "limits": { name: value } }).to_string();
+    let numbers = |name: &str, value: Value| {
+        json!({ "question": "risk", "limits": { name: value } }).to_string()
+    };
     for (path, body, status, code) in [
         (answers, "x".repeat((64 << 10) + 1), 413, "body.too_large"),
-        (answers, json!({ "question": long }).to_string(), 413, "body.too_large"),
+        (
+            answers,
+            json!({ "question": long }).to_string(),
+            413,
+            "body.too_large",
+        ),
         (comparisons, "x".repeat(100_000), 413, "body.too_large"),
         (chat, "x".repeat((1 << 20) + 1), 413, "body.too_large"),
         (responses, "x".repeat((1 << 20) + 1), 413, "body.too_large"),
         (pageindex, "x".repeat((1 << 20) + 1), 413, "body.too_large"),
-        (chat, json!({ "model": "default", "messages": said(&long) }).to_string(), 422, "answer.too_long"),
-        (responses, json!({ "model": "default", "input": long }).to_string(), 422, "answer.too_long"),
-        (pageindex, json!({ "messages": said(&long) }).to_string(), 422, "answer.too_long"),
-        (chat, format!(r#"{{"model": "default", "messages": {}}}"#, deep(100_000)), 422, "request.invalid"),
-        (responses, format!(r#"{{"model": "default", "input": {}}}"#, deep(100_000)), 400, "request.invalid"),
+        (
+            chat,
+            json!({ "model": "default", "messages": said(&long) }).to_string(),
+            422,
+            "answer.too_long",
+        ),
+        (
+            responses,
+            json!({ "model": "default", "input": long }).to_string(),
+            422,
+            "answer.too_long",
+        ),
         (
             pageindex,
-            format!(r#"{{"messages": [{{"role": "user", "content": {}}}]}}"#, deep(200)),
+            json!({ "messages": said(&long) }).to_string(),
+            422,
+            "answer.too_long",
+        ),
+        (
+            chat,
+            format!(r#"{{"model": "default", "messages": {}}}"#, deep(100_000)),
+            422,
+            "request.invalid",
+        ),
+        (
+            responses,
+            format!(r#"{{"model": "default", "input": {}}}"#, deep(100_000)),
             400,
             "request.invalid",
         ),
-        (answers, format!(r#"{{"question": "risk", "where": {}}}"#, deep(10_000)), 400, "request.invalid"),
+        (
+            pageindex,
+            format!(
+                r#"{{"messages": [{{"role": "user", "content": {}}}]}}"#,
+                deep(200)
+            ),
+            400,
+            "request.invalid",
+        ),
+        (
+            answers,
+            format!(r#"{{"question": "risk", "where": {}}}"#, deep(10_000)),
+            400,
+            "request.invalid",
+        ),
         (
             answers,
             json!({ "question": "risk", "where": { "form": { "=": { "x": [1] } } } }).to_string(),
             422,
             "filter.invalid",
         ),
-        (answers, json!({ "question": 7 }).to_string(), 422, "request.invalid"),
-        (answers, json!({ "question": "risk", "unheard_of": 1 }).to_string(), 422, "request.invalid"),
-        (answers, json!({ "question": "risk", "earlier": [{ "question": "x" }] }).to_string(), 422, "request.invalid"),
-        (answers, json!({ "question": "\u{0}\u{7}" }).to_string(), 422, "answer.question"),
+        (
+            answers,
+            json!({ "question": 7 }).to_string(),
+            422,
+            "request.invalid",
+        ),
+        (
+            answers,
+            json!({ "question": "risk", "unheard_of": 1 }).to_string(),
+            422,
+            "request.invalid",
+        ),
+        (
+            answers,
+            json!({ "question": "risk", "earlier": [{ "question": "x" }] }).to_string(),
+            422,
+            "request.invalid",
+        ),
+        (
+            answers,
+            json!({ "question": "\u{0}\u{7}" }).to_string(),
+            422,
+            "answer.question",
+        ),
         (answers, numbers("calls", json!(-1)), 422, "request.invalid"),
-        (answers, numbers("tokens", json!(4_294_967_296_u64)), 422, "request.invalid"),
-        (answers, numbers("sections", json!(u64::MAX)), 422, "answer.limits"),
+        (
+            answers,
+            numbers("tokens", json!(4_294_967_296_u64)),
+            422,
+            "request.invalid",
+        ),
+        (
+            answers,
+            numbers("sections", json!(u64::MAX)),
+            422,
+            "answer.limits",
+        ),
         (answers, numbers("sections", json!(0)), 422, "answer.limits"),
-        (answers, numbers("context_tokens", json!(u32::MAX)), 422, "answer.limits"),
-        (answers, numbers("turns", json!(u32::MAX)), 422, "answer.limits"),
-        (answers, numbers("unheard_of", json!(1)), 422, "request.invalid"),
-        (comparisons, json!({ "right": "ACME_2022", "limit": -1 }).to_string(), 422, "request.invalid"),
-        (comparisons, json!({ "right": "ACME_2022", "sentences": 1e300 }).to_string(), 422, "request.invalid"),
-        (comparisons, json!({ "right": ["ACME_2022"] }).to_string(), 422, "request.invalid"),
+        (
+            answers,
+            numbers("context_tokens", json!(u32::MAX)),
+            422,
+            "answer.limits",
+        ),
+        (
+            answers,
+            numbers("turns", json!(u32::MAX)),
+            422,
+            "answer.limits",
+        ),
+        (
+            answers,
+            numbers("unheard_of", json!(1)),
+            422,
+            "request.invalid",
+        ),
+        (
+            comparisons,
+            json!({ "right": "ACME_2022", "limit": -1 }).to_string(),
+            422,
+            "request.invalid",
+        ),
+        (
+            comparisons,
+            json!({ "right": "ACME_2022", "sentences": 1e300 }).to_string(),
+            422,
+            "request.invalid",
+        ),
+        (
+            comparisons,
+            json!({ "right": ["ACME_2022"] }).to_string(),
+            422,
+            "request.invalid",
+        ),
         (
             search,
             json!({ "query": "risk", "strategy": "beam", "budget_calls": -1 }).to_string(),
             422,
             "request.invalid",
         ),
-        (chat, json!({ "model": "default", "messages": {} }).to_string(), 422, "request.invalid"),
+        (
+            chat,
+            json!({ "model": "default", "messages": {} }).to_string(),
+            422,
+            "request.invalid",
+        ),
         (
             chat,
             json!({ "model": "default", "messages": said("x"), "stream": "yes" }).to_string(),
@@ -310,12 +518,23 @@ async fn what_is_too_large_too_deep_or_of_another_kind_is_refused_with_a_code() 
         ),
         (
             chat,
-            json!({ "model": "default", "messages": [{ "role": "user", "content": 7 }] }).to_string(),
+            json!({ "model": "default", "messages": [{ "role": "user", "content": 7 }] })
+                .to_string(),
             422,
             "request.invalid",
         ),
-        (responses, json!({ "model": "default", "input": { "role": "user" } }).to_string(), 422, "request.invalid"),
-        (pageindex, json!({ "messages": said("x"), "doc_id": 7 }).to_string(), 422, "request.invalid"),
+        (
+            responses,
+            json!({ "model": "default", "input": { "role": "user" } }).to_string(),
+            422,
+            "request.invalid",
+        ),
+        (
+            pageindex,
+            json!({ "messages": said("x"), "doc_id": 7 }).to_string(),
+            422,
+            "request.invalid",
+        ),
         (
             "/retrieval/",
             json!({ "doc_id": "ACME_2022", "query": "x".repeat(40_000) }).to_string(),
@@ -327,7 +546,12 @@ async fn what_is_too_large_too_deep_or_of_another_kind_is_refused_with_a_code() 
         let reply = Server::read(&mut stream).await;
         let shown: String = body.chars().take(120).collect();
         assert_eq!(reply.status, status, "{path} {shown}: {}", reply.body);
-        assert_eq!(code_of(path, &reply), code, "{path} {shown}: {}", reply.body);
+        assert_eq!(
+            code_of(path, &reply),
+            code,
+            "{path} {shown}: {}",
+            reply.body
+        );
     }
     for (path, field) in [
         (answers, "question"),
@@ -340,27 +564,46 @@ async fn what_is_too_large_too_deep_or_of_another_kind_is_refused_with_a_code() 
         let body = [b"{\"", field.as_bytes(), b"\": \"\xff\xfe\"}"].concat();
         let mut stream = server.send(path, "", &body).await;
         let reply = Server::read(&mut stream).await;
-        assert_eq!((reply.status, code_of(path, &reply).as_str()), (400, "request.invalid"), "{path}: {}", reply.body);
+        assert_eq!(
+            (reply.status, code_of(path, &reply).as_str()),
+            (400, "request.invalid"),
+            "{path}: {}",
+            reply.body
+        );
     }
     assert_eq!(provider.report().calls, 0, "nothing was spent on any of it");
     // What is only unusual is answered.
     let most = json!({ "question": "How much was R&D\u{0} spending?", "mode": "agent",
         "limits": { "calls": 200, "tokens": 2_000_000, "nanodollars": u64::MAX, "sections": 50, "turns": 50, "context_tokens": 60_000 } });
     assert_eq!(server.post(answers, &most.to_string()).await.status, 200);
-    let most =
-        json!({ "query": "R&D spending", "strategy": "mcts", "budget_calls": u32::MAX, "budget_tokens": u64::MAX });
+    let most = json!({ "query": "R&D spending", "strategy": "mcts", "budget_calls": u32::MAX, "budget_tokens": u64::MAX });
     assert_eq!(server.post(search, &most.to_string()).await.status, 200);
     let mut many = vec![json!({ "role": "user", "content": "capex?" }); 20_000];
     many.push(json!({ "role": "tool", "content": null }));
     let began = Instant::now();
-    let reply = server.post(chat, &json!({ "model": "default", "messages": many }).to_string()).await;
-    assert_eq!(reply.status, 200, "the last of 20,000 messages is the question: {}", reply.body);
+    let reply = server
+        .post(
+            chat,
+            &json!({ "model": "default", "messages": many }).to_string(),
+        )
+        .await;
+    assert_eq!(
+        reply.status, 200,
+        "the last of 20,000 messages is the question: {}",
+        reply.body
+    );
     assert!(began.elapsed() < PATIENCE);
 }
 
 /// A question in a stream, of which the head has come.
 async fn listening(server: &Server, path: &str, body: &Value) -> TcpStream {
-    let mut stream = server.send(path, "Accept: text/event-stream\r\n", body.to_string().as_bytes()).await;
+    let mut stream = server
+        .send(
+            path,
+            "Accept: text/event-stream\r\n",
+            body.to_string().as_bytes(),
+        )
+        .await;
     let mut head = [0; 15];
     stream.read_exact(&mut head).await.unwrap();
     assert_eq!(&head, b"HTTP/1.1 200 OK");
@@ -371,7 +614,10 @@ async fn listening(server: &Server, path: &str, body: &Value) -> TcpStream {
 async fn stored(server: &Server, body: &Value) -> Value {
     let whole = server.post("/v1/answers", &body.to_string()).await.json();
     assert_eq!(
-        server.get(&format!("/v1/answers/{}", whole["id"].as_str().unwrap())).await.json()["text"],
+        server
+            .get(&format!("/v1/answers/{}", whole["id"].as_str().unwrap()))
+            .await
+            .json()["text"],
         whole["text"]
     );
     whole
@@ -384,14 +630,28 @@ fn question(number: usize) -> Value {
 /// ADR 0020: an answer that was begun is made to its end and stored, whoever still listens.
 #[tokio::test]
 async fn who_goes_away_in_the_middle_of_a_stream_leaves_an_answer_that_is_paid_once() {
-    let provider = Provider::start(Behavior::after(Duration::from_millis(400))).await.unwrap();
+    let provider = Provider::start(Behavior::after(Duration::from_millis(400)))
+        .await
+        .unwrap();
     let server = start_asking(model(&provider), QuerySettings::default()).await;
     let said = |number: usize| json!([{ "role": "user", "content": question(number)["question"] }]);
     for (number, path, body) in [
         (1, "/v1/answers", question(1)),
-        (2, "/v1/chat/completions", json!({ "model": "ACME_2022", "messages": said(2), "stream": true })),
-        (3, "/v1/responses", json!({ "model": "ACME_2022", "input": said(3), "stream": true })),
-        (4, "/chat/completions/", json!({ "doc_id": "ACME_2022", "messages": said(4), "stream": true })),
+        (
+            2,
+            "/v1/chat/completions",
+            json!({ "model": "ACME_2022", "messages": said(2), "stream": true }),
+        ),
+        (
+            3,
+            "/v1/responses",
+            json!({ "model": "ACME_2022", "input": said(3), "stream": true }),
+        ),
+        (
+            4,
+            "/chat/completions/",
+            json!({ "doc_id": "ACME_2022", "messages": said(4), "stream": true }),
+        ),
     ] {
         drop(listening(&server, path, &body).await);
         while provider.report().calls < number {
@@ -399,7 +659,11 @@ async fn who_goes_away_in_the_middle_of_a_stream_leaves_an_answer_that_is_paid_o
         }
         tokio::time::sleep(Duration::from_millis(600)).await;
         let answer = stored(&server, &question(number)).await;
-        assert_eq!((&answer["replayed"], &answer["outcome"]), (&json!(true), &json!("answered")), "{path}");
+        assert_eq!(
+            (&answer["replayed"], &answer["outcome"]),
+            (&json!(true), &json!("answered")),
+            "{path}"
+        );
         assert_eq!(provider.report().calls, number, "{path}");
     }
     // In one piece it is no other.
@@ -408,14 +672,25 @@ async fn who_goes_away_in_the_middle_of_a_stream_leaves_an_answer_that_is_paid_o
     tokio::time::sleep(Duration::from_millis(200)).await;
     drop(waiting);
     tokio::time::sleep(Duration::from_millis(600)).await;
-    assert_eq!((stored(&server, &question(5)).await["replayed"].clone(), provider.report().calls), (json!(true), 5));
+    assert_eq!(
+        (
+            stored(&server, &question(5)).await["replayed"].clone(),
+            provider.report().calls
+        ),
+        (json!(true), 5)
+    );
 }
 
 /// A search by a model has nothing that is stored in its end: it stops asking when its asker goes.
 #[tokio::test]
 async fn a_search_by_a_model_ends_with_its_asker() {
-    let provider = Provider::start(Behavior::after(Duration::from_millis(300))).await.unwrap();
-    let query = QuerySettings { answers: 1, ..QuerySettings::default() };
+    let provider = Provider::start(Behavior::after(Duration::from_millis(300)))
+        .await
+        .unwrap();
+    let query = QuerySettings {
+        answers: 1,
+        ..QuerySettings::default()
+    };
     let server = start_asking(model(&provider), query).await;
     let search = json!({ "query": "How much was R&D spending?", "strategy": "beam" }).to_string();
     let asker = server.send("/v1/search", "", search.as_bytes()).await;
@@ -427,33 +702,58 @@ async fn a_search_by_a_model_ends_with_its_asker() {
     assert_eq!(provider.asked(), 1, "nothing further was asked");
     let whole = server.post("/v1/search", &search).await;
     assert_eq!(whole.status, 200, "its place is free: {}", whole.body);
-    assert!(provider.asked() > 2, "the whole search asks more often than that");
+    assert!(
+        provider.asked() > 2,
+        "the whole search asks more often than that"
+    );
 }
 
 #[tokio::test]
 async fn who_reads_slowly_keeps_no_one_waiting() {
     let provider = Provider::start(Behavior::default()).await.unwrap();
-    let query = QuerySettings { answers: 1, concurrency: 1, ..QuerySettings::default() };
+    let query = QuerySettings {
+        answers: 1,
+        concurrency: 1,
+        ..QuerySettings::default()
+    };
     let server = start_asking(model(&provider), query).await;
     let mut open = Vec::new();
     for number in 0..20 {
         open.push(listening(&server, "/v1/answers", &question(number)).await);
     }
     let began = Instant::now();
-    assert_eq!(server.post("/v1/answers", &question(99).to_string()).await.status, 200);
+    assert_eq!(
+        server
+            .post("/v1/answers", &question(99).to_string())
+            .await
+            .status,
+        200
+    );
     assert_eq!(server.get("/v1/documents").await.status, 200);
-    assert!(began.elapsed() < Duration::from_secs(4), "no place is held by who reads nothing: {:?}", began.elapsed());
+    assert!(
+        began.elapsed() < Duration::from_secs(4),
+        "no place is held by who reads nothing: {:?}",
+        began.elapsed()
+    );
     for mut stream in open {
         let mut rest = String::new();
         stream.read_to_string(&mut rest).await.unwrap();
-        assert!(rest.contains("event: done"), "the whole is told when it is read: {rest}");
+        assert!(
+            rest.contains("event: done"),
+            "the whole is told when it is read: {rest}"
+        );
     }
 }
 
 #[tokio::test]
 async fn more_than_can_be_asked_at_once_are_told_to_come_back() {
-    let provider = Provider::start(Behavior::after(Duration::from_millis(1_500))).await.unwrap();
-    let query = QuerySettings { answers: 1, ..QuerySettings::default() };
+    let provider = Provider::start(Behavior::after(Duration::from_millis(1_500)))
+        .await
+        .unwrap();
+    let query = QuerySettings {
+        answers: 1,
+        ..QuerySettings::default()
+    };
     let server = start_asking(model(&provider), query).await;
     let asks = (0..40).map(|number| {
         let (path, body) = match number % 2 {
@@ -466,16 +766,37 @@ async fn more_than_can_be_asked_at_once_are_told_to_come_back() {
     let (replies, reading) = tokio::join!(futures::future::join_all(asks), async {
         tokio::time::sleep(Duration::from_millis(500)).await;
         let began = Instant::now();
-        (server.post("/v1/search", r#"{"query": "anvils"}"#).await.status, began.elapsed())
+        (
+            server
+                .post("/v1/search", r#"{"query": "anvils"}"#)
+                .await
+                .status,
+            began.elapsed(),
+        )
     });
-    assert!(reading.0 == 200 && reading.1 < Duration::from_secs(2), "who reads does not wait for them: {reading:?}");
-    let (answered, shed): (Vec<_>, Vec<_>) = replies.iter().partition(|(_, reply)| reply.status == 200);
-    assert!(!answered.is_empty() && shed.len() >= 40 - 17, "{} answered", answered.len());
+    assert!(
+        reading.0 == 200 && reading.1 < Duration::from_secs(2),
+        "who reads does not wait for them: {reading:?}"
+    );
+    let (answered, shed): (Vec<_>, Vec<_>) =
+        replies.iter().partition(|(_, reply)| reply.status == 200);
+    assert!(
+        !answered.is_empty() && shed.len() >= 40 - 17,
+        "{} answered",
+        answered.len()
+    );
     for (path, reply) in shed {
         assert_eq!(
-            (reply.status, reply.header("retry-after"), code_of(path, reply).as_str()),
+            (
+                reply.status,
+                reply.header("retry-after"),
+                code_of(path, reply).as_str()
+            ),
             (503, Some("2"), "server.busy")
         );
     }
-    assert!(provider.report().calls <= answered.len(), "who was sent away spent nothing");
+    assert!(
+        provider.report().calls <= answered.len(),
+        "who was sent away spent nothing"
+    );
 }

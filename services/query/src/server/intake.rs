@@ -59,13 +59,16 @@ pub struct Submitted {
 pub(super) fn way_in<'a>(site: &'a Site, parts: &Parts) -> Result<&'a dyn Intake, Problem> {
     let Some(intake) = &site.means.intake else {
         let detail = "this server only reads: documents are ingested and removed elsewhere";
-        return Err(Problem::new(403, "intake.not_here", detail)
-            .next("`stemma ingest` and `stemma rm` on the store, or a server started by `stemma serve`"));
+        return Err(Problem::new(403, "intake.not_here", detail).next(
+            "`stemma ingest` and `stemma rm` on the store, or a server started by `stemma serve`",
+        ));
     };
-    let says_key = parts.headers.contains_key("api_key") || parts.headers.contains_key(header::AUTHORIZATION);
+    let says_key =
+        parts.headers.contains_key("api_key") || parts.headers.contains_key(header::AUTHORIZATION);
     if !says_key {
         let detail = "a request that writes says a key, any where none is configured";
-        return Err(Problem::new(403, "key.unsaid", detail).next("send `api_key: KEY` or `Authorization: Bearer KEY`"));
+        return Err(Problem::new(403, "key.unsaid", detail)
+            .next("send `api_key: KEY` or `Authorization: Bearer KEY`"));
     }
     if Stay::of(parts)?.may_write() {
         Ok(intake.as_ref())

@@ -43,7 +43,13 @@ pub enum KeyScope {
 impl Default for KeySettings {
     fn default() -> Self {
         let (name, blake3, collections) = (String::new(), String::new(), Vec::new());
-        Self { name, blake3, collections, scopes: read(), requests_per_minute: 0 }
+        Self {
+            name,
+            blake3,
+            collections,
+            scopes: read(),
+            requests_per_minute: 0,
+        }
     }
 }
 
@@ -103,10 +109,19 @@ impl Keys {
     pub(super) fn of(settings: &[KeySettings]) -> Result<Self, ServeError> {
         let key = |settings: &KeySettings| match blake3::Hash::from_hex(&settings.blake3) {
             Ok(digest) => {
-                let purse = Purse { left: 1_000 * u64::from(settings.requests_per_minute), counted_at: 0 };
-                Ok(Key { digest, settings: settings.clone(), purse: Mutex::new(purse) })
+                let purse = Purse {
+                    left: 1_000 * u64::from(settings.requests_per_minute),
+                    counted_at: 0,
+                };
+                Ok(Key {
+                    digest,
+                    settings: settings.clone(),
+                    purse: Mutex::new(purse),
+                })
             }
-            Err(_) => Err(ServeError::Key { name: settings.name.clone() }),
+            Err(_) => Err(ServeError::Key {
+                name: settings.name.clone(),
+            }),
         };
         settings.iter().map(key).collect::<Result<_, _>>().map(Self)
     }
@@ -117,12 +132,25 @@ impl Keys {
 
     /// What the bearer of `key` may do now. Digests are compared in constant time, all of them. Where no keys are, anyone
     /// who can connect reads and asks, and writes where `open`.
-    pub(super) fn rights(&self, key: Option<&str>, open: bool, now_ms: Millis) -> Result<Rights, Closed> {
+    pub(super) fn rights(
+        &self,
+        key: Option<&str>,
+        open: bool,
+        now_ms: Millis,
+    ) -> Result<Rights, Closed> {
         if self.is_empty() {
-            return Ok(Rights { reach: Reach::All, ask: true, write: open });
+            return Ok(Rights {
+                reach: Reach::All,
+                ask: true,
+                write: open,
+            });
         }
         let digest = blake3::hash(key.ok_or(Closed::Unknown)?.as_bytes());
-        let fitting = self.0.iter().filter(|known| known.digest == digest).collect::<Vec<_>>();
+        let fitting = self
+            .0
+            .iter()
+            .filter(|known| known.digest == digest)
+            .collect::<Vec<_>>();
         let key = fitting.first().ok_or(Closed::Unknown)?;
         let may = |scope| key.settings.scopes.contains(&scope);
         if !may(KeyScope::Read) {
@@ -130,13 +158,25 @@ impl Keys {
         }
         key.spend(now_ms)?;
         let collections = &key.settings.collections;
-        let reach = if collections.is_empty() { Reach::All } else { Reach::Only(collections.clone()) };
-        Ok(Rights { reach, ask: may(KeyScope::Ask), write: may(KeyScope::Write) })
+        let reach = if collections.is_empty() {
+            Reach::All
+        } else {
+            Reach::Only(collections.clone())
+        };
+        Ok(Rights {
+            reach,
+            ask: may(KeyScope::Ask),
+            write: may(KeyScope::Write),
+        })
     }
 
     /// Whether no key may ask, though there are keys.
     pub(super) fn ask_nothing(&self) -> bool {
-        !self.is_empty() && !self.0.iter().any(|key| key.settings.scopes.contains(&KeyScope::Ask))
+        !self.is_empty()
+            && !self
+                .0
+                .iter()
+                .any(|key| key.settings.scopes.contains(&KeyScope::Ask))
     }
 }
 
@@ -159,7 +199,11 @@ impl Key {
                 purse.left = left;
                 Ok(())
             }
-            None => Err(Closed::Spent(((1_000 - purse.left) * 60).div_ceil(1_000 * per_minute).max(1))),
+            None => Err(Closed::Spent(
+                ((1_000 - purse.left) * 60)
+                    .div_ceil(1_000 * per_minute)
+                    .max(1),
+            )),
         }
     }
 }
@@ -187,26 +231,40 @@ mod tests {
     fn key(key: &str, collections: &[&str]) -> KeySettings {
         let collections = collections.iter().map(ToString::to_string).collect();
         let blake3 = blake3::hash(key.as_bytes()).to_string();
-        KeySettings { name: key.into(), blake3, collections, ..KeySettings::default() }
+        KeySettings {
+            name: key.into(),
+            blake3,
+            collections,
+            ..KeySettings::default()
+        }
     }
 
     #[test]
     fn a_key_reaches_its_collections_and_no_others() {
         let keys = Keys::of(&[key("k-all", &[]), key("k-one", &["one"])]).unwrap();
         let (one, two): (Collection, Collection) = ("one".parse().unwrap(), "two".parse().unwrap());
-        let reaches =
-            |key| keys.rights(key, true, 0).map(|rights| (rights.reach.holds(&one), rights.reach.holds(&two)));
+        let reaches = |key| {
+            keys.rights(key, true, 0)
+                .map(|rights| (rights.reach.holds(&one), rights.reach.holds(&two)))
+        };
         assert_eq!(reaches(Some("k-all")), Ok((true, true)));
         assert_eq!(reaches(Some("k-one")), Ok((true, false)));
-        assert_eq!((reaches(Some("k-on")), reaches(None)), (Err(Closed::Unknown), Err(Closed::Unknown)));
+        assert_eq!(
+            (reaches(Some("k-on")), reaches(None)),
+            (Err(Closed::Unknown), Err(Closed::Unknown))
+        );
     }
 
     #[test]
     fn asking_and_writing_are_rights_of_their_own() {
-        let with = |name: &str, scopes: &[KeyScope]| KeySettings { scopes: scopes.to_vec(), ..key(name, &[]) };
-        let unsaid: KeySettings =
-            serde_json::from_value(serde_json::json!({ "name": "unsaid", "blake3": key("unsaid", &[]).blake3 }))
-                .unwrap();
+        let with = |name: &str, scopes: &[KeyScope]| KeySettings {
+            scopes: scopes.to_vec(),
+            ..key(name, &[])
+        };
+        let unsaid: KeySettings = serde_json::from_value(
+            serde_json::json!({ "name": "unsaid", "blake3": key("unsaid", &[]).blake3 }),
+        )
+        .unwrap();
         let all = [
             unsaid,
             with("asks", &[KeyScope::Read, KeyScope::Ask]),
@@ -214,7 +272,10 @@ mod tests {
             with("only-asks", &[KeyScope::Ask]),
         ];
         let keys = Keys::of(&all).unwrap();
-        let may = |name| keys.rights(Some(name), true, 0).map(|rights| (rights.ask, rights.write));
+        let may = |name| {
+            keys.rights(Some(name), true, 0)
+                .map(|rights| (rights.ask, rights.write))
+        };
         assert_eq!(
             [may("unsaid"), may("asks"), may("writes")],
             [Ok((false, false)), Ok((true, false)), Ok((false, true))]
@@ -222,27 +283,52 @@ mod tests {
         assert_eq!(may("only-asks"), Err(Closed::Scope));
         assert!(!keys.ask_nothing() && Keys::of(&all[..1]).unwrap().ask_nothing());
         let none = Keys::of(&[]).unwrap();
-        let open = |open| none.rights(None, open, 0).map(|rights| (rights.ask, rights.write));
-        assert_eq!((open(true), open(false), none.ask_nothing()), (Ok((true, true)), Ok((true, false)), false));
+        let open = |open| {
+            none.rights(None, open, 0)
+                .map(|rights| (rights.ask, rights.write))
+        };
+        assert_eq!(
+            (open(true), open(false), none.ask_nothing()),
+            (Ok((true, true)), Ok((true, false)), false)
+        );
     }
 
     #[test]
     fn a_key_does_what_its_scopes_say_and_as_often_as_it_may() {
-        let idle = KeySettings { scopes: Vec::new(), ..key("idle", &[]) };
-        let slow = KeySettings { requests_per_minute: 6, ..key("slow", &[]) };
+        let idle = KeySettings {
+            scopes: Vec::new(),
+            ..key("idle", &[])
+        };
+        let slow = KeySettings {
+            requests_per_minute: 6,
+            ..key("slow", &[])
+        };
         let keys = Keys::of(&[idle, slow]).unwrap();
         assert_eq!(keys.rights(Some("idle"), true, 0), Err(Closed::Scope));
-        let at = |now_ms| keys.rights(Some("slow"), true, now_ms).map(|rights| rights.reach);
+        let at = |now_ms| {
+            keys.rights(Some("slow"), true, now_ms)
+                .map(|rights| rights.reach)
+        };
         assert!((0..6).all(|_| at(1_000_000).is_ok()));
-        assert_eq!((at(1_000_000), at(1_002_500)), (Err(Closed::Spent(10)), Err(Closed::Spent(8))));
-        assert_eq!((at(1_010_000), at(1_010_000)), (Ok(Reach::All), Err(Closed::Spent(10))));
+        assert_eq!(
+            (at(1_000_000), at(1_002_500)),
+            (Err(Closed::Spent(10)), Err(Closed::Spent(8)))
+        );
+        assert_eq!(
+            (at(1_010_000), at(1_010_000)),
+            (Ok(Reach::All), Err(Closed::Spent(10)))
+        );
         assert!((0..6).all(|_| at(9_000_000).is_ok()));
         assert_eq!(at(9_000_000), Err(Closed::Spent(10)));
     }
 
     #[test]
     fn a_digest_that_is_none_is_refused() {
-        let wrong = KeySettings { name: "typo".into(), blake3: "secret".into(), ..KeySettings::default() };
+        let wrong = KeySettings {
+            name: "typo".into(),
+            blake3: "secret".into(),
+            ..KeySettings::default()
+        };
         assert!(matches!(Keys::of(&[wrong]), Err(ServeError::Key { name }) if name == "typo"));
     }
 }

@@ -82,13 +82,23 @@ pub(super) struct FacetValue {
     ),
     responses((status = 200, body = DocumentList)))]
 pub(super) async fn documents(mut asked: Asked) -> Answer {
-    let (limit, cursor, choice) = (asked.limit()?, asked.parameters.text("cursor"), Choice::read(&mut asked)?);
+    let (limit, cursor, choice) = (
+        asked.limit()?,
+        asked.parameters.text("cursor"),
+        Choice::read(&mut asked)?,
+    );
     asked.parameters.none_left()?;
-    let after = cursor.map(|text| cursor::read(&text, &choice.under)).transpose()?;
-    let after = after.map(|place| after_document(&place).ok_or_else(cursor::invalid)).transpose()?;
+    let after = cursor
+        .map(|text| cursor::read(&text, &choice.under))
+        .transpose()?;
+    let after = after
+        .map(|place| after_document(&place).ok_or_else(cursor::invalid))
+        .transpose()?;
     let found = choice.documents(&asked)?;
     let goes_on = |listed: &&&Listed| {
-        after.as_ref().is_none_or(|(doc, path)| (listed.version().path.as_str(), listed.doc()) > (path.as_str(), *doc))
+        after.as_ref().is_none_or(|(doc, path)| {
+            (listed.version().path.as_str(), listed.doc()) > (path.as_str(), *doc)
+        })
     };
     let mut rest = found.iter().filter(goes_on);
     let page: Vec<&Listed> = rest.by_ref().take(limit).copied().collect();
@@ -96,7 +106,12 @@ pub(super) async fn documents(mut asked: Asked) -> Answer {
     let place = |last: &&Listed| format!("{}\n{}", last.doc(), last.version().path);
     let next_cursor = last.map(|last| cursor::show(&choice.under, &place(last)));
     let items = page.into_iter().map(DocumentView::of).collect();
-    json(DocumentList { items, next_cursor, total: found.len() }).await
+    json(DocumentList {
+        items,
+        next_cursor,
+        total: found.len(),
+    })
+    .await
 }
 
 /// Count documents by their properties
@@ -115,10 +130,16 @@ pub(super) async fn documents(mut asked: Asked) -> Answer {
     ),
     responses((status = 200, body = FacetList)))]
 pub(super) async fn facets(mut asked: Asked) -> Answer {
-    let (limit, fields) = (asked.limit()?, asked.parameters.text("fields").unwrap_or_default());
+    let (limit, fields) = (
+        asked.limit()?,
+        asked.parameters.text("fields").unwrap_or_default(),
+    );
     let choice = Choice::read(&mut asked)?;
     asked.parameters.none_left()?;
-    let axes: Option<Vec<Axis>> = fields.split(',').map(|field| Axis::named(field.trim())).collect();
+    let axes: Option<Vec<Axis>> = fields
+        .split(',')
+        .map(|field| Axis::named(field.trim()))
+        .collect();
     let Some(mut axes) = axes else {
         let all = Axis::ALL.map(Axis::as_str).join(", ");
         return Err(Problem::parameter(400, "fields", format!("fields are some of {all}")).into());
@@ -126,8 +147,15 @@ pub(super) async fn facets(mut asked: Asked) -> Answer {
     axes.sort_unstable();
     axes.dedup();
     let found = choice.documents(&asked)?;
-    let facets = axes.into_iter().map(|axis| facet(axis, &found, limit)).collect();
-    json(FacetList { total: found.len(), facets }).await
+    let facets = axes
+        .into_iter()
+        .map(|axis| facet(axis, &found, limit))
+        .collect();
+    json(FacetList {
+        total: found.len(),
+        facets,
+    })
+    .await
 }
 
 fn facet(axis: Axis, documents: &[&Listed], limit: usize) -> Facet {
@@ -147,7 +175,12 @@ fn facet(axis: Axis, documents: &[&Listed], limit: usize) -> Facet {
         documents,
         locator: value_path(axis, value),
     };
-    Facet { field: axis.as_str(), distinct, without, values: values.into_iter().take(limit).map(value).collect() }
+    Facet {
+        field: axis.as_str(),
+        distinct,
+        without,
+        values: values.into_iter().take(limit).map(value).collect(),
+    }
 }
 
 impl Choice {
@@ -155,14 +188,30 @@ impl Choice {
         let mut scope = asked.parameters.text("scope").unwrap_or_default();
         for axis in Axis::ALL {
             if let Some(value) = asked.parameters.text(axis.as_str()) {
-                scope = format!("{}{}", scope.trim_end_matches('/'), value_path(axis, &value));
+                scope = format!(
+                    "{}{}",
+                    scope.trim_end_matches('/'),
+                    value_path(axis, &value)
+                );
             }
         }
-        let (typed, words) = (asked.parameters.text("where"), asked.parameters.text("q").unwrap_or_default());
+        let (typed, words) = (
+            asked.parameters.text("where"),
+            asked.parameters.text("q").unwrap_or_default(),
+        );
         let filter = Filter::parse(typed.as_deref().unwrap_or_default()).map_err(Refusal::from)?;
         let words: Vec<String> = words.split_whitespace().map(str::to_lowercase).collect();
-        let under = format!("{scope}\n{}\n{}", typed.unwrap_or_default(), words.join(" "));
-        Ok(Self { scope, filter, words, under })
+        let under = format!(
+            "{scope}\n{}\n{}",
+            typed.unwrap_or_default(),
+            words.join(" ")
+        );
+        Ok(Self {
+            scope,
+            filter,
+            words,
+            under,
+        })
     }
 
     fn documents<'a>(&self, asked: &'a Asked) -> Result<Vec<&'a Listed>, Refusal> {
@@ -177,9 +226,16 @@ impl Choice {
     /// Whether all words are in what is known of a document.
     fn says(&self, listed: &Listed) -> bool {
         let about = || {
-            let described = listed.entry().and_then(|entry| entry.description.as_deref());
-            let facts = [Axis::Company, Axis::Form, Axis::Ticker].into_iter().flat_map(|axis| axis.values(listed));
-            let known = [listed.version().path.as_str()].into_iter().chain(described).chain(facts);
+            let described = listed
+                .entry()
+                .and_then(|entry| entry.description.as_deref());
+            let facts = [Axis::Company, Axis::Form, Axis::Ticker]
+                .into_iter()
+                .flat_map(|axis| axis.values(listed));
+            let known = [listed.version().path.as_str()]
+                .into_iter()
+                .chain(described)
+                .chain(facts);
             known.collect::<Vec<_>>().join("\n").to_lowercase()
         };
         self.words.is_empty() || {

@@ -95,7 +95,16 @@ impl Default for QuerySettings {
         let (hosts, origins) = (Vec::new(), Vec::new());
         let max_body_bytes = 64 << 10;
         let keys = Vec::new();
-        Self { keys, concurrency, timeout_seconds, answers, answer_timeout_seconds, max_body_bytes, hosts, origins }
+        Self {
+            keys,
+            concurrency,
+            timeout_seconds,
+            answers,
+            answer_timeout_seconds,
+            max_body_bytes,
+            hosts,
+            origins,
+        }
     }
 }
 
@@ -175,7 +184,14 @@ pub async fn serve(
     metrics: Option<Metrics>,
     stop: CancellationToken,
 ) -> Result<Serving, ServeError> {
-    let ServerSettings { listen, collections, query, allow_anonymous, cache, model } = settings;
+    let ServerSettings {
+        listen,
+        collections,
+        query,
+        allow_anonymous,
+        cache,
+        model,
+    } = settings;
     let keys = Keys::of(&query.keys)?;
     if keys.is_empty() && !listen.ip().is_loopback() && !allow_anonymous {
         return Err(ServeError::Anonymous { listen });
@@ -190,14 +206,36 @@ pub async fn serve(
     } else if model.is_some() && keys.is_empty() && !listen.ip().is_loopback() {
         tracing::warn!(%listen, "no keys are configured: whoever can connect has the model asked, which costs money");
     }
-    let archive = Archive::follow(&env, &blobs, collections, &means.meaning, &cache, model.as_ref(), &stop);
+    let archive = Archive::follow(
+        &env,
+        &blobs,
+        collections,
+        &means.meaning,
+        &cache,
+        model.as_ref(),
+        &stop,
+    );
     let visitors = Visitors::of(listen, &query.hosts, &query.origins);
-    let gate = Gate::new(env.clone(), keys, listen.ip().is_loopback(), &visitors, &query);
+    let gate = Gate::new(
+        env.clone(),
+        keys,
+        listen.ip().is_loopback(),
+        &visitors,
+        &query,
+    );
     // Who calls tools has a model of its own: without one here, searching serves it better than asking.
     let answering = means.answering.clone().filter(|_| model.is_some());
     let desk = Desk::behind_gate(env.clone(), Arc::clone(&archive)).answering_by(answering);
     let mcp = mcp::service(desk, &visitors, query.max_body_bytes, &stop);
-    let router = routes::router(Site { env, archive, means }, gate, mcp);
+    let router = routes::router(
+        Site {
+            env,
+            archive,
+            means,
+        },
+        gate,
+        mcp,
+    );
     let serving = health::serve(listen, health, metrics, router, stop).await;
     serving.map_err(|error| ServeError::Listen { listen, error })
 }

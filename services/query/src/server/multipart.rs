@@ -43,11 +43,17 @@ pub(super) fn fields(headers: &HeaderMap, body: &Bytes) -> Option<Vec<Field>> {
         let head = String::from_utf8_lossy(body.get(begin..head_end.max(begin))?).into_owned();
         let disposition = head.lines().find_map(|line| {
             let (name, value) = line.split_once(':')?;
-            name.trim().eq_ignore_ascii_case("content-disposition").then(|| value.to_owned())
+            name.trim()
+                .eq_ignore_ascii_case("content-disposition")
+                .then(|| value.to_owned())
         })?;
         let content = body.slice((head_end + 4).min(end)..end);
         let name = parameter(&disposition, "name")?;
-        fields.push(Field { name, file_name: parameter(&disposition, "filename"), bytes: content });
+        fields.push(Field {
+            name,
+            file_name: parameter(&disposition, "filename"),
+            bytes: content,
+        });
         at = end + between.len();
     }
 }
@@ -71,7 +77,14 @@ fn parameter(text: &str, name: &str) -> Option<String> {
             continue;
         }
         let Some(quoted) = value.trim_start().strip_prefix('"') else {
-            return Some(value.split(';').next().unwrap_or_default().trim().to_owned());
+            return Some(
+                value
+                    .split(';')
+                    .next()
+                    .unwrap_or_default()
+                    .trim()
+                    .to_owned(),
+            );
         };
         let (mut said, mut escaped) = (String::new(), false);
         for c in quoted.chars() {
@@ -118,7 +131,9 @@ mod tests {
     fn form(parts: &[(&str, &[u8])]) -> Bytes {
         let mut body = Vec::new();
         for (disposition, content) in parts {
-            body.extend(format!("--b-1\r\nContent-Disposition: form-data; {disposition}\r\n").bytes());
+            body.extend(
+                format!("--b-1\r\nContent-Disposition: form-data; {disposition}\r\n").bytes(),
+            );
             body.extend(b"Content-Type: application/pdf\r\n\r\n");
             body.extend_from_slice(content);
             body.extend(b"\r\n");
@@ -130,11 +145,21 @@ mod tests {
     #[test]
     fn fields_and_files_are_read_byte_by_byte() {
         let file = b"%PDF\r\n--b-\r\n\0\xff--b-1".as_slice();
-        let body =
-            form(&[("name=\"file\"; filename=\"a; \\\"b\\\".pdf\"", file), ("name=mode", b"mcp"), ("name=\"x\"", b"")]);
+        let body = form(&[
+            ("name=\"file\"; filename=\"a; \\\"b\\\".pdf\"", file),
+            ("name=mode", b"mcp"),
+            ("name=\"x\"", b""),
+        ]);
         let fields = fields(&headers("multipart/form-data; boundary=b-1"), &body).unwrap();
         assert_eq!(fields[0].file_name.as_deref(), Some("a; \"b\".pdf"));
-        assert_eq!((&fields[0].bytes[..], fields[1].text(), fields[2].bytes.len()), (file, "mcp".into(), 0));
+        assert_eq!(
+            (
+                &fields[0].bytes[..],
+                fields[1].text(),
+                fields[2].bytes.len()
+            ),
+            (file, "mcp".into(), 0)
+        );
     }
 
     #[test]

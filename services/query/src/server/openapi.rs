@@ -7,7 +7,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use stemma_search::answer::Limits;
 use utoipa::openapi::path::Operation;
-use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, OneOfBuilder, Schema, SchemaType, Type};
+use utoipa::openapi::schema::{
+    ArrayBuilder, ObjectBuilder, OneOfBuilder, Schema, SchemaType, Type,
+};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::{ContentBuilder, Ref, RefOr, ResponseBuilder};
 use utoipa::{Modify, OpenApi, PartialSchema, ToSchema};
@@ -15,7 +17,8 @@ use utoipa::{Modify, OpenApi, PartialSchema, ToSchema};
 use super::asked::Stop;
 
 use super::{
-    answers, asked, comparing, documents, files, listing, openai, pageindex, problem, searching, source, texts,
+    answers, asked, comparing, documents, files, listing, openai, pageindex, problem, searching,
+    source, texts,
 };
 use crate::TreeView;
 
@@ -87,21 +90,34 @@ const PROBLEMS: [(&str, &str); 11] = [
     ("413", "the body is too large"),
     ("415", "the body is of another type"),
     ("422", "the request can be read and makes no sense"),
-    ("429", "the key has asked often enough for now; see Retry-After"),
+    (
+        "429",
+        "the key has asked often enough for now; see Retry-After",
+    ),
     ("501", "this server was started without what answers that"),
-    ("503", "too much to do, or the store is away; see Retry-After"),
+    (
+        "503",
+        "too much to do, or the store is away; see Retry-After",
+    ),
 ];
 
 impl Modify for Common {
     fn modify(&self, api: &mut utoipa::openapi::OpenApi) {
         api.info.version = env!("CARGO_PKG_VERSION").into();
-        let scheme = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).description(Some("query.keys")).build();
+        let scheme = HttpBuilder::new()
+            .scheme(HttpAuthScheme::Bearer)
+            .description(Some("query.keys"))
+            .build();
         if let Some(components) = &mut api.components {
-            components.security_schemes.insert("key".into(), RefOr::T(SecurityScheme::Http(scheme)));
+            components
+                .security_schemes
+                .insert("key".into(), RefOr::T(SecurityScheme::Http(scheme)));
         }
         api.security = Some(vec![SecurityRequirement::new("key", Vec::<String>::new())]);
         for (path, item) in &mut api.paths.paths {
-            let operations = [&mut item.get, &mut item.post, &mut item.delete].into_iter().flatten();
+            let operations = [&mut item.get, &mut item.post, &mut item.delete]
+                .into_iter()
+                .flatten();
             operations.for_each(|operation| refusals(operation, openai::speaks(path)));
         }
     }
@@ -109,12 +125,24 @@ impl Modify for Common {
 
 /// What any request may be answered with, in the shape of its route.
 fn refusals(operation: &mut Operation, openai: bool) {
-    let (schema, kind) =
-        if openai { ("OpenAiProblem", "application/json") } else { ("Problem", "application/problem+json") };
+    let (schema, kind) = if openai {
+        ("OpenAiProblem", "application/json")
+    } else {
+        ("Problem", "application/problem+json")
+    };
     for (status, when) in PROBLEMS {
-        let body = ContentBuilder::new().schema(Some(Ref::from_schema_name(schema))).build();
-        let problem = ResponseBuilder::new().description(when).content(kind, body).build();
-        operation.responses.responses.entry(status.into()).or_insert(RefOr::T(problem));
+        let body = ContentBuilder::new()
+            .schema(Some(Ref::from_schema_name(schema)))
+            .build();
+        let problem = ResponseBuilder::new()
+            .description(when)
+            .content(kind, body)
+            .build();
+        operation
+            .responses
+            .responses
+            .entry(status.into())
+            .or_insert(RefOr::T(problem));
     }
 }
 
@@ -125,10 +153,14 @@ impl PartialSchema for TreeAnswer {
     fn schema() -> RefOr<Schema> {
         let text = ObjectBuilder::new().schema_type(SchemaType::new(Type::String));
         let nodes = ArrayBuilder::new().items(ObjectBuilder::new());
-        let pageindex = ObjectBuilder::new().property("doc_name", text).property("structure", nodes);
+        let pageindex = ObjectBuilder::new()
+            .property("doc_name", text)
+            .property("structure", nodes);
         let pageindex = pageindex.required("doc_name").required("structure");
         let named = ["TreeView", "NotReady"].map(Ref::from_schema_name);
-        let of = named.into_iter().fold(OneOfBuilder::new(), OneOfBuilder::item);
+        let of = named
+            .into_iter()
+            .fold(OneOfBuilder::new(), OneOfBuilder::item);
         RefOr::T(Schema::OneOf(of.item(pageindex).build()))
     }
 }
@@ -257,18 +289,32 @@ pub(super) fn limits() -> RefOr<Schema> {
 
 /// What the claims of an answer rest on.
 pub(super) fn citations() -> Schema {
-    Schema::Array(ArrayBuilder::new().items(Ref::from_schema_name("Citation")).build())
+    Schema::Array(
+        ArrayBuilder::new()
+            .items(Ref::from_schema_name("Citation"))
+            .build(),
+    )
 }
 
 /// Any value.
 pub(super) fn anything() -> Schema {
-    Schema::Object(ObjectBuilder::new().schema_type(SchemaType::AnyValue).build())
+    Schema::Object(
+        ObjectBuilder::new()
+            .schema_type(SchemaType::AnyValue)
+            .build(),
+    )
 }
 
 /// Conditions on documents, as text or as an object.
 pub(super) fn conditions() -> Schema {
     let of = |kind: Type| ObjectBuilder::new().schema_type(SchemaType::new(kind));
-    Schema::OneOf(OneOfBuilder::new().item(of(Type::String)).item(of(Type::Object)).item(of(Type::Null)).build())
+    Schema::OneOf(
+        OneOfBuilder::new()
+            .item(of(Type::String))
+            .item(of(Type::Object))
+            .item(of(Type::Null))
+            .build(),
+    )
 }
 
 /// The document itself.
@@ -287,8 +333,16 @@ mod tests {
 
     /// Paths with their methods, however slashes at the end and wildcards are written.
     fn named(path: &str, method: &str) -> String {
-        let path = if path.trim_end_matches('/') == "/v1/fs" { "/v1/fs/{path}" } else { path };
-        format!("{} {}", method.to_uppercase(), path.trim_end_matches('/').replace("{*", "{"))
+        let path = if path.trim_end_matches('/') == "/v1/fs" {
+            "/v1/fs/{path}"
+        } else {
+            path
+        };
+        format!(
+            "{} {}",
+            method.to_uppercase(),
+            path.trim_end_matches('/').replace("{*", "{")
+        )
     }
 
     #[tokio::test]
@@ -299,30 +353,58 @@ mod tests {
             // None takes this method: the refusal says which ones it takes.
             let asked = path.replace(['{', '}', '*'], "x");
             let refused = server.ask(&format!("PURGE {asked} HTTP/1.1\r\n")).await;
-            let allowed = refused.header("allow").unwrap_or_else(|| panic!("{path}: {}", refused.head));
-            let methods = allowed.split(',').map(str::trim).filter(|method| *method != "HEAD");
+            let allowed = refused
+                .header("allow")
+                .unwrap_or_else(|| panic!("{path}: {}", refused.head));
+            let methods = allowed
+                .split(',')
+                .map(str::trim)
+                .filter(|method| *method != "HEAD");
             there.extend(methods.map(|method| named(path, method)));
         }
         assert!(there.remove("GET /openapi.json"), "{there:?}");
         let api = server.get("/openapi.json").await.json();
         let mut described = BTreeSet::new();
         for (path, item) in api["paths"].as_object().unwrap() {
-            described.extend(item.as_object().unwrap().keys().map(|method| named(path, method)));
+            described.extend(
+                item.as_object()
+                    .unwrap()
+                    .keys()
+                    .map(|method| named(path, method)),
+            );
         }
         assert_eq!(there, described);
-        let operations = api["paths"].as_object().unwrap().values().flat_map(|item| item.as_object().unwrap().values());
-        let ids: Vec<&str> = operations.map(|operation| operation["operationId"].as_str().unwrap()).collect();
-        assert_eq!(ids.iter().collect::<BTreeSet<_>>().len(), ids.len(), "each has a name of its own: {ids:?}");
+        let operations = api["paths"]
+            .as_object()
+            .unwrap()
+            .values()
+            .flat_map(|item| item.as_object().unwrap().values());
+        let ids: Vec<&str> = operations
+            .map(|operation| operation["operationId"].as_str().unwrap())
+            .collect();
+        assert_eq!(
+            ids.iter().collect::<BTreeSet<_>>().len(),
+            ids.len(),
+            "each has a name of its own: {ids:?}"
+        );
     }
 
     /// Where a value differs from its schema; the words of JSON Schema that are used here.
     fn misfit(api: &Value, schema: &Value, value: &Value, at: &str) -> Option<String> {
         if let Some(name) = schema["$ref"].as_str() {
-            return misfit(api, api.pointer(name.trim_start_matches('#')).unwrap(), value, at);
+            return misfit(
+                api,
+                api.pointer(name.trim_start_matches('#')).unwrap(),
+                value,
+                at,
+            );
         }
         for (word, all) in [("oneOf", false), ("anyOf", false), ("allOf", true)] {
             if let Some(of) = schema[word].as_array() {
-                let misfits: Vec<_> = of.iter().map(|schema| misfit(api, schema, value, at)).collect();
+                let misfits: Vec<_> = of
+                    .iter()
+                    .map(|schema| misfit(api, schema, value, at))
+                    .collect();
                 let fits = misfits.iter().filter(|misfit| misfit.is_none()).count();
                 if fits == 0 || (all && fits < of.len()) {
                     return misfits.into_iter().flatten().next();
@@ -344,18 +426,36 @@ mod tests {
             Value::Array(kinds) => kinds.iter().any(is_kind),
             one => is_kind(one),
         };
-        if !fits || schema["enum"].as_array().is_some_and(|values| !values.contains(value)) {
+        if !fits
+            || schema["enum"]
+                .as_array()
+                .is_some_and(|values| !values.contains(value))
+        {
             return Some(format!("{at}: {value} is not {schema}"));
         }
-        let required = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
-        if let Some(name) = required.into_iter().find(|name| value.is_object() && value.get(*name).is_none()) {
+        let required = schema["required"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str);
+        if let Some(name) = required
+            .into_iter()
+            .find(|name| value.is_object() && value.get(*name).is_none())
+        {
             return Some(format!("{at}: there is no {name}"));
         }
         let items = value.as_array().into_iter().flatten().enumerate();
-        let mut items = items.filter_map(|(n, item)| misfit(api, schema.get("items")?, item, &format!("{at}/{n}")));
+        let mut items = items
+            .filter_map(|(n, item)| misfit(api, schema.get("items")?, item, &format!("{at}/{n}")));
         let fields = value.as_object().into_iter().flatten();
-        let mut fields = fields
-            .filter_map(|(name, value)| misfit(api, schema["properties"].get(name)?, value, &format!("{at}/{name}")));
+        let mut fields = fields.filter_map(|(name, value)| {
+            misfit(
+                api,
+                schema["properties"].get(name)?,
+                value,
+                &format!("{at}/{name}"),
+            )
+        });
         items.next().or_else(|| fields.next())
     }
 
@@ -365,8 +465,17 @@ mod tests {
         let described = &responses[reply.status.to_string()]["content"];
         let kind = reply.header("content-type").unwrap();
         let schema = &described[kind]["schema"];
-        assert!(schema.is_object(), "{method} {path}: {} as {kind} is not described: {responses}", reply.status);
-        assert_eq!(misfit(api, schema, &reply.json(), path), None, "{method} {path}: {}", reply.body);
+        assert!(
+            schema.is_object(),
+            "{method} {path}: {} as {kind} is not described: {responses}",
+            reply.status
+        );
+        assert_eq!(
+            misfit(api, schema, &reply.json(), path),
+            None,
+            "{method} {path}: {}",
+            reply.body
+        );
     }
 
     async fn post(server: &Server, path: &str, body: Value) -> Reply {
@@ -381,9 +490,11 @@ mod tests {
         let completion = json!({ "model": "default", "messages": message });
         let response = json!({ "model": "default", "input": "What was capex?" });
         let chat = json!({ "messages": message, "doc_id": "ACME_2022", "enable_citations": true });
-        for (path, body) in
-            [("/v1/chat/completions", completion), ("/v1/responses", response), ("/chat/completions/", chat)]
-        {
+        for (path, body) in [
+            ("/v1/chat/completions", completion),
+            ("/v1/responses", response),
+            ("/chat/completions/", chat),
+        ] {
             fits(&api, path, "post", &post(&server, path, body.clone()).await);
             fits(&api, path, "post", &post(&server, path, json!({})).await);
             fits(&api, path, "post", &post(&searching, path, body).await);
@@ -392,12 +503,20 @@ mod tests {
             &api,
             "/v1/answers",
             "post",
-            &post(&server, "/v1/answers", json!({ "question": "What was capex?" })).await,
+            &post(
+                &server,
+                "/v1/answers",
+                json!({ "question": "What was capex?" }),
+            )
+            .await,
         );
         let retrieval = json!({ "doc_id": "ACME_2022", "query": "currency hedging" });
         let taken = post(&server, "/retrieval/", retrieval).await;
         fits(&api, "/retrieval/", "post", &taken);
-        let result = format!("/retrieval/{}/", taken.json()["retrieval_id"].as_str().unwrap());
+        let result = format!(
+            "/retrieval/{}/",
+            taken.json()["retrieval_id"].as_str().unwrap()
+        );
         for (path, asked) in [
             ("/retrieval/{retrieval}/", result.as_str()),
             ("/retrieval/{retrieval}/", "/retrieval/none/"),
@@ -418,10 +537,36 @@ mod tests {
         ] {
             fits(&api, path, "get", &server.get(asked).await);
         }
-        fits(&api, "/folder/", "post", &post(&server, "/folder/", json!({})).await);
-        fits(&api, "/doc/", "post", &post(&server, "/doc/", json!({})).await);
-        fits(&api, "/doc/{doc}/", "delete", &server.ask("DELETE /doc/ACME_2022/ HTTP/1.1\r\n").await);
-        assert_eq!(api["components"]["schemas"]["Answer"]["properties"]["text"]["type"], "string");
-        assert!(misfit(&api, &json!({ "$ref": "#/components/schemas/Citation" }), &json!({ "id": 1 }), "").is_some());
+        fits(
+            &api,
+            "/folder/",
+            "post",
+            &post(&server, "/folder/", json!({})).await,
+        );
+        fits(
+            &api,
+            "/doc/",
+            "post",
+            &post(&server, "/doc/", json!({})).await,
+        );
+        fits(
+            &api,
+            "/doc/{doc}/",
+            "delete",
+            &server.ask("DELETE /doc/ACME_2022/ HTTP/1.1\r\n").await,
+        );
+        assert_eq!(
+            api["components"]["schemas"]["Answer"]["properties"]["text"]["type"],
+            "string"
+        );
+        assert!(
+            misfit(
+                &api,
+                &json!({ "$ref": "#/components/schemas/Citation" }),
+                &json!({ "id": 1 }),
+                ""
+            )
+            .is_some()
+        );
     }
 }

@@ -12,8 +12,18 @@ impl Parameters {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             Some((decoded(name)?, decoded(value)?))
         };
-        let pairs = query.unwrap_or_default().split('&').filter(|pair| !pair.is_empty()).map(pair);
-        let wrong = || Problem::new(400, "request.invalid", "the query of the URL is not percent-encoded UTF-8");
+        let pairs = query
+            .unwrap_or_default()
+            .split('&')
+            .filter(|pair| !pair.is_empty())
+            .map(pair);
+        let wrong = || {
+            Problem::new(
+                400,
+                "request.invalid",
+                "the query of the URL is not percent-encoded UTF-8",
+            )
+        };
         pairs.collect::<Option<_>>().map(Self).ok_or_else(wrong)
     }
 
@@ -26,7 +36,9 @@ impl Parameters {
     /// A whole number.
     pub(super) fn number(&mut self, name: &str) -> Result<Option<usize>, Problem> {
         let wrong = |_| Problem::parameter(400, name, format!("{name} is a whole number"));
-        self.text(name).map(|text| text.parse().map_err(wrong)).transpose()
+        self.text(name)
+            .map(|text| text.parse().map_err(wrong))
+            .transpose()
     }
 
     /// `true` or `false`; false where it was not sent.
@@ -34,7 +46,11 @@ impl Parameters {
         match self.text(name).as_deref() {
             None | Some("false") => Ok(false),
             Some("true") => Ok(true),
-            Some(_) => Err(Problem::parameter(400, name, format!("{name} is true or false"))),
+            Some(_) => Err(Problem::parameter(
+                400,
+                name,
+                format!("{name} is true or false"),
+            )),
         }
     }
 
@@ -77,7 +93,8 @@ mod tests {
 
     #[test]
     fn parameters_are_read_once_and_strange_ones_refused() {
-        let mut parameters = Parameters::of(Some("limit=5&company=3M+%C3%A4&text=true&odd=1")).unwrap();
+        let mut parameters =
+            Parameters::of(Some("limit=5&company=3M+%C3%A4&text=true&odd=1")).unwrap();
         assert_eq!(parameters.number("limit").unwrap(), Some(5));
         assert_eq!(parameters.text("company").as_deref(), Some("3M ä"));
         assert!(parameters.flag("text").unwrap() && !parameters.flag("summary").unwrap());
@@ -85,6 +102,11 @@ mod tests {
         for wrong in ["a=%", "a=%4", "a=%zz", "a=%ff"] {
             assert!(Parameters::of(Some(wrong)).is_err(), "{wrong}");
         }
-        assert!(Parameters::of(Some("limit=-1")).unwrap().number("limit").is_err());
+        assert!(
+            Parameters::of(Some("limit=-1"))
+                .unwrap()
+                .number("limit")
+                .is_err()
+        );
     }
 }

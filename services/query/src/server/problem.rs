@@ -83,7 +83,10 @@ struct OpenAiError {
 impl Problem {
     /// A problem of this status.
     pub(super) fn new(status: u16, code: &'static str, detail: impl Into<String>) -> Self {
-        let title = StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason()).unwrap_or("Error");
+        let title = StatusCode::from_u16(status)
+            .ok()
+            .and_then(|status| status.canonical_reason())
+            .unwrap_or("Error");
         Self(Box::new(Body {
             kind: format!("/errors/{code}"),
             title,
@@ -102,7 +105,10 @@ impl Problem {
     /// A parameter, or part of the body, that has the wrong form.
     pub(super) fn parameter(status: u16, pointer: &str, detail: impl Into<String>) -> Self {
         let detail = detail.into();
-        let wrong = Wrong { pointer: pointer.into(), detail: detail.clone() };
+        let wrong = Wrong {
+            pointer: pointer.into(),
+            detail: detail.clone(),
+        };
         let mut problem = Self::new(status, "request.invalid", detail);
         problem.0.errors.push(wrong);
         problem
@@ -144,10 +150,29 @@ impl Problem {
             500.. => "server_error",
             _ => "invalid_request_error",
         };
-        let param = self.0.errors.first().map(|wrong| wrong.pointer.trim_start_matches('/').to_owned());
+        let param = self
+            .0
+            .errors
+            .first()
+            .map(|wrong| wrong.pointer.trim_start_matches('/').to_owned());
         let param = param.filter(|param| !param.is_empty());
-        let Body { detail: message, code, next, trace_id, .. } = (*self.0).clone();
-        OpenAiProblem { error: OpenAiError { message, kind, code, param, next, trace_id } }
+        let Body {
+            detail: message,
+            code,
+            next,
+            trace_id,
+            ..
+        } = (*self.0).clone();
+        OpenAiProblem {
+            error: OpenAiError {
+                message,
+                kind,
+                code,
+                param,
+                next,
+                trace_id,
+            },
+        }
     }
 
     /// Its stable code.
@@ -189,9 +214,15 @@ impl From<Refusal> for Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let status = StatusCode::from_u16(self.0.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let status =
+            StatusCode::from_u16(self.0.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let body = serde_json::to_vec(&self).unwrap_or_default();
-        let mut response = (status, [(header::CONTENT_TYPE, "application/problem+json")], body).into_response();
+        let mut response = (
+            status,
+            [(header::CONTENT_TYPE, "application/problem+json")],
+            body,
+        )
+            .into_response();
         let headers = response.headers_mut();
         match status {
             StatusCode::SERVICE_UNAVAILABLE => {

@@ -16,7 +16,10 @@ use super::archive::Archive;
 use super::gate::{self, Gate};
 use super::keys::Reach;
 use super::problem::Problem;
-use super::{answers, comparing, documents, files, listing, openai, openapi, pageindex, searching, source, texts};
+use super::{
+    answers, comparing, documents, files, listing, openai, openapi, pageindex, searching, source,
+    texts,
+};
 use crate::Reader;
 use crate::mcp::McpService;
 
@@ -58,10 +61,17 @@ pub(super) fn all() -> Vec<Route> {
 
 /// All routes, behind the gate.
 pub(super) fn router(site: Site, gate: Arc<Gate>, mcp: McpService) -> Router {
-    let unknown = || async { Problem::new(404, "route.unknown", "there is no such route").next("GET /openapi.json") };
-    let other_method = || async { Problem::new(405, "route.method", "this route does not take that method") };
+    let unknown = || async {
+        Problem::new(404, "route.unknown", "there is no such route").next("GET /openapi.json")
+    };
+    let other_method =
+        || async { Problem::new(405, "route.method", "this route does not take that method") };
     let max_body_bytes = gate.max_body_bytes;
-    let routes = all().into_iter().fold(Router::new(), |router, (path, method)| router.route(path, method));
+    let routes = all()
+        .into_iter()
+        .fold(Router::new(), |router, (path, method)| {
+            router.route(path, method)
+        });
     routes
         .route_service("/mcp", mcp)
         .fallback(unknown)
@@ -73,32 +83,53 @@ pub(super) fn router(site: Site, gate: Arc<Gate>, mcp: McpService) -> Router {
 
 impl Site {
     /// The collection a request means, as far as its key reaches.
-    pub(super) fn reader(&self, reach: &Reach, collection: Option<&str>) -> Result<Arc<Reader>, Problem> {
+    pub(super) fn reader(
+        &self,
+        reach: &Reach,
+        collection: Option<&str>,
+    ) -> Result<Arc<Reader>, Problem> {
         let all = self.archive.collections();
         let meant = match collection {
             None => all.iter().find(|collection| reach.holds(collection)),
-            Some(name) => all.iter().find(|collection| collection.as_str() == name && reach.holds(collection)),
+            Some(name) => all
+                .iter()
+                .find(|collection| collection.as_str() == name && reach.holds(collection)),
         };
         let Some(meant) = meant else {
             let detail = "this key reads no such collection";
-            return Err(Problem::new(if *reach == Reach::All { 404 } else { 403 }, "collection.unknown", detail));
+            return Err(Problem::new(
+                if *reach == Reach::All { 404 } else { 403 },
+                "collection.unknown",
+                detail,
+            ));
         };
-        let loading = || Problem::new(503, "catalogue.loading", "the catalogue is being read").next("ask again");
+        let loading = || {
+            Problem::new(503, "catalogue.loading", "the catalogue is being read").next("ask again")
+        };
         self.archive.reader(meant).ok_or_else(loading)
     }
 
     /// Who answers questions in words over the collection of a reader.
     pub(super) fn answerer(&self, reader: &Arc<Reader>) -> Result<Arc<dyn Answerer>, Problem> {
         let absent = || {
-            let detail = "this server only searches: it was started without what answers questions in words";
+            let detail =
+                "this server only searches: it was started without what answers questions in words";
             Problem::new(501, "answer.not_here", detail).next("POST /v1/search")
         };
-        self.means.answering.as_ref().map(|answering| answering.over(reader)).ok_or_else(absent)
+        self.means
+            .answering
+            .as_ref()
+            .map(|answering| answering.over(reader))
+            .ok_or_else(absent)
     }
 
     /// The collections a key reaches.
     pub(super) fn collections(&self, reach: &Reach) -> Vec<&Collection> {
-        self.archive.collections().iter().filter(|collection| reach.holds(collection)).collect()
+        self.archive
+            .collections()
+            .iter()
+            .filter(|collection| reach.holds(collection))
+            .collect()
     }
 
     /// What answers questions over the collection of a reader.

@@ -107,8 +107,22 @@ pub(super) async fn search(
         // Its place is held until it is answered: who goes away stops it, and what was paid for is remembered.
         Stay::of(&parts)?.ask().await?;
     }
-    let SearchRequest { query, collection, scopes, filter, item, limit, cursor, explain, rectangles, .. } = request;
-    let under = format!("{query}\n{scopes:?}\n{filter:?}\n{item:?}\n{}", strategy.as_str());
+    let SearchRequest {
+        query,
+        collection,
+        scopes,
+        filter,
+        item,
+        limit,
+        cursor,
+        explain,
+        rectangles,
+        ..
+    } = request;
+    let under = format!(
+        "{query}\n{scopes:?}\n{filter:?}\n{item:?}\n{}",
+        strategy.as_str()
+    );
     let skip = cursor::skip(cursor, &under)?;
     let (limit, filter) = (hits(limit)?, conditions(filter)?);
     let reader = site.reader(Reach::of(&parts), collection.as_deref())?;
@@ -136,17 +150,32 @@ fn strategies(request: &SearchRequest) -> Result<(Strategy, Option<Reasoned>), P
     let named = request.strategy.as_deref();
     let (calls, tokens) = (request.budget_calls, request.budget_tokens);
     if let Some(strategy) = named.and_then(reason::Strategy::named) {
-        return Ok((Strategy::default(), Some(Reasoned { strategy, calls, tokens })));
+        return Ok((
+            Strategy::default(),
+            Some(Reasoned {
+                strategy,
+                calls,
+                tokens,
+            }),
+        ));
     }
     if calls.is_some() || tokens.is_some() {
-        return Err(Problem::parameter(422, "/budget_calls", "a budget is for strategies that ask a model"));
+        return Err(Problem::parameter(
+            422,
+            "/budget_calls",
+            "a budget is for strategies that ask a model",
+        ));
     }
     let unknown = || {
         let with = reason::Strategy::ALL.map(reason::Strategy::as_str);
-        let all = [&Strategy::ALL.map(Strategy::as_str)[..], &with[..]].concat().join(", ");
+        let all = [&Strategy::ALL.map(Strategy::as_str)[..], &with[..]]
+            .concat()
+            .join(", ");
         Problem::parameter(422, "/strategy", format!("strategies are {all}"))
     };
-    let strategy = named.map_or(Some(Strategy::default()), Strategy::named).ok_or_else(unknown)?;
+    let strategy = named
+        .map_or(Some(Strategy::default()), Strategy::named)
+        .ok_or_else(unknown)?;
     Ok((strategy, None))
 }
 
@@ -160,25 +189,62 @@ pub(super) async fn browse(
     parts: Parts,
     body: Result<Bytes, BytesRejection>,
 ) -> Answer {
-    let BrowseRequest { query, collection, scope, filter, recursive, limit } = read(&parts, body)?;
+    let BrowseRequest {
+        query,
+        collection,
+        scope,
+        filter,
+        recursive,
+        limit,
+    } = read(&parts, body)?;
     let (limit, filter) = (hits(limit)?, conditions(filter)?);
     let reader = site.reader(Reach::of(&parts), collection.as_deref())?;
     let for_nothing = !Stay::of(&parts)?.may_ask();
-    let question = Question { text: query, filter, limit, for_nothing, ..Question::default() };
-    json(reader.browse(site.finder(&reader), &scope, &question, recursive).await?).await
+    let question = Question {
+        text: query,
+        filter,
+        limit,
+        for_nothing,
+        ..Question::default()
+    };
+    json(
+        reader
+            .browse(site.finder(&reader), &scope, &question, recursive)
+            .await?,
+    )
+    .await
 }
 
 /// The body as what it is to be.
-pub(super) fn read<T: DeserializeOwned>(parts: &Parts, body: Result<Bytes, BytesRejection>) -> Result<T, Problem> {
+pub(super) fn read<T: DeserializeOwned>(
+    parts: &Parts,
+    body: Result<Bytes, BytesRejection>,
+) -> Result<T, Problem> {
     super::parameters::Parameters::of(parts.uri.query())?.none_left()?;
     let body = body.map_err(|rejection| {
         let status = rejection.status().as_u16();
-        Problem::new(status, if status == 413 { "body.too_large" } else { "body.unreadable" }, rejection.body_text())
+        Problem::new(
+            status,
+            if status == 413 {
+                "body.too_large"
+            } else {
+                "body.unreadable"
+            },
+            rejection.body_text(),
+        )
     })?;
-    let kind = parts.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let kind = parts
+        .headers
+        .get(header::CONTENT_TYPE)
+        .and_then(|kind| kind.to_str().ok())
+        .unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim();
     if !kind.eq_ignore_ascii_case("application/json") {
-        return Err(Problem::new(415, "body.type", "the body is to be application/json"));
+        return Err(Problem::new(
+            415,
+            "body.type",
+            "the body is to be application/json",
+        ));
     }
     serde_json::from_slice(&body).map_err(|error| {
         let status = if error.is_data() { 422 } else { 400 };
@@ -189,7 +255,11 @@ pub(super) fn read<T: DeserializeOwned>(parts: &Parts, body: Result<Bytes, Bytes
 fn hits(limit: Option<usize>) -> Result<usize, Problem> {
     match limit.unwrap_or(10) {
         limit @ 1..=MAX_LISTED => Ok(limit),
-        _ => Err(Problem::parameter(422, "/limit", format!("limit is from 1 to {MAX_LISTED}"))),
+        _ => Err(Problem::parameter(
+            422,
+            "/limit",
+            format!("limit is from 1 to {MAX_LISTED}"),
+        )),
     }
 }
 

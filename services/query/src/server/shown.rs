@@ -35,11 +35,17 @@ impl<'a> Shown<'a> {
 
     /// An answer whose marks are written so, by citation and whether its claim is verified; an empty one is left out.
     pub(super) fn marked(answer: &'a Answer, mark: impl Fn(&Citation, bool) -> String) -> Self {
-        let mut shown = Self { text: String::new(), marks: Vec::new() };
+        let mut shown = Self {
+            text: String::new(),
+            marks: Vec::new(),
+        };
         match answer.outcome {
             Outcome::SearchOnly => shown.text = found(answer),
             _ if answer.claims.is_empty() => shown.text.clone_from(&answer.text),
-            _ => answer.claims.iter().for_each(|claim| shown.claim(answer, claim, &mark)),
+            _ => answer
+                .claims
+                .iter()
+                .for_each(|claim| shown.claim(answer, claim, &mark)),
         }
         shown
     }
@@ -49,7 +55,12 @@ impl<'a> Shown<'a> {
         pieces(&self.text)
     }
 
-    fn claim(&mut self, answer: &'a Answer, claim: &Claim, mark: &impl Fn(&Citation, bool) -> String) {
+    fn claim(
+        &mut self,
+        answer: &'a Answer,
+        claim: &Claim,
+        mark: &impl Fn(&Citation, bool) -> String,
+    ) {
         let (statement, stop) = claim.halves();
         if !self.text.is_empty() {
             self.text.push(' ');
@@ -66,7 +77,12 @@ impl<'a> Shown<'a> {
             let start = self.text.chars().count();
             self.text.push_str(&mark);
             let end = self.text.chars().count();
-            self.marks.push(Mark { citation, verified: claim.verified, start, end });
+            self.marks.push(Mark {
+                citation,
+                verified: claim.verified,
+                start,
+                end,
+            });
         }
         if !claim.verified {
             self.text.push_str(DOUBT);
@@ -77,8 +93,14 @@ impl<'a> Shown<'a> {
 
 /// That no model answered, why, and where a search would read.
 fn found(answer: &Answer) -> String {
-    let why = answer.degraded.as_ref().map(|degraded| format!(": {} ({})", degraded.message, degraded.code));
-    let mut text = format!("No model answered this question{}.", why.unwrap_or_default());
+    let why = answer
+        .degraded
+        .as_ref()
+        .map(|degraded| format!(": {} ({})", degraded.message, degraded.code));
+    let mut text = format!(
+        "No model answered this question{}.",
+        why.unwrap_or_default()
+    );
     let lines: Vec<String> = answer.sections.iter().take(MAX_FOUND).map(place).collect();
     if lines.is_empty() {
         text.push_str(" Search found nothing, either.");
@@ -89,7 +111,10 @@ fn found(answer: &Answer) -> String {
         text.push_str(&format!("\n{}. {line}", at + 1));
     }
     if answer.sections.len() > MAX_FOUND {
-        text.push_str(&format!("\n\nand {} more.", answer.sections.len() - MAX_FOUND));
+        text.push_str(&format!(
+            "\n\nand {} more.",
+            answer.sections.len() - MAX_FOUND
+        ));
     }
     text
 }
@@ -108,6 +133,11 @@ fn place(section: &ReadSection) -> String {
 
 /// Words of a document on one line, in which nothing is left that a chat window would follow or load.
 fn plain(words: &str) -> String {
-    let words: Vec<&str> = words.split(|c: char| c.is_whitespace() || c.is_control()).collect();
-    words.join(" ").replace(['[', '<'], "(").replace([']', '>'], ")")
+    let words: Vec<&str> = words
+        .split(|c: char| c.is_whitespace() || c.is_control())
+        .collect();
+    words
+        .join(" ")
+        .replace(['[', '<'], "(")
+        .replace([']', '>'], ")")
 }

@@ -40,21 +40,38 @@ pub(super) async fn source(asked: Asked, headers: HeaderMap) -> Answer {
             .into());
     };
     let tag = format!("\"{}\"", version.source);
-    let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
-    if text(header::IF_NONE_MATCH)
-        .is_some_and(|known| known.split(',').any(|known| matches!(known.trim(), "*") || known.trim() == tag))
-    {
+    let text = |name| {
+        headers
+            .get(name)
+            .and_then(|value: &HeaderValue| value.to_str().ok())
+    };
+    if text(header::IF_NONE_MATCH).is_some_and(|known| {
+        known
+            .split(',')
+            .any(|known| matches!(known.trim(), "*") || known.trim() == tag)
+    }) {
         return Ok((StatusCode::NOT_MODIFIED, [(header::ETAG, tag)]).into_response());
     }
     // A range is of the version the client has, or of any.
     let current = text(header::IF_RANGE).is_none_or(|known| known.trim() == tag);
-    let range = text(header::RANGE).filter(|_| current).map_or(Asking::All, |range| asking(range, original.size_bytes));
+    let range = text(header::RANGE)
+        .filter(|_| current)
+        .map_or(Asking::All, |range| asking(range, original.size_bytes));
     let (status, begin, end) = match range {
         Asking::All => (StatusCode::OK, 0, original.size_bytes),
         Asking::Part(begin, end) => (StatusCode::PARTIAL_CONTENT, begin, end),
         Asking::Outside => {
-            let problem = Problem::new(416, "source.range", format!("the file has {} bytes", original.size_bytes));
-            return Err(problem.with_header(header::CONTENT_RANGE, format!("bytes */{}", original.size_bytes)).into());
+            let problem = Problem::new(
+                416,
+                "source.range",
+                format!("the file has {} bytes", original.size_bytes),
+            );
+            return Err(problem
+                .with_header(
+                    header::CONTENT_RANGE,
+                    format!("bytes */{}", original.size_bytes),
+                )
+                .into());
         }
     };
     let size_bytes = original.size_bytes;
@@ -72,7 +89,10 @@ pub(super) async fn source(asked: Asked, headers: HeaderMap) -> Answer {
     set(header::ACCEPT_RANGES, "bytes".into());
     set(header::ETAG, tag);
     if status == StatusCode::PARTIAL_CONTENT {
-        set(header::CONTENT_RANGE, format!("bytes {begin}-{}/{size_bytes}", end - 1));
+        set(
+            header::CONTENT_RANGE,
+            format!("bytes {begin}-{}/{size_bytes}", end - 1),
+        );
     }
     Ok(response)
 }
@@ -88,7 +108,11 @@ enum Asking {
 
 /// One range of bytes (RFC 9110 §14); what is no range, or several, asks for everything.
 fn asking(range: &str, size_bytes: u64) -> Asking {
-    let Some((from, to)) = range.trim().strip_prefix("bytes=").and_then(|range| range.split_once('-')) else {
+    let Some((from, to)) = range
+        .trim()
+        .strip_prefix("bytes=")
+        .and_then(|range| range.split_once('-'))
+    else {
         return Asking::All;
     };
     match (from.trim().parse::<u64>(), to.trim().parse::<u64>()) {
@@ -106,21 +130,34 @@ fn asking(range: &str, size_bytes: u64) -> Asking {
 
 /// Bytes from `begin` up to `end`, read as they are sent.
 fn body(original: Original, begin: u64, end: u64) -> Body {
-    Body::from_stream(stream::try_unfold((original, begin), move |(original, at)| async move {
-        if at >= end {
-            return Ok::<_, std::io::Error>(None);
-        }
-        let read = original.read(at..end.min(at + CHUNK_BYTES)).await.map_err(std::io::Error::other)?;
-        let bytes: Bytes =
-            read.filter(|bytes| !bytes.is_empty()).ok_or_else(|| std::io::Error::other("the file was removed"))?;
-        let next = at + bytes.len() as u64;
-        Ok(Some((bytes, (original, next))))
-    }))
+    Body::from_stream(stream::try_unfold(
+        (original, begin),
+        move |(original, at)| async move {
+            if at >= end {
+                return Ok::<_, std::io::Error>(None);
+            }
+            let read = original
+                .read(at..end.min(at + CHUNK_BYTES))
+                .await
+                .map_err(std::io::Error::other)?;
+            let bytes: Bytes = read
+                .filter(|bytes| !bytes.is_empty())
+                .ok_or_else(|| std::io::Error::other("the file was removed"))?;
+            let next = at + bytes.len() as u64;
+            Ok(Some((bytes, (original, next))))
+        },
+    ))
 }
 
 /// By the ending: what a document says of itself is not believed.
 fn kind(version: &DocumentVersion) -> &'static str {
-    match version.name.rsplit('.').next().map(str::to_ascii_lowercase).as_deref() {
+    match version
+        .name
+        .rsplit('.')
+        .next()
+        .map(str::to_ascii_lowercase)
+        .as_deref()
+    {
         Some("pdf") => "application/pdf",
         Some("md" | "markdown") => "text/markdown; charset=utf-8",
         Some("txt") => "text/plain; charset=utf-8",

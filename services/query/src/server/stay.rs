@@ -42,12 +42,20 @@ impl Places {
     pub(super) fn new(places: usize, limit: Duration) -> Self {
         let semaphore = |places| Arc::new(Semaphore::new(places));
         let places = places.clamp(1, Semaphore::MAX_PERMITS / SEATS_PER_PLACE);
-        Self { free: semaphore(places), seats: semaphore(places * SEATS_PER_PLACE), limit }
+        Self {
+            free: semaphore(places),
+            seats: semaphore(places * SEATS_PER_PLACE),
+            limit,
+        }
     }
 
     /// A place, where one is free soon.
     async fn take(&self) -> Option<Place> {
-        let held = |permit| Some(Place { _permit: Arc::new(permit) });
+        let held = |permit| {
+            Some(Place {
+                _permit: Arc::new(permit),
+            })
+        };
         if let Ok(permit) = Arc::clone(&self.free).try_acquire_owned() {
             return held(permit);
         }
@@ -84,7 +92,12 @@ impl Stay {
     pub(super) async fn begin(rights: Rights, short: &Places, long: &Places) -> Result<Self, Held> {
         let place = Mutex::new(Some(short.take().await.ok_or(Held::Busy)?));
         let limit = watch::Sender::new(short.limit);
-        Ok(Self(Arc::new(Inner { rights, long: long.clone(), place, limit })))
+        Ok(Self(Arc::new(Inner {
+            rights,
+            long: long.clone(),
+            place,
+            limit,
+        })))
     }
 
     /// That of a request, as the gate has noted it. What came past the gate may do nothing.
@@ -110,7 +123,11 @@ impl Stay {
     /// From here on a model is asked. Whoever works on after the request has gone holds the place until that is done: so
     /// many are paid for at once, also where nobody listens any more.
     pub(crate) async fn ask(&self) -> Result<Place, Held> {
-        if self.may_ask() { self.linger().await } else { Err(Held::NoRight) }
+        if self.may_ask() {
+            self.linger().await
+        } else {
+            Err(Held::NoRight)
+        }
     }
 
     /// From here on it takes long.
@@ -125,7 +142,13 @@ impl Stay {
 
     /// Gives its place back.
     pub(super) fn leave(&self) {
-        drop(self.0.place.lock().unwrap_or_else(PoisonError::into_inner).take());
+        drop(
+            self.0
+                .place
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .take(),
+        );
     }
 
     /// What `answer` comes to within the time the request may take; else that time.
@@ -158,7 +181,9 @@ impl Held {
     /// What to do.
     pub(crate) fn next(self) -> &'static str {
         match self {
-            Held::NoRight => "give it the scope `ask` in query.keys, or search without a strategy that asks a model",
+            Held::NoRight => {
+                "give it the scope `ask` in query.keys, or search without a strategy that asks a model"
+            }
             Held::Busy => "ask again",
         }
     }
@@ -213,10 +238,22 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn who_asks_a_model_needs_the_right_and_gets_a_place_and_time_of_its_own() {
         let (short, long) = (places(1), Places::new(1, Duration::from_secs(600)));
-        let rights = |ask| Rights { reach: Reach::All, ask, write: false };
+        let rights = |ask| Rights {
+            reach: Reach::All,
+            ask,
+            write: false,
+        };
         let reads = Stay::begin(rights(false), &short, &long).await.unwrap();
-        assert_eq!((reads.ask().await.err(), long.free.available_permits()), (Some(Held::NoRight), 1));
-        assert_eq!(reads.within(tokio::time::sleep(Duration::from_secs(31))).await, Err(Duration::from_secs(30)));
+        assert_eq!(
+            (reads.ask().await.err(), long.free.available_permits()),
+            (Some(Held::NoRight), 1)
+        );
+        assert_eq!(
+            reads
+                .within(tokio::time::sleep(Duration::from_secs(31)))
+                .await,
+            Err(Duration::from_secs(30))
+        );
         reads.leave();
         let asks = Stay::begin(rights(true), &short, &long).await.unwrap();
         let answer = async {
@@ -225,9 +262,17 @@ mod tests {
             place
         };
         let made = asks.within(answer).await.unwrap();
-        assert_eq!(short.free.available_permits(), 1, "it keeps no one waiting who reads");
+        assert_eq!(
+            short.free.available_permits(),
+            1,
+            "it keeps no one waiting who reads"
+        );
         asks.leave();
-        assert_eq!(long.free.available_permits(), 0, "what is made after the request has gone counts");
+        assert_eq!(
+            long.free.available_permits(),
+            0,
+            "what is made after the request has gone counts"
+        );
         let second = Stay::begin(rights(true), &short, &long).await.unwrap();
         assert_eq!(second.ask().await.err(), Some(Held::Busy));
         drop(made);

@@ -40,14 +40,21 @@ pub(super) fn told(
 }
 
 /// What is told of an answer that is being made already, from its beginning; of one that has ended meanwhile, what is stored.
-pub(super) fn followed(env: &Env, answerer: Arc<dyn Answerer>, id: String) -> impl Stream<Item = Event> + Send + use<> {
+pub(super) fn followed(
+    env: &Env,
+    answerer: Arc<dyn Answerer>,
+    id: String,
+) -> impl Stream<Item = Event> + Send + use<> {
     let (mut events, heard) = Ended::channel();
     let following = async move {
         let ended = match answerer.follow(&id, &mut events).await {
             Some(ended) => ended,
             None => match answerer.stored(&id).await {
                 Ok(Some(answer)) => {
-                    answer.events().into_iter().for_each(|event| events.hear(event));
+                    answer
+                        .events()
+                        .into_iter()
+                        .for_each(|event| events.hear(event));
                     Ok(answer)
                 }
                 Ok(None) => Err(AnswerError::Broken),
@@ -72,7 +79,13 @@ impl Ended {
         let next = |mut receiver: UnboundedReceiver<Event>| async move {
             receiver.recv().await.map(|event| (event, receiver))
         };
-        (Self { sender, ended: false }, stream::unfold(receiver, next))
+        (
+            Self {
+                sender,
+                ended: false,
+            },
+            stream::unfold(receiver, next),
+        )
     }
 
     /// Says what went wrong, where that was not told.
@@ -80,7 +93,10 @@ impl Ended {
         let Err(error) = ended else { return };
         tracing::info!(%error, "a question was not answered");
         if !self.ended {
-            self.hear(Event::Error { code: error.code().to_owned(), message: said(&error) });
+            self.hear(Event::Error {
+                code: error.code().to_owned(),
+                message: said(&error),
+            });
         }
     }
 }
@@ -94,7 +110,11 @@ impl Sink for Ended {
 
 /// A sentence for who asked: what a store says may name keys and addresses.
 fn said(error: &AnswerError) -> String {
-    if error.code() == "store.unreadable" { "the store cannot be read".into() } else { error.to_string() }
+    if error.code() == "store.unreadable" {
+        "the store cannot be read".into()
+    } else {
+        error.to_string()
+    }
 }
 
 fn is_end(event: &Event) -> bool {
@@ -102,10 +122,18 @@ fn is_end(event: &Event) -> bool {
 }
 
 /// A stream of events, from behind `Last-Event-ID` on. A comment every fifteen seconds keeps the connection.
-pub(super) fn streamed(id: &str, events: impl Stream<Item = Event> + Send + 'static, headers: &HeaderMap) -> Response {
+pub(super) fn streamed(
+    id: &str,
+    events: impl Stream<Item = Event> + Send + 'static,
+    headers: &HeaderMap,
+) -> Response {
     let mut telling = Telling::new(id, headers);
-    let frames = events.flat_map(move |event| stream::iter(telling.hear(&event))).map(Ok::<_, Infallible>);
-    Sse::new(frames).keep_alive(KeepAlive::default()).into_response()
+    let frames = events
+        .flat_map(move |event| stream::iter(telling.hear(&event)))
+        .map(Ok::<_, Infallible>);
+    Sse::new(frames)
+        .keep_alive(KeepAlive::default())
+        .into_response()
 }
 
 /// The same of an answer that is stored: who has heard its end, and asks again as an `EventSource` does, is told to stop (204).
@@ -120,7 +148,9 @@ pub(super) fn retold(id: &str, answer: &Answer, headers: &HeaderMap) -> Response
 }
 
 fn last_event(headers: &HeaderMap) -> Option<&str> {
-    headers.get("last-event-id").and_then(|value| value.to_str().ok())
+    headers
+        .get("last-event-id")
+        .and_then(|value| value.to_str().ok())
 }
 
 /// How far the telling of an answer is.
@@ -138,10 +168,22 @@ struct Telling {
 impl Telling {
     fn new(answer: &str, headers: &HeaderMap) -> Self {
         let heard = last_event(headers).and_then(|said| {
-            let number = said.strip_prefix(answer)?.strip_prefix('.')?.split('.').next()?.parse().ok()?;
+            let number = said
+                .strip_prefix(answer)?
+                .strip_prefix('.')?
+                .split('.')
+                .next()?
+                .parse()
+                .ok()?;
             Some((number, said.to_owned()))
         });
-        Self { answer: answer.to_owned(), number: 0, digest: String::new(), heard, held: Vec::new() }
+        Self {
+            answer: answer.to_owned(),
+            number: 0,
+            digest: String::new(),
+            heard,
+            held: Vec::new(),
+        }
     }
 
     /// The id of the next event.
@@ -155,7 +197,10 @@ impl Telling {
     /// What is told now that this event has come. The end is always told.
     fn hear(&mut self, event: &Event) -> Vec<Frame> {
         let id = self.next(event);
-        let met = self.heard.as_ref().map(|(number, heard)| (*heard == id, self.number >= *number));
+        let met = self
+            .heard
+            .as_ref()
+            .map(|(number, heard)| (*heard == id, self.number >= *number));
         self.held.push(frame(&id, event));
         match met {
             Some((true, _)) if !is_end(event) => {
@@ -175,17 +220,25 @@ fn frame(id: &str, event: &Event) -> Frame {
         Ok(mut event) => event["data"].take(),
         Err(error) => serde_json::json!({ "code": "answer.failed", "message": error.to_string() }),
     };
-    Frame::default().id(id).event(event.name()).data(data.to_string())
+    Frame::default()
+        .id(id)
+        .event(event.name())
+        .data(data.to_string())
 }
 
 /// What makes an event this one, whenever it is told: what it cost is another thing each time.
 fn gist(event: &Event) -> String {
     match event {
-        Event::Route(looked) => format!("{} {} {:?}", looked.documents, looked.sections, looked.queries),
+        Event::Route(looked) => format!(
+            "{} {} {:?}",
+            looked.documents, looked.sections, looked.queries
+        ),
         Event::Step(step) => step.what.clone(),
         Event::Section(section) => format!("{} {:?}", section.locator, section.pages),
         Event::Delta { text } => text.clone(),
-        Event::Citation(citation) => format!("{} {} {}", citation.id, citation.locator, citation.quote),
+        Event::Citation(citation) => {
+            format!("{} {} {}", citation.id, citation.locator, citation.quote)
+        }
         Event::Usage(_) => String::new(),
         Event::Done(answer) => answer.id.clone(),
         Event::Error { code, .. } => code.clone(),
@@ -204,7 +257,10 @@ mod tests {
 
     /// A telling without its end, and its end.
     fn telling(texts: &[&str]) -> Vec<Event> {
-        let end = Event::Error { code: "answer.failed".into(), message: "no".into() };
+        let end = Event::Error {
+            code: "answer.failed".into(),
+            message: "no".into(),
+        };
         texts.iter().map(|text| delta(text)).chain([end]).collect()
     }
 
@@ -215,9 +271,15 @@ mod tests {
 
     /// How many frames are told at each event to who has heard `last`.
     fn told(events: &[Event], last: &str) -> Vec<usize> {
-        let headers = HeaderMap::from_iter([("last-event-id".parse().unwrap(), HeaderValue::from_str(last).unwrap())]);
+        let headers = HeaderMap::from_iter([(
+            "last-event-id".parse().unwrap(),
+            HeaderValue::from_str(last).unwrap(),
+        )]);
         let mut telling = Telling::new("a-1", &headers);
-        events.iter().map(|event| telling.hear(event).len()).collect()
+        events
+            .iter()
+            .map(|event| telling.hear(event).len())
+            .collect()
     }
 
     #[test]
@@ -228,12 +290,31 @@ mod tests {
         assert_eq!(told(&good, &own[2]), [0, 0, 0, 1]);
         assert_eq!(told(&good, &own[3]), [0, 0, 0, 1], "the end is always told");
         let other = ids("a-1", &degraded);
-        assert_eq!((&other[0], other[1] == own[1], other[2] == own[2]), (&own[0], false, false));
+        assert_eq!(
+            (&other[0], other[1] == own[1], other[2] == own[2]),
+            (&own[0], false, false)
+        );
         assert_eq!(told(&good, &other[0]), [0, 1, 1, 1], "the same until there");
-        assert_eq!(told(&good, &other[2]), [0, 0, 3, 1], "another way: from the beginning");
-        for strange in ["a-2.2.00000000", &ids("a-2", &good)[1], "a-1", "a-1.x", "", "nonsense", "a-1.0.0"] {
+        assert_eq!(
+            told(&good, &other[2]),
+            [0, 0, 3, 1],
+            "another way: from the beginning"
+        );
+        for strange in [
+            "a-2.2.00000000",
+            &ids("a-2", &good)[1],
+            "a-1",
+            "a-1.x",
+            "",
+            "nonsense",
+            "a-1.0.0",
+        ] {
             assert_eq!(told(&good, strange).iter().sum::<usize>(), 4, "{strange}");
         }
-        assert_eq!(told(&good, "a-1.99999.00000000"), [0, 0, 0, 4], "beyond the end");
+        assert_eq!(
+            told(&good, "a-1.99999.00000000"),
+            [0, 0, 0, 4],
+            "beyond the end"
+        );
     }
 }

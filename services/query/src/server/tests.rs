@@ -30,13 +30,19 @@ impl Reply {
     }
 
     pub(super) fn code(&self) -> String {
-        assert!(self.head.contains("application/problem+json"), "{}", self.head);
+        assert!(
+            self.head.contains("application/problem+json"),
+            "{}",
+            self.head
+        );
         assert_eq!(self.json()["trace_id"].as_str().map(str::len), Some(32));
         self.json()["code"].as_str().unwrap_or_default().into()
     }
 
     pub(super) fn header(&self, name: &str) -> Option<&str> {
-        self.head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
+        self.head
+            .lines()
+            .find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
     }
 }
 
@@ -62,12 +68,23 @@ pub(super) async fn start_answering(model: stemma_search::reason::AnswerModel) -
 }
 
 /// The same, so configured.
-pub(super) async fn start_asking(model: stemma_search::reason::AnswerModel, query: QuerySettings) -> Server {
+pub(super) async fn start_asking(
+    model: stemma_search::reason::AnswerModel,
+    query: QuerySettings,
+) -> Server {
     let kept: Arc<dyn Blobs> = Arc::new(stemma_engine::blobs::MemoryBlobs::default());
     let librarians = crate::Librarians::new(Env::system(), kept, crate::AnswerSettings::default());
-    let settings = ServerSettings { model: Some(model), ..settings(query) };
-    let means = Means { answering: Some(Arc::new(librarians)), ..Means::default() };
-    try_start_with(settings, store::store().await, means).await.unwrap()
+    let settings = ServerSettings {
+        model: Some(model),
+        ..settings(query)
+    };
+    let means = Means {
+        answering: Some(Arc::new(librarians)),
+        ..Means::default()
+    };
+    try_start_with(settings, store::store().await, means)
+        .await
+        .unwrap()
 }
 
 /// A server that may use these.
@@ -77,12 +94,16 @@ pub(super) async fn start_with(means: Means) -> Server {
 
 /// The same, so configured.
 pub(super) async fn start_so(query: QuerySettings, means: Means) -> Server {
-    try_start_with(settings(query), store::store().await, means).await.unwrap()
+    try_start_with(settings(query), store::store().await, means)
+        .await
+        .unwrap()
 }
 
 /// The same over this store.
 pub(super) async fn start_over(blobs: Arc<dyn Blobs>, means: Means) -> Server {
-    try_start_with(settings(QuerySettings::default()), blobs, means).await.unwrap()
+    try_start_with(settings(QuerySettings::default()), blobs, means)
+        .await
+        .unwrap()
 }
 
 async fn try_start_with(
@@ -94,8 +115,22 @@ async fn try_start_with(
     settings.cache = cache.path().into();
     let (env, stop) = (Env::system(), CancellationToken::new());
     let health = Health::of_blobs(&env, &Presence::new(&env, "q", "query"), &blobs);
-    let serving = serve(env, Arc::clone(&blobs), settings, means, health, None, stop.clone()).await?;
-    let server = Server { serving, stop, blobs, _cache: cache };
+    let serving = serve(
+        env,
+        Arc::clone(&blobs),
+        settings,
+        means,
+        health,
+        None,
+        stop.clone(),
+    )
+    .await?;
+    let server = Server {
+        serving,
+        stop,
+        blobs,
+        _cache: cache,
+    };
     server.ready("").await;
     Ok(server)
 }
@@ -107,8 +142,17 @@ pub(super) async fn start() -> Server {
 /// A server that is read with this key only.
 pub(super) async fn start_with_key(key: &str) -> Server {
     let blake3 = blake3::hash(key.as_bytes()).to_string();
-    let keys = vec![KeySettings { name: "reader".into(), blake3, ..KeySettings::default() }];
-    let server = try_start(settings(QuerySettings { keys, ..QuerySettings::default() })).await.unwrap();
+    let keys = vec![KeySettings {
+        name: "reader".into(),
+        blake3,
+        ..KeySettings::default()
+    }];
+    let server = try_start(settings(QuerySettings {
+        keys,
+        ..QuerySettings::default()
+    }))
+    .await
+    .unwrap();
     server.ready(&bearer(key)).await;
     server
 }
@@ -140,7 +184,11 @@ impl Server {
     pub(super) async fn ready(&self, head: &str) {
         let listing = format!("GET /v1/documents HTTP/1.1\r\n{head}");
         while self.ask(&listing).await.status == 503
-            || self.post_with(head, "/v1/search", r#"{"query": "anvils"}"#).await.status == 503
+            || self
+                .post_with(head, "/v1/search", r#"{"query": "anvils"}"#)
+                .await
+                .status
+                == 503
         {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
@@ -148,7 +196,8 @@ impl Server {
 
     /// The same, for an answer in pieces: the frames of its body, without the marks of the transfer between them.
     pub(super) async fn stream(&self, path: &str, body: &str, accept: &str) -> Reply {
-        self.post_with(&format!("Accept: {accept}\r\n"), path, body).await
+        self.post_with(&format!("Accept: {accept}\r\n"), path, body)
+            .await
     }
 
     pub(super) async fn ask(&self, request: &str) -> Reply {
@@ -159,7 +208,11 @@ impl Server {
     pub(super) async fn ask_of(&self, host: &str, request: &str) -> Reply {
         let mut stream = TcpStream::connect(self.serving.address).await.unwrap();
         let (line, rest) = request.split_once("\r\n").unwrap();
-        let rest = if rest.contains("\r\n\r\n") { rest.to_string() } else { format!("{rest}\r\n") };
+        let rest = if rest.contains("\r\n\r\n") {
+            rest.to_string()
+        } else {
+            format!("{rest}\r\n")
+        };
         let request = format!("{line}\r\nHost: {host}\r\nConnection: close\r\n{rest}");
         stream.write_all(request.as_bytes()).await.unwrap();
         Self::read(&mut stream).await
@@ -188,7 +241,11 @@ impl Server {
         stream.read_to_string(&mut reply).await.unwrap();
         let (head, body) = reply.split_once("\r\n\r\n").unwrap();
         let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-        Reply { status, head: head.to_string(), body: body.to_string() }
+        Reply {
+            status,
+            head: head.to_string(),
+            body: body.to_string(),
+        }
     }
 }
 
@@ -200,18 +257,49 @@ async fn a_listing_goes_page_by_page_and_a_bad_cursor_is_no_page_one() {
     assert_eq!(whole["total"], total);
     let (mut names, mut cursor) = (Vec::new(), String::new());
     loop {
-        let page = server.get(&format!("/v1/documents?limit=2{cursor}")).await.json();
-        names.extend(page["items"].as_array().unwrap().iter().map(|item| item["doc_id"].clone()));
-        let Some(next) = page["next_cursor"].as_str() else { break };
+        let page = server
+            .get(&format!("/v1/documents?limit=2{cursor}"))
+            .await
+            .json();
+        names.extend(
+            page["items"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|item| item["doc_id"].clone()),
+        );
+        let Some(next) = page["next_cursor"].as_str() else {
+            break;
+        };
         cursor = format!("&cursor={next}");
     }
-    let ids: Vec<Value> = whole["items"].as_array().unwrap().iter().map(|item| item["doc_id"].clone()).collect();
+    let ids: Vec<Value> = whole["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|item| item["doc_id"].clone())
+        .collect();
     assert_eq!(names, ids);
-    assert_eq!(server.get(&format!("/v1/documents?form=10-K{cursor}")).await.code(), "cursor.invalid");
+    assert_eq!(
+        server
+            .get(&format!("/v1/documents?form=10-K{cursor}"))
+            .await
+            .code(),
+        "cursor.invalid"
+    );
     assert_eq!(server.get("/v1/documents?cursor=1").await.status, 400);
-    let annual = server.get("/v1/documents?form=10-K&fiscal_year=2022").await.json();
-    assert_eq!((annual["total"].clone(), annual["items"][0]["name"].clone()), (1.into(), "ACME_2022.pdf".into()));
-    assert_eq!(server.get("/v1/documents?form=none").await.json()["total"], 0);
+    let annual = server
+        .get("/v1/documents?form=10-K&fiscal_year=2022")
+        .await
+        .json();
+    assert_eq!(
+        (annual["total"].clone(), annual["items"][0]["name"].clone()),
+        (1.into(), "ACME_2022.pdf".into())
+    );
+    assert_eq!(
+        server.get("/v1/documents?form=none").await.json()["total"],
+        0
+    );
 }
 
 #[tokio::test]
@@ -219,39 +307,116 @@ async fn a_document_is_read_by_tree_pages_sections_and_items() {
     let server = start().await;
     let stat = server.get("/v1/documents/ACME_2022").await.json();
     let id = stat["document"]["doc_id"].as_str().unwrap().to_string();
-    assert_eq!(server.get(&format!("/v1/documents/{id}")).await.json(), stat);
+    assert_eq!(
+        server.get(&format!("/v1/documents/{id}")).await.json(),
+        stat
+    );
     let tree = server.get("/v1/documents/ACME_2022/tree?depth=1").await;
-    assert!(tree.json()["sections"].as_array().unwrap().iter().all(|row| row["depth"] == 1));
+    assert!(
+        tree.json()["sections"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|row| row["depth"] == 1)
+    );
     let tag = tree.header("etag").unwrap();
-    let again = server.ask(&format!("GET /v1/documents/{id}/tree HTTP/1.1\r\nIf-None-Match: \"x\", {tag}\r\n")).await;
+    let again = server
+        .ask(&format!(
+            "GET /v1/documents/{id}/tree HTTP/1.1\r\nIf-None-Match: \"x\", {tag}\r\n"
+        ))
+        .await;
     assert_eq!((again.status, again.body.as_str()), (304, ""));
-    let outline = server.get(&format!("/v1/documents/{id}/tree?format=outline")).await;
-    assert!(outline.body.contains("Item 1. Business  p 2–2"), "{}", outline.body);
-    assert!(server.get(&format!("/v1/documents/{id}/tree?format=pageindex")).await.json()["structure"].is_array());
-    let pages = server.get(&format!("/v1/documents/{id}/pages?range=2-3,5")).await.json();
-    let numbers: Vec<_> = pages["pages"].as_array().unwrap().iter().map(|page| page["page"].clone()).collect();
+    let outline = server
+        .get(&format!("/v1/documents/{id}/tree?format=outline"))
+        .await;
+    assert!(
+        outline.body.contains("Item 1. Business  p 2–2"),
+        "{}",
+        outline.body
+    );
+    assert!(
+        server
+            .get(&format!("/v1/documents/{id}/tree?format=pageindex"))
+            .await
+            .json()["structure"]
+            .is_array()
+    );
+    let pages = server
+        .get(&format!("/v1/documents/{id}/pages?range=2-3,5"))
+        .await
+        .json();
+    let numbers: Vec<_> = pages["pages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|page| page["page"].clone())
+        .collect();
     assert_eq!(numbers, [2, 3, 5]);
-    let section = server.get(&format!("/v1/documents/{id}/sections/0002?text=true")).await.json();
-    assert!(section["text"].as_str().unwrap().contains("anvils"), "{section}");
-    assert!(!server.get(&format!("/v1/documents/{id}/items")).await.json()["items"].as_array().unwrap().is_empty());
+    let section = server
+        .get(&format!("/v1/documents/{id}/sections/0002?text=true"))
+        .await
+        .json();
+    assert!(
+        section["text"].as_str().unwrap().contains("anvils"),
+        "{section}"
+    );
+    assert!(
+        !server
+            .get(&format!("/v1/documents/{id}/items"))
+            .await
+            .json()["items"]
+            .as_array()
+            .unwrap()
+            .is_empty()
+    );
 }
 
 #[tokio::test]
 async fn items_facets_and_files_are_listed() {
     let server = start().await;
-    let item = server.get("/v1/documents/ACME_2022/items/1a?text=true").await.json();
+    let item = server
+        .get("/v1/documents/ACME_2022/items/1a?text=true")
+        .await
+        .json();
     assert_eq!(item["item"]["item"], "1A");
     assert!(item["text"].as_str().unwrap().contains("Hedging"), "{item}");
-    let facets = server.get("/v1/facets?fields=form,fiscal_year&q=acme").await.json();
-    assert_eq!((&facets["total"], &facets["facets"][0]["values"][0]["documents"]), (&2.into(), &2.into()), "{facets}");
+    let facets = server
+        .get("/v1/facets?fields=form,fiscal_year&q=acme")
+        .await
+        .json();
+    assert_eq!(
+        (
+            &facets["total"],
+            &facets["facets"][0]["values"][0]["documents"]
+        ),
+        (&2.into(), &2.into()),
+        "{facets}"
+    );
     assert_eq!(facets["facets"][1]["distinct"], 2);
-    let filtered = server.get("/v1/documents?where=form=10-K%20and%20fiscal_year%3C2022").await.json();
-    assert_eq!((&filtered["total"], &filtered["items"][0]["locator"]), (&1.into(), &"ACME_2021".into()));
+    let filtered = server
+        .get("/v1/documents?where=form=10-K%20and%20fiscal_year%3C2022")
+        .await
+        .json();
+    assert_eq!(
+        (&filtered["total"], &filtered["items"][0]["locator"]),
+        (&1.into(), &"ACME_2021".into())
+    );
     let (mut paths, mut cursor) = (Vec::new(), String::new());
     loop {
-        let page = server.get(&format!("/v1/fs?depth=2&limit=3{cursor}")).await.json();
-        paths.extend(page["entries"].as_array().unwrap().iter().map(|row| row["path"].as_str().unwrap().to_owned()));
-        let Some(next) = page["next_cursor"].as_str() else { break };
+        let page = server
+            .get(&format!("/v1/fs?depth=2&limit=3{cursor}"))
+            .await
+            .json();
+        paths.extend(
+            page["entries"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|row| row["path"].as_str().unwrap().to_owned()),
+        );
+        let Some(next) = page["next_cursor"].as_str() else {
+            break;
+        };
         cursor = format!("&cursor={next}");
     }
     insta::assert_snapshot!(paths.join("\n"), @r"
@@ -268,12 +433,19 @@ async fn items_facets_and_files_are_listed() {
     for path in paths {
         let opened = server.get(&format!("/v1/fs{path}")).await;
         let has_tree = !path.contains("BROKEN") && !path.contains("QUEUED");
-        assert!(opened.status == if has_tree { 200 } else { 422 }, "{path}: {}", opened.body);
+        assert!(
+            opened.status == if has_tree { 200 } else { 422 },
+            "{path}: {}",
+            opened.body
+        );
     }
     let inside = server.get("/v1/fs/10-K/ACME_2022.pdf?depth=3").await.json();
     for row in inside["entries"].as_array().unwrap() {
         let path = row["path"].as_str().unwrap();
-        assert_eq!(server.get(&format!("/v1/fs{path}")).await.json()["path"], path);
+        assert_eq!(
+            server.get(&format!("/v1/fs{path}")).await.json()["path"],
+            path
+        );
     }
 }
 
@@ -287,34 +459,84 @@ async fn a_file_in_the_store_is_read_in_parts() {
     server.blobs.put(&key, bytes.into()).await.unwrap();
     let path = "/v1/documents/ACME_2022/source";
     let whole = server.get(path).await;
-    assert_eq!((whole.status, whole.body.len(), whole.header("content-type")), (200, 1_000, Some("application/pdf")));
-    let part = server.ask(&format!("GET {path} HTTP/1.1\r\nRange: bytes=26-28\r\n")).await;
-    assert_eq!((part.status, part.body.as_str(), part.header("content-range")), (206, "abc", Some("bytes 26-28/1000")));
-    let past = server.ask(&format!("GET {path} HTTP/1.1\r\nRange: bytes=1000-\r\n")).await;
     assert_eq!(
-        (past.status, past.code().as_str(), past.header("content-range")),
+        (whole.status, whole.body.len(), whole.header("content-type")),
+        (200, 1_000, Some("application/pdf"))
+    );
+    let part = server
+        .ask(&format!("GET {path} HTTP/1.1\r\nRange: bytes=26-28\r\n"))
+        .await;
+    assert_eq!(
+        (
+            part.status,
+            part.body.as_str(),
+            part.header("content-range")
+        ),
+        (206, "abc", Some("bytes 26-28/1000"))
+    );
+    let past = server
+        .ask(&format!("GET {path} HTTP/1.1\r\nRange: bytes=1000-\r\n"))
+        .await;
+    assert_eq!(
+        (
+            past.status,
+            past.code().as_str(),
+            past.header("content-range")
+        ),
         (416, "source.range", Some("bytes */1000"))
     );
     let tag = whole.header("etag").unwrap();
-    assert_eq!(server.ask(&format!("GET {path} HTTP/1.1\r\nIf-None-Match: {tag}\r\n")).await.status, 304);
+    assert_eq!(
+        server
+            .ask(&format!("GET {path} HTTP/1.1\r\nIf-None-Match: {tag}\r\n"))
+            .await
+            .status,
+        304
+    );
     let head = server.ask(&format!("HEAD {path} HTTP/1.1\r\n")).await;
-    assert_eq!((head.status, head.header("content-length"), head.body.as_str()), (200, Some("1000"), ""));
+    assert_eq!(
+        (
+            head.status,
+            head.header("content-length"),
+            head.body.as_str()
+        ),
+        (200, Some("1000"), "")
+    );
 }
 
 #[tokio::test]
 async fn methods_types_and_limits_are_kept() {
     let blake3 = blake3::hash(b"slow").to_string();
-    let slow = KeySettings { name: "slow".into(), blake3, requests_per_minute: 30, ..KeySettings::default() };
+    let slow = KeySettings {
+        name: "slow".into(),
+        blake3,
+        requests_per_minute: 30,
+        ..KeySettings::default()
+    };
     let server = start().await;
-    let put = server.ask("PUT /v1/documents HTTP/1.1\r\nContent-Length: 0\r\n").await;
-    assert_eq!((put.status, put.code().as_str(), put.header("allow")), (405, "route.method", Some("GET,HEAD")));
-    let picky = server.ask("GET /v1/documents HTTP/1.1\r\nAccept: text/html\r\n").await;
+    let put = server
+        .ask("PUT /v1/documents HTTP/1.1\r\nContent-Length: 0\r\n")
+        .await;
+    assert_eq!(
+        (put.status, put.code().as_str(), put.header("allow")),
+        (405, "route.method", Some("GET,HEAD"))
+    );
+    let picky = server
+        .ask("GET /v1/documents HTTP/1.1\r\nAccept: text/html\r\n")
+        .await;
     assert_eq!((picky.status, picky.code().as_str()), (406, "answer.type"));
-    let form = server.ask("POST /v1/search HTTP/1.1\r\nContent-Type: text/plain\r\nContent-Length: 2\r\n\r\n{}").await;
+    let form = server
+        .ask("POST /v1/search HTTP/1.1\r\nContent-Type: text/plain\r\nContent-Length: 2\r\n\r\n{}")
+        .await;
     assert_eq!((form.status, form.code().as_str()), (415, "body.type"));
     let head = server.ask("HEAD /v1/documents HTTP/1.1\r\n").await;
     assert_eq!((head.status, head.body.as_str()), (200, ""));
-    let server = try_start(settings(QuerySettings { keys: vec![slow], ..QuerySettings::default() })).await.unwrap();
+    let server = try_start(settings(QuerySettings {
+        keys: vec![slow],
+        ..QuerySettings::default()
+    }))
+    .await
+    .unwrap();
     let with_key = "GET /v1/documents HTTP/1.1\r\nAuthorization: Bearer slow\r\n";
     let spent = loop {
         let reply = server.ask(with_key).await;
@@ -322,38 +544,86 @@ async fn methods_types_and_limits_are_kept() {
             break reply;
         }
     };
-    assert_eq!((spent.status, spent.code().as_str(), spent.header("retry-after")), (429, "key.spent", Some("2")));
+    assert_eq!(
+        (
+            spent.status,
+            spent.code().as_str(),
+            spent.header("retry-after")
+        ),
+        (429, "key.spent", Some("2"))
+    );
 }
 
 #[tokio::test]
 async fn the_api_describes_itself() {
     let server = start().await;
     let api = server.get("/openapi.json").await.json();
-    assert_eq!((&api["openapi"], &api["info"]["version"]), (&"3.1.0".into(), &env!("CARGO_PKG_VERSION").into()));
+    assert_eq!(
+        (&api["openapi"], &api["info"]["version"]),
+        (&"3.1.0".into(), &env!("CARGO_PKG_VERSION").into())
+    );
     let text = api.to_string();
-    for reference in text.split("\"#/components/schemas/").skip(1).filter_map(|rest| rest.split('"').next()) {
-        assert!(api["components"]["schemas"][reference].is_object(), "{reference} is not described");
+    for reference in text
+        .split("\"#/components/schemas/")
+        .skip(1)
+        .filter_map(|rest| rest.split('"').next())
+    {
+        assert!(
+            api["components"]["schemas"][reference].is_object(),
+            "{reference} is not described"
+        );
     }
 }
 
 #[tokio::test]
 async fn a_search_finds_sections() {
     let server = start().await;
-    let found =
-        server.post("/v1/search", r#"{"query": "currency risk", "scopes": ["/10-K"], "limit": 3}"#).await.json();
+    let found = server
+        .post(
+            "/v1/search",
+            r#"{"query": "currency risk", "scopes": ["/10-K"], "limit": 3}"#,
+        )
+        .await
+        .json();
     assert_eq!(found["hits"][0]["name"], "ACME_2022.pdf", "{found}");
-    let first = server.post("/v1/search", r#"{"query": "business", "limit": 1}"#).await.json();
+    let first = server
+        .post("/v1/search", r#"{"query": "business", "limit": 1}"#)
+        .await
+        .json();
     let next = first["next_cursor"].as_str().expect("a second hit");
     let second = format!(r#"{{"query": "business", "limit": 1, "cursor": "{next}"}}"#);
     let second = server.post("/v1/search", &second).await.json();
     assert_eq!(second["hits"][0]["rank"], 2, "{second}");
     assert_ne!(second["hits"][0]["locator"], first["hits"][0]["locator"]);
     let item = r#"{"query": "currency", "scopes": ["/10-K/ACME_2022.pdf/@item/7"]}"#;
-    assert!(server.post("/v1/search", item).await.json()["hits"].as_array().unwrap().is_empty());
-    let ranked = server.post("/v1/browse", r#"{"query": "hedging", "scope": "/", "recursive": true}"#).await.json();
-    assert_eq!(ranked["documents"][0]["document"]["locator"], "ACME_2022", "{ranked}");
-    let direct = server.post("/v1/browse", r#"{"query": "hedging", "scope": "/"}"#).await.json();
-    assert_eq!((&direct["documents_in_scope"], direct["documents"].as_array().unwrap().len()), (&1.into(), 0));
+    assert!(
+        server.post("/v1/search", item).await.json()["hits"]
+            .as_array()
+            .unwrap()
+            .is_empty()
+    );
+    let ranked = server
+        .post(
+            "/v1/browse",
+            r#"{"query": "hedging", "scope": "/", "recursive": true}"#,
+        )
+        .await
+        .json();
+    assert_eq!(
+        ranked["documents"][0]["document"]["locator"], "ACME_2022",
+        "{ranked}"
+    );
+    let direct = server
+        .post("/v1/browse", r#"{"query": "hedging", "scope": "/"}"#)
+        .await
+        .json();
+    assert_eq!(
+        (
+            &direct["documents_in_scope"],
+            direct["documents"].as_array().unwrap().len()
+        ),
+        (&1.into(), 0)
+    );
 }
 
 /// What a request gets wrong is never the server's fault, and always says what.
@@ -368,33 +638,78 @@ async fn bad_requests_are_refused_with_a_code() {
         ("/v1/fs/@color/red", 422, "scope.no_axis"),
         ("/v1/fs/?depth=0", 400, "request.invalid"),
         ("/v1/fs/?cursor=00", 400, "cursor.invalid"),
-        ("/v1/documents/ACME_2022/tree?depth=0", 400, "request.invalid"),
+        (
+            "/v1/documents/ACME_2022/tree?depth=0",
+            400,
+            "request.invalid",
+        ),
         ("/v1/documents/ACME_2022/items/9", 404, "locator.no_item"),
         ("/v1/documents/ACME_2022/items/x", 400, "request.invalid"),
         ("/v1/documents/ACME_2021/source", 404, "source.elsewhere"),
         ("/v1/documents/%ff", 400, "request.invalid"),
         ("/v1/documents/nothing-like-it", 404, "locator.not_found"),
         ("/v1/documents/ACME", 404, "locator.not_found"),
-        ("/v1/documents/ACME_2022/sections/9999", 404, "locator.no_section"),
+        (
+            "/v1/documents/ACME_2022/sections/9999",
+            404,
+            "locator.no_section",
+        ),
         ("/v1/documents/ACME_2022/sections/x", 400, "request.invalid"),
-        ("/v1/documents/ACME_2022/pages?range=6", 404, "locator.no_page"),
-        ("/v1/documents/ACME_2022/pages?range=0", 400, "request.invalid"),
+        (
+            "/v1/documents/ACME_2022/pages?range=6",
+            404,
+            "locator.no_page",
+        ),
+        (
+            "/v1/documents/ACME_2022/pages?range=0",
+            400,
+            "request.invalid",
+        ),
         ("/v1/documents/ACME_2022/pages", 400, "request.invalid"),
-        ("/v1/documents/ACME_2022/pages?range=1-4000000000,1-4000000000", 422, "request.invalid"),
-        ("/v1/documents/ACME_2022/tree?depth=x", 400, "request.invalid"),
-        ("/v1/documents/ACME_2022/tree?format=xml", 400, "request.invalid"),
-        ("/v1/documents/ACME_2022/tree?node=%00", 400, "request.invalid"),
+        (
+            "/v1/documents/ACME_2022/pages?range=1-4000000000,1-4000000000",
+            422,
+            "request.invalid",
+        ),
+        (
+            "/v1/documents/ACME_2022/tree?depth=x",
+            400,
+            "request.invalid",
+        ),
+        (
+            "/v1/documents/ACME_2022/tree?format=xml",
+            400,
+            "request.invalid",
+        ),
+        (
+            "/v1/documents/ACME_2022/tree?node=%00",
+            400,
+            "request.invalid",
+        ),
         ("/v1/documents?limit=501", 400, "request.invalid"),
         ("/v1/documents?limit=0", 400, "request.invalid"),
         ("/v1/documents?color=red", 400, "request.invalid"),
-        ("/v1/documents?collection=../other", 404, "collection.unknown"),
-        ("/v1/documents/..%2f..%2fetc%2fpasswd/tree", 404, "locator.not_found"),
+        (
+            "/v1/documents?collection=../other",
+            404,
+            "collection.unknown",
+        ),
+        (
+            "/v1/documents/..%2f..%2fetc%2fpasswd/tree",
+            404,
+            "locator.not_found",
+        ),
         ("/v2", 404, "route.unknown"),
         ("/v1/search", 405, "route.method"),
     ];
     for (path, status, code) in cases {
         let reply = server.get(path).await;
-        assert_eq!((reply.status, reply.code().as_str()), (status, code), "{path}: {}", reply.body);
+        assert_eq!(
+            (reply.status, reply.code().as_str()),
+            (status, code),
+            "{path}: {}",
+            reply.body
+        );
     }
     for (body, status) in [
         ("{", 400),
@@ -402,17 +717,27 @@ async fn bad_requests_are_refused_with_a_code() {
         (r#"{"query": 1}"#, 422),
         (r#"{"query": "the", "limit": 0}"#, 422),
         (r#"{"query": "?"}"#, 422),
-        (r#"{"query": "risk", "where": {"form": {"like": "x"}}}"#, 422),
+        (
+            r#"{"query": "risk", "where": {"form": {"like": "x"}}}"#,
+            422,
+        ),
         (r#"{"query": "risk", "strategy": "best"}"#, 422),
         (r#"{"query": "risk", "cursor": "00"}"#, 400),
         (r#"{"query": "risk", "item": "one"}"#, 422),
         (r#"{"query": "risk", "scopes": ["/9-K"]}"#, 404),
         (r#"{"query": "risk", "color": "red"}"#, 422),
     ] {
-        assert_eq!(server.post("/v1/search", body).await.status, status, "{body}");
+        assert_eq!(
+            server.post("/v1/search", body).await.status,
+            status,
+            "{body}"
+        );
     }
     let large = format!(r#"{{"query": "{}"}}"#, "x".repeat(70_000));
-    assert_eq!(server.post("/v1/search", &large).await.code(), "body.too_large");
+    assert_eq!(
+        server.post("/v1/search", &large).await.code(),
+        "body.too_large"
+    );
 }
 
 /// A document without a tree is no error: its state is the answer.
@@ -420,23 +745,48 @@ async fn bad_requests_are_refused_with_a_code() {
 async fn a_document_without_a_tree_says_its_state() {
     let server = start().await;
     let all = server.get("/v1/documents").await.json();
-    let open = all["items"].as_array().unwrap().iter().find(|item| item["state"] == "failed").expect("one failed");
-    let reply = server.get(&format!("/v1/documents/{}/tree", open["doc_id"].as_str().unwrap())).await;
-    assert_eq!((reply.status, reply.json()["ready"].clone()), (200, false.into()), "{}", reply.body);
+    let open = all["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|item| item["state"] == "failed")
+        .expect("one failed");
+    let reply = server
+        .get(&format!(
+            "/v1/documents/{}/tree",
+            open["doc_id"].as_str().unwrap()
+        ))
+        .await;
+    assert_eq!(
+        (reply.status, reply.json()["ready"].clone()),
+        (200, false.into()),
+        "{}",
+        reply.body
+    );
     assert_eq!(reply.json()["document"]["state"], "failed");
 }
 
 #[tokio::test]
 async fn what_is_published_shows_within_two_seconds() {
     let server = start().await;
-    store::publish_now(server.blobs.as_ref(), "10-K/NEW_2023.pdf", Env::system().now_ms()).await;
+    store::publish_now(
+        server.blobs.as_ref(),
+        "10-K/NEW_2023.pdf",
+        Env::system().now_ms(),
+    )
+    .await;
     let began = std::time::Instant::now();
     while server.get("/v1/documents/NEW_2023/tree").await.status != 200 {
         assert!(began.elapsed() < Duration::from_secs(2), "not yet visible");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     let search = r#"{"query": "anvils and rockets", "limit": 50}"#;
-    while !server.post("/v1/search", search).await.body.contains("NEW_2023") {
+    while !server
+        .post("/v1/search", search)
+        .await
+        .body
+        .contains("NEW_2023")
+    {
         assert!(began.elapsed() < Duration::from_secs(2), "not yet found");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
@@ -446,48 +796,109 @@ async fn what_is_published_shows_within_two_seconds() {
 
 #[tokio::test]
 async fn others_than_this_machine_need_a_key() {
-    let open = ServerSettings { listen: "0.0.0.0:0".parse().unwrap(), ..settings(QuerySettings::default()) };
-    assert!(matches!(try_start(open).await, Err(ServeError::Anonymous { .. })));
+    let open = ServerSettings {
+        listen: "0.0.0.0:0".parse().unwrap(),
+        ..settings(QuerySettings::default())
+    };
+    assert!(matches!(
+        try_start(open).await,
+        Err(ServeError::Anonymous { .. })
+    ));
     let blake3 = blake3::hash(b"open sesame").to_string();
-    let keys =
-        vec![KeySettings { name: "ali".into(), blake3, collections: vec!["other".into()], ..KeySettings::default() }];
-    let server = try_start(settings(QuerySettings { keys, ..QuerySettings::default() })).await.unwrap();
+    let keys = vec![KeySettings {
+        name: "ali".into(),
+        blake3,
+        collections: vec!["other".into()],
+        ..KeySettings::default()
+    }];
+    let server = try_start(settings(QuerySettings {
+        keys,
+        ..QuerySettings::default()
+    }))
+    .await
+    .unwrap();
     let reply = server.get("/v1/documents").await;
     assert_eq!(
-        (reply.status, reply.code().as_str(), reply.header("www-authenticate")),
+        (
+            reply.status,
+            reply.code().as_str(),
+            reply.header("www-authenticate")
+        ),
         (401, "key.unknown", Some("Bearer"))
     );
     let with_key = "GET /v1/documents HTTP/1.1\r\nAuthorization: Bearer open sesame\r\n";
     let reply = server.ask(with_key).await;
-    assert_eq!((reply.status, reply.code().as_str()), (403, "collection.unknown"));
+    assert_eq!(
+        (reply.status, reply.code().as_str()),
+        (403, "collection.unknown")
+    );
     assert_eq!(server.get("/livez").await.status, 200);
 }
 
 #[tokio::test]
 async fn strategies_that_ask_a_model_refuse_or_say_that_there_is_none() {
     let server = start().await;
-    let ask = async |rest: &str| server.post("/v1/search", &format!(r#"{{"query": "currency risk", {rest}}}"#)).await;
+    let ask = async |rest: &str| {
+        server
+            .post(
+                "/v1/search",
+                &format!(r#"{{"query": "currency risk", {rest}}}"#),
+            )
+            .await
+    };
     let refused = ask(r#""strategy": "beam""#).await;
-    assert_eq!((refused.status, refused.code().as_str()), (422, "config.no_model"));
+    assert_eq!(
+        (refused.status, refused.code().as_str()),
+        (422, "config.no_model")
+    );
     let plain = ask(r#""strategy": "auto""#).await.json();
-    let auto = ask(r#""strategy": "auto-with-model", "budget_calls": 3"#).await.json();
-    assert_eq!((&auto["hits"], &plain["reasoning"]), (&plain["hits"], &serde_json::Value::Null));
+    let auto = ask(r#""strategy": "auto-with-model", "budget_calls": 3"#)
+        .await
+        .json();
+    assert_eq!(
+        (&auto["hits"], &plain["reasoning"]),
+        (&plain["hits"], &serde_json::Value::Null)
+    );
     assert_eq!(auto["reasoning"]["notes"][0]["code"], "model.none");
-    assert_eq!(ask(r#""budget_tokens": 3"#).await.status, 422, "a budget without a strategy that spends it");
+    assert_eq!(
+        ask(r#""budget_tokens": 3"#).await.status,
+        422,
+        "a budget without a strategy that spends it"
+    );
 }
 
 #[tokio::test]
 async fn two_documents_are_compared_in_pages_of_pairs() {
     let server = start().await;
-    let first = server.post("/v1/comparisons", r#"{"right": "ACME_2022", "limit": 4}"#).await;
+    let first = server
+        .post("/v1/comparisons", r#"{"right": "ACME_2022", "limit": 4}"#)
+        .await;
     let first = first.json();
-    assert_eq!((&first["left"]["locator"], &first["total"]), (&"ACME_2021".into(), &6.into()));
-    assert_eq!((first["pairs"].as_array().map(Vec::len), &first["counts"]["added"]), (Some(4), &3.into()));
+    assert_eq!(
+        (&first["left"]["locator"], &first["total"]),
+        (&"ACME_2021".into(), &6.into())
+    );
+    assert_eq!(
+        (
+            first["pairs"].as_array().map(Vec::len),
+            &first["counts"]["added"]
+        ),
+        (Some(4), &3.into())
+    );
     let cursor = first["next_cursor"].as_str().unwrap();
-    let rest = server.post("/v1/comparisons", &format!(r#"{{"right": "ACME_2022", "cursor": "{cursor}"}}"#)).await;
+    let rest = server
+        .post(
+            "/v1/comparisons",
+            &format!(r#"{{"right": "ACME_2022", "cursor": "{cursor}"}}"#),
+        )
+        .await;
     let rest = rest.json();
-    assert_eq!((rest["pairs"].as_array().map(Vec::len), &rest["next_cursor"]), (Some(2), &Value::Null));
-    let of_others = format!(r#"{{"left": "ACME_2022", "right": "ACME_2021", "cursor": "{cursor}"}}"#);
+    assert_eq!(
+        (rest["pairs"].as_array().map(Vec::len), &rest["next_cursor"]),
+        (Some(2), &Value::Null)
+    );
+    let of_others =
+        format!(r#"{{"left": "ACME_2022", "right": "ACME_2021", "cursor": "{cursor}"}}"#);
     let added = r#"{"right": "ACME_2022", "outcomes": ["added"], "item": "1A"}"#;
     let added = server.post("/v1/comparisons", added).await.json();
     assert_eq!(added["pairs"][0]["added"][0]["page"], 3);
@@ -496,15 +907,40 @@ async fn two_documents_are_compared_in_pages_of_pairs() {
         (r#"{"left": "ACME_2021"}"#, 422, "request.invalid"),
         (r#"{"right": "ACME_2021"}"#, 422, "comparison.no_previous"),
         (r#"{"right": "NONE"}"#, 404, "locator.not_found"),
-        (r#"{"right": "ACME_2022", "item": "99"}"#, 404, "locator.no_item"),
-        (r#"{"right": "ACME_2022", "limit": 501}"#, 422, "request.invalid"),
-        (r#"{"right": "ACME_2022", "sentences": 21}"#, 422, "request.invalid"),
-        (r#"{"right": "ACME_2022", "outcomes": ["same"]}"#, 422, "request.invalid"),
-        (r#"{"right": "ACME_2022", "colour": 1}"#, 422, "request.invalid"),
+        (
+            r#"{"right": "ACME_2022", "item": "99"}"#,
+            404,
+            "locator.no_item",
+        ),
+        (
+            r#"{"right": "ACME_2022", "limit": 501}"#,
+            422,
+            "request.invalid",
+        ),
+        (
+            r#"{"right": "ACME_2022", "sentences": 21}"#,
+            422,
+            "request.invalid",
+        ),
+        (
+            r#"{"right": "ACME_2022", "outcomes": ["same"]}"#,
+            422,
+            "request.invalid",
+        ),
+        (
+            r#"{"right": "ACME_2022", "colour": 1}"#,
+            422,
+            "request.invalid",
+        ),
         (r#"{"right": "#, 400, "request.invalid"),
     ] {
         let reply = server.post("/v1/comparisons", body).await;
-        assert_eq!((reply.status, reply.code().as_str()), (status, code), "{body}: {}", reply.body);
+        assert_eq!(
+            (reply.status, reply.code().as_str()),
+            (status, code),
+            "{body}: {}",
+            reply.body
+        );
     }
 }
 
@@ -513,8 +949,16 @@ async fn a_page_under_another_name_is_refused_where_no_key_is_asked_for() {
     let server = start().await;
     let listing = "GET /v1/documents HTTP/1.1\r\n";
     let evil = server.ask_of("evil.example", listing).await;
-    assert_eq!((evil.status, evil.json()["code"].as_str()), (403, Some("request.host")));
-    let page = server.ask(&format!("{listing}Origin: https://evil.example\r\n")).await;
-    assert_eq!((page.status, page.json()["code"].as_str()), (403, Some("request.origin")));
+    assert_eq!(
+        (evil.status, evil.json()["code"].as_str()),
+        (403, Some("request.host"))
+    );
+    let page = server
+        .ask(&format!("{listing}Origin: https://evil.example\r\n"))
+        .await;
+    assert_eq!(
+        (page.status, page.json()["code"].as_str()),
+        (403, Some("request.origin"))
+    );
     assert_eq!(server.ask(listing).await.status, 200);
 }

@@ -46,14 +46,26 @@ pub(super) struct ItemAnswer {
     ),
     responses((status = 200, body = Ready<SectionAnswer>)))]
 pub(super) async fn section(mut asked: Asked) -> Answer {
-    let (with_text, id) = (asked.parameters.flag("text")?, section_id(asked.segment("id"))?);
+    let (with_text, id) = (
+        asked.parameters.flag("text")?,
+        section_id(asked.segment("id"))?,
+    );
     let listed = asked.published()?;
     let locator = section_locator(&listed.label, id);
     let stat = asked.reader.stat(&locator).await?;
-    let text = if with_text { asked.reader.text(&locator, Part::Full).await?.text } else { None };
+    let text = if with_text {
+        asked.reader.text(&locator, Part::Full).await?.text
+    } else {
+        None
+    };
     let removed = || Problem::new(404, "locator.no_section", "the tree was removed meanwhile");
     let section = stat.section.ok_or_else(removed)?;
-    json(Ready::Yes(SectionAnswer { document: stat.document, section, text })).await
+    json(Ready::Yes(SectionAnswer {
+        document: stat.document,
+        section,
+        text,
+    }))
+    .await
 }
 
 /// An Item of a filing
@@ -79,14 +91,25 @@ pub(super) async fn item(mut asked: Asked) -> Answer {
         // A tree without a map: what titles say.
         None => {
             let all = asked.reader.items(&listed.label).await?.items;
-            let section = read.section.as_ref().map(|section| section.section_id.as_str());
-            all.into_iter().find(|item| item.section_id.as_deref() == section && section.is_some())
+            let section = read
+                .section
+                .as_ref()
+                .map(|section| section.section_id.as_str());
+            all.into_iter()
+                .find(|item| item.section_id.as_deref() == section && section.is_some())
         }
     };
-    let item = of_map.ok_or_else(|| Problem::new(404, "locator.no_item", "the document has no such Item"))?;
+    let item = of_map
+        .ok_or_else(|| Problem::new(404, "locator.no_item", "the document has no such Item"))?;
     let text = read.text.filter(|_| with_text);
     let pages = if with_text { read.pages } else { Vec::new() };
-    json(Ready::Yes(ItemAnswer { document: DocumentView::of(listed), item, text, pages })).await
+    json(Ready::Yes(ItemAnswer {
+        document: DocumentView::of(listed),
+        item,
+        text,
+        pages,
+    }))
+    .await
 }
 
 /// The text of pages
@@ -101,10 +124,17 @@ pub(super) async fn item(mut asked: Asked) -> Answer {
 pub(super) async fn pages(mut asked: Asked) -> Answer {
     let range = asked.parameters.text("range").unwrap_or_default();
     let Some(spans) = parse_pages(&range) else {
-        return Err(Problem::parameter(400, "range", "range names physical pages, such as 5-7,9").into());
+        return Err(
+            Problem::parameter(400, "range", "range names physical pages, such as 5-7,9").into(),
+        );
     };
     let listed = asked.published()?;
-    if spans.iter().map(|span| span.len()).fold(0, usize::saturating_add) > MAX_PAGES {
+    if spans
+        .iter()
+        .map(|span| span.len())
+        .fold(0, usize::saturating_add)
+        > MAX_PAGES
+    {
         let detail = format!("at most {MAX_PAGES} pages are read at once");
         return Err(Problem::parameter(422, "range", detail).into());
     }

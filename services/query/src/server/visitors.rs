@@ -22,8 +22,13 @@ impl Visitors {
     /// Those of a server at `listen`: its own names, `hosts`, and pages of `origins`.
     pub(crate) fn of(listen: SocketAddr, hosts: &[String], origins: &[String]) -> Self {
         let own = OWN.map(str::to_owned).into_iter();
-        let address = Some(listen.ip()).filter(|ip| !ip.is_unspecified()).map(|ip| ip.to_string());
-        Self { hosts: own.chain(address).chain(hosts.iter().cloned()).collect(), origins: origins.to_vec() }
+        let address = Some(listen.ip())
+            .filter(|ip| !ip.is_unspecified())
+            .map(|ip| ip.to_string());
+        Self {
+            hosts: own.chain(address).chain(hosts.iter().cloned()).collect(),
+            origins: origins.to_vec(),
+        }
     }
 
     /// The names, without ports where any port is meant.
@@ -38,21 +43,42 @@ impl Visitors {
 
     /// Lets a request pass that calls the server by one of its names and comes from no other web page.
     pub(super) fn welcome(&self, request: &Request) -> Result<(), Problem> {
-        let text = |name| request.headers().get(name).map(|value| value.to_str().unwrap_or("?"));
-        let host = text(header::HOST).or_else(|| request.uri().authority().map(|authority| authority.as_str()));
+        let text = |name| {
+            request
+                .headers()
+                .get(name)
+                .map(|value| value.to_str().unwrap_or("?"))
+        };
+        let host = text(header::HOST).or_else(|| {
+            request
+                .uri()
+                .authority()
+                .map(|authority| authority.as_str())
+        });
         if host.is_some_and(|host| !self.is_own(host)) {
-            return Err(Problem::new(403, "request.host", "this server is called by another name")
-                .next("call it localhost, or name it in query.hosts"));
+            return Err(
+                Problem::new(403, "request.host", "this server is called by another name")
+                    .next("call it localhost, or name it in query.hosts"),
+            );
         }
         let is_known = |origin: &str| {
-            let plain = |origin: &str| origin.trim_end_matches('/').trim_end_matches(":443").to_lowercase();
-            self.origins.iter().any(|known| plain(known) == plain(origin))
+            let plain = |origin: &str| {
+                origin
+                    .trim_end_matches('/')
+                    .trim_end_matches(":443")
+                    .to_lowercase()
+            };
+            self.origins
+                .iter()
+                .any(|known| plain(known) == plain(origin))
         };
         match text(header::ORIGIN) {
-            Some(origin) if !is_known(origin) => {
-                Err(Problem::new(403, "request.origin", "a web page calls, and pages of that origin may not")
-                    .next("name it in query.origins"))
-            }
+            Some(origin) if !is_known(origin) => Err(Problem::new(
+                403,
+                "request.origin",
+                "a web page calls, and pages of that origin may not",
+            )
+            .next("name it in query.origins")),
             _ => Ok(()),
         }
     }
@@ -64,7 +90,9 @@ impl Visitors {
             _ => host.as_str(),
         };
         let bare = name.trim_start_matches('[').trim_end_matches(']');
-        let same = |known: &String| [host.as_str(), name, bare].contains(&known.to_ascii_lowercase().as_str());
+        let same = |known: &String| {
+            [host.as_str(), name, bare].contains(&known.to_ascii_lowercase().as_str())
+        };
         // 127.0.0.2 is this machine, too.
         self.hosts.iter().any(same) || bare.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
     }
@@ -75,29 +103,62 @@ mod tests {
     use super::*;
 
     fn welcome(visitors: &Visitors, head: &[(&str, &str)]) -> Option<u16> {
-        let request = head
-            .iter()
-            .fold(Request::builder().uri("/v1/search"), |request, (name, value)| request.header(*name, *value));
+        let request = head.iter().fold(
+            Request::builder().uri("/v1/search"),
+            |request, (name, value)| request.header(*name, *value),
+        );
         let refused = visitors.welcome(&request.body(axum::body::Body::empty()).unwrap());
-        refused.err().map(|problem| axum::response::IntoResponse::into_response(problem).status().as_u16())
+        refused.err().map(|problem| {
+            axum::response::IntoResponse::into_response(problem)
+                .status()
+                .as_u16()
+        })
     }
 
     #[test]
     fn other_names_and_other_pages_are_refused() {
         let listen = "127.0.0.1:8080".parse().unwrap();
         let own = Visitors::of(listen, &[], &[]);
-        for host in ["localhost", "LOCALHOST:8080", "127.0.0.1:8080", "127.0.0.2", "[::1]:8080", "::1"] {
+        for host in [
+            "localhost",
+            "LOCALHOST:8080",
+            "127.0.0.1:8080",
+            "127.0.0.2",
+            "[::1]:8080",
+            "::1",
+        ] {
             assert_eq!(welcome(&own, &[("host", host)]), None, "{host}");
         }
-        for host in
-            ["evil.example", "evil.example:8080", "localhost.evil.example", "127.0.0.1.evil.example", "10.0.0.1"]
-        {
+        for host in [
+            "evil.example",
+            "evil.example:8080",
+            "localhost.evil.example",
+            "127.0.0.1.evil.example",
+            "10.0.0.1",
+        ] {
             assert_eq!(welcome(&own, &[("host", host)]), Some(403), "{host}");
         }
         for origin in ["null", "http://evil.example", "http://localhost:3000"] {
-            assert_eq!(welcome(&own, &[("host", "localhost"), ("origin", origin)]), Some(403), "{origin}");
+            assert_eq!(
+                welcome(&own, &[("host", "localhost"), ("origin", origin)]),
+                Some(403),
+                "{origin}"
+            );
         }
-        let named = Visitors::of(listen, &["stemma.example".into()], &["https://app.example:443".into()]);
-        assert_eq!(welcome(&named, &[("host", "stemma.example:80"), ("origin", "https://app.example")]), None);
+        let named = Visitors::of(
+            listen,
+            &["stemma.example".into()],
+            &["https://app.example:443".into()],
+        );
+        assert_eq!(
+            welcome(
+                &named,
+                &[
+                    ("host", "stemma.example:80"),
+                    ("origin", "https://app.example")
+                ]
+            ),
+            None
+        );
     }
 }

@@ -37,9 +37,20 @@ pub struct BrowseArgs {
 
 /// Runs the command.
 pub async fn run(args: BrowseArgs, context: &Context) -> Result<Exit, CommandError> {
-    let BrowseArgs { scope, query: text, conditions, recursive, limit } = args;
+    let BrowseArgs {
+        scope,
+        query: text,
+        conditions,
+        recursive,
+        limit,
+    } = args;
     let (reader, output) = (open_indexed(context).await?, &context.output);
-    let question = Question { text, filter: filter(conditions.as_deref())?, limit, ..Question::default() };
+    let question = Question {
+        text,
+        filter: filter(conditions.as_deref())?,
+        limit,
+        ..Question::default()
+    };
     let view = reader.browse(&reader, &scope, &question, recursive).await?;
     match output.form {
         Form::Json => output.json(&view),
@@ -47,23 +58,55 @@ pub async fn run(args: BrowseArgs, context: &Context) -> Result<Exit, CommandErr
         Form::Text => view.documents.iter().for_each(|hit| show(hit, output)),
     }
     output.note(&output.dim(&footer(&view, recursive)));
-    Ok(if view.documents.is_empty() { Exit::Nothing } else { Exit::Done })
+    Ok(if view.documents.is_empty() {
+        Exit::Nothing
+    } else {
+        Exit::Done
+    })
 }
 
 fn show(hit: &BrowseHit, output: &Output) {
     let (document, best) = (&hit.document, &hit.best);
     let about = clean(&identity(document).join(" · "));
-    output.line(&format!("{:>2} {}  {about}  {:.2}", hit.rank, output.bold(&clean(&document.locator)), hit.score));
+    output.line(&format!(
+        "{:>2} {}  {about}  {:.2}",
+        hit.rank,
+        output.bold(&clean(&document.locator)),
+        hit.score
+    ));
     let path: Vec<String> = best.path.iter().map(|title| clean(title)).collect();
-    output.line(&format!("   {}  {}  {}", clean(&best.locator), path.join(" › "), span(best.pages, best.lines)));
+    output.line(&format!(
+        "   {}  {}  {}",
+        clean(&best.locator),
+        path.join(" › "),
+        span(best.pages, best.lines)
+    ));
     if !best.excerpt.text.is_empty() {
-        output.line(&format!("   “{}”", marked(output, &best.excerpt.text, &best.excerpt.marks)));
+        output.line(&format!(
+            "   “{}”",
+            marked(output, &best.excerpt.text, &best.excerpt.marks)
+        ));
     }
 }
 
 fn footer(view: &BrowseView, recursive: bool) -> String {
-    let routed: Vec<String> = view.routed.iter().map(|chip| format!("{}: {}", chip.facet, chip.value)).collect();
-    let routed = if routed.is_empty() { String::new() } else { format!(" · {}", clean(&routed.join(", "))) };
-    let below = if view.documents_in_scope == 0 && !recursive { " directly here (-R looks below)" } else { "" };
-    format!("{}{below}{routed} · no model", counted(view.documents_in_scope, "document"))
+    let routed: Vec<String> = view
+        .routed
+        .iter()
+        .map(|chip| format!("{}: {}", chip.facet, chip.value))
+        .collect();
+    let routed = if routed.is_empty() {
+        String::new()
+    } else {
+        format!(" · {}", clean(&routed.join(", ")))
+    };
+    let below = if view.documents_in_scope == 0 && !recursive {
+        " directly here (-R looks below)"
+    } else {
+        ""
+    };
+    format!(
+        "{}{below}{routed} · no model",
+        counted(view.documents_in_scope, "document")
+    )
 }

@@ -63,8 +63,14 @@ pub async fn run(args: CatArgs, context: &Context) -> Result<Exit, CommandError>
     } else {
         context.output.json(&views);
     }
-    let nothing = |view: &TextView| view.text.as_deref().unwrap_or_default().trim().is_empty() && view.pages.is_empty();
-    let doubtful = views.iter().any(|view| view.item.as_ref().is_some_and(|item| item.boundary_unverifiable));
+    let nothing = |view: &TextView| {
+        view.text.as_deref().unwrap_or_default().trim().is_empty() && view.pages.is_empty()
+    };
+    let doubtful = views.iter().any(|view| {
+        view.item
+            .as_ref()
+            .is_some_and(|item| item.boundary_unverifiable)
+    });
     Ok(match (views.iter().all(nothing), doubtful) {
         (true, _) => Exit::Nothing,
         (false, true) => Exit::SomeFailed,
@@ -72,15 +78,31 @@ pub async fn run(args: CatArgs, context: &Context) -> Result<Exit, CommandError>
     })
 }
 
-async fn read(reader: &Reader, args: &CatArgs, locator: &str, part: Part) -> Result<TextView, CommandError> {
-    let fragment = [("p=", &args.page), ("", &args.section), ("item-", &args.item)];
-    let fragment = fragment.into_iter().find_map(|(prefix, value)| Some(format!("{prefix}{}", value.as_ref()?)));
-    let Some(fragment) = fragment else { return Ok(reader.text(locator, part).await?) };
+async fn read(
+    reader: &Reader,
+    args: &CatArgs,
+    locator: &str,
+    part: Part,
+) -> Result<TextView, CommandError> {
+    let fragment = [
+        ("p=", &args.page),
+        ("", &args.section),
+        ("item-", &args.item),
+    ];
+    let fragment = fragment
+        .into_iter()
+        .find_map(|(prefix, value)| Some(format!("{prefix}{}", value.as_ref()?)));
+    let Some(fragment) = fragment else {
+        return Ok(reader.text(locator, part).await?);
+    };
     let document = stemma_query::document_part(locator);
     let whole = format!("{document}#{fragment}");
     if stemma_query::document_part(&whole) != document {
-        return Err(CommandError::new("cat.what", format!("`{fragment}` names no part of a document"))
-            .with_next("--page 5-7,9, --section 0007 or --item 1A"));
+        return Err(CommandError::new(
+            "cat.what",
+            format!("`{fragment}` names no part of a document"),
+        )
+        .with_next("--page 5-7,9, --section 0007 or --item 1A"));
     }
     Ok(reader.text(&whole, part).await?)
 }
@@ -91,18 +113,30 @@ fn warn(view: &TextView, output: &Output) {
     let name = item.locator.as_deref().unwrap_or(&view.locator);
     if item.boundary_unverifiable {
         let why = "the document does not bear out where it starts or ends";
-        output.error(&format!("warning: {}: {why} (boundary_unverifiable)", clean(name)));
+        output.error(&format!(
+            "warning: {}: {why} (boundary_unverifiable)",
+            clean(name)
+        ));
     }
     let elsewhere = content(&item.content);
     if let Some(status) = item.status.filter(|_| !elsewhere.is_empty()) {
-        output.note(&output.dim(&format!("{} is answered {}: {}", clean(name), word(&status), clean(&elsewhere))));
+        output.note(&output.dim(&format!(
+            "{} is answered {}: {}",
+            clean(name),
+            word(&status),
+            clean(&elsewhere)
+        )));
     }
 }
 
 fn show(view: &TextView, output: &Output) {
     for page in &view.pages {
         if view.pages.len() > 1 {
-            let label = page.label.as_ref().map(|label| format!(" (printed {label})")).unwrap_or_default();
+            let label = page
+                .label
+                .as_ref()
+                .map(|label| format!(" (printed {label})"))
+                .unwrap_or_default();
             output.line(&output.dim(&clean(&format!("── page {}{label} ──", page.page))));
         }
         lines(&page.text, output);
@@ -113,6 +147,7 @@ fn show(view: &TextView, output: &Output) {
 /// Line ends and tabs are the document's; other control characters are shown as such.
 fn lines(text: &str, output: &Output) {
     if !text.is_empty() {
-        text.split('\n').for_each(|line| output.line(&clean(&line.replace('\t', "    "))));
+        text.split('\n')
+            .for_each(|line| output.line(&clean(&line.replace('\t', "    "))));
     }
 }

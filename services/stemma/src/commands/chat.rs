@@ -36,7 +36,11 @@ pub struct ChatArgs {
 pub async fn run(args: ChatArgs, context: &Context) -> Result<Exit, CommandError> {
     let output = &context.output;
     let desk = Desk::open(context).await?;
-    let mut chat = Chat { given: args.how.scopes.clone(), how: args.how, said: Vec::new() };
+    let mut chat = Chat {
+        given: args.how.scopes.clone(),
+        how: args.how,
+        said: Vec::new(),
+    };
     let terminal = std::io::stdin().is_terminal();
     if terminal {
         output.note("questions line by line; /in SCOPE, /new, /quit");
@@ -74,7 +78,11 @@ pub async fn run(args: ChatArgs, context: &Context) -> Result<Exit, CommandError
         }
     }
     // Who sits before it has seen what failed; a script has not.
-    Ok(if failed && !terminal { Exit::Unsound } else { Exit::Done })
+    Ok(if failed && !terminal {
+        Exit::Unsound
+    } else {
+        Exit::Done
+    })
 }
 
 /// Says why a question was not answered; as JSON in its place, so that each question has its line.
@@ -89,7 +97,10 @@ fn refuse(question: &str, error: &CommandError, output: &Output) {
 
 /// Answers of a conversation come one by one: each is an object on its line.
 fn lines(output: &Output) -> Output {
-    Output { form: Form::JsonLines, ..output.clone() }
+    Output {
+        form: Form::JsonLines,
+        ..output.clone()
+    }
 }
 
 struct Chat {
@@ -102,14 +113,22 @@ struct Chat {
 impl Chat {
     /// Goes on in another scope; where that names nothing, in the one it had.
     fn narrow(&mut self, scope: &str, desk: &Desk, output: &Output) -> Result<(), CommandError> {
-        let scopes = if scope.is_empty() { self.given.clone() } else { vec![scope.to_owned()] };
+        let scopes = if scope.is_empty() {
+            self.given.clone()
+        } else {
+            vec![scope.to_owned()]
+        };
         let mut how = self.how.clone();
         how.scopes = scopes;
         how.question("what is there?", &desk.reader)?;
         self.how = how;
         output.note(&format!(
             "from now on in {}",
-            if self.how.scopes.is_empty() { "all documents".into() } else { clean(&self.how.scopes.join(", ")) }
+            if self.how.scopes.is_empty() {
+                "all documents".into()
+            } else {
+                clean(&self.how.scopes.join(", "))
+            }
         ));
         Ok(())
     }
@@ -123,7 +142,10 @@ impl Chat {
             Form::Json | Form::JsonLines => lines(output).json(&answer),
         }
         output.note(&output.dim(&show::footer(&answer, true)));
-        self.said.push(Turn { question: text.to_owned(), answer: answer.text });
+        self.said.push(Turn {
+            question: text.to_owned(),
+            answer: answer.text,
+        });
         let early = self.said.len().saturating_sub(MAX_EARLIER);
         self.said.drain(..early);
         Ok(())
@@ -143,10 +165,18 @@ fn prompt(terminal: bool) {
 async fn next_line() -> Result<Option<Result<String, CommandError>>, CommandError> {
     let read = tokio::task::spawn_blocking(|| {
         let mut line = Vec::new();
-        std::io::stdin().lock().read_until(b'\n', &mut line).map(|bytes| (bytes > 0).then_some(line))
+        std::io::stdin()
+            .lock()
+            .read_until(b'\n', &mut line)
+            .map(|bytes| (bytes > 0).then_some(line))
     });
-    let failed = |error: std::io::Error| CommandError::new("input.unreadable", format!("standard input: {error}"));
-    let line = read.await.map_err(|error| failed(std::io::Error::other(error)))?.map_err(failed)?;
+    let failed = |error: std::io::Error| {
+        CommandError::new("input.unreadable", format!("standard input: {error}"))
+    };
+    let line = read
+        .await
+        .map_err(|error| failed(std::io::Error::other(error)))?
+        .map_err(failed)?;
     let wrong = |_| CommandError::new("input.encoding", "this line is not UTF-8");
     Ok(line.map(|line| String::from_utf8(line).map_err(wrong)))
 }

@@ -18,6 +18,11 @@ pub struct CompletionsArgs {
 
 /// Runs the command.
 pub fn run<C: CommandFactory>(args: &CompletionsArgs) -> Exit {
-    clap_complete::generate(args.shell, &mut C::command(), "stemma", &mut std::io::stdout());
+    clap_complete::generate(
+        args.shell,
+        &mut C::command(),
+        "stemma",
+        &mut std::io::stdout(),
+    );
     Exit::Done
 }

@@ -20,16 +20,33 @@ pub struct ConfigArgs {
 /// Runs the command.
 pub fn run(args: &ConfigArgs, context: &Context) -> Result<Exit, CommandError> {
     let mut settings = context.config()?.settings;
-    settings.retain(|setting| args.pattern.as_ref().is_none_or(|pattern| setting.key.contains(pattern)));
+    settings.retain(|setting| {
+        args.pattern
+            .as_ref()
+            .is_none_or(|pattern| setting.key.contains(pattern))
+    });
     if context.output.is_text() {
         let mut table = Table::new(&[(Align::Left, 0); 5]);
         table.row(["setting", "value", "default", "unit", "source"].map(String::from));
         for setting in &settings {
-            let default = if setting.value == setting.default { String::new() } else { setting.default.to_string() };
+            let default = if setting.value == setting.default {
+                String::new()
+            } else {
+                setting.default.to_string()
+            };
             let value = setting.value.to_string();
-            table.row([setting.key.clone(), value, default, unit(&setting.key).into(), setting.source.clone()]);
+            table.row([
+                setting.key.clone(),
+                value,
+                default,
+                unit(&setting.key).into(),
+                setting.source.clone(),
+            ]);
         }
-        table.lines().iter().for_each(|line| context.output.line(line));
+        table
+            .lines()
+            .iter()
+            .for_each(|line| context.output.line(line));
     } else {
         let rows: Vec<_> = settings
             .iter()
@@ -37,5 +54,9 @@ pub fn run(args: &ConfigArgs, context: &Context) -> Result<Exit, CommandError> {
             .collect();
         context.output.json(&rows);
     }
-    Ok(if settings.is_empty() { Exit::Nothing } else { Exit::Done })
+    Ok(if settings.is_empty() {
+        Exit::Nothing
+    } else {
+        Exit::Done
+    })
 }

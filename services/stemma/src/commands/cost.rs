@@ -83,9 +83,17 @@ pub async fn run(args: CostArgs, context: &Context) -> Result<Exit, CommandError
             None => Whose::Document(format!("{}-", reader.stat(target).await?.document.doc_id)),
         },
     };
-    let names: BTreeMap<String, &str> =
-        reader.catalogue().documents().iter().map(|listed| (listed.doc().to_string(), listed.label.as_str())).collect();
-    let mut cost = Cost { by: BTreeMap::new(), total: Spent::default(), unread: 0 };
+    let names: BTreeMap<String, &str> = reader
+        .catalogue()
+        .documents()
+        .iter()
+        .map(|listed| (listed.doc().to_string(), listed.label.as_str()))
+        .collect();
+    let mut cost = Cost {
+        by: BTreeMap::new(),
+        total: Spent::default(),
+        unread: 0,
+    };
     let add = |record: CallRecord| {
         let is_asked_for = match &whose {
             Whose::Everyone => true,
@@ -94,18 +102,32 @@ pub async fn run(args: CostArgs, context: &Context) -> Result<Exit, CommandError
             Whose::Question(run) => record.run.0 == *run,
         };
         if is_asked_for {
-            cost.by.entry(group(args.by, &record, &names)).or_default().add(&record, &prices);
+            cost.by
+                .entry(group(args.by, &record, &names))
+                .or_default()
+                .add(&record, &prices);
             cost.total.add(&record, &prices);
         }
     };
-    cost.unread = calls::read(desk.blobs(), &format!("c/{}", context.collection), since_ms, add).await?;
+    cost.unread = calls::read(
+        desk.blobs(),
+        &format!("c/{}", context.collection),
+        since_ms,
+        add,
+    )
+    .await?;
     show(&cost, args.by, context);
-    Ok(if cost.total.calls == 0 { Exit::Nothing } else { Exit::Done })
+    Ok(if cost.total.calls == 0 {
+        Exit::Nothing
+    } else {
+        Exit::Done
+    })
 }
 
 /// Whether a run is no document's but a question's: a word, and sixteen hexadecimal digits.
 fn is_question(run: &str) -> bool {
-    let is_word = |kind: &str| !kind.is_empty() && kind.bytes().all(|byte| byte.is_ascii_lowercase());
+    let is_word =
+        |kind: &str| !kind.is_empty() && kind.bytes().all(|byte| byte.is_ascii_lowercase());
     let named = run.split_once('-').filter(|(kind, _)| is_word(kind));
     named.is_some_and(|(_, id)| id.len() == 16 && id.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
@@ -117,7 +139,11 @@ fn group(by: By, record: &CallRecord, names: &BTreeMap<String, &str>) -> String 
         By::Day => moment::date(record.at_ms / 86_400_000),
         By::Document if is_question(&record.run.0) => "(questions)".into(),
         By::Document => {
-            let doc = record.run.0.rsplit_once('-').map_or(record.run.0.as_str(), |(doc, _)| doc);
+            let doc = record
+                .run
+                .0
+                .rsplit_once('-')
+                .map_or(record.run.0.as_str(), |(doc, _)| doc);
             names.get(doc).copied().unwrap_or(doc).to_string()
         }
     }
@@ -150,9 +176,20 @@ fn show(cost: &Cost, by: By, context: &Context) {
     table.row([what, "calls", "prompt", "cached", "reply", "cost"].map(String::from));
     let number = |number: u64| thousands(u32::try_from(number).unwrap_or(u32::MAX));
     let row = |name: &str, spent: &Spent| {
-        let Spent { calls, prompt_tokens, cached_tokens, output_tokens, .. } = *spent;
+        let Spent {
+            calls,
+            prompt_tokens,
+            cached_tokens,
+            output_tokens,
+            ..
+        } = *spent;
         let numbers = [calls, prompt_tokens, cached_tokens, output_tokens].map(number);
-        [vec![name.to_string()], numbers.to_vec(), vec![spent.money()]].concat()
+        [
+            vec![name.to_string()],
+            numbers.to_vec(),
+            vec![spent.money()],
+        ]
+        .concat()
     };
     for (name, spent) in &cost.by {
         table.row(row(name, spent));
@@ -166,7 +203,10 @@ fn show(cost: &Cost, by: By, context: &Context) {
         output.note("some models have no price: set model.prices.input and model.prices.output");
     }
     if cost.unread > 0 {
-        output.note(&format!("{} records of the log cannot be read", cost.unread));
+        output.note(&format!(
+            "{} records of the log cannot be read",
+            cost.unread
+        ));
     }
 }
 
@@ -178,9 +218,14 @@ mod tests {
     fn questions_are_told_from_documents() {
         assert!(["s-0123456789abcdef", "ask-0123456789abcdef"].map(is_question) == [true, true]);
         assert!(
-            !["076bb18f986ca78f3ef2a98f39e355a1-3", "s-1", "3M_2022_10K", "j-1a1fba360ee4aa2"]
-                .map(is_question)
-                .contains(&true)
+            ![
+                "076bb18f986ca78f3ef2a98f39e355a1-3",
+                "s-1",
+                "3M_2022_10K",
+                "j-1a1fba360ee4aa2"
+            ]
+            .map(is_question)
+            .contains(&true)
         );
     }
 }

@@ -2,7 +2,9 @@
 
 use std::collections::HashSet;
 
-use stemma_query::{ChurnView, ComparedView, ComparisonView, PairView, SentenceView, SideView, Sides};
+use stemma_query::{
+    ChurnView, ComparedView, ComparisonView, PairView, SentenceView, SideView, Sides,
+};
 use stemma_search::align::Outcome;
 
 use crate::commands::reading::{identity, open, span};
@@ -49,21 +51,37 @@ pub struct DiffArgs {
 /// Runs the command.
 pub async fn run(args: DiffArgs, context: &Context) -> Result<Exit, CommandError> {
     let (reader, output) = (open(context).await?, &context.output);
-    let part =
-        args.item.is_some() || args.one.contains('#') || args.other.as_ref().is_some_and(|name| name.contains('#'));
-    let usual = if part || !output.is_text() { SENTENCES } else { 0 };
+    let part = args.item.is_some()
+        || args.one.contains('#')
+        || args.other.as_ref().is_some_and(|name| name.contains('#'));
+    let usual = if part || !output.is_text() {
+        SENTENCES
+    } else {
+        0
+    };
     let (left, right) = match args.other {
         Some(other) => (Some(args.one), other),
         None => (None, args.one),
     };
     let sentences = args.sentences.map_or(usual, usize::from);
-    let view = reader.compare(&Sides { left, right, item: args.item, sentences }).await?;
+    let view = reader
+        .compare(&Sides {
+            left,
+            right,
+            item: args.item,
+            sentences,
+        })
+        .await?;
     match output.form {
         Form::Json => output.json(&view),
         Form::JsonLines => output.json(&view.pairs),
         Form::Text => show(&view, args.all, output),
     }
-    Ok(if view.pairs.is_empty() { Exit::Nothing } else { Exit::Done })
+    Ok(if view.pairs.is_empty() {
+        Exit::Nothing
+    } else {
+        Exit::Done
+    })
 }
 
 fn show(view: &ComparisonView, all: bool, output: &Output) {
@@ -75,17 +93,29 @@ fn show(view: &ComparisonView, all: bool, output: &Output) {
         items(view, output);
     }
     output.line("");
-    let shown = |pair: &&PairView| all || pair.outcome != Outcome::Unchanged || pair.renamed || pair.moved;
+    let shown =
+        |pair: &&PairView| all || pair.outcome != Outcome::Unchanged || pair.renamed || pair.moved;
     let divided = divided(&view.pairs);
-    view.pairs.iter().filter(shown).for_each(|pair| section(pair, &divided, output));
+    view.pairs
+        .iter()
+        .filter(shown)
+        .for_each(|pair| section(pair, &divided, output));
     view.notes.iter().for_each(|note| output.note(&clean(note)));
     if !all && view.counts.unchanged > 0 {
-        output.note(&output.dim("unchanged sections are not shown; all with --all, sentences with --sentences 3"));
+        output.note(
+            &output.dim(
+                "unchanged sections are not shown; all with --all, sentences with --sentences 3",
+            ),
+        );
     }
 }
 
 fn side(side: &ComparedView, output: &Output) -> String {
-    format!("{}  {}", output.bold(&clean(&side.locator)), clean(&identity(&side.document).join(" · ")))
+    format!(
+        "{}  {}",
+        output.bold(&clean(&side.locator)),
+        clean(&identity(&side.document).join(" · "))
+    )
 }
 
 /// `62 % of words changed · 55 modified · 14 added · 6 removed · 10 unchanged`.
@@ -102,28 +132,64 @@ fn account(view: &ComparisonView) -> String {
         (counts.renamed, "renamed"),
         (counts.moved, "moved"),
     ];
-    parts.extend(named.iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}")));
-    if parts.is_empty() { "no sections".into() } else { parts.join(" · ") }
+    parts.extend(
+        named
+            .iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, word)| format!("{count} {word}")),
+    );
+    if parts.is_empty() {
+        "no sections".into()
+    } else {
+        parts.join(" · ")
+    }
 }
 
 fn percent(churn: ChurnView) -> Option<String> {
     let changed = churn.changed?;
-    Some(if changed > 0.0 && changed < 0.005 { "<1 %".into() } else { format!("{:.0} %", changed * 100.0) })
+    Some(if changed > 0.0 && changed < 0.005 {
+        "<1 %".into()
+    } else {
+        format!("{:.0} %", changed * 100.0)
+    })
 }
 
 fn items(view: &ComparisonView, output: &Output) {
-    let columns = [(Align::Left, 0), (Align::Left, 44), (Align::Right, 0), (Align::Left, 0), (Align::Right, 0)];
+    let columns = [
+        (Align::Left, 0),
+        (Align::Left, 44),
+        (Align::Right, 0),
+        (Align::Left, 0),
+        (Align::Right, 0),
+    ];
     let mut table = Table::new(&columns);
     for item in &view.items {
-        let Some(shown) = item.right.as_ref().or(item.left.as_ref()) else { continue };
-        let words = format!("{} → {} words", thousands_of(item.churn.left_words), thousands_of(item.churn.right_words));
+        let Some(shown) = item.right.as_ref().or(item.left.as_ref()) else {
+            continue;
+        };
+        let words = format!(
+            "{} → {} words",
+            thousands_of(item.churn.left_words),
+            thousands_of(item.churn.right_words)
+        );
         let changed = match (&item.left, &item.right) {
             (None, _) => "added".into(),
             (_, None) => "removed".into(),
-            _ => percent(item.churn).map(|share| format!("{share} changed")).unwrap_or_default(),
+            _ => percent(item.churn)
+                .map(|share| format!("{share} changed"))
+                .unwrap_or_default(),
         };
-        let name = shown.item.clone().unwrap_or_else(|| shown.section.section_id.clone());
-        table.row([name, shown.section.title.clone(), words, String::new(), changed]);
+        let name = shown
+            .item
+            .clone()
+            .unwrap_or_else(|| shown.section.section_id.clone());
+        table.row([
+            name,
+            shown.section.title.clone(),
+            words,
+            String::new(),
+            changed,
+        ]);
     }
     for line in table.lines() {
         output.line(line.trim_end());
@@ -137,25 +203,47 @@ fn thousands_of(words: u64) -> String {
 /// Sections of the document after that have sub-sections: of those only the own text is compared, and is said to be.
 fn divided(pairs: &[PairView]) -> HashSet<&str> {
     let after = pairs.iter().filter_map(|pair| pair.right.as_ref());
-    after.filter_map(|side| side.section.structure.rsplit_once('.')).map(|(above, _)| above).collect()
+    after
+        .filter_map(|side| side.section.structure.rsplit_once('.'))
+        .map(|(above, _)| above)
+        .collect()
 }
 
 fn section(pair: &PairView, divided: &HashSet<&str>, output: &Output) {
-    let Some(shown) = pair.right.as_ref().or(pair.left.as_ref()) else { return };
+    let Some(shown) = pair.right.as_ref().or(pair.left.as_ref()) else {
+        return;
+    };
     let indent = "  ".repeat(shown.depth.saturating_sub(1).min(12));
-    let title: String = clean(&shown.section.title).chars().take(TITLE_COLUMNS).collect();
-    let line = format!("{} {indent}{}  {title}  {}", mark(pair.outcome), clean(&shown.section.locator), places(pair));
+    let title: String = clean(&shown.section.title)
+        .chars()
+        .take(TITLE_COLUMNS)
+        .collect();
+    let line = format!(
+        "{} {indent}{}  {title}  {}",
+        mark(pair.outcome),
+        clean(&shown.section.locator),
+        places(pair)
+    );
     let line = match pair.outcome {
         Outcome::Added => output.green(&line),
         Outcome::Removed => output.red(&line),
         _ => line,
     };
-    let own = if divided.contains(shown.section.structure.as_str()) { "own text " } else { "" };
+    let own = if divided.contains(shown.section.structure.as_str()) {
+        "own text "
+    } else {
+        ""
+    };
     output.line(&format!("{line}{}", output.dim(&remarks(pair, own))));
-    let quoted =
-        |sign: &str, told: &SentenceView| format!("{indent}      {sign} {} {}", place(told), clean(&told.text));
-    pair.removed.iter().for_each(|told| output.line(&output.red(&quoted("-", told))));
-    pair.added.iter().for_each(|told| output.line(&output.green(&quoted("+", told))));
+    let quoted = |sign: &str, told: &SentenceView| {
+        format!("{indent}      {sign} {} {}", place(told), clean(&told.text))
+    };
+    pair.removed
+        .iter()
+        .for_each(|told| output.line(&output.red(&quoted("-", told))));
+    pair.added
+        .iter()
+        .for_each(|told| output.line(&output.green(&quoted("+", told))));
     for both in &pair.reworded {
         output.line(&output.red(&quoted("~-", &both.left)));
         output.line(&output.green(&quoted("~+", &both.right)));
@@ -189,16 +277,30 @@ fn remarks(pair: &PairView, own: &str) -> String {
         remarks.push(format!("{own}{share:.0} % alike"));
     }
     if let (true, Some(left)) = (pair.renamed, &pair.left) {
-        let title: String = clean(&left.section.title).chars().take(TITLE_COLUMNS).collect();
+        let title: String = clean(&left.section.title)
+            .chars()
+            .take(TITLE_COLUMNS)
+            .collect();
         remarks.push(format!("was “{title}”"));
     }
     if let (true, Some(left)) = (pair.moved, &pair.left) {
         remarks.push(format!("moved from {}", clean(&left.section.locator)));
     }
-    remarks.extend(pair.stands_in.iter().map(|place| format!("its text stands in {}", clean(place))));
-    if remarks.is_empty() { String::new() } else { format!("  {}", remarks.join(" · ")) }
+    remarks.extend(
+        pair.stands_in
+            .iter()
+            .map(|place| format!("its text stands in {}", clean(place))),
+    );
+    if remarks.is_empty() {
+        String::new()
+    } else {
+        format!("  {}", remarks.join(" · "))
+    }
 }
 
 fn place(told: &SentenceView) -> String {
-    told.page.map_or_else(|| format!("line {}:", told.line), |page| format!("p {page}:"))
+    told.page.map_or_else(
+        || format!("line {}:", told.line),
+        |page| format!("p {page}:"),
+    )
 }

@@ -26,11 +26,19 @@ struct Check {
 
 impl Check {
     fn ok(what: impl Into<String>) -> Self {
-        Self { result: "ok", what: what.into(), next: None }
+        Self {
+            result: "ok",
+            what: what.into(),
+            next: None,
+        }
     }
 
     fn failed(error: CommandError) -> Self {
-        Self { result: "failed", what: error.message, next: error.next }
+        Self {
+            result: "failed",
+            what: error.message,
+            next: error.next,
+        }
     }
 }
 
@@ -38,7 +46,10 @@ impl Check {
 pub async fn run(_args: DoctorArgs, context: &Context) -> Result<Exit, CommandError> {
     let configuration = configuration(context);
     let configured = configuration.result != "failed";
-    let mut checks = vec![Check::ok(format!("version {}", env!("CARGO_PKG_VERSION"))), configuration];
+    let mut checks = vec![
+        Check::ok(format!("version {}", env!("CARGO_PKG_VERSION"))),
+        configuration,
+    ];
     // Under settings that are wrong everything else would fail for the same reason.
     if configured {
         checks.push(store(context).await);
@@ -54,7 +65,9 @@ pub async fn run(_args: DoctorArgs, context: &Context) -> Result<Exit, CommandEr
                 "attention" => "--",
                 _ => "!!",
             };
-            context.output.line(&format!("{mark}  {}", clean(&check.what)));
+            context
+                .output
+                .line(&format!("{mark}  {}", clean(&check.what)));
             if let Some(next) = &check.next {
                 context.output.line(&format!("    next: {next}"));
             }
@@ -68,8 +81,15 @@ pub async fn run(_args: DoctorArgs, context: &Context) -> Result<Exit, CommandEr
 fn configuration(context: &Context) -> Check {
     match context.config() {
         Ok(loaded) => {
-            let changed = loaded.settings.iter().filter(|setting| setting.source != "default").count();
-            Check::ok(format!("configuration: {} settings, {changed} not at their default", loaded.settings.len()))
+            let changed = loaded
+                .settings
+                .iter()
+                .filter(|setting| setting.source != "default")
+                .count();
+            Check::ok(format!(
+                "configuration: {} settings, {changed} not at their default",
+                loaded.settings.len()
+            ))
         }
         Err(error) => Check::failed(error),
     }
@@ -80,7 +100,11 @@ async fn store(context: &Context) -> Check {
     let reader = match context.reader().await {
         Ok(reader) => reader,
         Err(error) if error.code == "store.missing" => {
-            return Check { result: "attention", what: error.message, next: error.next };
+            return Check {
+                result: "attention",
+                what: error.message,
+                next: error.next,
+            };
         }
         Err(error) => return Check::failed(error),
     };
@@ -108,8 +132,11 @@ async fn probe(context: &Context) -> Result<(), CommandError> {
     if (first, second) == (Put::Created, Put::Exists) {
         Ok(())
     } else {
-        Err(CommandError::new("store.not_create_only", "the store lets an object be overwritten")
-            .with_next("use a local file system that supports hard links"))
+        Err(CommandError::new(
+            "store.not_create_only",
+            "the store lets an object be overwritten",
+        )
+        .with_next("use a local file system that supports hard links"))
     }
 }
 
@@ -118,13 +145,19 @@ async fn cluster(context: &Context) -> Vec<Check> {
     let env = Env::system();
     let cluster = match context.cluster(&env, "doctor").await {
         Ok(Some(cluster)) => cluster,
-        Ok(None) => return vec![Check::ok("no broker configured: everything is done in one process")],
+        Ok(None) => {
+            return vec![Check::ok(
+                "no broker configured: everything is done in one process",
+            )];
+        }
         Err(error) => return vec![Check::failed(error)],
     };
     let broker = match cluster.broker().await {
         Ok(found) => {
             let (product, version, queues) = (found.product, found.version, found.queues);
-            Check::ok(format!("broker: {product} {version}, {queues} queues as expected"))
+            Check::ok(format!(
+                "broker: {product} {version}, {queues} queues as expected"
+            ))
         }
         Err(error) => Check::failed(error.into()),
     };
@@ -138,9 +171,14 @@ async fn cluster(context: &Context) -> Vec<Check> {
 
 /// Looks at every model that is configured, without asking it.
 async fn models(context: &Context) -> Vec<Check> {
-    let providers = context.config().map(|loaded| loaded.config.providers()).unwrap_or_default();
+    let providers = context
+        .config()
+        .map(|loaded| loaded.config.providers())
+        .unwrap_or_default();
     if providers.is_empty() {
-        return vec![Check::ok("no model configured: structure and summaries are made by rules, nothing is paid")];
+        return vec![Check::ok(
+            "no model configured: structure and summaries are made by rules, nothing is paid",
+        )];
     }
     let mut checks = Vec::new();
     for (name, provider) in providers {
@@ -148,8 +186,12 @@ async fn models(context: &Context) -> Vec<Check> {
         checks.push(match provider.look(&Env::system()).await {
             Err(error) => Check::failed(error),
             Ok(Err(error)) => Check::failed(refused(&name, &error)),
-            Ok(Ok(names)) if names.is_empty() => Check::ok(format!("{place}: answers, and does not list its models")),
-            Ok(Ok(names)) if names.contains(&name) => Check::ok(format!("{place}: the key works, the model is there")),
+            Ok(Ok(names)) if names.is_empty() => {
+                Check::ok(format!("{place}: answers, and does not list its models"))
+            }
+            Ok(Ok(names)) if names.contains(&name) => {
+                Check::ok(format!("{place}: the key works, the model is there"))
+            }
             Ok(Ok(_)) => Check {
                 result: "attention",
                 what: format!("{place}: the key works, but its list of models has no {name}"),
@@ -166,13 +208,22 @@ async fn reading(context: &Context) -> Check {
         Ok(loaded) => loaded.config.local,
         Err(_) => crate::config::Local::default(),
     };
-    let job = Job::new("probe.md".into(), b"# Probe\n".to_vec(), None, Limits::default());
+    let job = Job::new(
+        "probe.md".into(),
+        b"# Probe\n".to_vec(),
+        None,
+        Limits::default(),
+    );
     let pool = match embedded::pool(&local) {
         Ok(pool) => pool,
-        Err(error) => return Check::failed(CommandError::new("extract.no_child", error.to_string())),
+        Err(error) => {
+            return Check::failed(CommandError::new("extract.no_child", error.to_string()));
+        }
     };
     match pool.extract(job).await {
         Ok(_) => Check::ok("documents are read in confined child processes"),
-        Err(error) => Check::failed(CommandError::new(error.code, error.message).with_next(error.next)),
+        Err(error) => {
+            Check::failed(CommandError::new(error.code, error.message).with_next(error.next))
+        }
     }
 }

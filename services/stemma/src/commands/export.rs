@@ -50,10 +50,22 @@ pub async fn run(args: ExportArgs, context: &Context) -> Result<Exit, CommandErr
     let mut documents = Vec::new();
     let mut known = BTreeSet::new();
     let all = [String::new()];
-    for scope in if args.scopes.is_empty() { &all[..] } else { &args.scopes } {
-        documents.extend(reader.in_scope(scope)?.into_iter().filter(|listed| known.insert(listed.doc())));
+    for scope in if args.scopes.is_empty() {
+        &all[..]
+    } else {
+        &args.scopes
+    } {
+        documents.extend(
+            reader
+                .in_scope(scope)?
+                .into_iter()
+                .filter(|listed| known.insert(listed.doc())),
+        );
     }
-    let without_tree = documents.iter().filter(|listed| listed.entry().is_none()).count();
+    let without_tree = documents
+        .iter()
+        .filter(|listed| listed.entry().is_none())
+        .count();
     documents.retain(|listed| listed.entry().is_some());
     let paths = reader.export_paths(&documents);
     let format = match args.format {
@@ -61,8 +73,11 @@ pub async fn run(args: ExportArgs, context: &Context) -> Result<Exit, CommandErr
         Format::Pages => ExportFormat::Pages,
     };
     if args.out.is_none() && args.format == Format::Pageindex && documents.len() > 1 {
-        return Err(CommandError::new("export.out", format!("{} documents are more than one object", documents.len()))
-            .with_next("stemma export --format pageindex --out DIR"));
+        return Err(CommandError::new(
+            "export.out",
+            format!("{} documents are more than one object", documents.len()),
+        )
+        .with_next("stemma export --format pageindex --out DIR"));
     }
     let (mut written, mut failed) = (Vec::new(), 0);
     for (listed, path) in documents.iter().zip(&paths) {
@@ -80,9 +95,21 @@ pub async fn run(args: ExportArgs, context: &Context) -> Result<Exit, CommandErr
             }
         }
     }
-    let place = args.out.as_ref().map(|folder| format!(" to {}", folder.display())).unwrap_or_default();
-    let without = if without_tree == 0 { String::new() } else { format!(", {without_tree} without a tree left out") };
-    output.note(&format!("wrote {}{}{without}", counted(written.len(), "document"), clean(&place)));
+    let place = args
+        .out
+        .as_ref()
+        .map(|folder| format!(" to {}", folder.display()))
+        .unwrap_or_default();
+    let without = if without_tree == 0 {
+        String::new()
+    } else {
+        format!(", {without_tree} without a tree left out")
+    };
+    output.note(&format!(
+        "wrote {}{}{without}",
+        counted(written.len(), "document"),
+        clean(&place)
+    ));
     let exit = match (written.len(), failed) {
         (_, 1..) => Exit::SomeFailed,
         (0, _) => Exit::Nothing,

@@ -41,7 +41,9 @@ pub async fn run(args: FailuresArgs, context: &Context) -> Result<Exit, CommandE
     if let Some(manifest) = desk.find(&args.scope).await? {
         return of_job(&desk, &manifest, args.by, output).await;
     }
-    let view = Reader::open(desk.blobs_arc(), context.collection.clone()).await?.failures(&args.scope)?;
+    let view = Reader::open(desk.blobs_arc(), context.collection.clone())
+        .await?
+        .failures(&args.scope)?;
     match (output.form, args.by) {
         (Form::Json, _) => output.json(&view),
         (Form::JsonLines, Some(_)) => output.json(&view.reasons),
@@ -52,7 +54,11 @@ pub async fn run(args: FailuresArgs, context: &Context) -> Result<Exit, CommandE
     if view.total == 0 {
         output.note("no failures");
     }
-    Ok(if view.total == 0 { Exit::Nothing } else { Exit::Done })
+    Ok(if view.total == 0 {
+        Exit::Nothing
+    } else {
+        Exit::Done
+    })
 }
 
 /// Failures of a job, as its report or its last cursor has them.
@@ -84,7 +90,12 @@ struct Failed {
     failure: FailureRecord,
 }
 
-async fn of_job(desk: &Desk, manifest: &Manifest, by: Option<By>, output: &Output) -> Result<Exit, CommandError> {
+async fn of_job(
+    desk: &Desk,
+    manifest: &Manifest,
+    by: Option<By>,
+    output: &Output,
+) -> Result<Exit, CommandError> {
     let (blobs, job) = (desk.blobs(), manifest.job.clone());
     let (complete, counted, failures) = match jobs::report(blobs, &job).await? {
         Some(report) => (true, report.reasons, report.failures),
@@ -93,7 +104,12 @@ async fn of_job(desk: &Desk, manifest: &Manifest, by: Option<By>, output: &Outpu
             (false, saved.reasons, saved.failures)
         }
     };
-    let example = |code: &str| failures.iter().map(|(_, record)| record).find(|record| record.code == code);
+    let example = |code: &str| {
+        failures
+            .iter()
+            .map(|(_, record)| record)
+            .find(|record| record.code == code)
+    };
     let mut reasons: Vec<Reason> = counted
         .into_iter()
         .map(|(code, documents)| Reason {
@@ -105,8 +121,17 @@ async fn of_job(desk: &Desk, manifest: &Manifest, by: Option<By>, output: &Outpu
         .collect();
     reasons.sort_by(|a, b| b.documents.cmp(&a.documents).then(a.code.cmp(&b.code)));
     let total = reasons.iter().map(|reason| reason.documents).sum();
-    let failures = failures.into_iter().map(|(run, failure)| Failed { run, failure }).collect();
-    let view = JobFailures { job, complete, total, reasons, failures };
+    let failures = failures
+        .into_iter()
+        .map(|(run, failure)| Failed { run, failure })
+        .collect();
+    let view = JobFailures {
+        job,
+        complete,
+        total,
+        reasons,
+        failures,
+    };
     match (output.form, by) {
         (Form::Json, _) => output.json(&view),
         (Form::JsonLines, Some(_)) => output.json(&view.reasons),
@@ -116,13 +141,23 @@ async fn of_job(desk: &Desk, manifest: &Manifest, by: Option<By>, output: &Outpu
     if total == 0 {
         output.note("no failures");
     }
-    Ok(if total == 0 { Exit::Nothing } else { Exit::Done })
+    Ok(if total == 0 {
+        Exit::Nothing
+    } else {
+        Exit::Done
+    })
 }
 
 fn show_job(view: &JobFailures, by: Option<By>, output: &Output) {
     for reason in &view.reasons {
-        let documents = counted(usize::try_from(reason.documents).unwrap_or(usize::MAX), "document");
-        output.line(&format!("{}  {documents}", output.bold(&clean(&reason.code))));
+        let documents = counted(
+            usize::try_from(reason.documents).unwrap_or(usize::MAX),
+            "document",
+        );
+        output.line(&format!(
+            "{}  {documents}",
+            output.bold(&clean(&reason.code))
+        ));
         if let Some(message) = &reason.message {
             output.line(&format!("  e.g. {}", clean(message)));
         }
@@ -148,7 +183,11 @@ fn show_job(view: &JobFailures, by: Option<By>, output: &Output) {
 fn show(view: &FailuresView, output: &Output) {
     let mut table = Table::new(&[(Align::Left, 60), (Align::Left, 0), (Align::Left, 0)]);
     for row in &view.failures {
-        table.row([row.locator.clone(), row.failure.code.clone(), row.failure.message.clone()]);
+        table.row([
+            row.locator.clone(),
+            row.failure.code.clone(),
+            row.failure.message.clone(),
+        ]);
     }
     table.lines().iter().for_each(|line| output.line(line));
     for reason in view.reasons.iter().filter(|reason| reason.next.is_some()) {
@@ -159,8 +198,16 @@ fn show(view: &FailuresView, output: &Output) {
 
 fn show_reasons(view: &FailuresView, output: &Output) {
     for reason in &view.reasons {
-        output.line(&format!("{}  {}", output.bold(&clean(&reason.code)), counted(reason.documents, "document")));
-        output.line(&format!("  e.g. {}: {}", clean(&reason.example), clean(&reason.message)));
+        output.line(&format!(
+            "{}  {}",
+            output.bold(&clean(&reason.code)),
+            counted(reason.documents, "document")
+        ));
+        output.line(&format!(
+            "  e.g. {}: {}",
+            clean(&reason.example),
+            clean(&reason.message)
+        ));
         if let Some(next) = &reason.next {
             output.line(&format!("  next {}", clean(next)));
         }

@@ -42,33 +42,57 @@ pub struct GcArgs {
 pub async fn run(args: GcArgs, context: &Context) -> Result<Exit, CommandError> {
     let env = Env::system();
     let store = context.reader().await?;
-    let Found { garbage: mut found, removed_ms } =
-        garbage::find(store.blobs.as_ref(), &context.collection, env.now_ms()).await?;
+    let Found {
+        garbage: mut found,
+        removed_ms,
+    } = garbage::find(store.blobs.as_ref(), &context.collection, env.now_ms()).await?;
     let going = found.iter().map(|garbage| garbage.key.as_str()).collect();
     let unfounded = unfounded(store.blobs.as_ref(), &context.collection, &going).await?;
-    found.extend(unfounded.into_iter().map(|key| Garbage { key, what: "answer without its documents" }));
+    found.extend(unfounded.into_iter().map(|key| Garbage {
+        key,
+        what: "answer without its documents",
+    }));
     let revision = schema::shape().revision;
-    let superseded = snapshot::superseded(&store.blobs, &context.collection, revision, env.now_ms()).await?;
-    found.extend(superseded.into_iter().map(|key| Garbage { key, what: "superseded index" }));
-    let forgotten = forgotten(store.blobs.as_ref(), &context.collection, removed_ms, env.now_ms()).await?;
-    found.extend(forgotten.into_iter().map(|key| Garbage { key, what: "forgotten reply" }));
+    let superseded =
+        snapshot::superseded(&store.blobs, &context.collection, revision, env.now_ms()).await?;
+    found.extend(superseded.into_iter().map(|key| Garbage {
+        key,
+        what: "superseded index",
+    }));
+    let forgotten = forgotten(
+        store.blobs.as_ref(),
+        &context.collection,
+        removed_ms,
+        env.now_ms(),
+    )
+    .await?;
+    found.extend(forgotten.into_iter().map(|key| Garbage {
+        key,
+        what: "forgotten reply",
+    }));
     if !args.dry_run && !context.yes && !found.is_empty() {
         let message = format!("{} objects would be removed", found.len());
-        return Err(
-            CommandError::new("gc.not_confirmed", message).with_next("say so with --yes, or look with --dry-run")
-        );
+        return Err(CommandError::new("gc.not_confirmed", message)
+            .with_next("say so with --yes, or look with --dry-run"));
     }
     if !args.dry_run && !found.is_empty() {
         let writer = context.writer(&env, "gc").await?;
         remove(writer.ports.blobs.as_ref(), &found).await?;
     }
     show(&found, args.dry_run, context);
-    Ok(if found.is_empty() { Exit::Nothing } else { Exit::Done })
+    Ok(if found.is_empty() {
+        Exit::Nothing
+    } else {
+        Exit::Done
+    })
 }
 
 async fn remove(blobs: &dyn Blobs, found: &[Garbage]) -> Result<(), CommandError> {
     let removals = stream::iter(found).map(|garbage| blobs.delete(&garbage.key));
-    Ok(removals.buffer_unordered(AT_ONCE).try_collect::<()>().await?)
+    Ok(removals
+        .buffer_unordered(AT_ONCE)
+        .try_collect::<()>()
+        .await?)
 }
 
 fn show(found: &[Garbage], dry_run: bool, context: &Context) {
@@ -78,14 +102,25 @@ fn show(found: &[Garbage], dry_run: bool, context: &Context) {
     }
     let output = &context.output;
     if !output.is_text() {
-        let counts: BTreeMap<_, _> = kinds.iter().map(|(what, keys)| (what, keys.len())).collect();
-        output.json(&serde_json::json!({ "dry_run": dry_run, "objects": found.len(), "by_kind": counts }));
+        let counts: BTreeMap<_, _> = kinds
+            .iter()
+            .map(|(what, keys)| (what, keys.len()))
+            .collect();
+        output.json(
+            &serde_json::json!({ "dry_run": dry_run, "objects": found.len(), "by_kind": counts }),
+        );
         return;
     }
-    let word = if dry_run { "would be removed" } else { "removed" };
+    let word = if dry_run {
+        "would be removed"
+    } else {
+        "removed"
+    };
     for (what, keys) in &kinds {
         output.line(&format!("{what}: {} objects {word}", keys.len()));
-        keys.iter().take(SHOWN).for_each(|key| output.line(&format!("  {}", clean(key))));
+        keys.iter()
+            .take(SHOWN)
+            .for_each(|key| output.line(&format!("  {}", clean(key))));
     }
     if found.is_empty() {
         output.note("nothing is superfluous for more than seven days");

@@ -59,21 +59,35 @@ pub async fn run(args: GrepArgs, context: &Context) -> Result<Exit, CommandError
         limit,
     };
     if args.recursive && !args.count {
-        let view = reader.grep_sections(&args.scope, &options(args.max_count.unwrap_or(SECTIONS))).await?;
+        let view = reader
+            .grep_sections(&args.scope, &options(args.max_count.unwrap_or(SECTIONS)))
+            .await?;
         match output.form {
             Form::Json => output.json(&view),
             Form::JsonLines => output.json(&view.sections),
             Form::Text => show_sections(&view, output),
         }
         note_unread(view.documents_without_text, output);
-        return Ok(if view.sections.is_empty() { Exit::Nothing } else { Exit::Done });
+        return Ok(if view.sections.is_empty() {
+            Exit::Nothing
+        } else {
+            Exit::Done
+        });
     }
-    let limit = if args.count { stemma_query::MAX_HITS } else { args.max_count.unwrap_or(LINES) };
+    let limit = if args.count {
+        stemma_query::MAX_HITS
+    } else {
+        args.max_count.unwrap_or(LINES)
+    };
     let mut view = reader.grep(&args.scope, &options(limit)).await?;
     let found = view.hits.len();
     if args.count && output.is_text() {
         let more = if view.truncated { "at least " } else { "" };
-        output.line(&format!("{more}{} in {}", counted(found, "line"), counted(view.documents_matching, "document")));
+        output.line(&format!(
+            "{more}{} in {}",
+            counted(found, "line"),
+            counted(view.documents_matching, "document")
+        ));
         view.hits.clear();
     }
     match output.form {
@@ -82,7 +96,11 @@ pub async fn run(args: GrepArgs, context: &Context) -> Result<Exit, CommandError
         Form::Text => show(&view, output),
     }
     note_unread(view.documents_without_text, output);
-    Ok(if found == 0 { Exit::Nothing } else { Exit::Done })
+    Ok(if found == 0 {
+        Exit::Nothing
+    } else {
+        Exit::Done
+    })
 }
 
 /// Refuses a folder: where one document is meant, lines of a thousand would only be noise.
@@ -91,12 +109,16 @@ fn one_document(reader: &Reader, args: &GrepArgs) -> Result<(), CommandError> {
         return Ok(());
     }
     let message = format!("`{}` is a folder, and grep reads one document", args.scope);
-    Err(CommandError::new("grep.folder", message).with_next("stemma grep -r PATTERN SCOPE goes through all of them"))
+    Err(CommandError::new("grep.folder", message)
+        .with_next("stemma grep -r PATTERN SCOPE goes through all of them"))
 }
 
 fn note_unread(documents: usize, output: &Output) {
     if documents > 0 {
-        output.note(&format!("not searched: {} without text", counted(documents, "document")));
+        output.note(&format!(
+            "not searched: {} without text",
+            counted(documents, "document")
+        ));
     }
 }
 
@@ -105,15 +127,25 @@ fn show(view: &GrepView, output: &Output) {
         output.line(&format!("{} {}", clean(&hit.locator), line(hit, output)));
     }
     if view.truncated && !view.hits.is_empty() {
-        output.note(&format!("stopped after {}; more with -m", counted(view.hits.len(), "line")));
+        output.note(&format!(
+            "stopped after {}; more with -m",
+            counted(view.hits.len(), "line")
+        ));
     }
 }
 
 fn show_sections(view: &GrepSectionsView, output: &Output) {
     for section in &view.sections {
         let matches = output.dim(&format!("({})", section.matches));
-        output.line(&format!("{}  {}  {matches}", output.bold(&clean(&section.locator)), clean(&section.title)));
-        section.first.iter().for_each(|hit| output.line(&format!("   {}", line(hit, output))));
+        output.line(&format!(
+            "{}  {}  {matches}",
+            output.bold(&clean(&section.locator)),
+            clean(&section.title)
+        ));
+        section
+            .first
+            .iter()
+            .for_each(|hit| output.line(&format!("   {}", line(hit, output))));
     }
     let least = if view.truncated { "at least " } else { "" };
     let all = format!(
@@ -125,10 +157,18 @@ fn show_sections(view: &GrepSectionsView, output: &Output) {
 }
 
 fn line(hit: &GrepHit, output: &Output) -> String {
-    let label = hit.label.as_ref().map(|label| format!(" ({label})")).unwrap_or_default();
+    let label = hit
+        .label
+        .as_ref()
+        .map(|label| format!(" ({label})"))
+        .unwrap_or_default();
     let place = match hit.page {
         Some(page) => format!("p {page}{label}"),
         None => format!("line {}", hit.line),
     };
-    format!("{}: {}", output.dim(&clean(&place)), marked(output, hit.text.trim_end(), &hit.marks))
+    format!(
+        "{}: {}",
+        output.dim(&clean(&place)),
+        marked(output, hit.text.trim_end(), &hit.marks)
+    )
 }

@@ -29,7 +29,11 @@ pub struct ImportArgs {
 /// Runs the command.
 pub async fn run(args: ImportArgs, context: &Context) -> Result<Exit, CommandError> {
     let env = Env::system();
-    let trees = args.files.iter().map(|file| read(file, context)).collect::<Result<Vec<_>, _>>()?;
+    let trees = args
+        .files
+        .iter()
+        .map(|file| read(file, context))
+        .collect::<Result<Vec<_>, _>>()?;
     let store = context.writer(&env, "import").await?;
     let mut entries = Vec::new();
     for published in trees {
@@ -37,7 +41,11 @@ pub async fn run(args: ImportArgs, context: &Context) -> Result<Exit, CommandErr
     }
     if context.output.is_text() {
         for entry in &entries {
-            context.output.line(&format!("imported {}  {} sections", clean(&entry.version.path), entry.sections));
+            context.output.line(&format!(
+                "imported {}  {} sections",
+                clean(&entry.version.path),
+                entry.sections
+            ));
         }
     } else {
         context.output.json(&entries);
@@ -55,21 +63,39 @@ async fn publish(
 }
 
 fn read(file: &Path, context: &Context) -> Result<PublishedTree, CommandError> {
-    let wrong = |code: &str, message: String| CommandError::new(code, format!("{}: {message}", file.display()));
-    let path = std::fs::canonicalize(file).map_err(|error| wrong("input.unreadable", error.to_string()))?;
-    let size = std::fs::metadata(&path).map_err(|error| wrong("input.unreadable", error.to_string()))?.len();
+    let wrong = |code: &str, message: String| {
+        CommandError::new(code, format!("{}: {message}", file.display()))
+    };
+    let path = std::fs::canonicalize(file)
+        .map_err(|error| wrong("input.unreadable", error.to_string()))?;
+    let size = std::fs::metadata(&path)
+        .map_err(|error| wrong("input.unreadable", error.to_string()))?
+        .len();
     if size > MAX_BYTES {
-        return Err(wrong("limits.bytes", format!("{size} bytes are over the limit of {MAX_BYTES}")));
+        return Err(wrong(
+            "limits.bytes",
+            format!("{size} bytes are over the limit of {MAX_BYTES}"),
+        ));
     }
-    let json = std::fs::read(&path).map_err(|error| wrong("input.unreadable", error.to_string()))?;
-    let value = serde_json::from_slice(&json).map_err(|error| wrong("import.not_json", error.to_string()))?;
-    let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let json =
+        std::fs::read(&path).map_err(|error| wrong("input.unreadable", error.to_string()))?;
+    let value = serde_json::from_slice(&json)
+        .map_err(|error| wrong("import.not_json", error.to_string()))?;
+    let stem = path
+        .file_stem()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned();
     let tree = pageindex::import(&value, &stem).map_err(|error| {
         wrong("import.not_a_tree", error.to_string())
             .with_next("give a tree in PageIndex's JSON: a list of nodes with titles")
     })?;
     let uri = uri_of(&path);
-    let name = value.get("doc_name").and_then(|name| name.as_str()).unwrap_or(&stem).to_string();
+    let name = value
+        .get("doc_name")
+        .and_then(|name| name.as_str())
+        .unwrap_or(&stem)
+        .to_string();
     let version = DocumentVersion {
         doc: DocId::of(&context.collection, &uri),
         seq: 0,
@@ -82,5 +108,9 @@ fn read(file: &Path, context: &Context) -> Result<PublishedTree, CommandError> {
         settings: "imported".into(),
         stated: Default::default(),
     };
-    Ok(PublishedTree { version, text_artifact: String::new(), tree })
+    Ok(PublishedTree {
+        version,
+        text_artifact: String::new(),
+        tree,
+    })
 }

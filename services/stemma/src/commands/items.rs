@@ -32,12 +32,20 @@ pub async fn run(args: ItemsArgs, context: &Context) -> Result<Exit, CommandErro
         Form::JsonLines => output.json(&view.items),
         Form::Text => show(&view, output),
     }
-    Ok(if view.items.is_empty() { Exit::Nothing } else { Exit::Done })
+    Ok(if view.items.is_empty() {
+        Exit::Nothing
+    } else {
+        Exit::Done
+    })
 }
 
 fn show(view: &ItemsView, output: &Output) {
     let document = &view.document;
-    output.line(&format!("{}  {}", output.bold(&clean(&document.name)), clean(&identity(document).join(" · "))));
+    output.line(&format!(
+        "{}  {}",
+        output.bold(&clean(&document.name)),
+        clean(&identity(document).join(" · "))
+    ));
     table(&view.items, output);
     if view.items.is_empty() {
         output.note("no Items: this is on no form whose Items are known");
@@ -46,15 +54,36 @@ fn show(view: &ItemsView, output: &Output) {
 
 /// One line per Item.
 pub fn table(items: &[ItemView], output: &Output) {
-    let columns =
-        [(Align::Left, 0), (Align::Left, 44), (Align::Left, 0), (Align::Left, 0), (Align::Right, 0), (Align::Left, 0)];
+    let columns = [
+        (Align::Left, 0),
+        (Align::Left, 44),
+        (Align::Left, 0),
+        (Align::Left, 0),
+        (Align::Right, 0),
+        (Align::Left, 0),
+    ];
     let mut table = Table::new(&columns);
     for item in items {
         let doubt = if item.boundary_unverifiable { " ?" } else { "" };
-        let tokens = if item.tokens == 0 { String::new() } else { thousands(item.tokens) };
-        let name = item.locator.clone().or_else(|| item.id.clone()).unwrap_or_default();
+        let tokens = if item.tokens == 0 {
+            String::new()
+        } else {
+            thousands(item.tokens)
+        };
+        let name = item
+            .locator
+            .clone()
+            .or_else(|| item.id.clone())
+            .unwrap_or_default();
         let badge = format!("{}{doubt}", badge(item.status, item.nothing));
-        table.row([name, item.title.clone(), badge, span(item.pages, None), tokens, content(&item.content)]);
+        table.row([
+            name,
+            item.title.clone(),
+            badge,
+            span(item.pages, None),
+            tokens,
+            content(&item.content),
+        ]);
     }
     for line in table.lines() {
         output.line(line.trim_end());

@@ -50,12 +50,20 @@ pub async fn run(args: LsArgs, context: &Context) -> Result<Exit, CommandError> 
         Form::JsonLines => output.json(&view.documents),
         Form::Text => show(&view, output),
     }
-    Ok(if view.total == 0 { Exit::Nothing } else { Exit::Done })
+    Ok(if view.total == 0 {
+        Exit::Nothing
+    } else {
+        Exit::Done
+    })
 }
 
 fn show(view: &ListView, output: &Output) {
     for folder in &view.folders {
-        output.line(&format!("{}  {}", clean(&folder.locator), output.dim(&format!("({})", folder.documents))));
+        output.line(&format!(
+            "{}  {}",
+            clean(&folder.locator),
+            output.dim(&format!("({})", folder.documents))
+        ));
     }
     for line in table(&view.documents).lines() {
         output.line(&line);
@@ -63,10 +71,17 @@ fn show(view: &ListView, output: &Output) {
     if view.total == 0 {
         output.note("no documents here; ingest some with: stemma ingest FOLDER");
     }
-    let axes: Vec<String> =
-        view.axes.iter().map(|axis| format!("{} ({})", clean(&axis.locator), axis.values)).collect();
+    let axes: Vec<String> = view
+        .axes
+        .iter()
+        .map(|axis| format!("{} ({})", clean(&axis.locator), axis.values))
+        .collect();
     if !axes.is_empty() && view.total > 1 {
-        output.note(&output.dim(&format!("{} documents · by {}", view.total, axes.join(" · "))));
+        output.note(&output.dim(&format!(
+            "{} documents · by {}",
+            view.total,
+            axes.join(" · ")
+        )));
     }
 }
 
@@ -84,21 +99,32 @@ fn table(documents: &[DocumentView]) -> Table {
     let mut table = Table::new(&columns);
     for document in documents {
         let facts = document.facts.clone().unwrap_or_default();
-        let value = |fact: Option<stemma_document::Fact>| fact.map(|fact| fact.value).unwrap_or_default();
+        let value =
+            |fact: Option<stemma_document::Fact>| fact.map(|fact| fact.value).unwrap_or_default();
         let length = match (document.pages, document.lines) {
             (Some(pages), _) => format!("{pages} p"),
             (None, Some(lines)) => format!("{lines} lines"),
             _ => String::new(),
         };
-        let failure = document.failure.as_ref().map(|failure| format!(" ({})", failure.code)).unwrap_or_default();
+        let failure = document
+            .failure
+            .as_ref()
+            .map(|failure| format!(" ({})", failure.code))
+            .unwrap_or_default();
         table.row([
             document.locator.clone(),
             value(facts.issuer),
             value(facts.form),
             value(facts.fiscal_year),
             length,
-            document.sections.map(|sections| format!("{sections} sections")).unwrap_or_default(),
-            document.tokens.map(|tokens| format!("{} tok", thousands(tokens))).unwrap_or_default(),
+            document
+                .sections
+                .map(|sections| format!("{sections} sections"))
+                .unwrap_or_default(),
+            document
+                .tokens
+                .map(|tokens| format!("{} tok", thousands(tokens)))
+                .unwrap_or_default(),
             format!("{}{failure}", word(&document.state)),
         ]);
     }

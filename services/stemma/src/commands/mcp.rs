@@ -87,11 +87,25 @@ pub async fn run(args: McpArgs, context: &Context) -> Result<Exit, CommandError>
     let limiter = config.servers.limiter(&env)?;
     let model = answer_model(&config, &env, &limiter, "mcp")?;
     let gate = config.embeddings.gate(&env, &limiter, "mcp")?;
-    let meaning = config.embeddings.meaning(&gate, &env, &store.blobs, &collection, context);
+    let meaning = config
+        .embeddings
+        .meaning(&gate, &env, &store.blobs, &collection, context);
     let answer = config.answer;
-    let served = Served { collection, cache: &cache, model: model.as_ref(), meaning, preset: args.tools, answer };
+    let served = Served {
+        collection,
+        cache: &cache,
+        model: model.as_ref(),
+        meaning,
+        preset: args.tools,
+        answer,
+    };
     let served = serve_stdio(env, store.blobs, served, stop).await;
-    served.map_err(|error| CommandError::new("mcp.connection", format!("standard input and output: {error}")))?;
+    served.map_err(|error| {
+        CommandError::new(
+            "mcp.connection",
+            format!("standard input and output: {error}"),
+        )
+    })?;
     Ok(Exit::Done)
 }
 
@@ -100,27 +114,42 @@ fn install(args: InstallArgs, tools: Preset, context: &Context) -> Result<Exit, 
     let file = match args.file {
         Some(file) => file,
         None => args.client.file().ok_or_else(|| {
-            CommandError::new("mcp.no_home", "there is no home folder to look for the client in")
-                .with_next("name the file with --file")
+            CommandError::new(
+                "mcp.no_home",
+                "there is no home folder to look for the client in",
+            )
+            .with_next("name the file with --file")
         })?,
     };
     if !args.write {
-        context.output.json(&json!({ "mcpServers": { "stemma": entry } }));
-        context.output.note(&format!("belongs into {}; --write puts it there", file.display()));
+        context
+            .output
+            .json(&json!({ "mcpServers": { "stemma": entry } }));
+        context.output.note(&format!(
+            "belongs into {}; --write puts it there",
+            file.display()
+        ));
         return Ok(Exit::Done);
     }
-    let refused = |error: io::Error| CommandError::new("mcp.file", format!("{}: {error}", file.display()));
+    let refused =
+        |error: io::Error| CommandError::new("mcp.file", format!("{}: {error}", file.display()));
     let before = match fs::read_to_string(&file) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
         Err(error) => return Err(refused(error)),
     };
     let after = with_entry(&before, entry).ok_or_else(|| {
-        CommandError::new("mcp.file", format!("{} is not the JSON of an MCP client", file.display()))
-            .with_next("correct it, or print the entry without --write")
+        CommandError::new(
+            "mcp.file",
+            format!("{} is not the JSON of an MCP client", file.display()),
+        )
+        .with_next("correct it, or print the entry without --write")
     })?;
     replace(&file, &after).map_err(refused)?;
-    context.output.note(&format!("written to {}; start the client again", file.display()));
+    context.output.note(&format!(
+        "written to {}; start the client again",
+        file.display()
+    ));
     Ok(Exit::Done)
 }
 
@@ -129,16 +158,34 @@ fn entry(tools: Preset, context: &Context) -> Result<Value, CommandError> {
     let failed = |error: io::Error| CommandError::new("system.start", error.to_string());
     let binary = std::env::current_exe().map_err(failed)?;
     let store = match context.store.folder() {
-        Some(folder) => std::path::absolute(folder).map_err(failed)?.display().to_string(),
+        Some(folder) => std::path::absolute(folder)
+            .map_err(failed)?
+            .display()
+            .to_string(),
         None => context.store.to_string(),
     };
-    let mut args = vec!["--store".to_owned(), store, "--collection".to_owned(), context.collection.to_string()];
+    let mut args = vec![
+        "--store".to_owned(),
+        store,
+        "--collection".to_owned(),
+        context.collection.to_string(),
+    ];
     // The client starts it in another folder, where the file of this one would not be found.
     let beside = Some(PathBuf::from(CONFIG)).filter(|file| file.exists());
     if let Some(file) = context.config_file.clone().or(beside) {
-        args.extend(["--config".to_owned(), std::path::absolute(file).map_err(failed)?.display().to_string()]);
+        args.extend([
+            "--config".to_owned(),
+            std::path::absolute(file)
+                .map_err(failed)?
+                .display()
+                .to_string(),
+        ]);
     }
-    args.extend(["mcp".to_owned(), "--tools".to_owned(), tools.as_str().to_owned()]);
+    args.extend([
+        "mcp".to_owned(),
+        "--tools".to_owned(),
+        tools.as_str().to_owned(),
+    ]);
     Ok(json!({ "command": binary.display().to_string(), "args": args }))
 }
 
@@ -171,11 +218,21 @@ fn replace(file: &Path, content: &str) -> io::Result<()> {
 impl Client {
     /// The file in which this client keeps its servers.
     fn file(self) -> Option<PathBuf> {
-        self.file_under(std::env::consts::OS, &|name| std::env::var_os(name).filter(|value| !value.is_empty()))
+        self.file_under(std::env::consts::OS, &|name| {
+            std::env::var_os(name).filter(|value| !value.is_empty())
+        })
     }
 
-    fn file_under(self, system: &str, variable: &dyn Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
-        let home = || variable("HOME").or_else(|| variable("USERPROFILE")).map(PathBuf::from);
+    fn file_under(
+        self,
+        system: &str,
+        variable: &dyn Fn(&str) -> Option<OsString>,
+    ) -> Option<PathBuf> {
+        let home = || {
+            variable("HOME")
+                .or_else(|| variable("USERPROFILE"))
+                .map(PathBuf::from)
+        };
         let settings = match (self, system) {
             (Client::Cursor, _) => return Some(home()?.join(".cursor/mcp.json")),
             (Client::Claude, "macos") => home()?.join("Library/Application Support"),
@@ -196,7 +253,8 @@ mod tests {
     #[test]
     fn an_entry_is_added_and_everything_else_kept() {
         let before = r#"{"theme": "dark", "mcpServers": {"other": {"command": "x"}, "stemma": {"command": "old"}}}"#;
-        let after: Value = serde_json::from_str(&with_entry(before, json!({"command": "new"})).unwrap()).unwrap();
+        let after: Value =
+            serde_json::from_str(&with_entry(before, json!({"command": "new"})).unwrap()).unwrap();
         assert_eq!(
             after,
             json!({"theme": "dark", "mcpServers": {"other": {"command": "x"}, "stemma": {"command": "new"}}})
@@ -210,9 +268,18 @@ mod tests {
     #[test]
     fn each_client_has_its_file() {
         let home = |name: &str| (name == "HOME").then(|| OsString::from("/users/ali"));
-        let file = |client: Client, system| client.file_under(system, &home).unwrap().display().to_string();
+        let file = |client: Client, system| {
+            client
+                .file_under(system, &home)
+                .unwrap()
+                .display()
+                .to_string()
+        };
         assert_eq!(file(Client::Cursor, "linux"), "/users/ali/.cursor/mcp.json");
-        assert_eq!(file(Client::Claude, "linux"), "/users/ali/.config/Claude/claude_desktop_config.json");
+        assert_eq!(
+            file(Client::Claude, "linux"),
+            "/users/ali/.config/Claude/claude_desktop_config.json"
+        );
         assert!(file(Client::Claude, "macos").contains("Library/Application Support/Claude"));
         assert_eq!(Client::Claude.file_under("windows", &home), None);
     }
@@ -220,7 +287,10 @@ mod tests {
     #[test]
     fn a_file_is_replaced_through_its_link() {
         let folder = tempfile::tempdir().unwrap();
-        let (real, link) = (folder.path().join("real.json"), folder.path().join("link.json"));
+        let (real, link) = (
+            folder.path().join("real.json"),
+            folder.path().join("link.json"),
+        );
         fs::write(&real, "{}").unwrap();
         std::os::unix::fs::symlink(&real, &link).unwrap();
         replace(&link, "new").unwrap();

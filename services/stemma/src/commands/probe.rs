@@ -32,8 +32,15 @@ pub struct ProbeArgs {
 /// # Errors
 /// [`CommandError`] for a path that is none.
 pub async fn run(args: ProbeArgs, context: &Context) -> Result<Exit, CommandError> {
-    if !args.path.starts_with('/') || args.path.contains(|c: char| c.is_whitespace() || c.is_control()) {
-        return Err(CommandError::new("usage.path", format!("`{}` is no path", args.path)));
+    if !args.path.starts_with('/')
+        || args
+            .path
+            .contains(|c: char| c.is_whitespace() || c.is_control())
+    {
+        return Err(CommandError::new(
+            "usage.path",
+            format!("`{}` is no path", args.path),
+        ));
     }
     let answer = tokio::time::timeout(PATIENCE, status_line(args.address, &args.path)).await;
     let said = match answer {
@@ -55,7 +62,10 @@ async fn status_line(address: SocketAddr, path: &str) -> std::io::Result<String>
     stream.write_all(request.as_bytes()).await?;
     let mut start = Vec::with_capacity(64);
     stream.take(64).read_to_end(&mut start).await?;
-    let line = start.split(|byte| *byte == b'\r').next().unwrap_or_default();
+    let line = start
+        .split(|byte| *byte == b'\r')
+        .next()
+        .unwrap_or_default();
     Ok(String::from_utf8_lossy(line).into_owned())
 }
 
@@ -82,8 +92,16 @@ mod tests {
     #[tokio::test]
     async fn the_status_line_is_what_the_service_says() {
         let (address, served) = serve("HTTP/1.1 503 Service Unavailable\r\n\r\nbroker").await;
-        assert_eq!(status_line(address, "/readyz").await.unwrap(), "HTTP/1.1 503 Service Unavailable");
-        assert!(served.await.unwrap().starts_with("GET /readyz HTTP/1.1\r\nHost: 127.0.0.1:"));
+        assert_eq!(
+            status_line(address, "/readyz").await.unwrap(),
+            "HTTP/1.1 503 Service Unavailable"
+        );
+        assert!(
+            served
+                .await
+                .unwrap()
+                .starts_with("GET /readyz HTTP/1.1\r\nHost: 127.0.0.1:")
+        );
     }
 
     #[tokio::test]

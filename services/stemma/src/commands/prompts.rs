@@ -52,11 +52,20 @@ pub fn run(args: PromptsArgs, context: &Context) -> Result<Exit, CommandError> {
     if let Some(Action::Export { folder }) = args.action {
         return export(&all.into_iter().collect::<Vec<_>>(), &folder, context);
     }
-    let stages: Vec<_> =
-        built_in().filter(|(stage, _)| args.stage.as_deref().is_none_or(|one| one == *stage)).collect();
+    let stages: Vec<_> = built_in()
+        .filter(|(stage, _)| args.stage.as_deref().is_none_or(|one| one == *stage))
+        .collect();
     if stages.is_empty() {
-        let (name, known) = (args.stage.unwrap_or_default(), built_in().map(|(stage, _)| stage.to_string()).collect());
-        return Err(unknown("prompts.no_stage", format!("no stage `{name}` asks a model"), &name, known));
+        let (name, known) = (
+            args.stage.unwrap_or_default(),
+            built_in().map(|(stage, _)| stage.to_string()).collect(),
+        );
+        return Err(unknown(
+            "prompts.no_stage",
+            format!("no stage `{name}` asks a model"),
+            &name,
+            known,
+        ));
     }
     let prompts: Vec<_> = stages
         .into_iter()
@@ -69,7 +78,9 @@ pub fn run(args: PromptsArgs, context: &Context) -> Result<Exit, CommandError> {
         for (stage, text, overridden) in &prompts {
             show(stage, text, *overridden, &config.prompts, context);
         }
-        context.output.note(&format!("Behind each of them: {ALWAYS}"));
+        context
+            .output
+            .note(&format!("Behind each of them: {ALWAYS}"));
     } else {
         let prompt = |(stage, text, overridden): &(&str, &str, bool)| {
             json!({
@@ -77,21 +88,36 @@ pub fn run(args: PromptsArgs, context: &Context) -> Result<Exit, CommandError> {
             })
         };
         let prompts: Vec<_> = prompts.iter().map(prompt).collect();
-        context.output.json(&json!({ "prompts": prompts, "always": ALWAYS }));
+        context
+            .output
+            .json(&json!({ "prompts": prompts, "always": ALWAYS }));
     }
     Ok(Exit::Done)
 }
 
 fn show(stage: &str, text: &str, overridden: bool, folder: &Path, context: &Context) {
-    let from = if overridden { folder.join(file_name(stage)).display().to_string() } else { "built in".into() };
+    let from = if overridden {
+        folder.join(file_name(stage)).display().to_string()
+    } else {
+        "built in".into()
+    };
     let digest: String = digest(text).to_string().chars().take(12).collect();
     let about = format!("{} tokens  {digest}  {from}", tokens::count(text));
-    context.output.line(&format!("{}  {}", context.output.bold(stage), context.output.dim(&clean(&about))));
-    text.lines().for_each(|line| context.output.line(&format!("  {}", clean(line))));
+    context.output.line(&format!(
+        "{}  {}",
+        context.output.bold(stage),
+        context.output.dim(&clean(&about))
+    ));
+    text.lines()
+        .for_each(|line| context.output.line(&format!("  {}", clean(line))));
     context.output.line("");
 }
 
-fn export(prompts: &[(String, String)], folder: &Path, context: &Context) -> Result<Exit, CommandError> {
+fn export(
+    prompts: &[(String, String)],
+    folder: &Path,
+    context: &Context,
+) -> Result<Exit, CommandError> {
     let failed = |error: std::io::Error| {
         CommandError::new("prompts.write", format!("{}: {error}", folder.display()))
             .with_next("check that the folder can be written")
@@ -102,7 +128,8 @@ fn export(prompts: &[(String, String)], folder: &Path, context: &Context) -> Res
         let name = file_name(stage);
         match fs::File::create_new(folder.join(&name)) {
             Ok(mut file) => {
-                std::io::Write::write_all(&mut file, format!("{text}\n").as_bytes()).map_err(failed)?;
+                std::io::Write::write_all(&mut file, format!("{text}\n").as_bytes())
+                    .map_err(failed)?;
                 written.push(name);
             }
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => kept.push(name),
@@ -111,11 +138,22 @@ fn export(prompts: &[(String, String)], folder: &Path, context: &Context) -> Res
     }
     let place = clean(&folder.display().to_string());
     if context.output.is_text() {
-        let left = if kept.is_empty() { String::new() } else { format!(", {} kept as they are", kept.len()) };
-        context.output.line(&format!("wrote {} to {place}{left}", counted(written.len(), "file")));
-        context.output.note(&format!("Edit them, and set prompts = \"{place}\""));
+        let left = if kept.is_empty() {
+            String::new()
+        } else {
+            format!(", {} kept as they are", kept.len())
+        };
+        context.output.line(&format!(
+            "wrote {} to {place}{left}",
+            counted(written.len(), "file")
+        ));
+        context
+            .output
+            .note(&format!("Edit them, and set prompts = \"{place}\""));
     } else {
-        context.output.json(&json!({ "out": place, "written": written, "kept": kept }));
+        context
+            .output
+            .json(&json!({ "out": place, "written": written, "kept": kept }));
     }
     Ok(Exit::Done)
 }

@@ -25,20 +25,36 @@ pub async fn open_indexed(context: &Context) -> Result<Reader, CommandError> {
     let config = context.config()?.config;
     let limiter = config.servers.limiter(&env)?;
     let gate = config.embeddings.gate(&env, &limiter, "cli")?;
-    let meaning = config.embeddings.meaning(&gate, &env, &store.blobs, &context.collection, context);
+    let meaning =
+        config
+            .embeddings
+            .meaning(&gate, &env, &store.blobs, &context.collection, context);
     let model = answer_model(&config, &env, &limiter, "cli")?;
     let (cache, collection) = (context.cache(), &context.collection);
-    let kept = Kept::equipped(env.clone(), &cache, &store.blobs, collection, meaning, model.as_ref());
+    let kept = Kept::equipped(
+        env.clone(),
+        &cache,
+        &store.blobs,
+        collection,
+        meaning,
+        model.as_ref(),
+    );
     let reader = Reader::open(store.blobs, context.collection.clone()).await?;
-    let mut behind = index::bring(kept.corpus(), reader.catalogue(), context).await?.behind;
+    let mut behind = index::bring(kept.corpus(), reader.catalogue(), context)
+        .await?
+        .behind;
     let began = Instant::now();
     while behind > 0 && began.elapsed() < PATIENCE {
         env.sleep(PATIENCE / 50).await;
-        behind = index::bring(kept.corpus(), reader.catalogue(), context).await?.behind;
+        behind = index::bring(kept.corpus(), reader.catalogue(), context)
+            .await?
+            .behind;
     }
     if behind > 0 {
         let missing = crate::table::counted(behind, "document");
-        context.output.note(&format!("{missing} not in the index yet: another process is entering them"));
+        context.output.note(&format!(
+            "{missing} not in the index yet: another process is entering them"
+        ));
     }
     Ok(reader.keeping(kept))
 }
@@ -50,8 +66,20 @@ pub fn filter(conditions: Option<&str>) -> Result<Filter, CommandError> {
 
 impl From<Refusal> for CommandError {
     fn from(refusal: Refusal) -> Self {
-        let Refusal { code, message, next, file, candidates } = refusal;
-        Self { code: code.into(), message, next, file, candidates }
+        let Refusal {
+            code,
+            message,
+            next,
+            file,
+            candidates,
+        } = refusal;
+        Self {
+            code: code.into(),
+            message,
+            next,
+            file,
+            candidates,
+        }
     }
 }
 
@@ -68,17 +96,35 @@ pub fn span(pages: Option<(u32, u32)>, lines: Option<(u32, u32)>) -> String {
 
 /// Issuer, form and period: what tells a filing from others; empty for other documents.
 pub fn identity(document: &DocumentView) -> Vec<String> {
-    let Some(facts) = &document.facts else { return Vec::new() };
+    let Some(facts) = &document.facts else {
+        return Vec::new();
+    };
     let mut parts = Vec::new();
     parts.extend(facts.issuer.iter().map(|fact| fact.value.clone()));
     parts.extend(facts.form.iter().map(|fact| fact.value.clone()));
-    let quarter =
-        facts.fiscal_period.as_ref().filter(|period| period.value != "FY").map(|period| format!("{} ", period.value));
-    let ended = facts.period_end.as_ref().map(|end| format!(" (ended {})", end.value)).unwrap_or_default();
+    let quarter = facts
+        .fiscal_period
+        .as_ref()
+        .filter(|period| period.value != "FY")
+        .map(|period| format!("{} ", period.value));
+    let ended = facts
+        .period_end
+        .as_ref()
+        .map(|end| format!(" (ended {})", end.value))
+        .unwrap_or_default();
     if let Some(year) = &facts.fiscal_year {
-        parts.push(format!("{}FY{}{ended}", quarter.unwrap_or_default(), year.value));
+        parts.push(format!(
+            "{}FY{}{ended}",
+            quarter.unwrap_or_default(),
+            year.value
+        ));
     }
-    parts.extend(facts.file_number.iter().map(|fact| format!("file no. {}", fact.value)));
+    parts.extend(
+        facts
+            .file_number
+            .iter()
+            .map(|fact| format!("file no. {}", fact.value)),
+    );
     parts
 }
 
@@ -102,8 +148,16 @@ pub fn content(links: &[ContentView]) -> String {
             (None, None) => format!("“{}” (not found)", link.text),
         })
         .collect();
-    let more = if links.len() > 4 { format!(" and {} more", links.len() - 4) } else { String::new() };
-    if shown.is_empty() { String::new() } else { format!("→ {}{more}", shown.join(", ")) }
+    let more = if links.len() > 4 {
+        format!(" and {} more", links.len() - 4)
+    } else {
+        String::new()
+    };
+    if shown.is_empty() {
+        String::new()
+    } else {
+        format!("→ {}{more}", shown.join(", "))
+    }
 }
 
 /// `160 pages` or `812 lines`.

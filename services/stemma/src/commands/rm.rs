@@ -54,10 +54,18 @@ pub async fn run(args: RmArgs, context: &Context) -> Result<Exit, CommandError> 
     }
     let labels: Vec<&str> = documents.iter().map(|(_, label)| label.as_str()).collect();
     if context.output.is_text() {
-        let word = if args.dry_run { "would remove" } else { "removed" };
-        labels.iter().for_each(|label| context.output.line(&format!("{word} {}", clean(label))));
+        let word = if args.dry_run {
+            "would remove"
+        } else {
+            "removed"
+        };
+        labels
+            .iter()
+            .for_each(|label| context.output.line(&format!("{word} {}", clean(label))));
     } else {
-        context.output.json(&serde_json::json!({ "dry_run": args.dry_run, "removed": labels }));
+        context
+            .output
+            .json(&serde_json::json!({ "dry_run": args.dry_run, "removed": labels }));
     }
     Ok(Exit::Done)
 }
@@ -68,10 +76,15 @@ fn agreed(context: &Context, documents: usize) -> Result<bool, CommandError> {
         return Ok(true);
     }
     if !std::io::stdin().is_terminal() {
-        return Err(CommandError::new("rm.not_confirmed", format!("{documents} documents would be removed"))
-            .with_next("say so with --yes, or look with --dry-run"));
+        return Err(CommandError::new(
+            "rm.not_confirmed",
+            format!("{documents} documents would be removed"),
+        )
+        .with_next("say so with --yes, or look with --dry-run"));
     }
-    context.output.error(&format!("remove {documents} documents? [y/N]"));
+    context
+        .output
+        .error(&format!("remove {documents} documents? [y/N]"));
     let mut answer = String::new();
     let read = std::io::stdin().lock().read_line(&mut answer);
     read.map_err(|error| CommandError::new("rm.not_confirmed", error.to_string()))?;

@@ -43,33 +43,80 @@ fn field(output: &Output, name: &str, value: &str) {
 
 fn show(view: &StatView, output: &Output) {
     let document = &view.document;
-    output.line(&format!("{}  {}", output.bold(&clean(&document.name)), clean(&identity(document).join(" · "))));
+    output.line(&format!(
+        "{}  {}",
+        output.bold(&clean(&document.name)),
+        clean(&identity(document).join(" · "))
+    ));
     field(output, "locator", &document.locator);
     field(output, "id", &document.doc_id);
     field(output, "path", &document.path);
-    let newer =
-        view.newer_version.map(|newer| format!("; version {newer} is claimed and has no tree")).unwrap_or_default();
-    field(output, "state", &format!("{}, version {}{newer}", word(&document.state), document.version));
-    let size = format!("{}, {:.1} MB", length(document), view.size_bytes as f64 / 1e6);
+    let newer = view
+        .newer_version
+        .map(|newer| format!("; version {newer} is claimed and has no tree"))
+        .unwrap_or_default();
+    field(
+        output,
+        "state",
+        &format!(
+            "{}, version {}{newer}",
+            word(&document.state),
+            document.version
+        ),
+    );
+    let size = format!(
+        "{}, {:.1} MB",
+        length(document),
+        view.size_bytes as f64 / 1e6
+    );
     field(output, "size", size.trim_start_matches(", "));
     let count = |number: Option<u32>| number.map(thousands).unwrap_or_default();
     if document.sections.is_some() {
-        field(output, "tree", &format!("{} sections, {} tokens", count(document.sections), count(document.tokens)));
+        field(
+            output,
+            "tree",
+            &format!(
+                "{} sections, {} tokens",
+                count(document.sections),
+                count(document.tokens)
+            ),
+        );
     }
     if let (Some(provenance), Some(accuracy)) = (&view.provenance, document.accuracy) {
         let (method, model) = (word(&provenance.method), &provenance.model);
-        field(output, "method", &format!("{method}, {:.1} % of titles verified, model {model}", 100.0 * accuracy));
+        field(
+            output,
+            "method",
+            &format!(
+                "{method}, {:.1} % of titles verified, model {model}",
+                100.0 * accuracy
+            ),
+        );
     }
     field(output, "gaps", &document.gaps.join(", "));
     for (name, fact) in document.facts.iter().flat_map(|facts| facts.known()) {
-        let page = fact.page.map(|page| format!("  (p {page})")).unwrap_or_default();
-        let source =
-            if fact.source == FactSource::Text { String::new() } else { format!("  ({})", word(&fact.source)) };
+        let page = fact
+            .page
+            .map(|page| format!("  (p {page})"))
+            .unwrap_or_default();
+        let source = if fact.source == FactSource::Text {
+            String::new()
+        } else {
+            format!("  ({})", word(&fact.source))
+        };
         field(output, name, &format!("{}{page}{source}", fact.value));
     }
-    field(output, "description", document.description.as_deref().unwrap_or_default());
+    field(
+        output,
+        "description",
+        document.description.as_deref().unwrap_or_default(),
+    );
     if let Some(failure) = &document.failure {
-        field(output, "failure", &format!("{}: {}", failure.code, failure.message));
+        field(
+            output,
+            "failure",
+            &format!("{}: {}", failure.code, failure.message),
+        );
     }
     field(output, "source", &view.uri);
     items::table(&view.items, output);
@@ -78,19 +125,46 @@ fn show(view: &StatView, output: &Output) {
 fn show_section(section: &SectionStat, output: &Output) {
     output.line(&output.bold(&clean(&section.path.join(" › "))));
     field(output, "locator", &section.section.locator);
-    field(output, "place", &span(section.section.pages, section.section.lines));
-    let tokens = format!("{} own, {} with sub-sections", section.own_tokens, section.section.tokens);
+    field(
+        output,
+        "place",
+        &span(section.section.pages, section.section.lines),
+    );
+    let tokens = format!(
+        "{} own, {} with sub-sections",
+        section.own_tokens, section.section.tokens
+    );
     field(output, "tokens", &tokens);
     field(output, "sub-sections", &section.children.to_string());
-    let verified = if section.section.verified { "title verified" } else { "title not found there" };
-    field(output, "witness", &format!("{}, {verified}", word(&section.witness)));
-    field(output, "summary", section.summary.as_deref().unwrap_or_default());
-    field(output, "by", section.summary_by.as_deref().unwrap_or_default());
+    let verified = if section.section.verified {
+        "title verified"
+    } else {
+        "title not found there"
+    };
+    field(
+        output,
+        "witness",
+        &format!("{}, {verified}", word(&section.witness)),
+    );
+    field(
+        output,
+        "summary",
+        section.summary.as_deref().unwrap_or_default(),
+    );
+    field(
+        output,
+        "by",
+        section.summary_by.as_deref().unwrap_or_default(),
+    );
     for reference in &section.references {
         field(
             output,
             "refers to",
-            &format!("{} → {}", reference.text, reference.to.as_deref().unwrap_or("not in this document")),
+            &format!(
+                "{} → {}",
+                reference.text,
+                reference.to.as_deref().unwrap_or("not in this document")
+            ),
         );
     }
 }

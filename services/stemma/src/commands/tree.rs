@@ -47,12 +47,19 @@ pub struct TreeArgs {
 impl TreeArgs {
     /// All sections of a document.
     pub fn whole(locator: String) -> Self {
-        Self { locator, ..Self::default() }
+        Self {
+            locator,
+            ..Self::default()
+        }
     }
 
     /// The top sections of a document.
     pub fn top(locator: String) -> Self {
-        Self { locator, depth: Some(1), ..Self::default() }
+        Self {
+            locator,
+            depth: Some(1),
+            ..Self::default()
+        }
     }
 }
 
@@ -80,11 +87,23 @@ pub async fn run(args: TreeArgs, context: &Context) -> Result<Exit, CommandError
                 .with_next("stemma export --format pageindex --out DIR"));
         };
         let path = PathBuf::from(&listed.label);
-        let exported = reader.export(listed, &path.to_string_lossy(), ExportFormat::PageIndex { text: false }).await?;
+        let exported = reader
+            .export(
+                listed,
+                &path.to_string_lossy(),
+                ExportFormat::PageIndex { text: false },
+            )
+            .await?;
         output.line(exported.content.trim_end());
         return Ok(Exit::Done);
     }
-    let mut view = reader.tree(&args.locator, args.depth, args.summaries || !output.is_text()).await?;
+    let mut view = reader
+        .tree(
+            &args.locator,
+            args.depth,
+            args.summaries || !output.is_text(),
+        )
+        .await?;
     if args.show_doubts {
         view.sections.retain(is_doubtful);
     }
@@ -93,32 +112,59 @@ pub async fn run(args: TreeArgs, context: &Context) -> Result<Exit, CommandError
         Form::JsonLines => output.json(&view.sections),
         Form::Text => print(&view, &args, output),
     }
-    Ok(if view.sections.is_empty() { Exit::Nothing } else { Exit::Done })
+    Ok(if view.sections.is_empty() {
+        Exit::Nothing
+    } else {
+        Exit::Done
+    })
 }
 
 /// Folders, documents and axes, a page of rows.
 async fn folder(reader: &Reader, args: &TreeArgs, output: &Output) -> Result<Exit, CommandError> {
     let skip = args.page.saturating_sub(1).saturating_mul(ROWS);
-    let options = FilesOptions { depth: args.depth.unwrap_or(1).max(1), after: None, skip, limit: ROWS };
+    let options = FilesOptions {
+        depth: args.depth.unwrap_or(1).max(1),
+        after: None,
+        skip,
+        limit: ROWS,
+    };
     let view = reader.files(&args.locator, &options).await?;
     match output.form {
         Form::Json => output.json(&view),
         Form::JsonLines => output.json(&view.entries),
-        Form::Text => view.entries.iter().for_each(|row| output.line(&entry(row, output))),
+        Form::Text => view
+            .entries
+            .iter()
+            .for_each(|row| output.line(&entry(row, output))),
     }
     if view.more {
         let shown = skip + view.entries.len();
-        output.note(&format!("rows {}–{shown} of {}; more with --page {}", skip + 1, view.total, args.page.max(1) + 1));
+        output.note(&format!(
+            "rows {}–{shown} of {}; more with --page {}",
+            skip + 1,
+            view.total,
+            args.page.max(1) + 1
+        ));
     }
-    Ok(if view.entries.is_empty() { Exit::Nothing } else { Exit::Done })
+    Ok(if view.entries.is_empty() {
+        Exit::Nothing
+    } else {
+        Exit::Done
+    })
 }
 
 /// A row of a folder's tree: the path at the first level, names below it.
 fn entry(row: &EntryView, output: &Output) -> String {
-    let count = row.count.map(|count| output.dim(&format!("  ({count})"))).unwrap_or_default();
+    let count = row
+        .count
+        .map(|count| output.dim(&format!("  ({count})")))
+        .unwrap_or_default();
     let name = if row.depth == 1 { &row.path } else { &row.name };
-    let about =
-        row.document.as_ref().map(|document| format!("  {}", identity(document).join(" · "))).unwrap_or_default();
+    let about = row
+        .document
+        .as_ref()
+        .map(|document| format!("  {}", identity(document).join(" · ")))
+        .unwrap_or_default();
     format!(
         "{}{}{count}{}",
         "  ".repeat(row.depth.saturating_sub(1)),
@@ -128,8 +174,15 @@ fn entry(row: &EntryView, output: &Output) -> String {
 }
 
 /// Shows the tree of a document that was just ingested, down to `depth` levels.
-pub async fn show(context: &Context, entry: &CatalogueEntry, depth: Option<usize>) -> Result<(), CommandError> {
-    let view = open(context).await?.tree(&entry.version.doc.to_string(), depth, false).await?;
+pub async fn show(
+    context: &Context,
+    entry: &CatalogueEntry,
+    depth: Option<usize>,
+) -> Result<(), CommandError> {
+    let view = open(context)
+        .await?
+        .tree(&entry.version.doc.to_string(), depth, false)
+        .await?;
     print(&view, &TreeArgs::default(), &context.output);
     Ok(())
 }
@@ -143,9 +196,17 @@ fn print(view: &TreeView, args: &TreeArgs, output: &Output) {
     let mut header = identity(document);
     header.push(length(document));
     if let (Some(method), Some(accuracy)) = (document.method, document.accuracy) {
-        header.push(format!("{}, {:.0} % of titles verified", word(&method), 100.0 * accuracy));
+        header.push(format!(
+            "{}, {:.0} % of titles verified",
+            word(&method),
+            100.0 * accuracy
+        ));
     }
-    output.line(&format!("{}  {}", output.bold(&clean(&document.name)), clean(&header.join(" · "))));
+    output.line(&format!(
+        "{}  {}",
+        output.bold(&clean(&document.name)),
+        clean(&header.join(" · "))
+    ));
     let lines = rows(view, output.width.saturating_sub(30).clamp(40, 90));
     for (row, line) in view.sections.iter().zip(lines) {
         output.line(&line);
@@ -165,20 +226,48 @@ fn rows(view: &TreeView, title_width: usize) -> Vec<String> {
         .zip(&branches)
         .map(|(row, branch)| {
             let doubt = if is_doubtful(row) { " ?" } else { "" };
-            shorten(&format!("{branch}{}{doubt}", clean(&row.section.title)), title_width)
+            shorten(
+                &format!("{branch}{}{doubt}", clean(&row.section.title)),
+                title_width,
+            )
         })
         .collect();
-    let mut table = Table::new(&[(Align::Left, 0), (Align::Left, 0), (Align::Right, 0), (Align::Left, 0)]);
+    let mut table = Table::new(&[
+        (Align::Left, 0),
+        (Align::Left, 0),
+        (Align::Right, 0),
+        (Align::Left, 0),
+    ]);
     for row in &view.sections {
-        let tokens = if row.section.tokens == 0 { String::new() } else { thousands(row.section.tokens) };
+        let tokens = if row.section.tokens == 0 {
+            String::new()
+        } else {
+            thousands(row.section.tokens)
+        };
         let place = span(row.section.pages, row.section.lines);
-        table.row([badge(row.status, row.nothing), place, tokens, clean(&content(&row.content))]);
+        table.row([
+            badge(row.status, row.nothing),
+            place,
+            tokens,
+            clean(&content(&row.content)),
+        ]);
     }
-    let widest = titles.iter().map(|title| unicode_width::UnicodeWidthStr::width(title.as_str())).max().unwrap_or(0);
+    let widest = titles
+        .iter()
+        .map(|title| unicode_width::UnicodeWidthStr::width(title.as_str()))
+        .max()
+        .unwrap_or(0);
     let line = |((row, title), rest): ((&TreeRow, &String), String)| {
-        format!("{} {}  {rest}", row.section.section_id, pad(title, widest)).trim_end().to_owned()
+        format!("{} {}  {rest}", row.section.section_id, pad(title, widest))
+            .trim_end()
+            .to_owned()
     };
-    view.sections.iter().zip(&titles).zip(table.lines()).map(line).collect()
+    view.sections
+        .iter()
+        .zip(&titles)
+        .zip(table.lines())
+        .map(line)
+        .collect()
 }
 
 /// The lines that join sections to those above them.
@@ -189,7 +278,9 @@ fn branches(rows: &[TreeRow]) -> Vec<String> {
     for row in rows.iter().rev() {
         let depth = row.depth;
         follows.resize(follows.len().max(depth + 1), false);
-        let mut branch: String = (2..depth).map(|level| if follows[level] { "│ " } else { "  " }).collect();
+        let mut branch: String = (2..depth)
+            .map(|level| if follows[level] { "│ " } else { "  " })
+            .collect();
         if depth > 1 {
             branch.push_str(if follows[depth] { "├ " } else { "└ " });
         }
@@ -206,17 +297,30 @@ fn footer(view: &TreeView, args: &TreeArgs, output: &Output) {
         (Some(pages), _) => ("pages", pages),
         (None, lines) => ("lines", lines.unwrap_or_default()),
     };
-    let mut parts = vec![format!("{unit} covered {}/{all}", view.covered), format!("gaps {}", view.gaps.len())];
+    let mut parts = vec![
+        format!("{unit} covered {}/{all}", view.covered),
+        format!("gaps {}", view.gaps.len()),
+    ];
     if view.doubtful > 0 {
-        let hint = if args.show_doubts { "" } else { " (--show-doubts)" };
+        let hint = if args.show_doubts {
+            ""
+        } else {
+            " (--show-doubts)"
+        };
         parts.push(format!("low-confidence titles {}{hint}", view.doubtful));
     }
     if view.hidden > 0 {
-        parts.push(format!("{} below (-L)", counted(view.hidden, "more section")));
+        parts.push(format!(
+            "{} below (-L)",
+            counted(view.hidden, "more section")
+        ));
     }
     output.line(&output.dim(&parts.join(" · ")));
     for gap in view.gaps.iter().take(10) {
-        let pages = gap.pages.map(|pages| format!(" p {pages}")).unwrap_or_default();
+        let pages = gap
+            .pages
+            .map(|pages| format!(" p {pages}"))
+            .unwrap_or_default();
         output.line(&output.dim(&format!("gap {}{pages}: {}", gap.code, clean(&gap.detail))));
     }
     if view.gaps.len() > 10 {

@@ -6,8 +6,7 @@ use tokio::runtime::Runtime;
 
 use crate::support::{Answer, Lab, objects};
 
-const REPORT: &str =
-    "# Business\n\nWe make anvils for coyotes.\n\n# Spending\n\nSpending on anvils was $1,577 million in 2022.\n";
+const REPORT: &str = "# Business\n\nWe make anvils for coyotes.\n\n# Spending\n\nSpending on anvils was $1,577 million in 2022.\n";
 
 /// An archive of one text, and a provider that quotes what it is shown.
 struct Hall {
@@ -20,16 +19,27 @@ struct Hall {
 impl Hall {
     fn new() -> Self {
         let runtime = Runtime::new().unwrap();
-        let provider = runtime.block_on(Provider::start(Behavior::default())).unwrap();
+        let provider = runtime
+            .block_on(Provider::start(Behavior::default()))
+            .unwrap();
         let lab = Lab::new();
         lab.put("report.md", REPORT);
         lab.ingest("store", &[]);
-        Self { lab, provider, _runtime: runtime }
+        Self {
+            lab,
+            provider,
+            _runtime: runtime,
+        }
     }
 
     fn run(&self, arguments: &[&str]) -> Answer {
-        let command = self.lab.stemma("store", arguments.iter().copied()).env("STEMMA_MODEL__NAME", "sim");
-        command.env("STEMMA_MODEL__BASE_URL", &self.provider.base_url("cli")).run()
+        let command = self
+            .lab
+            .stemma("store", arguments.iter().copied())
+            .env("STEMMA_MODEL__NAME", "sim");
+        command
+            .env("STEMMA_MODEL__BASE_URL", &self.provider.base_url("cli"))
+            .run()
     }
 }
 
@@ -43,13 +53,24 @@ fn an_answer_shows_what_it_rests_on_and_costs_nothing_again() {
     let question = "How much was spending on anvils?";
     let answer = hall.run(&["ask", question]);
     assert_eq!(answer.code, Some(0), "{answer:?}");
-    assert!(text(&answer).contains("[1] ✓ report line 7 · Spending"), "{answer:?}");
-    assert!(text(&answer).contains("Spending on anvils was $1,577 million in 2022 [1]."), "{answer:?}");
+    assert!(
+        text(&answer).contains("[1] ✓ report line 7 · Spending"),
+        "{answer:?}"
+    );
+    assert!(
+        text(&answer).contains("Spending on anvils was $1,577 million in 2022 [1]."),
+        "{answer:?}"
+    );
     let again = hall.run(&["--json", "ask", question]).json();
-    assert_eq!((&again["replayed"], &again["citations"][0]["verified"]), (&true.into(), &"exact".into()));
+    assert_eq!(
+        (&again["replayed"], &again["citations"][0]["verified"]),
+        (&true.into(), &"exact".into())
+    );
     let explained = text(&hall.run(&["ask", question, "--explain", "--show-context"]));
     assert!(
-        explained.contains("search") && explained.contains("cited") && explained.contains("── report#"),
+        explained.contains("search")
+            && explained.contains("cited")
+            && explained.contains("── report#"),
         "{explained}"
     );
     assert_eq!(hall.provider.report().calls, 1);
@@ -61,25 +82,52 @@ fn the_exit_code_says_what_came_of_it() {
     let none = hall.run(&["ask", "Which spacecraft visited Neptune?"]);
     assert_eq!(none.code, Some(1), "{none:?}");
     assert!(text(&none).contains("Not in these documents"), "{none:?}");
-    assert_eq!(hall.run(&["ask", "anvils?", "--budget-calls", "0"]).code, Some(4));
-    assert_eq!(hall.run(&["ask", "anvils?", "--in", "NOBODY"]).code, Some(2));
+    assert_eq!(
+        hall.run(&["ask", "anvils?", "--budget-calls", "0"]).code,
+        Some(4)
+    );
+    assert_eq!(
+        hall.run(&["ask", "anvils?", "--in", "NOBODY"]).code,
+        Some(2)
+    );
     assert_eq!(hall.run(&["ask", "  "]).code, Some(2));
-    let without = hall.lab.stemma("store", ["ask", "spending on anvils"]).run();
+    let without = hall
+        .lab
+        .stemma("store", ["ask", "spending on anvils"])
+        .run();
     assert_eq!(without.code, Some(5), "{without:?}");
     assert!(text(&without).contains("report#"), "{without:?}");
-    let away = hall.lab.stemma("store", ["ask", "spending on anvils"]).env("STEMMA_MODEL__NAME", "sim");
-    let away = away.env("STEMMA_MODEL__BASE_URL", "http://127.0.0.1:9/v1").run();
+    let away = hall
+        .lab
+        .stemma("store", ["ask", "spending on anvils"])
+        .env("STEMMA_MODEL__NAME", "sim");
+    let away = away
+        .env("STEMMA_MODEL__BASE_URL", "http://127.0.0.1:9/v1")
+        .run();
     assert_eq!(away.code, Some(5), "{away:?}");
-    assert!(!away.err.contains("ERROR") && away.err.contains("model."), "no log on a terminal: {away:?}");
+    assert!(
+        !away.err.contains("ERROR") && away.err.contains("model."),
+        "no log on a terminal: {away:?}"
+    );
     // The same from replies that are remembered: a model answered, and nothing is paid.
     hall.run(&["ask", "How much was spending on anvils?", "--sections", "4"]);
     let remembered = hall.run(&["ask", "How much was spending on anvils?", "--sections", "5"]);
-    assert!(remembered.err.contains("replies remembered, 0 calls"), "{remembered:?}");
-    let long = "Background about markets. ".repeat(200) + "QUESTION: how much was spending on anvils?";
+    assert!(
+        remembered.err.contains("replies remembered, 0 calls"),
+        "{remembered:?}"
+    );
+    let long =
+        "Background about markets. ".repeat(200) + "QUESTION: how much was spending on anvils?";
     let refused = hall.run(&["ask", &long]);
-    assert!(refused.code == Some(2) && refused.err.contains("at most 4000"), "{refused:?}");
+    assert!(
+        refused.code == Some(2) && refused.err.contains("at most 4000"),
+        "{refused:?}"
+    );
     assert_eq!(hall.run(&["ask", "anvils?", "--item", "99"]).code, Some(2));
-    assert_eq!(hall.run(&["--collection", "other", "ask", "anvils?"]).code, Some(2));
+    assert_eq!(
+        hall.run(&["--collection", "other", "ask", "anvils?"]).code,
+        Some(2)
+    );
     assert!(!hall.lab.path("store").join("c/other/answers").exists());
 }
 
@@ -90,50 +138,125 @@ fn a_chat_goes_on_line_by_line() {
         printf '%s\n' '/in' 'And for whom?' '/new' '/quit' 'never asked'; } |
         STEMMA_MODEL__NAME=sim STEMMA_MODEL__BASE_URL="$2" "$0" --store "$1" chat --jsonl"#;
     let (store, url) = (hall.lab.path("store"), hall.provider.base_url("chat"));
-    let answer = hall.lab.shell(script, [env!("CARGO_BIN_EXE_stemma"), store.to_str().unwrap(), &url]);
+    let answer = hall.lab.shell(
+        script,
+        [env!("CARGO_BIN_EXE_stemma"), store.to_str().unwrap(), &url],
+    );
     assert_eq!(answer.code, Some(2), "{answer:?}");
-    let lines: Vec<Value> = text(&answer).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let lines: Vec<Value> = text(&answer)
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
     // A line for each question, also for those that could not be asked; `/info` is no question, and `/in NOBODY` changes nothing.
     assert_eq!(lines.len(), 4, "{answer:?}");
-    assert!(lines[1]["question"] == "???" && lines[1]["error"]["code"].is_string(), "{answer:?}");
+    assert!(
+        lines[1]["question"] == "???" && lines[1]["error"]["code"].is_string(),
+        "{answer:?}"
+    );
     assert_eq!(lines[2]["error"]["code"], "input.encoding");
-    assert!(answer.err.contains("there are /in SCOPE") && answer.err.contains("NOBODY"), "{answer:?}");
+    assert!(
+        answer.err.contains("there are /in SCOPE") && answer.err.contains("NOBODY"),
+        "{answer:?}"
+    );
     assert_eq!(lines[3]["question"], "And for whom?");
     // It was understood from the question before.
-    assert_eq!(lines[3]["searched"]["queries"][0], "And for whom? (How much was spending on anvils?)");
+    assert_eq!(
+        lines[3]["searched"]["queries"][0],
+        "And for whom? (How much was spending on anvils?)"
+    );
 }
 
 #[test]
 fn answers_are_measured_and_gone_on_with() {
     let hall = Hall::new();
     let question = |id: u32, text: &str| {
-        json!({ "id": id, "question": text, "doc": "report", "answer": "$1,577 million" }).to_string() + "\n"
+        json!({ "id": id, "question": text, "doc": "report", "answer": "$1,577 million" })
+            .to_string()
+            + "\n"
     };
-    let (first, second) = (question(1, "How much was spending on anvils?"), question(2, "What did anvils cost?"));
+    let (first, second) = (
+        question(1, "How much was spending on anvils?"),
+        question(2, "What did anvils cost?"),
+    );
     std::fs::write(hall.lab.path("one.jsonl"), &first).unwrap();
-    std::fs::write(hall.lab.path("all.jsonl"), first + &question(3, "???") + &second).unwrap();
-    let lines = || std::fs::read_to_string(hall.lab.path("answers.jsonl")).unwrap().lines().count();
-    let command = |file| ["--json", "eval", "answers", file, "--out", "answers.jsonl", "--no-judge"];
+    std::fs::write(
+        hall.lab.path("all.jsonl"),
+        first + &question(3, "???") + &second,
+    )
+    .unwrap();
+    let lines = || {
+        std::fs::read_to_string(hall.lab.path("answers.jsonl"))
+            .unwrap()
+            .lines()
+            .count()
+    };
+    let command = |file| {
+        [
+            "--json",
+            "eval",
+            "answers",
+            file,
+            "--out",
+            "answers.jsonl",
+            "--no-judge",
+        ]
+    };
     // What no model answered is no row, and is asked again.
-    let away = hall.lab.stemma("store", command("one.jsonl")).env("STEMMA_MODEL__NAME", "sim");
-    let away = away.env("STEMMA_MODEL__BASE_URL", "http://127.0.0.1:9/v1").run();
-    assert_eq!((away.code, &away.json()["unscored"][0]["doc"], lines()), (Some(1), &json!("1"), 0), "{away:?}");
+    let away = hall
+        .lab
+        .stemma("store", command("one.jsonl"))
+        .env("STEMMA_MODEL__NAME", "sim");
+    let away = away
+        .env("STEMMA_MODEL__BASE_URL", "http://127.0.0.1:9/v1")
+        .run();
+    assert_eq!(
+        (away.code, &away.json()["unscored"][0]["doc"], lines()),
+        (Some(1), &json!("1"), 0),
+        "{away:?}"
+    );
     let one = hall.run(&command("one.jsonl"));
     assert_eq!(one.code, Some(0), "{one:?}");
     let one = one.json();
-    assert_eq!((&one["questions"][0]["outcome"], lines()), (&json!("answered"), 1));
-    assert_eq!((&one["means"][0]["numbers"], &one["means"][0]["numbers_of"]), (&json!(1.0), &json!(1)));
+    assert_eq!(
+        (&one["questions"][0]["outcome"], lines()),
+        (&json!("answered"), 1)
+    );
+    assert_eq!(
+        (&one["means"][0]["numbers"], &one["means"][0]["numbers_of"]),
+        (&json!(1.0), &json!(1))
+    );
     // A run that was killed in the middle of a line.
-    let torn = std::fs::read_to_string(hall.lab.path("answers.jsonl")).unwrap() + "{\"id\": \"2\", \"ques";
+    let torn =
+        std::fs::read_to_string(hall.lab.path("answers.jsonl")).unwrap() + "{\"id\": \"2\", \"ques";
     std::fs::write(hall.lab.path("answers.jsonl"), torn).unwrap();
     let all = hall.run(&command("all.jsonl"));
     assert!(all.err.contains("1 answered before, 2 to go"), "{all:?}");
     let told = all.json();
-    assert_eq!((&told["means"][0]["questions"], &told["questions"][0]), (&json!(2), &one["questions"][0]));
-    assert_eq!((&told["unscored"][0]["doc"], told["unscored"].as_array().map(Vec::len)), (&json!("3"), Some(1)));
+    assert_eq!(
+        (&told["means"][0]["questions"], &told["questions"][0]),
+        (&json!(2), &one["questions"][0])
+    );
+    assert_eq!(
+        (
+            &told["unscored"][0]["doc"],
+            told["unscored"].as_array().map(Vec::len)
+        ),
+        (&json!("3"), Some(1))
+    );
     let again = hall.run(&command("all.jsonl"));
-    assert!(again.err.contains("2 answered before, 1 to go"), "{again:?}");
-    let stopped = hall.run(&["eval", "answers", "all.jsonl", "--jobs", "1", "--budget-tokens", "0"]);
+    assert!(
+        again.err.contains("2 answered before, 1 to go"),
+        "{again:?}"
+    );
+    let stopped = hall.run(&[
+        "eval",
+        "answers",
+        "all.jsonl",
+        "--jobs",
+        "1",
+        "--budget-tokens",
+        "0",
+    ]);
     assert_eq!(stopped.code, Some(4), "{stopped:?}");
 }
 
@@ -146,9 +269,20 @@ fn a_budget_of_an_evaluation_holds_over_answers_and_judgements() {
             "{{\"id\": {n}, \"question\": \"How much was spending on anvils, time {n}?\", \"answer\": \"$1,577 million\"}}\n"
         )
     };
-    std::fs::write(hall.lab.path("questions.jsonl"), (0..16).map(line).collect::<String>()).unwrap();
+    std::fs::write(
+        hall.lab.path("questions.jsonl"),
+        (0..16).map(line).collect::<String>(),
+    )
+    .unwrap();
     let measure = |more: &[&str]| {
-        let command = ["--json", "eval", "answers", "questions.jsonl", "--out", "rows.jsonl"];
+        let command = [
+            "--json",
+            "eval",
+            "answers",
+            "questions.jsonl",
+            "--out",
+            "rows.jsonl",
+        ];
         hall.run(&[&command[..], more].concat())
     };
     let spent = || {
@@ -156,47 +290,91 @@ fn a_budget_of_an_evaluation_holds_over_answers_and_judgements() {
         all.prompt_tokens + all.output_tokens
     };
     let unpriced = measure(&["--budget", "1"]);
-    assert_eq!((unpriced.code, &unpriced.json()["error"]["code"]), (Some(2), &"config.no_price".into()));
+    assert_eq!(
+        (unpriced.code, &unpriced.json()["error"]["code"]),
+        (Some(2), &"config.no_price".into())
+    );
     let stopped = measure(&["--budget-tokens", &BUDGET.to_string()]);
     assert_eq!(stopped.code, Some(4), "{stopped:?}");
     let first = stopped.json();
     let rows = first["questions"].as_array().unwrap();
-    assert!((2..16).contains(&rows.len()) && rows.iter().all(|row| row["judged"]["verdict"].is_string()), "{first}");
+    assert!(
+        (2..16).contains(&rows.len())
+            && rows.iter().all(|row| row["judged"]["verdict"].is_string()),
+        "{first}"
+    );
     let judge = &hall.provider.report().stages["judge"];
-    assert!(spent() <= BUDGET && judge.calls >= rows.len(), "{} tokens: {judge:?}", spent());
-    let told = |row: &Value| ["prompt_tokens", "output_tokens", "judge_tokens"].map(|name| row[name].as_u64().unwrap());
+    assert!(
+        spent() <= BUDGET && judge.calls >= rows.len(),
+        "{} tokens: {judge:?}",
+        spent()
+    );
+    let told = |row: &Value| {
+        ["prompt_tokens", "output_tokens", "judge_tokens"].map(|name| row[name].as_u64().unwrap())
+    };
     let sum: u64 = rows.iter().flat_map(told).sum();
     assert!(sum <= spent() && sum > spent() / 2, "{sum} of {}", spent());
     // What is left of it was counted: the same budget again does nothing, and more goes on.
     let before = spent();
-    assert_eq!(measure(&["--budget-tokens", &sum.to_string()]).code, Some(4));
+    assert_eq!(
+        measure(&["--budget-tokens", &sum.to_string()]).code,
+        Some(4)
+    );
     assert_eq!(spent(), before);
     let all = measure(&[]);
-    assert_eq!((all.code, all.json()["questions"].as_array().unwrap().len()), (Some(0), 16), "{all:?}");
+    assert_eq!(
+        (all.code, all.json()["questions"].as_array().unwrap().len()),
+        (Some(0), 16),
+        "{all:?}"
+    );
     assert_eq!(hall.provider.report().repeated, 0, "nothing is paid twice");
 }
 
 #[test]
 fn nothing_of_a_removed_document_is_left_in_answers() {
     let hall = Hall::new();
-    hall.lab.put("other.md", "# Loans\n\nLoans of crates were 42 in number.\n");
+    hall.lab.put(
+        "other.md",
+        "# Loans\n\nLoans of crates were 42 in number.\n",
+    );
     hall.lab.ingest("store", &[]);
-    let ask = |question: &str, doc: &str| hall.run(&["--json", "ask", question, "--in", doc]).json();
+    let ask =
+        |question: &str, doc: &str| hall.run(&["--json", "ask", question, "--in", doc]).json();
     let spending = ask("How much was spending on anvils?", "report");
     let loans = ask("How many loans of crates were there?", "other");
     let kept = |text: &str| {
         let of_answers = |key: &str| key.contains("/answers/") || key.contains("/replies/");
         let holds = |bytes: &[u8]| String::from_utf8_lossy(bytes).contains(text);
-        objects(&hall.lab.path("store")).into_iter().filter(|(key, bytes)| of_answers(key) && holds(bytes)).count()
+        objects(&hall.lab.path("store"))
+            .into_iter()
+            .filter(|(key, bytes)| of_answers(key) && holds(bytes))
+            .count()
     };
-    assert!(kept("1,577") >= 2 && kept("crates") >= 2, "the answer, and the reply of the model: {spending} {loans}");
+    assert!(
+        kept("1,577") >= 2 && kept("crates") >= 2,
+        "the answer, and the reply of the model: {spending} {loans}"
+    );
     let none = hall.run(&["--json", "gc", "--dry-run"]);
-    assert_eq!((none.code, &none.json()["objects"]), (Some(1), &0.into()), "{none:?}");
+    assert_eq!(
+        (none.code, &none.json()["objects"]),
+        (Some(1), &0.into()),
+        "{none:?}"
+    );
     assert_eq!(hall.run(&["rm", "report"]).code, Some(0));
     let swept = hall.run(&["--json", "--yes", "gc"]).json();
-    assert_eq!(swept["by_kind"]["answer without its documents"], 1, "{swept}");
+    assert_eq!(
+        swept["by_kind"]["answer without its documents"], 1,
+        "{swept}"
+    );
     assert_eq!(kept("1,577"), 0, "{swept}");
     let calls = hall.provider.report().calls;
-    assert_eq!(ask("How many loans of crates were there?", "other")["id"], loans["id"]);
-    assert_eq!(hall.provider.report().calls, calls, "what rests on others is kept");
+    assert_eq!(
+        ask("How many loans of crates were there?", "other")["id"],
+        loans["id"]
+    );
+    assert_eq!(
+        hall.provider.report().calls,
+        calls,
+        "what rests on others is kept"
+    );
 }

@@ -10,11 +10,34 @@ use crate::support::{Answer, Lab};
 /// Two filings, a text, and one document that does not open; ingested.
 fn library() -> (Lab, Value) {
     let lab = Lab::new();
-    lab.put("10-K/annual.pdf", generate(&Spec { pages: 12, ..Spec::of(Kind::TenK, 21) }).pdf);
-    lab.put("10-Q/scanned.pdf", generate(&Spec { pages: 8, scanned_page: Some(4), ..Spec::of(Kind::TenQ, 22) }).pdf);
+    lab.put(
+        "10-K/annual.pdf",
+        generate(&Spec {
+            pages: 12,
+            ..Spec::of(Kind::TenK, 21)
+        })
+        .pdf,
+    );
+    lab.put(
+        "10-Q/scanned.pdf",
+        generate(&Spec {
+            pages: 8,
+            scanned_page: Some(4),
+            ..Spec::of(Kind::TenQ, 22)
+        })
+        .pdf,
+    );
     lab.put("guide.md", markdown(1, 8).0);
     let encryption = Some(Encryption::Password("sesame".into()));
-    lab.put("locked.pdf", generate(&Spec { pages: 6, encryption, ..Spec::of(Kind::TenQ, 23) }).pdf);
+    lab.put(
+        "locked.pdf",
+        generate(&Spec {
+            pages: 6,
+            encryption,
+            ..Spec::of(Kind::TenQ, 23)
+        })
+        .pdf,
+    );
     let ingested = lab.ingest("store", &[]);
     (lab, ingested)
 }
@@ -35,7 +58,11 @@ fn shape(value: &Value) -> String {
             }
             Value::Object(fields) => {
                 let dot = if path.is_empty() { "" } else { "." };
-                stack.extend(fields.iter().map(|(name, value)| (format!("{path}{dot}{name}"), value)));
+                stack.extend(
+                    fields
+                        .iter()
+                        .map(|(name, value)| (format!("{path}{dot}{name}"), value)),
+                );
                 "object"
             }
         };
@@ -43,7 +70,11 @@ fn shape(value: &Value) -> String {
     }
     let line = |(path, kinds): (String, BTreeSet<&str>)| {
         let kinds: Vec<&str> = kinds.into_iter().collect();
-        format!("  {}: {}\n", if path.is_empty() { "." } else { &path }, kinds.join(" "))
+        format!(
+            "  {}: {}\n",
+            if path.is_empty() { "." } else { &path },
+            kinds.join(" ")
+        )
     };
     shapes.into_iter().map(line).collect()
 }
@@ -90,12 +121,20 @@ fn json_answers_have_these_shapes() {
     for question in questions {
         let answer = lab.stemma("store", ["--json"]).and(question).run();
         let code = answer.code.unwrap();
-        shapes.push_str(&format!("\n{} → {code}\n{}", question.join(" "), shape(&answer.json())));
+        shapes.push_str(&format!(
+            "\n{} → {code}\n{}",
+            question.join(" "),
+            shape(&answer.json())
+        ));
     }
     for question in [["config"], ["doctor"]] {
         let answer = lab.stemma("store", ["--json"]).and(&question).run();
         let code = answer.code.unwrap();
-        shapes.push_str(&format!("\n{} → {code}\n{}", question[0], shape(&answer.json()[0])));
+        shapes.push_str(&format!(
+            "\n{} → {code}\n{}",
+            question[0],
+            shape(&answer.json()[0])
+        ));
     }
     insta::assert_snapshot!(shapes);
 }
@@ -118,8 +157,14 @@ const TRUTHS: [(&str, &str); 4] = [
            {"id": "q3", "question": "Which risks?", "doc": "annual", "gold_pages": [9999]}
            {"id": "q4", "question": "Which risks?", "doc": "nobody", "gold_pages": [2]}"#,
     ),
-    ("text.jsonl", "{\"doc\": \"annual\", \"page\": 2, \"text\": \"words\"}\n{\"doc\": \"nobody\", \"text\": \"\"}\n"),
-    ("metadata.json", r#"[{"doc": "annual", "form": "10-Q", "cik": null, "tickers": ["NONE"]}, {"doc": "nobody"}]"#),
+    (
+        "text.jsonl",
+        "{\"doc\": \"annual\", \"page\": 2, \"text\": \"words\"}\n{\"doc\": \"nobody\", \"text\": \"\"}\n",
+    ),
+    (
+        "metadata.json",
+        r#"[{"doc": "annual", "form": "10-Q", "cik": null, "tickers": ["NONE"]}, {"doc": "nobody"}]"#,
+    ),
 ];
 
 #[test]
@@ -130,10 +175,19 @@ fn a_line_of_a_batch_that_cannot_be_answered_ends_no_other() {
         "{\"id\": 2, \"query\": \"???\"}\n{\"id\": 3, \"query\": \"risk factors\", \"doc\": \"annual\"}\n"
     );
     std::fs::write(lab.path("batch.jsonl"), lines).unwrap();
-    let answer = lab.stemma("store", ["search", "--batch", "batch.jsonl"]).run();
+    let answer = lab
+        .stemma("store", ["search", "--batch", "batch.jsonl"])
+        .run();
     assert_eq!(answer.code, Some(3), "{answer:?}");
-    let told: Vec<Value> = answer.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let seen: Vec<_> = told.iter().map(|line| (&line["id"], &line["error"]["code"], &line["error"]["line"])).collect();
+    let told: Vec<Value> = answer
+        .out
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let seen: Vec<_> = told
+        .iter()
+        .map(|line| (&line["id"], &line["error"]["code"], &line["error"]["line"]))
+        .collect();
     let none = Value::Null;
     let code = |value: &str| serde_json::from_str::<Value>(value).unwrap_or_else(|_| value.into());
     assert_eq!(
@@ -146,11 +200,25 @@ fn a_line_of_a_batch_that_cannot_be_answered_ends_no_other() {
         ]
     );
     assert!(
-        !told[3]["ranked_pages"].as_array().unwrap().is_empty() && told[0]["ranked_pages"] == Value::Array(Vec::new())
+        !told[3]["ranked_pages"].as_array().unwrap().is_empty()
+            && told[0]["ranked_pages"] == Value::Array(Vec::new())
     );
-    assert!(answer.err.contains("line 3 of batch.jsonl"), "{}", answer.err);
-    std::fs::write(lab.path("batch.jsonl"), "{\"id\": 3, \"query\": \"risk factors\"}\n").unwrap();
-    assert_eq!(lab.stemma("store", ["search", "--batch", "batch.jsonl"]).run().code, Some(0));
+    assert!(
+        answer.err.contains("line 3 of batch.jsonl"),
+        "{}",
+        answer.err
+    );
+    std::fs::write(
+        lab.path("batch.jsonl"),
+        "{\"id\": 3, \"query\": \"risk factors\"}\n",
+    )
+    .unwrap();
+    assert_eq!(
+        lab.stemma("store", ["search", "--batch", "batch.jsonl"])
+            .run()
+            .code,
+        Some(0)
+    );
 }
 
 #[test]
@@ -160,7 +228,11 @@ fn evaluations_end_with_what_they_found() {
         std::fs::write(lab.path(name), truth).unwrap();
     }
     std::fs::write(lab.path("empty.jsonl"), "").unwrap();
-    std::fs::write(lab.path("wrong.json"), "[{\"doc\": \"annual\",\n \"nodes\": [{\"title\": 7}]}]").unwrap();
+    std::fs::write(
+        lab.path("wrong.json"),
+        "[{\"doc\": \"annual\",\n \"nodes\": [{\"title\": 7}]}]",
+    )
+    .unwrap();
     let eval = |arguments: &str| {
         let words = ["--json", "eval"].into_iter().chain(arguments.split(' '));
         lab.stemma("store", words).run()
@@ -177,33 +249,67 @@ fn evaluations_end_with_what_they_found() {
         ("answers questions.jsonl", 2),
     ];
     for (arguments, code) in codes {
-        assert_eq!(eval(arguments).code, Some(code), "{arguments}: {:?}", eval(arguments));
+        assert_eq!(
+            eval(arguments).code,
+            Some(code),
+            "{arguments}: {:?}",
+            eval(arguments)
+        );
     }
     // A question that is none, a page that is none and a document that is not there do not end the others.
     let of = |more: &str| eval(&format!("retrieval questions.jsonl{more}")).json();
     let (plain, missing) = (of(""), of(" --count-missing"));
     assert_eq!(
-        (plain["means"][0]["questions"].clone(), plain["unscored"].as_array().map(Vec::len)),
+        (
+            plain["means"][0]["questions"].clone(),
+            plain["unscored"].as_array().map(Vec::len)
+        ),
         (1.into(), Some(3))
     );
     assert_eq!(missing["means"][0]["questions"], 3, "{missing}");
-    assert_eq!(eval("answers questions.jsonl").json()["error"]["code"], "config.no_model");
+    assert_eq!(
+        eval("answers questions.jsonl").json()["error"]["code"],
+        "config.no_model"
+    );
     let wrong = eval("structure wrong.json").json()["error"].clone();
     assert_eq!(wrong["code"], "eval.truth");
-    assert!(wrong["message"].as_str().unwrap().contains("wrong.json: line 2: invalid type"), "{wrong}");
-    let shown = lab.stemma("store", ["eval", "structure", "structure.json", "--details"]).run();
     assert!(
-        shown.out.contains("mean of all (2)") && shown.out.contains("missed          2  No such title"),
+        wrong["message"]
+            .as_str()
+            .unwrap()
+            .contains("wrong.json: line 2: invalid type"),
+        "{wrong}"
+    );
+    let shown = lab
+        .stemma(
+            "store",
+            ["eval", "structure", "structure.json", "--details"],
+        )
+        .run();
+    assert!(
+        shown.out.contains("mean of all (2)")
+            && shown.out.contains("missed          2  No such title"),
         "{}",
         shown.out
     );
-    assert!(shown.err.contains("not scored: locked (it has no tree: "), "{}", shown.err);
+    assert!(
+        shown.err.contains("not scored: locked (it has no tree: "),
+        "{}",
+        shown.err
+    );
 }
 
 #[test]
 fn what_cannot_be_done_says_why_and_what_to_do() {
     let (lab, _) = library();
-    lab.put("other/annual.pdf", generate(&Spec { pages: 8, ..Spec::of(Kind::TenQ, 24) }).pdf);
+    lab.put(
+        "other/annual.pdf",
+        generate(&Spec {
+            pages: 8,
+            ..Spec::of(Kind::TenQ, 24)
+        })
+        .pdf,
+    );
     lab.ingest("store", &[]);
     let refused: [(&[&str], &str); 21] = [
         (&["tree", "nothing"], "locator.not_found"),
@@ -221,7 +327,10 @@ fn what_cannot_be_done_says_why_and_what_to_do() {
         (&["browse", "/", "?!"], "search.no_words"),
         (&["search", "?!"], "search.no_words"),
         (&["search", "risk", "--strategy", "beam"], "config.no_model"),
-        (&["search", "risk", "--strategy", "beam", "--skip", "5"], "search.skip"),
+        (
+            &["search", "risk", "--strategy", "beam", "--skip", "5"],
+            "search.skip",
+        ),
         (&["ingest", "nowhere.pdf"], "input.not_found"),
         (&["rm", "/"], "rm.not_confirmed"),
         (&["export"], "export.out"),
@@ -233,17 +342,42 @@ fn what_cannot_be_done_says_why_and_what_to_do() {
         assert_eq!(answer.code, Some(2), "{question:?}: {answer:?}");
         let error = &answer.json()["error"];
         assert_eq!(error["code"], code, "{question:?}");
-        assert!(!error["message"].as_str().unwrap().is_empty(), "{question:?}: {error}");
-        assert!(error["next"].as_str().is_some_and(|next| !next.is_empty()), "{question:?}: {error}");
+        assert!(
+            !error["message"].as_str().unwrap().is_empty(),
+            "{question:?}: {error}"
+        );
+        assert!(
+            error["next"].as_str().is_some_and(|next| !next.is_empty()),
+            "{question:?}: {error}"
+        );
         let text = lab.stemma("store", question.iter().copied()).run();
-        assert_eq!((text.code, text.out.as_str()), (Some(2), ""), "{question:?}");
-        assert!(text.err.starts_with("error: ") && text.err.contains("\nnext:  "), "{question:?}: {}", text.err);
+        assert_eq!(
+            (text.code, text.out.as_str()),
+            (Some(2), ""),
+            "{question:?}"
+        );
+        assert!(
+            text.err.starts_with("error: ") && text.err.contains("\nnext:  "),
+            "{question:?}: {}",
+            text.err
+        );
     }
     let missing = lab.stemma("no-store", ["--json", "ls"]).run();
-    assert_eq!((missing.code, &missing.json()["error"]["code"]), (Some(2), &Value::from("store.missing")));
+    assert_eq!(
+        (missing.code, &missing.json()["error"]["code"]),
+        (Some(2), &Value::from("store.missing"))
+    );
     assert!(!lab.path("no-store").exists(), "asking made a store");
-    for nothing in [&["search", "zzzqqq"][..], &["grep", "-r", "zzzqqq"], &["config", "zzzqqq"]] {
-        assert_eq!(lab.stemma("store", nothing.iter().copied()).run().code, Some(1), "{nothing:?}");
+    for nothing in [
+        &["search", "zzzqqq"][..],
+        &["grep", "-r", "zzzqqq"],
+        &["config", "zzzqqq"],
+    ] {
+        assert_eq!(
+            lab.stemma("store", nothing.iter().copied()).run().code,
+            Some(1),
+            "{nothing:?}"
+        );
     }
     assert_eq!(lab.stemma("store", ["no-command"]).run().code, Some(2));
 }
@@ -257,32 +391,70 @@ fn an_unknown_setting_names_the_nearest() {
         let answer = lab.stemma("store", ["--json"]).and(&command).run();
         assert_eq!(answer.code, Some(2));
         let message = answer.json()["error"]["message"].to_string();
-        assert!(message.contains("`limits.max_page`") && message.contains("`limits.max_pages`"), "{message}");
+        assert!(
+            message.contains("`limits.max_page`") && message.contains("`limits.max_pages`"),
+            "{message}"
+        );
     }
-    assert!(!lab.path("store").exists(), "a store was made under settings that are wrong");
+    assert!(
+        !lab.path("store").exists(),
+        "a store was made under settings that are wrong"
+    );
     // One answer, whatever is wrong.
     let doctor = lab.stemma("store", ["--json", "doctor"]).run();
     assert_eq!(doctor.code, Some(2), "{doctor:?}");
-    let failed = doctor.json().as_array().unwrap().iter().filter(|check| check["result"] == "failed").count();
+    let failed = doctor
+        .json()
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|check| check["result"] == "failed")
+        .count();
     assert_eq!(failed, 1, "{doctor:?}");
     std::fs::remove_file(lab.path("stemma.toml")).unwrap();
-    let variable = lab.stemma("store", ["config"]).env("STEMMA_LIMITS__MAX_PAGE", "3").run();
-    assert!(variable.code == Some(2) && variable.err.contains("limits.max_pages"), "{variable:?}");
+    let variable = lab
+        .stemma("store", ["config"])
+        .env("STEMMA_LIMITS__MAX_PAGE", "3")
+        .run();
+    assert!(
+        variable.code == Some(2) && variable.err.contains("limits.max_pages"),
+        "{variable:?}"
+    );
 }
 
 #[test]
 fn answers_carry_no_color_and_a_closed_pipe_is_no_news() {
     let (lab, _) = library();
     for (name, value) in [("NO_COLOR", "1"), ("TERM", "xterm-256color")] {
-        for command in [&["ls", "-R"][..], &["tree", "annual"], &["stat", "annual"], &["search", "risk"]] {
-            let answer = lab.stemma("store", command.iter().copied()).env(name, value).run();
+        for command in [
+            &["ls", "-R"][..],
+            &["tree", "annual"],
+            &["stat", "annual"],
+            &["search", "risk"],
+        ] {
+            let answer = lab
+                .stemma("store", command.iter().copied())
+                .env(name, value)
+                .run();
             assert_eq!(answer.code, Some(0), "{command:?}: {answer:?}");
-            assert!(!answer.out.contains('\u{1b}') && !answer.err.contains('\u{1b}'), "{command:?}: {answer:?}");
+            assert!(
+                !answer.out.contains('\u{1b}') && !answer.err.contains('\u{1b}'),
+                "{command:?}: {answer:?}"
+            );
         }
     }
-    for command in ["ls -R", "tree annual", "cat annual", "export --format pages", "--json tree annual"] {
+    for command in [
+        "ls -R",
+        "tree annual",
+        "cat annual",
+        "export --format pages",
+        "--json tree annual",
+    ] {
         let answer = closed_pipe(&lab, command);
-        assert!(!answer.err.contains("panic") && !answer.err.contains("roken pipe"), "{command}: {answer:?}");
+        assert!(
+            !answer.err.contains("panic") && !answer.err.contains("roken pipe"),
+            "{command}: {answer:?}"
+        );
         assert!(answer.out.lines().count() <= 1, "{command}: {answer:?}");
     }
 }
@@ -291,7 +463,14 @@ fn answers_carry_no_color_and_a_closed_pipe_is_no_news() {
 fn closed_pipe(lab: &Lab, command: &str) -> Answer {
     let script = r#""$0" --store "$1" $2 | head -1"#;
     let store = lab.path("store");
-    lab.shell(script, [env!("CARGO_BIN_EXE_stemma"), store.to_str().unwrap(), command])
+    lab.shell(
+        script,
+        [
+            env!("CARGO_BIN_EXE_stemma"),
+            store.to_str().unwrap(),
+            command,
+        ],
+    )
 }
 
 #[test]
@@ -301,7 +480,10 @@ fn readers_work_beside_a_writer_and_a_second_writer_is_refused() {
     let mut writer = lab.stemma("store", ["ingest", "filings"]).start();
     let pid = writer.pid();
     let listed = |key: &String| key.contains("/changes/");
-    while !crate::support::objects(&lab.path("store")).keys().any(listed) {
+    while !crate::support::objects(&lab.path("store"))
+        .keys()
+        .any(listed)
+    {
         assert!(!writer.has_ended(), "{:?}", writer.end());
         std::thread::sleep(std::time::Duration::from_millis(2));
     }
@@ -313,8 +495,17 @@ fn readers_work_beside_a_writer_and_a_second_writer_is_refused() {
     assert_eq!(second.code, Some(2), "{second:?}");
     let error = &second.json()["error"];
     assert_eq!(error["code"], "store.locked");
-    assert!(error["message"].as_str().unwrap().contains(&format!("process {pid} ")), "{error}");
-    assert!(reader.code == Some(0) && reader.json()["total"].as_u64() > Some(0), "{reader:?}");
+    assert!(
+        error["message"]
+            .as_str()
+            .unwrap()
+            .contains(&format!("process {pid} ")),
+        "{error}"
+    );
+    assert!(
+        reader.code == Some(0) && reader.json()["total"].as_u64() > Some(0),
+        "{reader:?}"
+    );
     assert_eq!(status.json()["writer"]["pid"], pid);
     assert_eq!(status.json()["jobs"][0]["state"], "running");
     assert_eq!(writer.end().code, Some(0));
@@ -338,7 +529,10 @@ fn names_are_data() {
         &chinese,
     ];
     for (n, name) in names.iter().enumerate() {
-        lab.put(&format!("deep/{name}"), format!("# Title {n}\n\nWords of number {n}.\n"));
+        lab.put(
+            &format!("deep/{name}"),
+            format!("# Title {n}\n\nWords of number {n}.\n"),
+        );
     }
     let ingested = lab.stemma("store", ["ingest", "filings"]).run();
     assert_eq!(ingested.code, Some(0), "{ingested:?}");
@@ -354,14 +548,29 @@ fn names_are_data() {
         let locator = document["locator"].as_str().unwrap();
         let stat = lab.stemma("store", ["--json", "stat", "--", locator]).run();
         assert_eq!(stat.code, Some(0), "{locator:?}: {stat:?}");
-        assert_eq!(stat.json()["document"]["doc_id"], document["doc_id"], "{locator:?}");
+        assert_eq!(
+            stat.json()["document"]["doc_id"],
+            document["doc_id"],
+            "{locator:?}"
+        );
     }
     // Names never become paths: not in the store, and not on the way out of it.
-    assert!(crate::support::objects(&lab.path("store")).keys().all(|key| !key.contains("secret")));
+    assert!(
+        crate::support::objects(&lab.path("store"))
+            .keys()
+            .all(|key| !key.contains("secret"))
+    );
     let exported = lab.stemma("store", ["export", "--out", "out/below"]).run();
     assert_eq!(exported.code, Some(0), "{exported:?}");
-    assert_eq!(crate::support::files(&lab.path("out/below")).len(), names.len());
-    assert_eq!(crate::support::files(&lab.path("out")).len(), names.len(), "something was written beside the folder");
+    assert_eq!(
+        crate::support::files(&lab.path("out/below")).len(),
+        names.len()
+    );
+    assert_eq!(
+        crate::support::files(&lab.path("out")).len(),
+        names.len(),
+        "something was written beside the folder"
+    );
 }
 
 #[test]
@@ -371,14 +580,36 @@ fn links_that_lead_out_and_special_files_are_listed_and_not_read() {
     std::fs::write(lab.path("outside.md"), "# Outside\n").unwrap();
     std::os::unix::fs::symlink(lab.path("outside.md"), lab.filings().join("link.md")).unwrap();
     std::os::unix::fs::symlink("/nowhere/at/all.md", lab.filings().join("dangling.md")).unwrap();
-    assert_eq!(lab.shell(r#"mkfifo "$0""#, [lab.filings().join("pipe.pdf").to_str().unwrap()]).code, Some(0));
+    assert_eq!(
+        lab.shell(
+            r#"mkfifo "$0""#,
+            [lab.filings().join("pipe.pdf").to_str().unwrap()]
+        )
+        .code,
+        Some(0)
+    );
     let ingested = lab.ingest("store", &[]);
     assert_eq!(ingested["counts"]["total"], 1, "{ingested:#}");
     let refused = ingested["refused"].as_array().unwrap();
-    for (name, reason) in [("link.md", "out of the folder"), ("dangling.md", "nowhere"), ("pipe.pdf", "regular")] {
-        let row = refused.iter().find(|row| row["path"].as_str().unwrap().ends_with(name));
-        assert!(row.unwrap()["reason"].as_str().unwrap().contains(reason), "{name}: {refused:?}");
+    for (name, reason) in [
+        ("link.md", "out of the folder"),
+        ("dangling.md", "nowhere"),
+        ("pipe.pdf", "regular"),
+    ] {
+        let row = refused
+            .iter()
+            .find(|row| row["path"].as_str().unwrap().ends_with(name));
+        assert!(
+            row.unwrap()["reason"].as_str().unwrap().contains(reason),
+            "{name}: {refused:?}"
+        );
     }
-    let named = lab.stemma("store", ["--json", "ingest", "filings/pipe.pdf"]).run();
-    assert_eq!(named.code, Some(2), "a pipe that is named is not read either: {named:?}");
+    let named = lab
+        .stemma("store", ["--json", "ingest", "filings/pipe.pdf"])
+        .run();
+    assert_eq!(
+        named.code,
+        Some(2),
+        "a pipe that is named is not read either: {named:?}"
+    );
 }

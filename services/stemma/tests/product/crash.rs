@@ -27,29 +27,48 @@ fn kept(store: &Path) -> BTreeMap<String, (u64, SystemTime)> {
         (key, (metadata.ino(), metadata.modified().unwrap()))
     };
     let objects = files(&store.join("objects")).into_iter();
-    objects.filter(|(key, _)| key.contains("/a/") || key.contains("/trees/")).map(stamp).collect()
+    objects
+        .filter(|(key, _)| key.contains("/a/") || key.contains("/trees/"))
+        .map(stamp)
+        .collect()
 }
 
 /// Nothing that was kept is touched, and no stage begins whose artifact was there.
-fn assert_kept(before: &BTreeMap<String, (u64, SystemTime)>, store: &Path, answer: &Answer, what: &str) {
+fn assert_kept(
+    before: &BTreeMap<String, (u64, SystemTime)>,
+    store: &Path,
+    answer: &Answer,
+    what: &str,
+) {
     let now = kept(store);
     for (key, stamp) in before {
         assert_eq!(now.get(key), Some(stamp), "{what}: {key} was made again");
     }
-    let done: BTreeSet<&str> = before.keys().filter_map(|key| Some(key.split_once("/a/")?.1)).collect();
+    let done: BTreeSet<&str> = before
+        .keys()
+        .filter_map(|key| Some(key.split_once("/a/")?.1))
+        .collect();
     for (stage, task) in begun(answer) {
-        assert!(!done.contains(task.as_str()), "{what}: {stage} {task} began although its artifact was there");
+        assert!(
+            !done.contains(task.as_str()),
+            "{what}: {stage} {task} began although its artifact was there"
+        );
     }
 }
 
 /// An ingest that says which stages it begins.
 fn ingest(lab: &Lab, store: &str) -> Stemma {
-    lab.stemma(store, ["--json", "ingest", "filings"]).env("STEMMA_LOG", "stemma_engine=debug")
+    lab.stemma(store, ["--json", "ingest", "filings"])
+        .env("STEMMA_LOG", "stemma_engine=debug")
 }
 
 /// A moment that depends on the seed: so many objects later, and a little; every fourth right at the start.
 fn wait(running: &mut Running, store: &Path, before: usize, seed: u64) {
-    let more = if seed.is_multiple_of(4) { 0 } else { (12.0 * noise(seed)) as usize };
+    let more = if seed.is_multiple_of(4) {
+        0
+    } else {
+        (12.0 * noise(seed)) as usize
+    };
     while kept(store).len() < before + more && !running.has_ended() {
         std::thread::sleep(Duration::from_millis(1));
     }
@@ -63,7 +82,11 @@ fn killed_at_any_moment_it_goes_on_and_comes_to_the_same_bytes() {
     let whole = ingest(&lab, "whole").run();
     assert_eq!(whole.json()["counts"]["failed"], 0);
     let wanted = results(&lab.path("whole"));
-    assert_eq!(begun(&whole).len(), 36, "twelve documents, three stages each");
+    assert_eq!(
+        begun(&whole).len(),
+        36,
+        "twelve documents, three stages each"
+    );
 
     let mut cut_off = 0;
     for round in 0..ROUNDS {
@@ -71,20 +94,49 @@ fn killed_at_any_moment_it_goes_on_and_comes_to_the_same_bytes() {
         for blow in 0..BLOWS {
             let before = kept(&lab.path(&store));
             let mut running = ingest(&lab, &store).start();
-            wait(&mut running, &lab.path(&store), before.len(), round * BLOWS + blow);
+            wait(
+                &mut running,
+                &lab.path(&store),
+                before.len(),
+                round * BLOWS + blow,
+            );
             cut_off += u32::from(!running.has_ended());
             running.signal(Signal::KILL);
-            assert_kept(&before, &lab.path(&store), &running.end(), &format!("round {round}, blow {blow}"));
+            assert_kept(
+                &before,
+                &lab.path(&store),
+                &running.end(),
+                &format!("round {round}, blow {blow}"),
+            );
         }
         let before = kept(&lab.path(&store));
         let last = ingest(&lab, &store).run();
         assert_eq!(last.code, Some(0), "{last:?}");
-        assert_kept(&before, &lab.path(&store), &last, &format!("round {round}, the end"));
-        assert_same(&results(&lab.path(&store)), &wanted, &format!("round {round}"));
-        assert_eq!(files(&lab.path(&store).join("tmp")).len(), 0, "round {round}: left unfinished");
+        assert_kept(
+            &before,
+            &lab.path(&store),
+            &last,
+            &format!("round {round}, the end"),
+        );
+        assert_same(
+            &results(&lab.path(&store)),
+            &wanted,
+            &format!("round {round}"),
+        );
+        assert_eq!(
+            files(&lab.path(&store).join("tmp")).len(),
+            0,
+            "round {round}: left unfinished"
+        );
     }
-    println!("{cut_off} of {} commands were cut off at work", ROUNDS * BLOWS);
-    assert!(cut_off >= 15, "only {cut_off} were cut off at work: the moments are badly chosen");
+    println!(
+        "{cut_off} of {} commands were cut off at work",
+        ROUNDS * BLOWS
+    );
+    assert!(
+        cut_off >= 15,
+        "only {cut_off} were cut off at work: the moments are badly chosen"
+    );
 }
 
 #[test]
@@ -100,7 +152,10 @@ fn interrupted_it_says_how_to_go_on_and_goes_on() {
     running.signal(Signal::INT);
     let answer = running.end();
     assert_eq!(answer.code, Some(130), "{answer:?}");
-    assert!(answer.err.contains("Go on with the same command"), "{answer:?}");
+    assert!(
+        answer.err.contains("Go on with the same command"),
+        "{answer:?}"
+    );
     assert!(answer.out.starts_with("stopped at "), "{answer:?}");
 
     let before = kept(&lab.path("store"));
@@ -108,6 +163,10 @@ fn interrupted_it_says_how_to_go_on_and_goes_on() {
     assert_eq!(second.code, Some(0), "{second:?}");
     assert_kept(&before, &lab.path("store"), &second, "the second run");
     let done = before.keys().filter(|key| key.contains("/a/")).count();
-    assert!(begun(&second).len() <= 36 - done, "{done} artifacts were there, {} stages began", begun(&second).len());
+    assert!(
+        begun(&second).len() <= 36 - done,
+        "{done} artifacts were there, {} stages began",
+        begun(&second).len()
+    );
     assert_eq!(lab.ingest("store", &[])["counts"]["unchanged"], 12);
 }

@@ -5,12 +5,18 @@ use stemma_filings::{Contents, Kind, Spec, years};
 
 use crate::support::Lab;
 
-const IMPORTED: &str =
-    r#"{"doc_name": "other.pdf", "structure": [{"title": "ITEM 1. BUSINESS", "start_index": 1, "end_index": 4}]}"#;
+const IMPORTED: &str = r#"{"doc_name": "other.pdf", "structure": [{"title": "ITEM 1. BUSINESS", "start_index": 1, "end_index": 4}]}"#;
 
 #[test]
 fn a_year_is_told_section_by_section() {
-    let made = years(&Spec { pages: 24, contents: Contents::Outline, ..Spec::of(Kind::TenK, 504) }, 504);
+    let made = years(
+        &Spec {
+            pages: 24,
+            contents: Contents::Outline,
+            ..Spec::of(Kind::TenK, 504)
+        },
+        504,
+    );
     let lab = Lab::new();
     lab.put("before.pdf", &made.before.pdf);
     lab.put("after.pdf", &made.after.pdf);
@@ -18,26 +24,54 @@ fn a_year_is_told_section_by_section() {
     lab.ingest("store", &[]);
     std::fs::write(lab.path("tree.json"), IMPORTED).unwrap();
     lab.stemma("store", ["import", "tree.json"]).run();
-    let diff = |arguments: &str| lab.stemma("store", ["diff"].into_iter().chain(arguments.split(' '))).run();
+    let diff = |arguments: &str| {
+        lab.stemma("store", ["diff"].into_iter().chain(arguments.split(' ')))
+            .run()
+    };
 
     let told = diff("before after --json --all").json();
     let of = |pair: &Value, side: &str| pair[side]["title"].as_str().map(str::to_owned);
-    let told: Vec<_> =
-        told["pairs"].as_array().unwrap().iter().map(|pair| (of(pair, "left"), of(pair, "right"))).collect();
+    let told: Vec<_> = told["pairs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|pair| (of(pair, "left"), of(pair, "right")))
+        .collect();
     let (before, after) = (&made.before.truth.nodes, &made.after.truth.nodes);
-    let title = |nodes: &[stemma_filings::TruthNode], at: Option<usize>| at.map(|at| nodes[at].title.clone());
-    let wanted = made.sections.iter().map(|one| (title(before, one.before), title(after, one.after)));
+    let title = |nodes: &[stemma_filings::TruthNode], at: Option<usize>| {
+        at.map(|at| nodes[at].title.clone())
+    };
+    let wanted = made
+        .sections
+        .iter()
+        .map(|one| (title(before, one.before), title(after, one.after)));
     let missing: Vec<_> = wanted.filter(|pair| !told.contains(pair)).collect();
-    assert!(missing.len() * 20 <= made.sections.len(), "{missing:#?} of {}", made.sections.len());
+    assert!(
+        missing.len() * 20 <= made.sections.len(),
+        "{missing:#?} of {}",
+        made.sections.len()
+    );
 
     let text = diff("before after --item 1A --sentences 1");
     assert_eq!(text.code, Some(0));
-    assert!(text.out.starts_with("- before#") && text.out.contains("% of words changed"), "{text:?}");
-    assert!(!text.out.contains('\u{1b}'), "no color where there is no terminal: {text:?}");
+    assert!(
+        text.out.starts_with("- before#") && text.out.contains("% of words changed"),
+        "{text:?}"
+    );
+    assert!(
+        !text.out.contains('\u{1b}'),
+        "no color where there is no terminal: {text:?}"
+    );
     let same = diff("after after --json").json();
-    assert_eq!((&same["counts"]["modified"], &same["changed"]["changed"]), (&0.into(), &0.0.into()));
+    assert_eq!(
+        (&same["counts"]["modified"], &same["changed"]["changed"]),
+        (&0.into(), &0.0.into())
+    );
     let unknown = diff("after other --json").json();
-    assert_eq!((&unknown["counts"]["unknown"], &unknown["right"]["has_text"]), (&1.into(), &false.into()));
+    assert_eq!(
+        (&unknown["counts"]["unknown"], &unknown["right"]["has_text"]),
+        (&1.into(), &false.into())
+    );
     for (arguments, code) in [
         // Both are of one year: neither came before the other.
         ("after", "comparison.no_previous"),
@@ -47,6 +81,10 @@ fn a_year_is_told_section_by_section() {
         ("before#p=1 after", "locator.not_a_section"),
     ] {
         let answer = diff(&format!("{arguments} --json"));
-        assert_eq!((answer.code, &answer.json()["error"]["code"]), (Some(2), &code.into()), "{arguments}");
+        assert_eq!(
+            (answer.code, &answer.json()["error"]["code"]),
+            (Some(2), &code.into()),
+            "{arguments}"
+        );
     }
 }

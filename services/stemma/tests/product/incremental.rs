@@ -9,16 +9,26 @@ use crate::support::{Lab, begun, objects, trees};
 
 /// What lies below `c/`: everything of documents.
 fn of_documents(lab: &Lab) -> BTreeSet<String> {
-    objects(&lab.path("store")).into_keys().filter(|key| key.starts_with("c/")).collect()
+    objects(&lab.path("store"))
+        .into_keys()
+        .filter(|key| key.starts_with("c/"))
+        .collect()
 }
 
 /// Ingests again; returns the answer, the stages that began, and the objects of documents that came to be.
 fn again(lab: &Lab) -> (Value, Vec<String>, BTreeSet<String>) {
     let before = of_documents(lab);
-    let answer = lab.stemma("store", ["--json", "ingest", "filings"]).env("STEMMA_LOG", "stemma_engine=debug").run();
+    let answer = lab
+        .stemma("store", ["--json", "ingest", "filings"])
+        .env("STEMMA_LOG", "stemma_engine=debug")
+        .run();
     assert_eq!(answer.code, Some(0), "{answer:?}");
     let stages = begun(&answer).into_iter().map(|(stage, _)| stage).collect();
-    (answer.json(), stages, of_documents(lab).difference(&before).cloned().collect())
+    (
+        answer.json(),
+        stages,
+        of_documents(lab).difference(&before).cloned().collect(),
+    )
 }
 
 #[test]
@@ -31,25 +41,50 @@ fn unchanged_documents_cost_nothing() {
     assert_eq!(second["counts"]["unchanged"], 12);
     assert_eq!(second["documents"], Value::Array(Vec::new()));
     assert_eq!((stages, new), (Vec::new(), BTreeSet::new()));
-    let (took, before) = (second["seconds"].as_f64().unwrap(), first["seconds"].as_f64().unwrap());
-    assert!(took < before, "{took} s for nothing, after {before} s for everything");
+    let (took, before) = (
+        second["seconds"].as_f64().unwrap(),
+        first["seconds"].as_f64().unwrap(),
+    );
+    assert!(
+        took < before,
+        "{took} s for nothing, after {before} s for everything"
+    );
 }
 
 #[test]
 fn only_what_changed_is_done() {
     let lab = Lab::new();
-    let spec = Spec { pages: 8, ..Spec::of(Kind::TenQ, 1) };
+    let spec = Spec {
+        pages: 8,
+        ..Spec::of(Kind::TenQ, 1)
+    };
     for (name, seed) in [("a.pdf", 1), ("b.pdf", 2), ("c.pdf", 3), ("d.pdf", 4)] {
-        lab.put(name, generate(&Spec { seed, ..spec.clone() }).pdf);
+        lab.put(
+            name,
+            generate(&Spec {
+                seed,
+                ..spec.clone()
+            })
+            .pdf,
+        );
     }
     lab.ingest("store", &[]);
 
     // One page of one document changes.
     lab.put("a.pdf", generate(&spec.clone().with_page_changed(3)).pdf);
     let (changed, stages, new) = again(&lab);
-    assert_eq!((changed["counts"]["done"].as_u64(), changed["counts"]["unchanged"].as_u64()), (Some(1), Some(3)));
+    assert_eq!(
+        (
+            changed["counts"]["done"].as_u64(),
+            changed["counts"]["unchanged"].as_u64()
+        ),
+        (Some(1), Some(3))
+    );
     assert_eq!(stages, ["paginate", "outline", "publish"]);
-    let of: BTreeSet<_> = new.iter().filter_map(|key| key.split("/d/").nth(1)?.split('/').next()).collect();
+    let of: BTreeSet<_> = new
+        .iter()
+        .filter_map(|key| key.split("/d/").nth(1)?.split('/').next())
+        .collect();
     assert_eq!(of.len(), 1, "{new:#?}");
     assert_eq!(trees(&lab.path("store"))["a.pdf"].version.seq, 2);
 
@@ -62,9 +97,22 @@ fn only_what_changed_is_done() {
     // One file goes: it is said, and its tree is kept until it is removed.
     std::fs::remove_file(lab.filings().join("c.pdf")).unwrap();
     let (gone, stages, new) = again(&lab);
-    assert_eq!((gone["counts"]["total"].as_u64(), gone["counts"]["unchanged"].as_u64()), (Some(3), Some(3)));
-    assert_eq!(gone["removed"].as_array().map(Vec::len), Some(1), "{gone:#}");
-    assert!(gone["removed"][0].as_str().unwrap().starts_with('c'), "{gone:#}");
+    assert_eq!(
+        (
+            gone["counts"]["total"].as_u64(),
+            gone["counts"]["unchanged"].as_u64()
+        ),
+        (Some(3), Some(3))
+    );
+    assert_eq!(
+        gone["removed"].as_array().map(Vec::len),
+        Some(1),
+        "{gone:#}"
+    );
+    assert!(
+        gone["removed"][0].as_str().unwrap().starts_with('c'),
+        "{gone:#}"
+    );
     assert_eq!((stages, new), (Vec::new(), BTreeSet::new()));
     assert!(trees(&lab.path("store")).contains_key("c.pdf"));
 
@@ -72,9 +120,22 @@ fn only_what_changed_is_done() {
     std::fs::rename(lab.filings().join("d.pdf"), lab.filings().join("e.pdf")).unwrap();
     lab.put("f.pdf", generate(&Spec { seed: 6, ..spec }).pdf);
     let (renamed, stages, _) = again(&lab);
-    assert_eq!((renamed["counts"]["done"].as_u64(), renamed["counts"]["unchanged"].as_u64()), (Some(2), Some(2)));
+    assert_eq!(
+        (
+            renamed["counts"]["done"].as_u64(),
+            renamed["counts"]["unchanged"].as_u64()
+        ),
+        (Some(2), Some(2))
+    );
     assert_eq!(stages.len(), 6, "{stages:?}");
-    assert_eq!(renamed["removed"].as_array().map(Vec::len), Some(2), "{renamed:#}");
+    assert_eq!(
+        renamed["removed"].as_array().map(Vec::len),
+        Some(2),
+        "{renamed:#}"
+    );
     let copy = &renamed["duplicates"][0];
-    assert!(copy["path"] == "e.pdf" && copy["of"].as_str().unwrap().starts_with('d'), "{renamed:#}");
+    assert!(
+        copy["path"] == "e.pdf" && copy["of"].as_str().unwrap().starts_with('d'),
+        "{renamed:#}"
+    );
 }

@@ -6,11 +6,22 @@ use stemma_filings::{Kind, Spec, generate};
 use crate::support::Lab;
 
 fn quarterly(lab: &Lab, name: &str) {
-    lab.put(name, generate(&Spec { pages: 12, ..Spec::of(Kind::TenQ, 22) }).pdf);
+    lab.put(
+        name,
+        generate(&Spec {
+            pages: 12,
+            ..Spec::of(Kind::TenQ, 22)
+        })
+        .pdf,
+    );
 }
 
 fn fact(lab: &Lab, document: &str, name: &str) -> (String, String) {
-    let facts = lab.stemma("store", ["--json", "stat", document]).run().json()["document"]["facts"][name].clone();
+    let facts = lab
+        .stemma("store", ["--json", "stat", document])
+        .run()
+        .json()["document"]["facts"][name]
+        .clone();
     let text = |field: &str| facts[field].as_str().unwrap_or_default().to_owned();
     (text("value"), text("source"))
 }
@@ -21,17 +32,40 @@ fn sidecars_and_paths_state_what_the_text_cannot() {
     quarterly(&lab, "320193/0000320193-22-000108/report.pdf");
     quarterly(&lab, "plain.pdf");
     lab.ingest("store", &[]);
-    assert_eq!(fact(&lab, "report", "cik"), ("320193".into(), "path".into()));
-    assert_eq!(fact(&lab, "report", "accession"), ("0000320193-22-000108".into(), "path".into()));
+    assert_eq!(
+        fact(&lab, "report", "cik"),
+        ("320193".into(), "path".into())
+    );
+    assert_eq!(
+        fact(&lab, "report", "accession"),
+        ("0000320193-22-000108".into(), "path".into())
+    );
     assert_eq!(fact(&lab, "plain", "cik"), (String::new(), String::new()));
 
-    lab.put("metadata.csv", "file,cik,filed\nplain.pdf,0001065280,2022-10-28\n");
+    lab.put(
+        "metadata.csv",
+        "file,cik,filed\nplain.pdf,0001065280,2022-10-28\n",
+    );
     let count = |answer: &Value| answer["documents"].as_array().map_or(0, Vec::len);
-    assert_eq!(count(&lab.ingest("store", &[])), 1, "only what is stated anew is published again");
-    assert_eq!(fact(&lab, "plain", "cik"), ("1065280".into(), "sidecar".into()));
-    assert_eq!(fact(&lab, "plain", "filed"), ("2022-10-28".into(), "sidecar".into()));
+    assert_eq!(
+        count(&lab.ingest("store", &[])),
+        1,
+        "only what is stated anew is published again"
+    );
+    assert_eq!(
+        fact(&lab, "plain", "cik"),
+        ("1065280".into(), "sidecar".into())
+    );
+    assert_eq!(
+        fact(&lab, "plain", "filed"),
+        ("2022-10-28".into(), "sidecar".into())
+    );
     let version = |document: &str| {
-        lab.stemma("store", ["--json", "stat", document]).run().json()["document"]["version"].as_u64().unwrap()
+        lab.stemma("store", ["--json", "stat", document])
+            .run()
+            .json()["document"]["version"]
+            .as_u64()
+            .unwrap()
     };
     assert_eq!((version("plain"), version("report")), (2, 1));
 
@@ -40,7 +74,12 @@ fn sidecars_and_paths_state_what_the_text_cannot() {
     assert_eq!(answer.code, Some(2));
     let error = answer.json()["error"].clone();
     assert_eq!(error["code"], "input.sidecar");
-    assert!(error["message"].as_str().unwrap().ends_with("unknown column `acession`; did you mean `accession`?"));
+    assert!(
+        error["message"]
+            .as_str()
+            .unwrap()
+            .ends_with("unknown column `acession`; did you mean `accession`?")
+    );
 }
 
 #[test]
@@ -48,17 +87,44 @@ fn items_are_listed_with_their_parts_and_refused_where_two_fit() {
     let lab = Lab::new();
     quarterly(&lab, "report.pdf");
     lab.ingest("store", &[]);
-    let view = lab.stemma("store", ["--json", "items", "report"]).run().json();
-    let ids: Vec<&str> = view["items"].as_array().unwrap().iter().map(|item| item["id"].as_str().unwrap()).collect();
-    assert!(ids.contains(&"10-Q.I.1") && ids.contains(&"10-Q.II.1A"), "{ids:?}");
-    assert!(view["items"].as_array().unwrap().iter().all(|item| item["status"].is_string()));
+    let view = lab
+        .stemma("store", ["--json", "items", "report"])
+        .run()
+        .json();
+    let ids: Vec<&str> = view["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|item| item["id"].as_str().unwrap())
+        .collect();
+    assert!(
+        ids.contains(&"10-Q.I.1") && ids.contains(&"10-Q.II.1A"),
+        "{ids:?}"
+    );
+    assert!(
+        view["items"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|item| item["status"].is_string())
+    );
 
-    let both = lab.stemma("store", ["--json", "cat", "report#item-1"]).run();
+    let both = lab
+        .stemma("store", ["--json", "cat", "report#item-1"])
+        .run();
     assert_eq!(both.code, Some(2));
     let candidates = both.json()["error"]["candidates"].clone();
-    assert_eq!(candidates, serde_json::json!(["report#item-I.1", "report#item-II.1"]));
-    let one = lab.stemma("store", ["--json", "cat", "report#item-II.1A"]).run();
+    assert_eq!(
+        candidates,
+        serde_json::json!(["report#item-I.1", "report#item-II.1"])
+    );
+    let one = lab
+        .stemma("store", ["--json", "cat", "report#item-II.1A"])
+        .run();
     assert_eq!(one.code, Some(0));
     let item = one.json()["item"].clone();
-    assert_eq!((item["id"].as_str(), item["locator"].as_str()), (Some("10-Q.II.1A"), Some("report#item-1A")));
+    assert_eq!(
+        (item["id"].as_str(), item["locator"].as_str()),
+        (Some("10-Q.II.1A"), Some("report#item-1A"))
+    );
 }

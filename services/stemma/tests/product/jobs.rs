@@ -9,70 +9,161 @@ use crate::support::{Answer, Lab};
 
 fn lab() -> Lab {
     let lab = Lab::new();
-    lab.put("annual.pdf", generate(&Spec { pages: 8, ..Spec::of(Kind::TenK, 21) }).pdf);
+    lab.put(
+        "annual.pdf",
+        generate(&Spec {
+            pages: 8,
+            ..Spec::of(Kind::TenK, 21)
+        })
+        .pdf,
+    );
     lab.put("guide.md", markdown(1, 8).0);
     let encryption = Some(Encryption::Password("sesame".into()));
-    lab.put("locked.pdf", generate(&Spec { pages: 6, encryption, ..Spec::of(Kind::TenQ, 23) }).pdf);
+    lab.put(
+        "locked.pdf",
+        generate(&Spec {
+            pages: 6,
+            encryption,
+            ..Spec::of(Kind::TenQ, 23)
+        })
+        .pdf,
+    );
     lab
 }
 
 fn ask(lab: &Lab, question: &str) -> Answer {
-    lab.stemma("store", ["--json"].into_iter().chain(question.split(' '))).run()
+    lab.stemma("store", ["--json"].into_iter().chain(question.split(' ')))
+        .run()
 }
 
 #[test]
 fn a_named_job_is_submitted_once_and_everything_about_it_is_told() {
     let lab = lab();
-    let first = ask(&lab, "submit filings --wait --job nightly-1 --max-failed 50%");
+    let first = ask(
+        &lab,
+        "submit filings --wait --job nightly-1 --max-failed 50%",
+    );
     assert_eq!(first.code, Some(3), "{first:?}");
     let view = first.json();
     assert_eq!(
-        (&view["state"], &view["counts"]["done"], &view["counts"]["failed"]),
+        (
+            &view["state"],
+            &view["counts"]["done"],
+            &view["counts"]["failed"]
+        ),
         (&"finished".into(), &2.into(), &1.into()),
         "{view}"
     );
     let again = ask(&lab, "submit filings --job nightly-1");
-    assert_eq!((again.code, &again.json()["job"]), (Some(3), &view["job"]), "{again:?}");
+    assert_eq!(
+        (again.code, &again.json()["job"]),
+        (Some(3), &view["job"]),
+        "{again:?}"
+    );
 
     let status = ask(&lab, "status nightly-1").json();
-    assert_eq!((&status["live"], &status["jobs"][0]["name"]), (&false.into(), &"nightly-1".into()), "{status}");
     assert_eq!(
-        status["jobs"][0]["reasons"].as_object().unwrap().values().filter_map(Value::as_u64).sum::<u64>(),
+        (&status["live"], &status["jobs"][0]["name"]),
+        (&false.into(), &"nightly-1".into()),
+        "{status}"
+    );
+    assert_eq!(
+        status["jobs"][0]["reasons"]
+            .as_object()
+            .unwrap()
+            .values()
+            .filter_map(Value::as_u64)
+            .sum::<u64>(),
         1,
         "{status}"
     );
-    assert_eq!(ask(&lab, "status").json()["jobs"].as_array().unwrap().len(), 1);
+    assert_eq!(
+        ask(&lab, "status").json()["jobs"].as_array().unwrap().len(),
+        1
+    );
     let watched = ask(&lab, "watch nightly-1");
-    assert_eq!((watched.code, &watched.json()["state"]), (Some(3), &"finished".into()));
+    assert_eq!(
+        (watched.code, &watched.json()["state"]),
+        (Some(3), &"finished".into())
+    );
 
     let failures = ask(&lab, "failures nightly-1 --by reason").json();
-    assert_eq!((&failures["complete"], &failures["total"]), (&true.into(), &1.into()), "{failures}");
-    assert!(failures["failures"][0]["run"].as_str().unwrap().ends_with("-1"), "{failures}");
+    assert_eq!(
+        (&failures["complete"], &failures["total"]),
+        (&true.into(), &1.into()),
+        "{failures}"
+    );
+    assert!(
+        failures["failures"][0]["run"]
+            .as_str()
+            .unwrap()
+            .ends_with("-1"),
+        "{failures}"
+    );
     let why = ask(&lab, "why nightly-1").json();
     assert_eq!(why["diagnosis"]["cause"], "done", "{why}");
     let shown = lab.stemma("store", ["why", "nightly-1"]).run();
-    assert!(shown.out.contains("1 documents failed") && shown.out.contains("stemma failures"), "{shown:?}");
+    assert!(
+        shown.out.contains("1 documents failed") && shown.out.contains("stemma failures"),
+        "{shown:?}"
+    );
 }
 
 #[test]
 fn what_failed_is_run_again_and_nothing_else() {
     let lab = lab();
-    let job = ask(&lab, "submit filings").json()["job"].as_str().unwrap().to_owned();
-    let code = ask(&lab, &format!("failures {job}")).json()["failures"][0]["code"].as_str().unwrap().to_owned();
+    let job = ask(&lab, "submit filings").json()["job"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let code = ask(&lab, &format!("failures {job}")).json()["failures"][0]["code"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     let dry = ask(&lab, &format!("retry --where code={code} --dry-run"));
-    assert_eq!((dry.code, &dry.json()["documents"]), (Some(0), &1.into()), "{dry:?}");
-    assert_eq!(ask(&lab, &format!("retry {job} --where stage=paginate --dry-run")).json()["documents"], 1);
+    assert_eq!(
+        (dry.code, &dry.json()["documents"]),
+        (Some(0), &1.into()),
+        "{dry:?}"
+    );
+    assert_eq!(
+        ask(
+            &lab,
+            &format!("retry {job} --where stage=paginate --dry-run")
+        )
+        .json()["documents"],
+        1
+    );
     for nothing in ["code=other.code", "stage=outline", "doc=annual"] {
-        assert_eq!(ask(&lab, &format!("retry --where {nothing} --dry-run")).code, Some(1), "{nothing}");
+        assert_eq!(
+            ask(&lab, &format!("retry --where {nothing} --dry-run")).code,
+            Some(1),
+            "{nothing}"
+        );
     }
     let refused = ask(&lab, "retry");
-    assert_eq!((refused.code, &refused.json()["error"]["code"]), (Some(2), &"retry.not_confirmed".into()));
+    assert_eq!(
+        (refused.code, &refused.json()["error"]["code"]),
+        (Some(2), &"retry.not_confirmed".into())
+    );
     let again = ask(&lab, "retry --where doc=locked --yes");
-    assert_eq!((again.code, &again.json()["counts"]["failed"]), (Some(3), &1.into()), "{again:?}");
-    let run =
-        |job: &str| ask(&lab, &format!("failures {job}")).json()["failures"][0]["run"].as_str().unwrap().to_owned();
+    assert_eq!(
+        (again.code, &again.json()["counts"]["failed"]),
+        (Some(3), &1.into()),
+        "{again:?}"
+    );
+    let run = |job: &str| {
+        ask(&lab, &format!("failures {job}")).json()["failures"][0]["run"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
     let (old, new) = (run(&job), run(again.json()["job"].as_str().unwrap()));
-    assert_eq!(old.replace("-1", "-2"), new, "the second try is another run");
+    assert_eq!(
+        old.replace("-1", "-2"),
+        new,
+        "the second try is another run"
+    );
 }
 
 #[test]
@@ -82,28 +173,55 @@ fn a_job_that_fails_too_much_is_stopped() {
     for n in 0..12 {
         lab.put(
             &format!("{n:02}.pdf"),
-            generate(&Spec { pages: 3, encryption: encryption(), ..Spec::of(Kind::TenQ, n) }).pdf,
+            generate(&Spec {
+                pages: 3,
+                encryption: encryption(),
+                ..Spec::of(Kind::TenQ, n)
+            })
+            .pdf,
         );
     }
     let stopped = lab
-        .stemma("store", ["--json", "submit", "filings", "--max-failed", "2"])
+        .stemma(
+            "store",
+            ["--json", "submit", "filings", "--max-failed", "2"],
+        )
         .env("STEMMA_LOCAL__OPEN_DOCUMENTS", "2")
         .run();
     let view = stopped.json();
-    assert_eq!((stopped.code, &view["state"]), (Some(4), &"stopped".into()), "{view}");
+    assert_eq!(
+        (stopped.code, &view["state"]),
+        (Some(4), &"stopped".into()),
+        "{view}"
+    );
     let counts = &view["counts"];
-    assert!(counts["failed"].as_u64().unwrap() >= 3 && counts["cancelled"].as_u64().unwrap() >= 1, "{counts}");
+    assert!(
+        counts["failed"].as_u64().unwrap() >= 3 && counts["cancelled"].as_u64().unwrap() >= 1,
+        "{counts}"
+    );
     let why = ask(&lab, &format!("why {}", view["job"].as_str().unwrap())).json();
-    assert!(why["diagnosis"]["says"].as_str().unwrap().contains("more than it allows"), "{why}");
+    assert!(
+        why["diagnosis"]["says"]
+            .as_str()
+            .unwrap()
+            .contains("more than it allows"),
+        "{why}"
+    );
 }
 
 #[test]
 fn a_cancelled_ingest_ends_soon_and_goes_on_from_what_was_made() {
     let lab = Lab::new();
     lab.put_dozen();
-    let mut writer = lab.stemma("store", ["ingest", "filings"]).env("STEMMA_LOCAL__OPEN_DOCUMENTS", "1").start();
+    let mut writer = lab
+        .stemma("store", ["ingest", "filings"])
+        .env("STEMMA_LOCAL__OPEN_DOCUMENTS", "1")
+        .start();
     let begun = |key: &String| key.contains("/changes/");
-    while !crate::support::objects(&lab.path("store")).keys().any(begun) {
+    while !crate::support::objects(&lab.path("store"))
+        .keys()
+        .any(begun)
+    {
         assert!(!writer.has_ended(), "{:?}", writer.end());
         std::thread::sleep(std::time::Duration::from_millis(2));
     }
@@ -111,9 +229,18 @@ fn a_cancelled_ingest_ends_soon_and_goes_on_from_what_was_made() {
     let job = ask(&lab, "status").json()["jobs"][0].clone();
     assert_eq!(job["state"], "running", "{job}");
     let id = job["job"].as_str().unwrap();
-    assert_eq!(ask(&lab, &format!("cancel {id} --dry-run")).json()["cancelled"], false);
-    assert_eq!(ask(&lab, &format!("job pause {id}")).json()["standing"]["paused"]["reason"], "person");
-    assert_eq!(ask(&lab, &format!("why {id}")).json()["diagnosis"]["cause"], "paused");
+    assert_eq!(
+        ask(&lab, &format!("cancel {id} --dry-run")).json()["cancelled"],
+        false
+    );
+    assert_eq!(
+        ask(&lab, &format!("job pause {id}")).json()["standing"]["paused"]["reason"],
+        "person"
+    );
+    assert_eq!(
+        ask(&lab, &format!("why {id}")).json()["diagnosis"]["cause"],
+        "paused"
+    );
     assert_eq!(ask(&lab, "status").json()["jobs"][0]["state"], "paused");
     assert_eq!(ask(&lab, &format!("cancel {id}")).code, Some(0));
     assert_eq!(ask(&lab, "status").json()["jobs"][0]["state"], "cancelling");
@@ -121,7 +248,11 @@ fn a_cancelled_ingest_ends_soon_and_goes_on_from_what_was_made() {
     let resumed = std::time::Instant::now();
     let ended = writer.end();
     assert_eq!(ended.code, Some(4), "{ended:?}");
-    assert!(resumed.elapsed() < std::time::Duration::from_secs(30), "{:?}", resumed.elapsed());
+    assert!(
+        resumed.elapsed() < std::time::Duration::from_secs(30),
+        "{:?}",
+        resumed.elapsed()
+    );
     let view = ask(&lab, &format!("status {id}")).json()["jobs"][0].clone();
     assert_eq!(view["state"], "cancelled");
     let counts = &view["counts"];
@@ -131,12 +262,21 @@ fn a_cancelled_ingest_ends_soon_and_goes_on_from_what_was_made() {
     );
     assert!(done < 12 && cancelled > 0, "{view}");
     let over = ask(&lab, &format!("cancel {id}"));
-    assert_eq!((over.code, &over.json()["ended_before"]), (Some(1), &true.into()));
-    assert_eq!(ask(&lab, &format!("job resume {id}")).json()["error"]["code"], "job.ended");
+    assert_eq!(
+        (over.code, &over.json()["ended_before"]),
+        (Some(1), &true.into())
+    );
+    assert_eq!(
+        ask(&lab, &format!("job resume {id}")).json()["error"]["code"],
+        "job.ended"
+    );
 
     let rest = lab.ingest("store", &[]);
     assert_eq!(rest["failed"].as_array().map_or(0, Vec::len), 0, "{rest}");
-    let trees = crate::support::objects(&lab.path("store")).into_keys().filter(|key| key.contains("/trees/")).count();
+    let trees = crate::support::objects(&lab.path("store"))
+        .into_keys()
+        .filter(|key| key.contains("/trees/"))
+        .count();
     assert_eq!(trees, 12);
 }
 
@@ -161,8 +301,19 @@ fn nothing_there_is_said_so() {
     assert_eq!(ask(&lab, "dead-letters replay --all").code, Some(1));
     assert_eq!(ask(&lab, "retry --yes").code, Some(1));
     assert_eq!(ask(&lab, "gc --dry-run").code, Some(1));
-    assert_eq!(lab.stemma("store", ["submit", "filings", "--job", "a/b"]).run().code, Some(2));
-    let events = lab.stemma("store", ["--jsonl", "submit", "filings/guide.md", "--wait"]).run();
+    assert_eq!(
+        lab.stemma("store", ["submit", "filings", "--job", "a/b"])
+            .run()
+            .code,
+        Some(2)
+    );
+    let events = lab
+        .stemma("store", ["--jsonl", "submit", "filings/guide.md", "--wait"])
+        .run();
     let view: Value = serde_json::from_str(events.out.lines().last().unwrap()).unwrap();
-    assert_eq!((events.code, &view["counts"]["unchanged"]), (Some(0), &1.into()), "{events:?}");
+    assert_eq!(
+        (events.code, &view["counts"]["unchanged"]),
+        (Some(0), &1.into()),
+        "{events:?}"
+    );
 }

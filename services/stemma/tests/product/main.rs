@@ -1,7 +1,11 @@
 //! The product as its users meet it: the binary, folders of documents, and what lies in the store afterwards.
 //!
 //! All documents are generated, nothing is fetched, and every command is bounded in time.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "tests and what they stand on")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "tests and what they stand on"
+)]
 
 mod ask;
 mod commands;

@@ -41,8 +41,12 @@ impl Provider {
     }
 
     fn ingest(&self, lab: &Lab, store: &str) -> Answer {
-        let command = lab.stemma(store, ["--json", "ingest", "filings"]).env("STEMMA_STRUCTURE", "llm");
-        let command = command.env("STEMMA_MODEL__NAME", "echo").env("STEMMA_MODEL__BASE_URL", &self.url);
+        let command = lab
+            .stemma(store, ["--json", "ingest", "filings"])
+            .env("STEMMA_STRUCTURE", "llm");
+        let command = command
+            .env("STEMMA_MODEL__NAME", "echo")
+            .env("STEMMA_MODEL__BASE_URL", &self.url);
         command.env("STEMMA_MODEL__API_KEY", KEY).run()
     }
 
@@ -59,13 +63,21 @@ fn serve(stream: TcpStream, first: &[&str], book: &Mutex<Vec<Heard>>) {
         let body: Value = serde_json::from_slice(&body).unwrap();
         let format = &body["response_format"]["json_schema"];
         let header = |name: &str| {
-            let line = head.iter().find(|line| line.to_lowercase().starts_with(name));
-            line.and_then(|line| line.split_once(':')).map(|(_, value)| value.trim().to_string()).unwrap_or_default()
+            let line = head
+                .iter()
+                .find(|line| line.to_lowercase().starts_with(name));
+            line.and_then(|line| line.split_once(':'))
+                .map(|(_, value)| value.trim().to_string())
+                .unwrap_or_default()
         };
         let number = {
             let mut heard = book.lock().unwrap();
             let stage = format["name"].as_str().unwrap().to_string();
-            heard.push(Heard { authorization: header("authorization"), process: header("x-stemma-process"), stage });
+            heard.push(Heard {
+                authorization: header("authorization"),
+                process: header("x-stemma-process"),
+                stage,
+            });
             heard.len() - 1
         };
         let (status, reply) = match first.get(number) {
@@ -73,8 +85,14 @@ fn serve(stream: TcpStream, first: &[&str], book: &Mutex<Vec<Heard>>) {
             None => ("200 OK", completion(&format["schema"], &body["messages"])),
         };
         let reply = reply.to_string();
-        let head = format!("HTTP/1.1 {status}\r\nretry-after: 0\r\ncontent-length: {}\r\n\r\n", reply.len());
-        if stream.write_all(format!("{head}{reply}").as_bytes()).is_err() {
+        let head = format!(
+            "HTTP/1.1 {status}\r\nretry-after: 0\r\ncontent-length: {}\r\n\r\n",
+            reply.len()
+        );
+        if stream
+            .write_all(format!("{head}{reply}").as_bytes())
+            .is_err()
+        {
             return;
         }
     }
@@ -92,17 +110,26 @@ fn read_call(reader: &mut BufReader<TcpStream>) -> Option<(Vec<String>, Vec<u8>)
         }
         head.push(line.trim_end().to_string());
     }
-    let length =
-        head.iter().find_map(|line| line.to_lowercase().strip_prefix("content-length:")?.trim().parse().ok())?;
+    let length = head.iter().find_map(|line| {
+        line.to_lowercase()
+            .strip_prefix("content-length:")?
+            .trim()
+            .parse()
+            .ok()
+    })?;
     let mut body = vec![0; length];
     reader.read_exact(&mut body).ok()?;
     Some((head, body))
 }
 
 fn completion(schema: &Value, messages: &Value) -> Value {
-    let prompt = messages.as_array().unwrap().last().unwrap()["content"].as_str().unwrap();
+    let prompt = messages.as_array().unwrap().last().unwrap()["content"]
+        .as_str()
+        .unwrap();
     let sections = (1..=8).take_while(|number| prompt.contains(&format!("Section {number}:\n[")));
-    let told: Vec<Value> = sections.map(|number| json!({ "section": number, "summary": "It says so." })).collect();
+    let told: Vec<Value> = sections
+        .map(|number| json!({ "section": number, "summary": "It says so." }))
+        .collect();
     let fill = |(name, property): (&String, &Value)| {
         let value = match property["type"].as_str().unwrap() {
             "boolean" => json!(true),
@@ -111,7 +138,12 @@ fn completion(schema: &Value, messages: &Value) -> Value {
         };
         (name.clone(), value)
     };
-    let answer: serde_json::Map<String, Value> = schema["properties"].as_object().unwrap().iter().map(fill).collect();
+    let answer: serde_json::Map<String, Value> = schema["properties"]
+        .as_object()
+        .unwrap()
+        .iter()
+        .map(fill)
+        .collect();
     json!({
         "choices": [{ "message": { "content": Value::Object(answer).to_string() }, "finish_reason": "stop" }],
         "usage": { "prompt_tokens": 100, "completion_tokens": 10 },
@@ -120,7 +152,14 @@ fn completion(schema: &Value, messages: &Value) -> Value {
 
 fn lab() -> Lab {
     let lab = Lab::new();
-    lab.put("a.pdf", generate(&Spec { pages: 8, ..Spec::of(Kind::TenQ, 3) }).pdf);
+    lab.put(
+        "a.pdf",
+        generate(&Spec {
+            pages: 8,
+            ..Spec::of(Kind::TenQ, 3)
+        })
+        .pdf,
+    );
     lab.put("b.md", "# One\n\ntext\n\n## Two\n\nmore text\n".repeat(40));
     lab
 }
@@ -133,12 +172,18 @@ fn every_step_is_asked_once_and_the_key_is_seen_by_no_one_else() {
     let trees = trees(&lab.path("store"));
     let provenance = &trees["a.pdf"].tree.provenance;
     assert_eq!(provenance.model, "echo");
-    let told = trees["a.pdf"].tree.walk().filter_map(|(_, section)| section.summary.as_ref());
+    let told = trees["a.pdf"]
+        .tree
+        .walk()
+        .filter_map(|(_, section)| section.summary.as_ref());
     assert!(told.filter(|summary| summary.by == "echo").count() > 3);
     {
         let heard = provider.heard.lock().unwrap();
         assert!(
-            heard.iter().all(|call| call.authorization == format!("Bearer {KEY}") && call.process.starts_with("pid-"))
+            heard
+                .iter()
+                .all(|call| call.authorization == format!("Bearer {KEY}")
+                    && call.process.starts_with("pid-"))
         );
         for stage in ["detect_toc", "verify_title", "summarize"] {
             assert!(heard.iter().any(|call| call.stage == stage), "{stage}");
@@ -147,9 +192,18 @@ fn every_step_is_asked_once_and_the_key_is_seen_by_no_one_else() {
     let asked = provider.calls();
     let objects = objects(&lab.path("store"));
     let records = objects.keys().filter(|key| key.contains("/calls/")).count();
-    assert_eq!(records, asked - 1, "one record per reply; the first call had none");
+    assert_eq!(
+        records,
+        asked - 1,
+        "one record per reply; the first call had none"
+    );
     for (key, bytes) in &objects {
-        assert!(!bytes.windows(KEY.len()).any(|window| window == KEY.as_bytes()), "{key} holds the key");
+        assert!(
+            !bytes
+                .windows(KEY.len())
+                .any(|window| window == KEY.as_bytes()),
+            "{key} holds the key"
+        );
     }
     assert!(!answer.out.contains(KEY) && !answer.err.contains(KEY));
 
@@ -163,7 +217,9 @@ fn every_step_is_asked_once_and_the_key_is_seen_by_no_one_else() {
 fn a_model_that_is_asked_for_and_not_configured_is_an_error_before_anything_is_done() {
     let lab = lab();
     for (name, missing) in [("", "model.name"), ("echo", "model.base_url")] {
-        let command = lab.stemma("store", ["ingest", "filings"]).env("STEMMA_STRUCTURE", "llm");
+        let command = lab
+            .stemma("store", ["ingest", "filings"])
+            .env("STEMMA_STRUCTURE", "llm");
         let answer = command.env("STEMMA_MODEL__NAME", name).run();
         assert_eq!(answer.code, Some(2), "{answer:?}");
         assert!(answer.err.contains(missing), "{answer:?}");
@@ -174,8 +230,14 @@ fn a_model_that_is_asked_for_and_not_configured_is_an_error_before_anything_is_d
 #[test]
 fn the_key_is_not_shown() {
     let lab = lab();
-    let answer = lab.stemma("store", ["config", "model"]).env("STEMMA_MODEL__API_KEY", KEY).run();
-    assert!(answer.out.contains("model.api_key") && !answer.out.contains(KEY), "{answer:?}");
+    let answer = lab
+        .stemma("store", ["config", "model"])
+        .env("STEMMA_MODEL__API_KEY", KEY)
+        .run();
+    assert!(
+        answer.out.contains("model.api_key") && !answer.out.contains(KEY),
+        "{answer:?}"
+    );
     assert!(answer.out.contains("***"), "{answer:?}");
 }
 
@@ -186,8 +248,19 @@ fn what_a_model_leaves_open_is_said_at_the_end_and_what_becomes_of_it_can_be_cho
     static REFUSED: [&str; 4_000] = ["400 Bad Request"; 4_000];
     let provider = Provider::start(&REFUSED);
     let ingest = |store: &str, on_failure: &str| {
-        let command = lab.stemma(store, ["--json", "ingest", "filings", "--on-model-failure", on_failure]);
-        let command = command.env("STEMMA_STRUCTURE", "llm").env("STEMMA_MODEL__NAME", "echo");
+        let command = lab.stemma(
+            store,
+            [
+                "--json",
+                "ingest",
+                "filings",
+                "--on-model-failure",
+                on_failure,
+            ],
+        );
+        let command = command
+            .env("STEMMA_STRUCTURE", "llm")
+            .env("STEMMA_MODEL__NAME", "echo");
         command.env("STEMMA_MODEL__BASE_URL", &provider.url).run()
     };
     let gap = ingest("gap", "gap").json();
@@ -196,16 +269,29 @@ fn what_a_model_leaves_open_is_said_at_the_end_and_what_becomes_of_it_can_be_cho
         gap["unanswered"]["model.summary_failed"], 1,
         "the sections of the other are their own summaries: {gap}"
     );
-    assert!(gap["sections_without_summary"].as_u64().unwrap() > 3, "{gap}");
+    assert!(
+        gap["sections_without_summary"].as_u64().unwrap() > 3,
+        "{gap}"
+    );
     let offline = ingest("offline", "offline").json();
     assert_eq!(
-        (&offline["unanswered"]["model.summary_failed"], &offline["sections_without_summary"]),
+        (
+            &offline["unanswered"]["model.summary_failed"],
+            &offline["sections_without_summary"]
+        ),
         (&json!(1), &json!(0))
     );
     let fail = ingest("fail", "fail");
-    assert_eq!((fail.code, &fail.json()["counts"]["failed"]), (Some(3), &json!(2)), "{fail:?}");
+    assert_eq!(
+        (fail.code, &fail.json()["counts"]["failed"]),
+        (Some(3), &json!(2)),
+        "{fail:?}"
+    );
     let wrong = ingest("wrong", "ignore");
-    assert!(wrong.code == Some(2) && wrong.err.contains("none of fail, gap and offline"), "{wrong:?}");
+    assert!(
+        wrong.code == Some(2) && wrong.err.contains("none of fail, gap and offline"),
+        "{wrong:?}"
+    );
 }
 
 /// A provider that is gone for good costs its patience and no document; when it is back, what it left open is asked.
@@ -213,23 +299,52 @@ fn what_a_model_leaves_open_is_said_at_the_end_and_what_becomes_of_it_can_be_cho
 fn what_a_provider_that_was_away_left_open_is_asked_again_on_request() {
     let lab = lab();
     let ingest = |url: &str, arguments: &[&str]| {
-        let command =
-            lab.stemma("store", ["--json", "ingest", "filings"]).and(arguments).env("STEMMA_STRUCTURE", "llm");
-        let command = command.env("STEMMA_MODEL__NAME", "echo").env("STEMMA_MODEL__BASE_URL", url);
-        let command = command.env("STEMMA_MODEL__API_KEY", KEY).env("STEMMA_MODEL__PATIENCE_SECONDS", "1");
-        command.env("STEMMA_MODEL__INTERACTIVE_PATIENCE_SECONDS", "1").run()
+        let command = lab
+            .stemma("store", ["--json", "ingest", "filings"])
+            .and(arguments)
+            .env("STEMMA_STRUCTURE", "llm");
+        let command = command
+            .env("STEMMA_MODEL__NAME", "echo")
+            .env("STEMMA_MODEL__BASE_URL", url);
+        let command = command
+            .env("STEMMA_MODEL__API_KEY", KEY)
+            .env("STEMMA_MODEL__PATIENCE_SECONDS", "1");
+        command
+            .env("STEMMA_MODEL__INTERACTIVE_PATIENCE_SECONDS", "1")
+            .run()
     };
-    let away = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap(); // closed again
+    let away = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap(); // closed again
     let answer = ingest(&format!("http://{away}/v1"), &[]);
     assert_eq!(answer.code, Some(1), "{answer:?}");
-    assert_eq!(answer.err.matches("the model stayed away").count(), 1, "{answer:?}");
+    assert_eq!(
+        answer.err.matches("the model stayed away").count(),
+        1,
+        "{answer:?}"
+    );
     let tree = &trees(&lab.path("store"))["a.pdf"].tree;
-    assert!(tree.sections.len() > 1 && tree.gaps.iter().any(|gap| gap.code == "model.summary_failed"));
+    assert!(
+        tree.sections.len() > 1
+            && tree
+                .gaps
+                .iter()
+                .any(|gap| gap.code == "model.summary_failed")
+    );
 
     let provider = Provider::start(&[]);
     assert_eq!(ingest(&provider.url, &[]).json()["counts"]["unchanged"], 2);
     let answer = ingest(&provider.url, &["--rerun-failed"]);
-    assert_eq!((answer.code, &answer.json()["counts"]["unchanged"]), (Some(0), &json!(0)), "{answer:?}");
+    assert_eq!(
+        (answer.code, &answer.json()["counts"]["unchanged"]),
+        (Some(0), &json!(0)),
+        "{answer:?}"
+    );
     let gaps = &trees(&lab.path("store"))["a.pdf"].tree.gaps;
-    assert!(gaps.iter().all(|gap| !gap.code.ends_with("_failed") || gap.code == "model.method_failed"), "{gaps:?}");
+    assert!(
+        gaps.iter()
+            .all(|gap| !gap.code.ends_with("_failed") || gap.code == "model.method_failed"),
+        "{gaps:?}"
+    );
 }

@@ -7,35 +7,67 @@ use serde_json::Value;
 use crate::support::{Answer, Lab};
 
 fn prompts(lab: &Lab, arguments: &[&str]) -> Answer {
-    lab.stemma("store", ["--json", "prompts"]).env("STEMMA_PROMPTS", "own").and(arguments).run()
+    lab.stemma("store", ["--json", "prompts"])
+        .env("STEMMA_PROMPTS", "own")
+        .and(arguments)
+        .run()
 }
 
 fn overridden(answer: &Answer) -> Vec<String> {
     let json = answer.json();
     let all = json["prompts"].as_array().unwrap();
     let stage = |prompt: &Value| prompt["stage"].as_str().unwrap().to_string();
-    all.iter().filter(|prompt| prompt["overridden"] == true).map(stage).collect()
+    all.iter()
+        .filter(|prompt| prompt["overridden"] == true)
+        .map(stage)
+        .collect()
 }
 
 #[test]
 fn what_is_exported_is_in_force_and_what_is_changed_there_is_shown() {
     let lab = Lab::new();
-    let exported = lab.stemma("store", ["--json", "prompts", "export", "own"]).run();
+    let exported = lab
+        .stemma("store", ["--json", "prompts", "export", "own"])
+        .run();
     assert_eq!(exported.code, Some(0), "{exported:?}");
     let written = exported.json()["written"].as_array().unwrap().len();
     assert_eq!(overridden(&prompts(&lab, &[])), Vec::<String>::new());
-    assert_eq!(prompts(&lab, &[]).json()["prompts"].as_array().unwrap().len(), written);
+    assert_eq!(
+        prompts(&lab, &[]).json()["prompts"]
+            .as_array()
+            .unwrap()
+            .len(),
+        written
+    );
 
     fs::write(lab.path("own/summarize.md"), "Summarize it in verse.\n").unwrap();
     assert_eq!(overridden(&prompts(&lab, &[])), ["summarize"]);
     let one = prompts(&lab, &["summarize"]).json();
     assert_eq!(one["prompts"][0]["text"], "Summarize it in verse.");
-    let shown = lab.stemma("store", ["prompts", "summarize"]).env("STEMMA_PROMPTS", "own").run();
-    assert!(shown.out.contains("own/summarize.md") && shown.out.contains("  Summarize it in verse."), "{shown:?}");
+    let shown = lab
+        .stemma("store", ["prompts", "summarize"])
+        .env("STEMMA_PROMPTS", "own")
+        .run();
+    assert!(
+        shown.out.contains("own/summarize.md") && shown.out.contains("  Summarize it in verse."),
+        "{shown:?}"
+    );
 
-    let again = lab.stemma("store", ["--json", "prompts", "export", "own"]).run().json();
-    assert_eq!((again["written"].as_array().unwrap().len(), again["kept"].as_array().unwrap().len()), (0, written));
-    assert_eq!(fs::read_to_string(lab.path("own/summarize.md")).unwrap(), "Summarize it in verse.\n");
+    let again = lab
+        .stemma("store", ["--json", "prompts", "export", "own"])
+        .run()
+        .json();
+    assert_eq!(
+        (
+            again["written"].as_array().unwrap().len(),
+            again["kept"].as_array().unwrap().len()
+        ),
+        (0, written)
+    );
+    assert_eq!(
+        fs::read_to_string(lab.path("own/summarize.md")).unwrap(),
+        "Summarize it in verse.\n"
+    );
 }
 
 #[test]
@@ -47,13 +79,27 @@ fn what_no_stage_can_use_is_refused_by_name() {
         let answer = prompts(&lab, &[]);
         assert_eq!(answer.code, Some(2), "{answer:?}");
         fs::remove_dir_all(lab.path("own")).unwrap();
-        answer.json()["error"]["message"].as_str().unwrap().to_string()
+        answer.json()["error"]["message"]
+            .as_str()
+            .unwrap()
+            .to_string()
     };
     assert!(refused("summarise.md", "x").ends_with("did you mean `summarize.md`?"));
     assert!(refused("summarize.md", &"word ".repeat(4_000)).contains("more than 2000"));
     assert!(refused("summarize.md", " \n").contains("are empty"));
-    assert!(prompts(&lab, &[]).json()["error"]["message"].as_str().unwrap().contains("own cannot be read"));
+    assert!(
+        prompts(&lab, &[]).json()["error"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("own cannot be read")
+    );
     fs::create_dir_all(lab.path("own")).unwrap();
     let no_stage = prompts(&lab, &["sumarize"]).json();
-    assert!(no_stage["error"]["message"].as_str().unwrap().ends_with("did you mean `summarize`?"), "{no_stage}");
+    assert!(
+        no_stage["error"]["message"]
+            .as_str()
+            .unwrap()
+            .ends_with("did you mean `summarize`?"),
+        "{no_stage}"
+    );
 }

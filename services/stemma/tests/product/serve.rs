@@ -37,25 +37,35 @@ impl Drop for Served {
 
 /// A port that was free just now.
 pub fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+    TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port()
 }
 
 /// Status and body of an answer; `None` where no one listens.
 pub fn ask(port: u16, request: &str, body: &[u8]) -> Option<(u16, Value)> {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
-    stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    stream
+        .set_read_timeout(Some(Duration::from_secs(30)))
+        .unwrap();
     let (line, head) = request.split_once('\n').unwrap_or((request, ""));
     let length = body.len();
     let head = head.replace('\n', "\r\n");
-    let all =
-        format!("{line} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: {length}\r\n{head}\r\n");
+    let all = format!(
+        "{line} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: {length}\r\n{head}\r\n"
+    );
     stream.write_all(all.as_bytes()).ok()?;
     stream.write_all(body).ok()?;
     let mut reply = Vec::new();
     stream.read_to_end(&mut reply).ok()?;
     let reply = String::from_utf8_lossy(&reply).into_owned();
     let (head, body) = reply.split_once("\r\n\r\n")?;
-    Some((head.split(' ').nth(1)?.parse().ok()?, serde_json::from_str(body).unwrap_or_default()))
+    Some((
+        head.split(' ').nth(1)?.parse().ok()?,
+        serde_json::from_str(body).unwrap_or_default(),
+    ))
 }
 
 /// Asks until `done` says so.
@@ -74,8 +84,10 @@ fn until(port: u16, request: &str, done: impl Fn(u16, &Value) -> bool) -> Value 
 }
 
 fn form(name: &str, bytes: &[u8]) -> Vec<u8> {
-    let mut body =
-        format!("--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"{name}\"\r\n\r\n").into_bytes();
+    let mut body = format!(
+        "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"{name}\"\r\n\r\n"
+    )
+    .into_bytes();
     body.extend_from_slice(bytes);
     body.extend_from_slice(b"\r\n--b--\r\n");
     body
@@ -86,59 +98,151 @@ fn a_document_is_sent_worked_on_read_and_removed() {
     let lab = Lab::new();
     lab.put("guide.md", "# One\n\nText of one.\n");
     lab.ingest("store", &[]);
-    let (port, filing) = (free_port(), generate(&Spec { pages: 9, ..Spec::of(Kind::TenQ, 5) }).pdf);
+    let (port, filing) = (
+        free_port(),
+        generate(&Spec {
+            pages: 9,
+            ..Spec::of(Kind::TenQ, 5)
+        })
+        .pdf,
+    );
     let listen = format!("127.0.0.1:{port}");
-    let server = Served(Some(lab.stemma("store", ["serve", "--listen", &listen]).start()));
-    until(port, "GET /docs/", |status, body| status == 200 && body["total"] == 1);
+    let server = Served(Some(
+        lab.stemma("store", ["serve", "--listen", &listen]).start(),
+    ));
+    until(port, "GET /docs/", |status, body| {
+        status == 200 && body["total"] == 1
+    });
     let sending = "POST /doc/\napi_key: any\nContent-Type: multipart/form-data; boundary=b\n";
     let (status, sent) = ask(port, sending, &form("q1.pdf", &filing)).unwrap();
     assert_eq!((status, &sent["name"]), (200, &json!("q1.pdf")), "{sent}");
     let doc = sent["doc_id"].as_str().unwrap();
-    let about = until(port, &format!("GET /doc/{doc}/metadata/"), |status, body| {
-        assert_eq!(status, 200, "it is known from the moment it was taken: {body}");
-        body["status"] == "completed"
-    });
+    let about = until(
+        port,
+        &format!("GET /doc/{doc}/metadata/"),
+        |status, body| {
+            assert_eq!(
+                status, 200,
+                "it is known from the moment it was taken: {body}"
+            );
+            body["status"] == "completed"
+        },
+    );
     let (_, pages) = ask(port, &format!("GET /doc/{doc}/?type=ocr"), b"").unwrap();
-    assert_eq!(pages["result"].as_array().map(|all| json!(all.len())), Some(about["pageNum"].clone()));
+    assert_eq!(
+        pages["result"].as_array().map(|all| json!(all.len())),
+        Some(about["pageNum"].clone())
+    );
     let refused = ask(port, sending, &form("notes.exe", b"MZ")).unwrap();
     assert_eq!((refused.0, &refused.1["code"]), (422, &json!("input.kind")));
     let beside = lab.stemma("store", ["ingest", "filings"]).run();
     assert_eq!(beside.code, Some(2), "the store has one writer: {beside:?}");
     let gone = ask(port, &format!("DELETE /doc/{doc}/\napi_key: any\n"), b"").unwrap();
     assert_eq!((gone.0, &gone.1["deleted"]), (200, &json!(true)));
-    assert_eq!(ask(port, &format!("GET /doc/{doc}/metadata/"), b"").unwrap().0, 404);
+    assert_eq!(
+        ask(port, &format!("GET /doc/{doc}/metadata/"), b"")
+            .unwrap()
+            .0,
+        404
+    );
     let ended = server.end();
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    assert!(ended.err.contains(&format!("http://{listen}")), "{}", ended.err);
+    assert!(
+        ended.err.contains(&format!("http://{listen}")),
+        "{}",
+        ended.err
+    );
 }
 
 #[test]
 fn search_is_measured_on_questions() {
     let lab = Lab::new();
     lab.put("guide.md", "# One\n\nText of one.\n");
-    lab.put("10-Q/a.pdf", generate(&Spec { pages: 12, ..Spec::of(Kind::TenQ, 5) }).pdf);
+    lab.put(
+        "10-Q/a.pdf",
+        generate(&Spec {
+            pages: 12,
+            ..Spec::of(Kind::TenQ, 5)
+        })
+        .pdf,
+    );
     lab.ingest("store", &[]);
-    let pages = lab.stemma("store", ["--json", "search", "risk factors", "--in", "a", "-n", "1"]).run().json();
+    let pages = lab
+        .stemma(
+            "store",
+            ["--json", "search", "risk factors", "--in", "a", "-n", "1"],
+        )
+        .run()
+        .json();
     let best = pages["hits"][0]["best_pages"][0]["page"].as_u64().unwrap();
     let ours = json!({ "id": 1, "question": "risk factors", "doc": "a.pdf", "gold_pages": [best], "kind": "x" });
     let theirs = json!({ "financebench_id": "fb", "question": "risk factors", "doc_name": "a", "answer": "…", "question_type": "y",
         "evidence": [{ "evidence_page_num": best - 1, "evidence_text": "…" }] });
     let none = json!({ "id": 3, "question": "risk factors", "doc": "b", "gold_pages": [1] });
-    std::fs::write(lab.path("questions.jsonl"), format!("{ours}\n{theirs}\n{none}\n")).unwrap();
-    let measured = lab.stemma("store", ["--json", "eval", "retrieval", "questions.jsonl"]).run();
+    std::fs::write(
+        lab.path("questions.jsonl"),
+        format!("{ours}\n{theirs}\n{none}\n"),
+    )
+    .unwrap();
+    let measured = lab
+        .stemma("store", ["--json", "eval", "retrieval", "questions.jsonl"])
+        .run();
     let eval = measured.json();
     assert_eq!(measured.code, Some(0), "{measured:?}");
     let all = &eval["means"][0];
     assert_eq!(
-        (&all["questions"], &all["hit"]["1"], &all["mrr"], &all["document"]),
+        (
+            &all["questions"],
+            &all["hit"]["1"],
+            &all["mrr"],
+            &all["document"]
+        ),
         (&json!(2), &json!(1.0), &json!(1.0), &json!(1.0))
     );
-    assert_eq!((eval["means"].as_array().unwrap().len(), &eval["unscored"][0]["doc"]), (3, &json!("3")));
-    let strict =
-        lab.stemma("store", ["eval", "retrieval", "questions.jsonl", "--everywhere", "--min", "hit@20=0.5"]).run();
-    assert!(strict.code == Some(0) && strict.out.contains("hit@10"), "{strict:?}");
-    let wrong = lab.stemma("store", ["--json", "eval", "retrieval", "questions.jsonl", "--min", "luck=1"]).run();
-    assert_eq!((wrong.code, &wrong.json()["error"]["code"]), (Some(2), &json!("eval.figure")));
+    assert_eq!(
+        (
+            eval["means"].as_array().unwrap().len(),
+            &eval["unscored"][0]["doc"]
+        ),
+        (3, &json!("3"))
+    );
+    let strict = lab
+        .stemma(
+            "store",
+            [
+                "eval",
+                "retrieval",
+                "questions.jsonl",
+                "--everywhere",
+                "--min",
+                "hit@20=0.5",
+            ],
+        )
+        .run();
+    assert!(
+        strict.code == Some(0) && strict.out.contains("hit@10"),
+        "{strict:?}"
+    );
+    let wrong = lab
+        .stemma(
+            "store",
+            [
+                "--json",
+                "eval",
+                "retrieval",
+                "questions.jsonl",
+                "--min",
+                "luck=1",
+            ],
+        )
+        .run();
+    assert_eq!(
+        (wrong.code, &wrong.json()["error"]["code"]),
+        (Some(2), &json!("eval.figure"))
+    );
     let vectors = lab.stemma("store", ["--json", "index", "vectors"]).run();
-    assert_eq!((vectors.code, &vectors.json()["error"]["code"]), (Some(2), &json!("config.no_embeddings")));
+    assert_eq!(
+        (vectors.code, &vectors.json()["error"]["code"]),
+        (Some(2), &json!("config.no_embeddings"))
+    );
 }

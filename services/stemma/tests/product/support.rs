@@ -46,33 +46,64 @@ impl Lab {
     pub fn put_dozen(&self) {
         for n in 0..12_u64 {
             let (kind, contents) = (Kind::ALL[n as usize % 7], Contents::ALL[n as usize % 5]);
-            let spec = Spec { pages: 6 + n as u32, contents, ..Spec::of(kind, 40 + n) };
-            self.put(&format!("{}/{}-{n}.pdf", n % 2, kind.name()), generate(&spec).pdf);
+            let spec = Spec {
+                pages: 6 + n as u32,
+                contents,
+                ..Spec::of(kind, 40 + n)
+            };
+            self.put(
+                &format!("{}/{}-{n}.pdf", n % 2, kind.name()),
+                generate(&spec).pdf,
+            );
         }
     }
 
     /// A command on the store of this name.
-    pub fn stemma<I: AsRef<std::ffi::OsStr>>(&self, store: &str, arguments: impl IntoIterator<Item = I>) -> Stemma {
+    pub fn stemma<I: AsRef<std::ffi::OsStr>>(
+        &self,
+        store: &str,
+        arguments: impl IntoIterator<Item = I>,
+    ) -> Stemma {
         let mut command = Command::new(env!("CARGO_BIN_EXE_stemma"));
-        command.current_dir(self.0.path()).arg("--store").arg(self.path(store)).args(arguments);
-        for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("STEMMA_")) {
+        command
+            .current_dir(self.0.path())
+            .arg("--store")
+            .arg(self.path(store))
+            .args(arguments);
+        for (name, _) in
+            std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("STEMMA_"))
+        {
             command.env_remove(name);
         }
-        command.env_remove("NO_COLOR").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+            .env_remove("NO_COLOR")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         Stemma(command)
     }
 
     /// A script for `sh`, with its arguments from `$0` on.
     pub fn shell<'a>(&self, script: &str, arguments: impl IntoIterator<Item = &'a str>) -> Answer {
         let mut command = Command::new("sh");
-        command.current_dir(self.0.path()).arg("-c").arg(script).args(arguments);
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+            .current_dir(self.0.path())
+            .arg("-c")
+            .arg(script)
+            .args(arguments);
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         Stemma(command).run()
     }
 
     /// Ingests all documents; returns the JSON of the answer.
     pub fn ingest(&self, store: &str, more: &[&str]) -> Value {
-        let answer = self.stemma(store, ["--json", "ingest", "filings"]).and(more).run();
+        let answer = self
+            .stemma(store, ["--json", "ingest", "filings"])
+            .and(more)
+            .run();
         assert!(matches!(answer.code, Some(0 | 3)), "{answer:?}");
         answer.json()
     }
@@ -102,7 +133,12 @@ impl Stemma {
         let mut child = self.0.spawn().unwrap();
         let out = drain(child.stdout.take().unwrap());
         let err = drain(child.stderr.take().unwrap());
-        Running { child, out, err, since: Instant::now() }
+        Running {
+            child,
+            out,
+            err,
+            since: Instant::now(),
+        }
     }
 
     pub fn run(self) -> Answer {
@@ -152,7 +188,11 @@ impl Running {
             std::thread::sleep(Duration::from_millis(5));
         };
         let text = |bytes: JoinHandle<Vec<u8>>| String::from_utf8(bytes.join().unwrap()).unwrap();
-        Answer { code: status.code(), out: text(self.out), err: text(self.err) }
+        Answer {
+            code: status.code(),
+            out: text(self.out),
+            err: text(self.err),
+        }
     }
 }
 
@@ -182,27 +222,47 @@ impl Answer {
 
 /// Files below `folder` by their path relative to it, in order; none where there is no such folder (yet).
 pub fn files(folder: &Path) -> BTreeMap<String, PathBuf> {
-    let entries = walkdir::WalkDir::new(folder).into_iter().filter_map(Result::ok);
-    let files = entries.filter(|entry| entry.file_type().is_file()).map(|entry| {
-        let key = entry.path().strip_prefix(folder).unwrap().to_str().unwrap().to_string();
-        (key, entry.into_path())
-    });
+    let entries = walkdir::WalkDir::new(folder)
+        .into_iter()
+        .filter_map(Result::ok);
+    let files = entries
+        .filter(|entry| entry.file_type().is_file())
+        .map(|entry| {
+            let key = entry
+                .path()
+                .strip_prefix(folder)
+                .unwrap()
+                .to_str()
+                .unwrap()
+                .to_string();
+            (key, entry.into_path())
+        });
     files.collect()
 }
 
 /// What lies below `objects/` of a store: key → bytes.
 pub fn objects(store: &Path) -> BTreeMap<String, Vec<u8>> {
     let read = |(key, path): (String, PathBuf)| (key, fs::read(path).unwrap());
-    files(&store.join("objects")).into_iter().map(read).collect()
+    files(&store.join("objects"))
+        .into_iter()
+        .map(read)
+        .collect()
 }
 
 /// Trees, artifacts and versions of all documents: what every run over the same documents must come to. Of versions,
 /// only which job claimed them first is the run's own.
 pub fn results(store: &Path) -> BTreeMap<String, Vec<u8>> {
-    let wanted = |key: &str| ["/a/", "/trees/", "/versions/"].iter().any(|part| key.contains(part));
+    let wanted = |key: &str| {
+        ["/a/", "/trees/", "/versions/"]
+            .iter()
+            .any(|part| key.contains(part))
+    };
     let mut results = objects(store);
     results.retain(|key, _| key.starts_with("c/") && wanted(key));
-    for (_, bytes) in results.iter_mut().filter(|(key, _)| key.contains("/versions/")) {
+    for (_, bytes) in results
+        .iter_mut()
+        .filter(|(key, _)| key.contains("/versions/"))
+    {
         let mut version: Value = serde_json::from_slice(bytes).unwrap();
         version["opened_by"] = Value::Null;
         *bytes = version.to_string().into_bytes();
@@ -211,16 +271,31 @@ pub fn results(store: &Path) -> BTreeMap<String, Vec<u8>> {
 }
 
 /// Says which keys differ, and nothing of their megabytes.
-pub fn assert_same(found: &BTreeMap<String, Vec<u8>>, wanted: &BTreeMap<String, Vec<u8>>, what: &str) {
-    let differ = wanted.keys().chain(found.keys()).filter(|key| found.get(*key) != wanted.get(*key));
-    let differ: Vec<_> = differ.map(|key| (key, found.contains_key(key), wanted.contains_key(key))).collect();
-    assert!(differ.is_empty(), "{what}: differ (key, found, wanted): {differ:?}");
+pub fn assert_same(
+    found: &BTreeMap<String, Vec<u8>>,
+    wanted: &BTreeMap<String, Vec<u8>>,
+    what: &str,
+) {
+    let differ = wanted
+        .keys()
+        .chain(found.keys())
+        .filter(|key| found.get(*key) != wanted.get(*key));
+    let differ: Vec<_> = differ
+        .map(|key| (key, found.contains_key(key), wanted.contains_key(key)))
+        .collect();
+    assert!(
+        differ.is_empty(),
+        "{what}: differ (key, found, wanted): {differ:?}"
+    );
 }
 
 /// The newest trees of a store by the paths of their documents.
 pub fn trees(store: &Path) -> BTreeMap<String, PublishedTree> {
     let mut trees = BTreeMap::new();
-    for (_, bytes) in objects(store).into_iter().filter(|(key, _)| key.contains("/trees/")) {
+    for (_, bytes) in objects(store)
+        .into_iter()
+        .filter(|(key, _)| key.contains("/trees/"))
+    {
         if let TreeObject::Published(published) = serde_json::from_slice(&bytes).unwrap() {
             trees.insert(published.version.path.clone(), *published);
         }
@@ -238,7 +313,14 @@ pub fn place(section: &Section) -> u32 {
 
 /// Codes of gaps with their first pages.
 pub fn codes(gaps: &[Gap]) -> Vec<(&str, Option<u32>)> {
-    gaps.iter().map(|gap| (gap.code.as_str(), gap.pages.map(|pages| pages.start().get()))).collect()
+    gaps.iter()
+        .map(|gap| {
+            (
+                gap.code.as_str(),
+                gap.pages.map(|pages| pages.start().get()),
+            )
+        })
+        .collect()
 }
 
 /// Stage and task of everything a command began, in order; it must have been run with `STEMMA_LOG=stemma_engine=debug`.
@@ -247,6 +329,11 @@ pub fn begun(answer: &Answer) -> Vec<(String, String)> {
         let value = line.split_once(&format!(" {name}="))?.1.split(' ').next()?;
         Some(value.trim_matches('"').to_string())
     };
-    let lines = answer.err.lines().filter(|line| line.contains("a stage begins"));
-    lines.filter_map(|line| Some((field(line, "stage")?, field(line, "task")?))).collect()
+    let lines = answer
+        .err
+        .lines()
+        .filter(|line| line.contains("a stage begins"));
+    lines
+        .filter_map(|line| Some((field(line, "stage")?, field(line, "task")?)))
+        .collect()
 }

@@ -30,24 +30,39 @@ impl Hall {
         let behavior = Behavior::after(Duration::from_millis(latency_ms));
         let provider = runtime.block_on(Provider::start(behavior)).unwrap();
         let lab = Lab::new();
-        let subjects = ["anvils", "rockets", "tariffs", "patents", "vaccines", "loans"];
+        let subjects = [
+            "anvils", "rockets", "tariffs", "patents", "vaccines", "loans",
+        ];
         for n in 0..DOCUMENTS {
             let subject = subjects[n % subjects.len()];
-            let section = |at: usize| format!("# Of {subject} {at}\n\nWord {at} about {subject} in {n}.\n\n");
-            lab.put(&format!("d{n:02}.md"), (0..4).map(section).collect::<String>());
+            let section =
+                |at: usize| format!("# Of {subject} {at}\n\nWord {at} about {subject} in {n}.\n\n");
+            lab.put(
+                &format!("d{n:02}.md"),
+                (0..4).map(section).collect::<String>(),
+            );
         }
         let section = |at: usize| format!("# Chapter {at}\n\nWhat stands in chapter {at}.\n\n");
         lab.put("long.md", (0..LONG).map(section).collect::<String>());
         lab.ingest("store", &[]);
-        Self { lab, provider, _runtime: runtime }
+        Self {
+            lab,
+            provider,
+            _runtime: runtime,
+        }
     }
 
     fn command(&self, arguments: &[&str]) -> Stemma {
         let command = self.lab.stemma("store", arguments.iter().copied());
         let command = command.env("STEMMA_EMBEDDINGS__MODEL", "near");
-        let command = command.env("STEMMA_EMBEDDINGS__BASE_URL", &self.provider.base_url("cli"));
+        let command = command.env(
+            "STEMMA_EMBEDDINGS__BASE_URL",
+            &self.provider.base_url("cli"),
+        );
         let command = command.env("STEMMA_EMBEDDINGS__PRICES__INPUT", "0.1");
-        command.env("STEMMA_EMBEDDINGS__CONCURRENCY", "1").env("STEMMA_EMBEDDINGS__DOCUMENTS", "3")
+        command
+            .env("STEMMA_EMBEDDINGS__CONCURRENCY", "1")
+            .env("STEMMA_EMBEDDINGS__DOCUMENTS", "3")
     }
 
     fn json(&self, arguments: &[&str]) -> Value {
@@ -60,7 +75,11 @@ impl Hall {
     fn asked(&self, calls: usize) {
         let began = Instant::now();
         while self.provider.asked() < calls {
-            assert!(began.elapsed() < Duration::from_secs(60), "{} calls", self.provider.asked());
+            assert!(
+                began.elapsed() < Duration::from_secs(60),
+                "{} calls",
+                self.provider.asked()
+            );
             std::thread::sleep(Duration::from_millis(2));
         }
     }
@@ -70,28 +89,57 @@ impl Hall {
 fn vectors_are_priced_bounded_and_in_the_call_log() {
     let hall = Hall::new(0);
     let estimate = hall.json(&["index", "vectors", "--estimate"]);
-    assert_eq!((estimate["documents"].as_u64(), hall.provider.asked()), (Some(DOCUMENTS as u64 + 1), 0));
-    let stopped = hall.command(&["--json", "index", "vectors", "--budget-tokens", "1000"]).run();
+    assert_eq!(
+        (estimate["documents"].as_u64(), hall.provider.asked()),
+        (Some(DOCUMENTS as u64 + 1), 0)
+    );
+    let stopped = hall
+        .command(&["--json", "index", "vectors", "--budget-tokens", "1000"])
+        .run();
     assert_eq!(stopped.code, Some(4), "{stopped:?}");
     let first = stopped.json();
-    assert!(hall.provider.report().all.prompt_tokens <= 1_000 && first["left"].as_u64() > Some(0), "{first}");
+    assert!(
+        hall.provider.report().all.prompt_tokens <= 1_000 && first["left"].as_u64() > Some(0),
+        "{first}"
+    );
     let second = hall.json(&["index", "vectors"]);
     let report = hall.provider.report();
-    assert_eq!((report.repeated, &second["left"]), (0, &json!(0)), "{report:?}");
+    assert_eq!(
+        (report.repeated, &second["left"]),
+        (0, &json!(0)),
+        "{report:?}"
+    );
     let sum = |name: &str| first[name].as_u64().unwrap() + second[name].as_u64().unwrap();
     assert_eq!(sum("tokens"), estimate["tokens"].as_u64().unwrap());
-    assert_eq!((sum("calls"), sum("tokens")), (report.calls as u64, report.all.prompt_tokens));
+    assert_eq!(
+        (sum("calls"), sum("tokens")),
+        (report.calls as u64, report.all.prompt_tokens)
+    );
     let cost = hall.json(&["cost"]);
     let embed = &cost["by"]["embed"];
-    assert_eq!((embed["calls"].as_u64(), embed["prompt_tokens"].as_u64()), (Some(sum("calls")), Some(sum("tokens"))));
+    assert_eq!(
+        (embed["calls"].as_u64(), embed["prompt_tokens"].as_u64()),
+        (Some(sum("calls")), Some(sum("tokens")))
+    );
     let dollars = sum("tokens") as f64 * 0.1 / 1e6;
-    assert!((cost["total"]["dollars"].as_f64().unwrap() - dollars).abs() < 1e-7, "{cost}");
+    assert!(
+        (cost["total"]["dollars"].as_f64().unwrap() - dollars).abs() < 1e-7,
+        "{cost}"
+    );
     let of_one = hall.json(&["cost", "long"]);
-    assert_eq!(of_one["total"]["calls"], json!(LONG.div_ceil(256)), "{of_one}");
+    assert_eq!(
+        of_one["total"]["calls"],
+        json!(LONG.div_ceil(256)),
+        "{of_one}"
+    );
     let again = hall.json(&["index", "vectors"]);
-    assert_eq!((&again["sent"], hall.provider.asked()), (&json!(0), report.calls));
-    let no_price =
-        hall.command(&["--json", "index", "vectors", "--budget", "1"]).env("STEMMA_EMBEDDINGS__PRICES__INPUT", "");
+    assert_eq!(
+        (&again["sent"], hall.provider.asked()),
+        (&json!(0), report.calls)
+    );
+    let no_price = hall
+        .command(&["--json", "index", "vectors", "--budget", "1"])
+        .env("STEMMA_EMBEDDINGS__PRICES__INPUT", "");
     assert_eq!(no_price.run().code, Some(2));
 }
 
@@ -107,10 +155,19 @@ fn nothing_is_paid_twice_after_a_kill() {
     let before = hall.provider.report();
     let made = hall.json(&["index", "vectors"]);
     let report = hall.provider.report();
-    assert_eq!((report.repeated, report.calls), (0, calls + 1), "{before:?} {report:?}");
-    assert!(made["sent"].as_u64() < Some(2 * 256 + 5) && made["left"] == 0, "{made}");
+    assert_eq!(
+        (report.repeated, report.calls),
+        (0, calls + 1),
+        "{before:?} {report:?}"
+    );
+    assert!(
+        made["sent"].as_u64() < Some(2 * 256 + 5) && made["left"] == 0,
+        "{made}"
+    );
     // The parts of a document that is whole are gone.
-    let parts = crate::support::files(&hall.lab.path("store")).into_keys().filter(|name| name.contains("/parts/"));
+    let parts = crate::support::files(&hall.lab.path("store"))
+        .into_keys()
+        .filter(|name| name.contains("/parts/"));
     assert!(parts.filter(|name| name.ends_with(".vec")).count() == 0);
 }
 
@@ -120,33 +177,70 @@ fn a_question_pays_for_its_vector_on_its_own_account() {
     hall.json(&["index", "vectors"]);
     let asking = |arguments: &[&str]| {
         let command = hall.command(arguments).env("STEMMA_MODEL__NAME", "sim");
-        command.env("STEMMA_MODEL__BASE_URL", &hall.provider.base_url("cli")).run()
+        command
+            .env("STEMMA_MODEL__BASE_URL", &hall.provider.base_url("cli"))
+            .run()
     };
-    let found = asking(&["--json", "search", "something about tariffs", "--strategy", "beam"]).json();
+    let found = asking(&[
+        "--json",
+        "search",
+        "something about tariffs",
+        "--strategy",
+        "beam",
+    ])
+    .json();
     assert_eq!(found["routed"][0]["value"], "nearest", "{found}");
     let spent = &found["reasoning"]["spent"];
     let log = hall.json(&["cost"]);
     let stages = log["by"].as_object().unwrap();
     let of = |stage: &str| stages[stage]["calls"].as_u64().unwrap();
-    let asked: u64 = stages.keys().filter(|stage| *stage != "embed").map(|stage| of(stage)).sum();
+    let asked: u64 = stages
+        .keys()
+        .filter(|stage| *stage != "embed")
+        .map(|stage| of(stage))
+        .sum();
     assert!(asked > 0, "{log}");
-    assert_eq!(spent["calls"].as_u64(), Some(asked + 1), "the vector of the question is one of them: {spent} {log}");
+    assert_eq!(
+        spent["calls"].as_u64(),
+        Some(asked + 1),
+        "the vector of the question is one of them: {spent} {log}"
+    );
     let answer = asking(&["--json", "ask", "What is said about vaccines?"]).json();
-    let total: u64 =
-        hall.json(&["cost"])["by"].as_object().unwrap().values().map(|sum| sum["calls"].as_u64().unwrap()).sum();
-    let before: u64 = stages.values().map(|sum| sum["calls"].as_u64().unwrap()).sum();
-    assert_eq!(answer["usage"]["calls"].as_u64(), Some(total - before), "{answer}");
+    let total: u64 = hall.json(&["cost"])["by"]
+        .as_object()
+        .unwrap()
+        .values()
+        .map(|sum| sum["calls"].as_u64().unwrap())
+        .sum();
+    let before: u64 = stages
+        .values()
+        .map(|sum| sum["calls"].as_u64().unwrap())
+        .sum();
+    assert_eq!(
+        answer["usage"]["calls"].as_u64(),
+        Some(total - before),
+        "{answer}"
+    );
 }
 
 #[test]
 fn a_running_server_sees_new_vectors() {
     let hall = Hall::new(0);
     let port = free_port();
-    let _server = Served::of(hall.command(&["serve", "--listen", &format!("127.0.0.1:{port}")]).start());
+    let _server = Served::of(
+        hall.command(&["serve", "--listen", &format!("127.0.0.1:{port}")])
+            .start(),
+    );
     let mut tools = Tools::start(&hall);
     let all = searched(port, DOCUMENTS + 1);
-    assert_eq!(all["routed"][0]["value"], "nearest", "those without vectors stay in: {all}");
-    assert_eq!(tools.search("what is said of rockets")["documents_searched"], DOCUMENTS + 1);
+    assert_eq!(
+        all["routed"][0]["value"], "nearest",
+        "those without vectors stay in: {all}"
+    );
+    assert_eq!(
+        tools.search("what is said of rockets")["documents_searched"],
+        DOCUMENTS + 1
+    );
     hall.json(&["index", "vectors"]);
     searched(port, 3);
     let found = tools.search("what is said of rockets");
@@ -160,7 +254,11 @@ fn searched(port: u16, documents: usize) -> Value {
     let began = Instant::now();
     loop {
         let body = json!({ "query": "what is said of rockets" }).to_string();
-        let found = ask(port, "POST /v1/search\nContent-Type: application/json\n", body.as_bytes());
+        let found = ask(
+            port,
+            "POST /v1/search\nContent-Type: application/json\n",
+            body.as_bytes(),
+        );
         match found {
             Some((200, found)) if found["searched"]["documents"] == documents => return found,
             other => assert!(began.elapsed() < Duration::from_secs(30), "{other:?}"),
@@ -180,12 +278,23 @@ struct Tools {
 impl Tools {
     fn start(hall: &Hall) -> Self {
         let mut command: Command = hall.command(&["mcp"]).into();
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
         let input = child.stdin.take().unwrap();
         let lines = std::io::BufRead::lines(std::io::BufReader::new(child.stdout.take().unwrap()));
-        let mut tools = Self { child, input, lines, calls: 0 };
+        let mut tools = Self {
+            child,
+            input,
+            lines,
+            calls: 0,
+        };
         let client = json!({ "name": "test", "version": "1" });
-        let hello = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client });
+        let hello =
+            json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client });
         tools.request("initialize", &hello);
         tools.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
         tools
@@ -208,7 +317,10 @@ impl Tools {
     }
 
     fn search(&mut self, text: &str) -> Value {
-        let called = self.request("tools/call", &json!({ "name": "search", "arguments": { "query": text } }));
+        let called = self.request(
+            "tools/call",
+            &json!({ "name": "search", "arguments": { "query": text } }),
+        );
         called["structuredContent"].clone()
     }
 }

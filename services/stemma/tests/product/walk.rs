@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use stemma_document::{Extent, Method, PublishedTree, SectionTree};
 use stemma_filings::{
-    Block, Contents, Encryption, Facts, Family, Filing, Foot, Kind, Look, Manuscript, Spec, TextKind, TextTruth,
-    generate, markdown, plain_text, typeset,
+    Block, Contents, Encryption, Facts, Family, Filing, Foot, Kind, Look, Manuscript, Spec,
+    TextKind, TextTruth, generate, markdown, plain_text, typeset,
 };
 
 use crate::support::{Lab, codes, files, objects, place, trees};
@@ -21,29 +21,45 @@ const OBJECTS_PER_DOCUMENT: usize = 6;
 
 /// Letters and digits alone.
 fn letters(title: &str) -> String {
-    title.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+    title
+        .chars()
+        .filter(|c| c.is_alphanumeric())
+        .flat_map(char::to_lowercase)
+        .collect()
 }
 
 /// The titles (with what number stands before them) and places of a tree.
 fn found(tree: &SectionTree) -> Vec<(String, u32)> {
     let titles = |section: &stemma_document::Section| {
-        let numbered = format!("{} {}", section.number.as_deref().unwrap_or_default(), section.title);
+        let numbered = format!(
+            "{} {}",
+            section.number.as_deref().unwrap_or_default(),
+            section.title
+        );
         [letters(&section.title), letters(&numbered)].map(|title| (title, place(section)))
     };
-    tree.walk().flat_map(|(_, section)| titles(section)).collect()
+    tree.walk()
+        .flat_map(|(_, section)| titles(section))
+        .collect()
 }
 
 /// Of `wanted` titles, those that are not in the tree within `tolerance` pages (or lines).
 fn missing(tree: &SectionTree, wanted: &[(String, u32)], tolerance: u32) -> Vec<(String, u32)> {
     let found = found(tree);
     let is_there = |(title, at): &&(String, u32)| {
-        !found.iter().any(|(name, place)| *name == letters(title) && place.abs_diff(*at) <= tolerance)
+        !found
+            .iter()
+            .any(|(name, place)| *name == letters(title) && place.abs_diff(*at) <= tolerance)
     };
     wanted.iter().filter(is_there).cloned().collect()
 }
 
 fn titles(filing: &Filing, wanted: impl Fn(&str) -> bool) -> Vec<(String, u32)> {
-    let nodes = filing.truth.nodes.iter().filter(|node| node.level <= 2 && wanted(&node.title));
+    let nodes = filing
+        .truth
+        .nodes
+        .iter()
+        .filter(|node| node.level <= 2 && wanted(&node.title));
     nodes.map(|node| (node.title.clone(), node.page)).collect()
 }
 
@@ -60,16 +76,27 @@ fn assert_whole(path: &str, tree: &SectionTree) {
     for (_, parent) in tree.walk() {
         for child in &parent.children {
             let ((a, b), (c, d)) = (ends(parent), ends(child));
-            assert!(a <= c && d <= b, "{path}: {} lies outside {}", child.title, parent.title);
+            assert!(
+                a <= c && d <= b,
+                "{path}: {} lies outside {}",
+                child.title,
+                parent.title
+            );
         }
     }
     let ids: Vec<u32> = tree.walk().map(|(_, section)| section.id.0).collect();
-    assert_eq!(ids, (0..ids.len() as u32).collect::<Vec<_>>(), "{path}: ids are not pre-order");
+    assert_eq!(
+        ids,
+        (0..ids.len() as u32).collect::<Vec<_>>(),
+        "{path}: ids are not pre-order"
+    );
 }
 
 fn ends(section: &stemma_document::Section) -> (u32, u32) {
     match section.span {
-        stemma_document::SectionSpan::Pages { pages, .. } => (pages.start().get(), pages.end().get()),
+        stemma_document::SectionSpan::Pages { pages, .. } => {
+            (pages.start().get(), pages.end().get())
+        }
         stemma_document::SectionSpan::Lines { start, end } => (start, end),
     }
 }
@@ -79,12 +106,22 @@ fn ends(section: &stemma_document::Section) -> (u32, u32) {
 struct Score(BTreeMap<&'static str, (usize, usize, Vec<String>)>);
 
 impl Score {
-    fn add(&mut self, kind: &'static str, path: &str, tree: &SectionTree, wanted: &[(String, u32)]) {
+    fn add(
+        &mut self,
+        kind: &'static str,
+        path: &str,
+        tree: &SectionTree,
+        wanted: &[(String, u32)],
+    ) {
         let missing = missing(tree, wanted, 1);
         let row = self.0.entry(kind).or_default();
         row.0 += wanted.len() - missing.len();
         row.1 += wanted.len();
-        row.2.extend(missing.into_iter().map(|(title, page)| format!("{path}: {title} p {page}")));
+        row.2.extend(
+            missing
+                .into_iter()
+                .map(|(title, page)| format!("{path}: {title} p {page}")),
+        );
     }
 
     fn assert(&self, least: impl Fn(&str) -> f64) {
@@ -93,7 +130,10 @@ impl Score {
         }
         for (kind, (found, wanted, _)) in &self.0 {
             assert!(*wanted > 0, "{kind}: nothing was wanted");
-            assert!(*found as f64 >= least(kind) * *wanted as f64, "{kind}: {found} of {wanted} titles");
+            assert!(
+                *found as f64 >= least(kind) * *wanted as f64,
+                "{kind}: {found} of {wanted} titles"
+            );
         }
     }
 }
@@ -101,11 +141,24 @@ impl Score {
 #[test]
 fn every_kind_of_filing_becomes_a_tree_with_its_titles_on_their_pages() {
     let lab = Lab::new();
-    let modes = [Contents::Outline, Contents::Links, Contents::PrintedOnly, Contents::Nothing];
+    let modes = [
+        Contents::Outline,
+        Contents::Links,
+        Contents::PrintedOnly,
+        Contents::Nothing,
+    ];
     let mut filings = BTreeMap::new();
-    for (n, (kind, contents)) in Kind::ALL.into_iter().flat_map(|kind| modes.map(|mode| (kind, mode))).enumerate() {
+    for (n, (kind, contents)) in Kind::ALL
+        .into_iter()
+        .flat_map(|kind| modes.map(|mode| (kind, mode)))
+        .enumerate()
+    {
         let path = format!("{}/{}.pdf", kind.name(), contents.name());
-        let filing = generate(&Spec { pages: 16, contents, ..Spec::of(kind, 100 + n as u64) });
+        let filing = generate(&Spec {
+            pages: 16,
+            contents,
+            ..Spec::of(kind, 100 + n as u64)
+        });
         lab.put(&path, &filing.pdf);
         filings.insert(path, (kind, filing));
     }
@@ -121,11 +174,25 @@ fn every_kind_of_filing_becomes_a_tree_with_its_titles_on_their_pages() {
         assert_whole(path, tree);
         all.add(kind.name(), path, tree, &titles(filing, |_| true));
         if matches!(kind, Kind::TenK | Kind::TenQ) {
-            items.add(kind.name(), path, tree, &titles(filing, |title| title.to_lowercase().starts_with("item ")));
+            items.add(
+                kind.name(),
+                path,
+                tree,
+                &titles(filing, |title| title.to_lowercase().starts_with("item ")),
+            );
         }
-        assert!(tree.provenance.model == "offline" && tree.provenance.method != Method::Windows, "{path}");
+        assert!(
+            tree.provenance.model == "offline" && tree.provenance.method != Method::Windows,
+            "{path}"
+        );
     }
-    all.assert(|kind| if kind == Kind::TwoColumnPaper.name() { PAPERS } else { TITLES });
+    all.assert(|kind| {
+        if kind == Kind::TwoColumnPaper.name() {
+            PAPERS
+        } else {
+            TITLES
+        }
+    });
     items.assert(|_| ITEMS);
 }
 
@@ -135,20 +202,34 @@ fn a_document_leaves_at_most_six_objects() {
     lab.put_dozen();
     lab.ingest("store", &[]);
     let objects = objects(&lab.path("store"));
-    let of_documents = objects.keys().filter(|key| key.contains("/d/") || key.contains("/changes/")).count();
-    assert!(of_documents <= 12 * OBJECTS_PER_DOCUMENT, "{of_documents} objects: {:#?}", objects.keys());
+    let of_documents = objects
+        .keys()
+        .filter(|key| key.contains("/d/") || key.contains("/changes/"))
+        .count();
+    assert!(
+        of_documents <= 12 * OBJECTS_PER_DOCUMENT,
+        "{of_documents} objects: {:#?}",
+        objects.keys()
+    );
 }
 
 #[test]
 fn a_scanned_page_is_a_gap_and_the_rest_of_the_document_goes_on() {
     let lab = Lab::new();
-    let filing = generate(&Spec { scanned_page: Some(4), ..Spec::of(Kind::TenQ, 1) });
+    let filing = generate(&Spec {
+        scanned_page: Some(4),
+        ..Spec::of(Kind::TenQ, 1)
+    });
     lab.put("scanned.pdf", &filing.pdf);
     let summary = lab.ingest("store", &[]);
     assert_eq!(summary["counts"]["done_with_gaps"], 1);
     let trees = trees(&lab.path("store"));
     let tree = &trees["scanned.pdf"].tree;
-    assert!(codes(&tree.gaps).contains(&("pdf.no_text", Some(4))), "{:?}", tree.gaps);
+    assert!(
+        codes(&tree.gaps).contains(&("pdf.no_text", Some(4))),
+        "{:?}",
+        tree.gaps
+    );
     assert_whole("scanned.pdf", tree);
     let wanted = titles(&filing, |_| true);
     let others: Vec<_> = wanted.into_iter().filter(|(_, page)| *page != 4).collect();
@@ -163,7 +244,13 @@ fn a_document_without_any_heading_is_cut_into_windows_and_says_so() {
     let trees = trees(&lab.path("store"));
     let tree = &trees["prose.pdf"].tree;
     assert_eq!(tree.provenance.method, Method::Windows);
-    assert!(codes(&tree.gaps).iter().any(|(code, _)| *code == "structure.windows"), "{:?}", tree.gaps);
+    assert!(
+        codes(&tree.gaps)
+            .iter()
+            .any(|(code, _)| *code == "structure.windows"),
+        "{:?}",
+        tree.gaps
+    );
     assert_whole("prose.pdf", tree);
 }
 
@@ -171,9 +258,20 @@ fn a_document_without_any_heading_is_cut_into_windows_and_says_so() {
 fn headless() -> Vec<u8> {
     let prose = |n: usize| {
         let sentence = |k: usize| {
-            format!("the {} of lot {} was moved to the {} store", WORDS[(n + k) % 5], n * 7 + k, WORDS[k % 5])
+            format!(
+                "the {} of lot {} was moved to the {} store",
+                WORDS[(n + k) % 5],
+                n * 7 + k,
+                WORDS[k % 5]
+            )
         };
-        Block::Prose(format!("In the end {}.", (0..9).map(sentence).collect::<Vec<_>>().join(", and ")).into())
+        Block::Prose(
+            format!(
+                "In the end {}.",
+                (0..9).map(sentence).collect::<Vec<_>>().join(", and ")
+            )
+            .into(),
+        )
     };
     let look = Look {
         family: Family::Times,
@@ -191,8 +289,21 @@ fn headless() -> Vec<u8> {
         roman_front: false,
     };
     let body = (0..90).map(prose).collect();
-    let manuscript = Manuscript { look, title: String::new(), facts: Facts::default(), cover: Vec::new(), body };
-    typeset(&manuscript, &Spec { contents: Contents::Nothing, ..Spec::of(Kind::Manual, 1) }).pdf
+    let manuscript = Manuscript {
+        look,
+        title: String::new(),
+        facts: Facts::default(),
+        cover: Vec::new(),
+        body,
+    };
+    typeset(
+        &manuscript,
+        &Spec {
+            contents: Contents::Nothing,
+            ..Spec::of(Kind::Manual, 1)
+        },
+    )
+    .pdf
 }
 
 const WORDS: [&str; 5] = ["timber", "copper", "barley", "linen", "amber"];
@@ -201,18 +312,29 @@ const WORDS: [&str; 5] = ["timber", "copper", "barley", "linen", "amber"];
 fn encrypted_documents_open_with_the_empty_password_or_ask_for_theirs() {
     const PASSWORD: &str = "correct-horse-battery";
     let lab = Lab::new();
-    let of =
-        |encryption, seed| generate(&Spec { pages: 8, encryption: Some(encryption), ..Spec::of(Kind::TenK, seed) });
+    let of = |encryption, seed| {
+        generate(&Spec {
+            pages: 8,
+            encryption: Some(encryption),
+            ..Spec::of(Kind::TenK, seed)
+        })
+    };
     lab.put("rc4.pdf", of(Encryption::EmptyUserRc4, 1).pdf);
     lab.put("aes.pdf", of(Encryption::EmptyUserAes256, 2).pdf);
-    lab.put("secret.pdf", of(Encryption::Password(PASSWORD.into()), 3).pdf);
+    lab.put(
+        "secret.pdf",
+        of(Encryption::Password(PASSWORD.into()), 3).pdf,
+    );
 
     let first = lab.stemma("store", ["--json", "ingest", "filings"]).run();
     assert_eq!(first.code, Some(3));
     let failures = first.json()["failures"].clone();
     assert_eq!(failures[0]["path"], "secret.pdf");
     assert_eq!(failures[0]["code"], "pdf.encrypted_password");
-    assert!(failures[0]["next"].as_str().unwrap().contains("--password"), "{failures}");
+    assert!(
+        failures[0]["next"].as_str().unwrap().contains("--password"),
+        "{failures}"
+    );
     assert_eq!(failures.as_array().unwrap().len(), 1);
 
     let wrong = lab.ingest("store", &["--password", "wrong-horse"]);
@@ -225,14 +347,23 @@ fn encrypted_documents_open_with_the_empty_password_or_ask_for_theirs() {
     for (name, path) in files(&lab.path("store")) {
         let bytes = std::fs::read(path).unwrap();
         for secret in [PASSWORD, "wrong-horse"] {
-            assert!(!bytes.windows(secret.len()).any(|part| part == secret.as_bytes()), "{name} holds the password");
+            assert!(
+                !bytes
+                    .windows(secret.len())
+                    .any(|part| part == secret.as_bytes()),
+                "{name} holds the password"
+            );
         }
     }
 }
 
 /// The truth's titles with the lines they stand on.
 fn lines(truth: &TextTruth) -> Vec<(String, u32)> {
-    truth.nodes.iter().map(|node| (node.title.clone(), node.line)).collect()
+    truth
+        .nodes
+        .iter()
+        .map(|node| (node.title.clone(), node.line))
+        .collect()
 }
 
 #[test]
@@ -256,7 +387,10 @@ fn texts_become_trees_by_line() {
         let (tree, wanted) = (&trees[path].tree, lines(truth));
         let missing = missing(tree, &wanted, 0);
         let share = 1.0 - missing.len() as f64 / wanted.len() as f64;
-        assert!(share >= *least, "{path}: {share} of titles; not {missing:?}");
+        assert!(
+            share >= *least,
+            "{path}: {share} of titles; not {missing:?}"
+        );
         assert_eq!(tree.extent, Extent::Lines(truth.lines), "{path}");
         assert_whole(path, tree);
     }

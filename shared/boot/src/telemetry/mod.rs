@@ -16,7 +16,9 @@ use tracing_subscriber::{EnvFilter, Layer, Registry, fmt};
 pub use traces::Traces;
 
 /// Upper bounds of the buckets of times, in seconds.
-const SECONDS: [f64; 15] = [0.001, 0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0];
+const SECONDS: [f64; 15] = [
+    0.001, 0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0,
+];
 
 /// What is told, and to whom.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -44,10 +46,16 @@ pub fn start(level: &str, settings: &Settings, service: &str) -> Telemetry {
         Some(Err(error)) => (None, Some(error)),
     };
     let layer = traces.as_ref().map(Traces::layer);
-    let subscriber = tracing_subscriber::registry().with(logs(settings.json_logs).with_filter(filter)).with(layer);
+    let subscriber = tracing_subscriber::registry()
+        .with(logs(settings.json_logs).with_filter(filter))
+        .with(layer);
     drop(subscriber.try_init());
     if let Some(error) = complaint {
-        tracing::warn!(endpoint = settings.otlp_endpoint, error, "no traces: the collector's address cannot be used");
+        tracing::warn!(
+            endpoint = settings.otlp_endpoint,
+            error,
+            "no traces: the collector's address cannot be used"
+        );
     }
     Telemetry(traces)
 }
@@ -63,7 +71,15 @@ impl Telemetry {
 
 fn logs(json: bool) -> Box<dyn Layer<Registry> + Send + Sync> {
     let lines = fmt::layer().with_writer(std::io::stderr).with_ansi(false);
-    if json { lines.json().flatten_event(true).with_span_list(false).boxed() } else { lines.boxed() }
+    if json {
+        lines
+            .json()
+            .flatten_event(true)
+            .with_span_list(false)
+            .boxed()
+    } else {
+        lines.boxed()
+    }
 }
 
 /// The way to a collector; `None` where none is named.
@@ -72,8 +88,16 @@ fn exporter(endpoint: &str) -> Option<Result<SpanExporter, String>> {
     if endpoint.is_empty() {
         return None;
     }
-    let url = if endpoint.ends_with("/v1/traces") { endpoint.to_string() } else { format!("{endpoint}/v1/traces") };
-    let exporter = SpanExporter::builder().with_http().with_endpoint(url).with_timeout(traces::PATIENCE).build();
+    let url = if endpoint.ends_with("/v1/traces") {
+        endpoint.to_string()
+    } else {
+        format!("{endpoint}/v1/traces")
+    };
+    let exporter = SpanExporter::builder()
+        .with_http()
+        .with_endpoint(url)
+        .with_timeout(traces::PATIENCE)
+        .build();
     Some(exporter.map_err(|error| error.to_string()))
 }
 

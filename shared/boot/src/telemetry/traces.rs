@@ -6,11 +6,15 @@
 
 use std::time::Duration;
 
-use opentelemetry::trace::{SpanContext, SpanId, TraceContextExt, TraceFlags, TraceId, TraceState, TracerProvider};
+use opentelemetry::trace::{
+    SpanContext, SpanId, TraceContextExt, TraceFlags, TraceId, TraceState, TracerProvider,
+};
 use opentelemetry::{Context, KeyValue};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::error::OTelSdkResult;
-use opentelemetry_sdk::trace::{Sampler, SdkTracerProvider, Span, SpanData, SpanExporter, SpanProcessor};
+use opentelemetry_sdk::trace::{
+    Sampler, SdkTracerProvider, Span, SpanData, SpanExporter, SpanProcessor,
+};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -62,7 +66,11 @@ impl Traces {
             .build();
         let ending = CancellationToken::new();
         let sending = tokio::spawn(send(exporter, waiting, ending.clone()));
-        Self { provider, ending, sending }
+        Self {
+            provider,
+            ending,
+            sending,
+        }
     }
 
     /// The layer that makes spans of ours.
@@ -77,14 +85,18 @@ impl Traces {
             .with_level(false)
             .with_target(false)
             .with_tracked_inactivity(false);
-        let ours = |metadata: &Metadata<'_>| metadata.is_span() && metadata.target().starts_with("stemma");
+        let ours =
+            |metadata: &Metadata<'_>| metadata.is_span() && metadata.target().starts_with("stemma");
         Adopting(layer).with_filter(filter_fn(ours))
     }
 
     /// Sends what is left.
     pub async fn end(self) {
         self.ending.cancel();
-        if tokio::time::timeout(LAST_PATIENCE, self.sending).await.is_err() {
+        if tokio::time::timeout(LAST_PATIENCE, self.sending)
+            .await
+            .is_err()
+        {
             tracing::debug!("the collector did not take the last spans in time");
         }
     }
@@ -121,20 +133,37 @@ fn dropped(spans: u64) {
 /// The span under the id that its fields give it, and without the fields that served the trace only.
 fn named(mut span: SpanData) -> SpanData {
     let value = |name: &str| {
-        let named = span.attributes.iter().find(|attribute| attribute.key.as_str() == name);
+        let named = span
+            .attributes
+            .iter()
+            .find(|attribute| attribute.key.as_str() == name);
         named.map(|attribute| attribute.value.as_str().into_owned())
     };
     let id = value(ID).and_then(|id| SpanId::from_hex(&id).ok());
     let trace = value(TRACE).and_then(|id| TraceId::from_hex(&id).ok());
     let context = &span.span_context;
-    let (trace, id) = (trace.unwrap_or(context.trace_id()), id.unwrap_or(context.span_id()));
-    span.span_context = SpanContext::new(trace, id, context.trace_flags(), false, context.trace_state().clone());
-    span.attributes.retain(|attribute| !matches!(attribute.key.as_str(), ID | PARENT | TRACE));
+    let (trace, id) = (
+        trace.unwrap_or(context.trace_id()),
+        id.unwrap_or(context.span_id()),
+    );
+    span.span_context = SpanContext::new(
+        trace,
+        id,
+        context.trace_flags(),
+        false,
+        context.trace_state().clone(),
+    );
+    span.attributes
+        .retain(|attribute| !matches!(attribute.key.as_str(), ID | PARENT | TRACE));
     span
 }
 
 /// Sends batches until the end; what a collector does not take is dropped.
-async fn send(exporter: impl SpanExporter, mut waiting: mpsc::Receiver<SpanData>, ending: CancellationToken) {
+async fn send(
+    exporter: impl SpanExporter,
+    mut waiting: mpsc::Receiver<SpanData>,
+    ending: CancellationToken,
+) {
     let mut heard = true;
     loop {
         let mut batch = Vec::new();
@@ -176,7 +205,10 @@ fn take(waiting: &mut mpsc::Receiver<SpanData>, batch: &mut Vec<SpanData>) {
 
 async fn export(exporter: &impl SpanExporter, batch: Vec<SpanData>) -> bool {
     let count = batch.len() as u64;
-    let sent = matches!(tokio::time::timeout(PATIENCE, exporter.export(batch)).await, Ok(Ok(())));
+    let sent = matches!(
+        tokio::time::timeout(PATIENCE, exporter.export(batch)).await,
+        Ok(Ok(()))
+    );
     if !sent {
         dropped(count);
     }
@@ -194,7 +226,9 @@ where
     fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, at: At<'_, S>) {
         let mut parent = Parent(None);
         attributes.record(&mut parent);
-        let _under = parent.0.map(|parent| Context::new().with_remote_span_context(parent).attach());
+        let _under = parent
+            .0
+            .map(|parent| Context::new().with_remote_span_context(parent).attach());
         self.0.on_new_span(attributes, id, at);
     }
 
@@ -288,21 +322,53 @@ mod tests {
         let spans = kept.spans.lock().unwrap().clone();
         let span = |name: &str| spans.iter().find(|span| span.name == name).unwrap();
         let trace = TraceId::from_hex("0af7651916cd43dd8448eb211c80319c").unwrap();
-        assert!(spans.iter().all(|span| span.span_context.trace_id() == trace), "{spans:?}");
-        assert_eq!((spans.len(), span("task").parent_span_id.to_string().as_str()), (3, "b7ad6b7169203331"));
-        assert_eq!(span("call").parent_span_id, span("task").span_context.span_id());
-        assert_eq!(span("wave").span_context.span_id().to_string(), "00f067aa0ba902b7");
+        assert!(
+            spans
+                .iter()
+                .all(|span| span.span_context.trace_id() == trace),
+            "{spans:?}"
+        );
+        assert_eq!(
+            (
+                spans.len(),
+                span("task").parent_span_id.to_string().as_str()
+            ),
+            (3, "b7ad6b7169203331")
+        );
+        assert_eq!(
+            span("call").parent_span_id,
+            span("task").span_context.span_id()
+        );
+        assert_eq!(
+            span("wave").span_context.span_id().to_string(),
+            "00f067aa0ba902b7"
+        );
         assert_eq!(span("task").attributes, [KeyValue::new("outcome", "done")]);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_dead_collector_holds_up_nothing() {
-        let traces = Traces::start(Kept { dead: true, ..Kept::default() }, "worker");
+        let traces = Traces::start(
+            Kept {
+                dead: true,
+                ..Kept::default()
+            },
+            "worker",
+        );
         let began = std::time::Instant::now();
-        tracing::subscriber::with_default(tracing_subscriber::registry().with(traces.layer()), || {
-            (0..3 * WAITING).for_each(|_| drop(tracing::info_span!(target: "stemma_engine", "task").entered()));
-        });
-        assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+        tracing::subscriber::with_default(
+            tracing_subscriber::registry().with(traces.layer()),
+            || {
+                (0..3 * WAITING).for_each(|_| {
+                    drop(tracing::info_span!(target: "stemma_engine", "task").entered())
+                });
+            },
+        );
+        assert!(
+            began.elapsed() < Duration::from_secs(20),
+            "{:?}",
+            began.elapsed()
+        );
         let ended = tokio::time::Instant::now();
         traces.end().await;
         assert!(ended.elapsed() <= LAST_PATIENCE, "{:?}", ended.elapsed());
@@ -311,7 +377,13 @@ mod tests {
     #[test]
     fn what_is_no_trace_context_is_no_parent() {
         assert!(parse(WAVE).is_some_and(|parent| parent.is_remote()));
-        for wrong in ["", "00", "00-0-0-0", "00-00000000000000000000000000000000-b7ad6b7169203331-01", "é-é-é-é"] {
+        for wrong in [
+            "",
+            "00",
+            "00-0-0-0",
+            "00-00000000000000000000000000000000-b7ad6b7169203331-01",
+            "é-é-é-é",
+        ] {
             assert!(parse(wrong).is_none(), "{wrong}");
         }
     }

@@ -2,7 +2,10 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::{Extent, PublishedTree, Reference, ReferenceTarget, Section, SectionKind, SectionSpan, SectionTree};
+use crate::{
+    Extent, PublishedTree, Reference, ReferenceTarget, Section, SectionKind, SectionSpan,
+    SectionTree,
+};
 
 /// What goes into the JSON beside titles, structure numbers and places.
 #[derive(Clone, Copy)]
@@ -18,7 +21,11 @@ pub struct ExportOptions<'a> {
 impl Default for ExportOptions<'_> {
     /// Summaries and ids, no text.
     fn default() -> Self {
-        Self { summaries: true, text: None, node_ids: true }
+        Self {
+            summaries: true,
+            text: None,
+            node_ids: true,
+        }
     }
 }
 
@@ -43,7 +50,10 @@ pub fn export(published: &PublishedTree, options: ExportOptions<'_>) -> Value {
     root.insert("structure".into(), nodes(&tree.sections, options));
     root.insert("facts".into(), json!(tree.facts));
     root.insert("provenance".into(), provenance(tree));
-    root.insert("references".into(), tree.references.iter().map(reference).collect());
+    root.insert(
+        "references".into(),
+        tree.references.iter().map(reference).collect(),
+    );
     Value::Object(root)
 }
 
@@ -69,7 +79,10 @@ fn reference(reference: &Reference) -> Value {
 
 /// Recursion is as deep as the tree, which building and reading both bound.
 fn nodes(sections: &[Section], options: ExportOptions<'_>) -> Value {
-    sections.iter().map(|section| node(section, options)).collect()
+    sections
+        .iter()
+        .map(|section| node(section, options))
+        .collect()
 }
 
 fn node(section: &Section, options: ExportOptions<'_>) -> Value {
@@ -82,7 +95,11 @@ fn node(section: &Section, options: ExportOptions<'_>) -> Value {
     insert_place(&mut node, section);
     insert_origin(&mut node, section);
     if let Some(summary) = section.summary.as_ref().filter(|_| options.summaries) {
-        let key = if section.children.is_empty() { "summary" } else { "prefix_summary" };
+        let key = if section.children.is_empty() {
+            "summary"
+        } else {
+            "prefix_summary"
+        };
         node.insert(key.into(), json!(summary.text));
     }
     if let Some(text) = options.text {
@@ -100,7 +117,10 @@ fn insert_place(node: &mut Map<String, Value>, section: &Section) {
             node.insert("start_index".into(), json!(pages.start()));
             node.insert("end_index".into(), json!(pages.end()));
             node.insert("physical_index".into(), json!(from.page));
-            node.insert("appear_start".into(), json!(if section.starts_page { "yes" } else { "no" }));
+            node.insert(
+                "appear_start".into(),
+                json!(if section.starts_page { "yes" } else { "no" }),
+            );
             let y = f64::from(from.y.0) / 100.0;
             node.insert("position".into(), json!({ "line": from.line, "y": y }));
         }

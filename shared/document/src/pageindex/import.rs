@@ -6,8 +6,8 @@ use serde_json::{Map, Value};
 
 use crate::assemble::{MAX_DEPTH, Nesting, Node, assemble, set_ends};
 use crate::{
-    Extent, FilingFacts, Gap, Method, PageNo, PageSpan, Position, Provenance, Pt, Reference, ReferenceTarget,
-    SectionId, SectionKind, SectionSpan, SectionTree, Summary, Witness,
+    Extent, FilingFacts, Gap, Method, PageNo, PageSpan, Position, Provenance, Pt, Reference,
+    ReferenceTarget, SectionId, SectionKind, SectionSpan, SectionTree, Summary, Witness,
 };
 
 /// Nodes a tree may have.
@@ -27,7 +27,9 @@ const MAX_WRAPPERS: usize = 4;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ImportError {
     /// No list of nodes was found.
-    #[error("`{name}` holds no tree: expected a list of nodes, or an object with `structure`, `result` or `tree`")]
+    #[error(
+        "`{name}` holds no tree: expected a list of nodes, or an object with `structure`, `result` or `tree`"
+    )]
     NoTree {
         /// What was imported.
         name: String,
@@ -81,8 +83,16 @@ pub fn import(value: &Value, name: &str) -> Result<SectionTree, ImportError> {
     let mut nodes = Vec::with_capacity(rows.len());
     let mut places = Places::of(&rows);
     for (index, (row, depth)) in rows.iter().zip(depths).enumerate() {
-        let title = title(row.object).ok_or_else(|| ImportError::NoTitle { name: name.into(), at: index + 1 })?;
-        nodes.push(node(row.object, title, depth, places.next(row.object, index)));
+        let title = title(row.object).ok_or_else(|| ImportError::NoTitle {
+            name: name.into(),
+            at: index + 1,
+        })?;
+        nodes.push(node(
+            row.object,
+            title,
+            depth,
+            places.next(row.object, index),
+        ));
     }
     record_cut_titles(&rows, &mut gaps);
     let extent = places.extent(value);
@@ -118,9 +128,15 @@ fn find_nodes(value: &Value) -> Option<&[Value]> {
     let mut value = value;
     for _ in 0..=MAX_WRAPPERS {
         match value {
-            Value::Array(list) => return Some(list).filter(|list| !list.is_empty()).map(Vec::as_slice),
+            Value::Array(list) => {
+                return Some(list)
+                    .filter(|list| !list.is_empty())
+                    .map(Vec::as_slice);
+            }
             Value::Object(object) => {
-                let mut wrapped = ["structure", "result", "tree"].iter().filter_map(|key| object.get(*key));
+                let mut wrapped = ["structure", "result", "tree"]
+                    .iter()
+                    .filter_map(|key| object.get(*key));
                 let inner = wrapped.find(|inner| inner.is_array() || inner.is_object());
                 match inner {
                     Some(inner) => value = inner,
@@ -135,7 +151,10 @@ fn find_nodes(value: &Value) -> Option<&[Value]> {
 }
 
 fn children(object: &Map<String, Value>) -> Option<&Value> {
-    ["nodes", "children"].iter().filter_map(|key| object.get(*key)).find(|value| value.is_array())
+    ["nodes", "children"]
+        .iter()
+        .filter_map(|key| object.get(*key))
+        .find(|value| value.is_array())
 }
 
 /// All nodes in pre-order with their levels, on a stack of our own: the value may be deeper than the thread's.
@@ -144,10 +163,16 @@ fn flatten<'a>(list: &'a [Value], name: &str) -> Result<Vec<Row<'a>>, ImportErro
     let mut waiting: Vec<(&Value, u32)> = list.iter().rev().map(|value| (value, 1)).collect();
     while let Some((value, level)) = waiting.pop() {
         if rows.len() + waiting.len() >= MAX_NODES {
-            return Err(ImportError::TooManyNodes { name: name.into(), limit: MAX_NODES });
+            return Err(ImportError::TooManyNodes {
+                name: name.into(),
+                limit: MAX_NODES,
+            });
         }
         let Value::Object(object) = value else {
-            return Err(ImportError::NotANode { name: name.into(), at: rows.len() + 1 });
+            return Err(ImportError::NotANode {
+                name: name.into(),
+                at: rows.len() + 1,
+            });
         };
         rows.push(Row { object, level });
         if let Some(Value::Array(list)) = children(object) {
@@ -158,32 +183,50 @@ fn flatten<'a>(list: &'a [Value], name: &str) -> Result<Vec<Row<'a>>, ImportErro
 }
 
 fn depths(rows: &[Row<'_>], gaps: &mut Vec<Gap>) -> Vec<usize> {
-    let flat =
-        rows.iter().all(|row| row.level == 1) && rows.iter().any(|row| code(row).is_some_and(|c| c.contains('.')));
+    let flat = rows.iter().all(|row| row.level == 1)
+        && rows
+            .iter()
+            .any(|row| code(row).is_some_and(|c| c.contains('.')));
     if flat {
         return code_depths(rows);
     }
     let mut nesting = Nesting::default();
     let depths = rows.iter().map(|row| nesting.enter(row.level)).collect();
     if nesting.flattened > 0 {
-        let detail = format!("{} nodes lay deeper than the tree's deepest level", nesting.flattened);
-        gaps.push(Gap { code: "tree.depth_capped".into(), pages: None, detail });
+        let detail = format!(
+            "{} nodes lay deeper than the tree's deepest level",
+            nesting.flattened
+        );
+        gaps.push(Gap {
+            code: "tree.depth_capped".into(),
+            pages: None,
+            detail,
+        });
     }
     depths
 }
 
 fn code<'a>(row: &Row<'a>) -> Option<&'a str> {
-    row.object.get("structure").and_then(Value::as_str).map(|code| code.trim().trim_end_matches('.'))
+    row.object
+        .get("structure")
+        .and_then(Value::as_str)
+        .map(|code| code.trim().trim_end_matches('.'))
 }
 
 /// Depths from dotted codes: a node nests under the nearest open one whose code its own continues.
 fn code_depths(rows: &[Row<'_>]) -> Vec<usize> {
     let mut open: Vec<&str> = Vec::new();
-    let continues = |parent: &str, code: &str| code.strip_prefix(parent).is_some_and(|rest| rest.starts_with('.'));
+    let continues = |parent: &str, code: &str| {
+        code.strip_prefix(parent)
+            .is_some_and(|rest| rest.starts_with('.'))
+    };
     let mut depths = Vec::with_capacity(rows.len());
     for row in rows {
         let code = code(row).unwrap_or_default();
-        while open.last().is_some_and(|parent| parent.is_empty() || !continues(parent, code)) {
+        while open
+            .last()
+            .is_some_and(|parent| parent.is_empty() || !continues(parent, code))
+        {
             open.pop();
         }
         open.truncate(MAX_DEPTH - 1);
@@ -194,7 +237,9 @@ fn code_depths(rows: &[Row<'_>]) -> Vec<usize> {
 }
 
 fn title(object: &Map<String, Value>) -> Option<&str> {
-    let titles = ["title", "name", "heading"].iter().filter_map(|key| object.get(*key)?.as_str());
+    let titles = ["title", "name", "heading"]
+        .iter()
+        .filter_map(|key| object.get(*key)?.as_str());
     titles.map(str::trim).find(|title| !title.is_empty())
 }
 
@@ -203,23 +248,43 @@ fn cut(text: &str, limit: usize) -> String {
 }
 
 fn text(value: Option<&Value>) -> Option<String> {
-    value?.as_str().map(str::trim).filter(|text| !text.is_empty()).map(|text| cut(text, MAX_SUMMARY_CHARS))
+    value?
+        .as_str()
+        .map(str::trim)
+        .filter(|text| !text.is_empty())
+        .map(|text| cut(text, MAX_SUMMARY_CHARS))
 }
 
-fn node(object: &Map<String, Value>, title: &str, depth: usize, (span, starts_page): (SectionSpan, bool)) -> Node {
+fn node(
+    object: &Map<String, Value>,
+    title: &str,
+    depth: usize,
+    (span, starts_page): (SectionSpan, bool),
+) -> Node {
     let summary = text(object.get("summary")).or_else(|| text(object.get("prefix_summary")));
-    let kind = object.get("kind").and_then(|kind| serde_json::from_value(kind.clone()).ok());
+    let kind = object
+        .get("kind")
+        .and_then(|kind| serde_json::from_value(kind.clone()).ok());
     Node {
         depth,
         title: cut(title, MAX_TITLE_CHARS),
-        number: object.get("number").and_then(Value::as_str).map(|number| cut(number, 64)),
+        number: object
+            .get("number")
+            .and_then(Value::as_str)
+            .map(|number| cut(number, 64)),
         kind: kind.unwrap_or(SectionKind::Heading),
         starts_page,
-        verified: object.get("verified").and_then(Value::as_bool).unwrap_or(false),
+        verified: object
+            .get("verified")
+            .and_then(Value::as_bool)
+            .unwrap_or(false),
         // The imported format itself marks it as a section.
         witness: Witness::Markup,
         tokens: object.get("tokens").and_then(index).unwrap_or(0),
-        summary: summary.map(|text| Summary { text, by: "imported".into() }),
+        summary: summary.map(|text| Summary {
+            text,
+            by: "imported".into(),
+        }),
         span,
     }
 }
@@ -227,14 +292,21 @@ fn node(object: &Map<String, Value>, title: &str, depth: usize, (span, starts_pa
 /// A count as a number, a numeral, or `<physical_index_5>`.
 fn index(value: &Value) -> Option<u32> {
     let number = match value {
-        Value::Number(number) => number.as_u64().or_else(|| number.as_f64().filter(|n| *n >= 0.0).map(|n| n as u64)),
+        Value::Number(number) => number
+            .as_u64()
+            .or_else(|| number.as_f64().filter(|n| *n >= 0.0).map(|n| n as u64)),
         Value::String(text) => {
             let text = text.trim().trim_start_matches('<').trim_end_matches('>');
-            text.strip_prefix("physical_index_").unwrap_or(text).parse().ok()
+            text.strip_prefix("physical_index_")
+                .unwrap_or(text)
+                .parse()
+                .ok()
         }
         _ => None,
     };
-    u32::try_from(number?).ok().filter(|number| *number <= MAX_INDEX)
+    u32::try_from(number?)
+        .ok()
+        .filter(|number| *number <= MAX_INDEX)
 }
 
 fn first_index(object: &Map<String, Value>, keys: &[&str]) -> Option<u32> {
@@ -261,13 +333,21 @@ struct Places {
 
 impl Places {
     fn of(rows: &[Row<'_>]) -> Self {
-        let any = |keys: &[&str]| rows.iter().any(|row| first_index(row.object, keys).is_some());
+        let any = |keys: &[&str]| {
+            rows.iter()
+                .any(|row| first_index(row.object, keys).is_some())
+        };
         let unit = match () {
             () if any(&PAGE_KEYS) => Unit::Pages,
             () if any(&["line_num"]) => Unit::Lines,
             () => Unit::Nodes,
         };
-        Self { unit, last: (1, 0), last_end: None, furthest: 1 }
+        Self {
+            unit,
+            last: (1, 0),
+            last_end: None,
+            furthest: 1,
+        }
     }
 
     /// The span of the next node as far as its start goes, and whether it starts its page.
@@ -279,14 +359,24 @@ impl Places {
         };
         self.last.0 = line.max(self.last.0);
         self.furthest = self.furthest.max(self.last.0);
-        (SectionSpan::Lines { start: self.last.0, end: self.last.0 }, true)
+        (
+            SectionSpan::Lines {
+                start: self.last.0,
+                end: self.last.0,
+            },
+            true,
+        )
     }
 
     fn next_page(&mut self, object: &Map<String, Value>) -> (SectionSpan, bool) {
         let claimed = first_index(object, &PAGE_KEYS).unwrap_or(self.last.0);
         let position = object.get("position").and_then(Value::as_object);
-        let line = position.and_then(|position| first_index(position, &["line"])).unwrap_or(0);
-        let y = position.and_then(|position| position.get("y")?.as_f64()).unwrap_or(0.0);
+        let line = position
+            .and_then(|position| first_index(position, &["line"]))
+            .unwrap_or(0);
+        let y = position
+            .and_then(|position| position.get("y")?.as_f64())
+            .unwrap_or(0.0);
         let start = (claimed, line).max(self.last);
         let page = PageNo::new(start.0).unwrap_or(PageNo::FIRST);
         let starts_page = match object.get("appear_start").and_then(Value::as_str) {
@@ -296,12 +386,29 @@ impl Places {
         self.last = start;
         self.last_end = first_index(object, &["end_index"]);
         self.furthest = self.furthest.max(start.0).max(self.last_end.unwrap_or(0));
-        let from = Position { page, line: start.1, y: Pt::new(y as f32) };
-        (SectionSpan::Pages { pages: PageSpan::between(page, page), from, to: None }, starts_page)
+        let from = Position {
+            page,
+            line: start.1,
+            y: Pt::new(y as f32),
+        };
+        (
+            SectionSpan::Pages {
+                pages: PageSpan::between(page, page),
+                from,
+                to: None,
+            },
+            starts_page,
+        )
     }
 
     fn extent(&self, value: &Value) -> Extent {
-        let declared = |key: &str| value.get(key).and_then(index).unwrap_or(0).max(self.furthest);
+        let declared = |key: &str| {
+            value
+                .get(key)
+                .and_then(index)
+                .unwrap_or(0)
+                .max(self.furthest)
+        };
         match self.unit {
             Unit::Pages => Extent::Pages(declared("page_count")),
             Unit::Lines => Extent::Lines(declared("line_count")),
@@ -311,26 +418,41 @@ impl Places {
 }
 
 fn record_cut_titles(rows: &[Row<'_>], gaps: &mut Vec<Gap>) {
-    let long = |row: &&Row<'_>| title(row.object).is_some_and(|title| title.chars().nth(MAX_TITLE_CHARS).is_some());
+    let long = |row: &&Row<'_>| {
+        title(row.object).is_some_and(|title| title.chars().nth(MAX_TITLE_CHARS).is_some())
+    };
     let cut = rows.iter().filter(long).count();
     if cut > 0 {
         let detail = format!("{cut} titles were longer than {MAX_TITLE_CHARS} characters");
-        gaps.push(Gap { code: "import.title_cut".into(), pages: None, detail });
+        gaps.push(Gap {
+            code: "import.title_cut".into(),
+            pages: None,
+            detail,
+        });
     }
 }
 
 /// An imported tree keeps its own nodes: pages before the first are a gap, not a new node.
 fn record_uncovered(nodes: &[Node], gaps: &mut Vec<Gap>) {
-    let first = nodes.first().and_then(|node| node.span.pages()).map(|pages| pages.start().get());
+    let first = nodes
+        .first()
+        .and_then(|node| node.span.pages())
+        .map(|pages| pages.start().get());
     if let Some(pages) = first.and_then(|first| PageSpan::new(1, first - 1)) {
         let detail = "no node covers the pages before the first".into();
-        gaps.push(Gap { code: "import.pages_uncovered".into(), pages: Some(pages), detail });
+        gaps.push(Gap {
+            code: "import.pages_uncovered".into(),
+            pages: Some(pages),
+            detail,
+        });
     }
 }
 
 fn provenance(value: &Value) -> Provenance {
     let said = value.get("provenance");
-    let accuracy = said.and_then(|said| said.get("accuracy")?.as_f64()).filter(|share| (0.0..=1.0).contains(share));
+    let accuracy = said
+        .and_then(|said| said.get("accuracy")?.as_f64())
+        .filter(|share| (0.0..=1.0).contains(share));
     let model = said.and_then(|said| text(said.get("model")));
     Provenance {
         method: Method::Imported,
@@ -346,21 +468,38 @@ fn references(value: &Value, rows: &[Row<'_>]) -> Vec<Reference> {
     let mut ids: HashMap<&str, SectionId> = HashMap::new();
     for (index, row) in rows.iter().enumerate() {
         if let Some(id) = row.object.get("node_id").and_then(Value::as_str) {
-            ids.entry(id).or_insert(SectionId(u32::try_from(index).unwrap_or(u32::MAX)));
+            ids.entry(id)
+                .or_insert(SectionId(u32::try_from(index).unwrap_or(u32::MAX)));
         }
     }
-    let id = |value: Option<&Value>| value.and_then(Value::as_str).and_then(|id| ids.get(id)).copied();
-    let list = value.get("references").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let id = |value: Option<&Value>| {
+        value
+            .and_then(Value::as_str)
+            .and_then(|id| ids.get(id))
+            .copied()
+    };
+    let list = value
+        .get("references")
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default();
     let read = |entry: &Value| {
         let to = id(entry.get("to")).map_or(ReferenceTarget::Unresolved, ReferenceTarget::Section);
         let text = cut(entry.get("text")?.as_str()?, 200);
-        Some(Reference { from: id(entry.get("from"))?, text, to })
+        Some(Reference {
+            from: id(entry.get("from"))?,
+            text,
+            to,
+        })
     };
     list.iter().filter_map(read).take(MAX_REFERENCES).collect()
 }
 
 fn take_facts(value: &Value, tree: &mut SectionTree) {
-    match value.get("facts").map(|facts| serde_json::from_value(facts.clone())) {
+    match value
+        .get("facts")
+        .map(|facts| serde_json::from_value(facts.clone()))
+    {
         None => {}
         Some(Ok(facts)) => tree.facts = facts,
         Some(Err(_)) => tree.gaps.push(Gap {
@@ -380,8 +519,8 @@ mod tests {
     use crate::assemble::tests::check_tree;
     use crate::pageindex::{ExportOptions, export};
     use crate::{
-        Collection, Digest, DocId, DocumentVersion, DraftEntry, Fact, LocatedEntry, Place, PublishedTree, Verdict,
-        VerifiedOutline,
+        Collection, Digest, DocId, DocumentVersion, DraftEntry, Fact, LocatedEntry, Place,
+        PublishedTree, Verdict, VerifiedOutline,
     };
 
     fn published(tree: SectionTree) -> PublishedTree {
@@ -398,34 +537,61 @@ mod tests {
             settings: digest.to_string(),
             stated: Default::default(),
         };
-        PublishedTree { version, text_artifact: String::new(), tree }
+        PublishedTree {
+            version,
+            text_artifact: String::new(),
+            tree,
+        }
     }
 
     fn built(places: &[(u32, u32, u16, bool)], paged: bool) -> SectionTree {
-        let judged = places.iter().enumerate().map(|(n, &(page, line, level, starts_page))| {
-            let place = match PageNo::new(page) {
-                Some(page) if paged => Place::Page(Position { page, line, y: Pt(line as i32 * 100) }),
-                _ => Place::Line(page),
-            };
-            let entry = DraftEntry {
-                number: Some(n.to_string()),
-                title: format!("Title {n}"),
-                label: None,
-                target: None,
-                level,
-                witness: Witness::Markup,
-            };
-            (LocatedEntry { entry, place }, Verdict::Found { starts_page: starts_page || !paged })
-        });
-        let extent = if paged { Extent::Pages(20) } else { Extent::Lines(20) };
+        let judged = places
+            .iter()
+            .enumerate()
+            .map(|(n, &(page, line, level, starts_page))| {
+                let place = match PageNo::new(page) {
+                    Some(page) if paged => Place::Page(Position {
+                        page,
+                        line,
+                        y: Pt(line as i32 * 100),
+                    }),
+                    _ => Place::Line(page),
+                };
+                let entry = DraftEntry {
+                    number: Some(n.to_string()),
+                    title: format!("Title {n}"),
+                    label: None,
+                    target: None,
+                    level,
+                    witness: Witness::Markup,
+                };
+                (
+                    LocatedEntry { entry, place },
+                    Verdict::Found {
+                        starts_page: starts_page || !paged,
+                    },
+                )
+            });
+        let extent = if paged {
+            Extent::Pages(20)
+        } else {
+            Extent::Lines(20)
+        };
         let outline = VerifiedOutline::new(extent, judged.collect()).unwrap();
         let mut tree = SectionTree::build(&outline, Method::Layout, Vec::new());
         tree.description = Some("A document".into());
         tree.facts.form = Some(Fact::text("10-K", PageNo::new(1)));
         let text = "What it says".to_owned();
-        tree.sections[0].summary = Some(Summary { text, by: "imported".into() });
+        tree.sections[0].summary = Some(Summary {
+            text,
+            by: "imported".into(),
+        });
         let (from, to) = (SectionId(0), ReferenceTarget::Section(SectionId(0)));
-        tree.references.push(Reference { from, text: "Note 1".into(), to });
+        tree.references.push(Reference {
+            from,
+            text: "Note 1".into(),
+            to,
+        });
         tree
     }
 
@@ -472,7 +638,10 @@ mod tests {
     fn the_export_reads_like_page_index() {
         let tree = built(&[(2, 0, 1, true), (3, 7, 2, false)], true);
         let text: &dyn Fn(&crate::Section) -> String = &|section| format!("text of {}", section.id);
-        let options = ExportOptions { text: Some(text), ..ExportOptions::default() };
+        let options = ExportOptions {
+            text: Some(text),
+            ..ExportOptions::default()
+        };
         let value = export(&published(tree), options);
         assert_eq!(value["doc_name"], "x.pdf");
         assert_eq!(value["structure"][0]["summary"], "What it says");
@@ -516,7 +685,10 @@ mod tests {
 
     #[test]
     fn a_text_has_line_numbers_and_no_pages() {
-        let value = export(&published(built(&[(1, 0, 1, true)], false)), ExportOptions::default());
+        let value = export(
+            &published(built(&[(1, 0, 1, true)], false)),
+            ExportOptions::default(),
+        );
         let node = value["structure"][0].as_object().unwrap();
         assert_eq!(node["line_num"], 1);
         assert!(!node.contains_key("start_index"));
@@ -571,13 +743,33 @@ mod tests {
 
     #[test]
     fn what_is_no_tree_is_an_error() {
-        for none in [json!(null), json!([]), json!({"structure": "1"}), json!("x"), json!({"result": {}})] {
-            assert!(matches!(import(&none, "x"), Err(ImportError::NoTree { .. })), "{none}");
+        for none in [
+            json!(null),
+            json!([]),
+            json!({"structure": "1"}),
+            json!("x"),
+            json!({"result": {}}),
+        ] {
+            assert!(
+                matches!(import(&none, "x"), Err(ImportError::NoTree { .. })),
+                "{none}"
+            );
         }
-        assert!(matches!(import(&json!([{"title": "a"}, 5]), "x"), Err(ImportError::NotANode { at: 2, .. })));
-        assert!(matches!(import(&json!([{"title": " "}]), "x"), Err(ImportError::NoTitle { at: 1, .. })));
-        let many: Value = (0..=MAX_NODES).map(|n| json!({"title": n.to_string()})).collect();
-        assert!(matches!(import(&many, "x"), Err(ImportError::TooManyNodes { .. })));
+        assert!(matches!(
+            import(&json!([{"title": "a"}, 5]), "x"),
+            Err(ImportError::NotANode { at: 2, .. })
+        ));
+        assert!(matches!(
+            import(&json!([{"title": " "}]), "x"),
+            Err(ImportError::NoTitle { at: 1, .. })
+        ));
+        let many: Value = (0..=MAX_NODES)
+            .map(|n| json!({"title": n.to_string()}))
+            .collect();
+        assert!(matches!(
+            import(&many, "x"),
+            Err(ImportError::TooManyNodes { .. })
+        ));
     }
 
     #[test]

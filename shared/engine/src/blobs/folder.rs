@@ -43,7 +43,12 @@ impl FolderBlobs {
         let (objects, tmp) = (root.join("objects"), root.join("tmp"));
         fs::create_dir_all(&objects)?;
         fs::create_dir_all(&tmp)?;
-        Ok(Self(Arc::new(Inner { objects, tmp, asked: AtomicU64::new(0), synced: Mutex::new(0) })))
+        Ok(Self(Arc::new(Inner {
+            objects,
+            tmp,
+            asked: AtomicU64::new(0),
+            synced: Mutex::new(0),
+        })))
     }
 
     /// Removes what writers that were killed left in `tmp/`. Only the holder of the store's writer lock may call it.
@@ -68,16 +73,23 @@ impl FolderBlobs {
         let key = key.to_string();
         match tokio::task::spawn_blocking(move || work(&inner)).await {
             Ok(result) => result.map_err(|error| port_error(operation, &key, &error)),
-            Err(error) => Err(PortError::passing("blobs", operation, format!("{key}: {error}"))),
+            Err(error) => Err(PortError::passing(
+                "blobs",
+                operation,
+                format!("{key}: {error}"),
+            )),
         }
     }
 }
 
 fn port_error(operation: &'static str, key: &str, error: &std::io::Error) -> PortError {
     let message = format!("{key}: {error}");
-    let too_many_files = [rustix::io::Errno::MFILE, rustix::io::Errno::NFILE].map(|errno| Some(errno.raw_os_error()));
+    let too_many_files = [rustix::io::Errno::MFILE, rustix::io::Errno::NFILE]
+        .map(|errno| Some(errno.raw_os_error()));
     match error.kind() {
-        _ if too_many_files.contains(&error.raw_os_error()) => PortError::passing("blobs", operation, message),
+        _ if too_many_files.contains(&error.raw_os_error()) => {
+            PortError::passing("blobs", operation, message)
+        }
         ErrorKind::Interrupted | ErrorKind::TimedOut | ErrorKind::ResourceBusy => {
             PortError::passing("blobs", operation, message)
         }
@@ -96,7 +108,9 @@ impl Inner {
             return Ok(Put::Exists);
         }
         let (unfinished, mut file) = self.unfinished()?;
-        let linked = file.write_all(bytes).and_then(|()| link(&unfinished, &target));
+        let linked = file
+            .write_all(bytes)
+            .and_then(|()| link(&unfinished, &target));
         fs::remove_file(&unfinished)?;
         linked
     }
@@ -118,12 +132,18 @@ impl Inner {
     fn names(&self, folder: &Path) -> std::io::Result<Vec<String>> {
         let mut names = Vec::new();
         let entries = match fs::read_dir(folder) {
-            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(names),
+            Err(error)
+                if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) =>
+            {
+                return Ok(names);
+            }
             entries => entries?,
         };
         for entry in entries {
             let entry = entry?;
-            let Ok(mut name) = entry.file_name().into_string() else { continue };
+            let Ok(mut name) = entry.file_name().into_string() else {
+                continue;
+            };
             if entry.file_type()?.is_dir() {
                 name.push('/');
             }
@@ -133,7 +153,12 @@ impl Inner {
         Ok(names)
     }
 
-    fn list(&self, prefix: &str, after: Option<&str>, limit: usize) -> std::io::Result<Vec<String>> {
+    fn list(
+        &self,
+        prefix: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> std::io::Result<Vec<String>> {
         let mut found = Vec::new();
         let mut stack = vec![prefix.to_string()];
         if limit == 0 {
@@ -148,7 +173,10 @@ impl Inner {
                 }
                 continue;
             }
-            let below = self.names(&self.path(&key))?.into_iter().map(|name| format!("{key}{name}"));
+            let below = self
+                .names(&self.path(&key))?
+                .into_iter()
+                .map(|name| format!("{key}{name}"));
             let wanted = below.filter(|key| after.is_none_or(|after| comes_after(key, after)));
             let mut below: Vec<String> = wanted.collect();
             below.reverse();
@@ -190,14 +218,18 @@ fn found<T>(result: std::io::Result<T>) -> std::io::Result<Option<T>> {
 }
 
 fn no_object(kind: ErrorKind) -> bool {
-    matches!(kind, ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::IsADirectory)
+    matches!(
+        kind,
+        ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::IsADirectory
+    )
 }
 
 fn read_range(path: &Path, range: Range<u64>) -> std::io::Result<Bytes> {
     let mut file = File::open(path)?;
     file.seek(SeekFrom::Start(range.start))?;
     let mut bytes = Vec::new();
-    file.take(range.end.saturating_sub(range.start)).read_to_end(&mut bytes)?;
+    file.take(range.end.saturating_sub(range.start))
+        .read_to_end(&mut bytes)?;
     Ok(bytes.into())
 }
 
@@ -217,35 +249,59 @@ impl Blobs for FolderBlobs {
     async fn put(&self, key: &str, bytes: Bytes) -> Result<Put, PortError> {
         check_key(key)?;
         let name = key.to_string();
-        self.run("put", key, move |inner| inner.create(&name, &bytes)).await
+        self.run("put", key, move |inner| inner.create(&name, &bytes))
+            .await
     }
 
     async fn get(&self, key: &str) -> Result<Option<Bytes>, PortError> {
         check_key(key)?;
         let name = key.to_string();
-        self.run("get", key, move |inner| found(fs::read(inner.path(&name))).map(|bytes| bytes.map(Bytes::from))).await
+        self.run("get", key, move |inner| {
+            found(fs::read(inner.path(&name))).map(|bytes| bytes.map(Bytes::from))
+        })
+        .await
     }
 
     async fn get_range(&self, key: &str, range: Range<u64>) -> Result<Option<Bytes>, PortError> {
         check_key(key)?;
         let name = key.to_string();
-        self.run("get", key, move |inner| found(read_range(&inner.path(&name), range))).await
+        self.run("get", key, move |inner| {
+            found(read_range(&inner.path(&name), range))
+        })
+        .await
     }
 
     async fn size(&self, key: &str) -> Result<Option<u64>, PortError> {
         check_key(key)?;
         let name = key.to_string();
         let size = move |inner: &Inner| found(fs::metadata(inner.path(&name)));
-        Ok(self.run("size", key, size).await?.filter(fs::Metadata::is_file).map(|metadata| metadata.len()))
+        Ok(self
+            .run("size", key, size)
+            .await?
+            .filter(fs::Metadata::is_file)
+            .map(|metadata| metadata.len()))
     }
 
-    async fn list(&self, prefix: &str, after: Option<&str>, limit: usize) -> Result<Vec<String>, PortError> {
+    async fn list(
+        &self,
+        prefix: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<String>, PortError> {
         check_prefix(prefix)?;
         let (folder, after) = (prefix.to_string(), after.map(str::to_string));
-        self.run("list", prefix, move |inner| inner.list(&folder, after.as_deref(), limit)).await
+        self.run("list", prefix, move |inner| {
+            inner.list(&folder, after.as_deref(), limit)
+        })
+        .await
     }
 
-    async fn children(&self, prefix: &str, after: Option<&str>, limit: usize) -> Result<Vec<String>, PortError> {
+    async fn children(
+        &self,
+        prefix: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<String>, PortError> {
         check_prefix(prefix)?;
         let (folder, after) = (prefix.to_string(), after.map(str::to_string));
         let work = move |inner: &Inner| {
@@ -260,7 +316,10 @@ impl Blobs for FolderBlobs {
     async fn delete(&self, key: &str) -> Result<(), PortError> {
         check_key(key)?;
         let name = key.to_string();
-        self.run("delete", key, move |inner| found(fs::remove_file(inner.path(&name))).map(|_| ())).await
+        self.run("delete", key, move |inner| {
+            found(fs::remove_file(inner.path(&name))).map(|_| ())
+        })
+        .await
     }
 
     async fn barrier(&self) -> Result<(), PortError> {
@@ -270,7 +329,8 @@ impl Blobs for FolderBlobs {
             return Ok(()); // a sync that began after this call has finished meanwhile
         }
         let covers = self.0.asked.load(Ordering::SeqCst);
-        self.run("barrier", "store", |inner| sync_all(&inner.objects)).await?;
+        self.run("barrier", "store", |inner| sync_all(&inner.objects))
+            .await?;
         *synced = covers;
         Ok(())
     }
@@ -287,7 +347,10 @@ mod tests {
         fs::write(folder.path().join("tmp/999-0"), b"half").unwrap();
         assert!(super::super::list_all(&blobs, "").await.unwrap().is_empty());
         assert_eq!(blobs.sweep_unfinished().unwrap(), 1);
-        assert_eq!(blobs.put("c/x", Bytes::from_static(b"1")).await.unwrap(), Put::Created);
+        assert_eq!(
+            blobs.put("c/x", Bytes::from_static(b"1")).await.unwrap(),
+            Put::Created
+        );
         assert_eq!(fs::read_dir(folder.path().join("tmp")).unwrap().count(), 0);
     }
 
@@ -300,6 +363,9 @@ mod tests {
         }
         let keys = blobs.list("", None, 10).await.unwrap();
         assert_eq!(keys, ["a-b", "a.b", "a/0/z", "a/b", "ab"]);
-        assert_eq!(blobs.list("", Some("a/0/z"), 10).await.unwrap(), ["a/b", "ab"]);
+        assert_eq!(
+            blobs.list("", Some("a/0/z"), 10).await.unwrap(),
+            ["a/b", "ab"]
+        );
     }
 }

@@ -69,21 +69,44 @@ impl Blobs for MemoryBlobs {
         Ok(self.objects().get(key).map(|bytes| bytes.len() as u64))
     }
 
-    async fn list(&self, prefix: &str, after: Option<&str>, limit: usize) -> Result<Vec<String>, PortError> {
+    async fn list(
+        &self,
+        prefix: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<String>, PortError> {
         check_prefix(prefix)?;
         let objects = self.objects();
-        let keys = objects.range::<str, _>((start(prefix, after), Bound::Unbounded)).map(|(key, _)| key);
-        Ok(keys.take_while(|key| key.starts_with(prefix)).take(limit).cloned().collect())
+        let keys = objects
+            .range::<str, _>((start(prefix, after), Bound::Unbounded))
+            .map(|(key, _)| key);
+        Ok(keys
+            .take_while(|key| key.starts_with(prefix))
+            .take(limit)
+            .cloned()
+            .collect())
     }
 
-    async fn children(&self, prefix: &str, after: Option<&str>, limit: usize) -> Result<Vec<String>, PortError> {
+    async fn children(
+        &self,
+        prefix: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<String>, PortError> {
         check_prefix(prefix)?;
         let objects = self.objects();
         let mut names: Vec<String> = Vec::new();
-        for key in objects.range::<str, _>((Bound::Included(prefix), Bound::Unbounded)).map(|(key, _)| key) {
-            let Some(rest) = key.strip_prefix(prefix) else { break };
+        for key in objects
+            .range::<str, _>((Bound::Included(prefix), Bound::Unbounded))
+            .map(|(key, _)| key)
+        {
+            let Some(rest) = key.strip_prefix(prefix) else {
+                break;
+            };
             let name = rest.split_inclusive('/').next().unwrap_or(rest);
-            if after.is_some_and(|after| name <= after) || names.last().is_some_and(|last| last == name) {
+            if after.is_some_and(|after| name <= after)
+                || names.last().is_some_and(|last| last == name)
+            {
                 continue;
             }
             if names.len() == limit {

@@ -62,14 +62,24 @@ pub trait Blobs: Send + Sync {
     ///
     /// # Errors
     /// As [`Blobs::get`].
-    async fn list(&self, prefix: &str, after: Option<&str>, limit: usize) -> Result<Vec<String>, PortError>;
+    async fn list(
+        &self,
+        prefix: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<String>, PortError>;
 
     /// The distinct next segments below `prefix` (`…/`) that sort after `after`, in byte order, at most `limit`:
     /// names of objects, and names of deeper prefixes with a trailing `/`.
     ///
     /// # Errors
     /// As [`Blobs::get`].
-    async fn children(&self, prefix: &str, after: Option<&str>, limit: usize) -> Result<Vec<String>, PortError>;
+    async fn children(
+        &self,
+        prefix: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<String>, PortError>;
 
     /// Removes an object; fine when there is none. Called by garbage collection, and where a torn answer, which is a cache, is put
     /// anew.
@@ -93,7 +103,9 @@ pub async fn list_all(blobs: &dyn Blobs, prefix: &str) -> Result<Vec<String>, Po
     const PAGE: usize = 1_000;
     let mut keys: Vec<String> = Vec::new();
     loop {
-        let page = blobs.list(prefix, keys.last().map(String::as_str), PAGE).await?;
+        let page = blobs
+            .list(prefix, keys.last().map(String::as_str), PAGE)
+            .await?;
         let last_page = page.len() < PAGE;
         keys.extend(page);
         if last_page {
@@ -105,12 +117,17 @@ pub async fn list_all(blobs: &dyn Blobs, prefix: &str) -> Result<Vec<String>, Po
 /// Refuses keys that are not keys.
 fn check_key(key: &str) -> Result<(), PortError> {
     let legal = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b'~' | b'=');
-    let segment_ok = |s: &str| !s.is_empty() && s != "." && s != ".." && s.len() <= 255 && s.bytes().all(legal);
+    let segment_ok =
+        |s: &str| !s.is_empty() && s != "." && s != ".." && s.len() <= 255 && s.bytes().all(legal);
     if key.len() <= 512 && key.split('/').all(segment_ok) {
         Ok(())
     } else {
         let shown: String = key.chars().take(80).collect();
-        Err(PortError::lasting("blobs", "key", format!("`{}` is not a blob key", shown.escape_debug())))
+        Err(PortError::lasting(
+            "blobs",
+            "key",
+            format!("`{}` is not a blob key", shown.escape_debug()),
+        ))
     }
 }
 
@@ -119,7 +136,11 @@ fn check_prefix(prefix: &str) -> Result<(), PortError> {
     match prefix.strip_suffix('/') {
         Some(folder) => check_key(folder),
         None if prefix.is_empty() => Ok(()),
-        None => Err(PortError::lasting("blobs", "prefix", "a prefix ends with `/`")),
+        None => Err(PortError::lasting(
+            "blobs",
+            "prefix",
+            "a prefix ends with `/`",
+        )),
     }
 }
 
@@ -129,7 +150,20 @@ mod tests {
 
     #[test]
     fn keys_that_would_leave_the_store_are_refused() {
-        for bad in ["", "/", "a//b", "../x", "a/../b", "a/.", "/etc", "a/", "a\0b", "a b", "é", &"x".repeat(300)] {
+        for bad in [
+            "",
+            "/",
+            "a//b",
+            "../x",
+            "a/../b",
+            "a/.",
+            "/etc",
+            "a/",
+            "a\0b",
+            "a b",
+            "é",
+            &"x".repeat(300),
+        ] {
             assert!(check_key(bad).is_err(), "{bad:?}");
         }
         assert!(check_key("c/default/d/00ff/a/k.json").is_ok());

@@ -39,17 +39,31 @@ impl S3Blobs {
     /// # Errors
     /// A lasting [`PortError`] for what cannot be a store.
     pub fn new(s3: S3, bucket: &str, prefix: &str) -> Result<Self, PortError> {
-        let refused = |why: &str| PortError::lasting("blobs", "connect", format!("s3://{bucket}/{prefix}: {why}"));
+        let refused = |why: &str| {
+            PortError::lasting("blobs", "connect", format!("s3://{bucket}/{prefix}: {why}"))
+        };
         check_bucket(bucket)?;
         if bucket.ends_with(DIRECTORY_BUCKET) {
-            return Err(refused("a directory bucket lists in no order, and is no store"));
+            return Err(refused(
+                "a directory bucket lists in no order, and is no store",
+            ));
         }
         let prefix = match prefix.trim_matches('/') {
             "" => String::new(),
-            prefix if prefix.len() <= MAX_PREFIX && check_key(prefix).is_ok() => format!("{prefix}/"),
-            _ => return Err(refused("a prefix is of `A-Z a-z 0-9 - _ . ~ = /`, at most 255 bytes")),
+            prefix if prefix.len() <= MAX_PREFIX && check_key(prefix).is_ok() => {
+                format!("{prefix}/")
+            }
+            _ => {
+                return Err(refused(
+                    "a prefix is of `A-Z a-z 0-9 - _ . ~ = /`, at most 255 bytes",
+                ));
+            }
         };
-        Ok(Self { s3, bucket: bucket.into(), prefix })
+        Ok(Self {
+            s3,
+            bucket: bucket.into(),
+            prefix,
+        })
     }
 
     fn full(&self, key: &str) -> String {
@@ -57,12 +71,23 @@ impl S3Blobs {
     }
 
     fn error(&self, operation: &'static str, key: &str, trouble: Trouble) -> PortError {
-        trouble.at(&At { port: "blobs", operation, bucket: &self.bucket, key })
+        trouble.at(&At {
+            port: "blobs",
+            operation,
+            bucket: &self.bucket,
+            key,
+        })
     }
 
     async fn read(&self, key: &str, range: Option<String>) -> Result<Option<Bytes>, Trouble> {
         let ranged = range.is_some();
-        let request = self.s3.client.get_object().bucket(&self.bucket).key(self.full(key)).set_range(range);
+        let request = self
+            .s3
+            .client
+            .get_object()
+            .bucket(&self.bucket)
+            .key(self.full(key))
+            .set_range(range);
         let reply = match self.s3.call(0, request.send()).await {
             Err(trouble) if trouble.code() == "NoSuchKey" => return Ok(None),
             // The object ends before the range begins.
@@ -77,7 +102,12 @@ impl S3Blobs {
     }
 
     async fn measure(&self, key: &str) -> Result<Option<u64>, Trouble> {
-        let request = self.s3.client.head_object().bucket(&self.bucket).key(self.full(key));
+        let request = self
+            .s3
+            .client
+            .head_object()
+            .bucket(&self.bucket)
+            .key(self.full(key));
         match self.s3.call(0, request.send()).await {
             Ok(reply) => length(reply.content_length()).map(Some),
             // An answer to HEAD has no body and so no code.
@@ -98,21 +128,37 @@ impl S3Blobs {
         let (folder, mut found, mut token) = (self.full(folder), Vec::new(), None);
         while found.len() < limit {
             let entries = i32::try_from((limit - found.len()).min(MAX_PAGE)).unwrap_or(i32::MAX);
-            let request = self.s3.client.list_objects_v2().bucket(&self.bucket).prefix(&folder).max_keys(entries);
+            let request = self
+                .s3
+                .client
+                .list_objects_v2()
+                .bucket(&self.bucket)
+                .prefix(&folder)
+                .max_keys(entries);
             let request = request.set_start_after(after.map(|after| format!("{folder}{after}")));
-            let request = request.set_delimiter((!nested).then(|| "/".into())).set_continuation_token(token);
+            let request = request
+                .set_delimiter((!nested).then(|| "/".into()))
+                .set_continuation_token(token);
             let page = self.s3.call(0, request.send()).await?;
             let keys = page.contents().iter().filter_map(|object| object.key());
-            let folders = page.common_prefixes().iter().filter_map(|prefix| prefix.prefix());
-            let names = keys.chain(folders).filter_map(|key| key.strip_prefix(folder.as_str()));
+            let folders = page
+                .common_prefixes()
+                .iter()
+                .filter_map(|prefix| prefix.prefix());
+            let names = keys
+                .chain(folders)
+                .filter_map(|key| key.strip_prefix(folder.as_str()));
             // Whatever else lies in the bucket (a console's folder markers …) is no object of ours. Servers differ in
             // whether a prefix that `after` names comes again.
             let ours = |name: &&str| match name.strip_suffix('/') {
                 Some(folder) => !nested && check_key(folder).is_ok(),
                 None => check_key(name).is_ok(),
             };
-            let mut names: Vec<String> =
-                names.filter(ours).filter(|name| after.is_none_or(|after| *name > after)).map(Into::into).collect();
+            let mut names: Vec<String> = names
+                .filter(ours)
+                .filter(|name| after.is_none_or(|after| *name > after))
+                .map(Into::into)
+                .collect();
             names.sort_unstable();
             found.append(&mut names);
             token = page.next_continuation_token;
@@ -130,14 +176,27 @@ impl Blobs for S3Blobs {
     async fn put(&self, key: &str, bytes: Bytes) -> Result<Put, PortError> {
         check_key(key)?;
         let size = bytes.len() as u64;
-        let request = self.s3.client.put_object().bucket(&self.bucket).key(self.full(key)).if_none_match("*");
-        match self.s3.call(size, request.body(ByteStream::from(bytes)).send()).await {
+        let request = self
+            .s3
+            .client
+            .put_object()
+            .bucket(&self.bucket)
+            .key(self.full(key))
+            .if_none_match("*");
+        match self
+            .s3
+            .call(size, request.body(ByteStream::from(bytes)).send())
+            .await
+        {
             Ok(_) => Ok(Put::Created),
             Err(trouble) if trouble.status() == 412 => Ok(Put::Exists),
             // Another writer is at it. It made the object, or was removing it: only the object itself can say.
             Err(trouble) if trouble.status() == 409 => match self.measure(key).await {
                 Ok(Some(_)) => Ok(Put::Exists),
-                Ok(None) => Err(PortError { passing: true, ..self.error("put", key, trouble) }),
+                Ok(None) => Err(PortError {
+                    passing: true,
+                    ..self.error("put", key, trouble)
+                }),
                 Err(trouble) => Err(self.error("put", key, trouble)),
             },
             Err(trouble) => Err(self.error("put", key, trouble)),
@@ -146,7 +205,9 @@ impl Blobs for S3Blobs {
 
     async fn get(&self, key: &str) -> Result<Option<Bytes>, PortError> {
         check_key(key)?;
-        self.read(key, None).await.map_err(|trouble| self.error("get", key, trouble))
+        self.read(key, None)
+            .await
+            .map_err(|trouble| self.error("get", key, trouble))
     }
 
     async fn get_range(&self, key: &str, range: Range<u64>) -> Result<Option<Bytes>, PortError> {
@@ -155,15 +216,24 @@ impl Blobs for S3Blobs {
             return Ok(self.size(key).await?.map(|_| Bytes::new())); // S3 has no empty range
         }
         let bytes = format!("bytes={}-{}", range.start, range.end - 1);
-        self.read(key, Some(bytes)).await.map_err(|trouble| self.error("get", key, trouble))
+        self.read(key, Some(bytes))
+            .await
+            .map_err(|trouble| self.error("get", key, trouble))
     }
 
     async fn size(&self, key: &str) -> Result<Option<u64>, PortError> {
         check_key(key)?;
-        self.measure(key).await.map_err(|trouble| self.error("size", key, trouble))
+        self.measure(key)
+            .await
+            .map_err(|trouble| self.error("size", key, trouble))
     }
 
-    async fn list(&self, prefix: &str, after: Option<&str>, limit: usize) -> Result<Vec<String>, PortError> {
+    async fn list(
+        &self,
+        prefix: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<String>, PortError> {
         check_prefix(prefix)?;
         let keys = match after {
             // What is asked for begins behind `after`, wherever that is: below it, at once, or never.
@@ -175,17 +245,32 @@ impl Blobs for S3Blobs {
             None => self.names(prefix, None, limit, true).await,
         };
         let keys = keys.map_err(|trouble| self.error("list", prefix, trouble))?;
-        Ok(keys.into_iter().map(|name| format!("{prefix}{name}")).collect())
+        Ok(keys
+            .into_iter()
+            .map(|name| format!("{prefix}{name}"))
+            .collect())
     }
 
-    async fn children(&self, prefix: &str, after: Option<&str>, limit: usize) -> Result<Vec<String>, PortError> {
+    async fn children(
+        &self,
+        prefix: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<String>, PortError> {
         check_prefix(prefix)?;
-        self.names(prefix, after, limit, false).await.map_err(|trouble| self.error("list", prefix, trouble))
+        self.names(prefix, after, limit, false)
+            .await
+            .map_err(|trouble| self.error("list", prefix, trouble))
     }
 
     async fn delete(&self, key: &str) -> Result<(), PortError> {
         check_key(key)?;
-        let request = self.s3.client.delete_object().bucket(&self.bucket).key(self.full(key));
+        let request = self
+            .s3
+            .client
+            .delete_object()
+            .bucket(&self.bucket)
+            .key(self.full(key));
         match self.s3.call(0, request.send()).await {
             Ok(_) => Ok(()),
             Err(trouble) if trouble.code() == "NoSuchKey" => Ok(()),

@@ -39,7 +39,9 @@ impl<W: Flow> Coordinator<W> {
         let mut table = self.jobs.lock().await;
         match table.open.get_mut(job) {
             None => {
-                let Some(open) = OpenJob::take_up(&self.env, self.ports.blobs.as_ref(), job).await? else {
+                let Some(open) =
+                    OpenJob::take_up(&self.env, self.ports.blobs.as_ref(), job).await?
+                else {
                     let due = Due::Job(job.clone());
                     return ask(&self.env, || self.ports.ledger.unschedule(&due)).await;
                 };
@@ -50,7 +52,11 @@ impl<W: Flow> Coordinator<W> {
             }
             Some(open) => {
                 open.heard_ms = self.env.now_ms();
-                let waiting: Vec<RunHeader> = open.open.values().map(|(_, header)| header.clone()).collect();
+                let waiting: Vec<RunHeader> = open
+                    .open
+                    .values()
+                    .map(|(_, header)| header.clone())
+                    .collect();
                 for (run, ending) in self.look_for_endings(job, waiting).await? {
                     self.note_ending(&mut table, job, &run, &ending, 0);
                 }
@@ -61,7 +67,11 @@ impl<W: Flow> Coordinator<W> {
 
     /// Asks the blobs about runs that no one here holds, and makes sure that the ledger knows of all of them: it may
     /// have forgotten who waits for them, and that they are to be looked at (I-1).
-    async fn look_for_endings(&self, job: &JobId, runs: Vec<RunHeader>) -> Result<Vec<(RunId, Ending)>, PortError> {
+    async fn look_for_endings(
+        &self,
+        job: &JobId,
+        runs: Vec<RunHeader>,
+    ) -> Result<Vec<(RunId, Ending)>, PortError> {
         let looks = stream::iter(runs).map(|header| async move {
             self.expect(job, &header).await?;
             if self.holds(&header.at.run) {
@@ -100,13 +110,31 @@ impl<W: Flow> Coordinator<W> {
         self.admit(&mut table).await
     }
 
-    fn note_ending(&self, table: &mut JobTable, job: &JobId, run: &RunId, ending: &Ending, tasks: u64) {
-        let Some(open) = table.open.get_mut(job) else { return };
-        let input = open.open.get(run).map(|(_, header)| header.input.clone()).unwrap_or_default();
+    fn note_ending(
+        &self,
+        table: &mut JobTable,
+        job: &JobId,
+        run: &RunId,
+        ending: &Ending,
+        tasks: u64,
+    ) {
+        let Some(open) = table.open.get_mut(job) else {
+            return;
+        };
+        let input = open
+            .open
+            .get(run)
+            .map(|(_, header)| header.input.clone())
+            .unwrap_or_default();
         for _ in 0..open.run_ended(run, ending, tasks) {
             measure::document(ending);
             let (input, ending) = (Box::new(input.clone()), ending.clone());
-            (self.observer)(Event::Ended { job: job.clone(), run: Some(run.clone()), input, ending });
+            (self.observer)(Event::Ended {
+                job: job.clone(),
+                run: Some(run.clone()),
+                input,
+                ending,
+            });
         }
     }
 
@@ -123,7 +151,9 @@ impl<W: Flow> Coordinator<W> {
                 self.post(table).await.ok(); // said again at the next look
             }
             let (batch, mut stopped) = self.next_entries(table).await;
-            let claims = batch.iter().map(|taken| W::claim(&self.env, &self.ports, &taken.manifest, &taken.entry));
+            let claims = batch
+                .iter()
+                .map(|taken| W::claim(&self.env, &self.ports, &taken.manifest, &taken.entry));
             let claims = join_all(claims).await;
             let done = batch.is_empty();
             for (taken, claim) in batch.into_iter().zip(claims) {
@@ -156,7 +186,9 @@ impl<W: Flow> Coordinator<W> {
     /// As many next entries as there is room for, at most [`CLAIMS_AT_ONCE`], and what stopped it early.
     async fn next_entries(&self, table: &mut JobTable) -> (Vec<Taken>, Result<(), PortError>) {
         let mut batch = Vec::new();
-        while batch.len() < CLAIMS_AT_ONCE && self.open_runs(table) + batch.len() < self.open_documents {
+        while batch.len() < CLAIMS_AT_ONCE
+            && self.open_runs(table) + batch.len() < self.open_documents
+        {
             match self.next_entry(table).await {
                 Ok(Some(entry)) => batch.push(entry),
                 Ok(None) => break,
@@ -172,29 +204,55 @@ impl<W: Flow> Coordinator<W> {
         for (id, job) in &mut table.open {
             let standing = self.standing(id).await?;
             let class = standing.class.unwrap_or(job.manifest.class);
-            if !standing.is_running() || first.get(&job.manifest.collection).is_some_and(|(best, ..)| *best >= class) {
+            if !standing.is_running()
+                || first
+                    .get(&job.manifest.collection)
+                    .is_some_and(|(best, ..)| *best >= class)
+            {
                 continue;
             }
             if let Some(weight) = job.peek(&self.env, self.ports.blobs.as_ref()).await? {
                 first.insert(job.manifest.collection.clone(), (class, id.clone(), weight));
             }
         }
-        let heads = first.iter().map(|(name, (_, _, weight))| (name.clone(), *weight)).collect();
-        let picked = table.fairness.next(&heads).and_then(|name| first.remove(&name));
-        let Some(job) = picked.and_then(|(_, id, _)| table.open.get_mut(&id)) else { return Ok(None) };
-        Ok(job.take().map(|(number, entry)| Taken { manifest: job.manifest.clone(), number, entry }))
+        let heads = first
+            .iter()
+            .map(|(name, (_, _, weight))| (name.clone(), *weight))
+            .collect();
+        let picked = table
+            .fairness
+            .next(&heads)
+            .and_then(|name| first.remove(&name));
+        let Some(job) = picked.and_then(|(_, id, _)| table.open.get_mut(&id)) else {
+            return Ok(None);
+        };
+        Ok(job.take().map(|(number, entry)| Taken {
+            manifest: job.manifest.clone(),
+            number,
+            entry,
+        }))
     }
 
-    async fn claimed(&self, table: &mut JobTable, taken: &Taken, claim: Claim) -> Result<(), PortError> {
+    async fn claimed(
+        &self,
+        table: &mut JobTable,
+        taken: &Taken,
+        claim: Claim,
+    ) -> Result<(), PortError> {
         let job = &taken.manifest.job;
         match claim {
             Claim::Ended(ending) => self.entry_ended(table, taken, ending),
             Claim::Run(header) => {
                 self.expect(job, &header).await?;
                 self.wake(&header.at).await?;
-                let Some(open) = table.open.get_mut(job) else { return Ok(()) };
+                let Some(open) = table.open.get_mut(job) else {
+                    return Ok(());
+                };
                 open.opened(taken.number, header.clone());
-                (self.observer)(Event::Opened { job: job.clone(), header: Box::new(header) });
+                (self.observer)(Event::Opened {
+                    job: job.clone(),
+                    header: Box::new(header),
+                });
             }
         }
         Ok(())
@@ -214,11 +272,21 @@ impl<W: Flow> Coordinator<W> {
     }
 
     fn entry_ended(&self, table: &mut JobTable, taken: &Taken, ending: Ending) {
-        let Some(open) = table.open.get_mut(&taken.manifest.job) else { return };
+        let Some(open) = table.open.get_mut(&taken.manifest.job) else {
+            return;
+        };
         measure::document(&ending);
         open.entry_ended(taken.number, &format!("entry {}", taken.number), &ending);
-        let (job, input) = (taken.manifest.job.clone(), Box::new(taken.entry.input.clone()));
-        (self.observer)(Event::Ended { job, run: None, input, ending });
+        let (job, input) = (
+            taken.manifest.job.clone(),
+            Box::new(taken.entry.input.clone()),
+        );
+        (self.observer)(Event::Ended {
+            job,
+            run: None,
+            input,
+            ending,
+        });
     }
 
     async fn finish_jobs(&self, table: &mut JobTable) -> Result<(), PortError> {

@@ -50,14 +50,30 @@ impl<W: Flow> Coordinator<W> {
     /// Where a job stands, as of at most a second ago.
     pub(super) async fn standing(&self, job: &JobId) -> Result<Standing, PortError> {
         let now = self.env.now_ms();
-        let known = self.standings.lock().unwrap_or_else(PoisonError::into_inner).0.get(job).copied();
+        let known = self
+            .standings
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .0
+            .get(job)
+            .copied();
         match known {
-            Some((read_ms, standing)) if standing.cancelled.is_some() || now < read_ms + STANDING_MS => Ok(standing),
+            Some((read_ms, standing))
+                if standing.cancelled.is_some() || now < read_ms + STANDING_MS =>
+            {
+                Ok(standing)
+            }
             _ => {
-                let standing = ask(&self.env, || jobs::standing(self.ports.blobs.as_ref(), job)).await?;
-                let mut standings = self.standings.lock().unwrap_or_else(PoisonError::into_inner);
+                let standing =
+                    ask(&self.env, || jobs::standing(self.ports.blobs.as_ref(), job)).await?;
+                let mut standings = self
+                    .standings
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner);
                 if standings.0.len() >= STANDINGS_KEPT {
-                    standings.0.retain(|_, (read_ms, _)| now < *read_ms + STANDING_MS);
+                    standings
+                        .0
+                        .retain(|_, (read_ms, _)| now < *read_ms + STANDING_MS);
                 }
                 standings.0.insert(job.clone(), (now, standing));
                 Ok(standing)
@@ -88,7 +104,11 @@ impl<W: Flow> Coordinator<W> {
 
     /// A job that waited for a run was cancelled.
     pub(super) async fn abandoned(&self, job: JobId, run: &RunRef) -> Result<(), PortError> {
-        self.standings.lock().unwrap_or_else(PoisonError::into_inner).0.remove(&job);
+        self.standings
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .0
+            .remove(&job);
         self.replay(run, true).await
     }
 
@@ -98,10 +118,18 @@ impl<W: Flow> Coordinator<W> {
         for (id, job) in &mut table.open {
             if job.failed_too_much() {
                 jobs::cancel(&self.env, &self.ports, id, CancelReason::TooManyFailed).await?;
-                self.standings.lock().unwrap_or_else(PoisonError::into_inner).0.remove(id);
+                self.standings
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .0
+                    .remove(id);
             }
             if let Some(cancelled) = self.standing(id).await?.cancelled {
-                let runs: Vec<RunRef> = job.open.values().map(|(_, header)| header.at.clone()).collect();
+                let runs: Vec<RunRef> = job
+                    .open
+                    .values()
+                    .map(|(_, header)| header.at.clone())
+                    .collect();
                 self.tell_abandoned(id, runs).await?;
                 job.close(cancelled);
             }
@@ -113,11 +141,19 @@ impl<W: Flow> Coordinator<W> {
         let mut news: BTreeMap<QueueName, Vec<_>> = BTreeMap::new();
         for run in runs {
             let queue = QueueName::of_run(&run.run);
-            news.entry(queue).or_default().push(encode(&News::Abandoned { job: job.clone(), run })?);
+            news.entry(queue)
+                .or_default()
+                .push(encode(&News::Abandoned {
+                    job: job.clone(),
+                    run,
+                })?);
         }
         let tell = news.iter().map(|(queue, news)| async move {
             for batch in news.chunks(TOLD_AT_ONCE) {
-                ask(&self.env, || self.ports.queue.publish(*queue, batch.to_vec())).await?;
+                ask(&self.env, || {
+                    self.ports.queue.publish(*queue, batch.to_vec())
+                })
+                .await?;
             }
             Ok::<_, PortError>(())
         });
@@ -159,7 +195,11 @@ impl<W: Flow> Coordinator<W> {
         let now = self.env.now_ms();
         let mut tasks = self.tasks_by_job();
         let mut notices = Vec::new();
-        for (id, job) in table.open.iter().filter(|(_, job)| job.heard_ms + SPOKEN_FOR_MS > now) {
+        for (id, job) in table
+            .open
+            .iter()
+            .filter(|(_, job)| job.heard_ms + SPOKEN_FOR_MS > now)
+        {
             let mut said = self.progress_of(id, tasks.remove(id).unwrap_or_default(), now);
             said.entries = job.manifest.entries;
             said.counts = job.counts().clone();
@@ -167,12 +207,22 @@ impl<W: Flow> Coordinator<W> {
             said.runs = job.open.keys().take(RUNS_NAMED).cloned().collect();
             notices.push(said);
         }
-        notices.extend(tasks.into_iter().map(|(id, progress)| self.progress_of(&id, progress, now)));
-        table.said.retain(|id, _| notices.iter().any(|said| said.job == *id));
+        notices.extend(
+            tasks
+                .into_iter()
+                .map(|(id, progress)| self.progress_of(&id, progress, now)),
+        );
+        table
+            .said
+            .retain(|id, _| notices.iter().any(|said| said.job == *id));
         for said in notices {
             let news = table.said.get(&said.job).is_none_or(|last| {
                 let stale = last.at_ms + SILENT_AFTER.as_millis() as Millis / 3 < now;
-                stale || JobProgress { at_ms: last.at_ms, ..said.clone() } != *last
+                stale
+                    || JobProgress {
+                        at_ms: last.at_ms,
+                        ..said.clone()
+                    } != *last
             });
             if news {
                 self.post_one(&said, now).await?;
@@ -183,9 +233,14 @@ impl<W: Flow> Coordinator<W> {
     }
 
     async fn post_one(&self, said: &JobProgress, now: Millis) -> Result<(), PortError> {
-        let body = serde_json::to_vec(said).map_err(|error| PortError::lasting("ledger", "post", error.to_string()))?;
+        let body = serde_json::to_vec(said)
+            .map_err(|error| PortError::lasting("ledger", "post", error.to_string()))?;
         let name = format!("{}.{}", said.job, said.coordinator);
-        let notice = Notice { name, body: body.into(), until_ms: now + SILENT_AFTER.as_millis() as Millis };
+        let notice = Notice {
+            name,
+            body: body.into(),
+            until_ms: now + SILENT_AFTER.as_millis() as Millis,
+        };
         // Not asked twice: the next word comes in a second.
         self.ports.ledger.post(Board::Jobs, notice, now).await
     }

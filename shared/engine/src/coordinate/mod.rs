@@ -141,7 +141,10 @@ impl<W: Flow> Coordinator<W> {
         for name in QueueName::flows() {
             parts.spawn(consumer(name, NEWS_AT_ONCE).run(Arc::clone(&news), stop.clone()));
         }
-        let undertaker = Arc::new(Undertaker { env: self.env.clone(), ports: self.ports.clone() });
+        let undertaker = Arc::new(Undertaker {
+            env: self.env.clone(),
+            ports: self.ports.clone(),
+        });
         parts.spawn(consumer(QueueName::Dead, 1).run(undertaker, stop.clone()));
         parts.spawn(Arc::clone(&self).sweep(stop.clone()));
         parts.spawn(Arc::clone(&self).attend(stop.clone()));
@@ -158,7 +161,12 @@ impl<W: Flow> Coordinator<W> {
             News::Completed(run) => self.replay(&run, false).await,
             News::Wake(run) => self.replay(&run, true).await,
             News::Job(job) => self.look_after(&job).await,
-            News::Ended { job, run, ending, tasks } => self.run_ended(&job, &run, &ending, tasks).await,
+            News::Ended {
+                job,
+                run,
+                ending,
+                tasks,
+            } => self.run_ended(&job, &run, &ending, tasks).await,
             News::Abandoned { job, run } => self.abandoned(job, &run).await,
         }
     }
@@ -184,7 +192,10 @@ impl<W: Flow> Handler for Coordinator<W> {
             }
             Err(error) => {
                 tracing::warn!(%error, "a port is away; the news comes again");
-                Disposition::Later { rung: Rung::Short, attempts: message.attempts.saturating_add(1) }
+                Disposition::Later {
+                    rung: Rung::Short,
+                    attempts: message.attempts.saturating_add(1),
+                }
             }
         }
     }

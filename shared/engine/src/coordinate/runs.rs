@@ -119,7 +119,10 @@ impl<W: Flow> Coordinator<W> {
                 let tasks = open.progress.present as u64;
                 return self.close(at, Ending::Cancelled, tasks).await;
             }
-            match open.replay(&self.env, &self.ports, wake, demand == Demand::Held).await? {
+            match open
+                .replay(&self.env, &self.ports, wake, demand == Demand::Held)
+                .await?
+            {
                 Step::Forgotten => lost = Some(open),
                 step => break (open, step),
             }
@@ -133,7 +136,10 @@ impl<W: Flow> Coordinator<W> {
         slot.replayed_ms.store(now, Ordering::Relaxed);
         *slot.progress.lock().unwrap_or_else(PoisonError::into_inner) =
             Some((open.header.opened_by.clone(), open.progress));
-        (self.observer)(Event::Replayed { run: at.run.clone(), progress: open.progress });
+        (self.observer)(Event::Replayed {
+            run: at.run.clone(),
+            progress: open.progress,
+        });
         let ending = match step {
             Step::Waiting | Step::Forgotten => {
                 state.covered = covers;
@@ -151,7 +157,8 @@ impl<W: Flow> Coordinator<W> {
     async fn adopt(&self, at: &RunRef) -> Result<Adopted<W>, PortError> {
         let blobs = self.ports.blobs.as_ref();
         let json = ask(&self.env, || blobs.get(&at.header)).await?;
-        let Some(header) = json.and_then(|json| serde_json::from_slice::<RunHeader>(&json).ok()) else {
+        let Some(header) = json.and_then(|json| serde_json::from_slice::<RunHeader>(&json).ok())
+        else {
             tracing::error!(run = %at.run, header = at.header, "news of a run without a readable header");
             let due = Due::Run(at.clone());
             ask(&self.env, || self.ports.ledger.unschedule(&due)).await?;
@@ -163,7 +170,10 @@ impl<W: Flow> Coordinator<W> {
         if let Some(ending) = W::ending(&self.env, &self.ports, &header).await? {
             return Ok(Adopted::Ended(ending));
         }
-        let settings = self.settings.load(&self.env, blobs, &header.settings).await?;
+        let settings = self
+            .settings
+            .load(&self.env, blobs, &header.settings)
+            .await?;
         let run = settings.map(|settings| OpenRun::new(header, settings, Arc::clone(&self.waits)));
         Ok(run.map_or(Adopted::NotOurs, |run| Adopted::Run(Box::new(run))))
     }
@@ -177,7 +187,12 @@ impl<W: Flow> Coordinator<W> {
         }
         for job in ask(env, || ledger.watchers(&at.run)).await? {
             let queue = QueueName::flow(&job.0);
-            let news = encode(&News::Ended { job, run: at.run.clone(), ending: ending.clone(), tasks })?;
+            let news = encode(&News::Ended {
+                job,
+                run: at.run.clone(),
+                ending: ending.clone(),
+                tasks,
+            })?;
             ask(env, || self.ports.queue.publish(queue, vec![news.clone()])).await?;
         }
         let due = Due::Run(at.clone());
@@ -192,18 +207,34 @@ impl<W: Flow> Coordinator<W> {
     }
 
     async fn keep_failure(&self, run: &RunId, record: &FailureRecord) -> Result<(), PortError> {
-        let json = serde_json::to_vec(record).map_err(|error| PortError::lasting("blobs", "put", error.to_string()))?;
+        let json = serde_json::to_vec(record)
+            .map_err(|error| PortError::lasting("blobs", "put", error.to_string()))?;
         let key = run_failure_key(run);
-        ask(&self.env, || self.ports.blobs.put(&key, json.clone().into())).await.map(|_| ())
+        ask(&self.env, || {
+            self.ports.blobs.put(&key, json.clone().into())
+        })
+        .await
+        .map(|_| ())
     }
 
     fn slot(&self, run: &RunId) -> Arc<Slot<W>> {
         let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
         let new = || {
-            let state = SlotState { open: None, covered: 0, not_before_ms: 0 };
+            let state = SlotState {
+                open: None,
+                covered: 0,
+                not_before_ms: 0,
+            };
             let progress = StdMutex::default();
-            let (tickets, touched_ms, replayed_ms) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
-            Arc::new(Slot { tickets, touched_ms, replayed_ms, progress, state: Mutex::new(state) })
+            let (tickets, touched_ms, replayed_ms) =
+                (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
+            Arc::new(Slot {
+                tickets,
+                touched_ms,
+                replayed_ms,
+                progress,
+                state: Mutex::new(state),
+            })
         };
         let slot = runs.entry(run.clone()).or_insert_with(new);
         slot.touched_ms.store(self.env.now_ms(), Ordering::Relaxed);
@@ -214,7 +245,8 @@ impl<W: Flow> Coordinator<W> {
     pub(super) fn holds(&self, run: &RunId) -> bool {
         let runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
         let held_since = self.env.now_ms().saturating_sub(HELD_MS);
-        runs.get(run).is_some_and(|slot| slot.replayed_ms.load(Ordering::Relaxed) > held_since)
+        runs.get(run)
+            .is_some_and(|slot| slot.replayed_ms.load(Ordering::Relaxed) > held_since)
     }
 
     /// How far the runs are that this coordinator looks after, by the job that opened them.
@@ -222,8 +254,13 @@ impl<W: Flow> Coordinator<W> {
         let mut sums: BTreeMap<JobId, Progress> = BTreeMap::new();
         let held_since = self.env.now_ms().saturating_sub(HELD_MS);
         let runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
-        for slot in runs.values().filter(|slot| slot.replayed_ms.load(Ordering::Relaxed) > held_since) {
-            if let Some((job, progress)) = &*slot.progress.lock().unwrap_or_else(PoisonError::into_inner) {
+        for slot in runs
+            .values()
+            .filter(|slot| slot.replayed_ms.load(Ordering::Relaxed) > held_since)
+        {
+            if let Some((job, progress)) =
+                &*slot.progress.lock().unwrap_or_else(PoisonError::into_inner)
+            {
                 let sum = sums.entry(job.clone()).or_default();
                 sum.present += progress.present;
                 sum.missing += progress.missing;
@@ -237,16 +274,28 @@ impl<W: Flow> Coordinator<W> {
     pub(super) fn let_go(&self) {
         let long_ago = self.env.now_ms().saturating_sub(2 * HELD_MS);
         let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
-        runs.retain(|_, slot| Arc::strong_count(slot) > 1 || slot.touched_ms.load(Ordering::Relaxed) > long_ago);
+        runs.retain(|_, slot| {
+            Arc::strong_count(slot) > 1 || slot.touched_ms.load(Ordering::Relaxed) > long_ago
+        });
     }
 
     fn has_ended(&self, run: &RunId) -> bool {
-        self.ended.lock().unwrap_or_else(PoisonError::into_inner).known.contains(run)
+        self.ended
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .known
+            .contains(run)
     }
 
     fn remember_ended(&self, run: &RunId) {
-        self.runs.lock().unwrap_or_else(PoisonError::into_inner).remove(run);
-        self.ended.lock().unwrap_or_else(PoisonError::into_inner).remember(run);
+        self.runs
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(run);
+        self.ended
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remember(run);
     }
 }
 

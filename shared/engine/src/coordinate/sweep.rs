@@ -36,13 +36,21 @@ struct Place {
 impl<W: Flow> Coordinator<W> {
     pub(super) async fn wake(&self, at: &RunRef) -> Result<(), PortError> {
         let news = encode(&News::Wake(at.clone()))?;
-        ask(&self.env, || self.ports.queue.publish(QueueName::of_run(&at.run), vec![news.clone()])).await
+        ask(&self.env, || {
+            self.ports
+                .queue
+                .publish(QueueName::of_run(&at.run), vec![news.clone()])
+        })
+        .await
     }
 
     async fn wake_job(&self, job: JobId) -> Result<(), PortError> {
         let queue = QueueName::flow(&job.0);
         let news = encode(&News::Job(job))?;
-        ask(&self.env, || self.ports.queue.publish(queue, vec![news.clone()])).await
+        ask(&self.env, || {
+            self.ports.queue.publish(queue, vec![news.clone()])
+        })
+        .await
     }
 
     /// Wakes what is due, in bounded looks: never a walk over everything.
@@ -56,7 +64,10 @@ impl<W: Flow> Coordinator<W> {
 
     async fn sweep_once(&self) -> Result<(), PortError> {
         let now = self.env.now_ms();
-        let due = ask(&self.env, || self.ports.ledger.due(now, now + PATIENCE_MS, SWEEP_LIMIT)).await?;
+        let due = ask(&self.env, || {
+            self.ports.ledger.due(now, now + PATIENCE_MS, SWEEP_LIMIT)
+        })
+        .await?;
         for due in due {
             match due {
                 Due::Run(at) => self.wake(&at).await?,
@@ -104,7 +115,11 @@ impl<W: Flow> Coordinator<W> {
         let due = Due::Job(job.clone());
         let at = self.env.now_ms() + PATIENCE_MS;
         ask(&self.env, || self.ports.ledger.schedule(&due, at)).await?;
-        if self.jobs.lock().await.open.contains_key(&job) { Ok(()) } else { self.wake_job(job).await }
+        if self.jobs.lock().await.open.contains_key(&job) {
+            Ok(())
+        } else {
+            self.wake_job(job).await
+        }
     }
 
     /// Waits; false when it is time to stop.

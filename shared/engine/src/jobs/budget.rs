@@ -107,7 +107,12 @@ impl Purses {
     ///
     /// # Errors
     /// Throttled, where all of them have used up their budget or wait for a key, or a port is away.
-    pub async fn payers(&self, env: &Env, ports: &Ports, run: &RunRef) -> Result<Arc<Vec<Payer>>, Failure> {
+    pub async fn payers(
+        &self,
+        env: &Env,
+        ports: &Ports,
+        run: &RunRef,
+    ) -> Result<Arc<Vec<Payer>>, Failure> {
         let now = env.now_ms();
         if let Some((read_ms, payers)) = lock(&self.payers).get(&run.run)
             && now < read_ms + BELIEVED_MS
@@ -128,9 +133,13 @@ impl Purses {
             return Err(Failure::throttled("budget.paused", message, UNTIL_RAISED));
         }
         // Where none runs any more, what is under way is finished on their account.
-        let pays = waiting.into_iter().filter(|(_, standing)| standing.is_running() || !running);
-        let payer =
-            |(job, standing): (Arc<Manifest>, Standing)| Payer { budget: standing.budget.or(job.terms.budget), job };
+        let pays = waiting
+            .into_iter()
+            .filter(|(_, standing)| standing.is_running() || !running);
+        let payer = |(job, standing): (Arc<Manifest>, Standing)| Payer {
+            budget: standing.budget.or(job.terms.budget),
+            job,
+        };
         let payers: Arc<Vec<Payer>> = Arc::new(pays.map(payer).collect());
         let mut all = lock(&self.payers);
         if all.len() >= REMEMBERED {
@@ -156,7 +165,10 @@ impl Purses {
         let mut taken = Vec::new();
         for payer in payers {
             for (account, limit, amount) in payer.lines(most)? {
-                match self.line(env, ports, payer, (&account, limit, amount), log).await {
+                match self
+                    .line(env, ports, payer, (&account, limit, amount), log)
+                    .await
+                {
                     Ok(()) => taken.push((account, amount)),
                     Err(failure) => {
                         for (account, amount) in taken {
@@ -171,11 +183,25 @@ impl Purses {
     }
 
     /// Settles what was reserved for a call that came to `used`.
-    pub async fn settle(&self, env: &Env, ports: &Ports, payers: &[Payer], most: Amount, used: Amount) {
+    pub async fn settle(
+        &self,
+        env: &Env,
+        ports: &Ports,
+        payers: &[Payer],
+        most: Amount,
+        used: Amount,
+    ) {
         for payer in payers {
-            let (Ok(reserved), Ok(spent)) = (payer.lines(most), payer.lines(used)) else { continue };
+            let (Ok(reserved), Ok(spent)) = (payer.lines(most), payer.lines(used)) else {
+                continue;
+            };
             for ((account, _, reserved), (_, _, used)) in reserved.into_iter().zip(spent) {
-                said(ask(env, || ports.limiter.spend(&account, reserved, used, env.now_ms())).await);
+                said(
+                    ask(env, || {
+                        ports.limiter.spend(&account, reserved, used, env.now_ms())
+                    })
+                    .await,
+                );
             }
         }
     }
@@ -213,38 +239,76 @@ impl Purses {
         log: &dyn Ledgered,
     ) -> Result<(), Failure> {
         for _ in 0..REOPENED {
-            match ports.limiter.reserve(account, limit, amount, env.now_ms()).await? {
+            match ports
+                .limiter
+                .reserve(account, limit, amount, env.now_ms())
+                .await?
+            {
                 Reserved::Granted => return Ok(()),
                 Reserved::Unknown => self.reopen(env, ports, payer, log).await?,
                 Reserved::Refused { later: true } => {
                     let message = "what is left of the budget is reserved by calls under way";
-                    return Err(Failure::throttled("budget.reserved", message, UNTIL_SETTLED));
+                    return Err(Failure::throttled(
+                        "budget.reserved",
+                        message,
+                        UNTIL_SETTLED,
+                    ));
                 }
                 Reserved::Refused { later: false } => {
-                    self.pause(env, ports, std::slice::from_ref(payer), PauseReason::Budget).await?;
-                    let message = format!("the next call would exceed the budget of {}", payer.job.job);
+                    self.pause(env, ports, std::slice::from_ref(payer), PauseReason::Budget)
+                        .await?;
+                    let message =
+                        format!("the next call would exceed the budget of {}", payer.job.job);
                     return Err(Failure::throttled("budget.reached", message, UNTIL_RAISED)
                         .with_next(format!("stemma job resume {} --budget MORE", payer.job.job)));
                 }
             }
         }
-        Err(Failure::throttled("budget.account_lost", "the account of the job is lost again and again", UNTIL_SETTLED))
+        Err(Failure::throttled(
+            "budget.account_lost",
+            "the account of the job is lost again and again",
+            UNTIL_SETTLED,
+        ))
     }
 
     /// Opens the accounts of a job with what the log says it has spent.
-    async fn reopen(&self, env: &Env, ports: &Ports, payer: &Payer, log: &dyn Ledgered) -> Result<(), Failure> {
+    async fn reopen(
+        &self,
+        env: &Env,
+        ports: &Ports,
+        payer: &Payer,
+        log: &dyn Ledgered,
+    ) -> Result<(), Failure> {
         let _one = self.opening.lock().await;
-        let Amount { nanodollars, tokens } = log.spent(&payer.job).await?;
+        let Amount {
+            nanodollars,
+            tokens,
+        } = log.spent(&payer.job).await?;
         let money = nanodollars.ok_or_else(no_price);
-        for (account, ..) in payer.lines(Amount { nanodollars: Some(0), tokens: 0 })? {
-            let spent = if account.ends_with(".money") { money.clone()? } else { tokens };
-            ports.limiter.open_account(&account, spent, env.now_ms()).await?;
+        for (account, ..) in payer.lines(Amount {
+            nanodollars: Some(0),
+            tokens: 0,
+        })? {
+            let spent = if account.ends_with(".money") {
+                money.clone()?
+            } else {
+                tokens
+            };
+            ports
+                .limiter
+                .open_account(&account, spent, env.now_ms())
+                .await?;
         }
         Ok(())
     }
 
     /// A job and where it stands; `None` where there is no such job.
-    async fn job(&self, env: &Env, ports: &Ports, job: &JobId) -> Result<Option<(Arc<Manifest>, Standing)>, Failure> {
+    async fn job(
+        &self,
+        env: &Env,
+        ports: &Ports,
+        job: &JobId,
+    ) -> Result<Option<(Arc<Manifest>, Standing)>, Failure> {
         let now = env.now_ms();
         let known = lock(&self.jobs).get(job).cloned();
         let known = match known {
@@ -252,9 +316,13 @@ impl Purses {
                 return Ok(Some((manifest, standing)));
             }
             Some((_, manifest, _)) => Some(manifest),
-            None => ask(env, || manifest(ports.blobs.as_ref(), job)).await?.map(Arc::new),
+            None => ask(env, || manifest(ports.blobs.as_ref(), job))
+                .await?
+                .map(Arc::new),
         };
-        let Some(manifest) = known else { return Ok(None) };
+        let Some(manifest) = known else {
+            return Ok(None);
+        };
         let standing = ask(env, || standing(ports.blobs.as_ref(), job)).await?;
         let mut jobs = lock(&self.jobs);
         if jobs.len() >= REMEMBERED {
@@ -277,8 +345,12 @@ async fn waiting_for(env: &Env, ports: &Ports, run: &RunRef) -> Result<Vec<JobId
 }
 
 fn no_price() -> Failure {
-    Failure::throttled("budget.no_price", "a budget in money needs the model's prices", UNTIL_RAISED)
-        .with_next("set model.prices.input and model.prices.output on every worker")
+    Failure::throttled(
+        "budget.no_price",
+        "a budget in money needs the model's prices",
+        UNTIL_RAISED,
+    )
+    .with_next("set model.prices.input and model.prices.output on every worker")
 }
 
 /// A settlement that is lost leaves the reservation standing: too much counts as spent, never too little.
@@ -305,15 +377,24 @@ mod tests {
     #[async_trait]
     impl Ledgered for Spent {
         async fn spent(&self, _: &Manifest) -> Result<Amount, PortError> {
-            Ok(Amount { nanodollars: None, tokens: *lock(&self.0) })
+            Ok(Amount {
+                nanodollars: None,
+                tokens: *lock(&self.0),
+            })
         }
     }
 
-    const CALL: Amount = Amount { nanodollars: None, tokens: 30 };
+    const CALL: Amount = Amount {
+        nanodollars: None,
+        tokens: 30,
+    };
 
     async fn world(tokens: u64) -> (Env, Ports, RunRef) {
         let (env, ports) = (Env::simulated(1), Ports::memory());
-        let budget = Some(Budget { nanodollars: None, tokens: Some(tokens) });
+        let budget = Some(Budget {
+            nanodollars: None,
+            tokens: Some(tokens),
+        });
         let draft = Manifest {
             job: JobId("job".into()),
             collection: "c".into(),
@@ -321,12 +402,25 @@ mod tests {
             class: Class::Bulk,
             entries: 0,
             submitted_ms: 0,
-            terms: Terms { budget, ..Terms::default() },
+            terms: Terms {
+                budget,
+                ..Terms::default()
+            },
         };
-        let Begun::New(submitting) = Submitting::begin(&env, &ports, draft).await.unwrap() else { panic!("known") };
+        let Begun::New(submitting) = Submitting::begin(&env, &ports, draft).await.unwrap() else {
+            panic!("known")
+        };
         submitting.finish(&env, &ports).await.unwrap();
-        let run = RunRef { run: RunId("run".into()), header: "h".into(), scope: "s".into() };
-        ports.ledger.watch(&run.run, &JobId("job".into())).await.unwrap();
+        let run = RunRef {
+            run: RunId("run".into()),
+            header: "h".into(),
+            scope: "s".into(),
+        };
+        ports
+            .ledger
+            .watch(&run.run, &JobId("job".into()))
+            .await
+            .unwrap();
         (env, ports, run)
     }
 
@@ -337,35 +431,82 @@ mod tests {
         for n in 0..5 {
             let payers = purses.payers(&env, &ports, &run).await.unwrap();
             let reserved = purses.reserve(&env, &ports, &payers, CALL, &log).await;
-            assert_eq!(reserved.is_ok(), n < 4, "{n}: 20 used each, and 30 reserved: {reserved:?}");
+            assert_eq!(
+                reserved.is_ok(),
+                n < 4,
+                "{n}: 20 used each, and 30 reserved: {reserved:?}"
+            );
             if reserved.is_ok() {
-                purses.settle(&env, &ports, &payers, CALL, Amount { tokens: 20, ..CALL }).await;
+                purses
+                    .settle(&env, &ports, &payers, CALL, Amount { tokens: 20, ..CALL })
+                    .await;
                 *lock(&log.0) += 20;
             }
         }
         let job = JobId("job".into());
         let stands = standing(ports.blobs.as_ref(), &job).await.unwrap();
-        assert_eq!(stands.paused.map(|paused| paused.reason), Some(PauseReason::Budget));
-        assert_eq!(purses.payers(&env, &ports, &run).await.unwrap_err().code, "budget.paused");
+        assert_eq!(
+            stands.paused.map(|paused| paused.reason),
+            Some(PauseReason::Budget)
+        );
+        assert_eq!(
+            purses.payers(&env, &ports, &run).await.unwrap_err().code,
+            "budget.paused"
+        );
 
         // Raised, on another worker, with the shared limits lost: what was spent is known all the same.
-        let lost = Ports { limiter: Arc::new(crate::limit::MemoryLimiter::default()), ..ports.clone() };
-        allow(&env, &lost, &job, Budget { nanodollars: None, tokens: Some(120) }).await.unwrap();
+        let lost = Ports {
+            limiter: Arc::new(crate::limit::MemoryLimiter::default()),
+            ..ports.clone()
+        };
+        allow(
+            &env,
+            &lost,
+            &job,
+            Budget {
+                nanodollars: None,
+                tokens: Some(120),
+            },
+        )
+        .await
+        .unwrap();
         resume(&env, &lost, &job).await.unwrap();
         let purses = Purses::default();
         let payers = purses.payers(&env, &lost, &run).await.unwrap();
-        purses.reserve(&env, &lost, &payers, CALL, &log).await.unwrap();
-        let failure = purses.reserve(&env, &lost, &payers, CALL, &log).await.unwrap_err();
-        assert_eq!(failure.code, "budget.reserved", "80 spent, 30 reserved of 120");
+        purses
+            .reserve(&env, &lost, &payers, CALL, &log)
+            .await
+            .unwrap();
+        let failure = purses
+            .reserve(&env, &lost, &payers, CALL, &log)
+            .await
+            .unwrap_err();
+        assert_eq!(
+            failure.code, "budget.reserved",
+            "80 spent, 30 reserved of 120"
+        );
     }
 
     #[tokio::test(start_paused = true)]
     async fn money_needs_a_price() {
         let (env, ports, run) = world(100).await;
-        allow(&env, &ports, &JobId("job".into()), Budget { nanodollars: Some(5), tokens: None }).await.unwrap();
+        allow(
+            &env,
+            &ports,
+            &JobId("job".into()),
+            Budget {
+                nanodollars: Some(5),
+                tokens: None,
+            },
+        )
+        .await
+        .unwrap();
         let purses = Purses::default();
         let payers = purses.payers(&env, &ports, &run).await.unwrap();
-        let failure = purses.reserve(&env, &ports, &payers, CALL, &Spent(Mutex::new(0))).await.unwrap_err();
+        let failure = purses
+            .reserve(&env, &ports, &payers, CALL, &Spent(Mutex::new(0)))
+            .await
+            .unwrap_err();
         assert_eq!(failure.code, "budget.no_price");
     }
 }

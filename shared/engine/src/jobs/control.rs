@@ -88,8 +88,16 @@ enum Word {
 ///
 /// # Errors
 /// [`PortError`] when the store is away.
-pub async fn cancel(env: &Env, ports: &Ports, job: &JobId, reason: CancelReason) -> Result<(), PortError> {
-    let record = Cancelled { reason, at_ms: env.now_ms() };
+pub async fn cancel(
+    env: &Env,
+    ports: &Ports,
+    job: &JobId,
+    reason: CancelReason,
+) -> Result<(), PortError> {
+    let record = Cancelled {
+        reason,
+        at_ms: env.now_ms(),
+    };
     put_json(env, ports.blobs.as_ref(), &cancelled_key(job), &record).await?;
     tell(env, ports, job).await;
     Ok(())
@@ -99,7 +107,12 @@ pub async fn cancel(env: &Env, ports: &Ports, job: &JobId, reason: CancelReason)
 ///
 /// # Errors
 /// [`PortError`] when the store is away.
-pub async fn pause(env: &Env, ports: &Ports, job: &JobId, reason: PauseReason) -> Result<(), PortError> {
+pub async fn pause(
+    env: &Env,
+    ports: &Ports,
+    job: &JobId,
+    reason: PauseReason,
+) -> Result<(), PortError> {
     say(env, ports, job, "paused", &Word::Paused(reason)).await
 }
 
@@ -115,7 +128,12 @@ pub async fn resume(env: &Env, ports: &Ports, job: &JobId) -> Result<(), PortErr
 ///
 /// # Errors
 /// [`PortError`] when the store is away.
-pub async fn prioritize(env: &Env, ports: &Ports, job: &JobId, class: Class) -> Result<(), PortError> {
+pub async fn prioritize(
+    env: &Env,
+    ports: &Ports,
+    job: &JobId,
+    class: Class,
+) -> Result<(), PortError> {
     say(env, ports, job, "priority", &Word::Priority(class)).await
 }
 
@@ -145,12 +163,32 @@ pub async fn standing(blobs: &dyn Blobs, job: &JobId) -> Result<Standing, PortEr
 }
 
 /// Reads the last word of each kind: their names say the kind, and when it was said.
-async fn read_words(blobs: &dyn Blobs, job: &JobId, standing: &mut Standing) -> Result<(), PortError> {
+async fn read_words(
+    blobs: &dyn Blobs,
+    job: &JobId,
+    standing: &mut Standing,
+) -> Result<(), PortError> {
     let names = crate::blobs::list_all(blobs, &control_prefix(job)).await?;
-    let last = |kinds: [&str; 2]| names.iter().rfind(|name| kinds.iter().any(|kind| name.contains(kind)));
-    for name in [last(["-paused", "-resumed"]), last(["-priority"; 2]), last(["-budget"; 2])].into_iter().flatten() {
+    let last = |kinds: [&str; 2]| {
+        names
+            .iter()
+            .rfind(|name| kinds.iter().any(|kind| name.contains(kind)))
+    };
+    for name in [
+        last(["-paused", "-resumed"]),
+        last(["-priority"; 2]),
+        last(["-budget"; 2]),
+    ]
+    .into_iter()
+    .flatten()
+    {
         match get_json::<Word>(blobs, name).await? {
-            Some(Word::Paused(reason)) => standing.paused = Some(Paused { reason, since_ms: said_ms(name) }),
+            Some(Word::Paused(reason)) => {
+                standing.paused = Some(Paused {
+                    reason,
+                    since_ms: said_ms(name),
+                })
+            }
             Some(Word::Priority(class)) => standing.class = Some(class),
             Some(Word::Budget(budget)) => standing.budget = Some(budget),
             Some(Word::Resumed) | None => {}
@@ -161,15 +199,32 @@ async fn read_words(blobs: &dyn Blobs, job: &JobId, standing: &mut Standing) -> 
 
 fn said_ms(name: &str) -> Millis {
     let file = name.rsplit('/').next().unwrap_or_default();
-    file.split('-').next().and_then(|millis| millis.parse().ok()).unwrap_or_default()
+    file.split('-')
+        .next()
+        .and_then(|millis| millis.parse().ok())
+        .unwrap_or_default()
 }
 
-async fn say(env: &Env, ports: &Ports, job: &JobId, kind: &str, word: &Word) -> Result<(), PortError> {
+async fn say(
+    env: &Env,
+    ports: &Ports,
+    job: &JobId,
+    kind: &str,
+    word: &Word,
+) -> Result<(), PortError> {
     let prefix = control_prefix(job);
-    let before = ask(env, || crate::blobs::list_all(ports.blobs.as_ref(), &prefix)).await?;
+    let before = ask(env, || {
+        crate::blobs::list_all(ports.blobs.as_ref(), &prefix)
+    })
+    .await?;
     // The last word counts: one of the same millisecond, or of a faster clock, must not stand behind this one.
-    let at_ms = env.now_ms().max(before.last().map_or(0, |name| said_ms(name) + 1));
-    let key = format!("{prefix}{at_ms:013}-{:08x}-{kind}.json", env.random() & 0xffff_ffff);
+    let at_ms = env
+        .now_ms()
+        .max(before.last().map_or(0, |name| said_ms(name) + 1));
+    let key = format!(
+        "{prefix}{at_ms:013}-{:08x}-{kind}.json",
+        env.random() & 0xffff_ffff
+    );
     put_json(env, ports.blobs.as_ref(), &key, word).await?;
     tell(env, ports, job).await;
     Ok(())
@@ -177,8 +232,15 @@ async fn say(env: &Env, ports: &Ports, job: &JobId, kind: &str, word: &Word) -> 
 
 /// A word to the coordinator; if it is lost, the coordinator finds the record by itself.
 async fn tell(env: &Env, ports: &Ports, job: &JobId) {
-    let Ok(news) = encode(&News::Job(job.clone())) else { return };
-    let told = ask(env, || ports.queue.publish(QueueName::flow(&job.0), vec![news.clone()])).await;
+    let Ok(news) = encode(&News::Job(job.clone())) else {
+        return;
+    };
+    let told = ask(env, || {
+        ports
+            .queue
+            .publish(QueueName::flow(&job.0), vec![news.clone()])
+    })
+    .await;
     if let Err(error) = told {
         tracing::debug!(%job, %error, "a coordinator was not told; it looks by itself");
     }
@@ -203,18 +265,38 @@ mod tests {
         let stands = async || standing(ports.blobs.as_ref(), &job).await.unwrap();
         assert_eq!(stands().await, Standing::default());
         let step = async || env.sleep(std::time::Duration::from_millis(5)).await;
-        pause(&env, &ports, &job, PauseReason::Budget).await.unwrap();
+        pause(&env, &ports, &job, PauseReason::Budget)
+            .await
+            .unwrap();
         step().await;
-        prioritize(&env, &ports, &job, Class::Interactive).await.unwrap();
+        prioritize(&env, &ports, &job, Class::Interactive)
+            .await
+            .unwrap();
         let paused = stands().await;
-        assert_eq!(paused.paused, Some(Paused { reason: PauseReason::Budget, since_ms: env.now_ms() - 5 }));
-        assert_eq!((paused.class, paused.is_running()), (Some(Class::Interactive), false));
+        assert_eq!(
+            paused.paused,
+            Some(Paused {
+                reason: PauseReason::Budget,
+                since_ms: env.now_ms() - 5
+            })
+        );
+        assert_eq!(
+            (paused.class, paused.is_running()),
+            (Some(Class::Interactive), false)
+        );
         step().await;
         resume(&env, &ports, &job).await.unwrap();
         assert!(stands().await.is_running());
-        cancel(&env, &ports, &job, CancelReason::Person).await.unwrap();
-        cancel(&env, &ports, &job, CancelReason::TooManyFailed).await.unwrap();
-        assert_eq!(stands().await.cancelled.unwrap().reason, CancelReason::Person);
+        cancel(&env, &ports, &job, CancelReason::Person)
+            .await
+            .unwrap();
+        cancel(&env, &ports, &job, CancelReason::TooManyFailed)
+            .await
+            .unwrap();
+        assert_eq!(
+            stands().await.cancelled.unwrap().reason,
+            CancelReason::Person
+        );
         assert!(!stands().await.is_running());
     }
 }

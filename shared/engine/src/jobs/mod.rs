@@ -30,7 +30,8 @@ use crate::port::{PortError, ask};
 
 pub use budget::{Amount, Budget, Ledgered, Payer, Purses};
 pub use control::{
-    CancelReason, Cancelled, PauseReason, Paused, Standing, allow, cancel, pause, prioritize, resume, standing,
+    CancelReason, Cancelled, PauseReason, Paused, Standing, allow, cancel, pause, prioritize,
+    resume, standing,
 };
 pub(crate) use open::OpenJob;
 pub use submit::{Begun, Submitting, named, submit};
@@ -136,11 +137,17 @@ pub async fn manifest(blobs: &dyn Blobs, job: &JobId) -> Result<Option<Manifest>
 ///
 /// # Errors
 /// [`PortError`] when the store could not say.
-pub async fn entries(blobs: &dyn Blobs, manifest: &Manifest, chunk: u64) -> Result<Vec<JobEntry>, PortError> {
+pub async fn entries(
+    blobs: &dyn Blobs,
+    manifest: &Manifest,
+    chunk: u64,
+) -> Result<Vec<JobEntry>, PortError> {
     if chunk >= manifest.entries.div_ceil(CHUNK as u64) {
         return Ok(Vec::new());
     }
-    Ok(get_json(blobs, &chunk_key(manifest, chunk)).await?.unwrap_or_default())
+    Ok(get_json(blobs, &chunk_key(manifest, chunk))
+        .await?
+        .unwrap_or_default())
 }
 
 /// What had ended of a job when its coordinator last saved it.
@@ -160,17 +167,28 @@ pub struct Saved {
 /// [`PortError`] when the store could not say.
 pub async fn saved(blobs: &dyn Blobs, job: &JobId) -> Result<Saved, PortError> {
     let tally = tally::last(blobs, job).await?;
-    Ok(Saved { counts: tally.counts, reasons: tally.reasons, failures: tally.failures })
+    Ok(Saved {
+        counts: tally.counts,
+        reasons: tally.reasons,
+        failures: tally.failures,
+    })
 }
 
 /// Ids of all jobs after `after`, at most `limit`, oldest first.
 ///
 /// # Errors
 /// [`PortError`] when the store could not say.
-pub async fn list(blobs: &dyn Blobs, after: Option<&JobId>, limit: usize) -> Result<Vec<JobId>, PortError> {
+pub async fn list(
+    blobs: &dyn Blobs,
+    after: Option<&JobId>,
+    limit: usize,
+) -> Result<Vec<JobId>, PortError> {
     let after = after.map(|job| format!("{job}/"));
     let names = blobs.children("jobs/", after.as_deref(), limit).await?;
-    Ok(names.into_iter().map(|name| JobId(name.trim_end_matches('/').into())).collect())
+    Ok(names
+        .into_iter()
+        .map(|name| JobId(name.trim_end_matches('/').into()))
+        .collect())
 }
 
 fn manifest_key(job: &JobId) -> String {
@@ -188,14 +206,27 @@ fn chunk_key(manifest: &Manifest, chunk: u64) -> String {
     format!("jobs/{job}/entries/{attempt}{slash}{chunk:06}.json")
 }
 
-async fn put_json(env: &Env, blobs: &dyn Blobs, key: &str, value: &(impl Serialize + ?Sized)) -> Result<(), PortError> {
-    let json = serde_json::to_vec(value).map_err(|error| PortError::lasting("blobs", "put", error.to_string()))?;
-    ask(env, || blobs.put(key, json.clone().into())).await.map(|_| ())
+async fn put_json(
+    env: &Env,
+    blobs: &dyn Blobs,
+    key: &str,
+    value: &(impl Serialize + ?Sized),
+) -> Result<(), PortError> {
+    let json = serde_json::to_vec(value)
+        .map_err(|error| PortError::lasting("blobs", "put", error.to_string()))?;
+    ask(env, || blobs.put(key, json.clone().into()))
+        .await
+        .map(|_| ())
 }
 
-async fn get_json<T: serde::de::DeserializeOwned>(blobs: &dyn Blobs, key: &str) -> Result<Option<T>, PortError> {
-    let Some(json) = blobs.get(key).await? else { return Ok(None) };
-    serde_json::from_slice(&json)
-        .map(Some)
-        .map_err(|error| PortError::lasting("blobs", "get", format!("{key} cannot be read: {error}")))
+async fn get_json<T: serde::de::DeserializeOwned>(
+    blobs: &dyn Blobs,
+    key: &str,
+) -> Result<Option<T>, PortError> {
+    let Some(json) = blobs.get(key).await? else {
+        return Ok(None);
+    };
+    serde_json::from_slice(&json).map(Some).map_err(|error| {
+        PortError::lasting("blobs", "get", format!("{key} cannot be read: {error}"))
+    })
 }

@@ -3,7 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::tally::{Tally, cursor_prefix, last};
-use super::{CHUNK, CancelReason, Cancelled, Close, Counts, Report, chunk_key, get_json, manifest, put_json, report};
+use super::{
+    CHUNK, CancelReason, Cancelled, Close, Counts, Report, chunk_key, get_json, manifest, put_json,
+    report,
+};
 use crate::blobs::Blobs;
 use crate::env::{Env, Millis};
 use crate::failure::FailureRecord;
@@ -36,8 +39,14 @@ pub(crate) struct OpenJob {
 
 impl OpenJob {
     /// Takes a job up where its last cursor left it; `None` when it has ended or was never submitted.
-    pub(crate) async fn take_up(env: &Env, blobs: &dyn Blobs, job: &JobId) -> Result<Option<Self>, PortError> {
-        let Some(manifest) = ask(env, || manifest(blobs, job)).await? else { return Ok(None) };
+    pub(crate) async fn take_up(
+        env: &Env,
+        blobs: &dyn Blobs,
+        job: &JobId,
+    ) -> Result<Option<Self>, PortError> {
+        let Some(manifest) = ask(env, || manifest(blobs, job)).await? else {
+            return Ok(None);
+        };
         if ask(env, || report(blobs, job)).await?.is_some() {
             return Ok(None);
         }
@@ -63,7 +72,11 @@ impl OpenJob {
     }
 
     /// The weight of the next entry to claim; `None` when there is none left.
-    pub(crate) async fn peek(&mut self, env: &Env, blobs: &dyn Blobs) -> Result<Option<u64>, PortError> {
+    pub(crate) async fn peek(
+        &mut self,
+        env: &Env,
+        blobs: &dyn Blobs,
+    ) -> Result<Option<u64>, PortError> {
         while let Some(number) = self.again.first().copied() {
             self.load_again(env, blobs, number).await?;
         }
@@ -95,9 +108,14 @@ impl OpenJob {
     }
 
     async fn load_chunk(&mut self, env: &Env, blobs: &dyn Blobs) -> Result<(), PortError> {
-        let (chunk, skip) = (self.next / CHUNK as u64, (self.next % CHUNK as u64) as usize);
+        let (chunk, skip) = (
+            self.next / CHUNK as u64,
+            (self.next % CHUNK as u64) as usize,
+        );
         let key = chunk_key(&self.manifest, chunk);
-        let entries = ask(env, || get_json::<Vec<JobEntry>>(blobs, &key)).await?.unwrap_or_default();
+        let entries = ask(env, || get_json::<Vec<JobEntry>>(blobs, &key))
+            .await?
+            .unwrap_or_default();
         let end = ((chunk + 1) * CHUNK as u64).min(self.manifest.entries);
         let mut entries = entries.into_iter().skip(skip);
         for number in self.next..end {
@@ -111,9 +129,16 @@ impl OpenJob {
         Ok(())
     }
 
-    async fn load_again(&mut self, env: &Env, blobs: &dyn Blobs, number: u64) -> Result<(), PortError> {
+    async fn load_again(
+        &mut self,
+        env: &Env,
+        blobs: &dyn Blobs,
+        number: u64,
+    ) -> Result<(), PortError> {
         let key = chunk_key(&self.manifest, number / CHUNK as u64);
-        let entries = ask(env, || get_json::<Vec<JobEntry>>(blobs, &key)).await?.unwrap_or_default();
+        let entries = ask(env, || get_json::<Vec<JobEntry>>(blobs, &key))
+            .await?
+            .unwrap_or_default();
         self.again.remove(&number);
         match entries.into_iter().nth((number % CHUNK as u64) as usize) {
             Some(entry) => self.upcoming.push_front((number, entry)),
@@ -137,7 +162,11 @@ impl OpenJob {
 
     pub(crate) fn opened(&mut self, number: u64, header: RunHeader) {
         self.claiming.remove(&number);
-        let entries = &mut self.open.entry(header.at.run.clone()).or_insert_with(|| (Vec::new(), header)).0;
+        let entries = &mut self
+            .open
+            .entry(header.at.run.clone())
+            .or_insert_with(|| (Vec::new(), header))
+            .0;
         entries.push(number);
     }
 
@@ -145,7 +174,9 @@ impl OpenJob {
     /// when it did not wait for it any more, or when the run was cancelled without this job: then they are claimed
     /// again.
     pub(crate) fn run_ended(&mut self, run: &RunId, ending: &Ending, tasks: u64) -> usize {
-        let Some((entries, _)) = self.open.remove(run) else { return 0 };
+        let Some((entries, _)) = self.open.remove(run) else {
+            return 0;
+        };
         if *ending == Ending::Cancelled {
             self.again.extend(entries);
             return 0;
@@ -177,12 +208,18 @@ impl OpenJob {
             CancelReason::Person => Close::Cancelled,
             CancelReason::TooManyFailed => Close::TooManyFailed,
         };
-        let rest = self.manifest.entries.saturating_sub(self.tally.counts.ended());
+        let rest = self
+            .manifest
+            .entries
+            .saturating_sub(self.tally.counts.ended());
         self.tally.counts.cancelled += rest;
         self.upcoming.clear();
         self.again.clear();
         self.next = self.manifest.entries;
-        std::mem::take(&mut self.open).into_values().map(|(_, header)| header).collect()
+        std::mem::take(&mut self.open)
+            .into_values()
+            .map(|(_, header)| header)
+            .collect()
     }
 
     /// Saves the cursor when enough entries have ended since the last time.
@@ -197,7 +234,11 @@ impl OpenJob {
     }
 
     /// Writes the report once everything has ended; what counts is the report that is there first.
-    pub(crate) async fn finish(&self, env: &Env, blobs: &dyn Blobs) -> Result<Option<Report>, PortError> {
+    pub(crate) async fn finish(
+        &self,
+        env: &Env,
+        blobs: &dyn Blobs,
+    ) -> Result<Option<Report>, PortError> {
         if self.tally.counts.ended() < self.manifest.entries {
             return Ok(None);
         }
@@ -235,14 +276,26 @@ mod tests {
             submitted_ms: 0,
             terms: Terms::default(),
         };
-        let listed: Vec<_> = (0..entries).map(|n| JobEntry { weight: n, input: n.into() }).collect();
-        let manifest = super::super::submit(&env, &ports, &manifest, &listed).await.unwrap();
-        let open = OpenJob::take_up(&env, ports.blobs.as_ref(), &manifest.job).await.unwrap().unwrap();
+        let listed: Vec<_> = (0..entries)
+            .map(|n| JobEntry {
+                weight: n,
+                input: n.into(),
+            })
+            .collect();
+        let manifest = super::super::submit(&env, &ports, &manifest, &listed)
+            .await
+            .unwrap();
+        let open = OpenJob::take_up(&env, ports.blobs.as_ref(), &manifest.job)
+            .await
+            .unwrap()
+            .unwrap();
         (env, ports, open)
     }
 
     fn taken(open: &mut OpenJob) -> Vec<u64> {
-        std::iter::from_fn(|| open.take()).map(|(number, _)| number).collect()
+        std::iter::from_fn(|| open.take())
+            .map(|(number, _)| number)
+            .collect()
     }
 
     #[tokio::test(start_paused = true)]
@@ -268,18 +321,35 @@ mod tests {
             open.save(&env, blobs).await.unwrap();
         }
         assert!(open.finish(&env, blobs).await.unwrap().is_none());
-        let mut again = OpenJob::take_up(&env, blobs, &open.manifest.job).await.unwrap().unwrap();
+        let mut again = OpenJob::take_up(&env, blobs, &open.manifest.job)
+            .await
+            .unwrap()
+            .unwrap();
         assert_eq!(again.counts().done, 500);
         again.peek(&env, blobs).await.unwrap();
-        assert_eq!((again.take().unwrap().0, again.peek(&env, blobs).await.unwrap()), (3, Some(501)));
+        assert_eq!(
+            (
+                again.take().unwrap().0,
+                again.peek(&env, blobs).await.unwrap()
+            ),
+            (3, Some(501))
+        );
     }
 
     #[tokio::test(start_paused = true)]
     async fn entries_that_the_store_lost_end_failed_and_the_job_ends() {
         let (env, ports, mut open) = open_job(2).await;
-        ports.blobs.delete(&chunk_key(&open.manifest, 0)).await.unwrap();
+        ports
+            .blobs
+            .delete(&chunk_key(&open.manifest, 0))
+            .await
+            .unwrap();
         assert_eq!(open.peek(&env, ports.blobs.as_ref()).await.unwrap(), None);
-        let report = open.finish(&env, ports.blobs.as_ref()).await.unwrap().unwrap();
+        let report = open
+            .finish(&env, ports.blobs.as_ref())
+            .await
+            .unwrap()
+            .unwrap();
         assert_eq!((report.counts.failed, report.failures.len()), (2, 2));
         assert_eq!(report.reasons["engine.entry_missing"], 2);
     }
@@ -292,9 +362,19 @@ mod tests {
             let (number, _) = open.take().unwrap();
             open.entry_ended(number, "entry", &Ending::Done);
         }
-        open.close(Cancelled { reason: CancelReason::Person, at_ms: 0 });
+        open.close(Cancelled {
+            reason: CancelReason::Person,
+            at_ms: 0,
+        });
         assert_eq!(open.peek(&env, ports.blobs.as_ref()).await.unwrap(), None);
-        let report = open.finish(&env, ports.blobs.as_ref()).await.unwrap().unwrap();
-        assert_eq!((report.counts.done, report.counts.cancelled, report.close), (10, 990, Close::Cancelled));
+        let report = open
+            .finish(&env, ports.blobs.as_ref())
+            .await
+            .unwrap()
+            .unwrap();
+        assert_eq!(
+            (report.counts.done, report.counts.cancelled, report.close),
+            (10, 990, Close::Cancelled)
+        );
     }
 }

@@ -44,17 +44,29 @@ impl Submitting {
         let mut manifest = draft;
         manifest.entries = 0;
         manifest.terms.attempt = format!("{:016x}", env.random());
-        Ok(Begun::New(Self { manifest, pending: Vec::new() }))
+        Ok(Begun::New(Self {
+            manifest,
+            pending: Vec::new(),
+        }))
     }
 
     /// Adds an entry.
     ///
     /// # Errors
     /// [`PortError`] when the store is away; begin again, with the same id.
-    pub async fn push(&mut self, env: &Env, blobs: &dyn Blobs, entry: JobEntry) -> Result<(), PortError> {
+    pub async fn push(
+        &mut self,
+        env: &Env,
+        blobs: &dyn Blobs,
+        entry: JobEntry,
+    ) -> Result<(), PortError> {
         self.manifest.entries += 1;
         self.pending.push(entry);
-        if self.pending.len() == CHUNK { self.write_chunk(env, blobs).await } else { Ok(()) }
+        if self.pending.len() == CHUNK {
+            self.write_chunk(env, blobs).await
+        } else {
+            Ok(())
+        }
     }
 
     /// Entries pushed so far.
@@ -69,7 +81,13 @@ impl Submitting {
     pub async fn finish(mut self, env: &Env, ports: &Ports) -> Result<Manifest, PortError> {
         let blobs = ports.blobs.as_ref();
         self.write_chunk(env, blobs).await?;
-        put_json(env, blobs, &manifest_key(&self.manifest.job), &self.manifest).await?;
+        put_json(
+            env,
+            blobs,
+            &manifest_key(&self.manifest.job),
+            &self.manifest,
+        )
+        .await?;
         let first = ask(env, || manifest(blobs, &self.manifest.job)).await?;
         announce(env, ports, &self.manifest.job).await?;
         Ok(first.unwrap_or(self.manifest))
@@ -80,7 +98,13 @@ impl Submitting {
             return Ok(());
         }
         let chunk = (self.manifest.entries - 1) / CHUNK as u64;
-        put_json(env, blobs, &super::chunk_key(&self.manifest, chunk), &self.pending).await?;
+        put_json(
+            env,
+            blobs,
+            &super::chunk_key(&self.manifest, chunk),
+            &self.pending,
+        )
+        .await?;
         self.pending.clear();
         Ok(())
     }
@@ -90,12 +114,19 @@ impl Submitting {
 ///
 /// # Errors
 /// [`PortError`] when a port is away; submit again with the same id.
-pub async fn submit(env: &Env, ports: &Ports, draft: &Manifest, entries: &[JobEntry]) -> Result<Manifest, PortError> {
+pub async fn submit(
+    env: &Env,
+    ports: &Ports,
+    draft: &Manifest,
+    entries: &[JobEntry],
+) -> Result<Manifest, PortError> {
     match Submitting::begin(env, ports, draft.clone()).await? {
         Begun::Known(manifest) => Ok(manifest),
         Begun::New(mut submitting) => {
             for entry in entries {
-                submitting.push(env, ports.blobs.as_ref(), entry.clone()).await?;
+                submitting
+                    .push(env, ports.blobs.as_ref(), entry.clone())
+                    .await?;
             }
             submitting.finish(env, ports).await
         }
@@ -107,7 +138,12 @@ async fn announce(env: &Env, ports: &Ports, job: &JobId) -> Result<(), PortError
     let due = Due::Job(job.clone());
     ask(env, || ports.ledger.schedule(&due, env.now_ms())).await?;
     let news = encode(&News::Job(job.clone()))?;
-    ask(env, || ports.queue.publish(QueueName::flow(&job.0), vec![news.clone()])).await
+    ask(env, || {
+        ports
+            .queue
+            .publish(QueueName::flow(&job.0), vec![news.clone()])
+    })
+    .await
 }
 
 /// The job that `name` was given to in a collection: `fresh`, unless it was given to another before. So one name is one
@@ -148,23 +184,43 @@ mod tests {
         }
     }
 
-    async fn submitted(env: &Env, ports: &Ports, numbers: std::ops::Range<u64>, finish: bool) -> Option<Manifest> {
+    async fn submitted(
+        env: &Env,
+        ports: &Ports,
+        numbers: std::ops::Range<u64>,
+        finish: bool,
+    ) -> Option<Manifest> {
         let mut submitting = match Submitting::begin(env, ports, draft()).await.unwrap() {
             Begun::New(submitting) => submitting,
             Begun::Known(manifest) => return Some(manifest),
         };
         for n in numbers {
-            let entry = JobEntry { weight: 1, input: n.into() };
-            submitting.push(env, ports.blobs.as_ref(), entry).await.unwrap();
+            let entry = JobEntry {
+                weight: 1,
+                input: n.into(),
+            };
+            submitting
+                .push(env, ports.blobs.as_ref(), entry)
+                .await
+                .unwrap();
         }
-        if finish { Some(submitting.finish(env, ports).await.unwrap()) } else { None }
+        if finish {
+            Some(submitting.finish(env, ports).await.unwrap())
+        } else {
+            None
+        }
     }
 
     #[tokio::test]
     async fn a_submission_that_was_cut_off_leaves_nothing_in_the_next() {
         let (env, ports) = (Env::simulated(1), Ports::memory());
         assert!(submitted(&env, &ports, 0..1_100, false).await.is_none());
-        assert!(manifest(ports.blobs.as_ref(), &draft().job).await.unwrap().is_none());
+        assert!(
+            manifest(ports.blobs.as_ref(), &draft().job)
+                .await
+                .unwrap()
+                .is_none()
+        );
         let second = submitted(&env, &ports, 5_000..5_700, true).await.unwrap();
         let third = submitted(&env, &ports, 0..3, true).await.unwrap();
         assert_eq!(second, third);
@@ -172,7 +228,10 @@ mod tests {
         for chunk in 0..3 {
             read.extend(entries(ports.blobs.as_ref(), &second, chunk).await.unwrap());
         }
-        let read: Vec<u64> = read.iter().map(|entry| entry.input.as_u64().unwrap()).collect();
+        let read: Vec<u64> = read
+            .iter()
+            .map(|entry| entry.input.as_u64().unwrap())
+            .collect();
         assert_eq!(read, (5_000..5_700).collect::<Vec<u64>>());
     }
 
@@ -188,10 +247,31 @@ mod tests {
         let (mut one, mut two) = (begin().await, begin().await);
         let blobs = ports.blobs.as_ref();
         for n in 0..600_u64 {
-            one.push(&env, blobs, JobEntry { weight: 1, input: n.into() }).await.unwrap();
-            two.push(&env, blobs, JobEntry { weight: 1, input: (n / 2).into() }).await.unwrap();
+            one.push(
+                &env,
+                blobs,
+                JobEntry {
+                    weight: 1,
+                    input: n.into(),
+                },
+            )
+            .await
+            .unwrap();
+            two.push(
+                &env,
+                blobs,
+                JobEntry {
+                    weight: 1,
+                    input: (n / 2).into(),
+                },
+            )
+            .await
+            .unwrap();
         }
-        let (two, one) = (two.finish(&env, &ports).await.unwrap(), one.finish(&env, &ports).await.unwrap());
+        let (two, one) = (
+            two.finish(&env, &ports).await.unwrap(),
+            one.finish(&env, &ports).await.unwrap(),
+        );
         assert_eq!(one, two);
         assert_eq!(entries(blobs, &one, 1).await.unwrap()[0].input, 250);
     }
@@ -200,11 +280,16 @@ mod tests {
     async fn a_name_is_given_once() {
         let (env, ports) = (Env::simulated(1), Ports::memory());
         let (a, b) = (JobId("j-a".into()), JobId("j-b".into()));
-        let given = |collection, fresh| named(&env, ports.blobs.as_ref(), collection, "nightly", fresh);
+        let given =
+            |collection, fresh| named(&env, ports.blobs.as_ref(), collection, "nightly", fresh);
         assert_eq!(given("x", None).await.unwrap(), None);
         assert_eq!(given("x", Some(&a)).await.unwrap(), Some(a.clone()));
         assert_eq!(given("x", Some(&b)).await.unwrap(), Some(a.clone()));
         assert_eq!(given("y", Some(&b)).await.unwrap(), Some(b));
-        assert!(named(&env, ports.blobs.as_ref(), "x", "../../up", None).await.is_err());
+        assert!(
+            named(&env, ports.blobs.as_ref(), "x", "../../up", None)
+                .await
+                .is_err()
+        );
     }
 }

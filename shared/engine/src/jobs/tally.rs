@@ -68,7 +68,9 @@ impl Tally {
 /// [`PortError`] when the store could not say.
 pub(super) async fn last(blobs: &dyn Blobs, job: &JobId) -> Result<Tally, PortError> {
     let keys = list_all(blobs, &cursor_prefix(job)).await?;
-    let Some(key) = keys.last() else { return Ok(Tally::default()) };
+    let Some(key) = keys.last() else {
+        return Ok(Tally::default());
+    };
     let mut tally = get_json::<Tally>(blobs, key).await?.unwrap_or_default();
     if tally.ended.0.is_empty() && tally.counts.ended() > 0 {
         tally.ended.0.insert(0, tally.counts.ended()); // of before: the first so many
@@ -88,7 +90,10 @@ struct Ranges(BTreeMap<u64, u64>);
 
 impl Ranges {
     fn holds(&self, number: u64) -> bool {
-        self.0.range(..=number).next_back().is_some_and(|(_, end)| number < *end)
+        self.0
+            .range(..=number)
+            .next_back()
+            .is_some_and(|(_, end)| number < *end)
     }
 
     /// False when it is in already.
@@ -96,7 +101,12 @@ impl Ranges {
         if self.holds(number) {
             return false;
         }
-        let before = self.0.range(..number).next_back().filter(|(_, end)| **end == number).map(|(start, _)| *start);
+        let before = self
+            .0
+            .range(..number)
+            .next_back()
+            .filter(|(_, end)| **end == number)
+            .map(|(start, _)| *start);
         let end = self.0.remove(&(number + 1)).unwrap_or(number + 1);
         self.0.insert(before.unwrap_or(number), end);
         true
@@ -133,7 +143,14 @@ mod tests {
             };
             tally.add(number, "run", &Ending::Failed(record));
         }
-        assert_eq!((tally.counts.failed, tally.failures.len(), tally.reasons.len()), (3_000, 1_000, 257));
+        assert_eq!(
+            (
+                tally.counts.failed,
+                tally.failures.len(),
+                tally.reasons.len()
+            ),
+            (3_000, 1_000, 257)
+        );
         assert_eq!(tally.reasons.values().sum::<u64>(), 3_000);
     }
 }

@@ -50,7 +50,10 @@ impl MemoryLedger {
     /// Loses everything, as a restarted Redis would: for tests.
     pub fn flush(&self) {
         let mut state = self.state();
-        *state = State { begun: state.begun, ..State::default() };
+        *state = State {
+            begun: state.begun,
+            ..State::default()
+        };
     }
 
     /// How many runs it remembers: for tests of what is forgotten.
@@ -73,7 +76,10 @@ impl State {
         let begun = &mut self.begun;
         self.runs.entry(run.clone()).or_insert_with(|| {
             *begun += 1;
-            Run { epoch: *begun, ..Run::default() }
+            Run {
+                epoch: *begun,
+                ..Run::default()
+            }
         })
     }
 
@@ -115,7 +121,11 @@ impl Ledger for MemoryLedger {
         let mut state = self.state();
         let Run { epoch, log, .. } = state.run(run);
         let from = usize::try_from(since).unwrap_or(usize::MAX).min(log.len());
-        Ok(Outcomes { epoch: *epoch, entries: log[from..].to_vec(), next: log.len() as u64 })
+        Ok(Outcomes {
+            epoch: *epoch,
+            entries: log[from..].to_vec(),
+            next: log.len() as u64,
+        })
     }
 
     async fn record(&self, run: &RunId, key: &TaskKey, entry: Entry) -> Result<(), PortError> {
@@ -154,8 +164,13 @@ impl Ledger for MemoryLedger {
 
     async fn overdue(&self, run: &RunId, now_ms: Millis) -> Result<Vec<TaskKey>, PortError> {
         let mut state = self.state();
-        let Some(run) = state.runs.get_mut(run) else { return Ok(Vec::new()) };
-        let overdue = run.open.iter_mut().filter(|(_, task)| task.is_overdue(now_ms));
+        let Some(run) = state.runs.get_mut(run) else {
+            return Ok(Vec::new());
+        };
+        let overdue = run
+            .open
+            .iter_mut()
+            .filter(|(_, task)| task.is_overdue(now_ms));
         Ok(overdue
             .map(|(key, task)| {
                 task.published(now_ms);
@@ -166,8 +181,13 @@ impl Ledger for MemoryLedger {
 
     async fn open_tasks(&self, run: &RunId) -> Result<Vec<OpenTask>, PortError> {
         let state = self.state();
-        let Some(run) = state.runs.get(run) else { return Ok(Vec::new()) };
-        let wanted = run.open.iter().filter_map(|(key, task)| Some((key, task, task.wanted.clone()?)));
+        let Some(run) = state.runs.get(run) else {
+            return Ok(Vec::new());
+        };
+        let wanted = run
+            .open
+            .iter()
+            .filter_map(|(key, task)| Some((key, task, task.wanted.clone()?)));
         Ok(wanted
             .map(|(key, task, (stage, lane))| OpenTask {
                 key: *key,
@@ -198,19 +218,35 @@ impl Ledger for MemoryLedger {
         let task = run.open.entry(*key).or_default();
         match &task.lease {
             Some((by, until)) if *until > now_ms && by != holder => {
-                return Ok(Lease::Held { holder: by.clone(), until_ms: *until });
+                return Ok(Lease::Held {
+                    holder: by.clone(),
+                    until_ms: *until,
+                });
             }
             Some((_, until)) if *until <= now_ms => task.crashes += 1,
             _ => {}
         }
         task.lease = Some((holder.to_string(), until_ms));
         task.retry = None;
-        Ok(Lease::Granted { attempts: task.attempts, crashes: task.crashes, wanted: task.wanted.is_some() })
+        Ok(Lease::Granted {
+            attempts: task.attempts,
+            crashes: task.crashes,
+            wanted: task.wanted.is_some(),
+        })
     }
 
-    async fn release(&self, run: &RunId, key: &TaskKey, holder: &str, retry: Option<&Retry>) -> Result<u32, PortError> {
+    async fn release(
+        &self,
+        run: &RunId,
+        key: &TaskKey,
+        holder: &str,
+        retry: Option<&Retry>,
+    ) -> Result<u32, PortError> {
         let mut state = self.state();
-        let task = state.runs.get_mut(run).and_then(|run| run.open.get_mut(key));
+        let task = state
+            .runs
+            .get_mut(run)
+            .and_then(|run| run.open.get_mut(key));
         let Some(task) = task else { return Ok(0) };
         if task.lease.as_ref().is_some_and(|(by, _)| by == holder) {
             task.lease = None;
@@ -228,10 +264,19 @@ impl Ledger for MemoryLedger {
         Ok(())
     }
 
-    async fn due(&self, now_ms: Millis, again_ms: Millis, limit: usize) -> Result<Vec<Due>, PortError> {
+    async fn due(
+        &self,
+        now_ms: Millis,
+        again_ms: Millis,
+        limit: usize,
+    ) -> Result<Vec<Due>, PortError> {
         let mut state = self.state();
         state.runs.retain(|_, run| run.matters(now_ms));
-        let ripe = state.due.iter().take_while(|(at, _)| *at <= now_ms).take(limit);
+        let ripe = state
+            .due
+            .iter()
+            .take_while(|(at, _)| *at <= now_ms)
+            .take(limit);
         let ripe: Vec<Due> = ripe.map(|(_, due)| due.clone()).collect();
         for due in &ripe {
             state.move_due(due, again_ms);
@@ -253,7 +298,12 @@ impl Ledger for MemoryLedger {
     }
 
     async fn watchers(&self, run: &RunId) -> Result<Vec<JobId>, PortError> {
-        Ok(self.state().runs.get(run).map(|run| run.watchers.iter().cloned().collect()).unwrap_or_default())
+        Ok(self
+            .state()
+            .runs
+            .get(run)
+            .map(|run| run.watchers.iter().cloned().collect())
+            .unwrap_or_default())
     }
 
     async fn forget(&self, run: &RunId) -> Result<(), PortError> {
@@ -270,7 +320,10 @@ impl Ledger for MemoryLedger {
 
     async fn notices(&self, board: Board, now_ms: Millis) -> Result<Vec<Notice>, PortError> {
         let state = self.state();
-        let here = state.boards.iter().filter(|((on, _), notice)| *on == board && notice.until_ms > now_ms);
+        let here = state
+            .boards
+            .iter()
+            .filter(|((on, _), notice)| *on == board && notice.until_ms > now_ms);
         Ok(here.map(|(_, notice)| notice.clone()).collect())
     }
 }

@@ -211,7 +211,13 @@ pub trait Ledger: Send + Sync {
     ///
     /// # Errors
     /// [`PortError`]; the lease ends by itself.
-    async fn release(&self, run: &RunId, key: &TaskKey, holder: &str, retry: Option<&Retry>) -> Result<u32, PortError>;
+    async fn release(
+        &self,
+        run: &RunId,
+        key: &TaskKey,
+        holder: &str,
+        retry: Option<&Retry>,
+    ) -> Result<u32, PortError>;
 
     /// Puts something on the due-time index, unless it is there with an earlier time.
     ///
@@ -224,7 +230,12 @@ pub trait Ledger: Send + Sync {
     ///
     /// # Errors
     /// [`PortError`] when the ledger is away.
-    async fn due(&self, now_ms: Millis, again_ms: Millis, limit: usize) -> Result<Vec<Due>, PortError>;
+    async fn due(
+        &self,
+        now_ms: Millis,
+        again_ms: Millis,
+        limit: usize,
+    ) -> Result<Vec<Due>, PortError>;
 
     /// Takes something off the due-time index.
     ///

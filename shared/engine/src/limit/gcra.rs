@@ -28,7 +28,10 @@ impl Ahead {
             Class::Bulk => 1.0 - f64::from(quota.interactive_percent.min(100)) / 100.0,
         };
         let ahead_ms = |seconds: u32| f64::from(seconds) * 1_000.0 * share;
-        Self { requests_ms: ahead_ms(quota.burst_seconds), tokens_ms: ahead_ms(quota.token_burst_seconds) }
+        Self {
+            requests_ms: ahead_ms(quota.burst_seconds),
+            tokens_ms: ahead_ms(quota.token_burst_seconds),
+        }
     }
 }
 
@@ -55,10 +58,20 @@ impl Asked {
         let ahead = Ahead::of(quota, cost.class);
         let one_ms = MINUTE_MS / rates.requests;
         // However slow the rate and short the burst, one request at a time must be able to pass.
-        let requests = Span { cost_ms: one_ms, ahead_ms: ahead.requests_ms.max(one_ms) };
-        let tokens = Span { cost_ms: tokens_ms(rates, f64::from(cost.tokens)), ahead_ms: ahead.tokens_ms };
+        let requests = Span {
+            cost_ms: one_ms,
+            ahead_ms: ahead.requests_ms.max(one_ms),
+        };
+        let tokens = Span {
+            cost_ms: tokens_ms(rates, f64::from(cost.tokens)),
+            ahead_ms: ahead.tokens_ms,
+        };
         let largest = tokens.ahead_ms * rates.tokens / MINUTE_MS;
-        Self { requests, tokens, largest: largest as u32 }
+        Self {
+            requests,
+            tokens,
+            largest: largest as u32,
+        }
     }
 
     /// The largest number of tokens that can pass, when these cannot.

@@ -75,8 +75,18 @@ impl Learned {
     /// while, the rate grows, unless it was proved.
     pub(super) fn held_up(&mut self, by: Which, now_ms: Millis) {
         let (rate, proved, alone, other) = match by {
-            Which::Requests => (&mut self.requests, self.proved.0, &mut self.alone.0, self.alone.1),
-            Which::Tokens => (&mut self.tokens, self.proved.1, &mut self.alone.1, self.alone.0),
+            Which::Requests => (
+                &mut self.requests,
+                self.proved.0,
+                &mut self.alone.0,
+                self.alone.1,
+            ),
+            Which::Tokens => (
+                &mut self.tokens,
+                self.proved.1,
+                &mut self.alone.1,
+                self.alone.0,
+            ),
         };
         *alone += 1;
         if now_ms < self.looked_ms + STEP_MS {
@@ -120,7 +130,10 @@ impl Seen {
         let number = now_ms / SLOT_MS;
         let slot = &mut self.slots[(number % SLOTS) as usize];
         if slot.number != number {
-            *slot = Slot { number, ..Slot::default() };
+            *slot = Slot {
+                number,
+                ..Slot::default()
+            };
         }
         (slot.requests, slot.tokens) = (slot.requests + requests, slot.tokens + tokens);
     }
@@ -141,19 +154,52 @@ impl Seen {
         let watched = (now_ms.saturating_sub(self.since_ms) as f64).clamp(SAMPLE_MS, MINUTE_MS);
         let sum = self.last_minute(now_ms);
         let before = known.map_or((1.0, 1.0), |known| known.rates(now_ms));
-        let rate = |sum: f64, before: f64| (KEPT * sum * MINUTE_MS / watched).max(KEPT_AT_LEAST * before);
-        let fewest = if watched < MINUTE_MS { FEWEST_WHILE_YOUNG } else { 1.0 };
-        let (requests, tokens) = (rate(sum.0, before.0).max(fewest), rate(sum.1, before.1).max(FEWEST_TOKENS));
+        let rate =
+            |sum: f64, before: f64| (KEPT * sum * MINUTE_MS / watched).max(KEPT_AT_LEAST * before);
+        let fewest = if watched < MINUTE_MS {
+            FEWEST_WHILE_YOUNG
+        } else {
+            1.0
+        };
+        let (requests, tokens) = (
+            rate(sum.0, before.0).max(fewest),
+            rate(sum.1, before.1).max(FEWEST_TOKENS),
+        );
         let settled = PERIOD_MS.max(PERIOD_REQUESTS * MINUTE_MS / requests);
-        let period_ms = if watched < MINUTE_MS { YOUNG_PERIOD_MS } else { settled };
+        let period_ms = if watched < MINUTE_MS {
+            YOUNG_PERIOD_MS
+        } else {
+            settled
+        };
         let (proved, alone) = ((false, false), (0, 0));
-        let learned = Learned { requests, tokens, slowed_ms: now_ms, period_ms, proved, alone, looked_ms: now_ms };
-        let Some(known) = known else { return Some(learned) };
+        let learned = Learned {
+            requests,
+            tokens,
+            slowed_ms: now_ms,
+            period_ms,
+            proved,
+            alone,
+            looked_ms: now_ms,
+        };
+        let Some(known) = known else {
+            return Some(learned);
+        };
         // The other limit stays what it has grown to.
         Some(match fault {
-            None => Learned { proved: known.proved, ..learned },
-            Some(Which::Requests) => Learned { tokens: before.1, proved: (true, known.proved.1), ..learned },
-            Some(Which::Tokens) => Learned { requests: before.0, proved: (known.proved.0, true), ..learned },
+            None => Learned {
+                proved: known.proved,
+                ..learned
+            },
+            Some(Which::Requests) => Learned {
+                tokens: before.1,
+                proved: (true, known.proved.1),
+                ..learned
+            },
+            Some(Which::Tokens) => Learned {
+                requests: before.0,
+                proved: (known.proved.0, true),
+                ..learned
+            },
         })
     }
 
@@ -166,8 +212,13 @@ impl Seen {
             number if number == first => part,
             _ => 0.0,
         };
-        self.slots.iter().fold((0.0, 0.0), |(requests, tokens), slot| {
-            (requests + share(slot) * slot.requests, tokens + share(slot) * slot.tokens)
-        })
+        self.slots
+            .iter()
+            .fold((0.0, 0.0), |(requests, tokens), slot| {
+                (
+                    requests + share(slot) * slot.requests,
+                    tokens + share(slot) * slot.tokens,
+                )
+            })
     }
 }

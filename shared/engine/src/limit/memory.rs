@@ -17,7 +17,10 @@ const FORSAKEN_MS: Millis = 600_000;
 
 /// Limits held in memory.
 #[derive(Default)]
-pub struct MemoryLimiter(Mutex<BTreeMap<String, Bucket>>, Mutex<BTreeMap<String, Account>>);
+pub struct MemoryLimiter(
+    Mutex<BTreeMap<String, Bucket>>,
+    Mutex<BTreeMap<String, Account>>,
+);
 
 #[derive(Default)]
 struct Account {
@@ -42,15 +45,29 @@ impl Bucket {
     /// What is in force: the quota, what the provider stated, and, where no quota is known, what was learned.
     fn rates(&self, quota: Quota, now_ms: Millis) -> Rates {
         let unknown = f64::from(Quota::UNKNOWN);
-        let learned = self.learned.map_or((unknown, unknown), |learned| learned.rates(now_ms));
+        let learned = self
+            .learned
+            .map_or((unknown, unknown), |learned| learned.rates(now_ms));
         let rate = |quota: u32, stated: Option<u32>, learned: f64| {
             let rate = f64::from(quota.min(stated.unwrap_or(quota)));
-            let rate = if quota == Quota::UNKNOWN { rate.min(learned) } else { rate };
+            let rate = if quota == Quota::UNKNOWN {
+                rate.min(learned)
+            } else {
+                rate
+            };
             rate.max(1.0)
         };
         Rates {
-            requests: rate(quota.requests_per_minute, self.stated.requests_per_minute, learned.0),
-            tokens: rate(quota.tokens_per_minute, self.stated.tokens_per_minute, learned.1),
+            requests: rate(
+                quota.requests_per_minute,
+                self.stated.requests_per_minute,
+                learned.0,
+            ),
+            tokens: rate(
+                quota.tokens_per_minute,
+                self.stated.tokens_per_minute,
+                learned.1,
+            ),
         }
     }
 }
@@ -89,7 +106,13 @@ impl MemoryLimiter {
 
 #[async_trait]
 impl Limiter for MemoryLimiter {
-    async fn acquire(&self, bucket: &str, quota: Quota, cost: Cost, now_ms: Millis) -> Result<Permit, PortError> {
+    async fn acquire(
+        &self,
+        bucket: &str,
+        quota: Quota,
+        cost: Cost,
+        now_ms: Millis,
+    ) -> Result<Permit, PortError> {
         let mut buckets = self.buckets();
         let bucket = buckets.entry(bucket.into()).or_default();
         bucket.now_ms = now_ms;
@@ -100,7 +123,10 @@ impl Limiter for MemoryLimiter {
         let now = now_ms as f64;
         let paused = bucket.paused_until_ms.saturating_sub(now_ms) as f64;
         let (requests, tokens) = (asked.requests, asked.tokens);
-        let waits = (bucket.requests.wait_ms(requests, now), bucket.tokens.wait_ms(tokens, now));
+        let waits = (
+            bucket.requests.wait_ms(requests, now),
+            bucket.tokens.wait_ms(tokens, now),
+        );
         let wait = waits.0.max(waits.1).max(paused);
         if wait > 0.0 {
             let alone = match waits {
@@ -108,10 +134,13 @@ impl Limiter for MemoryLimiter {
                 (0.0, _) if bucket.requests.rests(now) => Some(Which::Tokens),
                 _ => None,
             };
-            if let (Some(learned), Some(alone), true) = (&mut bucket.learned, alone, paused == 0.0) {
+            if let (Some(learned), Some(alone), true) = (&mut bucket.learned, alone, paused == 0.0)
+            {
                 learned.held_up(alone, now_ms);
             }
-            return Ok(Permit::Wait { after_ms: wait.ceil() as u64 });
+            return Ok(Permit::Wait {
+                after_ms: wait.ceil() as u64,
+            });
         }
         bucket.requests.take(requests, now);
         bucket.tokens.take(tokens, now);
@@ -119,7 +148,13 @@ impl Limiter for MemoryLimiter {
         Ok(Permit::Granted)
     }
 
-    async fn settle(&self, bucket: &str, quota: Quota, estimated: u32, used: u32) -> Result<(), PortError> {
+    async fn settle(
+        &self,
+        bucket: &str,
+        quota: Quota,
+        estimated: u32,
+        used: u32,
+    ) -> Result<(), PortError> {
         let mut buckets = self.buckets();
         let bucket = buckets.entry(bucket.into()).or_default();
         let (now_ms, more) = (bucket.now_ms, f64::from(used) - f64::from(estimated));
@@ -135,21 +170,49 @@ impl Limiter for MemoryLimiter {
         Ok(())
     }
 
-    async fn state(&self, bucket: &str, quota: Quota, stated: Stated, now_ms: Millis) -> Result<(), PortError> {
+    async fn state(
+        &self,
+        bucket: &str,
+        quota: Quota,
+        stated: Stated,
+        now_ms: Millis,
+    ) -> Result<(), PortError> {
         let mut buckets = self.buckets();
         let bucket = buckets.entry(bucket.into()).or_default();
-        let Stated { requests_per_minute, tokens_per_minute, requests_left, tokens_left } = stated;
-        bucket.stated.requests_per_minute = requests_per_minute.or(bucket.stated.requests_per_minute);
+        let Stated {
+            requests_per_minute,
+            tokens_per_minute,
+            requests_left,
+            tokens_left,
+        } = stated;
+        bucket.stated.requests_per_minute =
+            requests_per_minute.or(bucket.stated.requests_per_minute);
         bucket.stated.tokens_per_minute = tokens_per_minute.or(bucket.stated.tokens_per_minute);
         let (rates, ahead) = (bucket.rates(quota, now_ms), Ahead::of(quota, Class::Bulk));
         let owe = |meter: &mut Meter, owed_ms: f64| {
             meter.earned_at_ms = meter.earned_at_ms.max(now_ms as f64 + owed_ms.max(0.0));
         };
         if let Some(left) = requests_left {
-            owe(&mut bucket.requests, owed_ms(ahead.requests_ms, f64::from(left), SLACK_REQUESTS, rates.requests));
+            owe(
+                &mut bucket.requests,
+                owed_ms(
+                    ahead.requests_ms,
+                    f64::from(left),
+                    SLACK_REQUESTS,
+                    rates.requests,
+                ),
+            );
         }
         if let Some(left) = tokens_left {
-            owe(&mut bucket.tokens, owed_ms(ahead.tokens_ms, f64::from(left), slack_tokens(rates), rates.tokens));
+            owe(
+                &mut bucket.tokens,
+                owed_ms(
+                    ahead.tokens_ms,
+                    f64::from(left),
+                    slack_tokens(rates),
+                    rates.tokens,
+                ),
+            );
         }
         Ok(())
     }
@@ -167,19 +230,40 @@ impl Limiter for MemoryLimiter {
         Ok(())
     }
 
-    async fn reserve(&self, account: &str, limit: u64, amount: u64, now_ms: Millis) -> Result<Reserved, PortError> {
+    async fn reserve(
+        &self,
+        account: &str,
+        limit: u64,
+        amount: u64,
+        now_ms: Millis,
+    ) -> Result<Reserved, PortError> {
         let mut accounts = self.accounts();
-        let Some(account) = accounts.get_mut(account) else { return Ok(Reserved::Unknown) };
-        if account.spent.saturating_add(account.reserved).saturating_add(amount) > limit {
+        let Some(account) = accounts.get_mut(account) else {
+            return Ok(Reserved::Unknown);
+        };
+        if account
+            .spent
+            .saturating_add(account.reserved)
+            .saturating_add(amount)
+            > limit
+        {
             let gone = now_ms > account.touched_ms + FORSAKEN_MS;
-            return Ok(Reserved::Refused { later: account.spent.saturating_add(amount) <= limit && !gone });
+            return Ok(Reserved::Refused {
+                later: account.spent.saturating_add(amount) <= limit && !gone,
+            });
         }
         account.reserved += amount;
         account.touched_ms = now_ms;
         Ok(Reserved::Granted)
     }
 
-    async fn spend(&self, account: &str, reserved: u64, used: u64, now_ms: Millis) -> Result<(), PortError> {
+    async fn spend(
+        &self,
+        account: &str,
+        reserved: u64,
+        used: u64,
+        now_ms: Millis,
+    ) -> Result<(), PortError> {
         if let Some(account) = self.accounts().get_mut(account) {
             account.reserved = account.reserved.saturating_sub(reserved);
             account.spent = account.spent.saturating_add(used);
@@ -188,8 +272,17 @@ impl Limiter for MemoryLimiter {
         Ok(())
     }
 
-    async fn open_account(&self, account: &str, spent: u64, now_ms: Millis) -> Result<(), PortError> {
-        let new = Account { spent, reserved: 0, touched_ms: now_ms };
+    async fn open_account(
+        &self,
+        account: &str,
+        spent: u64,
+        now_ms: Millis,
+    ) -> Result<(), PortError> {
+        let new = Account {
+            spent,
+            reserved: 0,
+            touched_ms: now_ms,
+        };
         self.accounts().entry(account.into()).or_insert(new);
         Ok(())
     }

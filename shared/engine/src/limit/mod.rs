@@ -85,8 +85,12 @@ impl Stated {
     #[must_use]
     pub fn paced(self) -> Self {
         Self {
-            requests_per_minute: self.requests_per_minute.map(|limit| paced(limit, Quota::BURST_SECONDS)),
-            tokens_per_minute: self.tokens_per_minute.map(|limit| paced(limit, Quota::TOKEN_BURST_SECONDS)),
+            requests_per_minute: self
+                .requests_per_minute
+                .map(|limit| paced(limit, Quota::BURST_SECONDS)),
+            tokens_per_minute: self
+                .tokens_per_minute
+                .map(|limit| paced(limit, Quota::TOKEN_BURST_SECONDS)),
             ..self
         }
     }
@@ -125,13 +129,25 @@ pub trait Limiter: Send + Sync {
     ///
     /// # Errors
     /// [`PortError`] when the limiter is away.
-    async fn acquire(&self, bucket: &str, quota: Quota, cost: Cost, now_ms: Millis) -> Result<Permit, PortError>;
+    async fn acquire(
+        &self,
+        bucket: &str,
+        quota: Quota,
+        cost: Cost,
+        now_ms: Millis,
+    ) -> Result<Permit, PortError>;
 
     /// Corrects an estimate: `used` tokens instead of `estimated`.
     ///
     /// # Errors
     /// [`PortError`] when the limiter is away; the estimate stands.
-    async fn settle(&self, bucket: &str, quota: Quota, estimated: u32, used: u32) -> Result<(), PortError>;
+    async fn settle(
+        &self,
+        bucket: &str,
+        quota: Quota,
+        estimated: u32,
+        used: u32,
+    ) -> Result<(), PortError>;
 
     /// Grants nothing from `bucket` before `until_ms`, to anyone: the provider said so.
     ///
@@ -144,7 +160,13 @@ pub trait Limiter: Send + Sync {
     ///
     /// # Errors
     /// [`PortError`] when the limiter is away.
-    async fn state(&self, bucket: &str, quota: Quota, stated: Stated, now_ms: Millis) -> Result<(), PortError>;
+    async fn state(
+        &self,
+        bucket: &str,
+        quota: Quota,
+        stated: Stated,
+        now_ms: Millis,
+    ) -> Result<(), PortError>;
 
     /// The provider refused a request that was granted `age_ms` ago as one too many, and no limit is known: slower from
     /// now on, for everyone, and step by step faster again. A request granted before the last such word says nothing
@@ -158,19 +180,36 @@ pub trait Limiter: Send + Sync {
     ///
     /// # Errors
     /// [`PortError`] when the limiter is away; it may be reserved all the same.
-    async fn reserve(&self, account: &str, limit: u64, amount: u64, now_ms: Millis) -> Result<Reserved, PortError>;
+    async fn reserve(
+        &self,
+        account: &str,
+        limit: u64,
+        amount: u64,
+        now_ms: Millis,
+    ) -> Result<Reserved, PortError>;
 
     /// Spends `used` instead of `reserved`, which is given back. Does nothing where there is no account.
     ///
     /// # Errors
     /// [`PortError`] when the limiter is away; the reservation stands.
-    async fn spend(&self, account: &str, reserved: u64, used: u64, now_ms: Millis) -> Result<(), PortError>;
+    async fn spend(
+        &self,
+        account: &str,
+        reserved: u64,
+        used: u64,
+        now_ms: Millis,
+    ) -> Result<(), PortError>;
 
     /// Opens an account of which `spent` is spent, unless there is one: a lost account is made anew from what is known.
     ///
     /// # Errors
     /// [`PortError`] when the limiter is away.
-    async fn open_account(&self, account: &str, spent: u64, now_ms: Millis) -> Result<(), PortError>;
+    async fn open_account(
+        &self,
+        account: &str,
+        spent: u64,
+        now_ms: Millis,
+    ) -> Result<(), PortError>;
 }
 
 /// What came of asking for money.

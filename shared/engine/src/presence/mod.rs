@@ -156,11 +156,21 @@ impl JobProgress {
     }
 
     fn joined(self, other: JobProgress) -> JobProgress {
-        let (tasks_present, tasks_missing) =
-            (self.tasks_present + other.tasks_present, self.tasks_missing + other.tasks_missing);
+        let (tasks_present, tasks_missing) = (
+            self.tasks_present + other.tasks_present,
+            self.tasks_missing + other.tasks_missing,
+        );
         let rank = |said: &JobProgress| (said.entries > 0, said.counts.ended(), said.at_ms);
-        let (first, _) = if rank(&self) >= rank(&other) { (self, other) } else { (other, self) };
-        JobProgress { tasks_present, tasks_missing, ..first }
+        let (first, _) = if rank(&self) >= rank(&other) {
+            (self, other)
+        } else {
+            (other, self)
+        };
+        JobProgress {
+            tasks_present,
+            tasks_missing,
+            ..first
+        }
     }
 }
 
@@ -175,15 +185,27 @@ mod tests {
             coordinator: coordinator.into(),
             at_ms: 0,
             entries,
-            counts: crate::jobs::Counts { done, ..Default::default() },
+            counts: crate::jobs::Counts {
+                done,
+                ..Default::default()
+            },
             open: 1,
             tasks_present: tasks,
             tasks_missing: 1,
             runs: Vec::new(),
         };
-        let merged = JobProgress::merged([said("a", 0, 0, 5), said("b", 10, 4, 7), said("c", 10, 3, 0)]);
-        let [job] = merged.as_slice() else { panic!("{merged:?}") };
-        let seen = (job.coordinator.as_str(), job.entries, job.counts.done, job.tasks_present, job.tasks_missing);
+        let merged =
+            JobProgress::merged([said("a", 0, 0, 5), said("b", 10, 4, 7), said("c", 10, 3, 0)]);
+        let [job] = merged.as_slice() else {
+            panic!("{merged:?}")
+        };
+        let seen = (
+            job.coordinator.as_str(),
+            job.entries,
+            job.counts.done,
+            job.tasks_present,
+            job.tasks_missing,
+        );
         assert_eq!(seen, ("b", 10, 4, 12, 3));
     }
 }

@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio_util::sync::CancellationToken;
 
-use super::{BEAT_EVERY, Beat, LaneBeat, ModelBeat, SILENT_AFTER, StageBeat, TASKS_NAMED, TaskBeat};
+use super::{
+    BEAT_EVERY, Beat, LaneBeat, ModelBeat, SILENT_AFTER, StageBeat, TASKS_NAMED, TaskBeat,
+};
 use crate::env::{Env, Millis};
 use crate::key::{Class, RunId, TaskKey};
 use crate::ledger::{Board, Ledger, Notice};
@@ -71,7 +73,12 @@ impl Presence {
     /// The presence of a process that begins now. `process` and `service` are as in [`Beat`].
     pub fn new(env: &Env, process: impl Into<String>, service: &str) -> Arc<Self> {
         let (process, since_ms) = (process.into(), env.now_ms());
-        Arc::new(Self { process, service: service.into(), since_ms, record: Mutex::default() })
+        Arc::new(Self {
+            process,
+            service: service.into(),
+            since_ms,
+            record: Mutex::default(),
+        })
     }
 
     /// The name of the process.
@@ -104,7 +111,11 @@ impl Presence {
             draining: record.draining,
             lanes: record.lanes.values().copied().collect(),
             tasks,
-            stages: record.stages.iter().map(|(name, stage)| (name.clone(), stage.say(now_ms))).collect(),
+            stages: record
+                .stages
+                .iter()
+                .map(|(name, stage)| (name.clone(), stage.say(now_ms)))
+                .collect(),
             models,
         }
     }
@@ -112,13 +123,23 @@ impl Presence {
     /// Notes that a queue is consumed with so many slots; only lanes are listed.
     pub(crate) fn consumes(&self, queue: QueueName, slots: u16) {
         if let QueueName::Lane(lane, class) = queue {
-            self.record().lanes.insert((lane, class), LaneBeat { lane, class, slots, busy: 0 });
+            self.record().lanes.insert(
+                (lane, class),
+                LaneBeat {
+                    lane,
+                    class,
+                    slots,
+                    busy: 0,
+                },
+            );
         }
     }
 
     /// Notes that a slot of a lane is busy.
     pub(crate) fn occupy(self: &Arc<Self>, queue: QueueName) -> Option<Busy> {
-        let QueueName::Lane(lane, class) = queue else { return None };
+        let QueueName::Lane(lane, class) = queue else {
+            return None;
+        };
         if let Some(beat) = self.record().lanes.get_mut(&(lane, class)) {
             beat.busy += 1;
         }
@@ -128,9 +149,19 @@ impl Presence {
     /// Notes that a task is in work.
     pub(crate) fn begin(self: &Arc<Self>, task: &TaskMessage, now_ms: Millis) -> Underway {
         let (run, key, stage) = (task.run.run.clone(), task.key, task.stage.clone());
-        let beat = TaskBeat { run: run.clone(), key, stage: stage.clone(), since_ms: now_ms };
+        let beat = TaskBeat {
+            run: run.clone(),
+            key,
+            stage: stage.clone(),
+            since_ms: now_ms,
+        };
         self.record().running.insert((run.clone(), key), beat);
-        Underway { presence: Arc::clone(self), name: (run, key), stage, since_ms: now_ms }
+        Underway {
+            presence: Arc::clone(self),
+            name: (run, key),
+            stage,
+            since_ms: now_ms,
+        }
     }
 
     fn record(&self) -> MutexGuard<'_, Record> {
@@ -147,7 +178,12 @@ impl Underway {
     /// Counts how the attempt ended. Returns how long it took in milliseconds.
     pub(crate) fn close(&self, how: Close, now_ms: Millis) -> Millis {
         let spent_ms = now_ms.saturating_sub(self.since_ms);
-        self.presence.record().stages.entry(self.stage.clone()).or_default().note(how, now_ms, spent_ms);
+        self.presence
+            .record()
+            .stages
+            .entry(self.stage.clone())
+            .or_default()
+            .note(how, now_ms, spent_ms);
         spent_ms
     }
 }
@@ -176,7 +212,11 @@ impl StageRecord {
                 self.spent.note(now_ms, spent_ms);
                 let number = now_ms / SLOT_MS;
                 let slot = &mut self.slots[(number % SLOTS as Millis) as usize];
-                *slot = if slot.0 == number { (number, slot.1 + 1) } else { (number, 1) };
+                *slot = if slot.0 == number {
+                    (number, slot.1 + 1)
+                } else {
+                    (number, 1)
+                };
             }
         }
     }
@@ -187,7 +227,12 @@ impl StageRecord {
             done: self.done,
             failed: self.failed,
             retried: self.retried,
-            last_minute: self.slots.iter().filter(|(number, _)| *number >= since).map(|(_, count)| count).sum(),
+            last_minute: self
+                .slots
+                .iter()
+                .filter(|(number, _)| *number >= since)
+                .map(|(_, count)| count)
+                .sum(),
             p50_ms: self.spent.quantile_ms(now_ms, 50),
             p95_ms: self.spent.quantile_ms(now_ms, 95),
         }
@@ -205,7 +250,14 @@ pub async fn beat(
 ) {
     let mut heard = true;
     loop {
-        let said = post(&env, ledger.as_ref(), &presence, models(), SILENT_AFTER.as_millis() as Millis).await;
+        let said = post(
+            &env,
+            ledger.as_ref(),
+            &presence,
+            models(),
+            SILENT_AFTER.as_millis() as Millis,
+        )
+        .await;
         if let (Err(error), true) = (&said, heard) {
             tracing::warn!(%error, "the ledger does not take this process's beat");
         }
@@ -231,7 +283,11 @@ async fn post(
     let now = env.now_ms();
     let body = serde_json::to_vec(&presence.say(now, models))
         .map_err(|error| PortError::lasting("ledger", "post", error.to_string()))?;
-    let notice = Notice { name: presence.process.clone(), body: body.into(), until_ms: now + lasts_ms };
+    let notice = Notice {
+        name: presence.process.clone(),
+        body: body.into(),
+        until_ms: now + lasts_ms,
+    };
     ledger.post(Board::Processes, notice, now).await
 }
 
@@ -244,7 +300,11 @@ mod tests {
     use crate::ledger::MemoryLedger;
 
     fn task(n: u32) -> TaskMessage {
-        let run = RunRef { run: RunId(format!("run-{n}")), header: String::new(), scope: String::new() };
+        let run = RunRef {
+            run: RunId(format!("run-{n}")),
+            header: String::new(),
+            scope: String::new(),
+        };
         TaskMessage {
             run,
             key: TaskKey::identity("read", n).finish(),
@@ -269,32 +329,72 @@ mod tests {
         env.sleep(Duration::from_millis(400)).await;
         assert_eq!(first.close(Close::Done, env.now_ms()), 400);
         drop(first);
-        presence.begin(&task(3), env.now_ms()).close(Close::Retried, env.now_ms());
+        presence
+            .begin(&task(3), env.now_ms())
+            .close(Close::Retried, env.now_ms());
         let beat = presence.say(env.now_ms(), BTreeMap::new());
-        assert_eq!(beat.tasks.iter().map(|task| task.run.0.as_str()).collect::<Vec<_>>(), ["run-2"]);
+        assert_eq!(
+            beat.tasks
+                .iter()
+                .map(|task| task.run.0.as_str())
+                .collect::<Vec<_>>(),
+            ["run-2"]
+        );
         assert_eq!((beat.lanes[0].slots, beat.lanes[0].busy), (3, 1));
         let read = beat.stages["read"];
-        assert_eq!((read.done, read.failed, read.retried, read.last_minute), (1, 0, 1, 1));
+        assert_eq!(
+            (read.done, read.failed, read.retried, read.last_minute),
+            (1, 0, 1, 1)
+        );
         assert!((400..=450).contains(&read.p50_ms), "{read:?}");
         drop((busy, cut_off));
         env.sleep(Duration::from_secs(61)).await;
         let beat = presence.say(env.now_ms(), BTreeMap::new());
-        assert_eq!((beat.tasks.len(), beat.lanes[0].busy, beat.stages["read"].last_minute), (0, 0, 0));
+        assert_eq!(
+            (
+                beat.tasks.len(),
+                beat.lanes[0].busy,
+                beat.stages["read"].last_minute
+            ),
+            (0, 0, 0)
+        );
         assert_eq!(beat.stages["read"].done, 1);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_process_is_on_the_board_while_it_lives_and_off_it_when_it_stopped() {
-        let (env, ledger, stop) = (Env::simulated(1), Arc::new(MemoryLedger::default()), CancellationToken::new());
+        let (env, ledger, stop) = (
+            Env::simulated(1),
+            Arc::new(MemoryLedger::default()),
+            CancellationToken::new(),
+        );
         let presence = Presence::new(&env, "w-1", "worker");
         let ours: Arc<dyn Ledger> = Arc::<MemoryLedger>::clone(&ledger);
-        let beating = env.spawn(beat(env.clone(), ours, Arc::clone(&presence), BTreeMap::new, stop.clone()));
+        let beating = env.spawn(beat(
+            env.clone(),
+            ours,
+            Arc::clone(&presence),
+            BTreeMap::new,
+            stop.clone(),
+        ));
         env.sleep(Duration::from_secs(30)).await;
-        let board = ledger.notices(Board::Processes, env.now_ms()).await.unwrap();
+        let board = ledger
+            .notices(Board::Processes, env.now_ms())
+            .await
+            .unwrap();
         let said: Beat = serde_json::from_slice(&board[0].body).unwrap();
-        assert!(env.now_ms() - said.at_ms <= 2_000 && !said.draining, "{said:?}");
+        assert!(
+            env.now_ms() - said.at_ms <= 2_000 && !said.draining,
+            "{said:?}"
+        );
         stop.cancel();
         beating.await.unwrap();
-        assert_eq!(ledger.notices(Board::Processes, env.now_ms()).await.unwrap(), []);
+        assert_eq!(
+            ledger
+                .notices(Board::Processes, env.now_ms())
+                .await
+                .unwrap(),
+            []
+        );
     }
 }

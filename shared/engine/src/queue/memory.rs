@@ -9,7 +9,8 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::{
-    DELIVERY_LIMIT, Delivery, Depth, MAX_MESSAGE_BYTES, Message, Queue, QueueName, Receipt, Rung, Subscription,
+    DELIVERY_LIMIT, Delivery, Depth, MAX_MESSAGE_BYTES, Message, Queue, QueueName, Receipt, Rung,
+    Subscription,
 };
 use crate::port::PortError;
 
@@ -66,7 +67,10 @@ impl State {
     fn hand_back(&mut self, name: QueueName, stored: Stored) {
         if stored.deliveries > DELIVERY_LIMIT && name != QueueName::Dead {
             let dead = self.queue(QueueName::Dead);
-            dead.ready.push_back(Stored { deliveries: 0, ..stored });
+            dead.ready.push_back(Stored {
+                deliveries: 0,
+                ..stored
+            });
             dead.changed.notify_waiters();
         } else {
             self.queue(name).ready.push_front(stored);
@@ -90,22 +94,34 @@ impl Waiting {
 
     /// How many messages a subscription holds.
     fn held_by(&self, subscriber: u64) -> usize {
-        self.unacked.values().filter(|(holder, _)| *holder == subscriber).count()
+        self.unacked
+            .values()
+            .filter(|(holder, _)| *holder == subscriber)
+            .count()
     }
 }
 
 fn stored(message: Message) -> Result<Stored, PortError> {
     if message.body.len() > MAX_MESSAGE_BYTES {
-        let message = format!("a message of {} bytes is over the limit of {MAX_MESSAGE_BYTES}", message.body.len());
+        let message = format!(
+            "a message of {} bytes is over the limit of {MAX_MESSAGE_BYTES}",
+            message.body.len()
+        );
         return Err(PortError::lasting("queue", "publish", message));
     }
-    Ok(Stored { message, deliveries: 0 })
+    Ok(Stored {
+        message,
+        deliveries: 0,
+    })
 }
 
 #[async_trait]
 impl Queue for MemoryQueue {
     async fn publish(&self, queue: QueueName, messages: Vec<Message>) -> Result<(), PortError> {
-        let messages = messages.into_iter().map(stored).collect::<Result<Vec<_>, _>>()?;
+        let messages = messages
+            .into_iter()
+            .map(stored)
+            .collect::<Result<Vec<_>, _>>()?;
         let mut state = self.0.state();
         let waiting = state.queue(queue);
         waiting.ready.extend(messages);
@@ -113,7 +129,12 @@ impl Queue for MemoryQueue {
         Ok(())
     }
 
-    async fn publish_later(&self, queue: QueueName, message: Message, rung: Rung) -> Result<(), PortError> {
+    async fn publish_later(
+        &self,
+        queue: QueueName,
+        message: Message,
+        rung: Rung,
+    ) -> Result<(), PortError> {
         let message = stored(message)?;
         let due = Instant::now() + rung.delay();
         let mut state = self.0.state();
@@ -124,7 +145,11 @@ impl Queue for MemoryQueue {
         Ok(())
     }
 
-    async fn subscribe(&self, queue: QueueName, prefetch: u16) -> Result<Box<dyn Subscription>, PortError> {
+    async fn subscribe(
+        &self,
+        queue: QueueName,
+        prefetch: u16,
+    ) -> Result<Box<dyn Subscription>, PortError> {
         let mut state = self.0.state();
         let id = state.id();
         state.queue(queue).subscribers.push(id);
@@ -146,8 +171,16 @@ impl Queue for MemoryQueue {
         let mut state = self.0.state();
         let waiting = state.queue(queue);
         waiting.promote(Instant::now());
-        let (ready, unacked, delayed) = (waiting.ready.len(), waiting.unacked.len(), waiting.delayed.len());
-        Ok(Depth { ready: ready as u64, unacked: unacked as u64, delayed: delayed as u64 })
+        let (ready, unacked, delayed) = (
+            waiting.ready.len(),
+            waiting.unacked.len(),
+            waiting.delayed.len(),
+        );
+        Ok(Depth {
+            ready: ready as u64,
+            unacked: unacked as u64,
+            delayed: delayed as u64,
+        })
     }
 }
 
@@ -173,13 +206,26 @@ impl MemorySubscription {
         if !waiting.serves(self.queue, self.id) || waiting.held_by(self.id) >= self.prefetch {
             return Look::WaitUntil(None);
         }
-        let Some(mut stored) = waiting.ready.pop_front() else { return Look::WaitUntil(due) };
+        let Some(mut stored) = waiting.ready.pop_front() else {
+            return Look::WaitUntil(due);
+        };
         let (message, redeliveries) = (stored.message.clone(), stored.deliveries);
         stored.deliveries += 1;
         let id = state.id();
-        state.queue(self.queue).unacked.insert(id, (self.id, stored));
-        let receipt = MemoryReceipt { shared: Arc::clone(&self.shared), queue: self.queue, id };
-        Look::Delivery(Box::new(Delivery { message, redeliveries, receipt: Box::new(receipt) }))
+        state
+            .queue(self.queue)
+            .unacked
+            .insert(id, (self.id, stored));
+        let receipt = MemoryReceipt {
+            shared: Arc::clone(&self.shared),
+            queue: self.queue,
+            id,
+        };
+        Look::Delivery(Box::new(Delivery {
+            message,
+            redeliveries,
+            receipt: Box::new(receipt),
+        }))
     }
 }
 
@@ -210,7 +256,12 @@ impl Drop for MemorySubscription {
         let mut state = self.shared.state();
         let waiting = state.queue(self.queue);
         waiting.subscribers.retain(|id| *id != self.id);
-        let mine: Vec<u64> = waiting.unacked.iter().filter(|(_, (by, _))| *by == self.id).map(|(id, _)| *id).collect();
+        let mine: Vec<u64> = waiting
+            .unacked
+            .iter()
+            .filter(|(_, (by, _))| *by == self.id)
+            .map(|(id, _)| *id)
+            .collect();
         for id in mine.into_iter().rev() {
             if let Some((_, stored)) = state.queue(self.queue).unacked.remove(&id) {
                 state.hand_back(self.queue, stored);

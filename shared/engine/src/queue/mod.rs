@@ -87,8 +87,12 @@ impl QueueName {
     pub fn all() -> impl Iterator<Item = QueueName> {
         let classes = [Class::Bulk, Class::Interactive];
         let lanes = [Lane::Cpu, Lane::Llm, Lane::Publish];
-        let tasks = lanes.into_iter().flat_map(move |lane| classes.map(|class| QueueName::Lane(lane, class)));
-        tasks.chain(Self::flows()).chain([QueueName::Dead, QueueName::Reindex])
+        let tasks = lanes
+            .into_iter()
+            .flat_map(move |lane| classes.map(|class| QueueName::Lane(lane, class)));
+        tasks
+            .chain(Self::flows())
+            .chain([QueueName::Dead, QueueName::Reindex])
     }
 
     /// All flow queues.
@@ -166,7 +170,11 @@ pub struct Message {
 impl Message {
     /// A first message with this body.
     pub fn new(body: impl Into<Bytes>) -> Self {
-        Self { body: body.into(), attempts: 0, trace: None }
+        Self {
+            body: body.into(),
+            attempts: 0,
+            trace: None,
+        }
     }
 }
 
@@ -230,13 +238,22 @@ pub trait Queue: Send + Sync {
     ///
     /// # Errors
     /// As [`Queue::publish`].
-    async fn publish_later(&self, queue: QueueName, message: Message, rung: Rung) -> Result<(), PortError>;
+    async fn publish_later(
+        &self,
+        queue: QueueName,
+        message: Message,
+        rung: Rung,
+    ) -> Result<(), PortError>;
 
     /// Takes part in a queue, holding at most `prefetch` unacknowledged messages.
     ///
     /// # Errors
     /// [`PortError`] when the broker is away.
-    async fn subscribe(&self, queue: QueueName, prefetch: u16) -> Result<Box<dyn Subscription>, PortError>;
+    async fn subscribe(
+        &self,
+        queue: QueueName,
+        prefetch: u16,
+    ) -> Result<Box<dyn Subscription>, PortError>;
 
     /// Tells whoever listens outside that something happened, under a dotted topic such as `document.published`. No one
     /// may depend on hearing it: what it speaks of is found in the blobs as well.

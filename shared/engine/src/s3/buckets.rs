@@ -77,14 +77,23 @@ impl Buckets {
     /// [`PortError`] naming the bucket: passing when the server is away, lasting when it refuses.
     pub async fn get(&self, wanted: &Wanted<'_>) -> Result<Fetched, PortError> {
         check_bucket(wanted.bucket)?;
-        self.read(wanted).await.map_err(|trouble| trouble.at(&at("get", wanted.bucket, wanted.key)))
+        self.read(wanted)
+            .await
+            .map_err(|trouble| trouble.at(&at("get", wanted.bucket, wanted.key)))
     }
 
     async fn read(&self, wanted: &Wanted<'_>) -> Result<Fetched, Trouble> {
-        let request = self.0.client.get_object().bucket(wanted.bucket).key(wanted.key);
+        let request = self
+            .0
+            .client
+            .get_object()
+            .bucket(wanted.bucket)
+            .key(wanted.key);
         let request = request.set_version_id(wanted.version.map(Into::into));
         let reply = match self.0.call(0, request.send()).await {
-            Err(trouble) if matches!(trouble.code(), "NoSuchKey" | "NoSuchVersion") => return Ok(Fetched::Missing),
+            Err(trouble) if matches!(trouble.code(), "NoSuchKey" | "NoSuchVersion") => {
+                return Ok(Fetched::Missing);
+            }
             reply => reply?,
         };
         let etag = plain(reply.e_tag());
@@ -103,11 +112,20 @@ impl Buckets {
     ///
     /// # Errors
     /// As [`Buckets::get`].
-    pub async fn head(&self, bucket: &str, key: &str, version: Option<&str>) -> Result<Option<Entry>, PortError> {
+    pub async fn head(
+        &self,
+        bucket: &str,
+        key: &str,
+        version: Option<&str>,
+    ) -> Result<Option<Entry>, PortError> {
         check_bucket(bucket)?;
         let request = self.0.client.head_object().bucket(bucket).key(key);
         let error = |trouble: Trouble| trouble.at(&at("head", bucket, key));
-        match self.0.call(0, request.set_version_id(version.map(Into::into)).send()).await {
+        match self
+            .0
+            .call(0, request.set_version_id(version.map(Into::into)).send())
+            .await
+        {
             Ok(reply) => entry_of_head(key, &reply).map(Some).map_err(error),
             Err(trouble) if trouble.status() == 404 => self.is_there(bucket).await.map(|()| None),
             Err(trouble) => Err(error(trouble)),
@@ -120,7 +138,10 @@ impl Buckets {
         match self.0.call(0, request.send()).await {
             Ok(_) => Ok(()),
             Err(trouble) if trouble.status() == 404 => {
-                let missing = Trouble::Answered { status: 404, code: "NoSuchBucket".into() };
+                let missing = Trouble::Answered {
+                    status: 404,
+                    code: "NoSuchBucket".into(),
+                };
                 Err(missing.at(&at("head", bucket, "")))
             }
             Err(trouble) => Err(trouble.at(&at("head", bucket, ""))),
@@ -132,17 +153,35 @@ impl Buckets {
     ///
     /// # Errors
     /// As [`Buckets::get`].
-    pub async fn page(&self, bucket: &str, prefix: &str, after: Option<&str>) -> Result<Vec<Entry>, PortError> {
+    pub async fn page(
+        &self,
+        bucket: &str,
+        prefix: &str,
+        after: Option<&str>,
+    ) -> Result<Vec<Entry>, PortError> {
         check_bucket(bucket)?;
         let mut token = None;
         loop {
-            let request = self.0.client.list_objects_v2().bucket(bucket).prefix(prefix);
-            let request = request.encoding_type(EncodingType::Url).set_start_after(after.map(Into::into));
-            let page = self.0.call(0, request.set_continuation_token(token).send()).await;
+            let request = self
+                .0
+                .client
+                .list_objects_v2()
+                .bucket(bucket)
+                .prefix(prefix);
+            let request = request
+                .encoding_type(EncodingType::Url)
+                .set_start_after(after.map(Into::into));
+            let page = self
+                .0
+                .call(0, request.set_continuation_token(token).send())
+                .await;
             let page = page.map_err(|trouble| trouble.at(&at("list", bucket, prefix)))?;
             let encoded = page.encoding_type() == Some(&EncodingType::Url);
-            let entries: Vec<Entry> =
-                page.contents().iter().filter_map(|object| entry_of_listing(object, encoded)).collect();
+            let entries: Vec<Entry> = page
+                .contents()
+                .iter()
+                .filter_map(|object| entry_of_listing(object, encoded))
+                .collect();
             token = page.next_continuation_token;
             if !entries.is_empty() || token.is_none() {
                 return Ok(entries);
@@ -161,7 +200,9 @@ impl Buckets {
     ) -> impl Stream<Item = Result<Entry, PortError>> + 'a {
         let pages = stream::try_unfold(after, move |after| async move {
             let page = ask(env, || self.page(bucket, prefix, after.as_deref())).await?;
-            let Some(last) = page.last() else { return Ok::<_, PortError>(None) };
+            let Some(last) = page.last() else {
+                return Ok::<_, PortError>(None);
+            };
             let last = Some(last.key.clone());
             Ok(Some((stream::iter(page.into_iter().map(Ok)), last)))
         });
@@ -170,12 +211,20 @@ impl Buckets {
 }
 
 fn at<'a>(operation: &'static str, bucket: &'a str, key: &'a str) -> At<'a> {
-    At { port: "bucket", operation, bucket, key }
+    At {
+        port: "bucket",
+        operation,
+        bucket,
+        key,
+    }
 }
 
 /// An ETag without its quotes, which some servers leave out.
 fn plain(etag: Option<&str>) -> String {
-    etag.unwrap_or_default().trim_start_matches("W/").trim_matches('"').to_string()
+    etag.unwrap_or_default()
+        .trim_start_matches("W/")
+        .trim_matches('"')
+        .to_string()
 }
 
 fn entry_of_head(key: &str, reply: &HeadObjectOutput) -> Result<Entry, Trouble> {
@@ -200,7 +249,9 @@ fn entry_of_listing(object: &Object, encoded: bool) -> Option<Entry> {
 }
 
 fn millis(at: Option<&DateTime>) -> Millis {
-    at.and_then(|at| at.to_millis().ok()).and_then(|millis| Millis::try_from(millis).ok()).unwrap_or(0)
+    at.and_then(|at| at.to_millis().ok())
+        .and_then(|millis| Millis::try_from(millis).ok())
+        .unwrap_or(0)
 }
 
 /// A key as listings encode it: percent-encoded, with `+` for a space. Keys may hold characters that XML cannot.
@@ -208,8 +259,14 @@ fn decoded(key: &str) -> String {
     let mut bytes = Vec::with_capacity(key.len());
     let mut rest = key.as_bytes();
     while let [first, after @ ..] = rest {
-        let hex = |at: usize| after.get(at).and_then(|digit| char::from(*digit).to_digit(16));
-        let escaped = hex(0).zip(hex(1)).and_then(|(high, low)| u8::try_from(high * 16 + low).ok());
+        let hex = |at: usize| {
+            after
+                .get(at)
+                .and_then(|digit| char::from(*digit).to_digit(16))
+        };
+        let escaped = hex(0)
+            .zip(hex(1))
+            .and_then(|(high, low)| u8::try_from(high * 16 + low).ok());
         match (first, escaped) {
             (b'%', Some(byte)) => {
                 bytes.push(byte);

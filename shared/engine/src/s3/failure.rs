@@ -50,8 +50,17 @@ impl Trouble {
     pub(crate) fn of<E: ProvideErrorMetadata + Error + 'static>(error: &SdkError<E>) -> Self {
         match error {
             SdkError::ServiceError(answer) => {
-                let code = answer.err().code().unwrap_or_default().chars().filter(|c| !c.is_control()).take(MAX_CODE);
-                Self::Answered { status: answer.raw().status().as_u16(), code: code.collect() }
+                let code = answer
+                    .err()
+                    .code()
+                    .unwrap_or_default()
+                    .chars()
+                    .filter(|c| !c.is_control())
+                    .take(MAX_CODE);
+                Self::Answered {
+                    status: answer.raw().status().as_u16(),
+                    code: code.collect(),
+                }
             }
             SdkError::ConstructionFailure(_) => Self::Unsent(told(error)),
             SdkError::DispatchFailure(failure) if failure.is_user() => Self::Unsent(told(error)),
@@ -65,24 +74,46 @@ impl Trouble {
 
     /// The HTTP status; 0 without an answer.
     pub(crate) fn status(&self) -> u16 {
-        if let Self::Answered { status, .. } = self { *status } else { 0 }
+        if let Self::Answered { status, .. } = self {
+            *status
+        } else {
+            0
+        }
     }
 
     /// The server's code; empty without an answer, and for answers without a body.
     pub(crate) fn code(&self) -> &str {
-        if let Self::Answered { code, .. } = self { code } else { "" }
+        if let Self::Answered { code, .. } = self {
+            code
+        } else {
+            ""
+        }
     }
 
     /// The same for callers: passing or lasting, naming the bucket, and what to check.
     pub(crate) fn at(self, at: &At<'_>) -> PortError {
-        let At { port, operation, bucket, key } = at;
-        let place = if key.is_empty() { format!("bucket {bucket}") } else { format!("{key} in bucket {bucket}") };
+        let At {
+            port,
+            operation,
+            bucket,
+            key,
+        } = at;
+        let place = if key.is_empty() {
+            format!("bucket {bucket}")
+        } else {
+            format!("{key} in bucket {bucket}")
+        };
         let (passing, what) = match &self {
             Self::Unanswered(told) => (true, told.clone()),
             Self::Unsent(told) => (false, told.clone()),
             Self::Answered { status, code } => (passes(*status, code), answered(*status, code)),
         };
-        PortError { port, operation, message: format!("{place}: {what}"), passing }
+        PortError {
+            port,
+            operation,
+            message: format!("{place}: {what}"),
+            passing,
+        }
     }
 }
 
@@ -98,15 +129,27 @@ fn answered(status: u16, code: &str) -> String {
             "the key is not accepted; check access key, secret, region and endpoint"
         }
         (_, "RequestTimeTooSkewed") => "the clocks differ; check the time of this machine",
-        (301 | 307, _) | (_, "AuthorizationHeaderMalformed") => "the bucket is in another region; set its region",
+        (301 | 307, _) | (_, "AuthorizationHeaderMalformed") => {
+            "the bucket is in another region; set its region"
+        }
         (401 | 403, _) => {
             "access is denied; check that the key has s3:ListBucket, s3:GetObject, s3:PutObject and s3:DeleteObject there"
         }
-        (501, _) => "the server cannot do this; a store needs one that can create an object only if it is absent",
+        (501, _) => {
+            "the server cannot do this; a store needs one that can create an object only if it is absent"
+        }
         _ => "",
     };
-    let told = if code.is_empty() { format!("status {status}") } else { format!("{code} (status {status})") };
-    if check.is_empty() { told } else { format!("{told}: {check}") }
+    let told = if code.is_empty() {
+        format!("status {status}")
+    } else {
+        format!("{code} (status {status})")
+    };
+    if check.is_empty() {
+        told
+    } else {
+        format!("{told}: {check}")
+    }
 }
 
 /// An error with its causes, outermost first, each once; at most [`MAX_TOLD`] characters.
@@ -120,7 +163,11 @@ pub(super) fn told(error: &dyn Error) -> String {
         }
         next = error.source();
     }
-    told.join(": ").chars().map(|c| if c.is_control() { ' ' } else { c }).take(MAX_TOLD).collect()
+    told.join(": ")
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .take(MAX_TOLD)
+        .collect()
 }
 
 #[cfg(test)]
@@ -128,15 +175,28 @@ mod tests {
     use super::*;
 
     fn error(status: u16, code: &str) -> PortError {
-        let at = At { port: "blobs", operation: "put", bucket: "filings", key: "c/x" };
-        Trouble::Answered { status, code: code.into() }.at(&at)
+        let at = At {
+            port: "blobs",
+            operation: "put",
+            bucket: "filings",
+            key: "c/x",
+        };
+        Trouble::Answered {
+            status,
+            code: code.into(),
+        }
+        .at(&at)
     }
 
     #[test]
     fn what_may_pass_is_asked_again_and_the_rest_says_what_to_check() {
-        for (status, code) in
-            [(503, "SlowDown"), (500, ""), (429, ""), (400, "RequestTimeout"), (409, "OperationAborted")]
-        {
+        for (status, code) in [
+            (503, "SlowDown"),
+            (500, ""),
+            (429, ""),
+            (400, "RequestTimeout"),
+            (409, "OperationAborted"),
+        ] {
             assert!(error(status, code).passing, "{status} {code}");
         }
         for (status, code, check) in [
@@ -149,7 +209,10 @@ mod tests {
         ] {
             let error = error(status, code);
             assert!(!error.passing && error.message.contains(check), "{error}");
-            assert!(error.message.starts_with("c/x in bucket filings: "), "{error}");
+            assert!(
+                error.message.starts_with("c/x in bucket filings: "),
+                "{error}"
+            );
         }
     }
 }

@@ -13,8 +13,9 @@ use aws_config::default_provider::region::DefaultRegionChain;
 use aws_sdk_s3::config::retry::RetryConfig;
 use aws_sdk_s3::config::timeout::TimeoutConfig;
 use aws_sdk_s3::config::{
-    BehaviorVersion, Builder, Credentials, IdentityCache, ProvideCredentials, Region, RequestChecksumCalculation,
-    ResponseChecksumValidation, SharedCredentialsProvider, StalledStreamProtectionConfig,
+    BehaviorVersion, Builder, Credentials, IdentityCache, ProvideCredentials, Region,
+    RequestChecksumCalculation, ResponseChecksumValidation, SharedCredentialsProvider,
+    StalledStreamProtectionConfig,
 };
 use aws_sdk_s3::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_s3::primitives::ByteStream;
@@ -100,7 +101,10 @@ impl S3 {
             check_endpoint(endpoint)?;
         }
         let config = config(settings).await?;
-        Ok(Self { client: Client::from_conf(config), call_timeout: settings.call_timeout })
+        Ok(Self {
+            client: Client::from_conf(config),
+            call_timeout: settings.call_timeout,
+        })
     }
 
     /// Creates a bucket; fine when it is ours already.
@@ -109,10 +113,18 @@ impl S3 {
     /// [`PortError`] naming the bucket.
     pub async fn create_bucket(&self, bucket: &str) -> Result<(), PortError> {
         check_bucket(bucket)?;
-        match self.call(0, self.client.create_bucket().bucket(bucket).send()).await {
+        match self
+            .call(0, self.client.create_bucket().bucket(bucket).send())
+            .await
+        {
             Ok(_) => Ok(()),
             Err(trouble) if trouble.code() == "BucketAlreadyOwnedByYou" => Ok(()),
-            Err(trouble) => Err(trouble.at(&At { port: "blobs", operation: "create", bucket, key: "" })),
+            Err(trouble) => Err(trouble.at(&At {
+                port: "blobs",
+                operation: "create",
+                bucket,
+                key: "",
+            })),
         }
     }
 
@@ -140,10 +152,14 @@ impl S3 {
             }
             match bytes.len() as u64 {
                 read if read == length => Ok(bytes.freeze()),
-                read => Err(Trouble::Unanswered(format!("{read} bytes of a body of {length}"))),
+                read => Err(Trouble::Unanswered(format!(
+                    "{read} bytes of a body of {length}"
+                ))),
             }
         };
-        tokio::time::timeout(self.time_for(length), read).await.unwrap_or_else(|_| Err(self.too_slow(length)))
+        tokio::time::timeout(self.time_for(length), read)
+            .await
+            .unwrap_or_else(|_| Err(self.too_slow(length)))
     }
 
     fn time_for(&self, bytes: u64) -> Duration {
@@ -151,7 +167,10 @@ impl S3 {
     }
 
     fn too_slow(&self, bytes: u64) -> Trouble {
-        Trouble::Unanswered(format!("no answer within {} s", self.time_for(bytes).as_secs_f32()))
+        Trouble::Unanswered(format!(
+            "no answer within {} s",
+            self.time_for(bytes).as_secs_f32()
+        ))
     }
 }
 
@@ -159,7 +178,10 @@ async fn config(settings: &S3Settings) -> Result<Config, PortError> {
     let (credentials, region) = match &settings.access {
         Access::Key { id, secret } => {
             let key = Credentials::new(id.reveal(), secret.reveal(), None, None, "configuration");
-            (SharedCredentialsProvider::new(key), settings.region.clone().map(Region::new))
+            (
+                SharedCredentialsProvider::new(key),
+                settings.region.clone().map(Region::new),
+            )
         }
         Access::Chain => chain(settings.region.clone().map(Region::new)).await?,
     };
@@ -168,7 +190,11 @@ async fn config(settings: &S3Settings) -> Result<Config, PortError> {
         .behavior_version(BehaviorVersion::latest())
         .region(region.unwrap_or(Region::from_static(DEFAULT_REGION)))
         .credentials_provider(credentials)
-        .identity_cache(IdentityCache::lazy().load_timeout(settings.call_timeout).build())
+        .identity_cache(
+            IdentityCache::lazy()
+                .load_timeout(settings.call_timeout)
+                .build(),
+        )
         .retry_config(RetryConfig::disabled())
         .timeout_config(timeouts)
         .stalled_stream_protection(StalledStreamProtectionConfig::disabled())
@@ -183,20 +209,32 @@ async fn config(settings: &S3Settings) -> Result<Config, PortError> {
 }
 
 /// What the standard AWS chain finds: refreshed by itself before it expires.
-async fn chain(region: Option<Region>) -> Result<(SharedCredentialsProvider, Option<Region>), PortError> {
+async fn chain(
+    region: Option<Region>,
+) -> Result<(SharedCredentialsProvider, Option<Region>), PortError> {
     let region = match region {
         Some(region) => Some(region),
         None => DefaultRegionChain::builder().build().region().await,
     };
-    let chain = DefaultCredentialsChain::builder().region(region.clone()).build().await;
+    let chain = DefaultCredentialsChain::builder()
+        .region(region.clone())
+        .build()
+        .await;
     let missing = |message: String| {
         let next = "configure a key, or give this process a role (AWS_WEB_IDENTITY_TOKEN_FILE, a profile, …)";
-        PortError::lasting("blobs", "connect", format!("no S3 credentials: {message}; {next}"))
+        PortError::lasting(
+            "blobs",
+            "connect",
+            format!("no S3 credentials: {message}; {next}"),
+        )
     };
     match tokio::time::timeout(FIRST_CREDENTIALS, chain.provide_credentials()).await {
         Ok(Ok(_)) => Ok((SharedCredentialsProvider::new(chain), region)),
         Ok(Err(error)) => Err(missing(failure::told(&error))),
-        Err(_) => Err(missing(format!("nothing found within {} s", FIRST_CREDENTIALS.as_secs()))),
+        Err(_) => Err(missing(format!(
+            "nothing found within {} s",
+            FIRST_CREDENTIALS.as_secs()
+        ))),
     }
 }
 
@@ -208,10 +246,16 @@ pub(crate) fn length(stated: Option<i64>) -> Result<u64, Trouble> {
 
 /// Refuses endpoints that are none. One with a password in it would be shown in messages.
 fn check_endpoint(endpoint: &str) -> Result<(), PortError> {
-    let host = endpoint.strip_prefix("http://").or_else(|| endpoint.strip_prefix("https://"));
+    let host = endpoint
+        .strip_prefix("http://")
+        .or_else(|| endpoint.strip_prefix("https://"));
     match host {
         Some(host) if !host.is_empty() && !host.contains('@') => Ok(()),
-        _ => Err(PortError::lasting("blobs", "connect", "the S3 endpoint is no `http(s)://HOST[:PORT]`")),
+        _ => Err(PortError::lasting(
+            "blobs",
+            "connect",
+            "the S3 endpoint is no `http(s)://HOST[:PORT]`",
+        )),
     }
 }
 
@@ -219,11 +263,18 @@ fn check_endpoint(endpoint: &str) -> Result<(), PortError> {
 /// capitals and `_`), so that no name becomes another host or path.
 pub(crate) fn check_bucket(bucket: &str) -> Result<(), PortError> {
     let legal = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'_');
-    if (3..=255).contains(&bucket.len()) && bucket.bytes().all(legal) && bucket.as_bytes()[0].is_ascii_alphanumeric() {
+    if (3..=255).contains(&bucket.len())
+        && bucket.bytes().all(legal)
+        && bucket.as_bytes()[0].is_ascii_alphanumeric()
+    {
         Ok(())
     } else {
         let shown: String = bucket.chars().take(80).collect();
-        Err(PortError::lasting("blobs", "bucket", format!("`{}` is not a bucket name", shown.escape_debug())))
+        Err(PortError::lasting(
+            "blobs",
+            "bucket",
+            format!("`{}` is not a bucket name", shown.escape_debug()),
+        ))
     }
 }
 
@@ -233,13 +284,27 @@ mod tests {
 
     #[test]
     fn names_that_would_become_another_place_are_refused() {
-        for bad in ["", "ab", "a/b", "../x", "a b c", "-abc", "a\nb", "bucket?x", "b@host"] {
+        for bad in [
+            "", "ab", "a/b", "../x", "a b c", "-abc", "a\nb", "bucket?x", "b@host",
+        ] {
             assert!(check_bucket(bad).is_err(), "{bad:?}");
         }
-        for bad in ["", "localhost:9000", "ftp://x", "http://", "http://key:secret@host"] {
+        for bad in [
+            "",
+            "localhost:9000",
+            "ftp://x",
+            "http://",
+            "http://key:secret@host",
+        ] {
             let error = check_endpoint(bad).unwrap_err();
-            assert!(!error.passing && !error.to_string().contains("secret"), "{error}");
+            assert!(
+                !error.passing && !error.to_string().contains("secret"),
+                "{error}"
+            );
         }
-        assert!(check_bucket("filings-2026.archive").is_ok() && check_endpoint("http://127.0.0.1:9000").is_ok());
+        assert!(
+            check_bucket("filings-2026.archive").is_ok()
+                && check_endpoint("http://127.0.0.1:9000").is_ok()
+        );
     }
 }

@@ -99,13 +99,23 @@ pub struct Ended {
 impl Script {
     /// A quiet schedule.
     pub fn quiet() -> Self {
-        Self { coordinators: 1, workers: 1, ..Self::default() }
+        Self {
+            coordinators: 1,
+            workers: 1,
+            ..Self::default()
+        }
     }
 
     /// A schedule full of trouble.
     pub fn of_seed(seed: u64) -> Self {
         let mut rng = SmallRng::seed_from_u64(seed);
-        let mut some = |most: u32| if rng.random_ratio(1, 2) { rng.random_range(0..=most) } else { 0 };
+        let mut some = |most: u32| {
+            if rng.random_ratio(1, 2) {
+                rng.random_range(0..=most)
+            } else {
+                0
+            }
+        };
         let chances = Chances {
             fail_before: some(100),
             fail_after: some(100),
@@ -116,15 +126,28 @@ impl Script {
             longest: Duration::from_millis(u64::from(50 + some(20_000))),
         };
         let (coordinators, workers) = (rng.random_range(1..=2), rng.random_range(1..=3));
-        let mut blows: Vec<_> = (0..rng.random_range(0..7)).map(|_| blow(&mut rng, coordinators + workers)).collect();
+        let mut blows: Vec<_> = (0..rng.random_range(0..7))
+            .map(|_| blow(&mut rng, coordinators + workers))
+            .collect();
         blows.sort_by_key(|(at, _)| *at);
-        Self { seed, plan: Plan::random(seed, chances), coordinators, workers, blows, small: false }
+        Self {
+            seed,
+            plan: Plan::random(seed, chances),
+            coordinators,
+            workers,
+            blows,
+            small: false,
+        }
     }
 }
 
 fn blow(rng: &mut SmallRng, cast: usize) -> (Millis, Blow) {
     // Most of the work is done early.
-    let latest = if rng.random_ratio(2, 3) { TROUBLE_MS / 10 } else { TROUBLE_MS };
+    let latest = if rng.random_ratio(2, 3) {
+        TROUBLE_MS / 10
+    } else {
+        TROUBLE_MS
+    };
     let at = rng.random_range(0..latest);
     let who = rng.random_range(0..cast);
     let blow = match rng.random_range(0..5) {
@@ -142,7 +165,9 @@ fn blow(rng: &mut SmallRng, cast: usize) -> (Millis, Blow) {
 pub fn check(seed: u64) -> Result<Ended, String> {
     let script = Script::of_seed(seed);
     let violated = |what: String| {
-        format!("{what}\n{script:?}\nreplay: STEMMA_SEED={seed} cargo test -p stemma-engine --test simulation")
+        format!(
+            "{what}\n{script:?}\nreplay: STEMMA_SEED={seed} cargo test -p stemma-engine --test simulation"
+        )
     };
     let ended = play(&script).map_err(violated)?;
     compare(&ended, expected()?).map_err(violated)?;
@@ -155,7 +180,10 @@ pub fn check(seed: u64) -> Result<Ended, String> {
 /// What the quiet schedule violated.
 pub fn expected() -> Result<&'static Ended, String> {
     static EXPECTED: OnceLock<Result<Ended, String>> = OnceLock::new();
-    EXPECTED.get_or_init(|| play(&Script::quiet())).as_ref().map_err(Clone::clone)
+    EXPECTED
+        .get_or_init(|| play(&Script::quiet()))
+        .as_ref()
+        .map_err(Clone::clone)
 }
 
 /// The schedule of a seed in which jobs are paused and resumed, and some cancelled; an error says what it violated.
@@ -188,9 +216,9 @@ replay: STEMMA_SEED={seed}"
     let mut expected = expected()?.clone();
     if cancels > 0 {
         // What only the cancelled job asked for may be missing; nothing else may, and nothing may differ.
-        expected
-            .objects
-            .retain(|key, _| ended.objects.contains_key(key) || WANTED_ELSEWHERE.iter().any(|at| key.starts_with(at)));
+        expected.objects.retain(|key, _| {
+            ended.objects.contains_key(key) || WANTED_ELSEWHERE.iter().any(|at| key.starts_with(at))
+        });
         let (counts, all) = (&ended.counts[0], expected.counts[0].ended());
         if counts.ended() != all {
             return Err(violated(format!("{counts:?} of {all} entries")));
@@ -212,15 +240,24 @@ pub fn compare(ended: &Ended, expected: &Ended) -> Result<(), String> {
     for (key, bytes) in &expected.objects {
         match ended.objects.get(key) {
             None => return Err(format!("{key} is missing")),
-            Some(found) if found != bytes => return Err(format!("{key} differs: {found:?} instead of {bytes:?}")),
+            Some(found) if found != bytes => {
+                return Err(format!("{key} differs: {found:?} instead of {bytes:?}"));
+            }
             Some(_) => {}
         }
     }
-    if let Some(key) = ended.objects.keys().find(|key| !expected.objects.contains_key(*key)) {
+    if let Some(key) = ended
+        .objects
+        .keys()
+        .find(|key| !expected.objects.contains_key(*key))
+    {
         return Err(format!("{key} should not exist"));
     }
     if ended.counts != expected.counts {
-        return Err(format!("counts {:?} instead of {:?}", ended.counts, expected.counts));
+        return Err(format!(
+            "counts {:?} instead of {:?}",
+            ended.counts, expected.counts
+        ));
     }
     Ok(())
 }
@@ -237,7 +274,10 @@ pub fn play(script: &Script) -> Result<Ended, String> {
 ///
 /// # Errors
 /// What it violated.
-pub fn play_heard(script: &Script, listener: Option<crate::fault::Listener>) -> Result<Ended, String> {
+pub fn play_heard(
+    script: &Script,
+    listener: Option<crate::fault::Listener>,
+) -> Result<Ended, String> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)
@@ -270,7 +310,10 @@ struct Member {
 impl Stage {
     fn set(script: &Script, listener: Option<crate::fault::Listener>) -> Self {
         let env = Env::simulated(script.seed);
-        let (store, ledger) = (Arc::new(MemoryBlobs::default()), Arc::new(MemoryLedger::default()));
+        let (store, ledger) = (
+            Arc::new(MemoryBlobs::default()),
+            Arc::new(MemoryLedger::default()),
+        );
         let sound = Ports {
             queue: Arc::new(MemoryQueue::default()),
             ledger: Arc::<MemoryLedger>::clone(&ledger),
@@ -284,7 +327,18 @@ impl Stage {
         let ports = faults.wrap(&sound);
         let tools = Arc::new(Tools::new(Arc::clone(&store)));
         let (cast, leaving, begun_ms) = (Vec::new(), JoinSet::new(), env.now_ms());
-        Self { env, store, ledger, faults, ports, tools, cast, leaving, begun_ms, entrances: 0 }
+        Self {
+            env,
+            store,
+            ledger,
+            faults,
+            ports,
+            tools,
+            cast,
+            leaving,
+            begun_ms,
+            entrances: 0,
+        }
     }
 
     async fn perform(mut self, script: &Script) -> Result<Ended, String> {
@@ -304,7 +358,10 @@ impl Stage {
         let faults = self.faults.clone();
         let patience = self.begun_ms + TROUBLE_MS;
         let peace = self.env.spawn(async move {
-            rest.sleep(Duration::from_millis(patience.saturating_sub(rest.now_ms()))).await;
+            rest.sleep(Duration::from_millis(
+                patience.saturating_sub(rest.now_ms()),
+            ))
+            .await;
             faults.cease();
         });
         let counts = tokio::time::timeout(LIMIT, self.reports(&manifests)).await;
@@ -318,7 +375,14 @@ impl Stage {
         let objects = self.store.snapshot().into_iter();
         let results = objects.filter(|(key, _)| key.contains("/a/") || key.contains("/trees/"));
         let starts = self.tools.book().starts.values().sum();
-        Ok(Ended { objects: results.collect(), counts: counts?, calls, log, took_ms, starts })
+        Ok(Ended {
+            objects: results.collect(),
+            counts: counts?,
+            calls,
+            log,
+            took_ms,
+            starts,
+        })
     }
 
     async fn wait_until(&self, at: Millis) {
@@ -331,10 +395,20 @@ impl Stage {
         let mut manifests = Vec::new();
         for (manifest, entries) in program(small) {
             loop {
-                let digest = settings::freeze::<Rehearsal>(&self.env, self.ports.blobs.as_ref(), &Settings { salt: 1 });
+                let digest = settings::freeze::<Rehearsal>(
+                    &self.env,
+                    self.ports.blobs.as_ref(),
+                    &Settings { salt: 1 },
+                );
                 let Ok(digest) = digest.await else { continue };
-                let manifest = Manifest { settings: digest, ..manifest.clone() };
-                if jobs::submit(&self.env, &self.ports, &manifest, &entries).await.is_ok() {
+                let manifest = Manifest {
+                    settings: digest,
+                    ..manifest.clone()
+                };
+                if jobs::submit(&self.env, &self.ports, &manifest, &entries)
+                    .await
+                    .is_ok()
+                {
                     manifests.push(manifest);
                     break;
                 }
@@ -349,17 +423,29 @@ impl Stage {
         let mut counts = Vec::new();
         for manifest in manifests {
             let report = loop {
-                match jobs::report(self.store.as_ref(), &manifest.job).await.map_err(|error| error.to_string())? {
+                match jobs::report(self.store.as_ref(), &manifest.job)
+                    .await
+                    .map_err(|error| error.to_string())?
+                {
                     Some(report) => break report,
                     None => self.env.sleep(Duration::from_secs(1)).await,
                 }
             };
-            let Counts { done, done_with_gaps, unchanged, failed, cancelled } = report.counts;
+            let Counts {
+                done,
+                done_with_gaps,
+                unchanged,
+                failed,
+                cancelled,
+            } = report.counts;
             counts.push(match manifest.class {
                 Class::Interactive => report.counts,
-                Class::Bulk => {
-                    Counts { done: done + done_with_gaps + unchanged, failed, cancelled, ..Counts::default() }
-                }
+                Class::Bulk => Counts {
+                    done: done + done_with_gaps + unchanged,
+                    failed,
+                    cancelled,
+                    ..Counts::default()
+                },
             });
         }
         Ok(counts)
@@ -367,7 +453,10 @@ impl Stage {
 
     /// Said past all faults: who asks for it asks until it is heard.
     async fn say(&self, job: &JobId, word: Word) -> Result<(), String> {
-        let ports = Ports { blobs: Arc::<MemoryBlobs>::clone(&self.store), ..self.ports.clone() };
+        let ports = Ports {
+            blobs: Arc::<MemoryBlobs>::clone(&self.store),
+            ..self.ports.clone()
+        };
         let said = match word {
             Word::Cancel => jobs::cancel(&self.env, &ports, job, CancelReason::Person).await,
             Word::Pause => jobs::pause(&self.env, &ports, job, PauseReason::Person).await,
@@ -402,7 +491,9 @@ impl Stage {
         let task = if coordinates {
             self.env.spawn(async move {
                 env.sleep(Duration::from_millis(after)).await;
-                Coordinator::<Rehearsal>::new(env, ports, 3, Arc::new(|_| ()), presence).run(ends).await;
+                Coordinator::<Rehearsal>::new(env, ports, 3, Arc::new(|_| ()), presence)
+                    .run(ends)
+                    .await;
             })
         } else {
             let performer = Performer::new(
@@ -417,31 +508,54 @@ impl Stage {
                 consume(env, ports, Arc::new(performer), presence, ends).await;
             })
         };
-        Member { coordinates, task, stop }
+        Member {
+            coordinates,
+            task,
+            stop,
+        }
     }
 
     /// What must hold of every schedule, whatever went wrong.
     fn judge(&self, script: &Script) -> Result<(), String> {
         let book = self.tools.book();
         // What a cancelled run had under way may be done again by the next run of the same document.
-        let cancelled = script.blows.iter().any(|(_, blow)| matches!(blow, Blow::Say(_, Word::Cancel)));
+        let cancelled = script
+            .blows
+            .iter()
+            .any(|(_, blow)| matches!(blow, Blow::Say(_, Word::Cancel)));
         if let Some(needless) = book.needless.first().filter(|_| !cancelled) {
             return Err(format!("begun although its artifact existed: {needless}"));
         }
-        let blows = script.blows.iter().filter(|(_, blow)| !matches!(blow, Blow::Drain(_))).count();
-        let cut_off = script.blows.iter().filter(|(_, blow)| matches!(blow, Blow::Drain(_))).count();
+        let blows = script
+            .blows
+            .iter()
+            .filter(|(_, blow)| !matches!(blow, Blow::Drain(_)))
+            .count();
+        let cut_off = script
+            .blows
+            .iter()
+            .filter(|(_, blow)| matches!(blow, Blow::Drain(_)))
+            .count();
         for (task, starts) in &book.starts {
             let failures = book.failures.get(task).copied().unwrap_or(0);
             let most = 1 + failures as usize + blows + cut_off;
             if *starts as usize > most {
-                return Err(format!("{task:?} was begun {starts} times, at most {most} were called for"));
+                return Err(format!(
+                    "{task:?} was begun {starts} times, at most {most} were called for"
+                ));
             }
         }
         if script.plan.chances.lose == 0 && self.ledger.runs() > 0 {
-            return Err(format!("the ledger still remembers {} runs", self.ledger.runs()));
+            return Err(format!(
+                "the ledger still remembers {} runs",
+                self.ledger.runs()
+            ));
         }
         if self.ledger.scheduled() > 0 {
-            return Err(format!("{} things are still to be looked at", self.ledger.scheduled()));
+            return Err(format!(
+                "{} things are still to be looked at",
+                self.ledger.scheduled()
+            ));
         }
         Ok(())
     }
@@ -460,7 +574,14 @@ async fn consume(
         for class in [Class::Bulk, Class::Interactive] {
             let (name, queue) = (QueueName::Lane(lane, class), Arc::clone(&ports.queue));
             let (env, presence) = (env.clone(), Arc::clone(&presence));
-            let consumer = Consumer { env, queue, name, concurrency: 3, grace: Duration::from_secs(10), presence };
+            let consumer = Consumer {
+                env,
+                queue,
+                name,
+                concurrency: 3,
+                grace: Duration::from_secs(10),
+                presence,
+            };
             let performer = Arc::<Performer<Rehearsal>>::clone(&performer);
             lanes.spawn(consumer.run(performer, stop.clone()));
         }
@@ -489,10 +610,26 @@ fn program(small: bool) -> Vec<(Manifest, Vec<JobEntry>)> {
         (manifest, entries)
     };
     if small {
-        return vec![job("job-0", "x", Class::Interactive, &[(0, 100, 4), (1, 7, 0)])];
+        return vec![job(
+            "job-0",
+            "x",
+            Class::Interactive,
+            &[(0, 100, 4), (1, 7, 0)],
+        )];
     }
     vec![
-        job("job-1", "x", Class::Bulk, &[(0, 100, 5), (1, 100, 5), (2, 7, 0), (3, 300, 4), (0, 100, 5)]),
+        job(
+            "job-1",
+            "x",
+            Class::Bulk,
+            &[
+                (0, 100, 5),
+                (1, 100, 5),
+                (2, 7, 0),
+                (3, 300, 4),
+                (0, 100, 5),
+            ],
+        ),
         job("job-2", "y", Class::Interactive, &[(0, 300, 4), (4, 17, 3)]),
         job("job-3", "x", Class::Bulk, &[(3, 300, 4)]),
     ]

@@ -63,7 +63,10 @@ pub struct Book {
 impl Tools {
     /// Tools over the store below all faults.
     pub fn new(store: Arc<MemoryBlobs>) -> Self {
-        Self { store, book: Mutex::default() }
+        Self {
+            store,
+            book: Mutex::default(),
+        }
     }
 
     /// What happened so far.
@@ -76,21 +79,38 @@ impl Tools {
         let exists = self.store.has(&artifact_key(&task.run.scope, &task.key));
         let mut book = self.book();
         if exists {
-            book.needless.push(format!("{stage} {} of {} at {}", task.key, task.run.run, task.env.now_ms()));
+            book.needless.push(format!(
+                "{stage} {} of {} at {}",
+                task.key,
+                task.run.run,
+                task.env.now_ms()
+            ));
         }
-        let starts = book.starts.entry((task.run.scope.clone(), task.key)).or_default();
+        let starts = book
+            .starts
+            .entry((task.run.scope.clone(), task.key))
+            .or_default();
         *starts += 1;
         *starts - 1
     }
 
     fn failed(&self, task: &Task<'_, Rehearsal>) {
-        *self.book().failures.entry((task.run.scope.clone(), task.key)).or_default() += 1;
+        *self
+            .book()
+            .failures
+            .entry((task.run.scope.clone(), task.key))
+            .or_default() += 1;
     }
 }
 
 /// All stages.
 pub(super) fn registry() -> Registry<Rehearsal> {
-    Registry::default().with::<Split>().with::<Weigh>().with::<Refine>().with::<Sum>().with::<Publish>()
+    Registry::default()
+        .with::<Split>()
+        .with::<Weigh>()
+        .with::<Refine>()
+        .with::<Sum>()
+        .with::<Publish>()
 }
 
 impl Work for Rehearsal {
@@ -128,7 +148,10 @@ impl Stage for Split {
     const LANE: Lane = Lane::Cpu;
 
     fn identity(&self, settings: &Settings, identity: &mut Identity) {
-        identity.number(settings.salt).number(self.content).number(self.parts.into());
+        identity
+            .number(settings.salt)
+            .number(self.content)
+            .number(self.parts.into());
     }
 
     async fn run(&self, task: &Task<'_, Rehearsal>) -> Result<Output<Vec<u64>>, Failure> {
@@ -136,11 +159,19 @@ impl Stage for Split {
         labor(task, 2_000).await;
         if self.parts == 0 {
             task.tools.failed(task);
-            return Err(Failure::permanent("rehearsal.unreadable", "the document has no parts"));
+            return Err(Failure::permanent(
+                "rehearsal.unreadable",
+                "the document has no parts",
+            ));
         }
         // The fifth part repeats the first: one task, wanted by two groups.
-        let parts: Vec<u64> = (0..self.parts).map(|n| mix(self.content + u64::from(n % 4))).collect();
-        let text = parts.iter().flat_map(|part| part.to_le_bytes()).collect::<Vec<u8>>();
+        let parts: Vec<u64> = (0..self.parts)
+            .map(|n| mix(self.content + u64::from(n % 4)))
+            .collect();
+        let text = parts
+            .iter()
+            .flat_map(|part| part.to_le_bytes())
+            .collect::<Vec<u8>>();
         Ok(Output::new(parts, vec![("text", text.into())]))
     }
 }
@@ -166,14 +197,20 @@ impl Stage for Weigh {
 
     async fn run(&self, task: &Task<'_, Rehearsal>) -> Result<Output<u64>, Failure> {
         let before = task.tools.begin(task, "weigh");
-        let text = task.blob(&self.source, "text").await.inspect_err(|_| task.tools.failed(task))?;
+        let text = task
+            .blob(&self.source, "text")
+            .await
+            .inspect_err(|_| task.tools.failed(task))?;
         labor(task, if self.part % 5 == 1 { 150_000 } else { 5_000 }).await;
         let failed = |failure| {
             task.tools.failed(task);
             Err(failure)
         };
         if !text.chunks(8).any(|part| part == self.part.to_le_bytes()) {
-            return failed(Failure::permanent("rehearsal.part", "the part is not in the text"));
+            return failed(Failure::permanent(
+                "rehearsal.part",
+                "the part is not in the text",
+            ));
         }
         match self.part % 8 {
             0 => failed(Failure::permanent("rehearsal.heavy", "too heavy to weigh")),
@@ -199,7 +236,10 @@ impl Stage for Refine {
     const LANE: Lane = Lane::Cpu;
 
     fn identity(&self, settings: &Settings, identity: &mut Identity) {
-        identity.number(settings.salt).number(self.value).number(self.round);
+        identity
+            .number(settings.salt)
+            .number(self.value)
+            .number(self.round);
     }
 
     async fn run(&self, task: &Task<'_, Rehearsal>) -> Result<Output<u64>, Failure> {
@@ -232,7 +272,11 @@ impl Stage for Sum {
 
     async fn run(&self, task: &Task<'_, Rehearsal>) -> Result<Output<u64>, Failure> {
         task.tools.begin(task, "sum");
-        Ok(self.values.iter().fold(0, |sum, value| mix(sum ^ value)).into())
+        Ok(self
+            .values
+            .iter()
+            .fold(0, |sum, value| mix(sum ^ value))
+            .into())
     }
 }
 
@@ -252,7 +296,10 @@ impl Stage for Publish {
     const LANE: Lane = Lane::Publish;
 
     fn identity(&self, settings: &Settings, identity: &mut Identity) {
-        identity.number(settings.salt).number(self.sum).number(self.gaps.into());
+        identity
+            .number(settings.salt)
+            .number(self.sum)
+            .number(self.gaps.into());
     }
 
     async fn run(&self, task: &Task<'_, Rehearsal>) -> Result<Output<bool>, Failure> {
@@ -273,7 +320,12 @@ fn tree_key(scope: &str) -> String {
 }
 
 fn refused(message: String) -> Stop {
-    Stop::Failed(FailureRecord::of(Failure::permanent("rehearsal.input", message), "flow", 1, 0))
+    Stop::Failed(FailureRecord::of(
+        Failure::permanent("rehearsal.input", message),
+        "flow",
+        1,
+        0,
+    ))
 }
 
 #[async_trait]
@@ -281,8 +333,12 @@ impl Flow for Rehearsal {
     const REVISION: u32 = 1;
 
     fn flow(replay: &mut Replay<'_, Self>, run: &RunHeader) -> Result<Finish, Stop> {
-        let document = Document::deserialize(&run.input).map_err(|error| refused(error.to_string()))?;
-        let split = Split { content: document.content, parts: document.parts };
+        let document =
+            Document::deserialize(&run.input).map_err(|error| refused(error.to_string()))?;
+        let split = Split {
+            content: document.content,
+            parts: document.parts,
+        };
         let source = split.key(replay.settings());
         let parts = replay.one(&split)?;
         let group = |parts: &[u64]| {
@@ -294,15 +350,25 @@ impl Flow for Rehearsal {
             replay.sub("group", identity, |replay| group(replay, source, parts))
         };
         let groups: Vec<_> = parts.chunks(3).map(group).collect();
-        let groups = groups.into_iter().collect::<Result<Vec<(u64, u32)>, Stop>>()?;
+        let groups = groups
+            .into_iter()
+            .collect::<Result<Vec<(u64, u32)>, Stop>>()?;
         let gaps = groups.iter().map(|(_, gaps)| gaps).sum();
-        let sum = replay.one(&Sum { values: groups.into_iter().map(|(value, _)| value).collect() })?;
+        let sum = replay.one(&Sum {
+            values: groups.into_iter().map(|(value, _)| value).collect(),
+        })?;
         replay.one(&Publish { sum, gaps })?;
         Ok(Finish { gaps })
     }
 
-    async fn claim(env: &Env, ports: &Ports, job: &Manifest, entry: &JobEntry) -> Result<Claim, PortError> {
-        let invalid = |error: serde_json::Error| PortError::lasting("blobs", "claim", error.to_string());
+    async fn claim(
+        env: &Env,
+        ports: &Ports,
+        job: &Manifest,
+        entry: &JobEntry,
+    ) -> Result<Claim, PortError> {
+        let invalid =
+            |error: serde_json::Error| PortError::lasting("blobs", "claim", error.to_string());
         let document = Document::deserialize(&entry.input).map_err(invalid)?;
         let scope = format!("c/{}/d/{}", job.collection, document.name);
         for seq in 1.. {
@@ -320,36 +386,61 @@ impl Flow for Rehearsal {
                 input: entry.input.clone(),
             };
             let json = serde_json::to_vec(&header).map_err(invalid)?;
-            if ask(env, || ports.blobs.put(&at.header, json.clone().into())).await? == Put::Created {
+            if ask(env, || ports.blobs.put(&at.header, json.clone().into())).await? == Put::Created
+            {
                 return Ok(Claim::Run(header));
             }
-            let first = ask(env, || ports.blobs.get(&at.header)).await?.unwrap_or_default();
+            let first = ask(env, || ports.blobs.get(&at.header))
+                .await?
+                .unwrap_or_default();
             let first: RunHeader = serde_json::from_slice(&first).map_err(invalid)?;
             match Self::ending(env, ports, &first).await? {
                 Some(Ending::Cancelled) => {}
-                Some(_) if first.opened_by != job.job => return Ok(Claim::Ended(Ending::Unchanged)),
+                Some(_) if first.opened_by != job.job => {
+                    return Ok(Claim::Ended(Ending::Unchanged));
+                }
                 _ => return Ok(Claim::Run(first)),
             }
         }
         Err(PortError::lasting("blobs", "claim", "no version is left"))
     }
 
-    async fn ending(env: &Env, ports: &Ports, run: &RunHeader) -> Result<Option<Ending>, PortError> {
+    async fn ending(
+        env: &Env,
+        ports: &Ports,
+        run: &RunHeader,
+    ) -> Result<Option<Ending>, PortError> {
         let failure = run_failure_key(&run.at.run);
         if let Some(json) = ask(env, || ports.blobs.get(&failure)).await? {
             return Ok(serde_json::from_slice(&json).ok().map(Ending::of_record));
         }
         let tree = tree_key(&run.at.scope);
-        let Some(json) = ask(env, || ports.blobs.get(&tree)).await? else { return Ok(None) };
+        let Some(json) = ask(env, || ports.blobs.get(&tree)).await? else {
+            return Ok(None);
+        };
         let tree: serde_json::Value = serde_json::from_slice(&json).unwrap_or_default();
-        let gaps = tree["gaps"].as_u64().and_then(|gaps| u32::try_from(gaps).ok()).unwrap_or_default();
-        Ok(Some(if gaps == 0 { Ending::Done } else { Ending::DoneWithGaps(gaps) }))
+        let gaps = tree["gaps"]
+            .as_u64()
+            .and_then(|gaps| u32::try_from(gaps).ok())
+            .unwrap_or_default();
+        Ok(Some(if gaps == 0 {
+            Ending::Done
+        } else {
+            Ending::DoneWithGaps(gaps)
+        }))
     }
 }
 
 /// Weighs some parts, then refines what they came to until it will do.
-fn group(replay: &mut Replay<'_, Rehearsal>, source: TaskKey, parts: &[u64]) -> Result<(u64, u32), Stop> {
-    let weights = replay.all(parts.iter().map(|part| Weigh { source, part: *part }))?;
+fn group(
+    replay: &mut Replay<'_, Rehearsal>,
+    source: TaskKey,
+    parts: &[u64],
+) -> Result<(u64, u32), Stop> {
+    let weights = replay.all(parts.iter().map(|part| Weigh {
+        source,
+        part: *part,
+    }))?;
     let gaps = weights.iter().filter(|weight| weight.is_err()).count();
     let mut value = weights.into_iter().flatten().fold(0, u64::wrapping_add);
     for round in 0..3 {

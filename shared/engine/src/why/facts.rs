@@ -70,16 +70,36 @@ pub struct RunFacts {
 /// # Errors
 /// [`PortError`] when a port is away.
 pub async fn surroundings(ports: &Ports, now_ms: Millis) -> Result<Facts, PortError> {
-    let lanes = Lane::ALL.into_iter().flat_map(|lane| [(lane, Class::Bulk), (lane, Class::Interactive)]);
+    let lanes = Lane::ALL
+        .into_iter()
+        .flat_map(|lane| [(lane, Class::Bulk), (lane, Class::Interactive)]);
     let depths = lanes.map(|(lane, class)| async move {
-        Ok::<_, PortError>(((lane, class), ports.queue.depth(QueueName::Lane(lane, class)).await?))
+        Ok::<_, PortError>((
+            (lane, class),
+            ports.queue.depth(QueueName::Lane(lane, class)).await?,
+        ))
     });
     let ledger = &ports.ledger;
-    let boards = try_join(ledger.notices(Board::Processes, now_ms), ledger.notices(Board::Jobs, now_ms));
+    let boards = try_join(
+        ledger.notices(Board::Processes, now_ms),
+        ledger.notices(Board::Jobs, now_ms),
+    );
     let ((processes, said), depths) = try_join(boards, try_join_all(depths)).await?;
-    let processes = processes.iter().filter_map(|notice| serde_json::from_slice(&notice.body).ok()).collect();
-    let jobs = JobProgress::merged(said.iter().filter_map(|notice| serde_json::from_slice(&notice.body).ok()));
-    Ok(Facts { now_ms, processes, jobs, depths: depths.into_iter().collect(), ..Facts::default() })
+    let processes = processes
+        .iter()
+        .filter_map(|notice| serde_json::from_slice(&notice.body).ok())
+        .collect();
+    let jobs = JobProgress::merged(
+        said.iter()
+            .filter_map(|notice| serde_json::from_slice(&notice.body).ok()),
+    );
+    Ok(Facts {
+        now_ms,
+        processes,
+        jobs,
+        depths: depths.into_iter().collect(),
+        ..Facts::default()
+    })
 }
 
 /// What is known of a job.
@@ -99,14 +119,32 @@ pub async fn of_job(blobs: &dyn Blobs, manifest: &Manifest) -> Result<JobFacts, 
 ///
 /// # Errors
 /// [`PortError`] when a port is away.
-pub async fn of_run(ports: &Ports, header: &RunHeader, ending: Option<Ending>) -> Result<RunFacts, PortError> {
+pub async fn of_run(
+    ports: &Ports,
+    header: &RunHeader,
+    ending: Option<Ending>,
+) -> Result<RunFacts, PortError> {
     let run = &header.at.run;
     let dead = dead_letter::list(ports.blobs.as_ref(), DEAD_LETTERS_READ);
     let (tasks, dead) = try_join(ports.ledger.open_tasks(run), dead).await?;
     // Nothing that no one wants any more is asked for its outcomes: that would begin a memory of the run.
-    let present = if tasks.is_empty() { 0 } else { ports.ledger.outcomes(run, 0).await?.entries.len() as u64 };
-    let dead = dead.into_iter().filter(|letter| letter.run.as_ref().is_some_and(|at| at.run == *run)).collect();
-    Ok(RunFacts { run: run.clone(), class: header.class, ending, tasks, present, dead })
+    let present = if tasks.is_empty() {
+        0
+    } else {
+        ports.ledger.outcomes(run, 0).await?.entries.len() as u64
+    };
+    let dead = dead
+        .into_iter()
+        .filter(|letter| letter.run.as_ref().is_some_and(|at| at.run == *run))
+        .collect();
+    Ok(RunFacts {
+        run: run.clone(),
+        class: header.class,
+        ending,
+        tasks,
+        present,
+        dead,
+    })
 }
 
 /// Dead letters looked through for those of a run.

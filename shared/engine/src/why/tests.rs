@@ -29,14 +29,25 @@ fn beat(process: &str, service: &str) -> Beat {
         draining: false,
         lanes: Vec::new(),
         tasks: Vec::new(),
-        stages: BTreeMap::from([("summarize".into(), StageBeat { p95_ms: 2_000, ..StageBeat::default() })]),
+        stages: BTreeMap::from([(
+            "summarize".into(),
+            StageBeat {
+                p95_ms: 2_000,
+                ..StageBeat::default()
+            },
+        )]),
         models: BTreeMap::new(),
     }
 }
 
 /// A worker with 8 slots for calls, of which `busy` are taken.
 fn worker(process: &str, busy: u16) -> Beat {
-    let lane = |lane, slots, busy| LaneBeat { lane, class: Class::Bulk, slots, busy };
+    let lane = |lane, slots, busy| LaneBeat {
+        lane,
+        class: Class::Bulk,
+        slots,
+        busy,
+    };
     let model = ModelBeat {
         requests_limit: 600,
         tokens_limit: 200_000,
@@ -68,11 +79,19 @@ fn task(n: u64) -> OpenTask {
 
 /// A task that `holder` works on since `since_ms`.
 fn held(n: u64, holder: &str) -> OpenTask {
-    OpenTask { lease: Some((holder.into(), NOW + 40_000)), ..task(n) }
+    OpenTask {
+        lease: Some((holder.into(), NOW + 40_000)),
+        ..task(n)
+    }
 }
 
 fn in_work(n: u64, run: &str, age_ms: Millis) -> TaskBeat {
-    TaskBeat { run: RunId(run.into()), key: key(n), stage: "summarize".into(), since_ms: NOW - age_ms }
+    TaskBeat {
+        run: RunId(run.into()),
+        key: key(n),
+        stage: "summarize".into(),
+        since_ms: NOW - age_ms,
+    }
 }
 
 fn progress(job: &str, open: u64, runs: &[&str]) -> JobProgress {
@@ -81,7 +100,10 @@ fn progress(job: &str, open: u64, runs: &[&str]) -> JobProgress {
         coordinator: "c".into(),
         at_ms: NOW,
         entries: 100,
-        counts: Counts { done: 10, ..Counts::default() },
+        counts: Counts {
+            done: 10,
+            ..Counts::default()
+        },
         open,
         tasks_present: 50,
         tasks_missing: 5,
@@ -107,26 +129,51 @@ fn facts(tasks: Vec<OpenTask>) -> Facts {
             present: 20,
             dead: Vec::new(),
         }),
-        processes: vec![beat("coordinator-1", "coordinator"), worker("worker-1", 2), worker("worker-2", 3)],
-        jobs: vec![progress("j-1", 5, &["doc-1"]), progress("j-2", 50, &["doc-7"])],
-        depths: BTreeMap::from([((Lane::Llm, Class::Bulk), Depth { ready: 40, unacked: 5, delayed: 0 })]),
+        processes: vec![
+            beat("coordinator-1", "coordinator"),
+            worker("worker-1", 2),
+            worker("worker-2", 3),
+        ],
+        jobs: vec![
+            progress("j-1", 5, &["doc-1"]),
+            progress("j-2", 50, &["doc-7"]),
+        ],
+        depths: BTreeMap::from([(
+            (Lane::Llm, Class::Bulk),
+            Depth {
+                ready: 40,
+                unacked: 5,
+                delayed: 0,
+            },
+        )]),
     }
 }
 
 fn check(name: &str, facts: &Facts, cause: Cause) -> Diagnosis {
     let found = diagnose(facts);
     assert_eq!(found.cause, cause, "{name}: {found:#?}");
-    assert!(!found.says.is_empty() && !found.next.is_empty(), "{name}: {found:#?}");
+    assert!(
+        !found.says.is_empty() && !found.next.is_empty(),
+        "{name}: {found:#?}"
+    );
     found
 }
 
 fn with_models(mut facts: Facts, change: impl Fn(&mut ModelBeat)) -> Facts {
-    facts.processes.iter_mut().flat_map(|beat| beat.models.values_mut()).for_each(change);
+    facts
+        .processes
+        .iter_mut()
+        .flat_map(|beat| beat.models.values_mut())
+        .for_each(change);
     facts
 }
 
 fn full(mut facts: Facts, run: &str) -> Facts {
-    for beat in facts.processes.iter_mut().filter(|beat| beat.service == "worker") {
+    for beat in facts
+        .processes
+        .iter_mut()
+        .filter(|beat| beat.service == "worker")
+    {
         beat.lanes[0].busy = 8;
         beat.tasks = (0..8).map(|n| in_work(100 + n, run, 500)).collect();
         beat.models.values_mut().for_each(|model| model.calling = 8);
@@ -145,84 +192,196 @@ fn no_worker_on_the_lane() {
     let mut alone = facts(vec![task(1)]);
     alone.processes.truncate(1);
     let found = check("no worker", &alone, Cause::NoWorker);
-    assert!(found.says.contains("llm") && found.remedy.unwrap().contains("stemma worker"), "{}", found.says);
+    assert!(
+        found.says.contains("llm") && found.remedy.unwrap().contains("stemma worker"),
+        "{}",
+        found.says
+    );
 
     let mut draining = facts(vec![task(1)]);
-    draining.processes.iter_mut().for_each(|beat| beat.draining = beat.service == "worker");
+    draining
+        .processes
+        .iter_mut()
+        .for_each(|beat| beat.draining = beat.service == "worker");
     check("all drain", &draining, Cause::NoWorker);
 
     let mut other = facts(vec![task(1)]);
-    other.processes.iter_mut().for_each(|beat| beat.lanes.retain(|lane| lane.lane != Lane::Llm));
+    other
+        .processes
+        .iter_mut()
+        .for_each(|beat| beat.lanes.retain(|lane| lane.lane != Lane::Llm));
     check("workers of another lane", &other, Cause::NoWorker);
 
-    let publish = OpenTask { lane: Lane::Publish, stage: "publish".into(), ..task(1) };
+    let publish = OpenTask {
+        lane: Lane::Publish,
+        stage: "publish".into(),
+        ..task(1)
+    };
     let found = check("no assembler", &facts(vec![publish]), Cause::NoWorker);
     assert!(found.remedy.unwrap().contains("stemma assembler"));
 
     let mut headless = facts(vec![task(1)]);
     headless.processes.remove(0);
-    assert!(check("no coordinator", &headless, Cause::NoWorker).says.contains("coordinator"));
+    assert!(
+        check("no coordinator", &headless, Cause::NoWorker)
+            .says
+            .contains("coordinator")
+    );
 }
 
 #[test]
 fn workers_are_busy_and_with_whose_work() {
-    let found = check("busy with others", &full(facts(vec![task(1)]), "doc-7"), Cause::WorkersBusy);
+    let found = check(
+        "busy with others",
+        &full(facts(vec![task(1)]), "doc-7"),
+        Cause::WorkersBusy,
+    );
     assert_eq!(found.owner.as_deref(), Some("j-2"));
-    let own = check("busy with its own", &full(facts(vec![task(1)]), "doc-1"), Cause::WorkersBusy);
+    let own = check(
+        "busy with its own",
+        &full(facts(vec![task(1)]), "doc-1"),
+        Cause::WorkersBusy,
+    );
     assert_eq!(own.owner.as_deref(), Some("j-1, this job"));
     check("a slot is free", &facts(vec![task(1)]), Cause::Long);
 }
 
 #[test]
 fn the_rate_limit() {
-    let waiting = |model: &mut ModelBeat| (model.waiting, model.calling, model.requests_last_minute) = (8, 0, 300);
-    let limited = with_models(full(facts(vec![task(1), held(2, "worker-1")]), "doc-7"), waiting);
+    let waiting = |model: &mut ModelBeat| {
+        (model.waiting, model.calling, model.requests_last_minute) = (8, 0, 300)
+    };
+    let limited = with_models(
+        full(facts(vec![task(1), held(2, "worker-1")]), "doc-7"),
+        waiting,
+    );
     let found = check("600 of 600", &limited, Cause::RateLimit);
     assert!(found.says.contains("600 of 600 requests"), "{}", found.says);
 
     let tokens = |model: &mut ModelBeat| (model.waiting, model.tokens_last_minute) = (6, 99_000);
-    check("tokens", &with_models(facts(vec![held(1, "worker-2")]), tokens), Cause::RateLimit);
-    let asked = with_models(facts(vec![held(1, "worker-1")]), |model| model.paused_until_ms = Some(NOW + 9_000));
-    assert_eq!(check("429", &asked, Cause::RateLimit).next_ms, Some(NOW + 9_000));
+    check(
+        "tokens",
+        &with_models(facts(vec![held(1, "worker-2")]), tokens),
+        Cause::RateLimit,
+    );
+    let asked = with_models(facts(vec![held(1, "worker-1")]), |model| {
+        model.paused_until_ms = Some(NOW + 9_000)
+    });
+    assert_eq!(
+        check("429", &asked, Cause::RateLimit).next_ms,
+        Some(NOW + 9_000)
+    );
 
-    let retry = Retry { code: "llm.no_permit".into(), next_ms: NOW + 4_000, counted: false };
-    let handed_back = OpenTask { retry: Some(retry), ..task(1) };
-    check("no permit in time", &facts(vec![handed_back]), Cause::RateLimit);
+    let retry = Retry {
+        code: "llm.no_permit".into(),
+        next_ms: NOW + 4_000,
+        counted: false,
+    };
+    let handed_back = OpenTask {
+        retry: Some(retry),
+        ..task(1)
+    };
+    check(
+        "no permit in time",
+        &facts(vec![handed_back]),
+        Cause::RateLimit,
+    );
 
-    let idle = with_models(facts(vec![held(1, "worker-1")]), |model| model.requests_last_minute = 300);
+    let idle = with_models(facts(vec![held(1, "worker-1")]), |model| {
+        model.requests_last_minute = 300
+    });
     check("the limit is reached and no one waits", &idle, Cause::Long);
     let unlimited = with_models(facts(vec![held(1, "worker-1")]), |model| {
         waiting(model);
         (model.requests_limit, model.tokens_limit) = (0, 0);
     });
-    check("nothing is limited, and some are between two calls", &unlimited, Cause::Long);
+    check(
+        "nothing is limited, and some are between two calls",
+        &unlimited,
+        Cause::Long,
+    );
 }
 
 #[test]
 fn the_breaker() {
     let open = |model: &mut ModelBeat| model.breaker_open_until_ms = Some(NOW + 20_000);
-    let found = check("held", &with_models(facts(vec![held(1, "worker-1")]), open), Cause::BreakerOpen);
+    let found = check(
+        "held",
+        &with_models(facts(vec![held(1, "worker-1")]), open),
+        Cause::BreakerOpen,
+    );
     assert_eq!(found.next_ms, Some(NOW + 20_000));
-    check("in line", &with_models(full(facts(vec![task(1)]), "doc-7"), open), Cause::BreakerOpen);
-    let retry = Retry { code: "provider.unreachable".into(), next_ms: NOW + 4_000, counted: false };
-    let back = OpenTask { retry: Some(retry), ..task(1) };
-    check("handed back", &with_models(facts(vec![back]), open), Cause::BreakerOpen);
+    check(
+        "in line",
+        &with_models(full(facts(vec![task(1)]), "doc-7"), open),
+        Cause::BreakerOpen,
+    );
+    let retry = Retry {
+        code: "provider.unreachable".into(),
+        next_ms: NOW + 4_000,
+        counted: false,
+    };
+    let back = OpenTask {
+        retry: Some(retry),
+        ..task(1)
+    };
+    check(
+        "handed back",
+        &with_models(facts(vec![back]), open),
+        Cause::BreakerOpen,
+    );
 
     let closed = |model: &mut ModelBeat| model.breaker_open_until_ms = Some(NOW - 1);
-    check("it was open", &with_models(facts(vec![held(1, "worker-1")]), closed), Cause::Long);
-    let reading = OpenTask { lane: Lane::Cpu, stage: "paginate".into(), ..held(1, "worker-1") };
-    check("not a call", &with_models(facts(vec![reading]), open), Cause::Long);
+    check(
+        "it was open",
+        &with_models(facts(vec![held(1, "worker-1")]), closed),
+        Cause::Long,
+    );
+    let reading = OpenTask {
+        lane: Lane::Cpu,
+        stage: "paginate".into(),
+        ..held(1, "worker-1")
+    };
+    check(
+        "not a call",
+        &with_models(facts(vec![reading]), open),
+        Cause::Long,
+    );
 }
 
 #[test]
 fn budget_pause_and_cancel() {
-    let paused = |reason| Standing { paused: Some(Paused { reason, since_ms: NOW - 5_000 }), ..Standing::default() };
+    let paused = |reason| Standing {
+        paused: Some(Paused {
+            reason,
+            since_ms: NOW - 5_000,
+        }),
+        ..Standing::default()
+    };
     let found = check("budget", &said(paused(PauseReason::Budget)), Cause::Budget);
     assert_eq!(found.since_ms, Some(NOW - 5_000));
-    check("credentials", &said(paused(PauseReason::Credentials)), Cause::Paused);
-    check("a person", &said(paused(PauseReason::Person)), Cause::Paused);
-    let cancelled = Cancelled { reason: CancelReason::Person, at_ms: NOW - 1 };
-    check("cancelled", &said(Standing { cancelled: Some(cancelled), ..Standing::default() }), Cause::Cancelled);
+    check(
+        "credentials",
+        &said(paused(PauseReason::Credentials)),
+        Cause::Paused,
+    );
+    check(
+        "a person",
+        &said(paused(PauseReason::Person)),
+        Cause::Paused,
+    );
+    let cancelled = Cancelled {
+        reason: CancelReason::Person,
+        at_ms: NOW - 1,
+    };
+    check(
+        "cancelled",
+        &said(Standing {
+            cancelled: Some(cancelled),
+            ..Standing::default()
+        }),
+        Cause::Cancelled,
+    );
 
     let mut done = said(paused(PauseReason::Budget));
     done.run.as_mut().unwrap().ending = Some(Ending::Done);
@@ -231,22 +390,58 @@ fn budget_pause_and_cancel() {
 
 #[test]
 fn the_retry_clock() {
-    let retry = Retry { code: "provider.timeout".into(), next_ms: NOW + 25_000, counted: true };
-    let waiting = OpenTask { retry: Some(retry.clone()), attempts: 3, ..task(1) };
-    let found = check("an attempt failed", &facts(vec![waiting.clone(), held(2, "worker-1")]), Cause::Retry);
+    let retry = Retry {
+        code: "provider.timeout".into(),
+        next_ms: NOW + 25_000,
+        counted: true,
+    };
+    let waiting = OpenTask {
+        retry: Some(retry.clone()),
+        attempts: 3,
+        ..task(1)
+    };
+    let found = check(
+        "an attempt failed",
+        &facts(vec![waiting.clone(), held(2, "worker-1")]),
+        Cause::Retry,
+    );
     assert_eq!(found.next_ms, Some(NOW + 25_000));
-    assert!(found.says.contains("3 times") && found.says.contains("provider.timeout"), "{}", found.says);
-    let due = OpenTask { retry: Some(Retry { next_ms: NOW - 1, ..retry }), ..waiting };
+    assert!(
+        found.says.contains("3 times") && found.says.contains("provider.timeout"),
+        "{}",
+        found.says
+    );
+    let due = OpenTask {
+        retry: Some(Retry {
+            next_ms: NOW - 1,
+            ..retry
+        }),
+        ..waiting
+    };
     check("it is due", &facts(vec![due]), Cause::Long);
 }
 
 #[test]
 fn a_silent_worker() {
-    let found = check("its holder is gone", &facts(vec![held(1, "worker-9")]), Cause::SilentWorker);
-    assert_eq!((found.owner.as_deref(), found.next_ms), (Some("worker-9"), Some(NOW + 40_000)));
-    let run_out = OpenTask { lease: Some(("worker-9".into(), NOW - 1)), ..task(1) };
+    let found = check(
+        "its holder is gone",
+        &facts(vec![held(1, "worker-9")]),
+        Cause::SilentWorker,
+    );
+    assert_eq!(
+        (found.owner.as_deref(), found.next_ms),
+        (Some("worker-9"), Some(NOW + 40_000))
+    );
+    let run_out = OpenTask {
+        lease: Some(("worker-9".into(), NOW - 1)),
+        ..task(1)
+    };
     check("its lease ran out", &facts(vec![run_out]), Cause::Long);
-    check("its holder lives", &facts(vec![held(1, "worker-1")]), Cause::Long);
+    check(
+        "its holder lives",
+        &facts(vec![held(1, "worker-1")]),
+        Cause::Long,
+    );
 }
 
 #[test]
@@ -260,7 +455,11 @@ fn the_last_of_its_siblings() {
     quick.processes[1].tasks = vec![in_work(1, "doc-1", 400)];
     check("it has only begun", &quick, Cause::Long);
     let mut many = straggler.clone();
-    many.run.as_mut().unwrap().tasks.extend((2..20).map(|n| held(n, "worker-1")));
+    many.run
+        .as_mut()
+        .unwrap()
+        .tasks
+        .extend((2..20).map(|n| held(n, "worker-1")));
     check("much else is open", &many, Cause::Long);
 }
 
@@ -271,12 +470,26 @@ fn a_slow_provider() {
     slow.processes[2].tasks = (0..3).map(|n| in_work(50 + n, "doc-7", 25_000)).collect();
     check("no call comes back", &slow, Cause::ProviderSlow);
     let mut behind = full(slow.clone(), "doc-7");
-    behind.run.as_mut().unwrap().tasks = vec![held(1, "worker-1"), OpenTask { stage: "other".into(), ..task(2) }];
+    behind.run.as_mut().unwrap().tasks = vec![
+        held(1, "worker-1"),
+        OpenTask {
+            stage: "other".into(),
+            ..task(2)
+        },
+    ];
     for beat in &mut behind.processes {
-        beat.tasks.iter_mut().for_each(|task| task.since_ms = NOW - 30_000);
+        beat.tasks
+            .iter_mut()
+            .for_each(|task| task.since_ms = NOW - 30_000);
     }
-    check("what waits in line waits for the same calls", &behind, Cause::ProviderSlow);
-    let typical = with_models(facts(vec![held(1, "worker-1")]), |model| model.p50_ms = 45_000);
+    check(
+        "what waits in line waits for the same calls",
+        &behind,
+        Cause::ProviderSlow,
+    );
+    let typical = with_models(facts(vec![held(1, "worker-1")]), |model| {
+        model.p50_ms = 45_000
+    });
     check("all calls are slow", &typical, Cause::ProviderSlow);
     let mut one = slow.clone();
     one.processes[2].tasks = (0..3).map(|n| in_work(50 + n, "doc-7", 500)).collect();
@@ -308,19 +521,47 @@ fn a_dead_letter() {
         begins: String::new(),
     }];
     let found = check("with its letter", &dead, Cause::DeadLetter);
-    assert!(found.remedy.unwrap().contains("stemma dead-letters replay 00ff"));
+    assert!(
+        found
+            .remedy
+            .unwrap()
+            .contains("stemma dead-letters replay 00ff")
+    );
     let mut failed = facts(Vec::new());
     failed.run.as_mut().unwrap().ending = Some(Ending::Failed(record("pdf.encrypted_password")));
-    assert_eq!(check("failed for another reason", &failed, Cause::Failed).remedy.as_deref(), Some("do this"));
+    assert_eq!(
+        check("failed for another reason", &failed, Cause::Failed)
+            .remedy
+            .as_deref(),
+        Some("do this")
+    );
 }
 
 #[test]
 fn simply_long() {
     let many = (0..30).map(|n| held(n, "worker-1")).collect();
     let found = check("much to do", &facts(many), Cause::Long);
-    assert!(found.not_the_cause.iter().any(|fine| fine == "2 workers alive"), "{:?}", found.not_the_cause);
-    assert!(found.not_the_cause.iter().any(|fine| fine == "breaker closed"), "{:?}", found.not_the_cause);
-    assert!(found.says.contains("20 of at least 50 tasks"), "{}", found.says);
+    assert!(
+        found
+            .not_the_cause
+            .iter()
+            .any(|fine| fine == "2 workers alive"),
+        "{:?}",
+        found.not_the_cause
+    );
+    assert!(
+        found
+            .not_the_cause
+            .iter()
+            .any(|fine| fine == "breaker closed"),
+        "{:?}",
+        found.not_the_cause
+    );
+    assert!(
+        found.says.contains("20 of at least 50 tasks"),
+        "{}",
+        found.says
+    );
     check("between two tasks", &facts(Vec::new()), Cause::Long);
     let mut embedded = facts(vec![held(1, "pid-1")]);
     embedded.processes = vec![beat("c", "coordinator"), worker("pid-1", 1)];
@@ -329,9 +570,15 @@ fn simply_long() {
 
 #[test]
 fn lost_and_queued() {
-    let mut lost = facts(vec![OpenTask { published_ms: NOW - 30_000, ..task(1) }]);
+    let mut lost = facts(vec![OpenTask {
+        published_ms: NOW - 30_000,
+        ..task(1)
+    }]);
     lost.depths.clear();
-    assert_eq!(check("its message is gone", &lost, Cause::LostMessage).next_ms, Some(NOW + 57_000));
+    assert_eq!(
+        check("its message is gone", &lost, Cause::LostMessage).next_ms,
+        Some(NOW + 57_000)
+    );
     let mut fresh = facts(vec![task(1)]);
     fresh.depths.clear();
     check("it may be on its way", &fresh, Cause::Long);
@@ -340,7 +587,12 @@ fn lost_and_queued() {
     job.run = None;
     check("documents are in work", &job, Cause::Long);
     job.jobs[0].open = 0;
-    assert_eq!(check("others go first", &job, Cause::Queued).owner.as_deref(), Some("j-2"));
+    assert_eq!(
+        check("others go first", &job, Cause::Queued)
+            .owner
+            .as_deref(),
+        Some("j-2")
+    );
     job.jobs.clear();
     check("not taken up", &job, Cause::Queued);
 }

@@ -13,33 +13,59 @@ use stemma_engine::queue::{QueueName, RabbitQueue, RabbitSettings, Rung};
 /// A prefix that no other run and no other test uses.
 pub fn fresh_prefix() -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
-    format!("test-{:08x}-{}", Env::system().random() as u32, NEXT.fetch_add(1, Ordering::SeqCst))
+    format!(
+        "test-{:08x}-{}",
+        Env::system().random() as u32,
+        NEXT.fetch_add(1, Ordering::SeqCst)
+    )
 }
 
 pub fn settings(url: &str, prefix: &str) -> RabbitSettings {
-    RabbitSettings { url: url.into(), prefix: prefix.into(), name: "test".into() }
+    RabbitSettings {
+        url: url.into(),
+        prefix: prefix.into(),
+        name: "test".into(),
+    }
 }
 
 pub async fn connect(url: &str, prefix: &str) -> Arc<RabbitQueue> {
-    Arc::new(RabbitQueue::connect(&settings(url, prefix), &Env::system()).await.expect("connected"))
+    Arc::new(
+        RabbitQueue::connect(&settings(url, prefix), &Env::system())
+            .await
+            .expect("connected"),
+    )
 }
 
 /// The names that the adapter promises, written down a second time.
 pub fn queues(prefix: &str) -> Vec<String> {
     let rungs = Rung::ALL.map(|rung| format!("{prefix}.later.{}s", rung.delay().as_secs()));
-    QueueName::all().map(|queue| format!("{prefix}.{queue}")).chain(rungs).collect()
+    QueueName::all()
+        .map(|queue| format!("{prefix}.{queue}"))
+        .chain(rungs)
+        .collect()
 }
 
 /// Removes everything below a prefix.
 pub async fn remove(url: &str, prefix: &str) {
-    let connection = Connection::connect(url, ConnectionProperties::default()).await.expect("connected");
+    let connection = Connection::connect(url, ConnectionProperties::default())
+        .await
+        .expect("connected");
     let channel = connection.create_channel().await.expect("a channel");
     for queue in queues(prefix) {
-        channel.queue_delete(queue.into(), QueueDeleteOptions::default()).await.expect("deleted");
+        channel
+            .queue_delete(queue.into(), QueueDeleteOptions::default())
+            .await
+            .expect("deleted");
     }
     let rungs = Rung::ALL.map(|rung| format!("{prefix}.later.{}s", rung.delay().as_secs()));
-    for exchange in rungs.into_iter().chain([prefix.to_string(), format!("{prefix}.events")]) {
-        channel.exchange_delete(exchange.into(), ExchangeDeleteOptions::default()).await.expect("deleted");
+    for exchange in rungs
+        .into_iter()
+        .chain([prefix.to_string(), format!("{prefix}.events")])
+    {
+        channel
+            .exchange_delete(exchange.into(), ExchangeDeleteOptions::default())
+            .await
+            .expect("deleted");
     }
     connection.close(200, "OK".into()).await.expect("closed");
 }
@@ -57,14 +83,21 @@ impl Services {
     }
 
     pub async fn start() -> Self {
-        let services = Self { folder: tempfile::tempdir().expect("a folder") };
+        let services = Self {
+            folder: tempfile::tempdir().expect("a folder"),
+        };
         services.run("start", &[]).await;
         services
     }
 
     pub async fn url(&self) -> String {
-        let env = tokio::fs::read_to_string(self.servers().join("env")).await.expect("its environment");
-        let line = env.lines().find_map(|line| line.strip_prefix("STEMMA_TEST_RABBITMQ=")).expect("a URL");
+        let env = tokio::fs::read_to_string(self.servers().join("env"))
+            .await
+            .expect("its environment");
+        let line = env
+            .lines()
+            .find_map(|line| line.strip_prefix("STEMMA_TEST_RABBITMQ="))
+            .expect("a URL");
         line.trim_matches('\'').to_string()
     }
 
@@ -84,14 +117,25 @@ impl Services {
     }
 
     async fn run(&self, name: &str, servers: &[&str]) {
-        check(name, tokio::process::Command::from(self.command(name, servers)).output().await);
+        check(
+            name,
+            tokio::process::Command::from(self.command(name, servers))
+                .output()
+                .await,
+        );
     }
 
     /// `tests/services NAME [SERVER] DIR`, with nothing but the broker to start.
     fn command(&self, name: &str, servers: &[&str]) -> Command {
         let mut command = Command::new(SCRIPT);
-        command.arg(name).args(servers).arg(self.servers()).env_remove("STEMMA_TEST_RABBITMQ");
-        command.env("STEMMA_TEST_REDIS", "none").env("STEMMA_TEST_S3", "none");
+        command
+            .arg(name)
+            .args(servers)
+            .arg(self.servers())
+            .env_remove("STEMMA_TEST_RABBITMQ");
+        command
+            .env("STEMMA_TEST_REDIS", "none")
+            .env("STEMMA_TEST_S3", "none");
         command
     }
 
@@ -103,11 +147,18 @@ impl Services {
 impl Drop for Services {
     fn drop(&mut self) {
         let stopped = self.command("stop", &[]).status();
-        assert!(stopped.is_ok_and(|status| status.success()) || std::thread::panicking(), "the broker stops");
+        assert!(
+            stopped.is_ok_and(|status| status.success()) || std::thread::panicking(),
+            "the broker stops"
+        );
     }
 }
 
 fn check(name: &str, output: std::io::Result<Output>) {
     let output = output.expect("tests/services runs");
-    assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{name}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
 }

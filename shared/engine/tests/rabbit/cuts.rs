@@ -43,7 +43,12 @@ impl CutProxy {
         });
         let login = &uri.authority.userinfo;
         let place = format!("{}:{}/%2f", uri.authority.host, uri.authority.port);
-        Self { url: format!("amqp://{}:{}@{place}", login.username, login.password), cuts, stalls, accepting }
+        Self {
+            url: format!("amqp://{}:{}@{place}", login.username, login.password),
+            cuts,
+            stalls,
+            accepting,
+        }
     }
 
     /// Cuts every connection that is open now.
@@ -77,7 +82,9 @@ async fn forward(
 ) {
     cut.mark_unchanged();
     stall.mark_unchanged();
-    let Ok(mut server) = TcpStream::connect(server).await else { return };
+    let Ok(mut server) = TcpStream::connect(server).await else {
+        return;
+    };
     let stalled = tokio::select! {
         _ = tokio::io::copy_bidirectional(&mut client, &mut server) => false,
         _ = cut.changed() => false,
@@ -119,7 +126,10 @@ impl Handler for Seen {
 }
 
 /// The engine's own consumer loop over a queue; ends when the token is cancelled.
-pub fn consume(queue: &Arc<RabbitQueue>, seen: &Arc<Seen>) -> (CancellationToken, tokio::task::JoinHandle<()>) {
+pub fn consume(
+    queue: &Arc<RabbitQueue>,
+    seen: &Arc<Seen>,
+) -> (CancellationToken, tokio::task::JoinHandle<()>) {
     let stop = CancellationToken::new();
     let env = Env::system();
     let consumer = Consumer {
@@ -130,7 +140,10 @@ pub fn consume(queue: &Arc<RabbitQueue>, seen: &Arc<Seen>) -> (CancellationToken
         concurrency: 16,
         grace: Duration::from_secs(5),
     };
-    (stop.clone(), tokio::spawn(consumer.run(Arc::clone(seen) as Arc<dyn Handler>, stop)))
+    (
+        stop.clone(),
+        tokio::spawn(consumer.run(Arc::clone(seen) as Arc<dyn Handler>, stop)),
+    )
 }
 
 /// Publishes messages `from..to`, again and again until the broker has them.
@@ -177,7 +190,10 @@ async fn cut_connections_lose_nothing() {
             seen.total() as usize - BATCHES * BATCH,
             BATCHES * BATCH
         );
-        assert!(cuts >= 10 && failures >= 1, "{cuts} cuts, {failures} failures: nothing was tested");
+        assert!(
+            cuts >= 10 && failures >= 1,
+            "{cuts} cuts, {failures} failures: nothing was tested"
+        );
         queue.close().await;
         remove(&url, &prefix).await;
     })
@@ -195,10 +211,21 @@ async fn a_connection_that_falls_silent_is_replaced() {
         seen.until(10).await;
         proxy.stall();
         let begun = Instant::now();
-        assert!(publish_stubbornly(&queue, 10, 20).await >= 1, "the first call found out");
-        assert!(begun.elapsed() < Duration::from_secs(25), "published after {:?}", begun.elapsed());
+        assert!(
+            publish_stubbornly(&queue, 10, 20).await >= 1,
+            "the first call found out"
+        );
+        assert!(
+            begun.elapsed() < Duration::from_secs(25),
+            "published after {:?}",
+            begun.elapsed()
+        );
         seen.until(20).await; // nobody asks anything of an idle consumer: heartbeats find out
-        assert!(begun.elapsed() < Duration::from_secs(60), "consumed after {:?}", begun.elapsed());
+        assert!(
+            begun.elapsed() < Duration::from_secs(60),
+            "consumed after {:?}",
+            begun.elapsed()
+        );
         stop.cancel();
         consuming.await.expect("the consumer ends");
         queue.close().await;
@@ -211,7 +238,10 @@ async fn a_connection_that_falls_silent_is_replaced() {
 async fn a_consumer_that_dies_leaves_its_messages_to_others() {
     on_the_server(async |url| {
         let (prefix, proxy) = (fresh_prefix(), CutProxy::before(&url).await);
-        let (healthy, doomed) = (connect(&url, &prefix).await, connect(&proxy.url, &prefix).await);
+        let (healthy, doomed) = (
+            connect(&url, &prefix).await,
+            connect(&proxy.url, &prefix).await,
+        );
         publish_stubbornly(&healthy, 0, 20).await;
         let mut subscription = doomed.subscribe(LANE, 20).await.unwrap();
         let mut held = Vec::new();
@@ -222,9 +252,19 @@ async fn a_consumer_that_dies_leaves_its_messages_to_others() {
         let seen = Arc::new(Seen::default());
         let (stop, consuming) = consume(&healthy, &seen);
         seen.until(20).await;
-        assert!(subscription.next().await.is_err_and(|error| error.passing), "the subscription says that it ended");
+        assert!(
+            subscription.next().await.is_err_and(|error| error.passing),
+            "the subscription says that it ended"
+        );
         for delivery in held {
-            assert!(delivery.receipt.ack().await.is_err_and(|error| error.passing), "too late to acknowledge");
+            assert!(
+                delivery
+                    .receipt
+                    .ack()
+                    .await
+                    .is_err_and(|error| error.passing),
+                "too late to acknowledge"
+            );
         }
         stop.cancel();
         consuming.await.expect("the consumer ends");

@@ -49,7 +49,10 @@ async fn a_killed_server_loses_nothing_that_was_confirmed() {
         consuming.await.expect("the consumer ends");
         let (failures, twice) = (failures.into_inner(), seen.total() as usize - published);
         println!("{kills} kills, {failures} failed calls, {twice} of {published} handled twice");
-        assert!(failures >= 1, "no call was under way when the server was killed");
+        assert!(
+            failures >= 1,
+            "no call was under way when the server was killed"
+        );
         queue.close().await;
     })
     .await;
@@ -70,13 +73,29 @@ async fn a_server_without_memory_holds_back_publishers_and_no_one_else() {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
         for _ in 0..3 {
-            subscription.next().await.unwrap().receipt.ack().await.unwrap();
+            subscription
+                .next()
+                .await
+                .unwrap()
+                .receipt
+                .ack()
+                .await
+                .unwrap();
         }
         tokio::time::sleep(Duration::from_secs(12)).await; // longer than a broker may be silent
         assert!(!publishing.is_finished(), "held back, not failed");
-        let patience = tokio::time::timeout(Duration::from_secs(60), queue.publish(LANE, vec![Message::new("4")]));
-        let refusal = patience.await.expect("bounded").expect_err("the server still has no memory");
-        assert!(refusal.passing && refusal.message.contains("holds back publishers"), "{refusal}");
+        let patience = tokio::time::timeout(
+            Duration::from_secs(60),
+            queue.publish(LANE, vec![Message::new("4")]),
+        );
+        let refusal = patience
+            .await
+            .expect("bounded")
+            .expect_err("the server still has no memory");
+        assert!(
+            refusal.passing && refusal.message.contains("holds back publishers"),
+            "{refusal}"
+        );
         services.set_memory("1GB").await;
         publish_stubbornly(&queue, 5, 6).await;
         assert_eq!(queue.blocked(), None);

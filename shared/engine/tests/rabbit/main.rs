@@ -1,6 +1,10 @@
 //! The queue on RabbitMQ, against the server that `STEMMA_TEST_RABBITMQ` names (an `amqp://` URL of its administrator).
 //! Without it these tests are skipped, and say so. Those that kill a server start one of their own for it.
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "tests, and what only they use")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "tests, and what only they use"
+)]
 
 mod broker;
 mod conformance;
@@ -19,13 +23,17 @@ async fn on_the_server(test: impl AsyncFnOnce(String)) {
         println!("skipped: STEMMA_TEST_RABBITMQ names no server");
         return;
     };
-    tokio::time::timeout(BOUND, test(url)).await.expect("the test ends in time");
+    tokio::time::timeout(BOUND, test(url))
+        .await
+        .expect("the test ends in time");
 }
 
 /// Runs a test that may do to the server what it likes: it gets a fresh one.
 async fn on_a_server_of_its_own(test: impl AsyncFnOnce(String, &broker::Services)) {
     if std::env::var_os("STEMMA_TEST_RABBITMQ").is_none() || !broker::Services::can_be_had() {
-        println!("skipped: STEMMA_TEST_RABBITMQ names no server, or there is no rabbitmq-server to start another");
+        println!(
+            "skipped: STEMMA_TEST_RABBITMQ names no server, or there is no rabbitmq-server to start another"
+        );
         return;
     }
     let services = broker::Services::start().await;

@@ -13,7 +13,9 @@ use crate::cuts::{LANE, publish_stubbornly};
 use crate::on_the_server;
 
 async fn by_hand(url: &str) -> (Connection, Channel) {
-    let connection = Connection::connect(url, ConnectionProperties::default()).await.expect("connected");
+    let connection = Connection::connect(url, ConnectionProperties::default())
+        .await
+        .expect("connected");
     let channel = connection.create_channel().await.expect("a channel");
     (connection, channel)
 }
@@ -24,14 +26,30 @@ async fn a_queue_that_is_declared_differently_is_named_at_once() {
         let (prefix, (connection, channel)) = (fresh_prefix(), by_hand(&url).await);
         let name = format!("{prefix}.cpu.bulk");
         let durable = QueueDeclareOptions::durable();
-        channel.queue_declare(name.as_str().into(), durable, FieldTable::default()).await.unwrap();
+        channel
+            .queue_declare(name.as_str().into(), durable, FieldTable::default())
+            .await
+            .unwrap();
         let begun = Instant::now();
         let refused = RabbitQueue::connect(&settings(&url, &prefix), &Env::system()).await;
         let refusal = refused.err().expect("refused");
-        assert!(!refusal.passing && refusal.message.contains(&name), "{refusal}");
-        assert!(refusal.message.contains("delete it when it is empty"), "{refusal}");
-        assert!(begun.elapsed() < Duration::from_secs(15), "{:?}", begun.elapsed());
-        channel.queue_delete(name.into(), QueueDeleteOptions::default()).await.unwrap();
+        assert!(
+            !refusal.passing && refusal.message.contains(&name),
+            "{refusal}"
+        );
+        assert!(
+            refusal.message.contains("delete it when it is empty"),
+            "{refusal}"
+        );
+        assert!(
+            begun.elapsed() < Duration::from_secs(15),
+            "{:?}",
+            begun.elapsed()
+        );
+        channel
+            .queue_delete(name.into(), QueueDeleteOptions::default())
+            .await
+            .unwrap();
         connection.close(200, "OK".into()).await.unwrap();
         connect(&url, &prefix).await.close().await; // now it can be declared
         remove(&url, &prefix).await;
@@ -43,10 +61,16 @@ async fn a_queue_that_is_declared_differently_is_named_at_once() {
 async fn a_wrong_password_is_refused_and_not_repeated() {
     on_the_server(async |url| {
         let wrong = url.replacen("guest:guest@", "guest:hunter2@", 1);
-        assert_ne!(wrong, url, "the server of the tests has the login guest:guest");
+        assert_ne!(
+            wrong, url,
+            "the server of the tests has the login guest:guest"
+        );
         let refused = RabbitQueue::connect(&settings(&wrong, "never"), &Env::system()).await;
         let refusal = refused.err().expect("refused");
-        assert!(!refusal.passing && !refusal.message.contains("hunter2"), "{refusal}");
+        assert!(
+            !refusal.passing && !refusal.message.contains("hunter2"),
+            "{refusal}"
+        );
     })
     .await;
 }
@@ -56,7 +80,13 @@ async fn a_message_that_reaches_no_queue_is_a_failure_and_the_queue_is_made_agai
     on_the_server(async |url| {
         let (prefix, (connection, channel)) = (fresh_prefix(), by_hand(&url).await);
         let queue = connect(&url, &prefix).await;
-        channel.queue_delete(format!("{prefix}.{LANE}").into(), QueueDeleteOptions::default()).await.unwrap();
+        channel
+            .queue_delete(
+                format!("{prefix}.{LANE}").into(),
+                QueueDeleteOptions::default(),
+            )
+            .await
+            .unwrap();
         let failures = publish_stubbornly(&queue, 0, 600).await;
         assert!(failures >= 1, "the first call must not pass for success");
         assert!(queue.depth(LANE).await.unwrap().ready >= 600);
@@ -73,12 +103,22 @@ async fn depth_counts_what_waits_and_the_whole_ladder() {
         let prefix = fresh_prefix();
         let queue = connect(&url, &prefix).await;
         publish_stubbornly(&queue, 0, 7).await;
-        queue.publish_later(QueueName::Flow(3), Message::new("later"), Rung::Long).await.unwrap();
-        let expected = Depth { ready: 7, unacked: 0, delayed: 1 };
+        queue
+            .publish_later(QueueName::Flow(3), Message::new("later"), Rung::Long)
+            .await
+            .unwrap();
+        let expected = Depth {
+            ready: 7,
+            unacked: 0,
+            delayed: 1,
+        };
         while queue.depth(LANE).await.unwrap() != expected {
             tokio::time::sleep(Duration::from_millis(100)).await; // brokers count late
         }
-        queue.announce("document.published", Message::new("{}")).await.expect("no one needs to listen");
+        queue
+            .announce("document.published", Message::new("{}"))
+            .await
+            .expect("no one needs to listen");
         queue.close().await;
         remove(&url, &prefix).await;
     })
@@ -108,8 +148,18 @@ async fn after_close_everything_fails_at_once() {
         let mut subscription = queue.subscribe(LANE, 1).await.unwrap();
         queue.close().await;
         assert!(subscription.next().await.is_err());
-        assert!(queue.publish(LANE, vec![Message::new("0")]).await.is_err_and(|error| !error.passing));
-        assert!(queue.subscribe(LANE, 1).await.is_err_and(|error| !error.passing));
+        assert!(
+            queue
+                .publish(LANE, vec![Message::new("0")])
+                .await
+                .is_err_and(|error| !error.passing)
+        );
+        assert!(
+            queue
+                .subscribe(LANE, 1)
+                .await
+                .is_err_and(|error| !error.passing)
+        );
         remove(&url, &prefix).await;
     })
     .await;

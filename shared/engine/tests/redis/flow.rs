@@ -78,7 +78,14 @@ impl Stage for Total {
     }
 
     async fn run(&self, task: &Task<'_, Sum>) -> Result<Output<u64>, Failure> {
-        let stored = task.ports.blobs.put(&format!("{}/total", task.run.scope), self.0.to_string().into()).await;
+        let stored = task
+            .ports
+            .blobs
+            .put(
+                &format!("{}/total", task.run.scope),
+                self.0.to_string().into(),
+            )
+            .await;
         stored.map(|_| self.0.into()).map_err(Failure::from)
     }
 }
@@ -94,17 +101,32 @@ impl Flow for Sum {
         Ok(Finish { gaps: 0 })
     }
 
-    async fn claim(_: &Env, ports: &Ports, job: &Manifest, entry: &JobEntry) -> Result<Claim, PortError> {
+    async fn claim(
+        _: &Env,
+        ports: &Ports,
+        job: &Manifest,
+        entry: &JobEntry,
+    ) -> Result<Claim, PortError> {
         let scope = format!("c/x/d/{}", entry.input);
         let header = RunHeader {
-            at: RunRef { run: RunId(format!("run-{}", entry.input)), header: format!("{scope}/header"), scope },
+            at: RunRef {
+                run: RunId(format!("run-{}", entry.input)),
+                header: format!("{scope}/header"),
+                scope,
+            },
             settings: job.settings.clone(),
             flow_revision: 1,
             class: job.class,
             opened_by: job.job.clone(),
             input: entry.input.clone(),
         };
-        ports.blobs.put(&header.at.header, serde_json::to_vec(&header).unwrap().into()).await?;
+        ports
+            .blobs
+            .put(
+                &header.at.header,
+                serde_json::to_vec(&header).unwrap().into(),
+            )
+            .await?;
         Ok(Claim::Run(header))
     }
 
@@ -124,15 +146,36 @@ struct House {
 impl House {
     fn open(server: &Private) -> Self {
         let ledger = Arc::new(RedisLedger::new(server.client("")));
-        let ports = Ports { ledger, ..Ports::embedded(Arc::new(MemoryBlobs::default())) };
-        let house = Self { env: Env::system(), ports, pages: Arc::default(), stop: CancellationToken::new() };
-        let (env, presence) = (house.env.clone(), Presence::new(&house.env, "coordinator", "coordinator"));
-        let coordinator = Coordinator::<Sum>::new(env, house.ports.clone(), 100, Arc::new(|_| ()), presence);
+        let ports = Ports {
+            ledger,
+            ..Ports::embedded(Arc::new(MemoryBlobs::default()))
+        };
+        let house = Self {
+            env: Env::system(),
+            ports,
+            pages: Arc::default(),
+            stop: CancellationToken::new(),
+        };
+        let (env, presence) = (
+            house.env.clone(),
+            Presence::new(&house.env, "coordinator", "coordinator"),
+        );
+        let coordinator =
+            Coordinator::<Sum>::new(env, house.ports.clone(), 100, Arc::new(|_| ()), presence);
         house.env.spawn(coordinator.run(house.stop.clone()));
         let registry = Registry::default().with::<Page>().with::<Total>();
         let tools = Arc::clone(&house.pages);
-        let (env, presence) = (house.env.clone(), Presence::new(&house.env, "worker", "worker"));
-        let performer = Performer::new(env, house.ports.clone(), registry, tools, Arc::clone(&presence));
+        let (env, presence) = (
+            house.env.clone(),
+            Presence::new(&house.env, "worker", "worker"),
+        );
+        let performer = Performer::new(
+            env,
+            house.ports.clone(),
+            registry,
+            tools,
+            Arc::clone(&presence),
+        );
         let consumer = Consumer {
             env: house.env.clone(),
             queue: Arc::clone(&house.ports.queue),
@@ -141,7 +184,9 @@ impl House {
             grace: Duration::from_secs(1),
             presence,
         };
-        house.env.spawn(consumer.run(Arc::new(performer), house.stop.clone()));
+        house
+            .env
+            .spawn(consumer.run(Arc::new(performer), house.stop.clone()));
         house
     }
 
@@ -149,21 +194,33 @@ impl House {
         let manifest = Manifest {
             job: JobId("job".into()),
             collection: "x".into(),
-            settings: settings::freeze::<Sum>(&self.env, self.ports.blobs.as_ref(), &"s".into()).await.unwrap(),
+            settings: settings::freeze::<Sum>(&self.env, self.ports.blobs.as_ref(), &"s".into())
+                .await
+                .unwrap(),
             class: Class::Bulk,
             entries: DOCUMENTS,
             submitted_ms: 0,
             terms: stemma_engine::flow::Terms::default(),
         };
-        let entries: Vec<_> = (0..DOCUMENTS).map(|n| JobEntry { weight: 1, input: n.into() }).collect();
-        jobs::submit(&self.env, &self.ports, &manifest, &entries).await.unwrap();
+        let entries: Vec<_> = (0..DOCUMENTS)
+            .map(|n| JobEntry {
+                weight: 1,
+                input: n.into(),
+            })
+            .collect();
+        jobs::submit(&self.env, &self.ports, &manifest, &entries)
+            .await
+            .unwrap();
         manifest.job
     }
 
     async fn pages(&self, at_least: u32) {
         let begun = Instant::now();
         while self.pages.load(Ordering::SeqCst) < at_least {
-            assert!(begun.elapsed() < Duration::from_secs(30), "the job stands still");
+            assert!(
+                begun.elapsed() < Duration::from_secs(30),
+                "the job stands still"
+            );
             self.env.sleep(Duration::from_millis(10)).await;
         }
     }
@@ -175,7 +232,10 @@ impl House {
                 self.stop.cancel();
                 return report;
             }
-            assert!(begun.elapsed() < Duration::from_secs(60), "the job does not end");
+            assert!(
+                begun.elapsed() < Duration::from_secs(60),
+                "the job does not end"
+            );
             self.env.sleep(Duration::from_millis(20)).await;
         }
     }
@@ -183,7 +243,13 @@ impl House {
     async fn totals(&self) -> Vec<u64> {
         let mut totals = Vec::new();
         for n in 0..DOCUMENTS {
-            let total = self.ports.blobs.get(&format!("c/x/d/{n}/total")).await.unwrap().unwrap();
+            let total = self
+                .ports
+                .blobs
+                .get(&format!("c/x/d/{n}/total"))
+                .await
+                .unwrap()
+                .unwrap();
             totals.push(std::str::from_utf8(&total).unwrap().parse().unwrap());
         }
         totals
@@ -192,7 +258,9 @@ impl House {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_job_ends_the_same_with_redis_flushed_and_restarted() {
-    let Some(mut server) = Private::start(&[]) else { return };
+    let Some(mut server) = Private::start(&[]) else {
+        return;
+    };
     let house = House::open(&server);
     let job = house.submit().await;
     house.pages(30).await;
@@ -201,10 +269,17 @@ async fn a_job_ends_the_same_with_redis_flushed_and_restarted() {
     server.restart();
     house.pages(100).await;
     // The scan for forgotten jobs would do this within two minutes.
-    house.ports.ledger.schedule(&Due::Job(job.clone()), 0).await.unwrap();
+    house
+        .ports
+        .ledger
+        .schedule(&Due::Job(job.clone()), 0)
+        .await
+        .unwrap();
     let report = house.report(&job).await;
     assert_eq!((report.counts.done, report.counts.failed), (DOCUMENTS, 0));
-    let expected: Vec<u64> = (0..DOCUMENTS).map(|n| PAGES * n * 1_000 + PAGES * (PAGES - 1) / 2).collect();
+    let expected: Vec<u64> = (0..DOCUMENTS)
+        .map(|n| PAGES * n * 1_000 + PAGES * (PAGES - 1) / 2)
+        .collect();
     assert_eq!(house.totals().await, expected);
     let pages = house.pages.load(Ordering::SeqCst);
     assert_eq!(u64::from(pages), DOCUMENTS * PAGES, "nothing is done twice");

@@ -17,7 +17,11 @@ pub fn key(n: u64) -> TaskKey {
 }
 
 pub fn want(n: u64) -> Want {
-    Want { key: key(n), stage: "summarize".into(), lane: Lane::Llm }
+    Want {
+        key: key(n),
+        stage: "summarize".into(),
+        lane: Lane::Llm,
+    }
 }
 
 pub fn done(n: u64) -> Entry {
@@ -36,7 +40,10 @@ async fn keeps_its_promises() {
             let server = Arc::clone(&server);
             Box::pin(async move { server.flush().await }) as _
         };
-        Subject { ledger, flush: Box::new(flush) }
+        Subject {
+            ledger,
+            flush: Box::new(flush),
+        }
     };
     conformance(make).await;
 }
@@ -44,10 +51,15 @@ async fn keeps_its_promises() {
 /// A run of 12,000 tasks: everything comes back in parts, complete and in order.
 #[tokio::test]
 async fn reads_long_runs_in_parts() {
-    let Some(server) = Shared::given() else { return };
+    let Some(server) = Shared::given() else {
+        return;
+    };
     let (ledger, run) = (RedisLedger::new(server.redis.clone()), RunId("long".into()));
     let wanted: Vec<Want> = (0..12_000).map(want).collect();
-    assert_eq!(ledger.want(&run, &wanted, 0, 10).await.unwrap().len(), 12_000);
+    assert_eq!(
+        ledger.want(&run, &wanted, 0, 10).await.unwrap().len(),
+        12_000
+    );
     assert_eq!(ledger.overdue(&run, 10).await.unwrap().len(), 12_000);
     assert!(ledger.overdue(&run, 10).await.unwrap().is_empty());
     assert_eq!(ledger.open_tasks(&run).await.unwrap().len(), 12_000);
@@ -60,12 +72,18 @@ async fn reads_long_runs_in_parts() {
     }
     let large = Entry::Done(Bytes::from(format!("\"{}\"", "x".repeat(60_000))));
     for n in 0..50 {
-        ledger.record(&run, &key(20_000 + n), large.clone()).await.unwrap();
+        ledger
+            .record(&run, &key(20_000 + n), large.clone())
+            .await
+            .unwrap();
     }
     let outcomes = ledger.outcomes(&run, 0).await.unwrap();
     assert_eq!(outcomes.entries.len(), 12_050);
     assert_eq!(outcomes.entries[12_049], (key(20_049), large));
-    let mut numbers: Vec<_> = outcomes.entries[..12_000].iter().map(|(key, _)| *key).collect();
+    let mut numbers: Vec<_> = outcomes.entries[..12_000]
+        .iter()
+        .map(|(key, _)| *key)
+        .collect();
     numbers.sort();
     numbers.dedup();
     assert_eq!(numbers.len(), 12_000);
@@ -73,8 +91,18 @@ async fn reads_long_runs_in_parts() {
     assert!(nothing.entries.is_empty() && nothing.next == outcomes.next);
     ledger.record(&run, &key(30_000), done(0)).await.unwrap();
     let rest = ledger.outcomes(&run, outcomes.next).await.unwrap();
-    assert_eq!((rest.entries, rest.epoch), (vec![(key(30_000), done(0))], outcomes.epoch));
-    assert!(ledger.outcomes(&run, rest.next).await.unwrap().entries.is_empty());
+    assert_eq!(
+        (rest.entries, rest.epoch),
+        (vec![(key(30_000), done(0))], outcomes.epoch)
+    );
+    assert!(
+        ledger
+            .outcomes(&run, rest.next)
+            .await
+            .unwrap()
+            .entries
+            .is_empty()
+    );
     assert!(ledger.open_tasks(&run).await.unwrap().is_empty());
     server.flush().await;
 }
@@ -82,23 +110,53 @@ async fn reads_long_runs_in_parts() {
 /// Nothing stays for ever, and a run of which there are only leases goes soon.
 #[tokio::test]
 async fn everything_goes_in_time() {
-    let Some(server) = Shared::given() else { return };
+    let Some(server) = Shared::given() else {
+        return;
+    };
     let ledger = RedisLedger::new(server.redis.clone());
     let run = |name: &str| RunId(name.into());
     ledger.outcomes(&run("looked-at"), 0).await.unwrap();
-    ledger.lease(&run("leased"), &key(1), "a", 0, 60_000).await.unwrap();
-    ledger.record(&run("recorded"), &key(1), done(1)).await.unwrap();
-    ledger.want(&run("wanted"), &[want(1)], 0, 60_000).await.unwrap();
-    ledger.lease(&run("wanted"), &key(1), "a", 0, 60_000).await.unwrap();
-    ledger.watch(&run("watched"), &JobId("job".into())).await.unwrap();
-    ledger.schedule(&Due::Job(JobId("job".into())), 0).await.unwrap();
-    let notice = Notice { name: "n".into(), body: Bytes::from_static(b"{}"), until_ms: 5_000 };
+    ledger
+        .lease(&run("leased"), &key(1), "a", 0, 60_000)
+        .await
+        .unwrap();
+    ledger
+        .record(&run("recorded"), &key(1), done(1))
+        .await
+        .unwrap();
+    ledger
+        .want(&run("wanted"), &[want(1)], 0, 60_000)
+        .await
+        .unwrap();
+    ledger
+        .lease(&run("wanted"), &key(1), "a", 0, 60_000)
+        .await
+        .unwrap();
+    ledger
+        .watch(&run("watched"), &JobId("job".into()))
+        .await
+        .unwrap();
+    ledger
+        .schedule(&Due::Job(JobId("job".into())), 0)
+        .await
+        .unwrap();
+    let notice = Notice {
+        name: "n".into(),
+        body: Bytes::from_static(b"{}"),
+        until_ms: 5_000,
+    };
     ledger.post(Board::Processes, notice, 0).await.unwrap();
     let keys = server.keys().await;
     assert_eq!(keys.len(), 5 * 5 + 1 + 2);
     for (key, ms) in keys {
-        let soon = ["{looked-at}", "{leased}", "{processes}"].iter().any(|run| key.contains(run));
-        let (from, to) = if soon { (1, 660_000) } else { (WEEK_MS - 60_000, WEEK_MS) };
+        let soon = ["{looked-at}", "{leased}", "{processes}"]
+            .iter()
+            .any(|run| key.contains(run));
+        let (from, to) = if soon {
+            (1, 660_000)
+        } else {
+            (WEEK_MS - 60_000, WEEK_MS)
+        };
         assert!((from..=to).contains(&ms), "{key} is kept for {ms} ms");
     }
     server.flush().await;
@@ -107,20 +165,39 @@ async fn everything_goes_in_time() {
 /// A server short of memory drops keys one by one. What is left of a run is not trusted (I-1).
 #[tokio::test]
 async fn a_run_that_lost_a_part_begins_anew() {
-    let Some(server) = Shared::given() else { return };
+    let Some(server) = Shared::given() else {
+        return;
+    };
     let (ledger, run) = (RedisLedger::new(server.redis.clone()), RunId("torn".into()));
     for what in ["log", "ended", "open", "due", "jobs"] {
         ledger.record(&run, &key(1), done(1)).await.unwrap();
         ledger.want(&run, &[want(2)], 0, 60).await.unwrap();
         let before = ledger.outcomes(&run, 0).await.unwrap();
-        server.remove(&[format!("{}:{{torn}}:{what}", server.prefix)]).await;
+        server
+            .remove(&[format!("{}:{{torn}}:{what}", server.prefix)])
+            .await;
         assert!(ledger.overdue(&run, 1_000).await.unwrap().is_empty());
         assert_eq!(ledger.release(&run, &key(2), "a", None).await, Ok(0));
         let lease = ledger.lease(&run, &key(1), "a", 0, 60).await.unwrap();
-        assert_eq!(lease, Lease::Granted { attempts: 0, crashes: 0, wanted: false }, "without {what}");
+        assert_eq!(
+            lease,
+            Lease::Granted {
+                attempts: 0,
+                crashes: 0,
+                wanted: false
+            },
+            "without {what}"
+        );
         let after = ledger.outcomes(&run, before.next).await.unwrap();
-        assert!(after.epoch != before.epoch && after.entries.is_empty(), "without {what}");
-        assert_eq!(ledger.want(&run, &[want(2)], 0, 60).await.unwrap(), [key(2)], "without {what}");
+        assert!(
+            after.epoch != before.epoch && after.entries.is_empty(),
+            "without {what}"
+        );
+        assert_eq!(
+            ledger.want(&run, &[want(2)], 0, 60).await.unwrap(),
+            [key(2)],
+            "without {what}"
+        );
         ledger.forget(&run).await.unwrap();
     }
     assert!(server.keys().await.is_empty());
@@ -130,7 +207,9 @@ async fn a_run_that_lost_a_part_begins_anew() {
 /// not in the log, so it must not read on as if nothing had happened.
 #[tokio::test]
 async fn a_run_that_lost_its_end_begins_anew() {
-    let Some(server) = Shared::given() else { return };
+    let Some(server) = Shared::given() else {
+        return;
+    };
     let (ledger, run) = (RedisLedger::new(server.redis.clone()), RunId("torn".into()));
     for others in [0, 1, 2] {
         ledger.record(&run, &key(1), done(1)).await.unwrap();
@@ -138,13 +217,21 @@ async fn a_run_that_lost_its_end_begins_anew() {
         let before = ledger.outcomes(&run, 0).await.unwrap();
         let name = |what: &str| format!("{}:{{torn}}:{what}", server.prefix);
         server.run(&["RPOP", &name("log")]).await;
-        server.run(&["SREM", &name("ended"), &key(2).to_string()]).await;
+        server
+            .run(&["SREM", &name("ended"), &key(2).to_string()])
+            .await;
         for n in 0..others {
             ledger.record(&run, &key(10 + n), done(n)).await.unwrap();
         }
         let after = ledger.outcomes(&run, before.next).await.unwrap();
-        assert!(after.epoch != before.epoch && after.entries.is_empty(), "with {others} since");
-        assert_eq!(ledger.outcomes(&run, after.next).await.unwrap().epoch, after.epoch);
+        assert!(
+            after.epoch != before.epoch && after.entries.is_empty(),
+            "with {others} since"
+        );
+        assert_eq!(
+            ledger.outcomes(&run, after.next).await.unwrap().epoch,
+            after.epoch
+        );
         ledger.forget(&run).await.unwrap();
     }
 }
@@ -152,10 +239,16 @@ async fn a_run_that_lost_its_end_begins_anew() {
 /// A board holds a thousand notices; those that would go first make room.
 #[tokio::test]
 async fn boards_are_bounded() {
-    let Some(server) = Shared::given() else { return };
+    let Some(server) = Shared::given() else {
+        return;
+    };
     let ledger = RedisLedger::new(server.redis.clone());
     let post = |n: u64| {
-        let notice = Notice { name: format!("{n:04}"), body: Bytes::from_static(b"{}"), until_ms: 10_000 + n };
+        let notice = Notice {
+            name: format!("{n:04}"),
+            body: Bytes::from_static(b"{}"),
+            until_ms: 10_000 + n,
+        };
         let ledger = ledger.clone();
         async move { ledger.post(Board::Jobs, notice, 0).await.unwrap() }
     };

@@ -25,25 +25,39 @@ async fn keeps_its_promises() {
 /// A client of its own, as another process has.
 fn another(server: &Shared) -> RedisLimiter {
     let url = std::env::var("STEMMA_TEST_REDIS").unwrap();
-    let settings = RedisSettings { prefix: server.prefix.clone(), ..RedisSettings::new(url.into()) };
+    let settings = RedisSettings {
+        prefix: server.prefix.clone(),
+        ..RedisSettings::new(url.into())
+    };
     RedisLimiter::new(RedisClient::open(&settings).unwrap(), Env::system())
 }
 
 /// Eight processes with clocks hours apart ask for more than there is, and get what there is together.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn many_clients_share_one_limit() {
-    let Some(server) = Shared::given() else { return };
+    let Some(server) = Shared::given() else {
+        return;
+    };
     let quota = Quota::per_minute(3_000, 60_000_000);
-    let cost = Cost { class: Class::Interactive, tokens: 10_000 };
+    let cost = Cost {
+        class: Class::Interactive,
+        tokens: 10_000,
+    };
     let begun = Instant::now();
     let clients = (0..8u64).map(|n| {
         let limiter = another(&server);
         tokio::spawn(async move {
             let mut grants = 0;
             while begun.elapsed() < Duration::from_secs(2) {
-                match limiter.acquire("model", quota, cost, n * 3_600_000).await.unwrap() {
+                match limiter
+                    .acquire("model", quota, cost, n * 3_600_000)
+                    .await
+                    .unwrap()
+                {
                     Permit::Granted => grants += 1,
-                    Permit::Wait { after_ms } => tokio::time::sleep(Duration::from_millis(after_ms)).await,
+                    Permit::Wait { after_ms } => {
+                        tokio::time::sleep(Duration::from_millis(after_ms)).await
+                    }
                     Permit::Never { largest } => assert!(largest > 10_000),
                 }
             }
@@ -55,24 +69,51 @@ async fn many_clients_share_one_limit() {
         granted += client.await.unwrap();
     }
     let bound = (begun.elapsed().as_secs_f64() + f64::from(quota.burst_seconds)) * 50.0;
-    assert!(f64::from(granted) <= bound + 1.0, "{granted} granted, {bound} is the bound");
-    assert!(granted >= 120, "{granted} granted of 150: the limit is used");
+    assert!(
+        f64::from(granted) <= bound + 1.0,
+        "{granted} granted, {bound} is the bound"
+    );
+    assert!(
+        granted >= 120,
+        "{granted} granted of 150: the limit is used"
+    );
     server.flush().await;
 }
 
 /// A pause lasts as long as the provider said, whoever's clock it was told by, and stops everyone.
 #[tokio::test]
 async fn a_pause_stops_everyone() {
-    let Some(server) = Shared::given() else { return };
+    let Some(server) = Shared::given() else {
+        return;
+    };
     let (one, other) = (another(&server), another(&server));
     let quota = Quota::per_minute(600, 60_000);
-    let cost = Cost { class: Class::Interactive, tokens: 1 };
-    one.pause("model", Env::system().now_ms() + 20_000).await.unwrap();
+    let cost = Cost {
+        class: Class::Interactive,
+        tokens: 1,
+    };
+    one.pause("model", Env::system().now_ms() + 20_000)
+        .await
+        .unwrap();
     let permit = other.acquire("model", quota, cost, 0).await.unwrap();
-    assert!(matches!(permit, Permit::Wait { after_ms: 15_000..=20_000 }), "{permit:?}");
-    assert_eq!(other.acquire("another", quota, cost, 0).await.unwrap(), Permit::Granted);
+    assert!(
+        matches!(
+            permit,
+            Permit::Wait {
+                after_ms: 15_000..=20_000
+            }
+        ),
+        "{permit:?}"
+    );
+    assert_eq!(
+        other.acquire("another", quota, cost, 0).await.unwrap(),
+        Permit::Granted
+    );
     let keys = server.keys().await;
     assert_eq!(keys.len(), 2);
-    assert!(keys.iter().all(|(_, ms)| (1..=2 * 3_600_000).contains(ms)), "idle buckets go: {keys:?}");
+    assert!(
+        keys.iter().all(|(_, ms)| (1..=2 * 3_600_000).contains(ms)),
+        "idle buckets go: {keys:?}"
+    );
     server.flush().await;
 }

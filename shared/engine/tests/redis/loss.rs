@@ -20,7 +20,11 @@ async fn passing<T>(call: impl Future<Output = Result<T, PortError>>) -> PortErr
     let begun = Instant::now();
     let error = call.await.err().expect("a failure");
     assert!(error.passing, "{error}");
-    assert!(begun.elapsed() < Duration::from_millis(1_000), "{error} after {:?}", begun.elapsed());
+    assert!(
+        begun.elapsed() < Duration::from_millis(1_000),
+        "{error} after {:?}",
+        begun.elapsed()
+    );
     error
 }
 
@@ -30,7 +34,10 @@ async fn until_answered<T, F: Future<Output = Result<T, PortError>>>(call: impl 
     loop {
         match call().await {
             Ok(answer) => return answer,
-            Err(error) => assert!(error.passing && begun.elapsed() < Duration::from_secs(10), "{error}"),
+            Err(error) => assert!(
+                error.passing && begun.elapsed() < Duration::from_secs(10),
+                "{error}"
+            ),
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
@@ -56,7 +63,9 @@ async fn everything(ledger: &RedisLedger) -> Result<(), PortError> {
 
 #[tokio::test]
 async fn killed_and_restarted_it_is_found_again() {
-    let Some(mut server) = Private::start(&[]) else { return };
+    let Some(mut server) = Private::start(&[]) else {
+        return;
+    };
     let ledger = RedisLedger::new(server.client(""));
     everything(&ledger).await.unwrap();
     ledger.record(&run(), &key(1), done(1)).await.unwrap();
@@ -75,7 +84,9 @@ async fn killed_and_restarted_it_is_found_again() {
 
 #[tokio::test]
 async fn one_that_does_not_answer_is_not_waited_for() {
-    let Some(server) = Private::start(&[]) else { return };
+    let Some(server) = Private::start(&[]) else {
+        return;
+    };
     let ledger = RedisLedger::new(server.client(""));
     everything(&ledger).await.unwrap();
     server.freeze(true);
@@ -88,13 +99,27 @@ async fn one_that_does_not_answer_is_not_waited_for() {
 
 #[tokio::test]
 async fn scripts_that_are_lost_are_sent_again() {
-    let Some(server) = Private::start(&[]) else { return };
-    let (ledger, limiter) = (RedisLedger::new(server.client("")), RedisLimiter::new(server.client(""), Env::system()));
-    let cost = Cost { class: Class::Bulk, tokens: 10 };
+    let Some(server) = Private::start(&[]) else {
+        return;
+    };
+    let (ledger, limiter) = (
+        RedisLedger::new(server.client("")),
+        RedisLimiter::new(server.client(""), Env::system()),
+    );
+    let cost = Cost {
+        class: Class::Bulk,
+        tokens: 10,
+    };
     for _ in 0..2 {
         everything(&ledger).await.unwrap();
-        limiter.acquire("model", Quota::per_minute(60, 60_000), cost, 0).await.unwrap();
-        limiter.settle("model", Quota::per_minute(60, 60_000), 10, 5).await.unwrap();
+        limiter
+            .acquire("model", Quota::per_minute(60, 60_000), cost, 0)
+            .await
+            .unwrap();
+        limiter
+            .settle("model", Quota::per_minute(60, 60_000), 10, 5)
+            .await
+            .unwrap();
         limiter.pause("model", 0).await.unwrap();
         server.run("", &["SCRIPT", "FLUSH"]).await;
     }
@@ -102,10 +127,21 @@ async fn scripts_that_are_lost_are_sent_again() {
 
 #[tokio::test]
 async fn a_flush_is_another_memory_and_costs_a_burst_at_most() {
-    let Some(server) = Private::start(&[]) else { return };
-    let (ledger, limiter) = (RedisLedger::new(server.client("")), RedisLimiter::new(server.client(""), Env::system()));
-    let quota = Quota { burst_seconds: 3, ..Quota::per_minute(60, 60_000) }; // a burst of two
-    let cost = Cost { class: Class::Interactive, tokens: 10 };
+    let Some(server) = Private::start(&[]) else {
+        return;
+    };
+    let (ledger, limiter) = (
+        RedisLedger::new(server.client("")),
+        RedisLimiter::new(server.client(""), Env::system()),
+    );
+    let quota = Quota {
+        burst_seconds: 3,
+        ..Quota::per_minute(60, 60_000)
+    }; // a burst of two
+    let cost = Cost {
+        class: Class::Interactive,
+        tokens: 10,
+    };
     let grants = async || {
         let mut grants = 0;
         while limiter.acquire("model", quota, cost, 0).await.unwrap() == Permit::Granted {
@@ -121,12 +157,17 @@ async fn a_flush_is_another_memory_and_costs_a_burst_at_most() {
     let after = ledger.outcomes(&run(), before.next).await.unwrap();
     assert!(after.epoch != before.epoch && after.entries.is_empty() && after.next == 0);
     let again = grants().await;
-    assert!(again >= 2 && again <= 2 + begun.elapsed().as_secs(), "{again} after a flush");
+    assert!(
+        again >= 2 && again <= 2 + begun.elapsed().as_secs(),
+        "{again} after a flush"
+    );
 }
 
 #[tokio::test]
 async fn a_full_server_is_waited_for() {
-    let Some(server) = Private::start(&["--maxmemory", "100kb"]) else { return };
+    let Some(server) = Private::start(&["--maxmemory", "100kb"]) else {
+        return;
+    };
     let ledger = RedisLedger::new(server.client(""));
     passing(ledger.record(&run(), &key(1), done(1))).await;
     server.run("", &["CONFIG", "SET", "maxmemory", "0"]).await;
@@ -135,24 +176,39 @@ async fn a_full_server_is_waited_for() {
 
 #[tokio::test]
 async fn a_wrong_password_lasts_until_it_is_put_right_and_is_never_told() {
-    let Some(server) = Private::start(&["--requirepass", "right"]) else { return };
+    let Some(server) = Private::start(&["--requirepass", "right"]) else {
+        return;
+    };
     let ledger = RedisLedger::new(server.client(":hunter2@"));
     for _ in 0..3 {
         let error = ledger.outcomes(&run(), 0).await.unwrap_err();
-        assert!(!error.passing && !error.to_string().contains("hunter2"), "{error}");
+        assert!(
+            !error.passing && !error.to_string().contains("hunter2"),
+            "{error}"
+        );
     }
-    let error = RedisLedger::new(server.client("")).outcomes(&run(), 0).await.unwrap_err();
+    let error = RedisLedger::new(server.client(""))
+        .outcomes(&run(), 0)
+        .await
+        .unwrap_err();
     assert!(!error.passing, "{error}");
-    server.run(":right@", &["CONFIG", "SET", "requirepass", "hunter2"]).await;
+    server
+        .run(":right@", &["CONFIG", "SET", "requirepass", "hunter2"])
+        .await;
     everything(&ledger).await.unwrap();
 }
 
 /// With TLS asked for and none spoken, nothing is said in the clear, and nothing panics.
 #[tokio::test]
 async fn tls_is_not_given_up() {
-    let Some(server) = Private::start(&[]) else { return };
+    let Some(server) = Private::start(&[]) else {
+        return;
+    };
     let url = server.url("").replace("redis://", "rediss://");
     let timeout = Duration::from_millis(500);
-    let settings = RedisSettings { timeout, ..RedisSettings::new(url.as_str().into()) };
+    let settings = RedisSettings {
+        timeout,
+        ..RedisSettings::new(url.as_str().into())
+    };
     passing(RedisClient::open(&settings).unwrap().ping()).await;
 }

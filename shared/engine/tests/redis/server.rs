@@ -24,10 +24,21 @@ impl Shared {
             println!("skipped: no Redis (tests/run starts one)");
             return None;
         };
-        let prefix = format!("test-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::SeqCst));
-        let settings = RedisSettings { prefix: prefix.clone(), ..RedisSettings::new(url.as_str().into()) };
+        let prefix = format!(
+            "test-{}-{}",
+            std::process::id(),
+            COUNT.fetch_add(1, Ordering::SeqCst)
+        );
+        let settings = RedisSettings {
+            prefix: prefix.clone(),
+            ..RedisSettings::new(url.as_str().into())
+        };
         let plain = redis::Client::open(url).unwrap();
-        Some(Self { redis: RedisClient::open(&settings).unwrap(), prefix, plain })
+        Some(Self {
+            redis: RedisClient::open(&settings).unwrap(),
+            prefix,
+            plain,
+        })
     }
 
     /// Names of all its keys, and how many milliseconds each is kept (-1: for ever).
@@ -37,10 +48,19 @@ impl Shared {
         let mut cursor = 0u64;
         loop {
             let mut scan = redis::cmd("SCAN");
-            scan.arg(cursor).arg("MATCH").arg(format!("{}:*", self.prefix)).arg("COUNT").arg(1_000);
-            let (next, found): (u64, Vec<String>) = scan.query_async(&mut connection).await.unwrap();
+            scan.arg(cursor)
+                .arg("MATCH")
+                .arg(format!("{}:*", self.prefix))
+                .arg("COUNT")
+                .arg(1_000);
+            let (next, found): (u64, Vec<String>) =
+                scan.query_async(&mut connection).await.unwrap();
             for key in found {
-                let ms: i64 = redis::cmd("PTTL").arg(&key).query_async(&mut connection).await.unwrap();
+                let ms: i64 = redis::cmd("PTTL")
+                    .arg(&key)
+                    .query_async(&mut connection)
+                    .await
+                    .unwrap();
                 keys.push((key, ms));
             }
             cursor = next;
@@ -54,7 +74,11 @@ impl Shared {
     pub async fn remove(&self, keys: &[String]) {
         if !keys.is_empty() {
             let mut connection = self.plain.get_multiplexed_async_connection().await.unwrap();
-            let removed: usize = redis::cmd("DEL").arg(keys).query_async(&mut connection).await.unwrap();
+            let removed: usize = redis::cmd("DEL")
+                .arg(keys)
+                .query_async(&mut connection)
+                .await
+                .unwrap();
             assert_eq!(removed, keys.len());
         }
     }
@@ -62,7 +86,11 @@ impl Shared {
     /// Runs a command as `redis-cli` would.
     pub async fn run(&self, words: &[&str]) {
         let mut connection = self.plain.get_multiplexed_async_connection().await.unwrap();
-        redis::cmd(words[0]).arg(&words[1..]).query_async::<()>(&mut connection).await.unwrap();
+        redis::cmd(words[0])
+            .arg(&words[1..])
+            .query_async::<()>(&mut connection)
+            .await
+            .unwrap();
     }
 
     /// Loses everything that is its own: others use the server as well.
@@ -83,12 +111,22 @@ pub struct Private {
 impl Private {
     /// A server started with these options more; `None`, with a word about it, when Redis is not installed.
     pub fn start(more: &[&str]) -> Option<Self> {
-        if Command::new("redis-server").arg("--version").stdout(Stdio::null()).status().is_err() {
+        if Command::new("redis-server")
+            .arg("--version")
+            .stdout(Stdio::null())
+            .status()
+            .is_err()
+        {
             println!("skipped: redis-server is not installed (tests/run installs it)");
             return None;
         }
         let more = more.iter().map(ToString::to_string).collect();
-        let mut server = Self { port: free_port(), more, folder: tempfile::tempdir().unwrap(), child: None };
+        let mut server = Self {
+            port: free_port(),
+            more,
+            folder: tempfile::tempdir().unwrap(),
+            child: None,
+        };
         server.restart();
         Some(server)
     }
@@ -97,12 +135,27 @@ impl Private {
     pub fn restart(&mut self) {
         self.kill();
         let mut command = Command::new("redis-server");
-        command.args(["--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--port"]);
-        command.arg(self.port.to_string()).arg("--dir").arg(self.folder.path()).args(&self.more);
+        command.args([
+            "--bind",
+            "127.0.0.1",
+            "--save",
+            "",
+            "--appendonly",
+            "no",
+            "--port",
+        ]);
+        command
+            .arg(self.port.to_string())
+            .arg("--dir")
+            .arg(self.folder.path())
+            .args(&self.more);
         self.child = Some(command.stdout(Stdio::null()).spawn().unwrap());
         let begun = Instant::now();
         while std::net::TcpStream::connect(("127.0.0.1", self.port)).is_err() {
-            assert!(begun.elapsed() < Duration::from_secs(20), "redis-server does not start");
+            assert!(
+                begun.elapsed() < Duration::from_secs(20),
+                "redis-server does not start"
+            );
             std::thread::sleep(Duration::from_millis(20));
         }
     }
@@ -136,7 +189,11 @@ impl Private {
     /// A client that waits half a second at most.
     pub fn client(&self, credentials: &str) -> RedisClient {
         let settings = RedisSettings::new(self.url(credentials).into());
-        RedisClient::open(&RedisSettings { timeout: Duration::from_millis(500), ..settings }).unwrap()
+        RedisClient::open(&RedisSettings {
+            timeout: Duration::from_millis(500),
+            ..settings
+        })
+        .unwrap()
     }
 }
 
@@ -150,7 +207,9 @@ impl Drop for Private {
 fn free_port() -> u16 {
     let from = 20_000 + (std::process::id() % 300) as u16 * 40;
     let next = || from + (COUNT.fetch_add(1, Ordering::SeqCst) % 40) as u16;
-    std::iter::repeat_with(next).find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok()).unwrap()
+    std::iter::repeat_with(next)
+        .find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok())
+        .unwrap()
 }
 
 #[test]

@@ -60,7 +60,10 @@ impl Staged {
 async fn connect(address: SocketAddr) -> S3 {
     let settings = S3Settings {
         endpoint: Some(format!("http://{address}")),
-        access: Access::Key { id: Secret::from("id"), secret: Secret::from("hidden-secret") },
+        access: Access::Key {
+            id: Secret::from("id"),
+            secret: Secret::from("hidden-secret"),
+        },
         force_path_style: true,
         checksums_when_required: true,
         call_timeout: Duration::from_millis(500),
@@ -108,7 +111,10 @@ async fn serve(mut stream: TcpStream, act: fn(&str) -> Act) {
 
 async fn errors(blobs: &S3Blobs) -> [PortError; 5] {
     [
-        blobs.put("c/x", Bytes::from_static(b"x")).await.unwrap_err(),
+        blobs
+            .put("c/x", Bytes::from_static(b"x"))
+            .await
+            .unwrap_err(),
         blobs.get("c/x").await.unwrap_err(),
         blobs.size("c/x").await.unwrap_err(),
         blobs.list("c/", None, 10).await.unwrap_err(),
@@ -120,14 +126,21 @@ async fn check(act: fn(&str) -> Act, passing: bool) {
     let server = Staged::start(act).await;
     for error in errors(&server.blobs().await).await {
         assert_eq!(error.passing, passing, "{error}");
-        assert!(error.message.contains("filings") && !format!("{error:?}").contains("hidden"), "{error:?}");
+        assert!(
+            error.message.contains("filings") && !format!("{error:?}").contains("hidden"),
+            "{error:?}"
+        );
     }
 }
 
 #[tokio::test]
 async fn what_may_pass_is_passing() {
     check(|_| Act::Answer("503 Slow Down", "SlowDown"), true).await;
-    check(|_| Act::Answer("500 Internal Server Error", "InternalError"), true).await;
+    check(
+        |_| Act::Answer("500 Internal Server Error", "InternalError"),
+        true,
+    )
+    .await;
     check(|_| Act::Answer("502 Bad Gateway", ""), true).await;
     check(|_| Act::Answer("429 Too Many Requests", ""), true).await;
     check(|_| Act::Reset, true).await;
@@ -138,7 +151,11 @@ async fn what_may_pass_is_passing() {
 async fn what_will_not_pass_is_lasting() {
     check(|_| Act::Answer("403 Forbidden", "AccessDenied"), false).await;
     check(|_| Act::Answer("400 Bad Request", "InvalidRequest"), false).await;
-    check(|_| Act::Answer("501 Not Implemented", "NotImplemented"), false).await;
+    check(
+        |_| Act::Answer("501 Not Implemented", "NotImplemented"),
+        false,
+    )
+    .await;
 }
 
 #[tokio::test]
@@ -148,15 +165,29 @@ async fn a_conflict_is_asked_of_the_object() {
         _ => Act::Answer("200 OK", ""),
     };
     let made = Staged::start(conflict).await;
-    assert_eq!(made.blobs().await.put("c/x", Bytes::new()).await, Ok(Put::Exists));
+    assert_eq!(
+        made.blobs().await.put("c/x", Bytes::new()).await,
+        Ok(Put::Exists)
+    );
     let removed = |method: &str| match method {
         "PUT" => Act::Answer("409 Conflict", "ConditionalRequestConflict"),
         _ => Act::Answer("404 Not Found", ""),
     };
     let removed = Staged::start(removed).await;
-    assert!(removed.blobs().await.put("c/x", Bytes::new()).await.is_err_and(|error| error.passing));
-    let exists = Staged::start(|_| Act::Answer("412 Precondition Failed", "PreconditionFailed")).await;
-    assert_eq!(exists.blobs().await.put("c/x", Bytes::new()).await, Ok(Put::Exists));
+    assert!(
+        removed
+            .blobs()
+            .await
+            .put("c/x", Bytes::new())
+            .await
+            .is_err_and(|error| error.passing)
+    );
+    let exists =
+        Staged::start(|_| Act::Answer("412 Precondition Failed", "PreconditionFailed")).await;
+    assert_eq!(
+        exists.blobs().await.put("c/x", Bytes::new()).await,
+        Ok(Put::Exists)
+    );
 }
 
 #[tokio::test]
@@ -165,10 +196,25 @@ async fn half_an_object_is_no_object() {
     let blobs = server.blobs().await;
     assert!(blobs.get("c/x").await.is_err_and(|error| error.passing));
     let ranges = blobs.get_range("c/x", 0..2).await.unwrap_err();
-    assert!(!ranges.passing && ranges.message.contains("does not read ranges"), "{ranges}");
-    let wanted = Wanted { bucket: "others", key: "a.pdf", version: None, etag: None, max_bytes: 5_000 };
-    let error = Buckets::new(server.s3().await).get(&wanted).await.unwrap_err();
-    assert!(error.passing && error.message.starts_with("a.pdf in bucket others"), "{error}");
+    assert!(
+        !ranges.passing && ranges.message.contains("does not read ranges"),
+        "{ranges}"
+    );
+    let wanted = Wanted {
+        bucket: "others",
+        key: "a.pdf",
+        version: None,
+        etag: None,
+        max_bytes: 5_000,
+    };
+    let error = Buckets::new(server.s3().await)
+        .get(&wanted)
+        .await
+        .unwrap_err();
+    assert!(
+        error.passing && error.message.starts_with("a.pdf in bucket others"),
+        "{error}"
+    );
 }
 
 #[tokio::test]
@@ -176,7 +222,15 @@ async fn a_missing_key_is_none_only_where_s3_says_so() {
     let server = Staged::start(|_| Act::Answer("404 Not Found", "NoSuchKey")).await;
     assert_eq!(server.blobs().await.get("c/x").await, Ok(None));
     let elsewhere = Staged::start(|_| Act::Answer("404 Not Found", "")).await;
-    assert!(elsewhere.blobs().await.get("c/x").await.is_err_and(|error| !error.passing), "not an S3 server");
+    assert!(
+        elsewhere
+            .blobs()
+            .await
+            .get("c/x")
+            .await
+            .is_err_and(|error| !error.passing),
+        "not an S3 server"
+    );
 }
 
 #[tokio::test]
@@ -190,6 +244,10 @@ async fn a_server_that_is_away_is_known_within_the_timeout() {
         let asked = Instant::now();
         let error = blobs.get("c/x").await.unwrap_err();
         assert!(error.passing, "{error}");
-        assert!(asked.elapsed() < Duration::from_secs(3), "after {:?}", asked.elapsed());
+        assert!(
+            asked.elapsed() < Duration::from_secs(3),
+            "after {:?}",
+            asked.elapsed()
+        );
     }
 }

@@ -23,17 +23,28 @@ fn server(test: &str) -> Option<Server> {
         return None;
     };
     let parts: Vec<&str> = given.split_whitespace().collect();
-    let [endpoint, id, secret] = parts[..] else { panic!("STEMMA_TEST_S3 is no `URL ACCESS SECRET`") };
+    let [endpoint, id, secret] = parts[..] else {
+        panic!("STEMMA_TEST_S3 is no `URL ACCESS SECRET`")
+    };
     let settings = S3Settings {
         endpoint: Some(endpoint.into()),
-        access: Access::Key { id: Secret::from(id), secret: Secret::from(secret) },
+        access: Access::Key {
+            id: Secret::from(id),
+            secret: Secret::from(secret),
+        },
         force_path_style: true,
         checksums_when_required: true,
         call_timeout: Duration::from_secs(30),
         ..S3Settings::default()
     };
-    let nanos = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos();
-    Some(Server { settings, name: format!("test-{test}-{}-{nanos}", std::process::id()) })
+    let nanos = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap()
+        .as_nanos();
+    Some(Server {
+        settings,
+        name: format!("test-{test}-{}-{nanos}", std::process::id()),
+    })
 }
 
 impl Server {
@@ -51,7 +62,9 @@ impl Server {
 
     /// A client of its own, for what the adapters refuse to do.
     fn client(&self) -> aws_sdk_s3::Client {
-        let Access::Key { id, secret } = &self.settings.access else { panic!("no key") };
+        let Access::Key { id, secret } = &self.settings.access else {
+            panic!("no key")
+        };
         let config = aws_sdk_s3::Config::builder()
             .endpoint_url(self.settings.endpoint.clone().unwrap())
             .credentials_provider(aws_sdk_s3::config::Credentials::new(
@@ -64,14 +77,23 @@ impl Server {
             .region(aws_sdk_s3::config::Region::from_static("us-east-1"))
             .behavior_version_latest()
             .force_path_style(true)
-            .request_checksum_calculation(aws_sdk_s3::config::RequestChecksumCalculation::WhenRequired)
+            .request_checksum_calculation(
+                aws_sdk_s3::config::RequestChecksumCalculation::WhenRequired,
+            )
             .build();
         aws_sdk_s3::Client::from_conf(config)
     }
 
     async fn write(&self, client: &aws_sdk_s3::Client, key: &str, text: &str) {
         let body = Bytes::from(text.to_string()).into();
-        client.put_object().bucket(&self.name).key(key).body(body).send().await.unwrap();
+        client
+            .put_object()
+            .bucket(&self.name)
+            .key(key)
+            .body(body)
+            .send()
+            .await
+            .unwrap();
     }
 }
 
@@ -94,29 +116,59 @@ async fn one_of_sixteen_processes_creates() {
     for round in 0..10 {
         let key = format!("c/{round}");
         let writers = join_all((0..16u8).map(|_| S3::connect(&server.settings))).await;
-        let writers = writers.into_iter().map(|s3| server.blobs(&s3.unwrap(), "")).zip(0u8..);
+        let writers = writers
+            .into_iter()
+            .map(|s3| server.blobs(&s3.unwrap(), ""))
+            .zip(0u8..);
         let puts = writers.map(|(blobs, n)| {
             let key = key.clone();
-            tokio::spawn(async move { (n, blobs.put(&key, Bytes::from(vec![n; 5_000])).await.unwrap()) })
+            tokio::spawn(async move {
+                (
+                    n,
+                    blobs.put(&key, Bytes::from(vec![n; 5_000])).await.unwrap(),
+                )
+            })
         });
-        let puts: Vec<(u8, Put)> = join_all(puts.collect::<Vec<_>>()).await.into_iter().map(Result::unwrap).collect();
-        let winners: Vec<u8> = puts.iter().filter(|(_, put)| *put == Put::Created).map(|(n, _)| *n).collect();
-        assert_eq!(winners.len(), 1, "{winners:?} all believe that they created it");
+        let puts: Vec<(u8, Put)> = join_all(puts.collect::<Vec<_>>())
+            .await
+            .into_iter()
+            .map(Result::unwrap)
+            .collect();
+        let winners: Vec<u8> = puts
+            .iter()
+            .filter(|(_, put)| *put == Put::Created)
+            .map(|(n, _)| *n)
+            .collect();
+        assert_eq!(
+            winners.len(),
+            1,
+            "{winners:?} all believe that they created it"
+        );
         let blobs = server.blobs(&S3::connect(&server.settings).await.unwrap(), "");
-        assert_eq!(blobs.get(&key).await.unwrap(), Some(Bytes::from(vec![winners[0]; 5_000])));
+        assert_eq!(
+            blobs.get(&key).await.unwrap(),
+            Some(Bytes::from(vec![winners[0]; 5_000]))
+        );
     }
 }
 
 #[tokio::test]
 async fn what_cannot_be_a_store_is_refused() {
     let settings = S3Settings {
-        access: Access::Key { id: Secret::from("id"), secret: Secret::from("secret") },
+        access: Access::Key {
+            id: Secret::from("id"),
+            secret: Secret::from("secret"),
+        },
         ..S3Settings::default()
     };
     let s3 = S3::connect(&settings).await.unwrap();
-    for (bucket, prefix) in
-        [("", ""), ("a/b", ""), ("filings", "../x"), ("filings", "a//b"), ("filings--az4--x-s3", "")]
-    {
+    for (bucket, prefix) in [
+        ("", ""),
+        ("a/b", ""),
+        ("filings", "../x"),
+        ("filings", "a//b"),
+        ("filings--az4--x-s3", ""),
+    ] {
         let refusal = S3Blobs::new(s3.clone(), bucket, prefix).err().unwrap();
         assert!(!refusal.passing, "{refusal}");
     }
@@ -125,10 +177,18 @@ async fn what_cannot_be_a_store_is_refused() {
 
 #[tokio::test]
 async fn what_others_put_into_the_bucket_is_no_object_of_the_store() {
-    let Some(server) = server("foreign") else { return };
+    let Some(server) = server("foreign") else {
+        return;
+    };
     let s3 = server.bucket().await;
     let client = server.client();
-    for key in ["store/", "store/c/", "store/c/a b", "store/c/x", "store2/c/y"] {
+    for key in [
+        "store/",
+        "store/c/",
+        "store/c/a b",
+        "store/c/x",
+        "store2/c/y",
+    ] {
         server.write(&client, key, "").await;
     }
     let blobs = server.blobs(&s3, "store/");
@@ -139,16 +199,34 @@ async fn what_others_put_into_the_bucket_is_no_object_of_the_store() {
 
 #[tokio::test]
 async fn a_wrong_key_and_a_missing_bucket_say_what_to_check() {
-    let Some(server) = server("refused") else { return };
+    let Some(server) = server("refused") else {
+        return;
+    };
     let s3 = server.bucket().await;
-    let Access::Key { id, .. } = &server.settings.access else { panic!("no key") };
-    let access = Access::Key { id: id.clone(), secret: Secret::from("a-very-wrong-secret") };
-    let stranger = S3::connect(&S3Settings { access, ..server.settings.clone() }).await.unwrap();
+    let Access::Key { id, .. } = &server.settings.access else {
+        panic!("no key")
+    };
+    let access = Access::Key {
+        id: id.clone(),
+        secret: Secret::from("a-very-wrong-secret"),
+    };
+    let stranger = S3::connect(&S3Settings {
+        access,
+        ..server.settings.clone()
+    })
+    .await
+    .unwrap();
     let refused = server.blobs(&stranger, "");
     let missing = S3Blobs::new(s3.clone(), "test-not-there", "").unwrap();
-    for (blobs, name, check) in [(&refused, server.name.as_str(), "check"), (&missing, "test-not-there", "check the")] {
+    for (blobs, name, check) in [
+        (&refused, server.name.as_str(), "check"),
+        (&missing, "test-not-there", "check the"),
+    ] {
         let errors = [
-            blobs.put("c/x", Bytes::from_static(b"x")).await.unwrap_err(),
+            blobs
+                .put("c/x", Bytes::from_static(b"x"))
+                .await
+                .unwrap_err(),
             blobs.get("c/x").await.unwrap_err(),
             blobs.get_range("c/x", 0..4).await.unwrap_err(),
             blobs.list("", None, 1).await.unwrap_err(),
@@ -156,12 +234,24 @@ async fn a_wrong_key_and_a_missing_bucket_say_what_to_check() {
         ];
         for error in errors {
             let text = format!("{error} {error:?}");
-            assert!(!error.passing && text.contains(name) && text.contains(check), "{text}");
-            assert!(!text.contains("very-wrong") && !text.contains(id.reveal()), "{text}");
+            assert!(
+                !error.passing && text.contains(name) && text.contains(check),
+                "{text}"
+            );
+            assert!(
+                !text.contains("very-wrong") && !text.contains(id.reveal()),
+                "{text}"
+            );
         }
     }
-    let error = Buckets::new(s3).head("test-not-there", "x", None).await.unwrap_err();
-    assert!(!error.passing && error.message.contains("no such bucket"), "{error}");
+    let error = Buckets::new(s3)
+        .head("test-not-there", "x", None)
+        .await
+        .unwrap_err();
+    assert!(
+        !error.passing && error.message.contains("no such bucket"),
+        "{error}"
+    );
 }
 
 #[tokio::test]
@@ -170,41 +260,106 @@ async fn documents_in_buckets_are_read_as_they_were_seen() {
     let (s3, client) = (server.bucket().await, server.client());
     let (buckets, key) = (Buckets::new(s3), "ätna/第 1+2%20.pdf");
     server.write(&client, key, "first bytes").await;
-    let seen = buckets.head(&server.name, key, None).await.unwrap().unwrap();
+    let seen = buckets
+        .head(&server.name, key, None)
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!((seen.key.as_str(), seen.size_bytes), (key, 11));
-    assert!(seen.modified_ms > 1_700_000_000_000 && !seen.etag.is_empty() && !seen.etag.contains('"'), "{seen:?}");
-    let wanted = Wanted { bucket: &server.name, key, version: None, etag: Some(&seen.etag), max_bytes: 11 };
+    assert!(
+        seen.modified_ms > 1_700_000_000_000 && !seen.etag.is_empty() && !seen.etag.contains('"'),
+        "{seen:?}"
+    );
+    let wanted = Wanted {
+        bucket: &server.name,
+        key,
+        version: None,
+        etag: Some(&seen.etag),
+        max_bytes: 11,
+    };
     let bytes = Bytes::from_static(b"first bytes");
-    assert_eq!(buckets.get(&wanted).await.unwrap(), Fetched::Read { bytes, etag: seen.etag.clone() });
-    let small = buckets.get(&Wanted { max_bytes: 10, ..wanted }).await.unwrap();
+    assert_eq!(
+        buckets.get(&wanted).await.unwrap(),
+        Fetched::Read {
+            bytes,
+            etag: seen.etag.clone()
+        }
+    );
+    let small = buckets
+        .get(&Wanted {
+            max_bytes: 10,
+            ..wanted
+        })
+        .await
+        .unwrap();
     assert_eq!(small, Fetched::TooLarge { size_bytes: 11 });
     server.write(&client, key, "other bytes").await;
     assert_eq!(buckets.get(&wanted).await.unwrap(), Fetched::Changed);
-    client.delete_object().bucket(&server.name).key(key).send().await.unwrap();
+    client
+        .delete_object()
+        .bucket(&server.name)
+        .key(key)
+        .send()
+        .await
+        .unwrap();
     assert_eq!(buckets.get(&wanted).await.unwrap(), Fetched::Missing);
     assert_eq!(buckets.head(&server.name, key, None).await.unwrap(), None);
 }
 
 #[tokio::test]
 async fn a_version_stays_readable_after_a_newer_one() {
-    let Some(server) = server("versions") else { return };
+    let Some(server) = server("versions") else {
+        return;
+    };
     let (s3, client) = (server.bucket().await, server.client());
     let enabled = aws_sdk_s3::types::BucketVersioningStatus::Enabled;
-    let configuration = aws_sdk_s3::types::VersioningConfiguration::builder().status(enabled).build();
-    let versioning = client.put_bucket_versioning().bucket(&server.name).versioning_configuration(configuration);
+    let configuration = aws_sdk_s3::types::VersioningConfiguration::builder()
+        .status(enabled)
+        .build();
+    let versioning = client
+        .put_bucket_versioning()
+        .bucket(&server.name)
+        .versioning_configuration(configuration);
     versioning.send().await.unwrap();
     let buckets = Buckets::new(s3);
     server.write(&client, "a.pdf", "first").await;
-    let seen = buckets.head(&server.name, "a.pdf", None).await.unwrap().unwrap();
+    let seen = buckets
+        .head(&server.name, "a.pdf", None)
+        .await
+        .unwrap()
+        .unwrap();
     server.write(&client, "a.pdf", "second").await;
     let version = seen.version.as_deref();
     assert!(version.is_some(), "{seen:?}");
-    let wanted = Wanted { bucket: &server.name, key: "a.pdf", version, etag: Some(&seen.etag), max_bytes: 100 };
+    let wanted = Wanted {
+        bucket: &server.name,
+        key: "a.pdf",
+        version,
+        etag: Some(&seen.etag),
+        max_bytes: 100,
+    };
     let bytes = Bytes::from_static(b"first");
-    assert_eq!(buckets.get(&wanted).await.unwrap(), Fetched::Read { bytes, etag: seen.etag.clone() });
-    let newest = buckets.get(&Wanted { version: None, ..wanted }).await.unwrap();
+    assert_eq!(
+        buckets.get(&wanted).await.unwrap(),
+        Fetched::Read {
+            bytes,
+            etag: seen.etag.clone()
+        }
+    );
+    let newest = buckets
+        .get(&Wanted {
+            version: None,
+            ..wanted
+        })
+        .await
+        .unwrap();
     assert_eq!(newest, Fetched::Changed);
-    let gone = buckets.get(&Wanted { version: Some("no-such-version"), ..wanted }).await;
+    let gone = buckets
+        .get(&Wanted {
+            version: Some("no-such-version"),
+            ..wanted
+        })
+        .await;
     assert!(gone.is_err() || gone.unwrap() == Fetched::Missing);
 }
 
@@ -220,11 +375,29 @@ async fn a_bucket_is_listed_page_by_page_in_byte_order() {
     server.write(&client, "out/x", "x").await;
     keys.sort_unstable();
     let (buckets, env) = (Buckets::new(s3), Env::system());
-    let listed: Vec<Entry> = buckets.list(&env, &server.name, "in/", None).try_collect().await.unwrap();
-    assert_eq!(listed.iter().map(|entry| entry.key.clone()).collect::<Vec<_>>(), keys);
-    assert!(listed.iter().all(|entry| entry.size_bytes == 1 && !entry.etag.is_empty()));
+    let listed: Vec<Entry> = buckets
+        .list(&env, &server.name, "in/", None)
+        .try_collect()
+        .await
+        .unwrap();
+    assert_eq!(
+        listed
+            .iter()
+            .map(|entry| entry.key.clone())
+            .collect::<Vec<_>>(),
+        keys
+    );
+    assert!(
+        listed
+            .iter()
+            .all(|entry| entry.size_bytes == 1 && !entry.etag.is_empty())
+    );
     let after = Some(keys[1_000].clone());
-    let rest: Vec<Entry> = buckets.list(&env, &server.name, "in/", after).try_collect().await.unwrap();
+    let rest: Vec<Entry> = buckets
+        .list(&env, &server.name, "in/", after)
+        .try_collect()
+        .await
+        .unwrap();
     assert_eq!(rest, listed[1_001..]);
 }
 
@@ -237,12 +410,18 @@ async fn small_objects_are_written_at_a_rate_worth_printing() {
         let blobs = Arc::clone(&blobs);
         tokio::spawn(async move {
             for n in (writer..objects).step_by(16) {
-                let put = blobs.put(&format!("c/{n}"), Bytes::from(vec![0; 2_000])).await.unwrap();
+                let put = blobs
+                    .put(&format!("c/{n}"), Bytes::from(vec![0; 2_000]))
+                    .await
+                    .unwrap();
                 assert_eq!(put, Put::Created);
             }
         })
     });
-    join_all(writers.collect::<Vec<_>>()).await.into_iter().for_each(|writer| writer.unwrap());
+    join_all(writers.collect::<Vec<_>>())
+        .await
+        .into_iter()
+        .for_each(|writer| writer.unwrap());
     let rate = f64::from(objects) / started.elapsed().as_secs_f64();
     println!("{rate:.0} create-only puts of 2,000 bytes per second, 16 at a time");
     assert!(rate > 5.0, "{rate:.1} puts per second");

@@ -30,12 +30,17 @@ pub(super) fn reading_order(rows: Vec<Row>) -> Vec<Vec<Segment>> {
 }
 
 fn order(rows: Vec<Row>, depth: usize, lines: &mut Vec<Vec<Segment>>) {
-    let band = if depth < MAX_DEPTH { best_band(&rows) } else { None };
+    let band = if depth < MAX_DEPTH {
+        best_band(&rows)
+    } else {
+        None
+    };
     let Some(band) = band else {
         lines.extend(rows.into_iter().map(|row| row.segments));
         return;
     };
-    let (mut before, mut left, mut right, mut after) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let (mut before, mut left, mut right, mut after) =
+        (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for (index, row) in rows.into_iter().enumerate() {
         if index < band.from {
             before.push(row);
@@ -77,11 +82,17 @@ fn split_at_narrow_gutters(rows: &mut [Row]) {
     // Columns rise and lie apart: a page as wide as it likes may have thousands.
     let is_edge = |u: f32| {
         let behind = columns.partition_point(|(first, _)| *first <= u);
-        behind.checked_sub(1).and_then(|at| columns.get(at)).is_some_and(|(_, last)| u <= *last)
+        behind
+            .checked_sub(1)
+            .and_then(|at| columns.get(at))
+            .is_some_and(|(_, last)| u <= *last)
     };
     for row in rows {
         let whole = std::mem::take(&mut row.segments);
-        row.segments = whole.into_iter().flat_map(|segment| cut_at(segment, is_edge)).collect();
+        row.segments = whole
+            .into_iter()
+            .flat_map(|segment| cut_at(segment, is_edge))
+            .collect();
     }
 }
 
@@ -99,8 +110,15 @@ fn gaps(segment: &Segment) -> impl Iterator<Item = (usize, &Mark)> {
 }
 
 fn cut_at(segment: Segment, is_edge: impl Fn(f32) -> bool) -> Vec<Segment> {
-    let cuts: Vec<usize> = gaps(&segment).filter(|(_, mark)| is_edge(mark.u)).map(|(index, _)| index).collect();
-    if cuts.is_empty() { vec![segment] } else { segment.cut(&cuts) }
+    let cuts: Vec<usize> = gaps(&segment)
+        .filter(|(_, mark)| is_edge(mark.u))
+        .map(|(index, _)| index)
+        .collect();
+    if cuts.is_empty() {
+        vec![segment]
+    } else {
+        segment.cut(&cuts)
+    }
 }
 
 /// Rows `from..to`, divided at `gutter`.
@@ -116,7 +134,9 @@ fn best_band(rows: &[Row]) -> Option<Band> {
     if rows.len() < MIN_PROSE_ROWS || rows.len() > MAX_ROWS {
         return None;
     }
-    let bands = candidate_gutters(rows).into_iter().flat_map(|gutter| bands_at(rows, gutter));
+    let bands = candidate_gutters(rows)
+        .into_iter()
+        .flat_map(|gutter| bands_at(rows, gutter));
     // The widest agreement wins; among equals the first gutter from the left.
     bands.fold(None, |best: Option<Band>, band| match best {
         Some(best) if best.prose >= band.prose => Some(best),
@@ -136,7 +156,11 @@ fn candidate_gutters(rows: &[Row]) -> Vec<f32> {
         }
     }
     // Staggered columns share no baseline: the left edges of their lines are candidates as well.
-    starts.extend(rows.iter().filter_map(|row| row.segments.first()).map(|segment| segment.u0 - 2.0));
+    starts.extend(
+        rows.iter()
+            .filter_map(|row| row.segments.first())
+            .map(|segment| segment.u0 - 2.0),
+    );
     starts.sort_by(f32::total_cmp);
     let mut votes: Vec<(f32, usize)> = Vec::new();
     for start in starts {
@@ -153,7 +177,11 @@ fn candidate_gutters(rows: &[Row]) -> Vec<f32> {
 
 /// The maximal stretches of rows that nothing crosses at `gutter` and that have prose on both sides.
 fn bands_at(rows: &[Row], gutter: f32) -> Vec<Band> {
-    let crossed = |row: &Row| row.segments.iter().any(|segment| segment.u0 < gutter && segment.u1 > gutter);
+    let crossed = |row: &Row| {
+        row.segments
+            .iter()
+            .any(|segment| segment.u0 < gutter && segment.u1 > gutter)
+    };
     let mut bands = Vec::new();
     let mut from = 0;
     for to in 0..=rows.len() {
@@ -162,7 +190,11 @@ fn bands_at(rows: &[Row], gutter: f32) -> Vec<Band> {
         }
         let stretch = rows.get(from..to).unwrap_or_default();
         if let Some(band) = judge(stretch, gutter) {
-            bands.push(Band { from: from + band.from, to: from + band.to, ..band });
+            bands.push(Band {
+                from: from + band.from,
+                to: from + band.to,
+                ..band
+            });
         }
         from = to + 1;
     }
@@ -198,14 +230,27 @@ fn judge(rows: &[Row], gutter: f32) -> Option<Band> {
     // Rows above and below both columns' prose (heads, page numbers) are not part of the band.
     let from = left.first?.min(right.first?);
     let to = left.last.max(right.last) + 1;
-    Some(Band { gutter, from, to, prose: left.prose.min(right.prose) })
+    Some(Band {
+        gutter,
+        from,
+        to,
+        prose: left.prose.min(right.prose),
+    })
 }
 
 fn side(rows: &[Row], belongs: impl Fn(&Segment) -> bool) -> Side {
-    let mut side = Side { left: f32::INFINITY, right: f32::NEG_INFINITY, ..Side::default() };
+    let mut side = Side {
+        left: f32::INFINITY,
+        right: f32::NEG_INFINITY,
+        ..Side::default()
+    };
     let mut parts: Vec<(usize, Part)> = Vec::new();
     for (index, row) in rows.iter().enumerate() {
-        let mine: Vec<&Segment> = row.segments.iter().filter(|segment| belongs(segment)).collect();
+        let mine: Vec<&Segment> = row
+            .segments
+            .iter()
+            .filter(|segment| belongs(segment))
+            .collect();
         if let (Some(first), Some(last)) = (mine.first(), mine.last()) {
             side.left = side.left.min(first.u0);
             side.right = side.right.max(last.u1);
@@ -256,8 +301,10 @@ impl Part {
 
 fn cut(row: Row, gutter: f32) -> (Option<Row>, Option<Row>) {
     let (v, size) = (row.v, row.size);
-    let (left, right): (Vec<Segment>, Vec<Segment>) =
-        row.segments.into_iter().partition(|segment| (segment.u0 + segment.u1) / 2.0 < gutter);
+    let (left, right): (Vec<Segment>, Vec<Segment>) = row
+        .segments
+        .into_iter()
+        .partition(|segment| (segment.u0 + segment.u1) / 2.0 < gutter);
     let make = |segments: Vec<Segment>| (!segments.is_empty()).then_some(Row { segments, v, size });
     (make(left), make(right))
 }

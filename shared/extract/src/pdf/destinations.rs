@@ -4,7 +4,9 @@ use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 
 use hayro_syntax::Pdf;
-use hayro_syntax::object::{Array, Dict, MaybeRef, Name, Object, ObjectIdentifier, String as PdfString};
+use hayro_syntax::object::{
+    Array, Dict, MaybeRef, Name, Object, ObjectIdentifier, String as PdfString,
+};
 use hayro_syntax::page::Page;
 use stemma_document::{PageNo, Pt, Target};
 
@@ -27,7 +29,11 @@ pub(super) struct Destinations<'a> {
 
 impl<'a> Destinations<'a> {
     pub(super) fn new(pdf: &'a Pdf, root: Dict<'a>, limits: &Limits) -> Self {
-        let ids = pdf.pages().iter().enumerate().filter_map(|(index, page)| Some((page.raw().obj_id()?, index)));
+        let ids = pdf
+            .pages()
+            .iter()
+            .enumerate()
+            .filter_map(|(index, page)| Some((page.raw().obj_id()?, index)));
         let mut pages = HashMap::new();
         for (id, index) in ids {
             pages.entry(id).or_insert(index);
@@ -77,21 +83,40 @@ impl<'a> Destinations<'a> {
             MaybeRef::NotRef(_) => return None,
         };
         let page = self.pdf.pages().get(index)?;
-        Some(Target { page: PageNo::from_index(index), y: top(array).map(|(x, y)| from_top(page, x, y)) })
+        Some(Target {
+            page: PageNo::from_index(index),
+            y: top(array).map(|(x, y)| from_top(page, x, y)),
+        })
     }
 
     fn named(&self, name: &[u8]) -> Option<Object<'a>> {
-        let old = self.old_names.get_or_init(|| self.root.get::<Dict<'a>>("Dests").unwrap_or_default());
-        old.get::<Object<'a>>(name).or_else(|| self.names.get_or_init(|| self.read_names()).get(name).cloned())
+        let old = self
+            .old_names
+            .get_or_init(|| self.root.get::<Dict<'a>>("Dests").unwrap_or_default());
+        old.get::<Object<'a>>(name).or_else(|| {
+            self.names
+                .get_or_init(|| self.read_names())
+                .get(name)
+                .cloned()
+        })
     }
 
     /// The whole name tree: trees in the wild are often not sorted, so that a search by limits would miss entries.
     fn read_names(&self) -> HashMap<Vec<u8>, Object<'a>> {
         let mut names = HashMap::new();
-        let top = self.root.get::<Dict<'a>>("Names").and_then(|names| names.get::<Dict<'a>>("Dests"));
+        let top = self
+            .root
+            .get::<Dict<'a>>("Names")
+            .and_then(|names| names.get::<Dict<'a>>("Dests"));
         for leaf in tree_nodes(top, self.max_names) {
-            let mut entries = leaf.get::<Array<'a>>("Names").unwrap_or_default().flex_iter();
-            while let (Some(name), Some(value)) = (entries.next::<PdfString<'a>>(), entries.next::<Object<'a>>()) {
+            let mut entries = leaf
+                .get::<Array<'a>>("Names")
+                .unwrap_or_default()
+                .flex_iter();
+            while let (Some(name), Some(value)) = (
+                entries.next::<PdfString<'a>>(),
+                entries.next::<Object<'a>>(),
+            ) {
                 if names.len() >= self.max_names {
                     return names;
                 }
@@ -112,7 +137,12 @@ pub(super) fn tree_nodes<'a>(top: Option<Dict<'a>>, limit: usize) -> Vec<Dict<'a
         if nodes.len() >= limit || !visited.insert(node.data().as_ptr() as usize) {
             continue;
         }
-        let kids: Vec<Dict<'a>> = node.get::<Array<'a>>("Kids").unwrap_or_default().iter().take(limit).collect();
+        let kids: Vec<Dict<'a>> = node
+            .get::<Array<'a>>("Kids")
+            .unwrap_or_default()
+            .iter()
+            .take(limit)
+            .collect();
         stack.extend(kids.into_iter().rev());
         nodes.push(node);
     }
@@ -122,7 +152,9 @@ pub(super) fn tree_nodes<'a>(top: Option<Dict<'a>>, limit: usize) -> Vec<Dict<'a
 /// The point a destination scrolls to, in the page's own coordinates (ISO 32000-2, table 149).
 fn top(array: &Array<'_>) -> Option<(f64, f64)> {
     let mut items = array.iter::<Object<'_>>().skip(1);
-    let Some(Object::Name(kind)) = items.next() else { return None };
+    let Some(Object::Name(kind)) = items.next() else {
+        return None;
+    };
     let mut numbers = items.map(|item| item.into_number().map(|number| number.as_f64()));
     match kind.as_ref() {
         b"XYZ" => {

@@ -19,17 +19,39 @@ const HEAD_BYTES: usize = 256;
 const BELIEVED: std::ops::RangeInclusive<f64> = 0.8..=1.25;
 
 /// The height of the em in text space for size 1. `text` says what a code means.
-pub(super) fn em<'a>(font: &Font<'a>, dict: &Dict<'a>, budget: &Budget, text: impl Fn(u32) -> Option<char>) -> f64 {
-    let matrix = dict.get::<[f64; 6]>("FontMatrix").unwrap_or([0.001, 0.0, 0.0, 0.001, 0.0, 0.0]);
+pub(super) fn em<'a>(
+    font: &Font<'a>,
+    dict: &Dict<'a>,
+    budget: &Budget,
+    text: impl Fn(u32) -> Option<char>,
+) -> f64 {
+    let matrix = dict
+        .get::<[f64; 6]>("FontMatrix")
+        .unwrap_or([0.001, 0.0, 0.0, 0.001, 0.0, 0.0]);
     let scale = matrix[2].hypot(matrix[3]);
-    let codes: Vec<(u32, char)> = (0..256).filter_map(|code| text(code).map(|character| (code, character))).collect();
+    let codes: Vec<(u32, char)> = (0..256)
+        .filter_map(|code| text(code).map(|character| (code, character)))
+        .collect();
     let heights = |is_meant: &dyn Fn(char) -> bool| {
-        let meant = codes.iter().filter(|(_, character)| is_meant(*character)).take(MAX_MEASURED);
-        median(meant.filter_map(|(code, _)| height(font, *code, budget)).collect())
+        let meant = codes
+            .iter()
+            .filter(|(_, character)| is_meant(*character))
+            .take(MAX_MEASURED);
+        median(
+            meant
+                .filter_map(|(code, _)| height(font, *code, budget))
+                .collect(),
+        )
     };
     let figure = || {
-        let figures = codes.iter().filter(|(_, character)| character.is_ascii_digit());
-        median(figures.map(|(code, _)| font.code_advance(*code).x.abs() / 1000.0).collect())
+        let figures = codes
+            .iter()
+            .filter(|(_, character)| character.is_ascii_digit());
+        median(
+            figures
+                .map(|(code, _)| font.code_advance(*code).x.abs() / 1000.0)
+                .collect(),
+        )
     };
     let em = heights(&is_tall)
         .map(|height| height * scale / TALL)
@@ -43,7 +65,9 @@ pub(super) fn em<'a>(font: &Font<'a>, dict: &Dict<'a>, budget: &Budget, text: im
 }
 
 fn is_tall(character: char) -> bool {
-    character.is_ascii_uppercase() && character != 'Q' || character.is_ascii_digit() || "bdfhkl".contains(character)
+    character.is_ascii_uppercase() && character != 'Q'
+        || character.is_ascii_digit()
+        || "bdfhkl".contains(character)
 }
 
 fn is_small(character: char) -> bool {
@@ -58,11 +82,17 @@ fn median(mut values: Vec<f64>) -> Option<f64> {
 
 /// The height of the box a glyph declares (operator `d1`, ISO 32000-2, 9.6.4), in glyph space.
 fn height(font: &Font<'_>, code: u32, budget: &Budget) -> Option<f64> {
-    let FontGlyph::Type3(glyph) = font.glyph(font.map_code(code), code) else { return None };
+    let FontGlyph::Type3(glyph) = font.glyph(font.map_code(code), code) else {
+        return None;
+    };
     let program = budget.decode(glyph.program()?).ok()?.bytes;
     let head = program.get(..program.len().min(HEAD_BYTES))?;
     let mut numbers = Vec::new();
-    for token in head.split(u8::is_ascii_whitespace).filter(|token| !token.is_empty()).take(8) {
+    for token in head
+        .split(u8::is_ascii_whitespace)
+        .filter(|token| !token.is_empty())
+        .take(8)
+    {
         match (token, numbers.as_slice()) {
             (b"d1", [_, _, _, bottom, _, top]) => return Some((top - bottom as &f64).abs()),
             _ => numbers.push(std::str::from_utf8(token).ok()?.parse::<f64>().ok()?),
@@ -73,11 +103,17 @@ fn height(font: &Font<'_>, code: u32, budget: &Budget) -> Option<f64> {
 
 /// The em from the font's own box, a little less than as tall; without a box, from the widest glyph.
 fn boxed(dict: &Dict<'_>, x_scale: f64, y_scale: f64) -> f64 {
-    let height = dict.get::<Rect>("FontBBox").map_or(0.0, |bbox| bbox.height().abs());
+    let height = dict
+        .get::<Rect>("FontBBox")
+        .map_or(0.0, |bbox| bbox.height().abs());
     if height > 0.0 {
         return height * y_scale * 0.9;
     }
     let widths = dict.get::<Array<'_>>("Widths").unwrap_or_default();
-    let widest = widths.iter::<Number>().take(256).map(|width| width.as_f64()).filter(|width| width.is_finite());
+    let widest = widths
+        .iter::<Number>()
+        .take(256)
+        .map(|width| width.as_f64())
+        .filter(|width| width.is_finite());
     widest.fold(0.0, f64::max) * x_scale
 }

@@ -31,7 +31,9 @@ pub(super) fn rewritten(bytes: &[u8], password: &str, limits: &Limits) -> Option
 pub(super) fn without_exponents(bytes: &[u8]) -> Option<Vec<u8>> {
     let mut out: Option<Vec<u8>> = None;
     let mut start = 0;
-    for token in bytes.split(|byte| byte.is_ascii_whitespace() || matches!(byte, b'[' | b']' | b'/' | b'<' | b'>')) {
+    for token in bytes.split(|byte| {
+        byte.is_ascii_whitespace() || matches!(byte, b'[' | b']' | b'/' | b'<' | b'>')
+    }) {
         let end = start + token.len();
         let digits = token.strip_prefix(b"-").unwrap_or(token);
         if has_exponent(digits) {
@@ -47,7 +49,11 @@ pub(super) fn without_exponents(bytes: &[u8]) -> Option<Vec<u8>> {
 
 fn has_exponent(token: &[u8]) -> bool {
     let mut parts = token.split(|byte| matches!(byte, b'e' | b'E'));
-    let mut number = || parts.next().is_some_and(|part| !part.is_empty() && part.iter().all(u8::is_ascii_digit));
+    let mut number = || {
+        parts
+            .next()
+            .is_some_and(|part| !part.is_empty() && part.iter().all(u8::is_ascii_digit))
+    };
     token.len() <= 12 && number() && number() && parts.next().is_none()
 }
 
@@ -73,21 +79,38 @@ mod tests {
 
     #[test]
     fn exponents_keep_their_length() {
-        assert_eq!(without_exponents(b"[-1e9 0 12e3 7]").as_deref(), Some(&b"[-999 0 9999 7]"[..]));
+        assert_eq!(
+            without_exponents(b"[-1e9 0 12e3 7]").as_deref(),
+            Some(&b"[-999 0 9999 7]"[..])
+        );
         assert_eq!(without_exponents(b"[1 2 e9 1e]"), None);
     }
 
     #[test]
     fn a_file_that_nests_deeper_than_its_budget_is_not_given_to_a_parser_that_recurses() {
-        let bytes = Fixture::of(&["BT /F1 10 Tf (text) Tj ET"]).object("[[[[[[[[1]]]]]]]]").build();
-        let within =
-            |max_object_depth| rewritten(&bytes, "", &Limits { max_object_depth, ..Limits::default() }).is_some();
+        let bytes = Fixture::of(&["BT /F1 10 Tf (text) Tj ET"])
+            .object("[[[[[[[[1]]]]]]]]")
+            .build();
+        let within = |max_object_depth| {
+            rewritten(
+                &bytes,
+                "",
+                &Limits {
+                    max_object_depth,
+                    ..Limits::default()
+                },
+            )
+            .is_some()
+        };
         assert!(within(8) && !within(7));
     }
 
     #[test]
     fn nesting_is_counted_per_object() {
-        assert_eq!(nesting(b"1 0 obj [[<</A [1]>>]] endobj 2 0 obj [1] endobj"), 4);
+        assert_eq!(
+            nesting(b"1 0 obj [[<</A [1]>>]] endobj 2 0 obj [1] endobj"),
+            4
+        );
         assert_eq!(nesting(&b"[".repeat(5001)), 5000);
     }
 }

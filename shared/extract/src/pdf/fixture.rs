@@ -17,7 +17,9 @@ pub(super) struct Fixture {
 impl Fixture {
     /// Pages with these contents.
     pub(super) fn of(contents: &[&str]) -> Self {
-        contents.iter().fold(Self::default(), |fixture, content| fixture.page("", content.as_bytes()))
+        contents.iter().fold(Self::default(), |fixture, content| {
+            fixture.page("", content.as_bytes())
+        })
     }
 
     /// Adds a page with more entries in its dictionary.
@@ -61,7 +63,11 @@ impl Fixture {
 
     /// Adds a bitmap font `/T3` as TeX's printer drivers make them: glyphs named after their codes, one unit a dot, the
     /// size said by nothing. Each glyph is given as code, advance, lower and upper edge.
-    pub(super) fn bitmap_font(mut self, name: impl Fn(u8) -> String, glyphs: &[(u8, i32, i32, i32)]) -> Self {
+    pub(super) fn bitmap_font(
+        mut self,
+        name: impl Fn(u8) -> String,
+        glyphs: &[(u8, i32, i32, i32)],
+    ) -> Self {
         let font = self.first_object() + self.objects.len();
         let _ = write!(self.fonts, "/T3 {font} 0 R");
         let (mut procs, mut differences, mut widths) = (String::new(), String::new(), vec![0; 256]);
@@ -71,14 +77,21 @@ impl Fixture {
             let _ = write!(differences, "{code}/{} ", name(*code));
             widths[usize::from(*code)] = *advance;
             let program = format!("{advance} 0 0 {low} {advance} {high} d1\n");
-            programs.push(format!("<</Length {}>>stream\n{program}\nendstream", program.len()));
+            programs.push(format!(
+                "<</Length {}>>stream\n{program}\nendstream",
+                program.len()
+            ));
         }
         let widths: String = widths.iter().map(|width| format!("{width} ")).collect();
         let font = format!(
             "<</Type/Font/Subtype/Type3/FontMatrix[1 0 0 1 0 0]/FontBBox[0 0 1 1]/FirstChar 0/LastChar 255\
              /Widths[{widths}]/CharProcs<<{procs}>>/Encoding<</Type/Encoding/Differences[{differences}]>>>>"
         );
-        programs.iter().fold(self.object(&font), |fixture, program| fixture.object(program))
+        programs
+            .iter()
+            .fold(self.object(&font), |fixture, program| {
+                fixture.object(program)
+            })
     }
 
     /// Object number of page `index` (from 0).
@@ -92,16 +105,23 @@ impl Fixture {
     }
 
     pub(super) fn build(&self) -> Vec<u8> {
-        let kids: String = (0..self.pages.len()).map(|index| format!("{} 0 R ", Self::page_object(index))).collect();
+        let kids: String = (0..self.pages.len())
+            .map(|index| format!("{} 0 R ", Self::page_object(index)))
+            .collect();
         let mut bodies: Vec<Vec<u8>> = vec![
             format!("<</Type/Catalog/Pages 2 0 R{}>>", self.catalog).into_bytes(),
             format!("<</Type/Pages/Count {}/Kids[{kids}]>>", self.pages.len()).into_bytes(),
             b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica/Encoding/WinAnsiEncoding>>".to_vec(),
-            b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica-Bold/Encoding/WinAnsiEncoding>>".to_vec(),
+            b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica-Bold/Encoding/WinAnsiEncoding>>"
+                .to_vec(),
             format!("<<{}>>", self.info).into_bytes(),
         ];
         for (index, (entries, stream)) in self.pages.iter().enumerate() {
-            let sizes = if entries.contains("MediaBox") { "" } else { "/MediaBox[0 0 612 792]" };
+            let sizes = if entries.contains("MediaBox") {
+                ""
+            } else {
+                "/MediaBox[0 0 612 792]"
+            };
             let page = format!(
                 "<</Type/Page/Parent 2 0 R{sizes}/Resources<</Font<</F1 3 0 R/F2 4 0 R{}>>{}>>/Contents {} 0 R{entries}>>",
                 self.fonts,

@@ -51,7 +51,9 @@ impl<'a> TextFont<'a> {
     fn new(font: Font<'a>, dict: &Dict<'a>, budget: &Budget) -> Self {
         let style = Style::of(dict);
         let horizontal = font.is_horizontal();
-        let drawn = dict.get::<Name<'_>>("Subtype").is_some_and(|kind| kind.as_ref() == b"Type3");
+        let drawn = dict
+            .get::<Name<'_>>("Subtype")
+            .is_some_and(|kind| kind.as_ref() == b"Type3");
         let mut new = Self {
             font,
             meanings: Meanings::new(dict, drawn),
@@ -79,13 +81,20 @@ impl<'a> TextFont<'a> {
     pub(super) fn code(&self, code: u32) -> Rc<Code> {
         let (row, column) = (code as usize >> 8, code as usize & 0xff);
         if row > 0xff {
-            return Rc::clone(self.long.borrow_mut().entry(code).or_insert_with(|| Rc::new(self.describe(code))));
+            return Rc::clone(
+                self.long
+                    .borrow_mut()
+                    .entry(code)
+                    .or_insert_with(|| Rc::new(self.describe(code))),
+            );
         }
         let mut rows = self.codes.borrow_mut();
         if rows.len() <= row {
             rows.resize(row + 1, Vec::new());
         }
-        let Some(row) = rows.get_mut(row) else { return Rc::new(self.describe(code)) };
+        let Some(row) = rows.get_mut(row) else {
+            return Rc::new(self.describe(code));
+        };
         row.resize(256, None);
         match row.get_mut(column) {
             Some(slot) => Rc::clone(slot.get_or_insert_with(|| Rc::new(self.describe(code)))),
@@ -103,20 +112,34 @@ impl<'a> TextFont<'a> {
             text = characters(self.meanings.of(code, &glyph).map(BfString::Char));
         }
         let advance = self.font.code_advance(code);
-        let along = if self.horizontal { advance.x } else { advance.y };
-        Code { text, advance: finite(along) / 1000.0 }
+        let along = if self.horizontal {
+            advance.x
+        } else {
+            advance.y
+        };
+        Code {
+            text,
+            advance: finite(along) / 1000.0,
+        }
     }
 }
 
 fn finite(value: f64) -> f32 {
-    if value.is_finite() { value.clamp(-1e5, 1e5) as f32 } else { 0.0 }
+    if value.is_finite() {
+        value.clamp(-1e5, 1e5) as f32
+    } else {
+        0.0
+    }
 }
 
 fn characters(unicode: Option<BfString>) -> Box<[char]> {
     let mut out = Vec::new();
     match unicode {
         Some(BfString::Char(c)) => push_character(c, &mut out),
-        Some(BfString::String(text)) => text.chars().take(16).for_each(|c| push_character(c, &mut out)),
+        Some(BfString::String(text)) => text
+            .chars()
+            .take(16)
+            .for_each(|c| push_character(c, &mut out)),
         None => {}
     }
     out.into()
@@ -132,8 +155,12 @@ pub(super) fn push_character(c: char, out: &mut Vec<char>) {
         '\u{fb03}' => out.extend(['f', 'f', 'i']),
         '\u{fb04}' => out.extend(['f', 'f', 'l']),
         '\u{fb05}' | '\u{fb06}' => out.extend(['s', 't']),
-        '\u{ad}' | '\u{200b}' | '\u{200c}' | '\u{200d}' | '\u{2060}' | '\u{feff}' => out.push(SOFT_HYPHEN),
-        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' => out.push(SOFT_HYPHEN),
+        '\u{ad}' | '\u{200b}' | '\u{200c}' | '\u{200d}' | '\u{2060}' | '\u{feff}' => {
+            out.push(SOFT_HYPHEN)
+        }
+        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' => {
+            out.push(SOFT_HYPHEN)
+        }
         '\t' | '\n' | '\r' => out.push(' '),
         c if c.is_whitespace() => out.push(' '),
         c if c.is_control() || c == '\u{fffd}' => {}
@@ -151,21 +178,33 @@ struct Style {
 
 impl Style {
     fn of(dict: &Dict<'_>) -> Self {
-        let descendant = dict.get::<Array<'_>>("DescendantFonts").and_then(|fonts| fonts.iter::<Dict<'_>>().next());
+        let descendant = dict
+            .get::<Array<'_>>("DescendantFonts")
+            .and_then(|fonts| fonts.iter::<Dict<'_>>().next());
         let described = descendant.as_ref().unwrap_or(dict);
-        let descriptor = described.get::<Dict<'_>>("FontDescriptor").unwrap_or_default();
-        let name = dict.get::<Name<'_>>("BaseFont").or_else(|| descriptor.get::<Name<'_>>("FontName"));
-        let name = name.map(|name| name.as_str().to_ascii_lowercase()).unwrap_or_default();
+        let descriptor = described
+            .get::<Dict<'_>>("FontDescriptor")
+            .unwrap_or_default();
+        let name = dict
+            .get::<Name<'_>>("BaseFont")
+            .or_else(|| descriptor.get::<Name<'_>>("FontName"));
+        let name = name
+            .map(|name| name.as_str().to_ascii_lowercase())
+            .unwrap_or_default();
         let name = name.split_once('+').map_or(name.as_str(), |(_, rest)| rest);
         let flags = descriptor.get::<u32>("Flags").unwrap_or(0);
         let says = |words: &[&str]| words.iter().any(|word| name.contains(word));
         Self {
-            bold: descriptor.get::<f32>("FontWeight").is_some_and(|weight| weight >= 600.0)
+            bold: descriptor
+                .get::<f32>("FontWeight")
+                .is_some_and(|weight| weight >= 600.0)
                 || flags & FLAG_FORCE_BOLD != 0
                 || says(&["bold", "black", "heavy", "demi"])
                 || name.starts_with("cmbx"),
             italic: flags & FLAG_ITALIC != 0
-                || descriptor.get::<f32>("ItalicAngle").is_some_and(|angle| angle != 0.0)
+                || descriptor
+                    .get::<f32>("ItalicAngle")
+                    .is_some_and(|angle| angle != 0.0)
                 || says(&["italic", "oblique"]),
         }
     }
@@ -208,16 +247,22 @@ impl<'a> FontBook<'a> {
         if !is_affordable(dict, budget) {
             return None;
         }
-        let font = self.cache.font(dict, &self.resolve_font, &self.resolve_cmap)?;
+        let font = self
+            .cache
+            .font(dict, &self.resolve_font, &self.resolve_cmap)?;
         Some(TextFont::new(font, dict, budget))
     }
 }
 
 /// Whether loading the font stays inside the budget: its streams are inflated and its width ranges expanded in full.
 fn is_affordable(dict: &Dict<'_>, budget: &Budget) -> bool {
-    let descendant = dict.get::<Array<'_>>("DescendantFonts").and_then(|fonts| fonts.iter::<Dict<'_>>().next());
+    let descendant = dict
+        .get::<Array<'_>>("DescendantFonts")
+        .and_then(|fonts| fonts.iter::<Dict<'_>>().next());
     let described = descendant.as_ref().unwrap_or(dict);
-    let descriptor = described.get::<Dict<'_>>("FontDescriptor").unwrap_or_default();
+    let descriptor = described
+        .get::<Dict<'_>>("FontDescriptor")
+        .unwrap_or_default();
     let streams = [
         dict.get::<Stream<'_>>("ToUnicode"),
         dict.get::<Stream<'_>>("Encoding"),
@@ -226,21 +271,27 @@ fn is_affordable(dict: &Dict<'_>, budget: &Budget) -> bool {
         descriptor.get::<Stream<'_>>("FontFile2"),
         descriptor.get::<Stream<'_>>("FontFile3"),
     ];
-    streams.iter().flatten().all(|stream| budget.admit(stream).is_ok())
+    streams
+        .iter()
+        .flatten()
+        .all(|stream| budget.admit(stream).is_ok())
         && expanded_widths(described, "W", 1) <= MAX_WIDTHS
         && expanded_widths(described, "W2", 3) <= MAX_WIDTHS
 }
 
 /// How many codes a width array covers: `c [w …]` or `first last w` (with `values` numbers per width).
 fn expanded_widths(dict: &Dict<'_>, key: &str, values: usize) -> u64 {
-    let Some(array) = dict.get::<Array<'_>>(key) else { return 0 };
+    let Some(array) = dict.get::<Array<'_>>(key) else {
+        return 0;
+    };
     let mut items = array.iter::<Object<'_>>();
     let mut covered = 0u64;
     while let Some(first) = items.next() {
         match (first, items.next()) {
             (_, Some(Object::Array(widths))) => covered += widths.data().len() as u64 / 2,
             (Object::Number(first), Some(Object::Number(last))) => {
-                covered = covered.saturating_add((last.as_f64() - first.as_f64()).clamp(0.0, 1e18) as u64);
+                covered = covered
+                    .saturating_add((last.as_f64() - first.as_f64()).clamp(0.0, 1e18) as u64);
                 items.by_ref().take(values).for_each(drop);
             }
             _ => break,

@@ -84,27 +84,46 @@ impl Budget {
         let raw = stream.raw_data();
         if raw.is_empty() {
             // Zeros count as white space, so that a stream of them may have come to nothing.
-            let says_more = stream.dict().get::<u32>("Length").is_some_and(|length| length > 0);
+            let says_more = stream
+                .dict()
+                .get::<u32>("Length")
+                .is_some_and(|length| length > 0);
             return if says_more {
                 Err(Refused::Undecodable)
             } else {
-                Ok(Decoded { bytes: Vec::new(), damaged: false })
+                Ok(Decoded {
+                    bytes: Vec::new(),
+                    damaged: false,
+                })
             };
         }
         let limit = self.limit();
         let filters = stream.filters();
-        let decoded = if let Some(Deflated { layers, data }) = deflated(stream, &filters, &raw, limit)? {
-            let mut decoded = Decoded { bytes: data.into_owned(), damaged: false };
-            for _ in 0..layers {
-                let next = inflate(&decoded.bytes, limit)?;
-                decoded = Decoded { damaged: decoded.damaged || next.damaged, ..next };
-            }
-            decoded
-        } else {
-            self.measure(stream)?;
-            let bytes = stream.decoded_data().map_err(|_| Refused::Undecodable)?.into_owned();
-            Decoded { bytes, damaged: false }
-        };
+        let decoded =
+            if let Some(Deflated { layers, data }) = deflated(stream, &filters, &raw, limit)? {
+                let mut decoded = Decoded {
+                    bytes: data.into_owned(),
+                    damaged: false,
+                };
+                for _ in 0..layers {
+                    let next = inflate(&decoded.bytes, limit)?;
+                    decoded = Decoded {
+                        damaged: decoded.damaged || next.damaged,
+                        ..next
+                    };
+                }
+                decoded
+            } else {
+                self.measure(stream)?;
+                let bytes = stream
+                    .decoded_data()
+                    .map_err(|_| Refused::Undecodable)?
+                    .into_owned();
+                Decoded {
+                    bytes,
+                    damaged: false,
+                }
+            };
         self.count(stream, decoded.bytes.len() as u64)?;
         Ok(decoded)
     }
@@ -125,7 +144,9 @@ impl Budget {
         if let Some(Deflated { layers: 1, data }) = deflated(stream, &filters, &raw, limit)? {
             return inflated_size(&data, limit);
         }
-        let ratio = filters.iter().fold(1u64, |ratio, filter| ratio.saturating_mul(worst_ratio(*filter)));
+        let ratio = filters.iter().fold(1u64, |ratio, filter| {
+            ratio.saturating_mul(worst_ratio(*filter))
+        });
         let size = (raw.len() as u64).saturating_mul(ratio);
         if size <= limit {
             return Ok(raw.len() as u64);
@@ -192,27 +213,51 @@ fn deflated<'r>(
     limit: u64,
 ) -> Result<Option<Deflated<'r>>, Refused> {
     let dict: &Dict<'_> = stream.dict();
-    let external = matches!(dict.get::<Object<'_>>("F"), Some(Object::String(_) | Object::Dict(_)));
-    if external || dict.contains_key("DecodeParms") || dict.contains_key("DP") || filters.len() > 4 {
+    let external = matches!(
+        dict.get::<Object<'_>>("F"),
+        Some(Object::String(_) | Object::Dict(_))
+    );
+    if external || dict.contains_key("DecodeParms") || dict.contains_key("DP") || filters.len() > 4
+    {
         return Ok(None);
     }
     let (mut data, mut filters) = (Cow::Borrowed(raw), filters);
-    while let [filter @ (Filter::AsciiHexDecode | Filter::Ascii85Decode), rest @ ..] = filters {
-        data = if *filter == Filter::AsciiHexDecode { from_hex(&data) } else { from_base85(&data) }.into();
+    while let [
+        filter @ (Filter::AsciiHexDecode | Filter::Ascii85Decode),
+        rest @ ..,
+    ] = filters
+    {
+        data = if *filter == Filter::AsciiHexDecode {
+            from_hex(&data)
+        } else {
+            from_base85(&data)
+        }
+        .into();
         if data.len() as u64 > limit {
             return Err(Refused::TooLarge);
         }
         filters = rest;
     }
     let only_deflate = filters.iter().all(|filter| *filter == Filter::FlateDecode);
-    Ok(only_deflate.then_some(Deflated { layers: filters.len(), data }))
+    Ok(only_deflate.then_some(Deflated {
+        layers: filters.len(),
+        data,
+    }))
 }
 
 /// PDF 1.7, 7.4.2: two digits a byte up to `>`; anything else is passed over.
 pub(super) fn from_hex(text: &[u8]) -> Vec<u8> {
-    let digits = text.iter().take_while(|byte| **byte != b'>').filter_map(|byte| char::from(*byte).to_digit(16));
-    let digits: Vec<u8> = digits.filter_map(|digit| u8::try_from(digit).ok()).collect();
-    digits.chunks(2).map(|pair| pair[0] << 4 | pair.get(1).copied().unwrap_or(0)).collect()
+    let digits = text
+        .iter()
+        .take_while(|byte| **byte != b'>')
+        .filter_map(|byte| char::from(*byte).to_digit(16));
+    let digits: Vec<u8> = digits
+        .filter_map(|digit| u8::try_from(digit).ok())
+        .collect();
+    digits
+        .chunks(2)
+        .map(|pair| pair[0] << 4 | pair.get(1).copied().unwrap_or(0))
+        .collect()
 }
 
 /// PDF 1.7, 7.4.3: five digits from `!` to `u` make four bytes, `z` is four zeros, `~` ends.
@@ -244,7 +289,11 @@ pub(super) fn from_base85(text: &[u8]) -> Vec<u8> {
 pub(super) fn inflate(data: &[u8], limit: u64) -> Result<Decoded, Refused> {
     let mut bytes = Vec::with_capacity(data.len().saturating_mul(4).min(1 << 20));
     let damaged = inflate_into(data, limit, |chunk| bytes.extend_from_slice(chunk))?;
-    if bytes.is_empty() && damaged { Err(Refused::Undecodable) } else { Ok(Decoded { bytes, damaged }) }
+    if bytes.is_empty() && damaged {
+        Err(Refused::Undecodable)
+    } else {
+        Ok(Decoded { bytes, damaged })
+    }
 }
 
 /// The size of the inflated data; damaged data counts as far as it goes.
@@ -279,7 +328,9 @@ fn inflate_into(data: &[u8], limit: u64, mut take: impl FnMut(&[u8])) -> Result<
 fn without_zlib_header(data: &[u8]) -> &[u8] {
     match data {
         [cmf, flags, rest @ ..]
-            if cmf & 0x0f == 8 && (u16::from(*cmf) << 8 | u16::from(*flags)) % 31 == 0 && flags & 0x20 == 0 =>
+            if cmf & 0x0f == 8
+                && (u16::from(*cmf) << 8 | u16::from(*flags)) % 31 == 0
+                && flags & 0x20 == 0 =>
         {
             rest
         }
@@ -290,21 +341,36 @@ fn without_zlib_header(data: &[u8]) -> &[u8] {
 /// Checks what can be checked before any parser sees the bytes, and returns them from the header on.
 pub(super) fn admit_file<'b>(bytes: &'b [u8], limits: &Limits) -> Result<&'b [u8], ExtractError> {
     if bytes.is_empty() {
-        return Err(ExtractError::new("input.empty", "the file is empty", "check that the file was copied completely"));
+        return Err(ExtractError::new(
+            "input.empty",
+            "the file is empty",
+            "check that the file was copied completely",
+        ));
     }
     if bytes.len() as u64 > limits.max_bytes {
         return Err(ExtractError::new(
             "limits.bytes",
-            format!("the file has {} bytes, more than the limit of {}", bytes.len(), limits.max_bytes),
+            format!(
+                "the file has {} bytes, more than the limit of {}",
+                bytes.len(),
+                limits.max_bytes
+            ),
             "raise the limit or split the file",
         ));
     }
-    let start = find(bytes.get(..bytes.len().min(1024 + 5)).unwrap_or_default(), b"%PDF-").ok_or_else(not_a_pdf)?;
+    let start = find(
+        bytes.get(..bytes.len().min(1024 + 5)).unwrap_or_default(),
+        b"%PDF-",
+    )
+    .ok_or_else(not_a_pdf)?;
     let body = bytes.get(start..).unwrap_or_default();
     if inflates_too_far(body, limits) {
         return Err(ExtractError::new(
             "limits.decompressed_bytes",
-            format!("the file's object tables inflate to more than {} bytes", limits.max_decompressed_bytes),
+            format!(
+                "the file's object tables inflate to more than {} bytes",
+                limits.max_decompressed_bytes
+            ),
             "raise the limit if the file is trusted",
         ));
     }
@@ -313,7 +379,8 @@ pub(super) fn admit_file<'b>(bytes: &'b [u8], limits: &Limits) -> Result<&'b [u8
 
 /// Whether the file was cut off: its last words are `startxref` and a place (PDF 1.7, 7.5.5), and no object follows.
 pub(super) fn ends_early(bytes: &[u8]) -> bool {
-    rfind(bytes, b"startxref").is_none_or(|end| rfind(bytes, b"endobj").is_some_and(|object| object > end))
+    rfind(bytes, b"startxref")
+        .is_none_or(|end| rfind(bytes, b"endobj").is_some_and(|object| object > end))
 }
 
 pub(super) fn not_a_pdf() -> ExtractError {
@@ -336,7 +403,9 @@ fn inflates_too_far(bytes: &[u8], limits: &Limits) -> bool {
         if keyword >= 3 && bytes.get(keyword - 3..keyword) == Some(b"end") {
             continue;
         }
-        let head = bytes.get(keyword.saturating_sub(512)..keyword).unwrap_or_default();
+        let head = bytes
+            .get(keyword.saturating_sub(512)..keyword)
+            .unwrap_or_default();
         let head = rfind(head, b"obj").map_or(head, |start| head.get(start..).unwrap_or_default());
         if find(head, b"/ObjStm").is_none() && find(head, b"/XRef").is_none() {
             continue;
@@ -348,10 +417,16 @@ fn inflates_too_far(bytes: &[u8], limits: &Limits) -> bool {
         let data = data.get(..length).unwrap_or_default();
         unmeasured += length as u64;
         position += length;
-        if unmeasured.saturating_mul(DEFLATE_RATIO) < limits.max_decompressed_bytes && is_one_deflate(head) {
+        if unmeasured.saturating_mul(DEFLATE_RATIO) < limits.max_decompressed_bytes
+            && is_one_deflate(head)
+        {
             continue;
         }
-        match nested_size(data, head, limits.max_decompressed_bytes.saturating_sub(measured)) {
+        match nested_size(
+            data,
+            head,
+            limits.max_decompressed_bytes.saturating_sub(measured),
+        ) {
             Ok(size) => measured += size,
             Err(_) => return true,
         }
@@ -378,13 +453,20 @@ fn nested_size(data: &[u8], head: &[u8], limit: u64) -> Result<u64, Refused> {
 }
 
 fn count_of(haystack: &[u8], needle: &[u8]) -> usize {
-    haystack.windows(needle.len()).filter(|window| *window == needle).count()
+    haystack
+        .windows(needle.len())
+        .filter(|window| *window == needle)
+        .count()
 }
 
 pub(super) fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
     let first = *needle.first()?;
     let mut start = 0;
-    while let Some(offset) = haystack.get(start..)?.iter().position(|byte| *byte == first) {
+    while let Some(offset) = haystack
+        .get(start..)?
+        .iter()
+        .position(|byte| *byte == first)
+    {
         let at = start + offset;
         if haystack.get(at..at + needle.len())? == needle {
             return Some(at);
@@ -395,5 +477,7 @@ pub(super) fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
 }
 
 fn rfind(haystack: &[u8], needle: &[u8]) -> Option<usize> {
-    haystack.windows(needle.len()).rposition(|window| window == needle)
+    haystack
+        .windows(needle.len())
+        .rposition(|window| window == needle)
 }

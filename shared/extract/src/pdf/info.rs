@@ -17,19 +17,42 @@ pub(super) fn info(metadata: &Metadata) -> BTreeMap<String, String> {
         ("creator", &metadata.creator),
         ("producer", &metadata.producer),
     ];
-    let dates = [("creationdate", metadata.creation_date), ("moddate", metadata.modification_date)];
-    let texts = texts.into_iter().filter_map(|(key, value)| Some((key, text_string(value.as_deref()?))));
-    let dates = dates.into_iter().filter_map(|(key, value)| Some((key, iso(&value?))));
-    texts.chain(dates).filter(|(_, value)| !value.is_empty()).map(|(key, value)| (key.to_owned(), value)).collect()
+    let dates = [
+        ("creationdate", metadata.creation_date),
+        ("moddate", metadata.modification_date),
+    ];
+    let texts = texts
+        .into_iter()
+        .filter_map(|(key, value)| Some((key, text_string(value.as_deref()?))));
+    let dates = dates
+        .into_iter()
+        .filter_map(|(key, value)| Some((key, iso(&value?))));
+    texts
+        .chain(dates)
+        .filter(|(_, value)| !value.is_empty())
+        .map(|(key, value)| (key.to_owned(), value))
+        .collect()
 }
 
 fn iso(date: &DateTime) -> String {
-    let DateTime { year, month, day, hour, minute, second, .. } = *date;
+    let DateTime {
+        year,
+        month,
+        day,
+        hour,
+        minute,
+        second,
+        ..
+    } = *date;
     let (offset_hour, offset_minute) = (date.utc_offset_hour, date.utc_offset_minute);
     let zone = if offset_hour == 0 && offset_minute == 0 {
         "Z".to_owned()
     } else {
-        format!("{}{:02}:{offset_minute:02}", if offset_hour < 0 { '-' } else { '+' }, offset_hour.unsigned_abs())
+        format!(
+            "{}{:02}:{offset_minute:02}",
+            if offset_hour < 0 { '-' } else { '+' },
+            offset_hour.unsigned_abs()
+        )
     };
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}{zone}")
 }

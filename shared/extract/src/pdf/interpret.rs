@@ -78,7 +78,12 @@ pub(super) enum Loss {
 }
 
 /// Reads the text of one page.
-pub(super) fn page_text<'a>(page: &Page<'a>, fonts: &mut FontBook<'a>, budget: &Budget, limits: &Limits) -> PageText {
+pub(super) fn page_text<'a>(
+    page: &Page<'a>,
+    fonts: &mut FontBook<'a>,
+    budget: &Budget,
+    limits: &Limits,
+) -> PageText {
     let initial = Matrix(page.initial_transform(true).as_coeffs());
     let (width, height) = page.render_dimensions();
     let mut interpreter = Interpreter {
@@ -110,7 +115,11 @@ fn content_streams<'a>(page: &Dict<'a>) -> Vec<Stream<'a>> {
         return vec![stream];
     }
     let parts = page.get::<Array<'a>>("Contents").unwrap_or_default();
-    parts.iter::<Object<'a>>().filter_map(Object::into_stream).take(10_000).collect()
+    parts
+        .iter::<Object<'a>>()
+        .filter_map(Object::into_stream)
+        .take(10_000)
+        .collect()
 }
 
 /// The fonts a content stream has selected, by name: looking one up in the file costs more than its text.
@@ -186,7 +195,8 @@ impl<'a> Interpreter<'a, '_> {
 
     fn is_spent(&mut self) -> bool {
         self.operators += 1;
-        let full = self.out.glyphs.len() >= self.limits.max_glyphs_per_page as usize || self.operators > MAX_OPERATORS;
+        let full = self.out.glyphs.len() >= self.limits.max_glyphs_per_page as usize
+            || self.operators > MAX_OPERATORS;
         if full {
             self.lose(Loss::TooMuch);
         }
@@ -202,20 +212,28 @@ impl<'a> Interpreter<'a, '_> {
                 return;
             }
             match instruction {
-                TypedInstruction::SaveState(_) if saved.len() < MAX_SAVED_STATES => saved.push(self.state.clone()),
+                TypedInstruction::SaveState(_) if saved.len() < MAX_SAVED_STATES => {
+                    saved.push(self.state.clone())
+                }
                 TypedInstruction::RestoreState(_) => {
                     if let Some(state) = saved.pop() {
                         self.state = state;
                     }
                 }
                 TypedInstruction::XObject(object) => self.draw_form(object.0, resources, depth),
-                TypedInstruction::TextFont(font) => self.select_font(font.0, &font.1, resources, &mut named),
-                TypedInstruction::BeginMarkedContent(_) => self.replacements.begin(None, self.out.glyphs.len()),
+                TypedInstruction::TextFont(font) => {
+                    self.select_font(font.0, &font.1, resources, &mut named)
+                }
+                TypedInstruction::BeginMarkedContent(_) => {
+                    self.replacements.begin(None, self.out.glyphs.len())
+                }
                 TypedInstruction::BeginMarkedContentWithProperties(marked) => {
                     let actual = actual_text(marked.1, resources);
                     self.replacements.begin(actual, self.out.glyphs.len());
                 }
-                TypedInstruction::EndMarkedContent(_) => self.replacements.end(&mut self.out.glyphs),
+                TypedInstruction::EndMarkedContent(_) => {
+                    self.replacements.end(&mut self.out.glyphs)
+                }
                 TypedInstruction::SetGraphicsState(name) => self.graphics_state(name.0, resources),
                 other => self.step(&other),
             }
@@ -235,7 +253,9 @@ impl<'a> Interpreter<'a, '_> {
                 self.state.matrix = map.then(self.state.matrix);
             }
             TypedInstruction::BeginText(_) => self.set_line(Matrix::IDENTITY),
-            TypedInstruction::SetTextMatrix(m) => self.set_line(matrix([&m.0, &m.1, &m.2, &m.3, &m.4, &m.5])),
+            TypedInstruction::SetTextMatrix(m) => {
+                self.set_line(matrix([&m.0, &m.1, &m.2, &m.3, &m.4, &m.5]))
+            }
             TypedInstruction::NextLine(by) => self.next_line(by.0.as_f64(), by.1.as_f64()),
             TypedInstruction::NextLineAndSetLeading(by) => {
                 self.state.leading = -by.1.as_f64();
@@ -244,7 +264,9 @@ impl<'a> Interpreter<'a, '_> {
             TypedInstruction::NextLineUsingLeading(_) => self.next_line(0.0, -self.state.leading),
             TypedInstruction::CharacterSpacing(value) => self.state.char_spacing = value.0.as_f64(),
             TypedInstruction::WordSpacing(value) => self.state.word_spacing = value.0.as_f64(),
-            TypedInstruction::HorizontalScaling(value) => self.state.stretch = value.0.as_f64() / 100.0,
+            TypedInstruction::HorizontalScaling(value) => {
+                self.state.stretch = value.0.as_f64() / 100.0
+            }
             TypedInstruction::TextLeading(value) => self.state.leading = value.0.as_f64(),
             TypedInstruction::TextRise(value) => self.state.rise = value.0.as_f64(),
             TypedInstruction::TextRenderingMode(value) => self.state.mode = value.0.as_i64(),
@@ -273,32 +295,53 @@ impl<'a> Interpreter<'a, '_> {
         self.set_line(self.line_matrix.shifted(x, y));
     }
 
-    fn select_font(&mut self, name: &Name<'_>, size: &Number, resources: &Resources<'a>, named: &mut NamedFonts<'a>) {
+    fn select_font(
+        &mut self,
+        name: &Name<'_>,
+        size: &Number,
+        resources: &Resources<'a>,
+        named: &mut NamedFonts<'a>,
+    ) {
         self.state.size = size.as_f64();
-        let known = named.iter().find(|(known, _)| known.as_slice() == name.as_ref());
+        let known = named
+            .iter()
+            .find(|(known, _)| known.as_slice() == name.as_ref());
         if let Some((_, font)) = known {
             self.state.font.clone_from(font);
             return;
         }
-        self.state.font = resources.get_font(name).and_then(|dict| self.fonts.font(&dict, self.budget));
+        self.state.font = resources
+            .get_font(name)
+            .and_then(|dict| self.fonts.font(&dict, self.budget));
         if named.len() < MAX_NAMED_FONTS {
             named.push((name.as_ref().to_vec(), self.state.font.clone()));
         }
     }
 
     fn graphics_state(&mut self, name: &Name<'_>, resources: &Resources<'a>) {
-        let Some(state) = resources.get_ext_g_state(name) else { return };
-        let Some(font) = state.get::<Array<'a>>("Font") else { return };
+        let Some(state) = resources.get_ext_g_state(name) else {
+            return;
+        };
+        let Some(font) = state.get::<Array<'a>>("Font") else {
+            return;
+        };
         let mut items = font.iter::<Object<'a>>();
-        if let (Some(Object::Dict(dict)), Some(Object::Number(size))) = (items.next(), items.next()) {
+        if let (Some(Object::Dict(dict)), Some(Object::Number(size))) = (items.next(), items.next())
+        {
             self.state.size = size.as_f64();
             self.state.font = self.fonts.font(&dict, self.budget);
         }
     }
 
     fn draw_form(&mut self, name: &Name<'_>, resources: &Resources<'a>, depth: u32) {
-        let Some(form) = resources.get_x_object(name) else { return };
-        if form.dict().get::<Name<'_>>("Subtype").is_none_or(|kind| kind.as_ref() != b"Form") {
+        let Some(form) = resources.get_x_object(name) else {
+            return;
+        };
+        if form
+            .dict()
+            .get::<Name<'_>>("Subtype")
+            .is_none_or(|kind| kind.as_ref() != b"Form")
+        {
             return;
         }
         self.forms += 1;
@@ -325,8 +368,16 @@ impl<'a> Interpreter<'a, '_> {
                 Object::String(text) => self.show(text.as_bytes()),
                 Object::Number(by) => {
                     let by = -by.as_f64() / 1000.0 * self.state.size;
-                    let vertical = self.state.font.as_ref().is_some_and(|font| !font.horizontal);
-                    let (x, y) = if vertical { (0.0, by) } else { (by * self.state.stretch, 0.0) };
+                    let vertical = self
+                        .state
+                        .font
+                        .as_ref()
+                        .is_some_and(|font| !font.horizontal);
+                    let (x, y) = if vertical {
+                        (0.0, by)
+                    } else {
+                        (by * self.state.stretch, 0.0)
+                    };
                     self.text_matrix = self.text_matrix.shifted(x, y);
                 }
                 _ => {}
@@ -335,24 +386,42 @@ impl<'a> Interpreter<'a, '_> {
     }
 
     fn show(&mut self, bytes: &[u8]) {
-        let Some(font) = self.state.font.clone() else { return };
+        let Some(font) = self.state.font.clone() else {
+            return;
+        };
         let map = self.text_matrix.then(self.state.matrix);
         let pen = Pen::new(map, &self.state, &font);
         let (mut along, mut offset) = (0.0, 0);
         while offset < bytes.len() {
             let (code, length) = font.read_code(bytes, offset);
             let described = font.code(code);
-            let word = if length == 1 && code == 32 { self.state.word_spacing } else { 0.0 };
+            let word = if length == 1 && code == 32 {
+                self.state.word_spacing
+            } else {
+                0.0
+            };
             let own = f64::from(described.advance) * self.state.size;
             if let Some(pen) = &pen {
-                let text: &[char] = if described.text.is_empty() { &[UNMAPPED] } else { &described.text };
+                let text: &[char] = if described.text.is_empty() {
+                    &[UNMAPPED]
+                } else {
+                    &described.text
+                };
                 self.place(pen, text, along, own);
             }
             let spaced = own + self.state.char_spacing + word;
-            along += if font.horizontal { spaced * self.state.stretch } else { spaced };
+            along += if font.horizontal {
+                spaced * self.state.stretch
+            } else {
+                spaced
+            };
             offset += length;
         }
-        let (x, y) = if font.horizontal { (along, 0.0) } else { (0.0, along) };
+        let (x, y) = if font.horizontal {
+            (along, 0.0)
+        } else {
+            (0.0, along)
+        };
         self.text_matrix = self.text_matrix.shifted(x, y);
     }
 
@@ -362,7 +431,13 @@ impl<'a> Interpreter<'a, '_> {
         for (index, character) in text.iter().enumerate() {
             let (x, y) = pen.at(along, own * share * index as f64);
             let advance = (own * share * pen.length).abs() as f32;
-            let glyph = Glyph { text: *character, x: x as f32, y: y as f32, advance, ..pen.glyph };
+            let glyph = Glyph {
+                text: *character,
+                x: x as f32,
+                y: y as f32,
+                advance,
+                ..pen.glyph
+            };
             if self.is_on_page(&glyph) {
                 self.out.glyphs.push(glyph);
             }
@@ -372,7 +447,10 @@ impl<'a> Interpreter<'a, '_> {
     fn is_on_page(&self, glyph: &Glyph) -> bool {
         let (width, height) = self.page;
         let slack = glyph.size.min(4.0) * 0.5;
-        glyph.x >= -slack && glyph.y >= -slack && glyph.x <= width + slack && glyph.y <= height + slack
+        glyph.x >= -slack
+            && glyph.y >= -slack
+            && glyph.x <= width + slack
+            && glyph.y <= height + slack
     }
 }
 
@@ -380,9 +458,12 @@ impl<'a> Interpreter<'a, '_> {
 fn actual_text(properties: &Object<'_>, resources: &Resources<'_>) -> Option<String> {
     let text = match properties {
         Object::Dict(dict) => dict.get::<PdfString<'_>>("ActualText")?.as_bytes().to_vec(),
-        Object::Name(name) => {
-            resources.properties.get::<Dict<'_>>(name)?.get::<PdfString<'_>>("ActualText")?.as_bytes().to_vec()
-        }
+        Object::Name(name) => resources
+            .properties
+            .get::<Dict<'_>>(name)?
+            .get::<PdfString<'_>>("ActualText")?
+            .as_bytes()
+            .to_vec(),
         _ => return None,
     };
     Some(text_string(&text))
@@ -411,8 +492,16 @@ impl Pen {
             return None;
         }
         let [a, b, c, d, ..] = map.0;
-        let sign = if state.size * state.stretch < 0.0 { -1.0 } else { 1.0 };
-        let (x, y) = if font.horizontal { (a * sign, b * sign) } else { (-c, -d) };
+        let sign = if state.size * state.stretch < 0.0 {
+            -1.0
+        } else {
+            1.0
+        };
+        let (x, y) = if font.horizontal {
+            (a * sign, b * sign)
+        } else {
+            (-c, -d)
+        };
         let direction = match (x.abs() >= y.abs(), x >= 0.0, y >= 0.0) {
             (true, true, _) => Direction::Right,
             (true, false, _) => Direction::Left,
@@ -420,8 +509,13 @@ impl Pen {
             (false, _, false) => Direction::Up,
         };
         // Upright glyphs slanted by the matrix are a synthetic italic.
-        let slanted = map.x_scale() > 0.0 && ((a * c + b * d) / (map.x_scale() * map.y_scale().max(1e-9))).abs() > 0.12;
-        let length = if font.horizontal { map.x_scale() * state.stretch.abs() } else { map.y_scale() };
+        let slanted = map.x_scale() > 0.0
+            && ((a * c + b * d) / (map.x_scale() * map.y_scale().max(1e-9))).abs() > 0.12;
+        let length = if font.horizontal {
+            map.x_scale() * state.stretch.abs()
+        } else {
+            map.y_scale()
+        };
         let glyph = Glyph {
             text: ' ',
             x: 0.0,
@@ -433,7 +527,14 @@ impl Pen {
             italic: font.italic || slanted,
             invisible: state.mode == 3,
         };
-        Some(Self { map, glyph, length, rise: state.rise, stretch: state.stretch, horizontal: font.horizontal })
+        Some(Self {
+            map,
+            glyph,
+            length,
+            rise: state.rise,
+            stretch: state.stretch,
+            horizontal: font.horizontal,
+        })
     }
 
     fn at(&self, along: f64, inside: f64) -> (f64, f64) {

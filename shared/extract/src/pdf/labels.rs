@@ -24,7 +24,8 @@ pub(super) fn labels(root: &Dict<'_>, count: usize) -> Vec<Option<PageLabel>> {
             }
             let (start, range) = current?;
             let label = range.label(u32::try_from(index - start).ok()?)?;
-            (!label.is_empty() && label.chars().count() <= MAX_CHARACTERS).then_some(PageLabel(label))
+            (!label.is_empty() && label.chars().count() <= MAX_CHARACTERS)
+                .then_some(PageLabel(label))
         })
         .collect()
 }
@@ -37,11 +38,19 @@ struct Range {
 
 fn ranges(root: &Dict<'_>, count: usize) -> BTreeMap<usize, Range> {
     let mut ranges = BTreeMap::new();
-    for node in tree_nodes(root.get::<Dict<'_>>("PageLabels"), count.saturating_mul(2) + 16) {
-        let mut entries = node.get::<Array<'_>>("Nums").unwrap_or_default().flex_iter();
+    for node in tree_nodes(
+        root.get::<Dict<'_>>("PageLabels"),
+        count.saturating_mul(2) + 16,
+    ) {
+        let mut entries = node
+            .get::<Array<'_>>("Nums")
+            .unwrap_or_default()
+            .flex_iter();
         while let (Some(index), Some(range)) = (entries.next::<u32>(), entries.next::<Dict<'_>>()) {
             if (index as usize) < count {
-                ranges.entry(index as usize).or_insert_with(|| Range::of(&range));
+                ranges
+                    .entry(index as usize)
+                    .or_insert_with(|| Range::of(&range));
             }
         }
     }
@@ -51,8 +60,13 @@ fn ranges(root: &Dict<'_>, count: usize) -> BTreeMap<usize, Range> {
 impl Range {
     fn of(dict: &Dict<'_>) -> Self {
         Self {
-            style: dict.get::<Name<'_>>("S").and_then(|name| name.as_ref().first().copied()),
-            prefix: dict.get::<PdfString<'_>>("P").map(|text| text_string(text.as_bytes())).unwrap_or_default(),
+            style: dict
+                .get::<Name<'_>>("S")
+                .and_then(|name| name.as_ref().first().copied()),
+            prefix: dict
+                .get::<PdfString<'_>>("P")
+                .map(|text| text_string(text.as_bytes()))
+                .unwrap_or_default(),
             first: dict.get::<u32>("St").unwrap_or(1).max(1),
         }
     }
@@ -100,7 +114,9 @@ fn roman(mut number: u32) -> String {
 /// A to Z, then AA to ZZ (the letter repeated), and so on.
 fn letters(number: u32, first: u8) -> String {
     let (repeats, letter) = ((number - 1) / 26 + 1, ((number - 1) % 26) as u8);
-    char::from(first + letter).to_string().repeat(repeats as usize)
+    char::from(first + letter)
+        .to_string()
+        .repeat(repeats as usize)
 }
 
 #[cfg(test)]
@@ -109,10 +125,29 @@ mod tests {
 
     #[test]
     fn numbers_are_spelled_as_the_standard_says() {
-        assert_eq!((roman(14).as_str(), roman(1999).as_str()), ("XIV", "MCMXCIX"));
-        assert_eq!((letters(1, b'a').as_str(), letters(28, b'A').as_str()), ("a", "BB"));
-        let range = Range { style: Some(b'D'), prefix: "F-".into(), first: 3 };
+        assert_eq!(
+            (roman(14).as_str(), roman(1999).as_str()),
+            ("XIV", "MCMXCIX")
+        );
+        assert_eq!(
+            (letters(1, b'a').as_str(), letters(28, b'A').as_str()),
+            ("a", "BB")
+        );
+        let range = Range {
+            style: Some(b'D'),
+            prefix: "F-".into(),
+            first: 3,
+        };
         assert_eq!(range.label(2).as_deref(), Some("F-5"));
-        assert_eq!(Range { style: None, prefix: "Cover".into(), first: 1 }.label(0).as_deref(), Some("Cover"));
+        assert_eq!(
+            Range {
+                style: None,
+                prefix: "Cover".into(),
+                first: 1
+            }
+            .label(0)
+            .as_deref(),
+            Some("Cover")
+        );
     }
 }

@@ -11,16 +11,29 @@ use super::matrix::Matrix;
 const MAX_ANNOTATIONS: usize = 20_000;
 
 /// The internal links of one page in file order, at most `room`.
-pub(super) fn links<'a>(page: &Page<'a>, number: PageNo, destinations: &Destinations<'a>, room: usize) -> Vec<Link> {
+pub(super) fn links<'a>(
+    page: &Page<'a>,
+    number: PageNo,
+    destinations: &Destinations<'a>,
+    room: usize,
+) -> Vec<Link> {
     let annotations = page.raw().get::<Array<'a>>("Annots").unwrap_or_default();
     annotations
         .iter::<Dict<'a>>()
         .take(MAX_ANNOTATIONS)
-        .filter(|annotation| annotation.get::<Name<'_>>("Subtype").is_some_and(|kind| kind.as_ref() == b"Link"))
+        .filter(|annotation| {
+            annotation
+                .get::<Name<'_>>("Subtype")
+                .is_some_and(|kind| kind.as_ref() == b"Link")
+        })
         .filter_map(|annotation| {
             let target = destinations.of(&annotation)?;
             let rect = annotation.get::<PdfRect>("Rect")?;
-            Some(Link { page: number, rect: displayed(page, &rect), target })
+            Some(Link {
+                page: number,
+                rect: displayed(page, &rect),
+                target,
+            })
         })
         .take(room)
         .collect()

@@ -43,7 +43,9 @@ impl Matrix {
 
     /// Whether every coefficient is a number that can be computed with.
     pub(super) fn is_finite(self) -> bool {
-        self.0.iter().all(|value| value.is_finite() && value.abs() < 1e12)
+        self.0
+            .iter()
+            .all(|value| value.is_finite() && value.abs() < 1e12)
     }
 }
 

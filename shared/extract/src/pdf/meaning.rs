@@ -26,7 +26,12 @@ pub(super) struct Meanings<'a> {
 
 impl<'a> Meanings<'a> {
     pub(super) fn new(dict: &Dict<'a>, drawn: bool) -> Self {
-        Self { dict: dict.clone(), drawn, names: OnceCell::new(), glyphs: OnceCell::new() }
+        Self {
+            dict: dict.clone(),
+            drawn,
+            names: OnceCell::new(),
+            glyphs: OnceCell::new(),
+        }
     }
 
     /// What the code means, as far as names and the font program tell.
@@ -36,10 +41,15 @@ impl<'a> Meanings<'a> {
             (FontGlyph::Outline(outline), code) => {
                 let by_program = || {
                     let glyphs = self.glyphs.get_or_init(|| {
-                        outline.font_data().map(|font| characters_of_glyphs((*font.data).as_ref())).unwrap_or_default()
+                        outline
+                            .font_data()
+                            .map(|font| characters_of_glyphs((*font.data).as_ref()))
+                            .unwrap_or_default()
                     });
                     let id = outline.glyph_id();
-                    (id != GlyphId::NOTDEF).then(|| glyphs.get(&id.to_u32()).copied()).flatten()
+                    (id != GlyphId::NOTDEF)
+                        .then(|| glyphs.get(&id.to_u32()).copied())
+                        .flatten()
                 };
                 by_program().or_else(|| self.named(code.ok()?))
             }
@@ -48,7 +58,10 @@ impl<'a> Meanings<'a> {
     }
 
     fn named(&self, code: u8) -> Option<char> {
-        let name = self.names.get_or_init(|| differences(&self.dict)).get(&code)?;
+        let name = self
+            .names
+            .get_or_init(|| differences(&self.dict))
+            .get(&code)?;
         let mut characters = name.chars();
         if let (Some(only), None) = (characters.next(), characters.next()) {
             return self.plain(only.into());
@@ -73,8 +86,13 @@ impl<'a> Meanings<'a> {
 /// The code in a name like `a49` (decimal) or `G31` (hexadecimal): the reading that is the glyph's own code, or else the
 /// decimal one after `a` and the hexadecimal one after `G`, as the programs that write such names mean them.
 fn code_in(name: &str, own: u8) -> Option<u32> {
-    let digits = name.trim_start_matches(|c: char| c.is_ascii_alphabetic() && !matches!(c, 'A'..='F') || c == 'a');
-    let digits = digits.strip_prefix('C').filter(|rest| rest.len() >= 2).unwrap_or(digits);
+    let digits = name.trim_start_matches(|c: char| {
+        c.is_ascii_alphabetic() && !matches!(c, 'A'..='F') || c == 'a'
+    });
+    let digits = digits
+        .strip_prefix('C')
+        .filter(|rest| rest.len() >= 2)
+        .unwrap_or(digits);
     if digits.len() == name.len() && name.len() > 3 || !(1..=3).contains(&digits.len()) {
         return None;
     }
@@ -92,8 +110,12 @@ fn code_in(name: &str, own: u8) -> Option<u32> {
 /// The names `/Encoding /Differences` gives to codes.
 fn differences(dict: &Dict<'_>) -> HashMap<u8, String> {
     let mut names = HashMap::new();
-    let Some(encoding) = dict.get::<Dict<'_>>("Encoding") else { return names };
-    let Some(array) = encoding.get::<Array<'_>>("Differences") else { return names };
+    let Some(encoding) = dict.get::<Dict<'_>>("Encoding") else {
+        return names;
+    };
+    let Some(array) = encoding.get::<Array<'_>>("Differences") else {
+        return names;
+    };
     let mut code = 0u32;
     for item in array.iter::<Object<'_>>().take(1024) {
         match item {
@@ -117,9 +139,15 @@ fn text(name: &Name<'_>) -> String {
 /// The first character that the font program's own table shows with each glyph.
 fn characters_of_glyphs(program: &[u8]) -> HashMap<u32, char> {
     let mut characters = HashMap::new();
-    let Ok(font) = FontRef::new(program) else { return characters };
+    let Ok(font) = FontRef::new(program) else {
+        return characters;
+    };
     for (code, glyph) in font.charmap().mappings().take(MAX_MAPPINGS) {
-        let code = if SYMBOL_CODES.contains(&code) { code - 0xf000 } else { code };
+        let code = if SYMBOL_CODES.contains(&code) {
+            code - 0xf000
+        } else {
+            code
+        };
         if let Some(character) = char::from_u32(code) {
             characters.entry(glyph.to_u32()).or_insert(character);
         }
@@ -133,19 +161,36 @@ mod tests {
 
     /// A font program of nothing but a table that shows `first` and what follows it with glyphs 3 and 4.
     fn program(first: u32) -> Vec<u8> {
-        let words = |words: &[u32]| words.iter().flat_map(|word| word.to_be_bytes()).collect::<Vec<u8>>();
+        let words = |words: &[u32]| {
+            words
+                .iter()
+                .flat_map(|word| word.to_be_bytes())
+                .collect::<Vec<u8>>()
+        };
         // Format 12: one group.
-        let subtable = [words(&[0x000c_0000, 28, 0, 1]), words(&[first, first + 1, 3])].concat();
+        let subtable = [
+            words(&[0x000c_0000, 28, 0, 1]),
+            words(&[first, first + 1, 3]),
+        ]
+        .concat();
         let table = [words(&[1, 0x0003_000a, 12]), subtable].concat();
         let length = table.len() as u32;
-        let directory = [words(&[0x0001_0000, 0x0001_0010, 0]), b"cmap".to_vec(), words(&[0, 28, length])].concat();
+        let directory = [
+            words(&[0x0001_0000, 0x0001_0010, 0]),
+            b"cmap".to_vec(),
+            words(&[0, 28, length]),
+        ]
+        .concat();
         [directory, table].concat()
     }
 
     #[test]
     fn a_font_program_says_what_its_glyphs_show() {
         let shown = characters_of_glyphs(&program('A' as u32));
-        assert_eq!((shown.get(&3), shown.get(&4), shown.len()), (Some(&'A'), Some(&'B'), 2));
+        assert_eq!(
+            (shown.get(&3), shown.get(&4), shown.len()),
+            (Some(&'A'), Some(&'B'), 2)
+        );
         assert_eq!(characters_of_glyphs(&program(0xf041)).get(&3), Some(&'A'));
         assert!(characters_of_glyphs(b"no font").is_empty());
     }

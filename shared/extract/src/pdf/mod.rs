@@ -49,15 +49,30 @@ const STACK_BYTES: usize = 64 << 20;
 ///
 /// `input.empty`, `pdf.not_a_pdf`, `pdf.encrypted_password`, `pdf.encryption_unsupported`, `pdf.damaged`, `pdf.no_pages`,
 /// `pdf.no_text`, and `limits.bytes`, `limits.decompressed_bytes`, `limits.pages`, `limits.seconds`.
-pub fn read(bytes: &[u8], password: Option<&str>, limits: &Limits, threads: usize) -> Result<Source, ExtractError> {
+pub fn read(
+    bytes: &[u8],
+    password: Option<&str>,
+    limits: &Limits,
+    threads: usize,
+) -> Result<Source, ExtractError> {
     let work = || reader::read(bytes, password, limits, threads);
     thread::scope(|scope| {
-        let reader = thread::Builder::new().name("pdf".into()).stack_size(STACK_BYTES).spawn_scoped(scope, work);
+        let reader = thread::Builder::new()
+            .name("pdf".into())
+            .stack_size(STACK_BYTES)
+            .spawn_scoped(scope, work);
         // A panic inside a parser is the file's fault, and this file's alone.
-        reader.map_or_else(|_| Err(no_thread()), |reader| reader.join().unwrap_or_else(|_| Err(reader::damaged())))
+        reader.map_or_else(
+            |_| Err(no_thread()),
+            |reader| reader.join().unwrap_or_else(|_| Err(reader::damaged())),
+        )
     })
 }
 
 fn no_thread() -> ExtractError {
-    ExtractError::new("system.no_thread", "no thread could be started to read the file", "free memory and try again")
+    ExtractError::new(
+        "system.no_thread",
+        "no thread could be started to read the file",
+        "free memory and try again",
+    )
 }

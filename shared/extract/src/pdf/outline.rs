@@ -28,19 +28,32 @@ pub(super) fn outline<'a>(
         if items.len() >= limits.max_outline_items as usize || !visited.insert(id) {
             continue;
         }
-        let Some(entry) = pdf.xref().get::<Dict<'a>>(id) else { continue };
+        let Some(entry) = pdf.xref().get::<Dict<'a>>(id) else {
+            continue;
+        };
         items.push(OutlineItem {
             title: title(&entry),
             level: u16::try_from(level.min(limits.max_outline_depth)).unwrap_or(u16::MAX),
             target: destinations.of(&entry),
         });
         stack.extend(entry.get_ref("Next").map(|next| (next.into(), level)));
-        stack.extend(entry.get_ref("First").map(|first| (first.into(), level.saturating_add(1))));
+        stack.extend(
+            entry
+                .get_ref("First")
+                .map(|first| (first.into(), level.saturating_add(1))),
+        );
     }
     items
 }
 
 fn title(entry: &Dict<'_>) -> String {
-    let title = entry.get::<PdfString<'_>>("Title").map(|title| text_string(title.as_bytes())).unwrap_or_default();
-    if title.is_empty() { UNTITLED.into() } else { title }
+    let title = entry
+        .get::<PdfString<'_>>("Title")
+        .map(|title| text_string(title.as_bytes()))
+        .unwrap_or_default();
+    if title.is_empty() {
+        UNTITLED.into()
+    } else {
+        title
+    }
 }

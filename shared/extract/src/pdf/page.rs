@@ -10,13 +10,21 @@ use super::words::text_of;
 /// How far a line reaches above and below its baseline, in ems: the usual ascent and descent of text faces.
 const ASCENT: f32 = 0.8;
 const DESCENT: f32 = 0.22;
-const DIRECTIONS: [Direction; 4] = [Direction::Right, Direction::Down, Direction::Left, Direction::Up];
+const DIRECTIONS: [Direction; 4] = [
+    Direction::Right,
+    Direction::Down,
+    Direction::Left,
+    Direction::Up,
+];
 
 /// Lays out a page: the direction that most glyphs have first, the others behind it.
 pub(super) fn lay_out(width: f32, height: f32, glyphs: &[Glyph]) -> Page {
     let mut groups = DIRECTIONS.map(|direction| (direction, Vec::new()));
     for glyph in visible(glyphs) {
-        if let Some((_, marks)) = groups.iter_mut().find(|(direction, _)| *direction == glyph.direction) {
+        if let Some((_, marks)) = groups
+            .iter_mut()
+            .find(|(direction, _)| *direction == glyph.direction)
+        {
             marks.push(Mark::of(glyph));
         }
     }
@@ -25,14 +33,25 @@ pub(super) fn lay_out(width: f32, height: f32, glyphs: &[Glyph]) -> Page {
     let mut lines = Vec::new();
     for (direction, marks) in groups.iter().filter(|(_, marks)| !marks.is_empty()) {
         let ordered = reading_order(rows(marks));
-        lines.extend(ordered.iter().filter_map(|segments| line(segments, *direction)));
+        lines.extend(
+            ordered
+                .iter()
+                .filter_map(|segments| line(segments, *direction)),
+        );
     }
-    Page { width: Pt::new(width), height: Pt::new(height), label: None, lines }
+    Page {
+        width: Pt::new(width),
+        height: Pt::new(height),
+        label: None,
+        lines,
+    }
 }
 
 /// Invisible text is the text of a scan where there is no other, and noise or an injection where there is.
 fn visible(glyphs: &[Glyph]) -> impl Iterator<Item = &Glyph> {
-    let any = glyphs.iter().any(|glyph| !glyph.invisible && glyph.text != ' ');
+    let any = glyphs
+        .iter()
+        .any(|glyph| !glyph.invisible && glyph.text != ' ');
     glyphs.iter().filter(move |glyph| !any || !glyph.invisible)
 }
 
@@ -41,10 +60,27 @@ fn line(segments: &[Segment], direction: Direction) -> Option<Line> {
     if text.text.is_empty() {
         return None;
     }
-    let (u0, u1) = (text.words.first()?.x0, text.words.iter().map(|word| word.x1).max()?);
-    let top = segments.iter().map(|s| s.v - ASCENT * s.size).fold(f32::INFINITY, f32::min);
-    let bottom = segments.iter().map(|s| s.v + DESCENT * s.size).fold(f32::NEG_INFINITY, f32::max);
-    let (u0, u1) = (text.words.iter().map(|word| word.x0).min().unwrap_or(u0).points(), u1.points());
+    let (u0, u1) = (
+        text.words.first()?.x0,
+        text.words.iter().map(|word| word.x1).max()?,
+    );
+    let top = segments
+        .iter()
+        .map(|s| s.v - ASCENT * s.size)
+        .fold(f32::INFINITY, f32::min);
+    let bottom = segments
+        .iter()
+        .map(|s| s.v + DESCENT * s.size)
+        .fold(f32::NEG_INFINITY, f32::max);
+    let (u0, u1) = (
+        text.words
+            .iter()
+            .map(|word| word.x0)
+            .min()
+            .unwrap_or(u0)
+            .points(),
+        u1.points(),
+    );
     let rect = match direction {
         Direction::Right => Rect::new(u0, top, u1, bottom),
         Direction::Down => Rect::new(-bottom, u0, -top, u1),
@@ -57,5 +93,12 @@ fn line(segments: &[Segment], direction: Direction) -> Option<Line> {
             (word.x0, word.x1) = (rect.x0, rect.x1);
         }
     }
-    Some(Line { text: text.text, rect, runs: text.runs, words: text.words, tokens: 0, role: LineRole::Body })
+    Some(Line {
+        text: text.text,
+        rect,
+        runs: text.runs,
+        words: text.words,
+        tokens: 0,
+        role: LineRole::Body,
+    })
 }

@@ -12,7 +12,12 @@ const MIN_WORDS: usize = 15;
 
 /// Whether the text cannot be what the page shows. `unmapped` codes were shown besides the text.
 pub(super) fn is_garbled(page: &Page, unmapped: u32) -> bool {
-    let characters = || page.lines.iter().flat_map(|line| line.text.chars()).filter(|c| *c != ' ');
+    let characters = || {
+        page.lines
+            .iter()
+            .flat_map(|line| line.text.chars())
+            .filter(|c| *c != ' ')
+    };
     let total = characters().count() + unmapped as usize;
     if total < MIN_CHARACTERS {
         return false;
@@ -23,7 +28,11 @@ pub(super) fn is_garbled(page: &Page, unmapped: u32) -> bool {
 
 /// How much readable text a page has, to choose between two readings.
 pub(super) fn readable(page: &Page) -> usize {
-    page.lines.iter().flat_map(|line| line.text.chars()).filter(|c| c.is_alphanumeric() && !is_private(*c)).count()
+    page.lines
+        .iter()
+        .flat_map(|line| line.text.chars())
+        .filter(|c| c.is_alphanumeric() && !is_private(*c))
+        .count()
 }
 
 fn is_private(c: char) -> bool {
@@ -32,8 +41,13 @@ fn is_private(c: char) -> bool {
 
 fn is_unpronounceable(page: &Page) -> bool {
     let words = page.lines.iter().flat_map(|line| line.text.split(' '));
-    let long: Vec<&str> = words.filter(|w| w.len() >= 4 && w.chars().all(|c| c.is_ascii_lowercase())).collect();
-    let odd = long.iter().filter(|word| !word.chars().any(|c| "aeiouy".contains(c))).count();
+    let long: Vec<&str> = words
+        .filter(|w| w.len() >= 4 && w.chars().all(|c| c.is_ascii_lowercase()))
+        .collect();
+    let odd = long
+        .iter()
+        .filter(|word| !word.chars().any(|c| "aeiouy".contains(c)))
+        .count();
     long.len() >= MIN_WORDS && odd as f64 > MAX_UNPRONOUNCEABLE * long.len() as f64
 }
 
@@ -43,15 +57,26 @@ mod tests {
     use stemma_document::Line;
 
     fn page(text: &str) -> Page {
-        Page { lines: vec![Line { text: text.into(), ..Line::default() }], ..Page::default() }
+        Page {
+            lines: vec![Line {
+                text: text.into(),
+                ..Line::default()
+            }],
+            ..Page::default()
+        }
     }
 
     #[test]
     fn noise_is_told_from_text() {
-        let prose = "the quick brown fox jumps over the lazy dog and then rests for a while in the shade ".repeat(3);
+        let prose =
+            "the quick brown fox jumps over the lazy dog and then rests for a while in the shade "
+                .repeat(3);
         assert!(!is_garbled(&page(&prose), 0));
         assert!(is_garbled(&page(&prose), 500));
-        assert!(is_garbled(&page(&"xkcd zqrt bcdf ghjk lmnp ".repeat(10)), 0));
+        assert!(is_garbled(
+            &page(&"xkcd zqrt bcdf ghjk lmnp ".repeat(10)),
+            0
+        ));
         assert!(is_garbled(&page(&"\u{e001}\u{e002} ".repeat(40)), 0));
         assert!(!is_garbled(&page("RSTLN"), 3));
     }

@@ -43,7 +43,10 @@ pub(super) fn read(
     if count > limits.max_pages as usize {
         return Err(ExtractError::new(
             "limits.pages",
-            format!("the document has {count} pages, more than the limit of {}", limits.max_pages),
+            format!(
+                "the document has {count} pages, more than the limit of {}",
+                limits.max_pages
+            ),
             "raise the limit or split the document",
         ));
     }
@@ -55,7 +58,10 @@ pub(super) fn read(
     if budget.expired() {
         return Err(ExtractError::new(
             "limits.seconds",
-            format!("reading took longer than the limit of {} seconds", limits.max_seconds),
+            format!(
+                "reading took longer than the limit of {} seconds",
+                limits.max_seconds
+            ),
             "raise the limit if the file is trusted",
         ));
     }
@@ -65,7 +71,14 @@ pub(super) fn read(
     }
     if guard::ends_early(bytes) {
         let detail = "the file breaks off: pages behind its end are lost".into();
-        defects.insert(0, Defect { code: "pdf.truncated".into(), page: None, detail });
+        defects.insert(
+            0,
+            Defect {
+                code: "pdf.truncated".into(),
+                page: None,
+                detail,
+            },
+        );
     }
     let mut pages: Vec<Page> = pages.into_iter().map(|read| read.page).collect();
     furniture::mark(&mut pages);
@@ -81,21 +94,23 @@ fn open(bytes: &[u8], password: Option<&str>, limits: &Limits) -> Result<Pdf, Ex
         (LoadPdfError::Decryption(DecryptionError::PasswordProtected), Some(password)) => {
             Pdf::new_with_password(bytes.to_vec(), password).map_err(|_| password_needed(true))
         }
-        (LoadPdfError::Decryption(DecryptionError::PasswordProtected), None) => Err(password_needed(false)),
+        (LoadPdfError::Decryption(DecryptionError::PasswordProtected), None) => {
+            Err(password_needed(false))
+        }
         (LoadPdfError::Decryption(_), _) => Err(ExtractError::new(
             "pdf.encryption_unsupported",
             "the file is encrypted in a way that cannot be read",
             "save it without encryption",
         )),
-        (LoadPdfError::Invalid, _) => {
-            fallback::rewritten(bytes, password.unwrap_or(""), limits).ok_or_else(|| why_invalid(bytes))
-        }
+        (LoadPdfError::Invalid, _) => fallback::rewritten(bytes, password.unwrap_or(""), limits)
+            .ok_or_else(|| why_invalid(bytes)),
     }
 }
 
 /// A second try for a file that opens but shows no pages.
 fn reopened(bytes: &[u8], password: Option<&str>, limits: &Limits) -> Option<Pdf> {
-    let patched = || fallback::without_exponents(bytes).and_then(|bytes| open(&bytes, password, limits).ok());
+    let patched =
+        || fallback::without_exponents(bytes).and_then(|bytes| open(&bytes, password, limits).ok());
     patched()
         .or_else(|| fallback::rewritten(bytes, password.unwrap_or(""), limits))
         .filter(|pdf| !pdf.pages().is_empty())
@@ -107,7 +122,11 @@ fn password_needed(given: bool) -> ExtractError {
     } else {
         "the file is password protected"
     };
-    ExtractError::new("pdf.encrypted_password", message, "give the user password with `--password`")
+    ExtractError::new(
+        "pdf.encrypted_password",
+        message,
+        "give the user password with `--password`",
+    )
 }
 
 /// A file without a single page object is a PDF without pages; anything else that cannot be opened is damaged.
@@ -137,17 +156,34 @@ pub(super) fn damaged() -> ExtractError {
 }
 
 fn no_pages() -> ExtractError {
-    ExtractError::new("pdf.no_pages", "the document has no pages", "check that the file is complete")
+    ExtractError::new(
+        "pdf.no_pages",
+        "the document has no pages",
+        "check that the file is complete",
+    )
 }
 
 fn no_text(pages: &[ReadPage], defects: &[Defect]) -> ExtractError {
-    if pages.iter().all(|read| matches!(read.loss, Some(Loss::Unreadable | Loss::TooLarge))) {
-        let why = defects.first().map(|defect| defect.detail.as_str()).unwrap_or_default();
-        return ExtractError::new("pdf.damaged", format!("no page can be read: {why}"), damaged().next);
+    if pages
+        .iter()
+        .all(|read| matches!(read.loss, Some(Loss::Unreadable | Loss::TooLarge)))
+    {
+        let why = defects
+            .first()
+            .map(|defect| defect.detail.as_str())
+            .unwrap_or_default();
+        return ExtractError::new(
+            "pdf.damaged",
+            format!("no page can be read: {why}"),
+            damaged().next,
+        );
     }
     ExtractError::new(
         "pdf.no_text",
-        format!("the document has no text layer: none of its {} pages has text", pages.len()),
+        format!(
+            "the document has no text layer: none of its {} pages has text",
+            pages.len()
+        ),
         "run OCR on it (text recognition) and ingest the result",
     )
 }
@@ -157,7 +193,10 @@ fn is_encrypted(bytes: &[u8]) -> bool {
     let mut position = 0;
     while let Some(found) = guard::find(bytes.get(position..).unwrap_or_default(), b"/Encrypt") {
         position += found + 8;
-        if bytes.get(position).is_some_and(|byte| byte.is_ascii_whitespace() || *byte == b'<') {
+        if bytes
+            .get(position)
+            .is_some_and(|byte| byte.is_ascii_whitespace() || *byte == b'<')
+        {
             return true;
         }
     }
@@ -174,12 +213,24 @@ struct ReadPage {
 }
 
 /// All pages in order; `None` when several threads read them and what was read may depend on who came first.
-fn read_pages(pdf: &Pdf, budget: &Budget, limits: &Limits, threads: usize) -> Option<Vec<ReadPage>> {
+fn read_pages(
+    pdf: &Pdf,
+    budget: &Budget,
+    limits: &Limits,
+    threads: usize,
+) -> Option<Vec<ReadPage>> {
     let pages: Vec<_> = pdf.pages().iter().collect();
-    let threads = threads.clamp(1, MAX_THREADS).min(pages.len() / PAGES_PER_THREAD);
+    let threads = threads
+        .clamp(1, MAX_THREADS)
+        .min(pages.len() / PAGES_PER_THREAD);
     if threads <= 1 {
         let mut fonts = FontBook::new();
-        return Some(pages.iter().map(|page| read_page(page, &mut fonts, budget, limits)).collect());
+        return Some(
+            pages
+                .iter()
+                .map(|page| read_page(page, &mut fonts, budget, limits))
+                .collect(),
+        );
     }
     let next = AtomicUsize::new(0);
     let work = || {
@@ -187,15 +238,26 @@ fn read_pages(pdf: &Pdf, budget: &Budget, limits: &Limits, threads: usize) -> Op
         let mut read = Vec::new();
         loop {
             let part = next.fetch_add(1, Relaxed);
-            let Some(pages) = pages.chunks(PAGES_AT_ONCE).nth(part) else { return read };
-            let pages = pages.iter().map(|page| read_page(page, &mut fonts, budget, limits));
+            let Some(pages) = pages.chunks(PAGES_AT_ONCE).nth(part) else {
+                return read;
+            };
+            let pages = pages
+                .iter()
+                .map(|page| read_page(page, &mut fonts, budget, limits));
             read.push((part, pages.collect::<Vec<_>>()));
         }
     };
     let mut parts = thread::scope(|scope| {
-        let start = |_| thread::Builder::new().name("pdf".into()).stack_size(STACK_BYTES).spawn_scoped(scope, work);
+        let start = |_| {
+            thread::Builder::new()
+                .name("pdf".into())
+                .stack_size(STACK_BYTES)
+                .spawn_scoped(scope, work)
+        };
         // A thread that cannot be started is done without.
-        let others: Vec<_> = (1..threads).filter_map(|thread| start(thread).ok()).collect();
+        let others: Vec<_> = (1..threads)
+            .filter_map(|thread| start(thread).ok())
+            .collect();
         let own = work();
         others.into_iter().try_fold(own, |mut all, other| {
             all.extend(other.join().ok()?);
@@ -216,35 +278,66 @@ fn read_page<'a>(
 ) -> ReadPage {
     let (width, height) = page.render_dimensions();
     if budget.expired() {
-        return ReadPage { page: Page::default(), loss: None, garbled: false, panicked: false };
+        return ReadPage {
+            page: Page::default(),
+            loss: None,
+            garbled: false,
+            panicked: false,
+        };
     }
     let read = catch_unwind(AssertUnwindSafe(|| {
         let text = page_text(page, fonts, budget, limits);
-        let unmapped = text.glyphs.iter().filter(|glyph| glyph.text == UNMAPPED).count();
+        let unmapped = text
+            .glyphs
+            .iter()
+            .filter(|glyph| glyph.text == UNMAPPED)
+            .count();
         let laid_out = lay_out(width, height, &text.glyphs);
         let garbled = quality::is_garbled(&laid_out, u32::try_from(unmapped).unwrap_or(u32::MAX));
-        ReadPage { page: laid_out, loss: text.loss, garbled, panicked: false }
+        ReadPage {
+            page: laid_out,
+            loss: text.loss,
+            garbled,
+            panicked: false,
+        }
     }));
     // What a panic left behind in the fonts must not reach the next page.
     read.unwrap_or_else(|_| {
         *fonts = FontBook::new();
         let page = lay_out(width, height, &[]);
-        ReadPage { page, loss: Some(Loss::Unreadable), garbled: false, panicked: true }
+        ReadPage {
+            page,
+            loss: Some(Loss::Unreadable),
+            garbled: false,
+            panicked: true,
+        }
     })
 }
 
 /// Reads pages that cannot be read, or read as noise, from the file as the second parser writes it.
-fn improve(pages: &mut [ReadPage], bytes: &[u8], password: Option<&str>, budget: &Budget, limits: &Limits) {
+fn improve(
+    pages: &mut [ReadPage],
+    bytes: &[u8],
+    password: Option<&str>,
+    budget: &Budget,
+    limits: &Limits,
+) {
     let is_bad = |read: &ReadPage| read.garbled || read.loss == Some(Loss::Unreadable);
     if !pages.iter().any(is_bad) || budget.expired() {
         return;
     }
-    let Some(other) = fallback::rewritten(bytes, password.unwrap_or(""), limits) else { return };
+    let Some(other) = fallback::rewritten(bytes, password.unwrap_or(""), limits) else {
+        return;
+    };
     if other.pages().len() != pages.len() {
         return;
     }
     let mut fonts = FontBook::new();
-    for (read, page) in pages.iter_mut().zip(other.pages().iter()).filter(|(read, _)| is_bad(read)) {
+    for (read, page) in pages
+        .iter_mut()
+        .zip(other.pages().iter())
+        .filter(|(read, _)| is_bad(read))
+    {
         let second = read_page(page, &mut fonts, budget, limits);
         if quality::readable(&second.page) > quality::readable(&read.page) && !second.garbled {
             *read = second;
@@ -253,12 +346,19 @@ fn improve(pages: &mut [ReadPage], bytes: &[u8], password: Option<&str>, budget:
 }
 
 fn defects(pages: &[ReadPage], limits: &Limits) -> Vec<Defect> {
-    let mut all = pages.iter().enumerate().filter_map(|(index, read)| defect(read, PageNo::from_index(index)));
+    let mut all = pages
+        .iter()
+        .enumerate()
+        .filter_map(|(index, read)| defect(read, PageNo::from_index(index)));
     let mut defects: Vec<Defect> = all.by_ref().take(limits.max_defects as usize).collect();
     let more = all.count();
     if more > 0 {
         let detail = format!("{more} more pages have defects that are not listed");
-        defects.push(Defect { code: "pdf.more_defects".into(), page: None, detail });
+        defects.push(Defect {
+            code: "pdf.more_defects".into(),
+            page: None,
+            detail,
+        });
     }
     defects
 }
@@ -266,29 +366,62 @@ fn defects(pages: &[ReadPage], limits: &Limits) -> Vec<Defect> {
 fn defect(read: &ReadPage, page: PageNo) -> Option<Defect> {
     let empty = read.page.lines.is_empty();
     let (code, detail) = match (read.loss, empty) {
-        (Some(Loss::TooLarge), _) => ("pdf.page_unreadable", "the page's content inflates beyond the limit"),
-        (Some(Loss::Unreadable | Loss::Damaged), true) => {
-            ("pdf.page_unreadable", "the page's content cannot be decoded")
+        (Some(Loss::TooLarge), _) => (
+            "pdf.page_unreadable",
+            "the page's content inflates beyond the limit",
+        ),
+        (Some(Loss::Unreadable | Loss::Damaged), true) => (
+            "pdf.page_unreadable",
+            "the page's content cannot be decoded",
+        ),
+        (Some(Loss::TooMuch), _) => (
+            "limits.page",
+            "the page holds more than the limits allow and was cut",
+        ),
+        (Some(Loss::Unreadable | Loss::Damaged), false) => {
+            ("pdf.page_damaged", "a part of the page's content is lost")
         }
-        (Some(Loss::TooMuch), _) => ("limits.page", "the page holds more than the limits allow and was cut"),
-        (Some(Loss::Unreadable | Loss::Damaged), false) => ("pdf.page_damaged", "a part of the page's content is lost"),
         (None, true) => ("pdf.no_text", "the page has no text"),
-        (None, false) if read.garbled => ("pdf.text_garbled", "the page's fonts do not say what its characters mean"),
+        (None, false) if read.garbled => (
+            "pdf.text_garbled",
+            "the page's fonts do not say what its characters mean",
+        ),
         (None, false) => return None,
     };
-    Some(Defect { code: code.into(), page: Some(page), detail: detail.into() })
+    Some(Defect {
+        code: code.into(),
+        page: Some(page),
+        detail: detail.into(),
+    })
 }
 
-fn assemble(pdf: &Pdf, mut pages: Vec<Page>, mut defects: Vec<Defect>, encrypted: bool, limits: &Limits) -> Source {
-    let root = pdf.xref().get::<Dict<'_>>(pdf.xref().root_id()).unwrap_or_default();
+fn assemble(
+    pdf: &Pdf,
+    mut pages: Vec<Page>,
+    mut defects: Vec<Defect>,
+    encrypted: bool,
+    limits: &Limits,
+) -> Source {
+    let root = pdf
+        .xref()
+        .get::<Dict<'_>>(pdf.xref().root_id())
+        .unwrap_or_default();
     let destinations = Destinations::new(pdf, root.clone(), limits);
-    for (page, label) in pages.iter_mut().zip(labels::labels(&root, pdf.pages().len())) {
+    for (page, label) in pages
+        .iter_mut()
+        .zip(labels::labels(&root, pdf.pages().len()))
+    {
         page.label = label;
     }
     let outline = outline::outline(pdf, &root, &destinations, limits);
     let links = all_links(pdf, &destinations, limits);
     let budgets = [
-        ("limits.outline", "entries of the outline", outline.len(), limits.max_outline_items),
+        (
+            "limits.outline",
+            "entries of the outline",
+            outline.len(),
+            limits.max_outline_items,
+        ),
         ("limits.links", "links", links.len(), limits.max_links),
     ];
     for (code, what, count, most) in budgets {
@@ -318,7 +451,12 @@ fn all_links<'a>(pdf: &'a Pdf, destinations: &Destinations<'a>, limits: &Limits)
         if room == 0 {
             break;
         }
-        all.extend(links::links(page, PageNo::from_index(index), destinations, room));
+        all.extend(links::links(
+            page,
+            PageNo::from_index(index),
+            destinations,
+            room,
+        ));
     }
     all
 }

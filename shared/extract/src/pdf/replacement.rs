@@ -35,13 +35,21 @@ impl Replacements {
 
 /// Only a stretch on one baseline is replaced: a longer one would lose the places of its words, and says the same.
 fn replace(glyphs: &mut Vec<Glyph>, start: usize, text: &str) {
-    let (Some(first), Some(last)) = (glyphs.get(start).copied(), glyphs.last().copied()) else { return };
+    let (Some(first), Some(last)) = (glyphs.get(start).copied(), glyphs.last().copied()) else {
+        return;
+    };
     let stretch = glyphs.get(start..).unwrap_or_default();
     let says = |glyph: &Glyph| glyph.text != UNMAPPED && glyph.text != ' ';
     let mut shown = Vec::new();
-    text.chars().for_each(|character| push_character(character, &mut shown));
+    text.chars()
+        .for_each(|character| push_character(character, &mut shown));
     let length = shown.len();
-    if stretch.iter().map(|glyph| glyph.text).eq(shown.iter().copied()) || (length > 24 && stretch.iter().any(says)) {
+    if stretch
+        .iter()
+        .map(|glyph| glyph.text)
+        .eq(shown.iter().copied())
+        || (length > 24 && stretch.iter().any(says))
+    {
         return;
     }
     let level = |glyph: &Glyph| {

@@ -33,8 +33,23 @@ impl Mark {
             Direction::Left => (-glyph.x, -glyph.y),
             Direction::Up => (-glyph.y, glyph.x),
         };
-        let Glyph { text, advance, size, bold, italic, .. } = *glyph;
-        Self { text, u, v, advance, size, bold, italic }
+        let Glyph {
+            text,
+            advance,
+            size,
+            bold,
+            italic,
+            ..
+        } = *glyph;
+        Self {
+            text,
+            u,
+            v,
+            advance,
+            size,
+            bold,
+            italic,
+        }
     }
 
     pub(super) fn end(&self) -> f32 {
@@ -81,7 +96,15 @@ impl Segment {
         let u1 = ink().map(Mark::end).fold(f32::NEG_INFINITY, f32::max);
         let tallest = ink().max_by(|a, b| a.size.total_cmp(&b.size))?;
         let (v, size) = (tallest.v, tallest.size);
-        Some(Self { u0, u1, v, size, marks, order, shape: OnceCell::new() })
+        Some(Self {
+            u0,
+            u1,
+            v,
+            size,
+            marks,
+            order,
+            shape: OnceCell::new(),
+        })
     }
 
     pub(super) fn shape(&self) -> Shape {
@@ -98,9 +121,16 @@ impl Segment {
     /// The segment in pieces that start at the marks with these indices, in order.
     pub(super) fn cut(&self, starts: &[usize]) -> Vec<Segment> {
         let from = std::iter::once(0).chain(starts.iter().copied());
-        let to = starts.iter().copied().chain(std::iter::once(self.marks.len()));
-        let pieces = from.zip(to).filter_map(|(from, to)| self.marks.get(from..to));
-        pieces.filter_map(|marks| Segment::new(marks, self.order)).collect()
+        let to = starts
+            .iter()
+            .copied()
+            .chain(std::iter::once(self.marks.len()));
+        let pieces = from
+            .zip(to)
+            .filter_map(|(from, to)| self.marks.get(from..to));
+        pieces
+            .filter_map(|marks| Segment::new(marks, self.order))
+            .collect()
     }
 
     fn absorb(&mut self, other: Segment) {
@@ -130,7 +160,11 @@ pub(super) struct Row {
 pub(super) fn rows(marks: &[Mark]) -> Vec<Row> {
     let mut runs = runs(marks);
     let count = runs.len();
-    runs.sort_by(|a, b| a.v.total_cmp(&b.v).then(a.u0.total_cmp(&b.u0)).then(a.order.cmp(&b.order)));
+    runs.sort_by(|a, b| {
+        a.v.total_cmp(&b.v)
+            .then(a.u0.total_cmp(&b.u0))
+            .then(a.order.cmp(&b.order))
+    });
     let mut rows = group(runs);
     if count <= MAX_RUNS {
         attach_scripts(&mut rows);
@@ -152,7 +186,11 @@ fn runs(marks: &[Mark]) -> Vec<Segment> {
             _ => false,
         };
         if !goes_on {
-            runs.extend(marks.get(start..index).and_then(|part| Segment::new(part, start)));
+            runs.extend(
+                marks
+                    .get(start..index)
+                    .and_then(|part| Segment::new(part, start)),
+            );
             start = index;
         }
     }
@@ -184,11 +222,16 @@ fn group(runs: Vec<Segment>) -> Vec<Row> {
                 }
                 row.segments.push(run);
             }
-            None => rows.push(Row { v: run.v, size: run.size, segments: vec![run] }),
+            None => rows.push(Row {
+                v: run.v,
+                size: run.size,
+                segments: vec![run],
+            }),
         }
     }
     for row in &mut rows {
-        row.segments.sort_by(|a, b| a.u0.total_cmp(&b.u0).then(a.order.cmp(&b.order)));
+        row.segments
+            .sort_by(|a, b| a.u0.total_cmp(&b.u0).then(a.order.cmp(&b.order)));
     }
     rows
 }
@@ -211,9 +254,10 @@ fn attach_scripts(rows: &mut [Row]) {
 fn host_of(segment: &Segment, index: usize, rows: &[Row]) -> Option<usize> {
     let after = (index + 1..rows.len()).take(4);
     let before = (0..index).rev().take(4);
-    after
-        .chain(before)
-        .find(|other| rows.get(*other).is_some_and(|row| row.segments.iter().any(|host| is_script(segment, host))))
+    after.chain(before).find(|other| {
+        rows.get(*other)
+            .is_some_and(|row| row.segments.iter().any(|host| is_script(segment, host)))
+    })
 }
 
 fn is_script(script: &Segment, host: &Segment) -> bool {
@@ -231,7 +275,8 @@ fn is_script(script: &Segment, host: &Segment) -> bool {
 fn touches_a_gap(script: &Segment, host: &Segment) -> bool {
     let crossed = host.marks.iter().filter(|mark| {
         !mark.is_space()
-            && mark.end().min(script.u1) - mark.u.max(script.u0) > 0.5 * mark.advance.min(script.u1 - script.u0)
+            && mark.end().min(script.u1) - mark.u.max(script.u0)
+                > 0.5 * mark.advance.min(script.u1 - script.u0)
     });
     crossed.count() == 0
 }
@@ -245,7 +290,9 @@ fn join_segments(row: &mut Row) {
     let mut joined: Vec<Segment> = Vec::new();
     for segment in std::mem::take(&mut row.segments) {
         match joined.last_mut() {
-            Some(last) if segment.u0 - last.u1 < SEGMENT_GAP * last.size.max(segment.size) => last.absorb(segment),
+            Some(last) if segment.u0 - last.u1 < SEGMENT_GAP * last.size.max(segment.size) => {
+                last.absorb(segment)
+            }
             _ => joined.push(segment),
         }
     }

@@ -12,7 +12,12 @@ pub(super) fn text_string(bytes: &[u8]) -> String {
         [0xfe, 0xff, rest @ ..] => clean(&utf16(rest, u16::from_be_bytes)),
         [0xff, 0xfe, rest @ ..] => clean(&utf16(rest, u16::from_le_bytes)),
         [0xef, 0xbb, 0xbf, rest @ ..] => clean(&String::from_utf8_lossy(rest)),
-        plain => clean(&plain.iter().filter_map(|byte| pdf_doc_character(*byte)).collect::<String>()),
+        plain => clean(
+            &plain
+                .iter()
+                .filter_map(|byte| pdf_doc_character(*byte))
+                .collect::<String>(),
+        ),
     }
 }
 
@@ -35,7 +40,11 @@ fn clean(text: &str) -> String {
             _ => {}
         }
     }
-    out.chars().take(MAX_CHARACTERS).collect::<String>().trim_end().to_owned()
+    out.chars()
+        .take(MAX_CHARACTERS)
+        .collect::<String>()
+        .trim_end()
+        .to_owned()
 }
 
 fn is_shown(c: char) -> bool {
@@ -47,8 +56,8 @@ fn is_shown(c: char) -> bool {
 pub(super) fn pdf_doc_character(byte: u8) -> Option<char> {
     const LOW: [char; 8] = ['˘', 'ˇ', 'ˆ', '˙', '˝', '˛', '˚', '˜'];
     const HIGH: [char; 31] = [
-        '•', '†', '‡', '…', '—', '–', 'ƒ', '⁄', '‹', '›', '−', '‰', '„', '“', '”', '‘', '’', '‚', '™', 'ﬁ', 'ﬂ', 'Ł',
-        'Œ', 'Š', 'Ÿ', 'Ž', 'ı', 'ł', 'œ', 'š', 'ž',
+        '•', '†', '‡', '…', '—', '–', 'ƒ', '⁄', '‹', '›', '−', '‰', '„', '“', '”', '‘', '’', '‚',
+        '™', 'ﬁ', 'ﬂ', 'Ł', 'Œ', 'Š', 'Ÿ', 'Ž', 'ı', 'ł', 'œ', 'š', 'ž',
     ];
     match byte {
         0x18..=0x1f => LOW.get(usize::from(byte - 0x18)).copied(),
@@ -77,7 +86,13 @@ mod tests {
     fn what_would_disturb_a_terminal_is_gone() {
         assert_eq!(text_string(b" a\0b\r\n\tc "), "ab c");
         assert_eq!(
-            text_string("\u{feff}x".encode_utf16().flat_map(u16::to_be_bytes).collect::<Vec<_>>().as_slice()),
+            text_string(
+                "\u{feff}x"
+                    .encode_utf16()
+                    .flat_map(u16::to_be_bytes)
+                    .collect::<Vec<_>>()
+                    .as_slice()
+            ),
             "x"
         );
         assert_eq!(clean("a\u{202e}b\u{200b}c"), "abc");

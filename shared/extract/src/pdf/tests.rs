@@ -23,11 +23,19 @@ fn pages(source: &Source) -> &[Page] {
 
 fn texts(content: &str) -> Vec<String> {
     let source = source(&Fixture::of(&[content]).build());
-    pages(&source)[0].lines.iter().map(|line| line.text.clone()).collect()
+    pages(&source)[0]
+        .lines
+        .iter()
+        .map(|line| line.text.clone())
+        .collect()
 }
 
 fn defects(source: &Source) -> Vec<(&str, u32)> {
-    source.defects.iter().map(|d| (d.code.as_str(), d.page.map_or(0, PageNo::get))).collect()
+    source
+        .defects
+        .iter()
+        .map(|d| (d.code.as_str(), d.page.map_or(0, PageNo::get)))
+        .collect()
 }
 
 #[test]
@@ -40,18 +48,24 @@ fn a_line_has_text_words_styles_and_a_box() {
     assert_eq!((line.words[0].x0, line.words[2].x0), (Pt(7200), Pt(14000)));
     let runs: Vec<(u32, bool)> = line.runs.iter().map(|run| (run.end, run.bold)).collect();
     assert_eq!(runs, [(10, false), (14, true)]);
-    assert!(line.rect.y0 < line.rect.y1 && line.rect.y0.points() > 80.0 && line.rect.y1.points() < 95.0);
+    assert!(
+        line.rect.y0 < line.rect.y1 && line.rect.y0.points() > 80.0 && line.rect.y1.points() < 95.0
+    );
 }
 
 #[test]
 fn the_number_of_threads_changes_nothing() {
-    let contents: Vec<String> =
-        (0..150).map(|page| at(72.0, 700.0, &format!("page {page}")).repeat(page + 1)).collect();
+    let contents: Vec<String> = (0..150)
+        .map(|page| at(72.0, 700.0, &format!("page {page}")).repeat(page + 1))
+        .collect();
     let contents: Vec<&str> = contents.iter().map(String::as_str).collect();
     let bytes = Fixture::of(&contents).build();
     // The second budget is used up somewhere in the middle: which page loses its text must not depend on threads.
     for max_decompressed_bytes in [Limits::default().max_decompressed_bytes, 100_000] {
-        let limits = Limits { max_decompressed_bytes, ..Limits::default() };
+        let limits = Limits {
+            max_decompressed_bytes,
+            ..Limits::default()
+        };
         let one = read(&bytes, None, &limits, 1).unwrap();
         assert_eq!(read(&bytes, None, &limits, 8).unwrap(), one);
         assert_eq!(one.defects.is_empty(), max_decompressed_bytes > 100_000);
@@ -72,9 +86,16 @@ const BITMAPS: &[(u8, i32, i32, i32)] = &[
 #[test]
 fn bitmap_fonts_have_a_size_and_a_text() {
     // The second word stands in pieces, moved apart by a kern that is no space.
-    let content = "BT /T3 0.1 Tf 1 0 0 1 72 700 Tm (1) Tj 8 0 Td [(A)-3000(l)] TJ 14 0 Td (\\014led) Tj ET\n";
+    let content =
+        "BT /T3 0.1 Tf 1 0 0 1 72 700 Tm (1) Tj 8 0 Td [(A)-3000(l)] TJ 14 0 Td (\\014led) Tj ET\n";
     let names: [fn(u8) -> String; 3] = [
-        |code| if code == 0x0c { "#0C".into() } else { char::from(code).to_string() },
+        |code| {
+            if code == 0x0c {
+                "#0C".into()
+            } else {
+                char::from(code).to_string()
+            }
+        },
         |code| format!("a{code}"),
         |code| format!("G{code:02X}"),
     ];
@@ -82,7 +103,11 @@ fn bitmap_fonts_have_a_size_and_a_text() {
         let source = source(&Fixture::of(&[content]).bitmap_font(name, BITMAPS).build());
         let line = &pages(&source)[0].lines[0];
         assert_eq!(line.text, "1 Al filed");
-        assert!((line.style().size.points() - 10.0).abs() < 0.3, "{:?}", line.style());
+        assert!(
+            (line.style().size.points() - 10.0).abs() < 0.3,
+            "{:?}",
+            line.style()
+        );
         assert!((9.0..12.0).contains(&line.rect.height()));
         assert!(source.defects.is_empty());
     }
@@ -94,30 +119,64 @@ fn a_gutter_narrower_than_a_stretched_space_divides_columns() {
     for row in 0..10 {
         let y = 700.0 - 12.0 * row as f32;
         // Helvetica at 10 pt; the left column ends 7 pt before the right one starts.
-        content += &at(72.0, y, &format!("left line {row} with some more words of prose i"));
-        content += &at(268.0, y, &format!("right line {row} with some more words of prose"));
+        content += &at(
+            72.0,
+            y,
+            &format!("left line {row} with some more words of prose i"),
+        );
+        content += &at(
+            268.0,
+            y,
+            &format!("right line {row} with some more words of prose"),
+        );
     }
     let lines = texts(&content);
-    assert!(lines[..10].iter().all(|line| line.starts_with("left")), "{lines:?}");
-    assert!(lines[10..].iter().all(|line| line.starts_with("right")), "{lines:?}");
+    assert!(
+        lines[..10].iter().all(|line| line.starts_with("left")),
+        "{lines:?}"
+    );
+    assert!(
+        lines[10..].iter().all(|line| line.starts_with("right")),
+        "{lines:?}"
+    );
 }
 
 #[test]
 fn two_columns_of_prose_are_read_one_after_the_other() {
-    let mut content = at(72.0, 760.0, "A heading that runs across both of the columns of this page from side to side");
+    let mut content = at(
+        72.0,
+        760.0,
+        "A heading that runs across both of the columns of this page from side to side",
+    );
     for row in 0..8 {
         let y = 700.0 - 12.0 * row as f32;
-        content += &at(72.0, y, &format!("left column line {} with words of prose", word(row)));
-        content += &at(320.0, y, &format!("right column line {} with words of prose", word(row)));
+        content += &at(
+            72.0,
+            y,
+            &format!("left column line {} with words of prose", word(row)),
+        );
+        content += &at(
+            320.0,
+            y,
+            &format!("right column line {} with words of prose", word(row)),
+        );
     }
     let lines = texts(&content);
     assert_eq!(lines.len(), 17);
-    assert!(lines[1..9].iter().all(|line| line.starts_with("left")), "{lines:?}");
-    assert!(lines[9..].iter().all(|line| line.starts_with("right")), "{lines:?}");
+    assert!(
+        lines[1..9].iter().all(|line| line.starts_with("left")),
+        "{lines:?}"
+    );
+    assert!(
+        lines[9..].iter().all(|line| line.starts_with("right")),
+        "{lines:?}"
+    );
 }
 
 fn word(index: usize) -> &'static str {
-    ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta"][index]
+    [
+        "alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta",
+    ][index]
 }
 
 #[test]
@@ -136,14 +195,26 @@ fn a_table_row_stays_one_line() {
 
 #[test]
 fn spaced_letters_are_words() {
-    assert_eq!(texts("BT /F2 12 Tf 4 Tc 72 700 Td (OVERVIEW) Tj ET"), ["OVERVIEW"]);
-    assert_eq!(texts("BT /F2 12 Tf 72 700 Td (O V E R V I E W) Tj ET"), ["OVERVIEW"]);
-    assert_eq!(texts("BT /F1 12 Tf 72 700 Td (We sell it.) Tj ET"), ["We sell it."]);
+    assert_eq!(
+        texts("BT /F2 12 Tf 4 Tc 72 700 Td (OVERVIEW) Tj ET"),
+        ["OVERVIEW"]
+    );
+    assert_eq!(
+        texts("BT /F2 12 Tf 72 700 Td (O V E R V I E W) Tj ET"),
+        ["OVERVIEW"]
+    );
+    assert_eq!(
+        texts("BT /F1 12 Tf 72 700 Td (We sell it.) Tj ET"),
+        ["We sell it."]
+    );
 }
 
 #[test]
 fn leader_dots_stand_apart() {
-    assert_eq!(texts(&at(72.0, 700.0, "Business..........4")), ["Business .......... 4"]);
+    assert_eq!(
+        texts(&at(72.0, 700.0, "Business..........4")),
+        ["Business .......... 4"]
+    );
 }
 
 #[test]
@@ -156,7 +227,10 @@ fn a_bullet_joins_its_text_and_a_superscript_its_word() {
 
 #[test]
 fn fake_bold_is_written_once() {
-    assert_eq!(texts(&(at(72.0, 700.0, "Risk Factors") + &at(72.3, 700.0, "Risk Factors"))), ["Risk Factors"]);
+    assert_eq!(
+        texts(&(at(72.0, 700.0, "Risk Factors") + &at(72.3, 700.0, "Risk Factors"))),
+        ["Risk Factors"]
+    );
 }
 
 #[test]
@@ -170,7 +244,9 @@ fn rotation_and_crop_box_are_applied() {
     // x runs up the page, which is to the right once it is turned by 90 degrees.
     assert_eq!((line.text.as_str(), line.rect.x0), ("turned", Pt(10000)));
     let content = at(10.0, 10.0, "outside") + &at(150.0, 150.0, "inside");
-    let cropped = Fixture::default().page("/CropBox[100 100 300 300]", content.as_bytes()).build();
+    let cropped = Fixture::default()
+        .page("/CropBox[100 100 300 300]", content.as_bytes())
+        .build();
     let source_ = source(&cropped);
     let page = &pages(&source_)[0];
     assert_eq!((page.lines.len(), page.lines[0].rect.x0), (1, Pt(5000)));
@@ -180,7 +256,10 @@ fn rotation_and_crop_box_are_applied() {
 fn invisible_text_counts_only_where_there_is_no_other() {
     let hidden = "BT /F1 10 Tf 3 Tr 72 650 Td (hidden) Tj ET 0 Tr\n";
     assert_eq!(texts(hidden), ["hidden"]);
-    assert_eq!(texts(&(hidden.to_owned() + "BT 0 Tr ET " + &at(72.0, 700.0, "seen"))), ["seen"]);
+    assert_eq!(
+        texts(&(hidden.to_owned() + "BT 0 Tr ET " + &at(72.0, 700.0, "seen"))),
+        ["seen"]
+    );
 }
 
 #[test]
@@ -189,8 +268,10 @@ fn forms_are_read_and_a_form_that_draws_itself_ends() {
     let number = fixture.first_object();
     fixture.resources = format!("/XObject<</X {number} 0 R>>");
     let body = "BT /F1 10 Tf (inside) Tj ET /X Do";
-    let fixture =
-        fixture.object(&format!("<</Subtype/Form/BBox[0 0 9 9]/Length {}>>stream\n{body}\nendstream", body.len()));
+    let fixture = fixture.object(&format!(
+        "<</Subtype/Form/BBox[0 0 9 9]/Length {}>>stream\n{body}\nendstream",
+        body.len()
+    ));
     let source = source(&fixture.build());
     assert_eq!(pages(&source)[0].lines[0].text, "inside");
     assert_eq!(defects(&source), [("limits.page", 1)]);
@@ -201,7 +282,8 @@ fn actual_text_replaces_glyphs_without_meaning() {
     let content = "/Span<</ActualText<FEFF00740069>>> BDC BT /F1 10 Tf 72 700 Td (\\001) Tj ET EMC";
     assert_eq!(texts(content), ["ti"]);
     // What it says is made fit to be read, as all text is: a ligature, a soft hyphen, a radical.
-    let content = "/Span<</ActualText<FEFFFB0100AD2F08>>> BDC BT /F1 10 Tf 72 700 Td (\\001) Tj ET EMC";
+    let content =
+        "/Span<</ActualText<FEFFFB0100AD2F08>>> BDC BT /F1 10 Tf 72 700 Td (\\001) Tj ET EMC";
     assert_eq!(texts(content), ["fi\u{4eba}"]);
 }
 
@@ -217,12 +299,27 @@ fn the_outline_ends_at_a_cycle_and_checks_its_targets() {
             first + 2,
             first + 3
         ))
-        .object(&format!("<</Title<FEFF4E2D>/Dest[99 0 R/Fit]/First {} 0 R>>", first + 2))
-        .object(&format!("<</Title()/A<</S/GoTo/D[7/Fit]>>/Next {} 0 R>>", first + 1));
+        .object(&format!(
+            "<</Title<FEFF4E2D>/Dest[99 0 R/Fit]/First {} 0 R>>",
+            first + 2
+        ))
+        .object(&format!(
+            "<</Title()/A<</S/GoTo/D[7/Fit]>>/Next {} 0 R>>",
+            first + 1
+        ));
     let outline = source(&fixture.build()).outline;
-    let seen: Vec<(&str, u16, bool)> =
-        outline.iter().map(|item| (item.title.as_str(), item.level, item.target.is_some())).collect();
-    assert_eq!(seen, [("Part I", 1, true), ("中", 2, false), ("Untitled", 1, false)]);
+    let seen: Vec<(&str, u16, bool)> = outline
+        .iter()
+        .map(|item| (item.title.as_str(), item.level, item.target.is_some()))
+        .collect();
+    assert_eq!(
+        seen,
+        [
+            ("Part I", 1, true),
+            ("中", 2, false),
+            ("Untitled", 1, false)
+        ]
+    );
     let target = outline[0].target.unwrap();
     assert_eq!((target.page.get(), target.y), (2, Some(Pt(10000))));
 }
@@ -242,8 +339,10 @@ fn links_follow_names_and_pages_but_nothing_outside() {
             "/Names<</Dests<</Kids[<</Names[(two)<</D[{page} 0 R/FitH 392]>>]>>]>>>>/Dests<</old[1/Fit]>>"
         ));
     let links = source(&fixture.build()).links;
-    let seen: Vec<(u32, u32, Option<Pt>)> =
-        links.iter().map(|l| (l.page.get(), l.target.page.get(), l.target.y)).collect();
+    let seen: Vec<(u32, u32, Option<Pt>)> = links
+        .iter()
+        .map(|l| (l.page.get(), l.target.page.get(), l.target.y))
+        .collect();
     assert_eq!(seen, [(1, 2, Some(Pt(40000))), (1, 2, None)]);
     assert_eq!(links[0].rect.y0, Pt(8200));
 }
@@ -255,7 +354,10 @@ fn labels_and_info_are_read() {
         .catalog("/PageLabels<</Nums[0<</S/r>>2<</S/D/P(F-)/St 4>>]>>")
         .info("/Title(Annual report)/Author<FEFF00C5>/CreationDate(D:20230203040506+01'00')");
     let source = source(&fixture.build());
-    let labels: Vec<&str> = pages(&source).iter().map(|page| page.label.as_ref().unwrap().0.as_str()).collect();
+    let labels: Vec<&str> = pages(&source)
+        .iter()
+        .map(|page| page.label.as_ref().unwrap().0.as_str())
+        .collect();
     assert_eq!(labels, ["i", "ii", "F-4"]);
     assert_eq!(source.metadata["title"], "Annual report");
     assert_eq!(source.metadata["author"], "Å");
@@ -276,7 +378,10 @@ fn defects_are_capped_with_a_last_word() {
     let mut contents = vec![""; 6];
     let text = at(72.0, 700.0, "text");
     contents.push(&text);
-    let limits = Limits { max_defects: 3, ..Limits::default() };
+    let limits = Limits {
+        max_defects: 3,
+        ..Limits::default()
+    };
     let source = read(&Fixture::of(&contents).build(), None, &limits, 1).unwrap();
     assert_eq!(source.defects.len(), 4);
     assert!(source.defects[3].detail.starts_with("3 more"));
@@ -285,7 +390,10 @@ fn defects_are_capped_with_a_last_word() {
 #[test]
 fn what_is_no_pdf_says_so() {
     assert_eq!(error(b"").code, "input.empty");
-    assert_eq!(error(b"<html><body>%PDF</body></html>").code, "pdf.not_a_pdf");
+    assert_eq!(
+        error(b"<html><body>%PDF</body></html>").code,
+        "pdf.not_a_pdf"
+    );
     assert_eq!(error(b"%PDF-1.4\n%%EOF").code, "pdf.no_pages");
     assert_eq!(error(&Fixture::default().build()).code, "pdf.no_pages");
 }
@@ -314,7 +422,10 @@ fn every_budget_of_a_document_is_kept_and_named() {
     let first = Fixture::of(&[&text, &text]).first_object();
     let annotation = "<</Subtype/Link/Rect[72 690 200 710]/Dest[0/Fit]>>";
     let fixture = Fixture::of(&[&text])
-        .page(&format!("/Annots[{annotation}{annotation}{annotation}]"), text.as_bytes())
+        .page(
+            &format!("/Annots[{annotation}{annotation}{annotation}]"),
+            text.as_bytes(),
+        )
         .catalog(&format!("/Outlines {first} 0 R"))
         .object(&format!("<</First {} 0 R>>", first + 1))
         .object(&format!("<</Title(One)/First {} 0 R>>", first + 2))
@@ -322,36 +433,95 @@ fn every_budget_of_a_document_is_kept_and_named() {
         .object("<</Title(Three)>>");
     let bytes = fixture.build();
     let with = |limits: Limits| read(&bytes, None, &limits, 1).unwrap();
-    let named = |source: &Source| source.defects.iter().map(|defect| defect.code.clone()).collect::<Vec<_>>();
+    let named = |source: &Source| {
+        source
+            .defects
+            .iter()
+            .map(|defect| defect.code.clone())
+            .collect::<Vec<_>>()
+    };
     let free = with(Limits::default());
-    assert_eq!((free.outline.len(), free.links.len(), named(&free).len()), (3, 3, 0));
-    let links = with(Limits { max_links: 2, ..Limits::default() });
-    assert_eq!((links.links.len(), named(&links)), (2, vec!["limits.links".to_string()]));
-    let outline = with(Limits { max_outline_items: 2, ..Limits::default() });
-    assert_eq!((outline.outline.len(), named(&outline)), (2, vec!["limits.outline".to_string()]));
-    let levels = with(Limits { max_outline_depth: 2, ..Limits::default() });
-    assert_eq!(levels.outline.iter().map(|item| item.level).collect::<Vec<_>>(), [1, 2, 2]);
-    let glyphs = with(Limits { max_glyphs_per_page: 2, ..Limits::default() });
+    assert_eq!(
+        (free.outline.len(), free.links.len(), named(&free).len()),
+        (3, 3, 0)
+    );
+    let links = with(Limits {
+        max_links: 2,
+        ..Limits::default()
+    });
+    assert_eq!(
+        (links.links.len(), named(&links)),
+        (2, vec!["limits.links".to_string()])
+    );
+    let outline = with(Limits {
+        max_outline_items: 2,
+        ..Limits::default()
+    });
+    assert_eq!(
+        (outline.outline.len(), named(&outline)),
+        (2, vec!["limits.outline".to_string()])
+    );
+    let levels = with(Limits {
+        max_outline_depth: 2,
+        ..Limits::default()
+    });
+    assert_eq!(
+        levels
+            .outline
+            .iter()
+            .map(|item| item.level)
+            .collect::<Vec<_>>(),
+        [1, 2, 2]
+    );
+    let glyphs = with(Limits {
+        max_glyphs_per_page: 2,
+        ..Limits::default()
+    });
     assert_eq!(named(&glyphs), ["limits.page", "limits.page"]);
     // Over all streams: each of the pages alone is within the budget.
     let page = format!("{text}{}", " ".repeat(1 << 20));
-    let bytes = Fixture::default().deflated_page(page.as_bytes()).deflated_page(page.as_bytes()).build();
-    let limits = Limits { max_decompressed_bytes: 3 << 19, ..Limits::default() };
-    assert_eq!(defects(&read(&bytes, None, &limits, 1).unwrap()), [("pdf.page_unreadable", 2)]);
+    let bytes = Fixture::default()
+        .deflated_page(page.as_bytes())
+        .deflated_page(page.as_bytes())
+        .build();
+    let limits = Limits {
+        max_decompressed_bytes: 3 << 19,
+        ..Limits::default()
+    };
+    assert_eq!(
+        defects(&read(&bytes, None, &limits, 1).unwrap()),
+        [("pdf.page_unreadable", 2)]
+    );
 }
 
 #[test]
 fn ascii_layers_are_taken_off_and_bound_like_all_others() {
     let text = at(72.0, 700.0, "text");
-    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>() + ">";
-    assert_eq!(guard::from_base85(b"9jqo^BlbD-Ble\nB1DJ+*+F(f,q/0JhKF<G#~>"), b"Man is distinguished, not b");
+    let hex = |bytes: &[u8]| {
+        bytes
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect::<String>()
+            + ">"
+    };
     assert_eq!(
-        (guard::from_base85(b"zz~>"), guard::from_base85(b"~>"), guard::from_hex(b"4 1zB>43")),
+        guard::from_base85(b"9jqo^BlbD-Ble\nB1DJ+*+F(f,q/0JhKF<G#~>"),
+        b"Man is distinguished, not b"
+    );
+    assert_eq!(
+        (
+            guard::from_base85(b"zz~>"),
+            guard::from_base85(b"~>"),
+            guard::from_hex(b"4 1zB>43")
+        ),
         (vec![0; 8], vec![], vec![0x41, 0xb0])
     );
     let bomb = deflated(&vec![b' '; 80 << 20]);
     let fixture = Fixture::of(&[&text])
-        .encoded_page("[/ASCIIHexDecode/FlateDecode]", hex(&deflated(text.as_bytes())).as_bytes())
+        .encoded_page(
+            "[/ASCIIHexDecode/FlateDecode]",
+            hex(&deflated(text.as_bytes())).as_bytes(),
+        )
         .encoded_page("[/ASCIIHexDecode/FlateDecode]", hex(&bomb).as_bytes());
     let source = source(&fixture.build());
     assert_eq!(pages(&source)[1].lines[0].text, "text");
@@ -361,8 +531,14 @@ fn ascii_layers_are_taken_off_and_bound_like_all_others() {
 #[test]
 fn a_bomb_costs_its_page_only() {
     let text = at(72.0, 700.0, "text");
-    let bytes = Fixture::of(&[&text]).deflated_page(&vec![b' '; 4 << 20]).page("", text.as_bytes()).build();
-    let limits = Limits { max_content_bytes: 1 << 20, ..Limits::default() };
+    let bytes = Fixture::of(&[&text])
+        .deflated_page(&vec![b' '; 4 << 20])
+        .page("", text.as_bytes())
+        .build();
+    let limits = Limits {
+        max_content_bytes: 1 << 20,
+        ..Limits::default()
+    };
     let source = read(&bytes, None, &limits, 1).unwrap();
     assert_eq!(defects(&source), [("pdf.page_unreadable", 2)]);
     assert_eq!(pages(&source).len(), 3);
@@ -385,7 +561,10 @@ fn endless_width_ranges_cost_the_font_only() {
         .page("", (at(72.0, 700.0, "text") + "/X Do").as_bytes());
     // The added page moved the form behind it.
     let bytes = String::from_utf8(fixture.build()).unwrap();
-    let bytes = bytes.replace(&format!("/X {number} 0 R"), &format!("/X {} 0 R", number + 2));
+    let bytes = bytes.replace(
+        &format!("/X {number} 0 R"),
+        &format!("/X {} 0 R", number + 2),
+    );
     assert_eq!(pages(&source(bytes.as_bytes())).len(), 2);
 }
 
@@ -395,14 +574,31 @@ fn content_that_is_named_and_not_there_is_lost_and_an_empty_list_is_a_blank_page
     let bytes = Fixture::of(&[&text, &text, &text]).build();
     let with = |contents: &str| {
         let second = format!("/Contents {} 0 R", Fixture::page_object(1) + 1);
-        let bytes = String::from_utf8(bytes.clone()).unwrap().replace(&second, contents);
-        defects(&source(bytes.as_bytes())).into_iter().map(|(code, page)| (code.to_string(), page)).collect::<Vec<_>>()
+        let bytes = String::from_utf8(bytes.clone())
+            .unwrap()
+            .replace(&second, contents);
+        defects(&source(bytes.as_bytes()))
+            .into_iter()
+            .map(|(code, page)| (code.to_string(), page))
+            .collect::<Vec<_>>()
     };
-    assert_eq!(with("/Contents 99 0 R"), [("pdf.page_unreadable".to_string(), 2)]);
+    assert_eq!(
+        with("/Contents 99 0 R"),
+        [("pdf.page_unreadable".to_string(), 2)]
+    );
     assert_eq!(with("/Contents [      ]"), [("pdf.no_text".to_string(), 2)]);
-    let of = |data: &[u8]| Fixture::of(&[&text]).encoded_page("/FlateDecode", data).build();
-    let zeros = String::from_utf8(of(&[0; 10])).unwrap().replace("/Length 10>>", "/Length 99999>>");
-    assert_eq!(defects(&source(zeros.as_bytes())), [("pdf.page_unreadable", 2)]);
+    let of = |data: &[u8]| {
+        Fixture::of(&[&text])
+            .encoded_page("/FlateDecode", data)
+            .build()
+    };
+    let zeros = String::from_utf8(of(&[0; 10]))
+        .unwrap()
+        .replace("/Length 10>>", "/Length 99999>>");
+    assert_eq!(
+        defects(&source(zeros.as_bytes())),
+        [("pdf.page_unreadable", 2)]
+    );
     assert_eq!(defects(&source(&of(b""))), [("pdf.no_text", 2)]);
 }
 
@@ -411,9 +607,18 @@ fn a_file_that_was_cut_off_says_so() {
     let text = at(72.0, 700.0, "text");
     let bytes = Fixture::of(&[&text, &text, &text, &text]).build();
     assert!(source(&bytes).defects.is_empty());
-    assert!(source(&[&bytes[..], &[0; 5_000]].concat()).defects.is_empty(), "what follows the end is no matter");
+    assert!(
+        source(&[&bytes[..], &[0; 5_000]].concat())
+            .defects
+            .is_empty(),
+        "what follows the end is no matter"
+    );
     let cut = source(&bytes[..bytes.len() * 6 / 10]);
-    assert!(cut.defects[0].code == "pdf.truncated" && cut.defects[0].page.is_none(), "{:?}", cut.defects);
+    assert!(
+        cut.defects[0].code == "pdf.truncated" && cut.defects[0].page.is_none(),
+        "{:?}",
+        cut.defects
+    );
 }
 
 #[test]
@@ -421,14 +626,33 @@ fn limits_are_errors_of_their_own() {
     let text = at(72.0, 700.0, "text");
     let bytes = Fixture::of(&[&text, &text]).build();
     let code = |limits: Limits| read(&bytes, None, &limits, 1).unwrap_err().code;
-    assert_eq!(code(Limits { max_pages: 1, ..Limits::default() }), "limits.pages");
-    assert_eq!(code(Limits { max_bytes: 100, ..Limits::default() }), "limits.bytes");
-    assert_eq!(code(Limits { max_seconds: 0, ..Limits::default() }), "limits.seconds");
+    assert_eq!(
+        code(Limits {
+            max_pages: 1,
+            ..Limits::default()
+        }),
+        "limits.pages"
+    );
+    assert_eq!(
+        code(Limits {
+            max_bytes: 100,
+            ..Limits::default()
+        }),
+        "limits.bytes"
+    );
+    assert_eq!(
+        code(Limits {
+            max_seconds: 0,
+            ..Limits::default()
+        }),
+        "limits.seconds"
+    );
 }
 
 fn encrypted(user: &str) -> Vec<u8> {
     use lopdf::{Document, EncryptionState, EncryptionVersion, Permissions};
-    let mut document = Document::load_mem(&Fixture::of(&[&at(72.0, 700.0, "secret text")]).build()).unwrap();
+    let mut document =
+        Document::load_mem(&Fixture::of(&[&at(72.0, 700.0, "secret text")]).build()).unwrap();
     let version = EncryptionVersion::V2 {
         document: &document,
         owner_password: "owner",

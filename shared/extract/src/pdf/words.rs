@@ -34,8 +34,14 @@ pub(super) fn text_of(segments: &[Segment]) -> Text {
 
 impl Text {
     fn push(&mut self, marks: &[Mark]) {
-        let letters = || marks.iter().filter(|mark| !matches!(mark.text, ' ' | SOFT_HYPHEN | UNMAPPED));
-        let Some(first) = letters().next() else { return };
+        let letters = || {
+            marks
+                .iter()
+                .filter(|mark| !matches!(mark.text, ' ' | SOFT_HYPHEN | UNMAPPED))
+        };
+        let Some(first) = letters().next() else {
+            return;
+        };
         if !self.text.is_empty() {
             self.text.push(' ');
         }
@@ -49,15 +55,25 @@ impl Text {
                 run.end = length(&self.text);
             }
         }
-        self.words.push(Word { start, end: length(&self.text), x0: Pt::new(u0), x1: Pt::new(u1) });
+        self.words.push(Word {
+            start,
+            end: length(&self.text),
+            x0: Pt::new(u0),
+            x1: Pt::new(u1),
+        });
     }
 
     /// Opens a new run unless the last one has the mark's style; a space belongs to the run before it.
     fn style(&mut self, mark: &Mark) {
-        let style =
-            StyleRun { end: length(&self.text), size: Pt::new(mark.size), bold: mark.bold, italic: mark.italic };
+        let style = StyleRun {
+            end: length(&self.text),
+            size: Pt::new(mark.size),
+            bold: mark.bold,
+            italic: mark.italic,
+        };
         match self.runs.last_mut() {
-            Some(run) if (run.size, run.bold, run.italic) == (style.size, style.bold, style.italic) => {}
+            Some(run)
+                if (run.size, run.bold, run.italic) == (style.size, style.bold, style.italic) => {}
             Some(run) => {
                 run.end = style.end;
                 self.runs.push(style);
@@ -96,17 +112,29 @@ fn word_gap(marks: &[Mark]) -> WordGap {
     let middle = gaps.len() / 2;
     let wide = gaps.iter().filter(|gap| (0.1..1.0).contains(*gap)).count() + 1;
     if letters < 4 {
-        return WordGap { gap: WORD_GAP, spaces_count: true };
+        return WordGap {
+            gap: WORD_GAP,
+            spaces_count: true,
+        };
     }
     let median = *gaps.select_nth_unstable_by(middle, f32::total_cmp).1;
     if median > 0.1 && wide * 10 >= letters * 7 && is_alphabetic(marks) {
         // Every letter stands alone: a heading in spaced letters, whether spaced by gaps or by drawn spaces.
-        return WordGap { gap: median * 1.6 + 0.05, spaces_count: false };
+        return WordGap {
+            gap: median * 1.6 + 0.05,
+            spaces_count: false,
+        };
     }
     if letters >= 6 && median > 0.06 {
-        return WordGap { gap: median + WORD_GAP, spaces_count: true };
+        return WordGap {
+            gap: median + WORD_GAP,
+            spaces_count: true,
+        };
     }
-    WordGap { gap: WORD_GAP, spaces_count: true }
+    WordGap {
+        gap: WORD_GAP,
+        spaces_count: true,
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -131,7 +159,10 @@ fn gaps(marks: &[Mark]) -> Vec<f32> {
 }
 
 fn is_alphabetic(marks: &[Mark]) -> bool {
-    let alphabetic = marks.iter().filter(|mark| mark.text.is_alphabetic()).count();
+    let alphabetic = marks
+        .iter()
+        .filter(|mark| mark.text.is_alphabetic())
+        .count();
     let ink = marks.iter().filter(|mark| !mark.is_space()).count();
     alphabetic * 10 >= ink * 8
 }
@@ -150,7 +181,9 @@ fn split(marks: &[Mark], limit: WordGap) -> Vec<&[Mark]> {
             let size = before.size.max(mark.size).max(0.01);
             mark.u - before.end() > limit.gap * size
         });
-        if before.is_some() && (apart || spaced && limit.spaces_count || leader_starts_or_ends(marks, index)) {
+        if before.is_some()
+            && (apart || spaced && limit.spaces_count || leader_starts_or_ends(marks, index))
+        {
             words.extend(marks.get(start..index));
             start = index;
         }
@@ -163,8 +196,11 @@ fn split(marks: &[Mark], limit: WordGap) -> Vec<&[Mark]> {
 
 /// Leader dots are a word of their own, so that titles and page numbers of contents rows come out clean.
 fn leader_starts_or_ends(marks: &[Mark], index: usize) -> bool {
-    let dots =
-        |range: std::ops::Range<usize>| marks.get(range).is_some_and(|part| part.iter().all(|mark| mark.text == '.'));
+    let dots = |range: std::ops::Range<usize>| {
+        marks
+            .get(range)
+            .is_some_and(|part| part.iter().all(|mark| mark.text == '.'))
+    };
     let is_dot = |at: usize| marks.get(at).is_some_and(|mark| mark.text == '.');
     let starts = dots(index..index + 4) && !is_dot(index.wrapping_sub(1));
     let ends = index >= 4 && dots(index - 4..index) && !is_dot(index);

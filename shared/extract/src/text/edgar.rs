@@ -27,8 +27,11 @@ pub(super) struct Submission {
 impl Submission {
     /// Reads the envelope and removes it, and all tags, from the lines; their number stays the same.
     pub(super) fn read(lines: &mut [String]) -> Self {
-        let opens =
-            |line: &String| ["<SEC-DOCUMENT>", "<SEC-HEADER>", "<IMS-HEADER>"].iter().any(|tag| line.starts_with(tag));
+        let opens = |line: &String| {
+            ["<SEC-DOCUMENT>", "<SEC-HEADER>", "<IMS-HEADER>"]
+                .iter()
+                .any(|tag| line.starts_with(tag))
+        };
         if !lines.iter().take(ENVELOPE_WINDOW_LINES).any(opens) {
             return Self::default();
         }
@@ -69,7 +72,12 @@ enum Part {
 impl Reader {
     /// Takes one line in; returns whether headings may stand on it.
     fn line(&mut self, index: usize, line: &mut String) -> bool {
-        let upper: String = line.trim_start().chars().take(16).flat_map(char::to_uppercase).collect();
+        let upper: String = line
+            .trim_start()
+            .chars()
+            .take(16)
+            .flat_map(char::to_uppercase)
+            .collect();
         if upper.starts_with("<DOCUMENT>") {
             self.open_document(index);
         } else if upper.starts_with("</TEXT>") || upper.starts_with("</DOCUMENT>") {
@@ -93,15 +101,26 @@ impl Reader {
             }
         }
         if self.binaries > 0 {
-            let detail = format!("{} encoded binary files of the submission were left out", self.binaries);
-            self.found.defects.push(Defect { code: "text.binary_left_out".into(), page: None, detail });
+            let detail = format!(
+                "{} encoded binary files of the submission were left out",
+                self.binaries
+            );
+            self.found.defects.push(Defect {
+                code: "text.binary_left_out".into(),
+                page: None,
+                detail,
+            });
         }
         self.found
     }
 
     fn open_document(&mut self, index: usize) {
         let line = u32::try_from(index + 1).unwrap_or(u32::MAX);
-        self.found.documents.push(Heading { line, level: 1, title: String::new() });
+        self.found.documents.push(Heading {
+            line,
+            level: 1,
+            title: String::new(),
+        });
         self.part = Part::DocumentHead;
     }
 
@@ -129,10 +148,14 @@ impl Reader {
     }
 
     fn document_head(&mut self, upper: &str, line: &mut String) -> bool {
-        let value = line.split_once('>').map(|(_, value)| value.trim().to_owned()).unwrap_or_default();
+        let value = line
+            .split_once('>')
+            .map(|(_, value)| value.trim().to_owned())
+            .unwrap_or_default();
         if upper.starts_with("<TEXT>") {
             self.part = Part::Text;
-            (self.in_table, self.in_binary, self.strip, self.text_lines) = (false, false, Strip::default(), 0);
+            (self.in_table, self.in_binary, self.strip, self.text_lines) =
+                (false, false, Strip::default(), 0);
         } else if (upper.starts_with("<TYPE>") || upper.starts_with("<DESCRIPTION>"))
             && let Some(document) = self.found.documents.last_mut()
         {
@@ -153,7 +176,9 @@ impl Reader {
             line.clear();
             return false;
         }
-        if self.text_lines <= HTML_WINDOW_LINES && (upper.starts_with("<HTML") || upper.starts_with("<!DOCTYPE HTML")) {
+        if self.text_lines <= HTML_WINDOW_LINES
+            && (upper.starts_with("<HTML") || upper.starts_with("<!DOCTYPE HTML"))
+        {
             self.strip.html = true;
         }
         let was_in_table = self.in_table;
@@ -179,7 +204,11 @@ fn named(kind: &str, value: &str) -> String {
 /// `20001231` as `2000-12-31`; anything else as it is.
 fn iso_date(value: String) -> String {
     let is_date = value.len() == 8 && value.bytes().all(|byte| byte.is_ascii_digit());
-    if is_date { format!("{}-{}-{}", &value[..4], &value[4..6], &value[6..]) } else { value }
+    if is_date {
+        format!("{}-{}-{}", &value[..4], &value[4..6], &value[6..])
+    } else {
+        value
+    }
 }
 
 /// Removes tags, which may run over several lines.
@@ -222,7 +251,11 @@ impl Strip {
         };
         text.push_str(&rest[..at]);
         let tag = &rest[at + 1..];
-        let name: String = tag.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '/').take(12).collect();
+        let name: String = tag
+            .chars()
+            .take_while(|c| c.is_ascii_alphanumeric() || *c == '/')
+            .take(12)
+            .collect();
         let name = name.to_ascii_lowercase();
         if self.html && tag.starts_with("!--") {
             self.inside = Inside::Comment;
@@ -242,11 +275,16 @@ impl Strip {
 
     fn is_tag(&self, name: &str, tag: &str) -> bool {
         if self.html {
-            return name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '/') || tag.starts_with(['!', '?']);
+            return name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '/')
+                || tag.starts_with(['!', '?']);
         }
-        let known = ["table", "caption", "s", "c", "fn", "page", "b", "i", "u", "r"];
-        let footnote =
-            |name: &str| name.strip_prefix('f').is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
+        let known = [
+            "table", "caption", "s", "c", "fn", "page", "b", "i", "u", "r",
+        ];
+        let footnote = |name: &str| {
+            name.strip_prefix('f')
+                .is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
+        };
         let name = name.strip_prefix('/').unwrap_or(name);
         (known.contains(&name) || footnote(name)) && tag.contains('>')
     }
@@ -263,7 +301,9 @@ impl Strip {
 
     fn code<'a>(&mut self, rest: &'a str) -> &'a str {
         let Some(at) = rest.find("</") else { return "" };
-        let closes = rest[at + 2..].get(..2).is_some_and(|start| matches!(&*start.to_ascii_lowercase(), "sc" | "st"));
+        let closes = rest[at + 2..]
+            .get(..2)
+            .is_some_and(|start| matches!(&*start.to_ascii_lowercase(), "sc" | "st"));
         self.inside = if closes { Inside::Tag } else { Inside::Code };
         &rest[at + 2..]
     }
@@ -285,5 +325,11 @@ fn entities(line: &str) -> String {
         ("&#8212;", "—"),
         ("&amp;", "&"),
     ];
-    NAMED.iter().fold(line.to_owned(), |line, (entity, text)| line.replace(entity, text)).trim_end().to_owned()
+    NAMED
+        .iter()
+        .fold(line.to_owned(), |line, (entity, text)| {
+            line.replace(entity, text)
+        })
+        .trim_end()
+        .to_owned()
 }

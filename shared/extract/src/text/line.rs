@@ -38,12 +38,18 @@ pub(super) enum Kind {
 impl Kind {
     /// Numbers without a word: they need more witnesses.
     pub(super) fn is_bare(self) -> bool {
-        matches!(self, Kind::Roman | Kind::Letter | Kind::Decimal(_) | Kind::Han)
+        matches!(
+            self,
+            Kind::Roman | Kind::Letter | Kind::Decimal(_) | Kind::Han
+        )
     }
 
     /// Whether headings of this kind carry a number.
     pub(super) fn is_numbered(self) -> bool {
-        !matches!(self, Kind::DoubleUnderline | Kind::Underline | Kind::Capitals)
+        !matches!(
+            self,
+            Kind::DoubleUnderline | Kind::Underline | Kind::Capitals
+        )
     }
 }
 
@@ -62,12 +68,20 @@ pub(super) struct Candidate {
 }
 
 /// The candidates of a text in order. `is_prose` says which lines (from 0) may hold any.
-pub(super) fn candidates(lines: &[String], is_blank: &[bool], is_prose: impl Fn(usize) -> bool) -> Vec<Candidate> {
+pub(super) fn candidates(
+    lines: &[String],
+    is_blank: &[bool],
+    is_prose: impl Fn(usize) -> bool,
+) -> Vec<Candidate> {
     let view = View { lines, is_blank };
     let mut found: Vec<Candidate> = Vec::new();
     let mut index = 0;
     while index < lines.len() {
-        let candidate = if is_blank[index] || !is_prose(index) { None } else { view.candidate(index, found.last()) };
+        let candidate = if is_blank[index] || !is_prose(index) {
+            None
+        } else {
+            view.candidate(index, found.last())
+        };
         index = candidate.as_ref().map_or(index, |candidate| candidate.last) + 1;
         found.extend(candidate);
     }
@@ -82,20 +96,25 @@ struct View<'a> {
 impl View<'_> {
     fn candidate(&self, at: usize, before: Option<&Candidate>) -> Option<Candidate> {
         let line = self.lines[at].trim();
-        let stands_free = at == 0 || self.is_blank[at - 1] || before.is_some_and(|before| before.last + 1 == at);
+        let stands_free =
+            at == 0 || self.is_blank[at - 1] || before.is_some_and(|before| before.last + 1 == at);
         if !stands_free
             || line.len() > 4 * MAX_CHARS && !line.starts_with(char::is_uppercase)
             || is_contents_entry(line)
         {
             return None;
         }
-        let mut candidate = self.labelled(at, line).or_else(|| self.unlabelled(at, line))?;
+        let mut candidate = self
+            .labelled(at, line)
+            .or_else(|| self.unlabelled(at, line))?;
         candidate.title = title::clean(&candidate.title);
         Some(candidate).filter(|candidate| !candidate.title.is_empty())
     }
 
     fn labelled(&self, at: usize, line: &str) -> Option<Candidate> {
-        let label = word_label(line).or_else(|| han_label(line)).or_else(|| bare_label(line))?;
+        let label = word_label(line)
+            .or_else(|| han_label(line))
+            .or_else(|| bare_label(line))?;
         let mut found = Candidate {
             first: at,
             last: at,
@@ -112,7 +131,9 @@ impl View<'_> {
             (found.last, found.title) = (last, title);
             return Some(found);
         }
-        let begins_text = label.rest.starts_with(|c: char| c.is_uppercase() || matches!(c, '(' | '"' | '“' | '['));
+        let begins_text = label
+            .rest
+            .starts_with(|c: char| c.is_uppercase() || matches!(c, '(' | '"' | '“' | '['));
         if label.kind.is_bare() || !label.closed || !begins_text {
             return None;
         }
@@ -123,11 +144,20 @@ impl View<'_> {
 
     /// The heading with the lines it runs on over, when it ends before a blank line (or text set off by its look).
     fn wrapped(&self, at: usize, line: &str, rest: &str, kind: Kind) -> Option<(usize, String)> {
-        let fits = |rest: &str| if kind.is_bare() { is_bare_title(rest) } else { is_title(rest) };
+        let fits = |rest: &str| {
+            if kind.is_bare() {
+                is_bare_title(rest)
+            } else {
+                is_title(rest)
+            }
+        };
         let (mut last, mut title) = (at, line.to_owned());
         while last - at < 3 && !self.ends_block(last) {
             let next = self.lines[last + 1].trim();
-            if is_underline(next).is_some() || word_label(next).is_some() || bare_label(next).is_some() {
+            if is_underline(next).is_some()
+                || word_label(next).is_some()
+                || bare_label(next).is_some()
+            {
                 break;
             }
             title = format!("{title} {next}");
@@ -139,16 +169,21 @@ impl View<'_> {
         }
         // A heading over its text without a blank line between: the line must be short and the text begin afresh.
         let next = self.lines.get(at + 1).map_or("", |next| next.trim());
-        let begins_afresh =
-            next.starts_with(|c: char| !c.is_lowercase()) && line.chars().count() * 4 < next.chars().count() * 3;
+        let begins_afresh = next.starts_with(|c: char| !c.is_lowercase())
+            && line.chars().count() * 4 < next.chars().count() * 3;
         let apart = is_underline(next).is_some() || (begins_afresh && !kind.is_bare());
         (apart && fits(rest)).then(|| (at, line.to_owned()))
     }
 
     /// `ARTICLE I` alone, and in capitals below it `DEFINITIONS`: one heading.
     fn take_title_below(&self, found: &mut Candidate) {
-        let below = (found.last + 1..self.lines.len()).take(3).find(|index| !self.is_blank[*index]);
-        let Some(index) = below.filter(|index| !found.kind.is_bare() && self.ends_block(*index)) else { return };
+        let below = (found.last + 1..self.lines.len())
+            .take(3)
+            .find(|index| !self.is_blank[*index]);
+        let Some(index) = below.filter(|index| !found.kind.is_bare() && self.ends_block(*index))
+        else {
+            return;
+        };
         let line = self.lines[index].trim();
         if is_capitals(line) && word_label(line).is_none() && bare_label(line).is_none() {
             found.title = format!("{} {line}", found.title);
@@ -158,8 +193,14 @@ impl View<'_> {
 
     fn unlabelled(&self, at: usize, line: &str) -> Option<Candidate> {
         let next = self.lines.get(at + 1).map_or("", |next| next.trim_end());
-        let found =
-            |kind, last, title: String| Candidate { first: at, last, kind, number: Vec::new(), title, run_in: false };
+        let found = |kind, last, title: String| Candidate {
+            first: at,
+            last,
+            kind,
+            number: Vec::new(),
+            title,
+            run_in: false,
+        };
         if let Some(kind) = is_underline(next.trim()) {
             return (is_underlined(line, next.trim()) && !self.heads_table(at + 2))
                 .then(|| found(kind, at + 1, line.into()));
@@ -170,8 +211,15 @@ impl View<'_> {
         }
         // Two or more short lines in capitals are an address or a cover as often as a title: they must fill the line.
         let is_long = last == at || self.lines[at].trim().chars().count() >= 40;
-        let title = self.lines[at..=last].iter().map(|line| line.trim()).collect::<Vec<_>>().join(" ");
-        let alone = is_capitals(line) && self.ends_block(last) && is_long && title.chars().count() <= MAX_CHARS;
+        let title = self.lines[at..=last]
+            .iter()
+            .map(|line| line.trim())
+            .collect::<Vec<_>>()
+            .join(" ");
+        let alone = is_capitals(line)
+            && self.ends_block(last)
+            && is_long
+            && title.chars().count() <= MAX_CHARS;
         (alone && !self.is_signature(at, last)).then(|| found(Kind::Capitals, last, title))
     }
 
@@ -225,9 +273,16 @@ fn word_label(line: &str) -> Option<Label<'_>> {
     let opened = behind.trim_start();
     let text = opened.trim_start_matches(['-', '–', '—', ':']).trim_start();
     let closed = (bare.len() < number.len() && !number.ends_with(',')) || text.len() < opened.len();
-    let goes_on = !closed && !text.is_empty() && !text.starts_with(|c: char| c.is_uppercase() || !c.is_ascii());
+    let goes_on = !closed
+        && !text.is_empty()
+        && !text.starts_with(|c: char| c.is_uppercase() || !c.is_ascii());
     (!goes_on && !number.ends_with(',')).then_some(())?;
-    Some(Label { kind, number: ordinal(bare)?, closed, rest: text })
+    Some(Label {
+        kind,
+        number: ordinal(bare)?,
+        closed,
+        rest: text,
+    })
 }
 
 /// `第三章 管理层讨论`, `一、基本情况`.
@@ -235,13 +290,30 @@ fn han_label(line: &str) -> Option<Label<'_>> {
     let digits = |text: &str| text.find(|c| han_digit(c).is_none()).unwrap_or(text.len());
     if let Some(numbered) = line.strip_prefix('第') {
         let (number, rest) = numbered.split_at(digits(numbered));
-        let units = [("编", Kind::Part), ("部分", Kind::Part), ("章", Kind::Chapter), ("节", Kind::Section)];
-        let (kind, rest) = units.iter().find_map(|(unit, kind)| Some((*kind, rest.strip_prefix(unit)?)))?;
-        return Some(Label { kind, number: vec![han_number(number)?], closed: false, rest: rest.trim_start() });
+        let units = [
+            ("编", Kind::Part),
+            ("部分", Kind::Part),
+            ("章", Kind::Chapter),
+            ("节", Kind::Section),
+        ];
+        let (kind, rest) = units
+            .iter()
+            .find_map(|(unit, kind)| Some((*kind, rest.strip_prefix(unit)?)))?;
+        return Some(Label {
+            kind,
+            number: vec![han_number(number)?],
+            closed: false,
+            rest: rest.trim_start(),
+        });
     }
     let (number, rest) = line.split_at(digits(line));
     let rest = rest.strip_prefix('、')?;
-    Some(Label { kind: Kind::Han, number: vec![han_number(number)?], closed: true, rest: rest.trim_start() })
+    Some(Label {
+        kind: Kind::Han,
+        number: vec![han_number(number)?],
+        closed: true,
+        rest: rest.trim_start(),
+    })
 }
 
 /// `1. Title`, `1.2 Title`, `IV. Title`, `B. Title`.
@@ -250,7 +322,14 @@ fn bare_label(line: &str) -> Option<Label<'_>> {
     let bare = number.strip_suffix('.').unwrap_or(number);
     let closed = bare.len() < number.len();
     let rest = rest.trim_start();
-    let label = |kind, number| Some(Label { kind, number, closed, rest });
+    let label = |kind, number| {
+        Some(Label {
+            kind,
+            number,
+            closed,
+            rest,
+        })
+    };
     if let Some(parts) = decimals(bare) {
         return label(Kind::Decimal(u8::try_from(parts.len()).ok()?), parts);
     }
@@ -266,7 +345,11 @@ fn bare_label(line: &str) -> Option<Label<'_>> {
 }
 
 fn decimals(text: &str) -> Option<Vec<u32>> {
-    let part = |part: &str| part.parse().ok().filter(|n| *n < 1_000 && part.bytes().all(|byte| byte.is_ascii_digit()));
+    let part = |part: &str| {
+        part.parse()
+            .ok()
+            .filter(|n| *n < 1_000 && part.bytes().all(|byte| byte.is_ascii_digit()))
+    };
     let parts: Vec<u32> = text.split('.').take(9).map(part).collect::<Option<_>>()?;
     (parts.len() < 9).then_some(parts)
 }
@@ -278,9 +361,17 @@ fn ordinal(text: &str) -> Option<Vec<u32>> {
         Some([decimals(digits)?, vec![letter(&last.to_uppercase())?]].concat())
     };
     // Twelve parts are as many as are spelled out.
-    let word = || english::count(text).filter(|number| *number <= 12).map(|number| vec![number]);
+    let word = || {
+        english::count(text)
+            .filter(|number| *number <= 12)
+            .map(|number| vec![number])
+    };
     let single = |number: Option<u32>| number.map(|number| vec![number]);
-    decimals(text).or_else(lettered).or_else(|| single(roman(text))).or_else(|| single(letter(text))).or_else(word)
+    decimals(text)
+        .or_else(lettered)
+        .or_else(|| single(roman(text)))
+        .or_else(|| single(letter(text)))
+        .or_else(word)
 }
 
 pub(super) fn letter(text: &str) -> Option<u32> {
@@ -303,14 +394,27 @@ pub(super) fn roman(text: &str) -> Option<u32> {
         })
     };
     let values: Vec<u32> = text.chars().take(16).map(value).collect::<Option<_>>()?;
-    let subtracted: u32 = values.windows(2).filter(|pair| pair[0] < pair[1]).map(|pair| pair[0]).sum();
+    let subtracted: u32 = values
+        .windows(2)
+        .filter(|pair| pair[0] < pair[1])
+        .map(|pair| pair[0])
+        .sum();
     let number = values.iter().sum::<u32>().checked_sub(2 * subtracted)?;
     (number > 0 && to_roman(number) == text).then_some(number)
 }
 
 fn to_roman(mut number: u32) -> String {
-    const STEPS: [(u32, &str); 9] =
-        [(100, "C"), (90, "XC"), (50, "L"), (40, "XL"), (10, "X"), (9, "IX"), (5, "V"), (4, "IV"), (1, "I")];
+    const STEPS: [(u32, &str); 9] = [
+        (100, "C"),
+        (90, "XC"),
+        (50, "L"),
+        (40, "XL"),
+        (10, "X"),
+        (9, "IX"),
+        (5, "V"),
+        (4, "IV"),
+        (1, "I"),
+    ];
     let mut text = String::new();
     for (value, numeral) in STEPS {
         while number >= value {
@@ -322,7 +426,10 @@ fn to_roman(mut number: u32) -> String {
 }
 
 fn han_digit(c: char) -> Option<u32> {
-    let at = "〇一二三四五六七八九".chars().position(|digit| digit == c).map(|at| at as u32);
+    let at = "〇一二三四五六七八九"
+        .chars()
+        .position(|digit| digit == c)
+        .map(|at| at as u32);
     at.or_else(|| c.to_digit(10)).or(match c {
         '零' => Some(0),
         '十' => Some(10),
@@ -348,8 +455,10 @@ fn han_number(text: &str) -> Option<u32> {
 
 /// An entry of a printed table of contents: dot leaders, or a page number behind a gap.
 fn is_contents_entry(line: &str) -> bool {
-    let without_number = line.trim_end_matches(|c: char| c.is_ascii_digit() || matches!(c, '-' | 'F' | 'A'));
-    let has_number = line.ends_with(|c: char| c.is_ascii_digit()) && without_number.len() < line.len();
+    let without_number =
+        line.trim_end_matches(|c: char| c.is_ascii_digit() || matches!(c, '-' | 'F' | 'A'));
+    let has_number =
+        line.ends_with(|c: char| c.is_ascii_digit()) && without_number.len() < line.len();
     let gap = without_number.ends_with("  ") || without_number.ends_with('\t');
     let label_gap = without_number.split_whitespace().count() < 2;
     line.contains("....") || line.contains(". . .") || (has_number && gap && !label_gap)
@@ -358,8 +467,9 @@ fn is_contents_entry(line: &str) -> bool {
 /// A title behind a word and a number.
 fn is_title(text: &str) -> bool {
     let words = text.split_whitespace().count();
-    let starts_well =
-        text.starts_with(|c: char| !c.is_lowercase() && (c.is_alphanumeric() || matches!(c, '"' | '“' | '(' | '[')));
+    let starts_well = text.starts_with(|c: char| {
+        !c.is_lowercase() && (c.is_alphanumeric() || matches!(c, '"' | '“' | '(' | '['))
+    });
     let ends_well = !text.ends_with([',', ';'])
         && (!text.ends_with('.') || words <= 4 || is_capitals_text(text) || is_headline(text));
     starts_well
@@ -384,11 +494,16 @@ fn is_bare_title(text: &str) -> bool {
 
 /// Whether at least two thirds of the longer words begin with a capital.
 fn is_headline(text: &str) -> bool {
-    let long: Vec<&str> =
-        text.split_whitespace().filter(|word| word.chars().filter(|c| c.is_alphabetic()).count() >= 4).collect();
+    let long: Vec<&str> = text
+        .split_whitespace()
+        .filter(|word| word.chars().filter(|c| c.is_alphabetic()).count() >= 4)
+        .collect();
     let capital = long
         .iter()
-        .filter(|word| word.trim_start_matches(|c: char| !c.is_alphanumeric()).starts_with(|c: char| !c.is_lowercase()))
+        .filter(|word| {
+            word.trim_start_matches(|c: char| !c.is_alphanumeric())
+                .starts_with(|c: char| !c.is_lowercase())
+        })
         .count();
     capital * 3 >= long.len() * 2
 }
@@ -416,8 +531,12 @@ fn is_capitals_text(text: &str) -> bool {
 /// A line in capitals that may be a heading by itself: words, no address, no table row, no sentence.
 fn is_capitals(line: &str) -> bool {
     let words: Vec<&str> = line.split_whitespace().collect();
-    let has_word = words.iter().any(|word| word.chars().filter(|c| c.is_alphabetic()).count() >= 4);
-    let has_digits = words.iter().any(|word| word.chars().any(|c| c.is_ascii_digit()) && !is_year(word));
+    let has_word = words
+        .iter()
+        .any(|word| word.chars().filter(|c| c.is_alphabetic()).count() >= 4);
+    let has_digits = words
+        .iter()
+        .any(|word| word.chars().any(|c| c.is_ascii_digit()) && !is_year(word));
     let legal = |c: char| c.is_alphanumeric() || c == ' ' || "&'’,-–—/():.".contains(c);
     let short = words.len() <= MAX_BARE_WORDS && line.chars().count() <= MAX_BARE_CHARS;
     let ends_well = !line.ends_with(['.', ',', ';', '-', '/']);
@@ -451,7 +570,10 @@ fn is_underlined(line: &str, rule: &str) -> bool {
     let length = line.chars().count();
     let fits = rule.len() * 10 >= length * 6 && rule.len() * 10 <= length * 16 + 20;
     let has_word = line.chars().filter(|c| c.is_alphabetic()).count() >= 2;
-    fits && has_word && length <= MAX_BARE_CHARS && !has_columns(line) && !line.ends_with([',', ';', '.'])
+    fits && has_word
+        && length <= MAX_BARE_CHARS
+        && !has_columns(line)
+        && !line.ends_with([',', ';', '.'])
 }
 
 #[cfg(test)]
@@ -464,9 +586,17 @@ mod tests {
         assert_eq!(ordinal("XIV"), Some(vec![14]));
         assert_eq!(ordinal("two"), Some(vec![2]));
         assert_eq!(ordinal("2.3"), Some(vec![2, 3]));
-        assert_eq!((roman("IIX"), roman("XL"), roman("CCCXCIX"), roman("")), (None, Some(40), Some(399), None));
         assert_eq!(
-            (han_number("十二"), han_number("一百零三"), han_number("二十"), han_number("")),
+            (roman("IIX"), roman("XL"), roman("CCCXCIX"), roman("")),
+            (None, Some(40), Some(399), None)
+        );
+        assert_eq!(
+            (
+                han_number("十二"),
+                han_number("一百零三"),
+                han_number("二十"),
+                han_number("")
+            ),
             (Some(12), Some(103), Some(20), None)
         );
         assert_eq!(ordinal("A1"), None);
@@ -475,7 +605,13 @@ mod tests {
 
     #[test]
     fn mentions_in_a_sentence_are_no_labels() {
-        for line in ["Section 2 of the act", "Item 7, above", "Part of it", "section 2. Powers", "Article whatever"] {
+        for line in [
+            "Section 2 of the act",
+            "Item 7, above",
+            "Part of it",
+            "section 2. Powers",
+            "Article whatever",
+        ] {
             assert!(word_label(line).is_none(), "{line}");
         }
         let label = word_label("Item 1A. — Risk Factors").unwrap();
@@ -487,10 +623,18 @@ mod tests {
 
     #[test]
     fn a_line_in_capitals_may_be_many_other_things() {
-        assert!(is_capitals("MANAGEMENT'S DISCUSSION AND ANALYSIS") && is_capitals("OUTLOOK FOR 2024"));
-        for line in
-            ["NEW YORK, NEW YORK 10017", "ASSETS   LIABILITIES", "STOP.", "A B C", "Mixed CASE", "12,345", "ACME, "]
-        {
+        assert!(
+            is_capitals("MANAGEMENT'S DISCUSSION AND ANALYSIS") && is_capitals("OUTLOOK FOR 2024")
+        );
+        for line in [
+            "NEW YORK, NEW YORK 10017",
+            "ASSETS   LIABILITIES",
+            "STOP.",
+            "A B C",
+            "Mixed CASE",
+            "12,345",
+            "ACME, ",
+        ] {
             assert!(!is_capitals(line.trim_end_matches(' ')), "{line}");
         }
     }

@@ -37,7 +37,11 @@ pub fn read(bytes: Vec<u8>, limits: &Limits) -> Result<Source, ExtractError> {
     defects.extend(submission.defects);
     Ok(Source {
         format: Format::Text,
-        body: Body::Lines(TextLines { lines, tokens: Vec::new(), headings }),
+        body: Body::Lines(TextLines {
+            lines,
+            tokens: Vec::new(),
+            headings,
+        }),
         outline: Vec::new(),
         links: Vec::new(),
         metadata: submission.metadata,
@@ -55,13 +59,20 @@ mod tests {
 
     fn source(text: &str) -> (Source, TextLines) {
         let source = read(text.as_bytes().to_vec(), &Limits::default()).unwrap();
-        let Body::Lines(body) = source.body.clone() else { panic!("no lines") };
+        let Body::Lines(body) = source.body.clone() else {
+            panic!("no lines")
+        };
         (source, body)
     }
 
     /// `line:level:title` of every heading.
     fn headings(text: &str) -> Vec<String> {
-        source(text).1.headings.iter().map(|h| format!("{}:{}:{}", h.line, h.level, h.title)).collect()
+        source(text)
+            .1
+            .headings
+            .iter()
+            .map(|h| format!("{}:{}:{}", h.line, h.level, h.title))
+            .collect()
     }
 
     #[test]
@@ -182,7 +193,15 @@ Text here.
 
 Text here.
 ";
-        assert_eq!(headings(text), ["1:1:1. Introduction", "5:2:1.1 Scope", "9:2:1.2 Terms", "20:1:2. Method"]);
+        assert_eq!(
+            headings(text),
+            [
+                "1:1:1. Introduction",
+                "5:2:1.1 Scope",
+                "9:2:1.2 Terms",
+                "20:1:2. Method"
+            ]
+        );
     }
 
     #[test]
@@ -245,19 +264,29 @@ Amount
     #[test]
     fn chapters_may_be_chinese() {
         let text = "第一章 总则\n\n正文。\n\n第一节 目的\n\n正文。\n\n第二节 范围\n\n正文。\n\n第二章 附则\n\n正文。\n";
-        assert_eq!(headings(text), ["1:1:第一章 总则", "5:2:第一节 目的", "9:2:第二节 范围", "13:1:第二章 附则"]);
+        assert_eq!(
+            headings(text),
+            [
+                "1:1:第一章 总则",
+                "5:2:第一节 目的",
+                "9:2:第二节 范围",
+                "13:1:第二章 附则"
+            ]
+        );
     }
 
     #[test]
     fn a_label_takes_the_title_below_it() {
         let text = "ARTICLE I\n\nDEFINITIONS\n\nText.\n\nARTICLE II\n\nTHE MERGER\n\nText.\n";
-        assert_eq!(headings(text), ["1:1:ARTICLE I DEFINITIONS", "7:1:ARTICLE II THE MERGER"]);
+        assert_eq!(
+            headings(text),
+            ["1:1:ARTICLE I DEFINITIONS", "7:1:ARTICLE II THE MERGER"]
+        );
     }
 
     #[test]
     fn prose_has_no_headings() {
-        let text =
-            "This is prose.\nPart of it goes on\n\nSection 5 of the act applies. Item 2 does not.\n\nI. think so\n";
+        let text = "This is prose.\nPart of it goes on\n\nSection 5 of the act applies. Item 2 does not.\n\nI. think so\n";
         assert_eq!(headings(text), [""; 0]);
     }
 
@@ -334,7 +363,11 @@ end
             "50:1:GRAPHIC",
         ];
         assert_eq!(headings(SUBMISSION), expected);
-        let metadata: Vec<String> = source.metadata.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        let metadata: Vec<String> = source
+            .metadata
+            .iter()
+            .map(|(key, value)| format!("{key}={value}"))
+            .collect();
         let fields = [
             "accession=0000000001-01-000002",
             "cik=0000000001",
@@ -346,7 +379,11 @@ end
         assert_eq!(metadata, fields);
         assert_eq!(body.lines.len(), SUBMISSION.lines().count());
         assert_eq!(
-            (body.lines[45].as_str(), body.lines[19].as_str(), body.lines[53].as_str()),
+            (
+                body.lines[45].as_str(),
+                body.lines[19].as_str(),
+                body.lines[53].as_str()
+            ),
             ("Tools & more tools, 1 < 2.", "", "")
         );
         assert_eq!(source.defects[0].code, "text.binary_left_out");
@@ -355,11 +392,20 @@ end
     #[test]
     fn many_candidates_end_soon() {
         let started = std::time::Instant::now();
-        for unit in ["A. B\n\n", "1. A\n\nb\n\n", "ABCD EF\n\n", "PART I\n\n", "X\n---\n\n", "1.1 A\n\nb\n\n", "ABCD\n"]
-        {
+        for unit in [
+            "A. B\n\n",
+            "1. A\n\nb\n\n",
+            "ABCD EF\n\n",
+            "PART I\n\n",
+            "X\n---\n\n",
+            "1.1 A\n\nb\n\n",
+            "ABCD\n",
+        ] {
             headings(&unit.repeat(50_000));
         }
-        let numbered: String = (1..50_000).map(|n| format!("{n}. Title\n\ntext\n\n")).collect();
+        let numbered: String = (1..50_000)
+            .map(|n| format!("{n}. Title\n\ntext\n\n"))
+            .collect();
         assert_eq!(headings(&numbered).len(), 999, "numbers end at 999");
         assert!(started.elapsed().as_secs() < 30, "{:?}", started.elapsed());
     }

@@ -12,7 +12,11 @@ const MAX_REPEATS: usize = 5;
 const MAX_WORDED_GAP: u32 = 10;
 
 /// The headings among `candidates`; `documents` are level-1 headings under which they stand.
-pub(super) fn headings(candidates: Vec<Candidate>, is_blank: &[bool], documents: &[Heading]) -> Vec<Heading> {
+pub(super) fn headings(
+    candidates: Vec<Candidate>,
+    is_blank: &[bool],
+    documents: &[Heading],
+) -> Vec<Heading> {
     let ends: Vec<u32> = documents.iter().map(|document| document.line).collect();
     let candidates = without_lists(candidates, is_blank);
     let accepted = without_loners(Sequence::default().accept(candidates, &ends));
@@ -26,7 +30,9 @@ fn without_lists(candidates: Vec<Candidate>, is_blank: &[bool]) -> Vec<Candidate
     for (at, blank) in is_blank.iter().enumerate() {
         text_before[at + 1] = text_before[at] + u32::from(!blank);
     }
-    let touches = |pair: &[Candidate]| !pair[0].run_in && text_before[pair[0].last + 1] == text_before[pair[1].first];
+    let touches = |pair: &[Candidate]| {
+        !pair[0].run_in && text_before[pair[0].last + 1] == text_before[pair[1].first]
+    };
     let mut last_seen: BTreeMap<(Kind, Vec<u32>), usize> = BTreeMap::new();
     let mut repeats: BTreeMap<String, usize> = BTreeMap::new();
     for candidate in &candidates {
@@ -41,18 +47,28 @@ fn without_lists(candidates: Vec<Candidate>, is_blank: &[bool]) -> Vec<Candidate
         }
         let run = &candidates[start..end];
         let mut counts: BTreeMap<Kind, usize> = BTreeMap::new();
-        run.iter().for_each(|candidate| *counts.entry(candidate.kind).or_default() += 1);
+        run.iter()
+            .for_each(|candidate| *counts.entry(candidate.kind).or_default() += 1);
         let run_ends = run.last().map_or(0, |candidate| candidate.last);
         for candidate in run.iter().filter(|candidate| counts[&candidate.kind] >= 3) {
-            let again = last_seen.get(&(candidate.kind, candidate.number.clone())).is_some_and(|at| *at > run_ends);
-            if candidate.kind.is_bare() || candidate.kind == Kind::Capitals || (again && candidate.kind.is_numbered()) {
+            let again = last_seen
+                .get(&(candidate.kind, candidate.number.clone()))
+                .is_some_and(|at| *at > run_ends);
+            if candidate.kind.is_bare()
+                || candidate.kind == Kind::Capitals
+                || (again && candidate.kind.is_numbered())
+            {
                 dropped.insert(candidate.first);
             }
         }
         start = end;
     }
-    let is_running_head = |c: &Candidate| c.kind == Kind::Capitals && repeats[&c.title] > MAX_REPEATS;
-    candidates.into_iter().filter(|c| !dropped.contains(&c.first) && !is_running_head(c)).collect()
+    let is_running_head =
+        |c: &Candidate| c.kind == Kind::Capitals && repeats[&c.title] > MAX_REPEATS;
+    candidates
+        .into_iter()
+        .filter(|c| !dropped.contains(&c.first) && !is_running_head(c))
+        .collect()
 }
 
 /// A heading, with the series it continues.
@@ -76,11 +92,16 @@ impl Sequence {
         let mut accepted = Vec::new();
         let mut documents = document_lines.iter().peekable();
         for mut candidate in candidates {
-            while documents.next_if(|line| **line as usize <= candidate.first + 1).is_some() {
+            while documents
+                .next_if(|line| **line as usize <= candidate.first + 1)
+                .is_some()
+            {
                 self.open.clear();
             }
             self.reread(&mut candidate);
-            let Some(series) = self.place(&candidate) else { continue };
+            let Some(series) = self.place(&candidate) else {
+                continue;
+            };
             self.step(&candidate, series);
             accepted.push(Accepted { candidate, series });
         }
@@ -91,11 +112,17 @@ impl Sequence {
     fn reread(&self, candidate: &mut Candidate) {
         let label = candidate.title.split('.').next().unwrap_or_default();
         let continues = |kind, value: Option<u32>| {
-            let last = self.open.get(&kind).and_then(|(number, _)| number.first().copied());
-            value.filter(|value| last.is_some_and(|last| last + 1 == *value)).map(|value| (kind, vec![value]))
+            let last = self
+                .open
+                .get(&kind)
+                .and_then(|(number, _)| number.first().copied());
+            value
+                .filter(|value| last.is_some_and(|last| last + 1 == *value))
+                .map(|value| (kind, vec![value]))
         };
         if matches!(candidate.kind, Kind::Roman | Kind::Letter)
-            && let Some(read) = continues(Kind::Letter, letter(label)).or_else(|| continues(Kind::Roman, roman(label)))
+            && let Some(read) = continues(Kind::Letter, letter(label))
+                .or_else(|| continues(Kind::Roman, roman(label)))
         {
             (candidate.kind, candidate.number) = read;
         }
@@ -109,7 +136,9 @@ impl Sequence {
         }
         let begins = || !candidate.kind.is_bare() || number.last().is_some_and(|last| *last <= 1);
         match self.open.get(&candidate.kind) {
-            Some((last, series)) if follows(last, number, candidate.kind) && self.fits_parent(candidate) => {
+            Some((last, series))
+                if follows(last, number, candidate.kind) && self.fits_parent(candidate) =>
+            {
                 Some(*series)
             }
             Some(_) if !self.may_restart.contains(&candidate.kind) => None,
@@ -123,26 +152,38 @@ impl Sequence {
 
     /// `2.1` belongs under an open `2`.
     fn fits_parent(&self, candidate: &Candidate) -> bool {
-        let Kind::Decimal(depth @ 2..) = candidate.kind else { return true };
-        let parent = (1..depth).rev().find_map(|depth| self.open.get(&Kind::Decimal(depth)));
+        let Kind::Decimal(depth @ 2..) = candidate.kind else {
+            return true;
+        };
+        let parent = (1..depth)
+            .rev()
+            .find_map(|depth| self.open.get(&Kind::Decimal(depth)));
         parent.is_none_or(|(number, _)| candidate.number.starts_with(number))
     }
 
     fn step(&mut self, candidate: &Candidate, series: usize) {
         let kind = candidate.kind;
         if let Kind::Decimal(depth) = kind {
-            self.open.retain(|kind, _| !matches!(kind, Kind::Decimal(other) if *other > depth));
+            self.open
+                .retain(|kind, _| !matches!(kind, Kind::Decimal(other) if *other > depth));
         }
         // Below a worded heading or an underline every lower kind begins anew; below a bare number or capitals only
         // the bare numbers do, and they may also go on.
-        let below =
-            |other: &Kind| *other > kind || (other.is_bare() && *other != kind && !matches!(kind, Kind::Decimal(_)));
+        let below = |other: &Kind| {
+            *other > kind
+                || (other.is_bare() && *other != kind && !matches!(kind, Kind::Decimal(_)))
+        };
         let restarted: Vec<Kind> = self
             .open
             .keys()
             .copied()
             .filter(below)
-            .chain(self.open.keys().copied().filter(|other| kind == Kind::Capitals && other.is_bare()))
+            .chain(
+                self.open
+                    .keys()
+                    .copied()
+                    .filter(|other| kind == Kind::Capitals && other.is_bare()),
+            )
             .collect();
         self.may_restart.extend(restarted);
         self.may_restart.remove(&kind);
@@ -154,11 +195,16 @@ impl Sequence {
 
 /// Whether `next` comes after `last` with few missing between them.
 fn follows(last: &[u32], next: &[u32], kind: Kind) -> bool {
-    let (Some(from), Some(to)) = (last.first(), next.first()) else { return false };
+    let (Some(from), Some(to)) = (last.first(), next.first()) else {
+        return false;
+    };
     match kind {
         Kind::Decimal(2..) => {
             next > last
-                && next.last().zip(last.last()).is_some_and(|(to, from)| *to <= 2 || (from + 1..=from + 2).contains(to))
+                && next
+                    .last()
+                    .zip(last.last())
+                    .is_some_and(|(to, from)| *to <= 2 || (from + 1..=from + 2).contains(to))
         }
         _ if kind.is_bare() => (from + 1..=from + 2).contains(to),
         _ => next > last && to - from <= MAX_WORDED_GAP,
@@ -168,11 +214,14 @@ fn follows(last: &[u32], next: &[u32], kind: Kind) -> bool {
 /// Drops series of one: a single `1. Something` is no numbering. Decimals below a kept one stay.
 fn without_loners(accepted: Vec<Accepted>) -> Vec<Accepted> {
     let mut members: BTreeMap<usize, usize> = BTreeMap::new();
-    accepted.iter().for_each(|one| *members.entry(one.series).or_default() += 1);
+    accepted
+        .iter()
+        .for_each(|one| *members.entry(one.series).or_default() += 1);
     let keeps = |one: &Accepted| {
         let alone = one.candidate.kind.is_numbered() && members[&one.series] < 2;
-        let needs_company =
-            (one.candidate.kind.is_bare() && !matches!(one.candidate.kind, Kind::Decimal(2..))) || one.candidate.run_in;
+        let needs_company = (one.candidate.kind.is_bare()
+            && !matches!(one.candidate.kind, Kind::Decimal(2..)))
+            || one.candidate.run_in;
         !(alone && needs_company)
     };
     accepted.into_iter().filter(keeps).collect()
@@ -195,7 +244,11 @@ fn leveled(accepted: Vec<Accepted>, documents: &[Heading]) -> Vec<Heading> {
             stack.pop();
         }
         stack.push(rank);
-        headings.push(Heading { line, level: u16::try_from(stack.len()).unwrap_or(u16::MAX), title: candidate.title });
+        headings.push(Heading {
+            line,
+            level: u16::try_from(stack.len()).unwrap_or(u16::MAX),
+            title: candidate.title,
+        });
     }
     headings.extend(documents.cloned());
     headings
@@ -225,11 +278,19 @@ impl Ranks {
                 capitals_below |= inside.insert(one.series, false).unwrap_or(false);
             }
         }
-        Self { bare, capitals_below }
+        Self {
+            bare,
+            capitals_below,
+        }
     }
 
     fn rank(&self, kind: Kind) -> u32 {
-        let order = |kind| self.bare.iter().position(|bare| *bare == family(kind)).unwrap_or(0) as u32;
+        let order = |kind| {
+            self.bare
+                .iter()
+                .position(|bare| *bare == family(kind))
+                .unwrap_or(0) as u32
+        };
         match kind {
             Kind::Part | Kind::Appendix => 10,
             Kind::Chapter => 20,
@@ -249,5 +310,9 @@ impl Ranks {
 
 /// Decimals of all depths are one numbering.
 fn family(kind: Kind) -> Kind {
-    if let Kind::Decimal(_) = kind { Kind::Decimal(1) } else { kind }
+    if let Kind::Decimal(_) = kind {
+        Kind::Decimal(1)
+    } else {
+        kind
+    }
 }

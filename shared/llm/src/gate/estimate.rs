@@ -49,7 +49,10 @@ impl Estimates {
     /// Tokens that a call will use.
     pub(crate) fn tokens(&self, call: Sketch) -> u32 {
         let longest = f64::from(call.max_output_tokens);
-        let output = self.outputs.get(call.stage).map_or(longest, |mean| mean.high().min(longest));
+        let output = self
+            .outputs
+            .get(call.stage)
+            .map_or(longest, |mean| mean.high().min(longest));
         (f64::from(call.prompt_tokens) * self.ratio.unwrap_or(1.0) + output).ceil() as u32
     }
 
@@ -57,19 +60,34 @@ impl Estimates {
     /// text.
     pub(crate) fn most(&self, call: Sketch) -> Usage {
         let prompt = f64::from(call.prompt_tokens) * self.ratio.unwrap_or(1.0).max(1.0) * MARGIN;
-        Usage { prompt_tokens: prompt.ceil() as u32, cached_tokens: 0, output_tokens: call.max_output_tokens }
+        Usage {
+            prompt_tokens: prompt.ceil() as u32,
+            cached_tokens: 0,
+            output_tokens: call.max_output_tokens,
+        }
     }
 
     /// Learns from the reply to a call.
     pub(crate) fn replied(&mut self, call: Sketch, usage: Usage) {
-        let Sketch { stage, prompt_tokens, .. } = call;
+        let Sketch {
+            stage,
+            prompt_tokens,
+            ..
+        } = call;
         let output = f64::from(usage.output_tokens);
         match self.outputs.get_mut(stage) {
             Some(mean) => mean.add(output),
-            None => drop(self.outputs.insert(stage, Mean { value: output, deviation: output / 2.0 })),
+            None => drop(self.outputs.insert(
+                stage,
+                Mean {
+                    value: output,
+                    deviation: output / 2.0,
+                },
+            )),
         }
         if usage.prompt_tokens > 0 && prompt_tokens > 0 {
-            let found = (f64::from(usage.prompt_tokens) / f64::from(prompt_tokens)).clamp(RATIO.0, RATIO.1);
+            let found =
+                (f64::from(usage.prompt_tokens) / f64::from(prompt_tokens)).clamp(RATIO.0, RATIO.1);
             let before = self.ratio.unwrap_or(found);
             self.ratio = Some(before + (found - before) * NEW);
         }
@@ -93,15 +111,32 @@ mod tests {
 
     #[test]
     fn an_estimate_comes_near_what_is_used_and_never_exceeds_the_longest() {
-        let call = Sketch { stage: "s", prompt_tokens: 100, max_output_tokens: 4_000 };
+        let call = Sketch {
+            stage: "s",
+            prompt_tokens: 100,
+            max_output_tokens: 4_000,
+        };
         let mut estimates = Estimates::default();
         assert_eq!(estimates.tokens(call), 4_100);
         for n in 0..200 {
-            let usage = Usage { prompt_tokens: 120, cached_tokens: 0, output_tokens: 55 + n % 10 };
+            let usage = Usage {
+                prompt_tokens: 120,
+                cached_tokens: 0,
+                output_tokens: 55 + n % 10,
+            };
             estimates.replied(call, usage);
         }
         let found = estimates.tokens(call);
-        assert!((180..=195).contains(&found), "120 and a little above 60: {found}");
-        assert_eq!(estimates.tokens(Sketch { max_output_tokens: 10, ..call }), 130);
+        assert!(
+            (180..=195).contains(&found),
+            "120 and a little above 60: {found}"
+        );
+        assert_eq!(
+            estimates.tokens(Sketch {
+                max_output_tokens: 10,
+                ..call
+            }),
+            130
+        );
     }
 }

@@ -68,7 +68,12 @@ impl Line {
         let place = (Reverse(urgency), waiting.came);
         waiting.came += 1;
         waiting.places.insert(place, tell);
-        Err(Standing { line: self, place, told, left: false })
+        Err(Standing {
+            line: self,
+            place,
+            told,
+            left: false,
+        })
     }
 
     fn next(&self) {
@@ -153,6 +158,9 @@ mod tests {
         drop(first);
         drop(gone);
         assert!(next.now_or_never().is_some());
-        assert!(line.turn(0).now_or_never().is_some(), "the line is empty again");
+        assert!(
+            line.turn(0).now_or_never().is_some(),
+            "the line is empty again"
+        );
     }
 }

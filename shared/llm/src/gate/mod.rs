@@ -52,7 +52,12 @@ pub struct Gate<C: ?Sized = dyn Llm> {
 
 impl Gate {
     /// A gate before `llm`, under the limits that `limiter` shares.
-    pub fn new(env: Env, limiter: Arc<dyn Limiter>, llm: Arc<dyn Llm>, settings: GateSettings) -> Self {
+    pub fn new(
+        env: Env,
+        limiter: Arc<dyn Limiter>,
+        llm: Arc<dyn Llm>,
+        settings: GateSettings,
+    ) -> Self {
         Self::before(env, limiter, llm, settings)
     }
 
@@ -63,22 +68,45 @@ impl Gate {
     /// throttled and uncounted while the breaker is open, no permit is to be had within 30 s of its turn, the provider asks for a
     /// pause or serves no one; transient when a call failed; permanent when the provider refuses this request, or has
     /// been away for longer than patience.
-    pub async fn ask(&self, request: &Request, class: Class, purse: &dyn Purse) -> Result<Answered, Refusal> {
+    pub async fn ask(
+        &self,
+        request: &Request,
+        class: Class,
+        purse: &dyn Purse,
+    ) -> Result<Answered, Refusal> {
         let (stage, prompt_tokens) = (request.schema.name, request.prompt_tokens());
-        let sketch = Sketch { stage, prompt_tokens, max_output_tokens: request.max_output_tokens };
+        let sketch = Sketch {
+            stage,
+            prompt_tokens,
+            max_output_tokens: request.max_output_tokens,
+        };
         let call = async {
             let reply = self.client.complete(request).await?;
-            Ok(Came { usage: reply.usage, stated: reply.stated, what: reply })
+            Ok(Came {
+                usage: reply.usage,
+                stated: reply.stated,
+                what: reply,
+            })
         };
-        let (reply, Replied { took_ms, at_ms, .. }) =
-            self.through(sketch, (class, request.urgency), purse, call).await?;
-        Ok(Answered { reply, took_ms, at_ms })
+        let (reply, Replied { took_ms, at_ms, .. }) = self
+            .through(sketch, (class, request.urgency), purse, call)
+            .await?;
+        Ok(Answered {
+            reply,
+            took_ms,
+            at_ms,
+        })
     }
 }
 
 impl Gate<dyn Embedder> {
     /// A gate before what makes vectors, under the limits that `limiter` shares.
-    pub fn of_vectors(env: Env, limiter: Arc<dyn Limiter>, client: Arc<dyn Embedder>, settings: GateSettings) -> Self {
+    pub fn of_vectors(
+        env: Env,
+        limiter: Arc<dyn Limiter>,
+        client: Arc<dyn Embedder>,
+        settings: GateSettings,
+    ) -> Self {
         Self::before(env, limiter, client, settings)
     }
 
@@ -92,10 +120,18 @@ impl Gate<dyn Embedder> {
         class: Class,
         purse: &dyn Purse,
     ) -> Result<(Embedded, Replied), Refusal> {
-        let sketch = Sketch { stage: EMBED, prompt_tokens: batch.tokens, max_output_tokens: 0 };
+        let sketch = Sketch {
+            stage: EMBED,
+            prompt_tokens: batch.tokens,
+            max_output_tokens: 0,
+        };
         let call = async {
             let made = self.client.embed(batch.texts).await?;
-            Ok(Came { usage: made.usage, stated: made.stated, what: made })
+            Ok(Came {
+                usage: made.usage,
+                stated: made.stated,
+                what: made,
+            })
         };
         self.through(sketch, (class, 0), purse, call).await
     }
@@ -113,10 +149,24 @@ struct Came<T> {
 
 impl<C: ?Sized + Send + Sync> Gate<C> {
     fn before(env: Env, limiter: Arc<dyn Limiter>, client: Arc<C>, settings: GateSettings) -> Self {
-        let (bulk, interactive) = (Queue::new(&settings, Class::Bulk), Queue::new(&settings, Class::Interactive));
+        let (bulk, interactive) = (
+            Queue::new(&settings, Class::Bulk),
+            Queue::new(&settings, Class::Interactive),
+        );
         let (breaker, meter, estimates) = Default::default();
         let alone = MemoryLimiter::default();
-        Self { env, limiter, client, settings, alone, bulk, interactive, breaker, meter, estimates }
+        Self {
+            env,
+            limiter,
+            client,
+            settings,
+            alone,
+            bulk,
+            interactive,
+            breaker,
+            meter,
+            estimates,
+        }
     }
 
     /// Makes a call when breaker, limits and `purse` let it through, and tells them what came of it.
@@ -129,8 +179,13 @@ impl<C: ?Sized + Send + Sync> Gate<C> {
     ) -> Result<(T, Replied), Refusal> {
         let passage = self.pass_breaker(class)?;
         let asked_ms = self.env.now_ms();
-        let passed = self.pass_limits(class, urgency, || self.estimates().tokens(sketch)).await;
-        measure::waited(&self.settings.bucket, self.env.now_ms().saturating_sub(asked_ms));
+        let passed = self
+            .pass_limits(class, urgency, || self.estimates().tokens(sketch))
+            .await;
+        measure::waited(
+            &self.settings.bucket,
+            self.env.now_ms().saturating_sub(asked_ms),
+        );
         let (_slot, estimated) = passed?;
         self.still_closed(passage, estimated)?;
         let most = self.settings.prices.cost(self.estimates().most(sketch));
@@ -140,7 +195,11 @@ impl<C: ?Sized + Send + Sync> Gate<C> {
         }
         let began_ms = self.env.now_ms();
         let calling = self.calling();
-        let span = tracing::info_span!("call", bucket = self.settings.bucket, outcome = field::Empty);
+        let span = tracing::info_span!(
+            "call",
+            bucket = self.settings.bucket,
+            outcome = field::Empty
+        );
         let result = call.instrument(span.clone()).await;
         drop(calling);
         let at_ms = self.env.now_ms();
@@ -157,14 +216,25 @@ impl<C: ?Sized + Send + Sync> Gate<C> {
         };
         purse.settle(most, used).await;
         match result {
-            Ok(Came { what, usage, stated }) => {
+            Ok(Came {
+                what,
+                usage,
+                stated,
+            }) => {
                 self.breaker().answered();
                 measure::tokens(&self.settings.bucket, usage);
                 self.meter().replied(at_ms, took_ms, usage);
                 self.estimates().replied(sketch, usage);
                 self.settle(estimated, usage.total());
                 self.state(stated);
-                Ok((what, Replied { usage, took_ms, at_ms }))
+                Ok((
+                    what,
+                    Replied {
+                        usage,
+                        took_ms,
+                        at_ms,
+                    },
+                ))
             }
             Err(error) => Err(self.failed(&error, passage, class, estimated, took_ms)),
         }
@@ -193,12 +263,21 @@ impl<C: ?Sized + Send + Sync> Gate<C> {
             (meter.beat(self.env.now_ms()), meter.stated)
         };
         let limit = |configured: u32, stated: Option<u32>| match (configured, stated) {
-            (configured, Some(stated)) if stated < Quota::UNKNOWN && (configured == 0 || stated < configured) => stated,
+            (configured, Some(stated))
+                if stated < Quota::UNKNOWN && (configured == 0 || stated < configured) =>
+            {
+                stated
+            }
             (configured, _) => configured,
         };
         let requests_limit = limit(self.settings.requests_per_minute, stated.0);
         let tokens_limit = limit(self.settings.tokens_per_minute, stated.1);
-        ModelBeat { breaker_open_until_ms, requests_limit, tokens_limit, ..beat }
+        ModelBeat {
+            breaker_open_until_ms,
+            requests_limit,
+            tokens_limit,
+            ..beat
+        }
     }
 
     /// Now, by the clock of its world.
@@ -208,7 +287,8 @@ impl<C: ?Sized + Send + Sync> Gate<C> {
 
     /// When a task that begins now gives up.
     pub(crate) fn deadline_ms(&self) -> Millis {
-        self.env.now_ms() + u64::try_from(self.settings.task_timeout.as_millis()).unwrap_or(u64::MAX / 2)
+        self.env.now_ms()
+            + u64::try_from(self.settings.task_timeout.as_millis()).unwrap_or(u64::MAX / 2)
     }
 
     fn pass_breaker(&self, class: Class) -> Result<Passage, Failure> {
@@ -217,7 +297,9 @@ impl<C: ?Sized + Send + Sync> Gate<C> {
             let mut breaker = self.breaker();
             (breaker.enter(now_ms), breaker.away_ms(now_ms))
         };
-        let Passage::Open { until_ms } = passage else { return Ok(passage) };
+        let Passage::Open { until_ms } = passage else {
+            return Ok(passage);
+        };
         if let Some(lost) = self.patience_lost(class, away_ms) {
             return Err(lost);
         }
@@ -247,7 +329,14 @@ impl<C: ?Sized + Send + Sync> Gate<C> {
             .then(|| Failure::permanent("model.provider_unreachable", message()).with_next(next))
     }
 
-    fn failed(&self, error: &LlmError, passage: Passage, class: Class, estimated: u32, took_ms: u64) -> Refusal {
+    fn failed(
+        &self,
+        error: &LlmError,
+        passage: Passage,
+        class: Class,
+        estimated: u32,
+        took_ms: u64,
+    ) -> Refusal {
         let now_ms = self.env.now_ms();
         self.meter().failed(error.code(), took_ms);
         let away_ms = {
@@ -271,7 +360,11 @@ impl<C: ?Sized + Send + Sync> Gate<C> {
             }
             LlmError::Unreadable { usage, .. } => {
                 self.settle(estimated, usage.total());
-                replied = Some(Replied { usage: *usage, took_ms, at_ms: now_ms });
+                replied = Some(Replied {
+                    usage: *usage,
+                    took_ms,
+                    at_ms: now_ms,
+                });
             }
             // It may have been read and answered to no one: the estimate stands.
             LlmError::TimedOut(_) => {}
@@ -279,7 +372,9 @@ impl<C: ?Sized + Send + Sync> Gate<C> {
                 self.settle(estimated, 0);
                 tracing::error!(bucket = self.settings.bucket, %error, "the provider does not serve us; model tasks wait until this is mended");
             }
-            LlmError::Unreachable(_) | LlmError::Server { .. } | LlmError::Refused { .. } => self.settle(estimated, 0),
+            LlmError::Unreachable(_) | LlmError::Server { .. } | LlmError::Refused { .. } => {
+                self.settle(estimated, 0)
+            }
         }
         if error.is_outage() {
             tracing::warn!(bucket = self.settings.bucket, %error, took_ms, "a call failed");
@@ -295,8 +390,14 @@ impl<C: ?Sized + Send + Sync> Gate<C> {
 
     /// How long no one asks after so many refusals in a row that say nothing about time: twice as long each time.
     fn silent_pause(&self, refusals: u32) -> Duration {
-        let first = if self.settings.learns() { SHORT_PAUSE } else { PAUSE };
-        first.saturating_mul(1 << refusals.saturating_sub(1).min(8)).min(LONG_PAUSE)
+        let first = if self.settings.learns() {
+            SHORT_PAUSE
+        } else {
+            PAUSE
+        };
+        first
+            .saturating_mul(1 << refusals.saturating_sub(1).min(8))
+            .min(LONG_PAUSE)
     }
 
     fn calling(&self) -> Counted<'_> {
@@ -312,7 +413,9 @@ impl<C: ?Sized + Send + Sync> Gate<C> {
     }
 
     fn estimates(&self) -> MutexGuard<'_, Estimates> {
-        self.estimates.lock().unwrap_or_else(PoisonError::into_inner)
+        self.estimates
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     fn queue(&self, class: Class) -> &Queue {
@@ -329,7 +432,11 @@ impl<C: ?Sized + Send + Sync> Gate<C> {
 
 fn away_until(until_ms: Millis, now_ms: Millis) -> Failure {
     let message = "the provider is away; no call is made until it may be back";
-    Failure::throttled("model.breaker_open", message, Duration::from_millis(until_ms.saturating_sub(now_ms)))
+    Failure::throttled(
+        "model.breaker_open",
+        message,
+        Duration::from_millis(until_ms.saturating_sub(now_ms)),
+    )
 }
 
 /// A reply and how long it took.
@@ -346,7 +453,11 @@ pub struct Answered {
 impl Answered {
     /// For the call log.
     pub fn replied(&self) -> Replied {
-        Replied { usage: self.reply.usage, took_ms: self.took_ms, at_ms: self.at_ms }
+        Replied {
+            usage: self.reply.usage,
+            took_ms: self.took_ms,
+            at_ms: self.at_ms,
+        }
     }
 }
 
@@ -372,7 +483,10 @@ pub struct Replied {
 
 impl From<Failure> for Refusal {
     fn from(failure: Failure) -> Self {
-        Self { failure, replied: None }
+        Self {
+            failure,
+            replied: None,
+        }
     }
 }
 

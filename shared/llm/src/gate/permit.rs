@@ -44,7 +44,10 @@ impl Queue {
             (bulk, Class::Bulk) => bulk,
             (bulk, Class::Interactive) => bulk.div_ceil(4),
         };
-        Self { slots: Semaphore::new(slots), line: Line::default() }
+        Self {
+            slots: Semaphore::new(slots),
+            line: Line::default(),
+        }
     }
 }
 
@@ -67,7 +70,10 @@ impl<C: ?Sized + Send + Sync> Gate<C> {
             let until_ms = self.env.now_ms() + PERMIT_WAIT_MS;
             loop {
                 let now_ms = self.env.now_ms();
-                let cost = Cost { class, tokens: estimate() };
+                let cost = Cost {
+                    class,
+                    tokens: estimate(),
+                };
                 let paused_ms = self.meter().paused_until_ms.saturating_sub(now_ms);
                 let after_ms = match paused_ms {
                     0 => match self.permit(cost, now_ms).await? {
@@ -83,7 +89,8 @@ impl<C: ?Sized + Send + Sync> Gate<C> {
                     return Err(self.no_permit());
                 }
                 let look_again = Duration::from_millis(after_ms.min(LOOK_AGAIN_MS));
-                let for_tokens = cost.tokens >= LARGE_TOKENS && after_ms > self.settings.request_ms();
+                let for_tokens =
+                    cost.tokens >= LARGE_TOKENS && after_ms > self.settings.request_ms();
                 if for_tokens && let_pass < LET_PASS && queue.line.is_waited_in() {
                     drop((turn, slot));
                     self.env.sleep(look_again).await;
@@ -107,18 +114,26 @@ impl<C: ?Sized + Send + Sync> Gate<C> {
             Some((turn, queue.slots.acquire().await.ok()?))
         });
         loop {
-            if let Ok(turn) = tokio::time::timeout(Duration::from_millis(PERMIT_WAIT_MS), &mut turn).await {
+            if let Ok(turn) =
+                tokio::time::timeout(Duration::from_millis(PERMIT_WAIT_MS), &mut turn).await
+            {
                 return turn.ok_or_else(|| self.no_permit());
             }
             let now_ms = self.env.now_ms();
-            if queue.line.stood_ms(now_ms) >= PERMIT_WAIT_MS || now_ms.saturating_sub(came_ms) >= LINE_WAIT_MS {
+            if queue.line.stood_ms(now_ms) >= PERMIT_WAIT_MS
+                || now_ms.saturating_sub(came_ms) >= LINE_WAIT_MS
+            {
                 return Err(self.no_permit());
             }
         }
     }
 
     fn no_permit(&self) -> Failure {
-        let message = format!("no permit for {} within {} s", self.settings.bucket, PERMIT_WAIT_MS / 1_000);
+        let message = format!(
+            "no permit for {} within {} s",
+            self.settings.bucket,
+            PERMIT_WAIT_MS / 1_000
+        );
         Failure::throttled("model.no_permit", message, PERMIT_PAUSE)
     }
 
@@ -133,7 +148,17 @@ impl<C: ?Sized + Send + Sync> Gate<C> {
             Permit::Wait { after_ms } => Ok(Some(after_ms)),
             Permit::Never { largest: 0 } => Err(self.too_large(cost.tokens)),
             // Larger than a burst: it passes when a whole burst is there, and what it takes beyond that is owed by all.
-            Permit::Never { largest } => match self.acquire(quota, Cost { tokens: largest, ..cost }, now_ms).await {
+            Permit::Never { largest } => match self
+                .acquire(
+                    quota,
+                    Cost {
+                        tokens: largest,
+                        ..cost
+                    },
+                    now_ms,
+                )
+                .await
+            {
                 Permit::Granted => {
                     self.settle(largest, cost.tokens);
                     Ok(None)
@@ -146,7 +171,11 @@ impl<C: ?Sized + Send + Sync> Gate<C> {
 
     /// Asks the shared limits; while they are away, this process's share of them.
     async fn acquire(&self, quota: Quota, cost: Cost, now_ms: Millis) -> Permit {
-        match self.limiter.acquire(&self.settings.bucket, quota, cost, now_ms).await {
+        match self
+            .limiter
+            .acquire(&self.settings.bucket, quota, cost, now_ms)
+            .await
+        {
             Ok(permit) => permit,
             Err(error) => {
                 tracing::warn!(bucket = self.settings.bucket, %error, "shared limits are away; going on with a share of them");
@@ -162,7 +191,13 @@ impl<C: ?Sized + Send + Sync> Gate<C> {
 
     fn share(&self, quota: Quota) -> Quota {
         let workers = self.settings.expected_workers.max(1);
-        let share = |rate: u32| if rate == Quota::UNKNOWN { rate } else { (rate / workers).max(1) };
+        let share = |rate: u32| {
+            if rate == Quota::UNKNOWN {
+                rate
+            } else {
+                (rate / workers).max(1)
+            }
+        };
         Quota {
             requests_per_minute: share(quota.requests_per_minute),
             tokens_per_minute: share(quota.tokens_per_minute),
@@ -171,8 +206,10 @@ impl<C: ?Sized + Send + Sync> Gate<C> {
     }
 
     fn too_large(&self, tokens: u32) -> Failure {
-        let message =
-            format!("a request of about {tokens} tokens can never pass the limits of {}", self.settings.bucket);
+        let message = format!(
+            "a request of about {tokens} tokens can never pass the limits of {}",
+            self.settings.bucket
+        );
         Failure::permanent("model.request_too_large", message)
             .with_next("raise model.tokens_per_minute, or lower model.max_prompt_tokens")
     }
@@ -183,7 +220,9 @@ impl<C: ?Sized + Send + Sync> Gate<C> {
             return;
         }
         let quota = self.settings.quota();
-        self.tell(move |limiter, bucket, _| async move { limiter.settle(&bucket, quota, estimated, used).await });
+        self.tell(move |limiter, bucket, _| async move {
+            limiter.settle(&bucket, quota, estimated, used).await
+        });
     }
 
     /// No one asks before the pause is over, neither here nor elsewhere.
@@ -202,7 +241,9 @@ impl<C: ?Sized + Send + Sync> Gate<C> {
     /// Everyone is slower from now on, where no limit is known: a call that began `age_ms` ago was one too many.
     pub(super) fn slow(&self, age_ms: u64) {
         if self.settings.learns() {
-            self.tell(move |limiter, bucket, now_ms| async move { limiter.slow(&bucket, age_ms, now_ms).await });
+            self.tell(move |limiter, bucket, now_ms| async move {
+                limiter.slow(&bucket, age_ms, now_ms).await
+            });
         }
     }
 
@@ -219,7 +260,9 @@ impl<C: ?Sized + Send + Sync> Gate<C> {
             }
             meter.stated = if is_new { limits } else { meter.stated };
         }
-        self.tell(move |limiter, bucket, now_ms| async move { limiter.state(&bucket, quota, stated, now_ms).await });
+        self.tell(move |limiter, bucket, now_ms| async move {
+            limiter.state(&bucket, quota, stated, now_ms).await
+        });
     }
 
     /// Tells the shared limits something, beside the caller. They are a help and never the reason for a failure.
@@ -227,7 +270,11 @@ impl<C: ?Sized + Send + Sync> Gate<C> {
         &self,
         word: impl FnOnce(Arc<dyn Limiter>, String, Millis) -> F + Send + 'static,
     ) {
-        let (limiter, bucket, now_ms) = (Arc::clone(&self.limiter), self.settings.bucket.clone(), self.env.now_ms());
+        let (limiter, bucket, now_ms) = (
+            Arc::clone(&self.limiter),
+            self.settings.bucket.clone(),
+            self.env.now_ms(),
+        );
         self.env.spawn(async move {
             if let Err(error) = word(limiter, bucket.clone(), now_ms).await {
                 tracing::warn!(bucket, %error, "shared limits are away; a correction is lost");
@@ -241,11 +288,21 @@ fn runs_low(quota: Quota, stated: Stated) -> bool {
     let low = |left: Option<u32>, limit: Option<u32>, quota: u32, seconds: u32| {
         let limit = u64::from(limit.unwrap_or(quota).min(quota));
         left.is_some_and(|left| {
-            limit < u64::from(Quota::UNKNOWN) && u64::from(left) <= limit * u64::from(seconds) / 60 + 2
+            limit < u64::from(Quota::UNKNOWN)
+                && u64::from(left) <= limit * u64::from(seconds) / 60 + 2
         })
     };
-    low(stated.requests_left, stated.requests_per_minute, quota.requests_per_minute, quota.burst_seconds)
-        || low(stated.tokens_left, stated.tokens_per_minute, quota.tokens_per_minute, quota.token_burst_seconds)
+    low(
+        stated.requests_left,
+        stated.requests_per_minute,
+        quota.requests_per_minute,
+        quota.burst_seconds,
+    ) || low(
+        stated.tokens_left,
+        stated.tokens_per_minute,
+        quota.tokens_per_minute,
+        quota.token_burst_seconds,
+    )
 }
 
 fn millis(duration: Duration) -> u64 {

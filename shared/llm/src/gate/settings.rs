@@ -51,7 +51,10 @@ impl GateSettings {
 
     pub(super) fn quota(&self) -> Quota {
         let known = |rate: u32| if rate == 0 { Quota::UNKNOWN } else { rate };
-        Quota::per_minute(known(self.requests_per_minute), known(self.tokens_per_minute))
+        Quota::per_minute(
+            known(self.requests_per_minute),
+            known(self.tokens_per_minute),
+        )
     }
 
     /// Milliseconds from one request to the next at the known rate, rounded up; 0 where none is known.

@@ -22,7 +22,11 @@ pub fn joined(so_far: &str, next: &str) -> String {
         return fresh.into();
     }
     // What begins with a fence is set apart, and its first blanks mean nothing; else they may be part of a string.
-    let next = if fresh.len() < next.trim_start().len() { fresh } else { next };
+    let next = if fresh.len() < next.trim_start().len() {
+        fresh
+    } else {
+        next
+    };
     format!("{so_far}{}", &next[overlap(so_far, next)..])
 }
 
@@ -30,14 +34,21 @@ pub fn joined(so_far: &str, next: &str) -> String {
 fn overlap(so_far: &str, next: &str) -> usize {
     let longest = so_far.len().min(next.len()).min(MAX_OVERLAP_BYTES);
     let (end, begin) = (so_far.as_bytes(), next.as_bytes());
-    let repeats = |length: &usize| next.is_char_boundary(*length) && end.ends_with(&begin[..*length]);
-    (MIN_OVERLAP_BYTES..=longest).rev().find(repeats).unwrap_or(0)
+    let repeats =
+        |length: &usize| next.is_char_boundary(*length) && end.ends_with(&begin[..*length]);
+    (MIN_OVERLAP_BYTES..=longest)
+        .rev()
+        .find(repeats)
+        .unwrap_or(0)
 }
 
 /// Without the fence that it begins with.
 fn unfenced(text: &str) -> &str {
-    let Some(rest) = text.strip_prefix("```") else { return text };
-    rest.split_once('\n').map_or("", |(_, rest)| rest.trim_start())
+    let Some(rest) = text.strip_prefix("```") else {
+        return text;
+    };
+    rest.split_once('\n')
+        .map_or("", |(_, rest)| rest.trim_start())
 }
 
 #[cfg(test)]
@@ -49,10 +60,10 @@ mod tests {
         let so_far = r#"{"entries":[{"title":"Risk Factors","page":1"#;
         let whole = r#"{"entries":[{"title":"Risk Factors","page":11}]}"#;
         for next in [
-            "1}]}",                                    // the very next character, though it looks like a repetition
-            "```json\n1}]}\n",                         // in a fence
+            "1}]}",            // the very next character, though it looks like a repetition
+            "```json\n1}]}\n", // in a fence
             r#"{"title":"Risk Factors","page":11}]}"#, // the broken element again
-            whole,                                     // everything again
+            whole,             // everything again
         ] {
             assert_eq!(joined(so_far, next).trim_end(), whole, "{next}");
         }

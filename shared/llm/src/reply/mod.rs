@@ -26,23 +26,41 @@ pub fn parse<T: DeserializeOwned>(text: &str) -> Result<T, String> {
         return Ok(answer);
     }
     let objects = objects(text);
-    let Some(last) = objects.last() else { return Err(nothing(text).into()) };
+    let Some(last) = objects.last() else {
+        return Err(nothing(text).into());
+    };
     let mended = |object: &str| serde_json::from_str(&repaired(object)?).ok();
-    one(objects.iter().map(|object| (*object, serde_json::from_str(object).ok())))
-        .or_else(|| one(objects.iter().map(|object| (*object, mended(object)))))
-        .unwrap_or_else(|| Err(why::<T>(&repaired(last).unwrap_or_else(|| (*last).to_string()))))
+    one(objects
+        .iter()
+        .map(|object| (*object, serde_json::from_str(object).ok())))
+    .or_else(|| one(objects.iter().map(|object| (*object, mended(object)))))
+    .unwrap_or_else(|| {
+        Err(why::<T>(
+            &repaired(last).unwrap_or_else(|| (*last).to_string()),
+        ))
+    })
 }
 
 /// The one answer among those found; several that differ are none.
 fn one<'a, T>(found: impl Iterator<Item = (&'a str, Option<T>)>) -> Option<Result<T, String>> {
-    let mut answers: Vec<(&str, T)> = found.filter_map(|(object, answer)| Some((object, answer?))).collect();
+    let mut answers: Vec<(&str, T)> = found
+        .filter_map(|(object, answer)| Some((object, answer?)))
+        .collect();
     let (last, answer) = answers.pop()?;
     let differs = answers.iter().any(|(object, _)| *object != last);
-    Some(if differs { Err("it holds several answers".into()) } else { Ok(answer) })
+    Some(if differs {
+        Err("it holds several answers".into())
+    } else {
+        Ok(answer)
+    })
 }
 
 fn nothing(text: &str) -> &'static str {
-    if text.contains('{') { "its JSON object breaks off" } else { "it holds no JSON object" }
+    if text.contains('{') {
+        "its JSON object breaks off"
+    } else {
+        "it holds no JSON object"
+    }
 }
 
 /// The error without what may quote the text.
@@ -50,7 +68,11 @@ fn why<T: DeserializeOwned>(json: &str) -> String {
     match serde_json::from_str::<T>(json) {
         Ok(_) => "it cannot be read".into(),
         Err(error) => {
-            let what = if error.is_data() { "the JSON object does not fit the schema" } else { "it is not valid JSON" };
+            let what = if error.is_data() {
+                "the JSON object does not fit the schema"
+            } else {
+                "it is not valid JSON"
+            };
             format!("{what}, line {} column {}", error.line(), error.column())
         }
     }
@@ -117,7 +139,13 @@ mod tests {
             "\u{feff}<think>{perhaps}</think>\n{\"text\":\"a, }\"}",
             "{\"text\":\"a, }\"}\n{\"text\":\"a, }\"}",
         ] {
-            assert_eq!(parse::<Answer>(text), Ok(Answer { text: "a, }".into() }), "{text}");
+            assert_eq!(
+                parse::<Answer>(text),
+                Ok(Answer {
+                    text: "a, }".into()
+                }),
+                "{text}"
+            );
         }
     }
 

@@ -61,7 +61,9 @@ fn single_quoted<'a>(text: &'a str, made: &mut String) -> Option<&'a str> {
                 made.push('"');
                 return Some(rest);
             }
-            '\'' if before.is_alphanumeric() && rest.starts_with(char::is_alphanumeric) => made.push(c),
+            '\'' if before.is_alphanumeric() && rest.starts_with(char::is_alphanumeric) => {
+                made.push(c)
+            }
             '\'' => return None,
             '"' => made.push_str(if escaped { "\"" } else { "\\\"" }),
             c => plain(c, made),
@@ -85,7 +87,9 @@ fn plain(c: char, made: &mut String) {
 
 /// Takes over a word outside of strings, in JSON's spelling.
 fn word<'a>(text: &'a str, made: &mut String) -> &'a str {
-    let end = text.find(|c: char| !c.is_alphanumeric()).unwrap_or(text.len());
+    let end = text
+        .find(|c: char| !c.is_alphanumeric())
+        .unwrap_or(text.len());
     let (word, rest) = text.split_at(end);
     made.push_str(match word {
         "None" | "undefined" => "null",
@@ -111,9 +115,18 @@ mod tests {
         for (text, meant) in [
             (r#"{"a":",]\",}",}"#, json!({ "a": ",]\",}" })),
             ("[1, 2 , ]", json!([1, 2])),
-            (r#"{"a": None, "b": True, "c": False, "d": "None"}"#, json!({"a":null,"b":true,"c":false,"d":"None"})),
-            ("{\"a\": \"two\nlines\tand \u{1}\"}", json!({ "a": "two\nlines\tand \u{1}" })),
-            (r#"{'a': 'it is', 'b': ['x', "it's"]}"#, json!({ "a": "it is", "b": ["x", "it's"] })),
+            (
+                r#"{"a": None, "b": True, "c": False, "d": "None"}"#,
+                json!({"a":null,"b":true,"c":false,"d":"None"}),
+            ),
+            (
+                "{\"a\": \"two\nlines\tand \u{1}\"}",
+                json!({ "a": "two\nlines\tand \u{1}" }),
+            ),
+            (
+                r#"{'a': 'it is', 'b': ['x', "it's"]}"#,
+                json!({ "a": "it is", "b": ["x", "it's"] }),
+            ),
             (r#"{'a': 'it's "3M"'}"#, json!({ "a": "it's \"3M\"" })),
             (r#"{"a": "it\'s"}"#, json!({ "a": "it's" })),
         ] {
@@ -123,7 +136,12 @@ mod tests {
 
     #[test]
     fn what_may_mean_two_things_is_left_alone() {
-        for text in ["{'a': 'the 'big' one'}", "{'a': 'ends' here'}", r#"{"a": "breaks off"#, "{'a': 'breaks"] {
+        for text in [
+            "{'a': 'the 'big' one'}",
+            "{'a': 'ends' here'}",
+            r#"{"a": "breaks off"#,
+            "{'a': 'breaks",
+        ] {
             assert_eq!(read(text), None, "{text}");
         }
     }

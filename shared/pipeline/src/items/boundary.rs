@@ -1,6 +1,8 @@
 //! What bears out where an Item starts and ends: its heading and the next one, looked at on paper.
 
-use stemma_document::{Boundary, HeadingProof, Section, SectionKind, SectionSpan, SectionTree, Source, text};
+use stemma_document::{
+    Boundary, HeadingProof, Section, SectionKind, SectionSpan, SectionTree, Source, text,
+};
 
 use super::shown;
 use crate::structure::form_items::likeness;
@@ -13,7 +15,10 @@ const ALIKE: f32 = 0.5;
 /// The headings between which a section stands.
 pub(super) fn of(tree: &SectionTree, section: &Section, source: &Source) -> Boundary {
     let next = following(tree, section).map(|next| proof(next, source));
-    Boundary { heading: proof(section, source), next }
+    Boundary {
+        heading: proof(section, source),
+        next,
+    }
 }
 
 /// Whether both headings were found.
@@ -29,8 +34,10 @@ fn following<'t>(tree: &'t SectionTree, section: &Section) -> Option<&'t Section
         last = child;
     }
     let mut next = tree.section(stemma_document::SectionId(last.id.0 + 1))?;
-    while let Some(child) =
-        next.children.first().filter(|child| !next.verified && start(child.span) == start(next.span))
+    while let Some(child) = next
+        .children
+        .first()
+        .filter(|child| !next.verified && start(child.span) == start(next.span))
     {
         next = child;
     }
@@ -46,10 +53,18 @@ fn start(span: SectionSpan) -> (u32, u32) {
 
 fn proof(section: &Section, source: &Source) -> HeadingProof {
     let lines = text::own_lines(section, &source.body);
-    let heading: Vec<_> = lines.iter().filter(|line| !line.text.trim().is_empty()).take(HEADING_LINES).collect();
+    let heading: Vec<_> = lines
+        .iter()
+        .filter(|line| !line.text.trim().is_empty())
+        .take(HEADING_LINES)
+        .collect();
     let mut joined = String::new();
     let stands = heading.iter().any(|line| {
-        joined.push_str(line.text.get(..line.text.floor_char_boundary(400)).unwrap_or_default());
+        joined.push_str(
+            line.text
+                .get(..line.text.floor_char_boundary(400))
+                .unwrap_or_default(),
+        );
         joined.push(' ');
         likeness(&joined, &section.title) >= ALIKE
     });
@@ -58,7 +73,10 @@ fn proof(section: &Section, source: &Source) -> HeadingProof {
         SectionSpan::Lines { start, .. } => (None, start),
     };
     HeadingProof {
-        text: heading.first().map(|line| shown(line.text)).unwrap_or_default(),
+        text: heading
+            .first()
+            .map(|line| shown(line.text))
+            .unwrap_or_default(),
         page,
         line: heading.first().map_or(line, |first| first.number),
         verified: section.verified && section.kind == SectionKind::Heading && stands,

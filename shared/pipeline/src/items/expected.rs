@@ -31,7 +31,8 @@ pub(super) fn asked(form: &str, entry: &FormEntry, year: Option<u32>) -> bool {
     if matches!(form, "8-K" | "20-F") || (form == "10-K" && entry.number == "16") {
         return false;
     }
-    let rule =
-        since.iter().find(|(of, part, number, ..)| *of == form && *part == entry.part && *number == entry.number);
+    let rule = since.iter().find(|(of, part, number, ..)| {
+        *of == form && *part == entry.part && *number == entry.number
+    });
     rule.is_none_or(|(.., first, last)| year.is_some_and(|year| (*first..=*last).contains(&year)))
 }

@@ -43,8 +43,14 @@ pub(super) fn places(tree: &SectionTree, form: KnownForm) -> BTreeMap<usize, Pla
         if section.kind != SectionKind::Heading {
             continue;
         }
-        let Some((naming, first, last)) = named(form, section, part, depth) else { continue };
-        let place = Place { section, combined: last > first, numbered: naming != Naming::Titled };
+        let Some((naming, first, last)) = named(form, section, part, depth) else {
+            continue;
+        };
+        let place = Place {
+            section,
+            combined: last > first,
+            numbered: naming != Naming::Titled,
+        };
         let rank = (naming, !section.verified, depth);
         for key in first..=last {
             let taken = best.get(&key).is_some_and(|(known, _)| *known <= rank);
@@ -53,29 +59,52 @@ pub(super) fn places(tree: &SectionTree, form: KnownForm) -> BTreeMap<usize, Pla
             }
         }
     }
-    best.into_iter().map(|(key, (_, place))| (key, place)).collect()
+    best.into_iter()
+        .map(|(key, (_, place))| (key, place))
+        .collect()
 }
 
 /// The section with its descendants in reading order. The heading of a combined Item runs over lines that are easily taken
 /// for headings of their own: what follows up to the next Item or PART is its text, too.
-pub(super) fn extent<'a>(tree: &'a SectionTree, section: &'a Section, combined: bool) -> Vec<&'a Section> {
+pub(super) fn extent<'a>(
+    tree: &'a SectionTree,
+    section: &'a Section,
+    combined: bool,
+) -> Vec<&'a Section> {
     let mut last = section;
     while let Some(child) = last.children.last() {
         last = child;
     }
-    let behind = tree.walk().map(|(_, section)| section).skip_while(|other| other.id < section.id);
+    let behind = tree
+        .walk()
+        .map(|(_, section)| section)
+        .skip_while(|other| other.id < section.id);
     let ends = |other: &Section| {
         other.id > last.id
-            && (!combined || KnownForm::headed(&other.title).is_some() || KnownForm::part_of(&other.title).is_some())
+            && (!combined
+                || KnownForm::headed(&other.title).is_some()
+                || KnownForm::part_of(&other.title).is_some())
     };
-    behind.take_while(|other| !ends(other)).take(MAX_SECTIONS).collect()
+    behind
+        .take_while(|other| !ends(other))
+        .take(MAX_SECTIONS)
+        .collect()
 }
 
-fn named(form: KnownForm, section: &Section, part: Option<u8>, depth: usize) -> Option<(Naming, usize, usize)> {
+fn named(
+    form: KnownForm,
+    section: &Section,
+    part: Option<u8>,
+    depth: usize,
+) -> Option<(Naming, usize, usize)> {
     if let Some((first, last)) = form.keys_of(&section.title, part) {
         let headed = KnownForm::headed(&section.title).is_some();
         // Notes and lists have numbers too, further down.
-        let naming = if headed { Naming::Headed } else { Naming::Numbered };
+        let naming = if headed {
+            Naming::Headed
+        } else {
+            Naming::Numbered
+        };
         return (headed || depth <= 3).then_some((naming, first, last));
     }
     let key = form.titled(&section.title).filter(|_| depth <= 3)?;

@@ -22,7 +22,10 @@ impl<'a> Links<'a> {
     pub(super) fn of(tree: &'a SectionTree) -> Self {
         let mut titles: HashMap<String, Vec<&'a Section>> = HashMap::new();
         for (_, section) in tree.walk().take(MAX_SECTIONS) {
-            titles.entry(core(&section.title)).or_default().push(section);
+            titles
+                .entry(core(&section.title))
+                .or_default()
+                .push(section);
         }
         titles.remove("");
         Self { titles }
@@ -32,39 +35,76 @@ impl<'a> Links<'a> {
     /// of what all of them do.
     pub(super) fn titled(&self, title: &str) -> Option<SectionId> {
         let sections = self.titles.get(&core(title))?;
-        let largest = sections.iter().max_by_key(|section| (section.tokens, std::cmp::Reverse(section.id)))?;
-        let all: u64 = sections.iter().map(|section| u64::from(section.tokens)).sum();
+        let largest = sections
+            .iter()
+            .max_by_key(|section| (section.tokens, std::cmp::Reverse(section.id)))?;
+        let all: u64 = sections
+            .iter()
+            .map(|section| u64::from(section.tokens))
+            .sum();
         (sections.len() == 1 || u64::from(largest.tokens) * 4 > all * 3).then_some(largest.id)
     }
 
     /// What the referring sentences of an Item lead to, each target once.
-    pub(super) fn of_text(&self, tree: &SectionTree, form: &str, sections: &[&Section], body: &Body) -> Vec<ItemLink> {
-        let (Some(section), Some(last)) = (sections.first(), sections.last()) else { return Vec::new() };
+    pub(super) fn of_text(
+        &self,
+        tree: &SectionTree,
+        form: &str,
+        sections: &[&Section],
+        body: &Body,
+    ) -> Vec<ItemLink> {
+        let (Some(section), Some(last)) = (sections.first(), sections.last()) else {
+            return Vec::new();
+        };
         let mut found: Vec<ItemLink> = Vec::new();
         let mut add = |text: &str, target: ItemTarget| {
-            let known = found
-                .iter()
-                .any(|link| link.target == target && target != ItemTarget::Unresolved || link.text == shown(text));
+            let known = found.iter().any(|link| {
+                link.target == target && target != ItemTarget::Unresolved
+                    || link.text == shown(text)
+            });
             if !known && found.len() < MAX_LINKS {
-                found.push(ItemLink { text: shown(text), target });
+                found.push(ItemLink {
+                    text: shown(text),
+                    target,
+                });
             }
         };
         let inside = section.id.0..=last.id.0;
-        let above: Vec<SectionId> = tree.path_to(section.id).iter().map(|section| section.id).collect();
+        let above: Vec<SectionId> = tree
+            .path_to(section.id)
+            .iter()
+            .map(|section| section.id)
+            .collect();
         let elsewhere = |id: SectionId| !inside.contains(&id.0) && !above.contains(&id);
         let referring: Vec<&str> = body.referring().collect();
-        let elsewhere_too: Vec<&str> =
-            referring.iter().copied().filter(|sentence| owner(sentence, form).is_some()).collect();
+        let elsewhere_too: Vec<&str> = referring
+            .iter()
+            .copied()
+            .filter(|sentence| owner(sentence, form).is_some())
+            .collect();
         // `Item 3 … in our 2020 Form 10-K` and `“Item 2 – Ratification”` of a proxy statement are not this document's.
         let foreign = |text: &str| {
-            let of_form = |sentence: &&str| sentence.contains(text) && other_form(sentence, form).is_some();
-            let quoted = |sentence: &&str| quotes(sentence).iter().any(|quoted| quoted.contains(text));
-            text.starts_with("Item") && elsewhere_too.iter().any(|sentence| of_form(sentence) || quoted(sentence))
+            let of_form =
+                |sentence: &&str| sentence.contains(text) && other_form(sentence, form).is_some();
+            let quoted =
+                |sentence: &&str| quotes(sentence).iter().any(|quoted| quoted.contains(text));
+            text.starts_with("Item")
+                && elsewhere_too
+                    .iter()
+                    .any(|sentence| of_form(sentence) || quoted(sentence))
         };
-        let mine = tree.references.iter().filter(|reference| inside.contains(&reference.from.0));
-        for reference in mine.filter(|reference| !foreign(&reference.text)).take(MAX_LINKS) {
+        let mine = tree
+            .references
+            .iter()
+            .filter(|reference| inside.contains(&reference.from.0));
+        for reference in mine
+            .filter(|reference| !foreign(&reference.text))
+            .take(MAX_LINKS)
+        {
             match reference.to {
-                ReferenceTarget::Section(id) if elsewhere(id) => add(&reference.text, ItemTarget::Section(id)),
+                ReferenceTarget::Section(id) if elsewhere(id) => {
+                    add(&reference.text, ItemTarget::Section(id))
+                }
                 ReferenceTarget::Section(_) => {}
                 ReferenceTarget::Unresolved if reference.text.starts_with(['E', 'e']) => {
                     add(&reference.text, ItemTarget::Outside(reference.text.clone()));
@@ -83,7 +123,10 @@ impl<'a> Links<'a> {
             }
         }
         // What was found makes places that were not a detail.
-        if found.iter().any(|link| link.target != ItemTarget::Unresolved) {
+        if found
+            .iter()
+            .any(|link| link.target != ItemTarget::Unresolved)
+        {
             found.retain(|link| link.target != ItemTarget::Unresolved);
         }
         found
@@ -93,8 +136,14 @@ impl<'a> Links<'a> {
 /// Documents of the same filer that Items refer to.
 const OTHERS: [(&str, &str); 5] = [
     ("proxystatement", "proxy statement"),
-    ("annualreporttoshareholders", "annual report to shareholders"),
-    ("annualreporttostockholders", "annual report to shareholders"),
+    (
+        "annualreporttoshareholders",
+        "annual report to shareholders",
+    ),
+    (
+        "annualreporttostockholders",
+        "annual report to shareholders",
+    ),
     ("annualreporttoshareowners", "annual report to shareholders"),
     ("informationstatement", "information statement"),
 ];
@@ -102,7 +151,10 @@ const OTHERS: [(&str, &str); 5] = [
 /// The other document a sentence speaks of.
 fn owner(sentence: &str, form: &str) -> Option<&'static str> {
     let squashed = squash(sentence);
-    let named = OTHERS.iter().find(|(words, _)| squashed.contains(words)).map(|(_, document)| *document);
+    let named = OTHERS
+        .iter()
+        .find(|(words, _)| squashed.contains(words))
+        .map(|(_, document)| *document);
     named.or_else(|| other_form(sentence, form))
 }
 
@@ -113,14 +165,19 @@ fn other_form(sentence: &str, form: &str) -> Option<&'static str> {
         ("10-Q", "quarterly report on Form 10-Q"),
         ("8-K", "current report on Form 8-K"),
     ];
-    named.into_iter().find(|(name, _)| *name != form && sentence.contains(name)).map(|(_, document)| document)
+    named
+        .into_iter()
+        .find(|(name, _)| *name != form && sentence.contains(name))
+        .map(|(_, document)| document)
 }
 
 /// The title without `Item 7.`, `Note 3 –` or a number before it, squashed.
 fn core(title: &str) -> String {
     let mut rest = title.trim();
     for word in ["item", "note"] {
-        let front = rest.get(..word.len()).filter(|front| front.eq_ignore_ascii_case(word));
+        let front = rest
+            .get(..word.len())
+            .filter(|front| front.eq_ignore_ascii_case(word));
         if front.is_some() && rest[word.len()..].starts_with(' ') {
             rest = rest[word.len()..].trim_start();
             let number = rest.split_whitespace().next().unwrap_or_default();
@@ -137,7 +194,9 @@ fn quotes(sentence: &str) -> Vec<&str> {
     while let Some(start) = rest.find(['“', '"']) {
         let mark = rest[start..].chars().next().map_or(1, char::len_utf8);
         let behind = &rest[start + mark..];
-        let Some(end) = behind.find(['”', '"', '“']) else { break };
+        let Some(end) = behind.find(['”', '"', '“']) else {
+            break;
+        };
         let quoted = behind[..end].trim_end_matches([',', '.', ';']);
         if (4..=200).contains(&quoted.len()) {
             found.push(quoted);

@@ -15,7 +15,8 @@ mod status;
 use std::collections::BTreeSet;
 
 use stemma_document::{
-    FilingItem, ItemLink, ItemStatus, ItemTarget, NothingSaid, PageSpan, Section, SectionTree, Source,
+    FilingItem, ItemLink, ItemStatus, ItemTarget, NothingSaid, PageSpan, Section, SectionTree,
+    Source,
 };
 
 use self::find::Place;
@@ -32,10 +33,17 @@ const SHOWN_CHARS: usize = 120;
 /// on one whose Items are not known.
 pub fn attach(tree: &mut SectionTree, source: &Source, cross_index: &[IndexRow]) {
     let Some(form) = form_of(tree) else { return };
-    let items = Map { tree, source, form, cross_index }.items();
+    let items = Map {
+        tree,
+        source,
+        form,
+        cross_index,
+    }
+    .items();
     if form.name() == "8-K" {
-        let fact =
-            |item: &FilingItem| stemma_document::Fact::text(item.number.clone(), item.pages.map(PageSpan::start));
+        let fact = |item: &FilingItem| {
+            stemma_document::Fact::text(item.number.clone(), item.pages.map(PageSpan::start))
+        };
         tree.facts.reported_items = items.iter().map(fact).collect();
     }
     tree.items = items;
@@ -44,7 +52,11 @@ pub fn attach(tree: &mut SectionTree, source: &Source, cross_index: &[IndexRow])
 fn form_of(tree: &SectionTree) -> Option<KnownForm> {
     match &tree.facts.form {
         Some(form) => KnownForm::named(&form.value),
-        None => KnownForm::by_titles(tree.walk().take(5_000).map(|(_, section)| section.title.as_str())),
+        None => KnownForm::by_titles(
+            tree.walk()
+                .take(5_000)
+                .map(|(_, section)| section.title.as_str()),
+        ),
     }
 }
 
@@ -65,11 +77,15 @@ impl Map<'_> {
         for entry in &entries {
             let indexed = self.cross_index.iter().find(|row| answers(row, entry));
             // What the index says of an Item is surer than a section of the same name.
-            let place = places.get(&entry.key).filter(|place| place.numbered || indexed.is_none());
+            let place = places
+                .get(&entry.key)
+                .filter(|place| place.numbered || indexed.is_none());
             match (place, indexed) {
                 (Some(place), _) => items.push(self.placed(entry, place, &links)),
                 (None, Some(row)) => items.push(self.indexed(entry, row, &links)),
-                (None, None) if expected::asked(self.form.name(), entry, year) => items.push(self.absent(entry)),
+                (None, None) if expected::asked(self.form.name(), entry, year) => {
+                    items.push(self.absent(entry))
+                }
                 (None, None) => {}
             }
         }
@@ -77,7 +93,9 @@ impl Map<'_> {
     }
 
     fn blank(&self, entry: &FormEntry) -> FilingItem {
-        let part = ["I", "II", "III", "IV"].get(usize::from(entry.part).wrapping_sub(1)).map(|part| (*part).to_owned());
+        let part = ["I", "II", "III", "IV"]
+            .get(usize::from(entry.part).wrapping_sub(1))
+            .map(|part| (*part).to_owned());
         FilingItem {
             id: FilingItem::id_of(self.form.name(), part.as_deref(), &entry.number),
             part,
@@ -107,18 +125,26 @@ impl Map<'_> {
         let verdict = status::judge(self.form.name(), entry, section, &body);
         let title = if combined { None } else { title_of(section) };
         let boundary = boundary::of(self.tree, section, self.source);
-        let refers =
-            verdict.status == ItemStatus::ByReference || (combined && body.referring().any(status::states_place));
+        let refers = verdict.status == ItemStatus::ByReference
+            || (combined && body.referring().any(status::states_place));
         FilingItem {
             title: title.unwrap_or_else(|| entry.title.to_owned()),
-            status: if combined { ItemStatus::Combined } else { verdict.status },
+            status: if combined {
+                ItemStatus::Combined
+            } else {
+                verdict.status
+            },
             nothing: verdict.nothing,
             section: Some(section.id),
             pages: section.span.pages(),
             tokens: section.tokens,
             boundary_unverifiable: !boundary::holds(&boundary),
             boundary: Some(boundary),
-            content: if refers { links.of_text(self.tree, self.form.name(), &sections, &body) } else { Vec::new() },
+            content: if refers {
+                links.of_text(self.tree, self.form.name(), &sections, &body)
+            } else {
+                Vec::new()
+            },
             ..self.blank(entry)
         }
     }
@@ -127,25 +153,49 @@ impl Map<'_> {
     fn indexed(&self, entry: &FormEntry, row: &IndexRow, links: &Links<'_>) -> FilingItem {
         let mut content: Vec<ItemLink> = Vec::new();
         for title in &row.titles {
-            let target = links.titled(title).map_or(ItemTarget::Unresolved, ItemTarget::Section);
-            content.push(ItemLink { text: shown(title), target });
+            let target = links
+                .titled(title)
+                .map_or(ItemTarget::Unresolved, ItemTarget::Section);
+            content.push(ItemLink {
+                text: shown(title),
+                target,
+            });
         }
         content.retain(|link| link.target != ItemTarget::Unresolved || row.pages.is_empty());
         for (at, pages) in row.pages.iter().enumerate() {
-            let printed = row.printed.get(at).filter(|_| row.printed.len() == row.pages.len());
-            let text = printed.map_or_else(|| format!("{pages}"), |printed| format!("page {printed}"));
-            content.push(ItemLink { text: shown(&text), target: ItemTarget::Pages(*pages) });
+            let printed = row
+                .printed
+                .get(at)
+                .filter(|_| row.printed.len() == row.pages.len());
+            let text =
+                printed.map_or_else(|| format!("{pages}"), |printed| format!("page {printed}"));
+            content.push(ItemLink {
+                text: shown(&text),
+                target: ItemTarget::Pages(*pages),
+            });
         }
         let elsewhere = row.note == Some(IndexNote::ByReference) && content.is_empty();
         if elsewhere {
-            content.push(ItemLink { text: "index".into(), target: ItemTarget::Outside("another document".into()) });
+            content.push(ItemLink {
+                text: "index".into(),
+                target: ItemTarget::Outside("another document".into()),
+            });
         }
         let whole = row.pages.iter().map(|span| (span.start(), span.end()));
         let whole = whole.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
-        let nothing = (row.note == Some(IndexNote::NotApplicable)).then_some(NothingSaid::NotApplicable);
+        let nothing =
+            (row.note == Some(IndexNote::NotApplicable)).then_some(NothingSaid::NotApplicable);
         FilingItem {
-            title: if row.title.is_empty() { entry.title.to_owned() } else { shown(&row.title) },
-            status: if elsewhere { ItemStatus::ByReference } else { ItemStatus::CrossIndex },
+            title: if row.title.is_empty() {
+                entry.title.to_owned()
+            } else {
+                shown(&row.title)
+            },
+            status: if elsewhere {
+                ItemStatus::ByReference
+            } else {
+                ItemStatus::CrossIndex
+            },
             nothing,
             pages: whole.map(|(start, end)| PageSpan::between(start, end)),
             tokens: tokens_on(self.source, &row.pages),
@@ -160,7 +210,10 @@ impl Map<'_> {
 /// Whether a row of the index is about the Item.
 fn answers(row: &IndexRow, entry: &FormEntry) -> bool {
     let number = row.item.replace(['(', ')', ' '], "");
-    number.eq_ignore_ascii_case(&entry.number) && row.part.is_none_or(|part| entry.part == 0 || part == entry.part)
+    number.eq_ignore_ascii_case(&entry.number)
+        && row
+            .part
+            .is_none_or(|part| entry.part == 0 || part == entry.part)
 }
 
 /// The title behind the Item's number.
@@ -172,16 +225,28 @@ fn title_of(section: &Section) -> Option<String> {
 
 /// The tokens of all pages the spans name, each page once.
 fn tokens_on(source: &Source, spans: &[PageSpan]) -> u32 {
-    let stemma_document::Body::Pages(pages) = &source.body else { return 0 };
-    let named: BTreeSet<usize> = spans.iter().flat_map(|span| span.pages()).map(|page| page.index()).collect();
+    let stemma_document::Body::Pages(pages) = &source.body else {
+        return 0;
+    };
+    let named: BTreeSet<usize> = spans
+        .iter()
+        .flat_map(|span| span.pages())
+        .map(|page| page.index())
+        .collect();
     let all = named.into_iter().filter_map(|page| pages.get(page));
-    all.map(stemma_document::Page::tokens).fold(0u32, u32::saturating_add)
+    all.map(stemma_document::Page::tokens)
+        .fold(0u32, u32::saturating_add)
 }
 
 /// White space folded, cut to what is shown.
 fn shown(text: &str) -> String {
     let folded: Vec<&str> = text.split_whitespace().take(60).collect();
-    folded.join(" ").chars().filter(|c| !c.is_control()).take(SHOWN_CHARS).collect()
+    folded
+        .join(" ")
+        .chars()
+        .filter(|c| !c.is_control())
+        .take(SHOWN_CHARS)
+        .collect()
 }
 
 #[cfg(test)]

@@ -52,15 +52,28 @@ pub(super) struct Verdict {
 impl Body {
     /// What stands under the heading of the first of `sections`, without page furniture.
     pub(super) fn of(sections: &[&Section], source: &Source) -> Self {
-        let Some(section) = sections.first() else { return Self { sentences: Vec::new(), words: 0, own_words: 0 } };
+        let Some(section) = sections.first() else {
+            return Self {
+                sentences: Vec::new(),
+                words: 0,
+                own_words: 0,
+            };
+        };
         let own = text::own_lines(section, &source.body).len();
-        let lines: Vec<_> = sections.iter().flat_map(|section| text::own_lines(section, &source.body)).collect();
+        let lines: Vec<_> = sections
+            .iter()
+            .flat_map(|section| text::own_lines(section, &source.body))
+            .collect();
         let mut own_words = 0;
         let mut heading = squash(&section.title);
         let mut words: Vec<&str> = Vec::new();
         let mut count = 0;
         for (at, line) in lines.iter().enumerate() {
-            let squashed = squash(line.text.get(..line.text.floor_char_boundary(2_000)).unwrap_or_default());
+            let squashed = squash(
+                line.text
+                    .get(..line.text.floor_char_boundary(2_000))
+                    .unwrap_or_default(),
+            );
             // The heading may run over lines, and its Item's answer may begin on its last one.
             if !heading.is_empty() && !squashed.is_empty() {
                 if let Some(rest) = heading.strip_prefix(squashed.as_str()) {
@@ -86,12 +99,19 @@ impl Body {
             }
         }
         let words_read = words.len();
-        Self { sentences: sentences(&words), words: count.max(words_read), own_words }
+        Self {
+            sentences: sentences(&words),
+            words: count.max(words_read),
+            own_words,
+        }
     }
 
     /// The sentences that refer elsewhere.
     pub(super) fn referring(&self) -> impl Iterator<Item = &str> {
-        self.sentences.iter().map(String::as_str).filter(|sentence| refers(sentence))
+        self.sentences
+            .iter()
+            .map(String::as_str)
+            .filter(|sentence| refers(sentence))
     }
 }
 
@@ -122,12 +142,15 @@ fn is_furniture(squashed: &str) -> bool {
         || squashed == "tableofcontents"
         || squashed == "index"
         || (squashed.len() <= 5 && squashed.bytes().all(|b| b.is_ascii_digit()))
-        || squashed.strip_prefix("page").is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_digit()))
+        || squashed
+            .strip_prefix("page")
+            .is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_digit()))
 }
 
 /// Words that end with a stop without ending a sentence.
-const ABBREVIATIONS: [&str; 12] =
-    ["no.", "nos.", "inc.", "corp.", "co.", "ltd.", "u.s.", "mr.", "ms.", "st.", "jr.", "i.e."];
+const ABBREVIATIONS: [&str; 12] = [
+    "no.", "nos.", "inc.", "corp.", "co.", "ltd.", "u.s.", "mr.", "ms.", "st.", "jr.", "i.e.",
+];
 
 fn sentences(words: &[&str]) -> Vec<String> {
     let mut sentences = Vec::new();
@@ -138,15 +161,21 @@ fn sentences(words: &[&str]) -> Vec<String> {
         }
         sentence.push_str(word);
         let bare = word.trim_end_matches(['”', '"', '’', ')', ']']);
-        let number = bare.strip_suffix('.').is_some_and(|bare| bare.bytes().all(|b| b.is_ascii_digit()));
+        let number = bare
+            .strip_suffix('.')
+            .is_some_and(|bare| bare.bytes().all(|b| b.is_ascii_digit()));
         let ends = bare.ends_with(['.', ';', '?', '!'])
             && !ABBREVIATIONS.contains(&bare.to_lowercase().as_str())
-            && words.get(at + 1).is_none_or(|next| !next.starts_with(char::is_lowercase));
+            && words
+                .get(at + 1)
+                .is_none_or(|next| !next.starts_with(char::is_lowercase));
         // `Item 7.` inside a sentence goes on; at its end a capital starts the next.
         let named = number
             && at > 0
             && matches!(squash(words[at - 1]).as_str(), "item" | "note")
-            && words.get(at + 1).is_some_and(|next| next.starts_with(['“', '"', '–', '—', '-']));
+            && words
+                .get(at + 1)
+                .is_some_and(|next| next.starts_with(['“', '"', '–', '—', '-']));
         if ends && !named {
             sentences.push(std::mem::take(&mut sentence));
         }
@@ -210,42 +239,71 @@ pub(super) fn states_place(sentence: &str) -> bool {
         "appears in",
     ];
     let subject = ["information", "section", "incorporat", "discussion"];
-    stated.iter().any(|words| lower.contains(words)) && subject.iter().any(|word| lower.contains(word))
+    stated.iter().any(|words| lower.contains(words))
+        && subject.iter().any(|word| lower.contains(word))
 }
 
 /// How the Item is answered.
 pub(super) fn judge(form: &str, entry: &FormEntry, section: &Section, body: &Body) -> Verdict {
-    let full = |nothing| Verdict { status: ItemStatus::Full, nothing };
+    let full = |nothing| Verdict {
+        status: ItemStatus::Full,
+        nothing,
+    };
     if let Some(nothing) = nothing_said(section, body) {
         return full(Some(nothing));
     }
-    let same = |of: &str, part: u8, number: &str| of == form && part == entry.part && number == entry.number;
-    if LISTS.iter().any(|(of, part, number)| same(of, *part, number)) {
+    let same = |of: &str, part: u8, number: &str| {
+        of == form && part == entry.part && number == entry.number
+    };
+    if LISTS
+        .iter()
+        .any(|(of, part, number)| same(of, *part, number))
+    {
         return full(None);
     }
-    let referring: usize =
-        body.referring().map(|sentence| sentence.split_whitespace().count().min(SENTENCE_WORDS)).sum();
+    let referring: usize = body
+        .referring()
+        .map(|sentence| sentence.split_whitespace().count().min(SENTENCE_WORDS))
+        .sum();
     let share = referring as f32 / body.words.max(1) as f32;
     let mostly = referring > 0 && body.words <= REFERRING_WORDS && share >= REFERRING_SHARE;
     // Part III of an annual report is the proxy statement's, whatever table or code of ethics stands beside that.
-    let most = if form == "10-K" && entry.part == 3 { REFERRING_WORDS } else { STATED_WORDS };
+    let most = if form == "10-K" && entry.part == 3 {
+        REFERRING_WORDS
+    } else {
+        STATED_WORDS
+    };
     let stated = body.words <= most && body.referring().any(states_place);
     if mostly || stated {
-        return Verdict { status: ItemStatus::ByReference, nothing: None };
+        return Verdict {
+            status: ItemStatus::ByReference,
+            nothing: None,
+        };
     }
-    let long = LONG.iter().find(|(of, part, number, _)| same(of, *part, number));
+    let long = LONG
+        .iter()
+        .find(|(of, part, number, _)| same(of, *part, number));
     let short = body.words == 0 || long.is_some_and(|(.., least)| body.words < *least);
     match short {
         // A list of statements with their pages says where they are.
-        true if body.words > 0 && names_pages(body) => Verdict { status: ItemStatus::ByReference, nothing: None },
-        true => Verdict { status: ItemStatus::Stub, nothing: None },
+        true if body.words > 0 && names_pages(body) => Verdict {
+            status: ItemStatus::ByReference,
+            nothing: None,
+        },
+        true => Verdict {
+            status: ItemStatus::Stub,
+            nothing: None,
+        },
         false => full(None),
     }
 }
 
 /// Whether the words are a list with page numbers.
 fn names_pages(body: &Body) -> bool {
-    let words = body.sentences.iter().flat_map(|sentence| sentence.split_whitespace());
+    let words = body
+        .sentences
+        .iter()
+        .flat_map(|sentence| sentence.split_whitespace());
     let label = |word: &str| {
         let digits = word.trim_start_matches("F-").trim_end_matches([',', '.']);
         (1..=3).contains(&digits.len()) && digits.bytes().all(|b| b.is_ascii_digit())
@@ -271,8 +329,13 @@ fn nothing_said(section: &Section, body: &Body) -> Option<NothingSaid> {
     let starts = |words: &[&str]| words.iter().any(|word| first.starts_with(word));
     if starts(&["omitted", "intentionallyomitted"]) || first.contains("generalinstructioni") {
         Some(NothingSaid::Omitted)
-    } else if starts(&["notapplicable", "notrequired", "noneapplicable", "inapplicable", "doesnotapply"])
-        || first == "na"
+    } else if starts(&[
+        "notapplicable",
+        "notrequired",
+        "noneapplicable",
+        "inapplicable",
+        "doesnotapply",
+    ]) || first == "na"
     {
         Some(NothingSaid::NotApplicable)
     } else if starts(&["reserved"]) {

@@ -7,13 +7,22 @@ use super::*;
 use crate::sections::fixture::{paged, text_tree, tree};
 use crate::sections::{SectionSettings, finish};
 
-const PROXY: &str =
-    "The information required by this Item is incorporated by reference from our definitive proxy statement.";
+const PROXY: &str = "The information required by this Item is incorporated by reference from our definitive proxy statement.";
 
 /// The map of a form whose pages are given with their headings `(page, line, level, title)`.
-fn map(form: &str, pages: &[&str], headings: &[(u32, u32, u16, &str)], index: &[IndexRow]) -> Vec<FilingItem> {
+fn map(
+    form: &str,
+    pages: &[&str],
+    headings: &[(u32, u32, u16, &str)],
+    index: &[IndexRow],
+) -> Vec<FilingItem> {
     let source = paged(pages);
-    let mut tree = finish(tree(&source, headings), &source, &SectionSettings::default(), &[]);
+    let mut tree = finish(
+        tree(&source, headings),
+        &source,
+        &SectionSettings::default(),
+        &[],
+    );
     tree.facts.form = Some(Fact::text(form, None));
     tree.facts.fiscal_year = Some(Fact::text("2024", None));
     attach(&mut tree, &source, index);
@@ -23,7 +32,10 @@ fn map(form: &str, pages: &[&str], headings: &[(u32, u32, u16, &str)], index: &[
 /// One line per Item that is not absent.
 fn shown(items: &[FilingItem]) -> String {
     let mut shown = String::new();
-    for item in items.iter().filter(|item| item.status != ItemStatus::Absent) {
+    for item in items
+        .iter()
+        .filter(|item| item.status != ItemStatus::Absent)
+    {
         let _ = write!(shown, "{} {:?}", item.id, item.status);
         if let Some(nothing) = item.nothing {
             let _ = write!(shown, " ({nothing:?})");
@@ -66,7 +78,12 @@ fn every_way_to_answer_an_item() {
         (2, 4, 2, "Item 2. Properties"),
         (2, 6, 2, "Item 3. Legal Proceedings"),
         (2, 8, 1, "PART III"),
-        (2, 9, 2, "Items 10, 11 and 12. Directors; Compensation; Ownership"),
+        (
+            2,
+            9,
+            2,
+            "Items 10, 11 and 12. Directors; Compensation; Ownership",
+        ),
         (2, 11, 2, "Item 13. Certain Relationships"),
         (2, 13, 2, "Item 14. Principal Accountant Fees"),
         (2, 15, 1, "Note 3. Commitments"),
@@ -84,9 +101,15 @@ fn every_way_to_answer_an_item() {
     10-K.III.13 ByReference → proxy statement
     10-K.III.14 Full (Omitted)
     ");
-    let absent: Vec<&str> =
-        items.iter().filter(|item| item.status == ItemStatus::Absent).map(|item| item.number.as_str()).collect();
-    assert_eq!(absent, ["1C", "4", "5", "7", "7A", "8", "9", "9A", "9B", "9C", "15"]);
+    let absent: Vec<&str> = items
+        .iter()
+        .filter(|item| item.status == ItemStatus::Absent)
+        .map(|item| item.number.as_str())
+        .collect();
+    assert_eq!(
+        absent,
+        ["1C", "4", "5", "7", "7A", "8", "9", "9A", "9B", "9C", "15"]
+    );
 }
 
 #[test]
@@ -110,14 +133,20 @@ fn items_of_a_quarterly_report_are_told_by_their_part() {
 #[test]
 fn a_boundary_that_is_not_on_paper_is_flagged() {
     let page = "Some words that open the page.\nMore of them stand here.\nItem 8.01. Other Events.\nWe opened a forge.";
-    let headings = [(1, 0, 1, "Item 5.02. Departure of Directors"), (1, 2, 1, "Item 8.01. Other Events.")];
+    let headings = [
+        (1, 0, 1, "Item 5.02. Departure of Directors"),
+        (1, 2, 1, "Item 8.01. Other Events."),
+    ];
     let items = map("8-K", &[page], &headings, &[]);
     insta::assert_snapshot!(shown(&items), @r"
     8-K.5.02 Full unverifiable
     8-K.8.01 Full
     ");
     let proof = items[1].boundary.as_ref().unwrap();
-    assert_eq!((proof.heading.line, proof.heading.text.as_str()), (3, "Item 8.01. Other Events."));
+    assert_eq!(
+        (proof.heading.line, proof.heading.text.as_str()),
+        (3, "Item 8.01. Other Events.")
+    );
     assert!(proof.next.is_none());
 }
 
@@ -128,18 +157,33 @@ fn an_index_says_where_items_are_answered() {
         item: item.into(),
         title: "Title".into(),
         printed: pages.iter().map(|(a, b)| format!("{a}-{b}")).collect(),
-        pages: pages.iter().filter_map(|(a, b)| PageSpan::new(*a, *b)).collect(),
+        pages: pages
+            .iter()
+            .filter_map(|(a, b)| PageSpan::new(*a, *b))
+            .collect(),
         titles: titles.iter().map(|title| (*title).to_owned()).collect(),
         note,
-        place: Position { page: PageNo::FIRST, line: 0, y: Pt(0) },
+        place: Position {
+            page: PageNo::FIRST,
+            line: 0,
+            y: Pt(0),
+        },
     };
     let index = [
         row("1", 1, &[(2, 2), (3, 3)], &["About us"], None),
         row("1B", 1, &[], &[], Some(IndexNote::NotApplicable)),
         row("11", 3, &[], &[], Some(IndexNote::ByReference)),
     ];
-    let pages = ["Our year\nA letter.", "About us\nWe forge.", "The forge\nIt is hot."];
-    let headings = [(1, 0, 1, "Our year"), (2, 0, 1, "About us"), (3, 0, 1, "The forge")];
+    let pages = [
+        "Our year\nA letter.",
+        "About us\nWe forge.",
+        "The forge\nIt is hot.",
+    ];
+    let headings = [
+        (1, 0, 1, "Our year"),
+        (2, 0, 1, "About us"),
+        (3, 0, 1, "The forge"),
+    ];
     insta::assert_snapshot!(shown(&map("10-K", &pages, &headings, &index)), @r"
     10-K.I.1 CrossIndex unverifiable → #0001 → p 2 → p 3
     10-K.I.1B CrossIndex (NotApplicable)
@@ -156,12 +200,30 @@ fn what_is_on_no_form_has_no_items() {
 
 #[test]
 fn a_current_report_reports_its_items() {
-    let source = paged(&["Item 2.02 Results of Operations\nThey are good.\nItem 9.01 Exhibits\n99.1 Release"]);
-    let headings = [(1, 0, 1, "Item 2.02 Results of Operations"), (1, 2, 1, "Item 9.01 Exhibits")];
-    let mut tree = finish(tree(&source, &headings), &source, &SectionSettings::default(), &[]);
+    let source = paged(&[
+        "Item 2.02 Results of Operations\nThey are good.\nItem 9.01 Exhibits\n99.1 Release",
+    ]);
+    let headings = [
+        (1, 0, 1, "Item 2.02 Results of Operations"),
+        (1, 2, 1, "Item 9.01 Exhibits"),
+    ];
+    let mut tree = finish(
+        tree(&source, &headings),
+        &source,
+        &SectionSettings::default(),
+        &[],
+    );
     attach(&mut tree, &source, &[]);
-    let reported: Vec<_> = tree.facts.reported_items.iter().map(|fact| (fact.value.as_str(), fact.page)).collect();
-    assert_eq!(reported, [("2.02", PageNo::new(1)), ("9.01", PageNo::new(1))]);
+    let reported: Vec<_> = tree
+        .facts
+        .reported_items
+        .iter()
+        .map(|fact| (fact.value.as_str(), fact.page))
+        .collect();
+    assert_eq!(
+        reported,
+        [("2.02", PageNo::new(1)), ("9.01", PageNo::new(1))]
+    );
     assert_eq!(tree.items[0].section, Some(SectionId(0)));
 }
 

@@ -49,9 +49,16 @@ impl Answers {
 
     /// The numbers for the tree: those about its outline, and what each task cost, counted once.
     pub(crate) fn summed(outline: &ModelAnswers, spent: &BTreeMap<TaskKey, Spent>) -> ModelAnswers {
-        let sum = |part: fn(&Spent) -> u32| spent.values().map(|spent| u64::from(part(spent))).sum::<u64>();
+        let sum = |part: fn(&Spent) -> u32| {
+            spent
+                .values()
+                .map(|spent| u64::from(part(spent)))
+                .sum::<u64>()
+        };
         ModelAnswers {
-            calls: outline.calls.saturating_add(u32::try_from(spent.len()).unwrap_or(u32::MAX)),
+            calls: outline
+                .calls
+                .saturating_add(u32::try_from(spent.len()).unwrap_or(u32::MAX)),
             prompt_tokens: outline.prompt_tokens + sum(|spent| spent.prompt_tokens),
             output_tokens: outline.output_tokens + sum(|spent| spent.output_tokens),
             ..outline.clone()
@@ -65,17 +72,32 @@ pub(crate) async fn gather(
     task: &Task<'_, Filings>,
     plan: &Plan,
 ) -> Result<(Answers, BTreeMap<TaskKey, Spent>), Failure> {
-    let mut reading = Reading { task, failed: failed(task).await?, spent: BTreeMap::new() };
-    let mut answers = Answers { summaries: vec![None; plan.summaries.len()], described: None };
+    let mut reading = Reading {
+        task,
+        failed: failed(task).await?,
+        spent: BTreeMap::new(),
+    };
+    let mut answers = Answers {
+        summaries: vec![None; plan.summaries.len()],
+        described: None,
+    };
     for wave in 0..plan.summaries.waves() {
         let asked = plan.summaries.ask(wave, &answers.summaries);
         for (index, key, answer) in reading.all(asked, |told: &Told| told.spent).await? {
             answers.summaries[index] = Some((key, answer));
         }
     }
-    let describe = plan.summaries.describe(&answers.summaries).map(|stage| (0, stage));
-    let asked = reading.all(describe.into_iter().collect(), |told: &Told| told.spent).await?;
-    answers.described = asked.into_iter().next().map(|(_, key, answer)| (key, answer));
+    let describe = plan
+        .summaries
+        .describe(&answers.summaries)
+        .map(|stage| (0, stage));
+    let asked = reading
+        .all(describe.into_iter().collect(), |told: &Told| told.spent)
+        .await?;
+    answers.described = asked
+        .into_iter()
+        .next()
+        .map(|(_, key, answer)| (key, answer));
     Ok((answers, reading.spent))
 }
 
@@ -101,7 +123,11 @@ impl Reading<'_> {
             };
             Ok::<_, Failure>((index, key, answer))
         };
-        let all: Vec<_> = stream::iter(asked).map(one).buffered(AT_ONCE).try_collect().await?;
+        let all: Vec<_> = stream::iter(asked)
+            .map(one)
+            .buffered(AT_ONCE)
+            .try_collect()
+            .await?;
         for (_, key, answer) in &all {
             if let Ok(outcome) = answer {
                 self.spent.insert(*key, spent(outcome));
@@ -116,10 +142,18 @@ pub(crate) async fn failed(task: &Task<'_, Filings>) -> Result<BTreeMap<TaskKey,
     let blobs = task.ports.blobs.as_ref();
     let (prefix, mut failed) = (failures_prefix(&task.run.run), BTreeMap::new());
     for name in ask(task.env, || list_all(blobs, &prefix)).await? {
-        let key = name.rsplit('/').next().and_then(|name| name.strip_suffix(".json")?.parse::<TaskKey>().ok());
-        let (Some(key), Some(json)) = (key, ask(task.env, || blobs.get(&name)).await?) else { continue };
+        let key = name
+            .rsplit('/')
+            .next()
+            .and_then(|name| name.strip_suffix(".json")?.parse::<TaskKey>().ok());
+        let (Some(key), Some(json)) = (key, ask(task.env, || blobs.get(&name)).await?) else {
+            continue;
+        };
         let record = serde_json::from_slice(&json).map(|record: FailureRecord| record.code);
-        failed.insert(key, record.unwrap_or_else(|_| "engine.failure_unreadable".into()));
+        failed.insert(
+            key,
+            record.unwrap_or_else(|_| "engine.failure_unreadable".into()),
+        );
     }
     Ok(failed)
 }
@@ -132,8 +166,16 @@ pub(crate) async fn outcome<S: Stage<Work = Filings>>(
     let blobs = task.ports.blobs.as_ref();
     let found = ask(task.env, || artifact::outcome(blobs, &task.run.scope, key)).await?;
     // It had an outcome when the flow asked for this, so it was torn since.
-    let found =
-        found.ok_or_else(|| Failure::transient("model.answer_missing", format!("{} {key} has gone", S::NAME)))?;
-    serde_json::from_slice(&found)
-        .map_err(|error| Failure::permanent("engine.outcome_unreadable", format!("{} {key}: {error}", S::NAME)))
+    let found = found.ok_or_else(|| {
+        Failure::transient(
+            "model.answer_missing",
+            format!("{} {key} has gone", S::NAME),
+        )
+    })?;
+    serde_json::from_slice(&found).map_err(|error| {
+        Failure::permanent(
+            "engine.outcome_unreadable",
+            format!("{} {key}: {error}", S::NAME),
+        )
+    })
 }

@@ -54,12 +54,28 @@ pub struct Pointer {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Ask {
-    DetectToc { page: PageNo },
-    ReadContents { pages: PageSpan },
-    ReadWindow { before: Option<PageNo>, pages: PageSpan },
-    Locate { titles: Vec<String>, pages: PageSpan },
-    VerifyTitle { title: String, place: Place },
-    Repair { title: String, pages: PageSpan },
+    DetectToc {
+        page: PageNo,
+    },
+    ReadContents {
+        pages: PageSpan,
+    },
+    ReadWindow {
+        before: Option<PageNo>,
+        pages: PageSpan,
+    },
+    Locate {
+        titles: Vec<String>,
+        pages: PageSpan,
+    },
+    VerifyTitle {
+        title: String,
+        place: Place,
+    },
+    Repair {
+        title: String,
+        pages: PageSpan,
+    },
 }
 
 /// The text a question is about.
@@ -149,10 +165,21 @@ impl Ask {
     pub(crate) fn pages(&self) -> Option<PageSpan> {
         match self {
             Self::DetectToc { page } => Some(PageSpan::between(*page, *page)),
-            Self::ReadContents { pages } | Self::Locate { pages, .. } | Self::Repair { pages, .. } => Some(*pages),
-            Self::ReadWindow { before, pages } => Some(PageSpan::between(before.unwrap_or(pages.start()), pages.end())),
-            Self::VerifyTitle { place: Place::Page(at), .. } => Some(PageSpan::between(at.page, at.page)),
-            Self::VerifyTitle { place: Place::Line(_), .. } => None,
+            Self::ReadContents { pages }
+            | Self::Locate { pages, .. }
+            | Self::Repair { pages, .. } => Some(*pages),
+            Self::ReadWindow { before, pages } => Some(PageSpan::between(
+                before.unwrap_or(pages.start()),
+                pages.end(),
+            )),
+            Self::VerifyTitle {
+                place: Place::Page(at),
+                ..
+            } => Some(PageSpan::between(at.page, at.page)),
+            Self::VerifyTitle {
+                place: Place::Line(_),
+                ..
+            } => None,
         }
     }
 
@@ -160,7 +187,8 @@ impl Ask {
     pub(crate) fn prompt(&self, shown: &Shown<'_>) -> String {
         let page = |page: PageNo| shown.page(page, None);
         let numbered = |name: &str, pages: PageSpan| {
-            let block = |(at, no): (usize, PageNo)| fenced(&format!("{name} {}", at + 1), &page(no));
+            let block =
+                |(at, no): (usize, PageNo)| fenced(&format!("{name} {}", at + 1), &page(no));
             pages.pages().enumerate().map(block).collect::<Vec<_>>()
         };
         let blocks = match self {
@@ -171,29 +199,44 @@ impl Ask {
                 before.into_iter().chain(numbered("Page", *pages)).collect()
             }
             Self::Locate { titles, pages } => {
-                let title = |(at, title): (usize, &String)| fenced(&format!("Title {}", at + 1), title);
-                titles.iter().enumerate().map(title).chain(numbered("Page", *pages)).collect()
+                let title =
+                    |(at, title): (usize, &String)| fenced(&format!("Title {}", at + 1), title);
+                titles
+                    .iter()
+                    .enumerate()
+                    .map(title)
+                    .chain(numbered("Page", *pages))
+                    .collect()
             }
-            Self::VerifyTitle { title, place } => vec![fenced("Title", title), fenced("Page", &shown.at(*place))],
-            Self::Repair { title, pages } => {
-                std::iter::once(fenced("Title", title)).chain(numbered("Page", *pages)).collect()
+            Self::VerifyTitle { title, place } => {
+                vec![fenced("Title", title), fenced("Page", &shown.at(*place))]
             }
+            Self::Repair { title, pages } => std::iter::once(fenced("Title", title))
+                .chain(numbered("Page", *pages))
+                .collect(),
         };
         blocks.join("\n\n")
     }
 
     /// What tells it from other questions.
     pub(crate) fn asked(&self, shown: &Shown<'_>) -> QuestionId {
-        QuestionId { kind: self.kind(), reads: Digest::of(self.prompt(shown).as_bytes()) }
+        QuestionId {
+            kind: self.kind(),
+            reads: Digest::of(self.prompt(shown).as_bytes()),
+        }
     }
 }
 
 impl Shown<'_> {
     /// The text of a page, with line `kept` though it may look like a running head; empty where it is not shown.
     fn page(&self, page: PageNo, kept: Option<u32>) -> String {
-        let Self::Pages(first, pages) = self else { return String::new() };
+        let Self::Pages(first, pages) = self else {
+            return String::new();
+        };
         let at = page.index().checked_sub(first.index());
-        at.and_then(|at| pages.get(at)).map(|page| page_text(page, kept)).unwrap_or_default()
+        at.and_then(|at| pages.get(at))
+            .map(|page| page_text(page, kept))
+            .unwrap_or_default()
     }
 
     /// The text around a place: its page, or its line and the lines below.
@@ -213,7 +256,10 @@ mod tests {
     #[test]
     fn pages_are_numbered_within_the_question() {
         let pages = [Page::default(), Page::default(), Page::default()];
-        let ask = Ask::ReadWindow { before: PageNo::new(7), pages: PageSpan::new(8, 9).unwrap() };
+        let ask = Ask::ReadWindow {
+            before: PageNo::new(7),
+            pages: PageSpan::new(8, 9).unwrap(),
+        };
         let prompt = ask.prompt(&Shown::Pages(PageNo::new(7).unwrap(), &pages));
         let names: Vec<&str> = prompt.lines().filter(|line| line.ends_with(':')).collect();
         assert_eq!(names, ["Before:", "Page 1:", "Page 2:"]);

@@ -27,9 +27,18 @@ pub(crate) fn digest_of(title: &str, text: &str) -> Digest {
 
 /// A text under its title; most begin with it.
 pub(crate) fn titled(title: &str, text: &str) -> String {
-    let begins = squash(&text.chars().take(2 * title.chars().count()).collect::<String>());
+    let begins = squash(
+        &text
+            .chars()
+            .take(2 * title.chars().count())
+            .collect::<String>(),
+    );
     let text = flowing(text);
-    if begins.starts_with(&squash(title)) { text } else { format!("{title}\n{text}") }
+    if begins.starts_with(&squash(title)) {
+        text
+    } else {
+        format!("{title}\n{text}")
+    }
 }
 
 /// The text with the lines of a sentence put together, as far as letters tell: what was broken by a page's width costs a
@@ -51,7 +60,9 @@ fn flowing(text: &str) -> String {
 fn goes_on(line: &str, next: &str) -> bool {
     let open = line.ends_with(|c: char| c.is_ascii_alphanumeric() || c == ',');
     let begins = next.starts_with(|c: char| c.is_ascii_lowercase());
-    let continues = next.starts_with(|c: char| c.is_ascii_alphanumeric()) && line.len() >= LONG_BYTES && is_prose(next);
+    let continues = next.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && line.len() >= LONG_BYTES
+        && is_prose(next);
     open && (begins || continues) && is_prose(line)
 }
 
@@ -67,8 +78,10 @@ fn is_prose(line: &str) -> bool {
 
 /// What the section above is shown of a summary: its first sentence, cut where that is long.
 pub(crate) fn lead(summary: &str) -> &str {
-    let end =
-        summary.match_indices(". ").map(|(at, _)| at + 1).chain(summary.find('。').map(|at| at + '。'.len_utf8()));
+    let end = summary
+        .match_indices(". ")
+        .map(|(at, _)| at + 1)
+        .chain(summary.find('。').map(|at| at + '。'.len_utf8()));
     cut(&summary[..end.min().unwrap_or(summary.len())], LEAD_BYTES)
 }
 
@@ -78,7 +91,9 @@ fn cut(line: &str, most: usize) -> &str {
         return line;
     }
     let beginning = &line[..line.floor_char_boundary(most)];
-    beginning.rfind(' ').map_or(beginning, |space| &beginning[..space])
+    beginning
+        .rfind(' ')
+        .map_or(beginning, |space| &beginning[..space])
 }
 
 /// What a model wrote, on one line and without control characters.
@@ -86,8 +101,10 @@ fn cut(line: &str, most: usize) -> &str {
 /// # Errors
 /// Why it is nothing that was asked for: it is empty, or has more than `most` characters.
 pub(crate) fn one_line(written: &str, most: usize) -> Result<String, String> {
-    let words: Vec<&str> =
-        written.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty()).collect();
+    let words: Vec<&str> = written
+        .split(|c: char| c.is_whitespace() || c.is_control())
+        .filter(|word| !word.is_empty())
+        .collect();
     let line = words.join(" ");
     match line.chars().count() {
         0 => Err("the text is empty".into()),
@@ -119,14 +136,21 @@ pub(crate) async fn parts(
         if let Some((_, key)) = summaries.next_if(|(part, _)| *part as usize == at) {
             let summary = summary(task, key).await?;
             reads.part(digest_of(&child.title, lead(&summary)));
-            shown.push_str(&format!("\n- {}: {}", cut(&child.title, TITLE_BYTES), lead(&summary)));
+            shown.push_str(&format!(
+                "\n- {}: {}",
+                cut(&child.title, TITLE_BYTES),
+                lead(&summary)
+            ));
             continue;
         }
         let small = child.tokens < limit;
         let text = task.tools.texts.section(task, source, child, small).await?;
         reads.part(digest_of(&child.title, &text));
-        let line =
-            if small && texts { titled(&child.title, &text) } else { format!("- {}", cut(&child.title, TITLE_BYTES)) };
+        let line = if small && texts {
+            titled(&child.title, &text)
+        } else {
+            format!("- {}", cut(&child.title, TITLE_BYTES))
+        };
         shown.push_str(&format!("\n{line}"));
     }
     Ok(shown)
@@ -143,14 +167,20 @@ pub(crate) fn stretches(text: &str, room: u32) -> Vec<&str> {
         let more = tokens::count(line);
         if tokens + more > room && at > start {
             let near = paragraph > start + (at - start) / SLACK * (SLACK - 1);
-            let (end, left) = if near && since + more <= room { (paragraph, since) } else { (at, 0) };
+            let (end, left) = if near && since + more <= room {
+                (paragraph, since)
+            } else {
+                (at, 0)
+            };
             stretches.push(&text[start..end]);
             (start, tokens) = (end, left);
         }
         at += line.len();
         tokens += more;
         since += more;
-        if line.trim_end().is_empty() || line.trim_end().ends_with(['.', '!', '?', '。', '！', '？']) {
+        if line.trim_end().is_empty()
+            || line.trim_end().ends_with(['.', '!', '?', '。', '！', '？'])
+        {
             (paragraph, since) = (at, 0);
         }
     }
@@ -199,8 +229,14 @@ mod tests {
 
     #[test]
     fn a_title_that_the_text_begins_with_is_not_repeated() {
-        assert_eq!(titled("Risk Factors", "RISK\nFACTORS\nWe may fail."), "RISK\nFACTORS\nWe may fail.");
-        assert_eq!(titled("Preface", "Once upon a time"), "Preface\nOnce upon a time");
+        assert_eq!(
+            titled("Risk Factors", "RISK\nFACTORS\nWe may fail."),
+            "RISK\nFACTORS\nWe may fail."
+        );
+        assert_eq!(
+            titled("Preface", "Once upon a time"),
+            "Preface\nOnce upon a time"
+        );
     }
 
     #[test]
@@ -208,7 +244,10 @@ mod tests {
         let text = "Item 1. Business\nWe make anvils for coyotes in\nforty countries, and rockets too,\nas well as traps.\nNet sales 1,200 1,100\nCosts 900 800";
         let flowing = "Item 1. Business\nWe make anvils for coyotes in forty countries, and rockets too, as well as traps.\nNet sales 1,200 1,100\nCosts 900 800";
         assert_eq!(super::flowing(text), flowing);
-        assert_eq!(super::flowing("营业收入增长\n成本下降"), "营业收入增长\n成本下降");
+        assert_eq!(
+            super::flowing("营业收入增长\n成本下降"),
+            "营业收入增长\n成本下降"
+        );
     }
 
     #[test]
@@ -216,7 +255,10 @@ mod tests {
         let paragraph = "One of the lines of it\nand another one which ends it.\n";
         let text = paragraph.repeat(40);
         let cut = stretches(&text, 100);
-        assert!(cut.len() > 3 && cut.iter().all(|stretch| stretch.ends_with("ends it.\n")), "{cut:?}");
+        assert!(
+            cut.len() > 3 && cut.iter().all(|stretch| stretch.ends_with("ends it.\n")),
+            "{cut:?}"
+        );
     }
 
     proptest::proptest! {

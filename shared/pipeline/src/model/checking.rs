@@ -28,8 +28,13 @@ const REPAIR_STRETCHES: usize = 4;
 pub(crate) fn located(desk: &mut Desk<'_>, paper: &Paper<'_>, entries: &mut [Entry]) -> Step<()> {
     let mut groups: Vec<(PageSpan, Vec<usize>)> = Vec::new();
     for at in (0..entries.len()).filter(|at| entries[*at].spot.is_none()) {
-        let Some(between) = between(paper, entries, at) else { continue };
-        match entries[at].expected.and_then(|page| around(page, between, REACH)) {
+        let Some(between) = between(paper, entries, at) else {
+            continue;
+        };
+        match entries[at]
+            .expected
+            .and_then(|page| around(page, between, REACH))
+        {
             Some(near) => share(&mut groups, near, at),
             None => {
                 for window in paper.windows(between).into_iter().take(STRETCHES) {
@@ -64,20 +69,30 @@ pub(crate) fn confirmed(
 ) -> Step<()> {
     let mut groups: Vec<(PageSpan, Vec<usize>)> = Vec::new();
     for at in (0..entries.len()).filter(|at| doubtful(&entries[*at])) {
-        let Some(own) = entries[at].spot.map(|spot| paper.page(spot)) else { continue };
+        let Some(own) = entries[at].spot.map(|spot| paper.page(spot)) else {
+            continue;
+        };
         let near = paper.whole().and_then(|whole| around(own, whole, BESIDE));
-        let near = near.and_then(|near| readable(paper, &entries[at].wanted(false), near, &BTreeSet::new()));
-        let pages = near
-            .map_or(PageSpan::between(own, own), |near| PageSpan::between(near.start().min(own), near.end().max(own)));
+        let near = near
+            .and_then(|near| readable(paper, &entries[at].wanted(false), near, &BTreeSet::new()));
+        let pages = near.map_or(PageSpan::between(own, own), |near| {
+            PageSpan::between(near.start().min(own), near.end().max(own))
+        });
         share(&mut groups, pages, at);
     }
     for (at, page) in asked_for(desk, entries, &groups)? {
         let wanted = entries[at].wanted(false);
         match paper.on_page(&[&wanted], page).pop().flatten() {
             Some(spot) => entries[at].see(spot, paper),
-            None if entries[at].spot.is_some_and(|spot| paper.page(spot) == page) => {
+            None if entries[at]
+                .spot
+                .is_some_and(|spot| paper.page(spot) == page) =>
+            {
                 let starts_page = entries[at].spot.is_some_and(|spot| paper.starts_page(spot));
-                entries[at].looked = Some(Looked { stands: true, starts_page });
+                entries[at].looked = Some(Looked {
+                    stands: true,
+                    starts_page,
+                });
             }
             None => {}
         }
@@ -86,13 +101,29 @@ pub(crate) fn confirmed(
 }
 
 /// Where the model sees the entries of each group, by their indices; pages that were not shown are none.
-fn asked_for(desk: &mut Desk<'_>, entries: &[Entry], groups: &[(PageSpan, Vec<usize>)]) -> Step<Vec<(usize, PageNo)>> {
-    let titles = |all: &[usize]| all.iter().map(|at| entries[*at].entry.title.clone()).collect();
-    let answers = desk.found(groups.iter().map(|(pages, all)| (titles(all), *pages)).collect())?;
+fn asked_for(
+    desk: &mut Desk<'_>,
+    entries: &[Entry],
+    groups: &[(PageSpan, Vec<usize>)],
+) -> Step<Vec<(usize, PageNo)>> {
+    let titles = |all: &[usize]| {
+        all.iter()
+            .map(|at| entries[*at].entry.title.clone())
+            .collect()
+    };
+    let answers = desk.found(
+        groups
+            .iter()
+            .map(|(pages, all)| (titles(all), *pages))
+            .collect(),
+    )?;
     let mut places = Vec::new();
     for ((pages, all), found) in groups.iter().zip(answers) {
         for (entry, page) in found.unwrap_or_default() {
-            let at = entry.checked_sub(1).and_then(|index| all.get(index as usize)).copied();
+            let at = entry
+                .checked_sub(1)
+                .and_then(|index| all.get(index as usize))
+                .copied();
             let place = at.zip(nth(*pages, page));
             desk.count(place.is_some());
             places.extend(place);
@@ -104,7 +135,10 @@ fn asked_for(desk: &mut Desk<'_>, entries: &[Entry], groups: &[(PageSpan, Vec<us
 /// Adds an entry to the last group, where both fit on few pages; else opens one.
 fn share(groups: &mut Vec<(PageSpan, Vec<usize>)>, pages: PageSpan, at: usize) {
     if let Some((shared, all)) = groups.last_mut() {
-        let both = PageSpan::between(shared.start().min(pages.start()), shared.end().max(pages.end()));
+        let both = PageSpan::between(
+            shared.start().min(pages.start()),
+            shared.end().max(pages.end()),
+        );
         if both.len() <= SHARED && all.len() < TITLES && pages.start() <= shared.end() {
             *shared = both;
             all.push(at);
@@ -116,7 +150,11 @@ fn share(groups: &mut Vec<(PageSpan, Vec<usize>)>, pages: PageSpan, at: usize) {
 
 /// Adds an entry to the group about exactly these pages.
 fn join(groups: &mut Vec<(PageSpan, Vec<usize>)>, pages: PageSpan, at: usize) {
-    match groups.iter_mut().rev().find(|(own, all)| *own == pages && all.len() < TITLES) {
+    match groups
+        .iter_mut()
+        .rev()
+        .find(|(own, all)| *own == pages && all.len() < TITLES)
+    {
         Some((_, all)) => all.push(at),
         None => groups.push((pages, vec![at])),
     }
@@ -125,15 +163,31 @@ fn join(groups: &mut Vec<(PageSpan, Vec<usize>)>, pages: PageSpan, at: usize) {
 /// The pages beside `page`, as far as they lie inside `between`.
 fn around(page: PageNo, between: PageSpan, reach: u32) -> Option<PageSpan> {
     let (first, last) = (page.get().saturating_sub(reach).max(1), page.get() + reach);
-    PageSpan::new(first.max(between.start().get()), last.min(between.end().get()))
+    PageSpan::new(
+        first.max(between.start().get()),
+        last.min(between.end().get()),
+    )
 }
 
 /// The pages from the nearest good entry before one to the nearest behind it.
 fn between(paper: &Paper<'_>, entries: &[Entry], at: usize) -> Option<PageSpan> {
-    let page = |entry: &Entry| entry.spot.filter(|_| entry.is_good()).map(|spot| paper.page(spot));
+    let page = |entry: &Entry| {
+        entry
+            .spot
+            .filter(|_| entry.is_good())
+            .map(|spot| paper.page(spot))
+    };
     let whole = paper.whole()?;
-    let before = entries[..at].iter().rev().find_map(page).unwrap_or(whole.start());
-    let after = entries[at + 1..].iter().find_map(page).filter(|after| *after >= before).unwrap_or(whole.end());
+    let before = entries[..at]
+        .iter()
+        .rev()
+        .find_map(page)
+        .unwrap_or(whole.start());
+    let after = entries[at + 1..]
+        .iter()
+        .find_map(page)
+        .filter(|after| *after >= before)
+        .unwrap_or(whole.end());
     Some(PageSpan::between(before, after))
 }
 
@@ -166,25 +220,46 @@ pub(crate) fn verify(desk: &mut Desk<'_>, paper: &Paper<'_>, entries: &mut [Entr
 }
 
 /// Asks where the titles stand that failed; whether any was put somewhere new.
-fn repair(desk: &mut Desk<'_>, paper: &Paper<'_>, entries: &mut [Entry], tried: &mut [BTreeSet<PageNo>]) -> Step<bool> {
-    let failed = |entry: &Entry| entry.spot.is_none() || entry.looked.is_some_and(|looked| !looked.stands);
+fn repair(
+    desk: &mut Desk<'_>,
+    paper: &Paper<'_>,
+    entries: &mut [Entry],
+    tried: &mut [BTreeSet<PageNo>],
+) -> Step<bool> {
+    let failed =
+        |entry: &Entry| entry.spot.is_none() || entry.looked.is_some_and(|looked| !looked.stands);
     let mut asked = Vec::new();
     for at in (0..entries.len()).filter(|at| failed(&entries[*at])) {
         tried[at].extend(entries[at].spot.map(|spot| paper.page(spot)));
-        let Some(between) = between(paper, entries, at) else { continue };
+        let Some(between) = between(paper, entries, at) else {
+            continue;
+        };
         let mut windows = paper.windows(between);
         if let (true, Some(page)) = (windows.len() > 1, entries[at].expected) {
             windows = around(page, between, REACH).into_iter().collect();
         }
         let wanted = entries[at].wanted(false);
         let readable = |pages: PageSpan| readable(paper, &wanted, pages, &tried[at]);
-        asked.extend(windows.into_iter().take(REPAIR_STRETCHES).filter_map(readable).map(|pages| (at, pages)));
+        asked.extend(
+            windows
+                .into_iter()
+                .take(REPAIR_STRETCHES)
+                .filter_map(readable)
+                .map(|pages| (at, pages)),
+        );
     }
-    let answers =
-        desk.repaired(asked.iter().map(|(at, pages)| (entries[*at].entry.title.clone(), *pages)).collect())?;
+    let answers = desk.repaired(
+        asked
+            .iter()
+            .map(|(at, pages)| (entries[*at].entry.title.clone(), *pages))
+            .collect(),
+    )?;
     let mut moved = false;
     for ((at, pages), page) in asked.into_iter().zip(answers) {
-        let Some(page) = page.and_then(|page| nth(pages, page)).filter(|page| !tried[at].contains(page)) else {
+        let Some(page) = page
+            .and_then(|page| nth(pages, page))
+            .filter(|page| !tried[at].contains(page))
+        else {
             continue;
         };
         tried[at].insert(page);
@@ -199,8 +274,18 @@ fn repair(desk: &mut Desk<'_>, paper: &Paper<'_>, entries: &mut [Entry], tried: 
 
 /// The least stretch of `pages` with all those on which the title can be read, and was not tried yet: an answer about any
 /// other page would count for nothing.
-fn readable(paper: &Paper<'_>, wanted: &Named, pages: PageSpan, tried: &BTreeSet<PageNo>) -> Option<PageSpan> {
-    let reads = |page: &PageNo| !tried.contains(page) && paper.on_page(&[wanted], *page).iter().any(Option::is_some);
+fn readable(
+    paper: &Paper<'_>,
+    wanted: &Named,
+    pages: PageSpan,
+    tried: &BTreeSet<PageNo>,
+) -> Option<PageSpan> {
+    let reads = |page: &PageNo| {
+        !tried.contains(page) && paper.on_page(&[wanted], *page).iter().any(Option::is_some)
+    };
     let first = pages.pages().find(reads)?;
-    Some(PageSpan::between(first, pages.pages().rfind(reads).unwrap_or(first)))
+    Some(PageSpan::between(
+        first,
+        pages.pages().rfind(reads).unwrap_or(first),
+    ))
 }

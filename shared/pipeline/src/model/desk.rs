@@ -50,7 +50,10 @@ impl<'a> Desk<'a> {
     /// Begins another way: what was named on the one before says nothing about it.
     pub(crate) fn begin(&mut self) {
         let here = std::mem::take(&mut self.here);
-        self.before = Named { named: self.before.named + here.named, astray: self.before.astray + here.astray };
+        self.before = Named {
+            named: self.before.named + here.named,
+            astray: self.before.astray + here.astray,
+        };
     }
 
     /// A title was named; `stands`: it stands where it should.
@@ -68,7 +71,10 @@ impl<'a> Desk<'a> {
     pub(crate) fn contents(&mut self, pages: &[PageNo]) -> Answers<(bool, bool)> {
         let asks = pages.iter().map(|page| Ask::DetectToc { page: *page });
         self.ask(asks.collect(), |said| match said {
-            Said::Contents { is_contents, has_page_numbers } => Some((is_contents, has_page_numbers)),
+            Said::Contents {
+                is_contents,
+                has_page_numbers,
+            } => Some((is_contents, has_page_numbers)),
             _ => None,
         })
     }
@@ -84,7 +90,10 @@ impl<'a> Desk<'a> {
 
     /// The sections that begin on each stretch of pages, with the page before it.
     pub(crate) fn begun(&mut self, windows: &[(Option<PageNo>, PageSpan)]) -> Answers<Vec<Begun>> {
-        let asks = windows.iter().map(|(before, pages)| Ask::ReadWindow { before: *before, pages: *pages });
+        let asks = windows.iter().map(|(before, pages)| Ask::ReadWindow {
+            before: *before,
+            pages: *pages,
+        });
         self.ask(asks.collect(), |said| match said {
             Said::Sections(sections) => Some(sections),
             _ => None,
@@ -92,8 +101,13 @@ impl<'a> Desk<'a> {
     }
 
     /// Where titles stand: entry and page, both counted from 1.
-    pub(crate) fn found(&mut self, asked: Vec<(Vec<String>, PageSpan)>) -> Answers<Vec<(u32, u32)>> {
-        let asks = asked.into_iter().map(|(titles, pages)| Ask::Locate { titles, pages });
+    pub(crate) fn found(
+        &mut self,
+        asked: Vec<(Vec<String>, PageSpan)>,
+    ) -> Answers<Vec<(u32, u32)>> {
+        let asks = asked
+            .into_iter()
+            .map(|(titles, pages)| Ask::Locate { titles, pages });
         self.ask(asks.collect(), |said| match said {
             Said::Found(found) => Some(found),
             _ => None,
@@ -102,16 +116,26 @@ impl<'a> Desk<'a> {
 
     /// Whether each title stands where it was located.
     pub(crate) fn looked(&mut self, asked: Vec<(String, Place)>) -> Answers<Looked> {
-        let asks = asked.into_iter().map(|(title, place)| Ask::VerifyTitle { title, place });
+        let asks = asked
+            .into_iter()
+            .map(|(title, place)| Ask::VerifyTitle { title, place });
         self.ask(asks.collect(), |said| match said {
-            Said::Stands { stands, starts_page } => Some(Looked { stands, starts_page }),
+            Said::Stands {
+                stands,
+                starts_page,
+            } => Some(Looked {
+                stands,
+                starts_page,
+            }),
             _ => None,
         })
     }
 
     /// The page each title stands on, counted from 1; 0: on none.
     pub(crate) fn repaired(&mut self, asked: Vec<(String, PageSpan)>) -> Answers<u32> {
-        let asks = asked.into_iter().map(|(title, pages)| Ask::Repair { title, pages });
+        let asks = asked
+            .into_iter()
+            .map(|(title, pages)| Ask::Repair { title, pages });
         self.ask(asks.collect(), |said| match said {
             Said::Page(page) => Some(page),
             _ => None,
@@ -131,7 +155,11 @@ impl<'a> Desk<'a> {
     }
 
     pub(crate) fn gap(&mut self, code: &str, pages: Option<PageSpan>, detail: String) {
-        self.gaps.push(Gap { code: code.into(), pages, detail });
+        self.gaps.push(Gap {
+            code: code.into(),
+            pages,
+            detail,
+        });
     }
 
     /// What was given up, and what was not answered: rules decided there alone.
@@ -140,24 +168,52 @@ impl<'a> Desk<'a> {
         let mut gaps = std::mem::take(&mut self.gaps);
         for (kind, code, what) in [
             (Kind::DetectToc, "model.toc_failed", "pages at the front"),
-            (Kind::ReadContents, "model.contents_failed", "tables of contents"),
-            (Kind::ReadWindow, "model.window_failed", "stretches of pages"),
+            (
+                Kind::ReadContents,
+                "model.contents_failed",
+                "tables of contents",
+            ),
+            (
+                Kind::ReadWindow,
+                "model.window_failed",
+                "stretches of pages",
+            ),
             (Kind::Locate, "model.locate_failed", "groups of titles"),
             (Kind::VerifyTitle, "model.verify_failed", "titles"),
-            (Kind::Repair, "model.repair_failed", "titles that stand elsewhere"),
+            (
+                Kind::Repair,
+                "model.repair_failed",
+                "titles that stand elsewhere",
+            ),
         ] {
-            let failed: Vec<&String> =
-                self.unanswered.iter().filter(|(asked, _)| asked.kind == kind).map(|(_, code)| code).collect();
+            let failed: Vec<&String> = self
+                .unanswered
+                .iter()
+                .filter(|(asked, _)| asked.kind == kind)
+                .map(|(_, code)| code)
+                .collect();
             if let Some(first) = failed.first() {
-                let detail =
-                    format!("{} {what} were decided by rules alone: the model did not answer ({first})", failed.len());
-                gaps.push(Gap { code: code.into(), pages: None, detail });
+                let detail = format!(
+                    "{} {what} were decided by rules alone: the model did not answer ({first})",
+                    failed.len()
+                );
+                gaps.push(Gap {
+                    code: code.into(),
+                    pages: None,
+                    detail,
+                });
             }
         }
         let Named { named, astray } = self.before;
         if astray > 0 {
-            let detail = format!("{astray} of {named} titles that the model named do not stand where it said");
-            gaps.push(Gap { code: "model.titles_astray".into(), pages: None, detail });
+            let detail = format!(
+                "{astray} of {named} titles that the model named do not stand where it said"
+            );
+            gaps.push(Gap {
+                code: "model.titles_astray".into(),
+                pages: None,
+                detail,
+            });
         }
         gaps
     }

@@ -35,8 +35,21 @@ impl Entry {
     pub(crate) fn named(number: &str, title: &str, level: u16, witness: Witness) -> Option<Self> {
         let title = paper::title_of(number, title)?;
         let number = paper::number_of(&title);
-        let entry = DraftEntry { number, title, label: None, target: None, level: level.clamp(1, DEEPEST), witness };
-        Some(Self { entry, expected: None, spot: None, seen: false, looked: None })
+        let entry = DraftEntry {
+            number,
+            title,
+            label: None,
+            target: None,
+            level: level.clamp(1, DEEPEST),
+            witness,
+        };
+        Some(Self {
+            entry,
+            expected: None,
+            spot: None,
+            seen: false,
+            looked: None,
+        })
     }
 
     /// The same with the page number printed beside it.
@@ -58,7 +71,12 @@ impl Entry {
     pub(crate) fn wanted(&self, labeled: bool) -> Named {
         Named {
             title: self.entry.title.clone(),
-            label: self.entry.label.as_ref().filter(|_| labeled).map(|label| label.0.clone()),
+            label: self
+                .entry
+                .label
+                .as_ref()
+                .filter(|_| labeled)
+                .map(|label| label.0.clone()),
             level: self.entry.level,
             page: self.expected,
             witness: self.entry.witness,
@@ -69,7 +87,11 @@ impl Entry {
     pub(crate) fn see(&mut self, spot: Spot, paper: &Paper<'_>) {
         (self.spot, self.seen, self.looked) = (Some(spot), true, None);
         self.entry.title = paper.printed(spot, &self.entry.title);
-        self.entry.number = self.entry.number.take().or_else(|| paper::number_of(&self.entry.title));
+        self.entry.number = self
+            .entry
+            .number
+            .take()
+            .or_else(|| paper::number_of(&self.entry.title));
     }
 
     /// Whether nothing is left to doubt: it was read there, or the model saw it there, and the model does not reject it.
@@ -87,31 +109,52 @@ impl Entry {
     pub(crate) fn settled(&self, paper: &Paper<'_>, believed: bool) -> Option<Settled> {
         let spot = self.spot?;
         let starts_page = paper.starts_page(spot);
-        let near = self.expected.is_some_and(|page| page.get().abs_diff(paper.page(spot).get()) <= 1);
+        let near = self
+            .expected
+            .is_some_and(|page| page.get().abs_diff(paper.page(spot).get()) <= 1);
         let verdict = match (self.seen, self.looked) {
-            (true, Some(Looked { stands: false, .. })) if believed => Verdict::Unconfirmed { starts_page },
+            (true, Some(Looked { stands: false, .. })) if believed => {
+                Verdict::Unconfirmed { starts_page }
+            }
             (true, _) => Verdict::Found { starts_page },
             // The label and the model agree where no line reads like the title.
-            (false, Some(Looked { stands: true, starts_page })) if near && self.entry.label.is_some() => {
-                Verdict::Found { starts_page }
+            (
+                false,
+                Some(Looked {
+                    stands: true,
+                    starts_page,
+                }),
+            ) if near && self.entry.label.is_some() => Verdict::Found { starts_page },
+            (false, _) if near && self.entry.label.is_some() => {
+                Verdict::Unconfirmed { starts_page }
             }
-            (false, _) if near && self.entry.label.is_some() => Verdict::Unconfirmed { starts_page },
             (false, _) => return None,
         };
-        Some(Settled { entry: self.entry.clone(), spot, verdict })
+        Some(Settled {
+            entry: self.entry.clone(),
+            spot,
+            verdict,
+        })
     }
 }
 
 /// Whether the model's no counts: it says so of no more than half of the titles that rules read.
 pub(crate) fn believed(entries: &[Entry]) -> bool {
-    let seen = entries.iter().filter(|entry| entry.seen && entry.looked.is_some()).count();
+    let seen = entries
+        .iter()
+        .filter(|entry| entry.seen && entry.looked.is_some())
+        .count();
     entries.iter().filter(|entry| entry.is_disputed()).count() * 2 <= seen
 }
 
 /// Share of the entries that are good (0–1). Rows that group others and print no label count where they were found.
 pub(crate) fn accuracy(entries: &[Entry]) -> f32 {
     let labeled = entries.iter().any(|entry| entry.entry.label.is_some());
-    let counted = || entries.iter().filter(|entry| !labeled || entry.entry.label.is_some() || entry.spot.is_some());
+    let counted = || {
+        entries
+            .iter()
+            .filter(|entry| !labeled || entry.entry.label.is_some() || entry.spot.is_some())
+    };
     let believed = believed(entries);
     let good = |entry: &&Entry| entry.is_good() || !believed && entry.seen;
     match counted().count() {
@@ -145,13 +188,20 @@ pub(crate) fn completed(
     missed: Missed,
     unheard: impl Fn(PageNo) -> bool,
 ) -> Vec<Entry> {
-    let twins: Vec<Option<usize>> = rules.iter().map(|rule| twin(rule, &entries, paper)).collect();
+    let twins: Vec<Option<usize>> = rules
+        .iter()
+        .map(|rule| twin(rule, &entries, paper))
+        .collect();
     let mut followed: BTreeMap<u16, (usize, usize)> = BTreeMap::new();
     for (rule, twin) in rules.iter().zip(&twins) {
         let count = followed.entry(rule.entry.level).or_default();
         *count = (count.0 + usize::from(twin.is_some()), count.1 + 1);
     }
-    let follows = |level: u16| followed.get(&level).is_some_and(|(named, all)| *named > 0 && named * 2 >= *all);
+    let follows = |level: u16| {
+        followed
+            .get(&level)
+            .is_some_and(|(named, all)| *named > 0 && named * 2 >= *all)
+    };
     let wanted = |rule: &Entry| match missed {
         Missed::Vouched => rule.entry.witness != Witness::Layout && follows(rule.entry.level),
         Missed::All => true,
@@ -198,7 +248,11 @@ impl Levels {
     }
 
     fn of(&self, level: u16) -> u16 {
-        let above = self.0.range(..level).next_back().map(|(rules, named)| named + (level - rules));
+        let above = self
+            .0
+            .range(..level)
+            .next_back()
+            .map(|(rules, named)| named + (level - rules));
         self.0.get(&level).copied().or(above).unwrap_or(level)
     }
 }

@@ -23,7 +23,10 @@ pub(crate) struct Known {
 
 impl Default for Known {
     fn default() -> Self {
-        Self { digest: nothing_said(), answers: Vec::new() }
+        Self {
+            digest: nothing_said(),
+            answers: Vec::new(),
+        }
     }
 }
 
@@ -54,15 +57,28 @@ impl Known {
 
     /// What they cost, and how many titles stand where they were looked for.
     pub(crate) fn summed(&self) -> ModelAnswers {
-        let replies = || self.answers.iter().filter_map(|(_, answer)| answer.as_ref().ok());
+        let replies = || {
+            self.answers
+                .iter()
+                .filter_map(|(_, answer)| answer.as_ref().ok())
+        };
         let stands = |reply: &&Reply| matches!(reply.said, Said::Stands { stands: true, .. });
         let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         ModelAnswers {
             calls: count(replies().count()),
-            prompt_tokens: replies().map(|reply| u64::from(reply.spent.prompt_tokens)).sum(),
-            output_tokens: replies().map(|reply| u64::from(reply.spent.output_tokens)).sum(),
+            prompt_tokens: replies()
+                .map(|reply| u64::from(reply.spent.prompt_tokens))
+                .sum(),
+            output_tokens: replies()
+                .map(|reply| u64::from(reply.spent.output_tokens))
+                .sum(),
             contents_pages: Vec::new(),
-            titles_asked: count(self.answers.iter().filter(|(asked, _)| asked.kind == Kind::VerifyTitle).count()),
+            titles_asked: count(
+                self.answers
+                    .iter()
+                    .filter(|(asked, _)| asked.kind == Kind::VerifyTitle)
+                    .count(),
+            ),
             titles_confirmed: count(replies().filter(stands).count()),
             ..ModelAnswers::default()
         }
@@ -80,7 +96,12 @@ pub(crate) async fn replies(
     let failed = &failed(task).await?;
     let one = |(at, asked): (usize, QuestionId)| async move {
         let at = u32::try_from(at).unwrap_or(u32::MAX);
-        let pointer = Pointer { reads: asked.reads, source, round, at };
+        let pointer = Pointer {
+            reads: asked.reads,
+            source,
+            round,
+            at,
+        };
         let reply = match asked.kind {
             Kind::DetectToc => reply(task, failed, &DetectToc(pointer)).await?,
             Kind::ReadContents => reply(task, failed, &ReadContents(pointer)).await?,
@@ -91,7 +112,11 @@ pub(crate) async fn replies(
         };
         Ok::<_, Failure>((asked, reply))
     };
-    stream::iter(asked.into_iter().enumerate()).map(one).buffered(AT_ONCE).try_collect().await
+    stream::iter(asked.into_iter().enumerate())
+        .map(one)
+        .buffered(AT_ONCE)
+        .try_collect()
+        .await
 }
 
 async fn reply<S: Stage<Work = Filings, Outcome = Reply>>(
@@ -125,21 +150,36 @@ impl<'a> Asking<'a> {
             Body::Pages(pages) => Shown::Pages(stemma_document::PageNo::FIRST, pages),
             Body::Lines(text) => Shown::Lines(&text.lines),
         };
-        let known = known.answers.iter().map(|(asked, answer)| (*asked, answer)).collect();
-        Self { shown, known, wanted: Vec::new(), seen: BTreeSet::new() }
+        let known = known
+            .answers
+            .iter()
+            .map(|(asked, answer)| (*asked, answer))
+            .collect();
+        Self {
+            shown,
+            known,
+            wanted: Vec::new(),
+            seen: BTreeSet::new(),
+        }
     }
 
     /// The answers in the order of the questions.
     ///
     /// # Errors
     /// [`Missing`] where any is not known yet; all that are not are wanted.
-    pub(crate) fn all(&mut self, asks: Vec<Ask>) -> Result<Vec<(QuestionId, Answer<Said>)>, Missing> {
+    pub(crate) fn all(
+        &mut self,
+        asks: Vec<Ask>,
+    ) -> Result<Vec<(QuestionId, Answer<Said>)>, Missing> {
         let mut answers = Vec::with_capacity(asks.len());
         for ask in asks {
             let asked = ask.asked(&self.shown);
             match self.known.get(&asked) {
                 Some(answer) => {
-                    let said = answer.as_ref().map(|reply| reply.said.clone()).map_err(Clone::clone);
+                    let said = answer
+                        .as_ref()
+                        .map(|reply| reply.said.clone())
+                        .map_err(Clone::clone);
                     answers.push(Some((asked, said)));
                 }
                 None => {

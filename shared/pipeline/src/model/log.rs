@@ -39,14 +39,41 @@ impl Log {
     /// The log of a task of `stage`.
     pub(crate) fn of(task: &Task<'_, Filings>, stage: &'static str) -> Self {
         // `c/{collection}/d/{doc}`: the log is the tenant's.
-        let collection = task.run.scope.split("/d/").next().unwrap_or(&task.run.scope).to_string();
-        let (env, ports, run, attempt) = (task.env.clone(), task.ports.clone(), task.run.clone(), task.attempt);
+        let collection = task
+            .run
+            .scope
+            .split("/d/")
+            .next()
+            .unwrap_or(&task.run.scope)
+            .to_string();
+        let (env, ports, run, attempt) = (
+            task.env.clone(),
+            task.ports.clone(),
+            task.run.clone(),
+            task.attempt,
+        );
         let (purses, models) = (Arc::clone(&task.tools.purses), task.tools.models.clone());
-        Self { env, ports, purses, models, payers: Arc::default(), collection, run, task: task.key, stage, attempt }
+        Self {
+            env,
+            ports,
+            purses,
+            models,
+            payers: Arc::default(),
+            collection,
+            run,
+            task: task.key,
+            stage,
+            attempt,
+        }
     }
 
     /// The line of a reply to `request`, and the blob key it is kept under.
-    pub(crate) fn record(&self, request: &Request, reply: &Replied, useful: bool) -> Result<(String, Bytes), Failure> {
+    pub(crate) fn record(
+        &self,
+        request: &Request,
+        reply: &Replied,
+        useful: bool,
+    ) -> Result<(String, Bytes), Failure> {
         let record = CallRecord {
             at_ms: reply.at_ms,
             run: self.run.run.clone(),
@@ -58,15 +85,24 @@ impl Log {
             usage: reply.usage,
             took_ms: reply.took_ms,
             useful,
-            jobs: self.paying().iter().map(|payer| payer.job.job.clone()).collect(),
+            jobs: self
+                .paying()
+                .iter()
+                .map(|payer| payer.job.job.clone())
+                .collect(),
         };
-        let json =
-            serde_json::to_vec(&record).map_err(|error| Failure::permanent("model.call_record", error.to_string()))?;
+        let json = serde_json::to_vec(&record)
+            .map_err(|error| Failure::permanent("model.call_record", error.to_string()))?;
         Ok((record.key(&self.collection, self.env.random()), json.into()))
     }
 
     /// Writes the line of a reply.
-    pub(crate) async fn write(&self, request: &Request, reply: &Replied, useful: bool) -> Result<(), Failure> {
+    pub(crate) async fn write(
+        &self,
+        request: &Request,
+        reply: &Replied,
+        useful: bool,
+    ) -> Result<(), Failure> {
         let (key, bytes) = self.record(request, reply, useful)?;
         keep(&self.env, || self.ports.blobs.put(&key, bytes.clone())).await?;
         Ok(())
@@ -77,7 +113,15 @@ impl Log {
     /// What happens to a task whose inquiry failed: where the provider serves no one, its jobs are paused, once.
     pub(crate) async fn failed(&self, failure: Failure) -> Failure {
         if failure.code == "model.configuration" {
-            let paused = self.purses.pause(&self.env, &self.ports, &self.paying(), PauseReason::Credentials).await;
+            let paused = self
+                .purses
+                .pause(
+                    &self.env,
+                    &self.ports,
+                    &self.paying(),
+                    PauseReason::Credentials,
+                )
+                .await;
             if let Err(error) = paused {
                 tracing::warn!(run = %self.run.run, %error, "a job that no provider serves could not be paused");
             }
@@ -93,13 +137,20 @@ impl Log {
 #[async_trait]
 impl Purse for Log {
     async fn reserve(&self, most: Amount) -> Result<(), Failure> {
-        let payers = self.purses.payers(&self.env, &self.ports, &self.run).await?;
+        let payers = self
+            .purses
+            .payers(&self.env, &self.ports, &self.run)
+            .await?;
         *self.payers.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&payers);
-        self.purses.reserve(&self.env, &self.ports, &payers, most, self).await
+        self.purses
+            .reserve(&self.env, &self.ports, &payers, most, self)
+            .await
     }
 
     async fn settle(&self, most: Amount, used: Amount) {
-        self.purses.settle(&self.env, &self.ports, &self.paying(), most, used).await;
+        self.purses
+            .settle(&self.env, &self.ports, &self.paying(), most, used)
+            .await;
     }
 }
 
@@ -109,13 +160,28 @@ impl Ledgered for Log {
         let (mut tokens, mut nanodollars) = (0_u64, Some(0_u64));
         let add = |record: CallRecord| {
             if record.jobs.contains(&job.job) {
-                let cost = self.models.get(&record.model).map(|gate| gate.cost(record.usage)).unwrap_or_default();
+                let cost = self
+                    .models
+                    .get(&record.model)
+                    .map(|gate| gate.cost(record.usage))
+                    .unwrap_or_default();
                 tokens += u64::from(record.usage.total());
-                nanodollars = nanodollars.zip(cost.nanodollars).map(|(sum, more)| sum + more);
+                nanodollars = nanodollars
+                    .zip(cost.nanodollars)
+                    .map(|(sum, more)| sum + more);
             }
         };
-        calls::read(self.ports.blobs.as_ref(), &self.collection, job.submitted_ms, add).await?;
-        Ok(Amount { nanodollars, tokens })
+        calls::read(
+            self.ports.blobs.as_ref(),
+            &self.collection,
+            job.submitted_ms,
+            add,
+        )
+        .await?;
+        Ok(Amount {
+            nanodollars,
+            tokens,
+        })
     }
 }
 

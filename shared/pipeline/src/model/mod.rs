@@ -73,7 +73,10 @@ pub struct Spent {
 
 impl From<Usage> for Spent {
     fn from(usage: Usage) -> Self {
-        Self { prompt_tokens: usage.prompt_tokens, output_tokens: usage.output_tokens }
+        Self {
+            prompt_tokens: usage.prompt_tokens,
+            output_tokens: usage.output_tokens,
+        }
     }
 }
 
@@ -97,12 +100,17 @@ impl Question {
         let model = settings.model.as_ref();
         identity.text(model.map_or("", |model| model.name_for(self.purpose)));
         identity.number(u64::from(model.map_or(0, self.max_tokens)));
-        identity.text(&self.system(settings)).text(&(self.properties)().to_string());
+        identity
+            .text(&self.system(settings))
+            .text(&(self.properties)().to_string());
     }
 
     /// The part of the prompt that does not change: providers keep it at hand.
     fn system(&self, settings: &Settings) -> String {
-        let instructions = settings.instructions.get(self.stage).map_or(self.instructions, String::as_str);
+        let instructions = settings
+            .instructions
+            .get(self.stage)
+            .map_or(self.instructions, String::as_str);
         format!("{instructions}\n\n{DATA_ONLY}")
     }
 
@@ -116,9 +124,15 @@ impl Question {
     ) -> Result<Asked<U>, Failure> {
         let (model, gate) = self.way(task)?;
         let request = self.request(task.settings, model, user);
-        let (tokens, most) = (request.prompt_tokens(), model.max_prompt_tokens_for(self.purpose));
+        let (tokens, most) = (
+            request.prompt_tokens(),
+            model.max_prompt_tokens_for(self.purpose),
+        );
         if tokens > most {
-            let message = format!("{} would read {tokens} tokens at once, more than {most}", self.stage);
+            let message = format!(
+                "{} would read {tokens} tokens at once, more than {most}",
+                self.stage
+            );
             return Err(Failure::permanent("model.prompt_too_large", message)
                 .with_next("raise model.max_prompt_tokens, if the model can read as much"));
         }
@@ -127,8 +141,16 @@ impl Question {
             Ok(answer) => answer,
             Err(failure) => return Err(log.failed(failure).await),
         };
-        let records = answer.replies.iter().map(|reply| log.record(&request, reply, true)).collect::<Result<_, _>>()?;
-        Ok(Asked { value: answer.value, spent: answer.spent.into(), records })
+        let records = answer
+            .replies
+            .iter()
+            .map(|reply| log.record(&request, reply, true))
+            .collect::<Result<_, _>>()?;
+        Ok(Asked {
+            value: answer.value,
+            spent: answer.spent.into(),
+            records,
+        })
     }
 
     fn request(&self, settings: &Settings, model: &ModelSettings, user: String) -> Request {
@@ -145,14 +167,24 @@ impl Question {
 
     /// The nearer to the end of its document, the more urgent.
     fn urgency(&self) -> u8 {
-        let place = QUESTIONS.iter().position(|question| question.stage == self.stage);
-        place.and_then(|place| u8::try_from(place).ok()).unwrap_or(0)
+        let place = QUESTIONS
+            .iter()
+            .position(|question| question.stage == self.stage);
+        place
+            .and_then(|place| u8::try_from(place).ok())
+            .unwrap_or(0)
     }
 
     /// The model of the run and the way to it; a worker without it leaves the task to others (rule 5).
-    fn way<'a>(&self, task: &Task<'a, Filings>) -> Result<(&'a ModelSettings, &'a Arc<Gate>), Failure> {
+    fn way<'a>(
+        &self,
+        task: &Task<'a, Filings>,
+    ) -> Result<(&'a ModelSettings, &'a Arc<Gate>), Failure> {
         let Some(model) = &task.settings.model else {
-            return Err(Failure::permanent("model.none", format!("{} has no model in its settings", self.stage)));
+            return Err(Failure::permanent(
+                "model.none",
+                format!("{} has no model in its settings", self.stage),
+            ));
         };
         let name = model.name_for(self.purpose);
         match task.tools.models.get(name) {
@@ -174,12 +206,21 @@ pub(crate) async fn answer<T: DeserializeOwned>(
 ) -> Result<Output<Reply>, Failure> {
     let texts = &task.tools.texts;
     let asks = texts.asks(task, &pointer.round).await?;
-    let missing = || Failure::permanent("model.no_question", format!("the round has no question {}", pointer.at));
+    let missing = || {
+        Failure::permanent(
+            "model.no_question",
+            format!("the round has no question {}", pointer.at),
+        )
+    };
     let ask = asks.get(pointer.at as usize).ok_or_else(missing)?;
     let prompt = texts.prompt(task, &pointer.source, ask).await?;
     same_text(question.stage, Digest::of(prompt.as_bytes()), pointer.reads)?;
     let asked = question.ask(task, prompt, said).await?;
-    Ok(Output::from(Reply { said: asked.value, spent: asked.spent }).with_records(asked.records))
+    Ok(Output::from(Reply {
+        said: asked.value,
+        spent: asked.spent,
+    })
+    .with_records(asked.records))
 }
 
 /// Refuses lists that are too long to be an answer.
@@ -199,7 +240,11 @@ pub fn is_unanswered(code: &str) -> bool {
 /// Refuses to answer under a key that says another text was read.
 pub(crate) fn same_text(stage: &str, read: Digest, key: Digest) -> Result<(), Failure> {
     let message = || format!("{stage}: the text is not the one that its key names");
-    if read == key { Ok(()) } else { Err(Failure::permanent("model.text_mismatch", message())) }
+    if read == key {
+        Ok(())
+    } else {
+        Err(Failure::permanent("model.text_mismatch", message()))
+    }
 }
 
 /// An answer, what it cost, and its lines in the call log, which are stored with what becomes of it.

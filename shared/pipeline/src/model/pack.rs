@@ -87,9 +87,14 @@ struct Line {
 impl Written {
     /// What was written about section `number` (from 1); nothing, where that is not one thing.
     pub(crate) fn of(&self, number: usize) -> Option<&str> {
-        let mut lines = self.summaries.iter().filter(|line| line.section as usize == number);
+        let mut lines = self
+            .summaries
+            .iter()
+            .filter(|line| line.section as usize == number);
         let line = lines.next()?;
-        lines.all(|other| other.summary == line.summary).then_some(line.summary.as_str())
+        lines
+            .all(|other| other.summary == line.summary)
+            .then_some(line.summary.as_str())
     }
 }
 
@@ -126,7 +131,10 @@ impl Drop for Announced {
 
 /// What stands before a model for `blocks`.
 pub(crate) fn shown<'a>(blocks: impl Iterator<Item = &'a str>) -> String {
-    let fenced: Vec<_> = blocks.enumerate().map(|(at, text)| fenced(&format!("Section {}", at + 1), text)).collect();
+    let fenced: Vec<_> = blocks
+        .enumerate()
+        .map(|(at, text)| fenced(&format!("Section {}", at + 1), text))
+        .collect();
     fenced.join("\n\n")
 }
 
@@ -135,7 +143,10 @@ impl Packs {
     pub(crate) fn announce(&self, task: &Task<'_, Filings>) -> Announced {
         let kind = (task.run.run.clone(), task.class);
         self.all().entry(kind.clone()).or_default().announced += 1;
-        Announced { packs: self.clone(), kind }
+        Announced {
+            packs: self.clone(),
+            kind,
+        }
     }
 
     /// Asks `question` about `block`, the section at `place`, together with others; `None` where it is to be asked alone:
@@ -154,32 +165,67 @@ impl Packs {
         let (model, gate) = question.way(task)?;
         let (tokens, room) = (
             tokens::count(&block),
-            TOKENS.min(model.max_prompt_tokens_for(question.purpose).saturating_sub(AROUND_TOKENS)),
+            TOKENS.min(
+                model
+                    .max_prompt_tokens_for(question.purpose)
+                    .saturating_sub(AROUND_TOKENS),
+            ),
         );
         if tokens > room {
             return Ok(None);
         }
-        let (env, gate, log) = (task.env.clone(), Arc::clone(gate), Log::of(task, question.stage));
+        let (env, gate, log) = (
+            task.env.clone(),
+            Arc::clone(gate),
+            Log::of(task, question.stage),
+        );
         let question = question.request(task.settings, model, String::new());
-        let way = Way { env, gate, question, class: task.class, room, log };
+        let way = Way {
+            env,
+            gate,
+            question,
+            class: task.class,
+            room,
+            log,
+        };
         let (told, answer) = oneshot::channel();
-        self.seat(&announced.kind, Seat { place, block, tokens, told }, &way);
+        self.seat(
+            &announced.kind,
+            Seat {
+                place,
+                block,
+                tokens,
+                told,
+            },
+            &way,
+        );
         drop(announced);
         match answer.await {
             Ok(Reply::Summary(summary)) => Ok(Some(summary)),
             Ok(Reply::Nothing) => Ok(None),
             Ok(Reply::Failed(failure)) => Err(failure),
-            Err(_) => Err(Failure::transient("engine.panic", "the call of a pack ended without a word")),
+            Err(_) => Err(Failure::transient(
+                "engine.panic",
+                "the call of a pack ended without a word",
+            )),
         }
     }
 
     /// Puts a section into the fullest pack that has room for it.
     fn seat(&self, kind: &Kind, seat: Seat, way: &Way) {
         let mut all = self.all();
-        let Some(filling) = all.get_mut(kind) else { return };
+        let Some(filling) = all.get_mut(kind) else {
+            return;
+        };
         filling.came += 1;
-        let room = |pack: &&mut Vec<Seat>| pack.len() < SEATS && weight(pack) + seat.tokens <= way.room;
-        match filling.packs.iter_mut().filter(room).max_by_key(|pack| weight(pack)) {
+        let room =
+            |pack: &&mut Vec<Seat>| pack.len() < SEATS && weight(pack) + seat.tokens <= way.room;
+        match filling
+            .packs
+            .iter_mut()
+            .filter(room)
+            .max_by_key(|pack| weight(pack))
+        {
             Some(pack) => pack.push(seat),
             None => filling.packs.push(vec![seat]),
         }
@@ -189,7 +235,8 @@ impl Packs {
         }
         if !filling.packs.is_empty() && !filling.attended {
             filling.attended = true;
-            way.env.spawn(self.clone().attend(kind.clone(), way.clone()));
+            way.env
+                .spawn(self.clone().attend(kind.clone(), way.clone()));
         }
     }
 
@@ -199,7 +246,9 @@ impl Packs {
         for _ in 0..PATIENCE {
             way.env.sleep(LINGER).await;
             let all = self.all();
-            let Some(filling) = all.get(&kind) else { return };
+            let Some(filling) = all.get(&kind) else {
+                return;
+            };
             if filling.announced == 0 && filling.came == came {
                 break;
             }
@@ -207,7 +256,9 @@ impl Packs {
         }
         let packs = {
             let mut all = self.all();
-            let Some(filling) = all.get_mut(&kind) else { return };
+            let Some(filling) = all.get_mut(&kind) else {
+                return;
+            };
             filling.attended = false;
             let packs = std::mem::take(&mut filling.packs);
             if filling.announced == 0 {
@@ -244,7 +295,8 @@ impl Way {
                     packs.extend([other, pack]);
                 }
                 Err(Refused::All(failure)) => {
-                    pack.into_iter().for_each(|seat| tell((seat, Reply::Failed(failure.clone()))));
+                    pack.into_iter()
+                        .for_each(|seat| tell((seat, Reply::Failed(failure.clone()))));
                 }
             }
         }
@@ -258,20 +310,32 @@ impl Way {
         let user = shown(pack.iter().map(|seat| seat.block.as_str()));
         let answers = u32::try_from(pack.len()).unwrap_or(u32::MAX);
         let max_output_tokens = self.question.max_output_tokens.saturating_mul(answers);
-        let request = Request { user, max_output_tokens, ..self.question.clone() };
-        let check = |written: Written| match (1..=pack.len()).any(|number| written.of(number).is_some()) {
-            true => Ok(written),
-            false => Err("it holds no summary of any of the sections".into()),
+        let request = Request {
+            user,
+            max_output_tokens,
+            ..self.question.clone()
         };
+        let check =
+            |written: Written| match (1..=pack.len()).any(|number| written.of(number).is_some()) {
+                true => Ok(written),
+                false => Err("it holds no summary of any of the sections".into()),
+            };
         let answer = match inquire(&self.gate, &request, self.class, &self.log, check).await {
             Ok(answer) => answer,
             Err(failure) => return Err(refused(self.log.failed(failure).await)),
         };
         for reply in &answer.replies {
-            self.log.write(&request, reply, true).await.map_err(Refused::All)?;
+            self.log
+                .write(&request, reply, true)
+                .await
+                .map_err(Refused::All)?;
         }
-        let summaries: Vec<_> = (1..=pack.len()).map(|number| answer.value.of(number)).collect();
-        let reply = |summary: Option<&str>| summary.map_or(Reply::Nothing, |summary| Reply::Summary(summary.into()));
+        let summaries: Vec<_> = (1..=pack.len())
+            .map(|number| answer.value.of(number))
+            .collect();
+        let reply = |summary: Option<&str>| {
+            summary.map_or(Reply::Nothing, |summary| Reply::Summary(summary.into()))
+        };
         Ok(summaries.into_iter().map(reply).collect())
     }
 }
@@ -322,7 +386,9 @@ mod tests {
             let sections = request.user.matches("Section ").count();
             self.0.lock().unwrap().push(sections);
             let one = |number| serde_json::json!({ "section": number, "summary": format!("one of {sections}") });
-            let text = serde_json::json!({ "summaries": (1..=sections).map(one).collect::<Vec<_>>() }).to_string();
+            let text =
+                serde_json::json!({ "summaries": (1..=sections).map(one).collect::<Vec<_>>() })
+                    .to_string();
             Ok(LlmReply::new(text, Usage::default()))
         }
     }
@@ -362,23 +428,74 @@ mod tests {
 
     impl World {
         fn new() -> Self {
-            let (env, ports, seen) = (Env::simulated(1), Ports::memory(), Arc::new(Counting::default()));
+            let (env, ports, seen) = (
+                Env::simulated(1),
+                Ports::memory(),
+                Arc::new(Counting::default()),
+            );
             let settings = GateSettings::unlimited("m", "h");
-            let gate = Gate::new(env.clone(), Arc::clone(&ports.limiter), Arc::<Counting>::clone(&seen), settings);
-            let tools = Tools::new(Arc::new(Nothing), Arc::new(Nothing)).with_models([Arc::new(gate)]);
-            let model = Some(ModelSettings { name: "m".into(), ..ModelSettings::default() });
-            Self { env, ports, tools, settings: Settings { model, ..Settings::default() }, seen }
+            let gate = Gate::new(
+                env.clone(),
+                Arc::clone(&ports.limiter),
+                Arc::<Counting>::clone(&seen),
+                settings,
+            );
+            let tools =
+                Tools::new(Arc::new(Nothing), Arc::new(Nothing)).with_models([Arc::new(gate)]);
+            let model = Some(ModelSettings {
+                name: "m".into(),
+                ..ModelSettings::default()
+            });
+            Self {
+                env,
+                ports,
+                tools,
+                settings: Settings {
+                    model,
+                    ..Settings::default()
+                },
+                seen,
+            }
         }
 
         /// A section of about `tokens` in the document `run`.
-        async fn section(&self, run: &str, class: Class, place: u32, tokens: usize) -> Option<String> {
-            let run = RunRef { run: RunId(run.into()), header: "c/a/d/b/versions/1".into(), scope: "c/a/d/b".into() };
+        async fn section(
+            &self,
+            run: &str,
+            class: Class,
+            place: u32,
+            tokens: usize,
+        ) -> Option<String> {
+            let run = RunRef {
+                run: RunId(run.into()),
+                header: "c/a/d/b/versions/1".into(),
+                scope: "c/a/d/b".into(),
+            };
             let key = TaskKey::identity("t", place).finish();
-            let Self { env, ports, tools, settings, .. } = self;
-            let task = Task { run: &run, key, class, attempt: 1, settings, tools, ports, env };
+            let Self {
+                env,
+                ports,
+                tools,
+                settings,
+                ..
+            } = self;
+            let task = Task {
+                run: &run,
+                key,
+                class,
+                attempt: 1,
+                settings,
+                tools,
+                ports,
+                env,
+            };
             let announced = tools.packs.announce(&task);
             env.sleep(Duration::from_millis(u64::from(place))).await;
-            tools.packs.ask(&task, announced, &QUESTION, place, "word ".repeat(tokens)).await.unwrap()
+            tools
+                .packs
+                .ask(&task, announced, &QUESTION, place, "word ".repeat(tokens))
+                .await
+                .unwrap()
         }
 
         fn seen(&self) -> Vec<usize> {
@@ -397,7 +514,10 @@ mod tests {
             world.section("b", Class::Bulk, 0, 10),
             world.section("a", Class::Interactive, 0, 10),
         );
-        assert!(a.iter().all(Option::is_some) && b.is_none() && c.is_none(), "alone in their kind");
+        assert!(
+            a.iter().all(Option::is_some) && b.is_none() && c.is_none(),
+            "alone in their kind"
+        );
         assert_eq!(world.seen(), [4, 8, 8]);
         assert!(world.tools.packs.all().is_empty(), "nothing is left behind");
     }
@@ -406,16 +526,26 @@ mod tests {
     async fn packs_have_eight_thousand_tokens_at_most_and_what_is_larger_goes_alone() {
         let world = World::new();
         let sizes = [5_000, 9_000, 4_000, 2_500, 3_500];
-        let all = (0..).zip(sizes).map(|(place, size)| world.section("a", Class::Bulk, place, size));
+        let all = (0..)
+            .zip(sizes)
+            .map(|(place, size)| world.section("a", Class::Bulk, place, size));
         let told = futures::future::join_all(all).await;
-        assert_eq!(told.iter().map(Option::is_some).collect::<Vec<_>>(), [true, false, true, true, true]);
+        assert_eq!(
+            told.iter().map(Option::is_some).collect::<Vec<_>>(),
+            [true, false, true, true, true]
+        );
         assert_eq!(world.seen(), [2, 2]);
     }
 
     #[tokio::test(start_paused = true)]
     async fn who_is_cut_off_holds_up_no_other() {
         let world = World::new();
-        let cut = |after| tokio::time::timeout(Duration::from_millis(after), world.section("a", Class::Bulk, 0, 10));
+        let cut = |after| {
+            tokio::time::timeout(
+                Duration::from_millis(after),
+                world.section("a", Class::Bulk, 0, 10),
+            )
+        };
         let (first, early, late, last) = tokio::join!(
             world.section("a", Class::Bulk, 1, 10),
             cut(10),
@@ -423,7 +553,10 @@ mod tests {
             world.section("a", Class::Bulk, 2, 10),
         );
         assert!(early.is_err() && late.is_err());
-        assert_eq!((first.as_deref(), last.as_deref()), (Some("one of 3"), Some("one of 3")));
+        assert_eq!(
+            (first.as_deref(), last.as_deref()),
+            (Some("one of 3"), Some("one of 3"))
+        );
         assert!(world.tools.packs.all().is_empty());
     }
 }

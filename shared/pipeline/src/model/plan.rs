@@ -45,15 +45,25 @@ pub(crate) struct Plan {
 /// Plans the questions about the sections of a document, in parts of [`PER_PART`].
 pub(crate) fn plan(source: &Source, tree: &SectionTree, settings: &Settings) -> Vec<Part> {
     let sections = planned(source, tree, settings);
-    let part = |some: &[Planned]| Part { sections: some.to_vec(), ..Part::default() };
+    let part = |some: &[Planned]| Part {
+        sections: some.to_vec(),
+        ..Part::default()
+    };
     let parts: Vec<Part> = sections.chunks(PER_PART).map(part).collect();
-    if parts.is_empty() { vec![Part::default()] } else { parts }
+    if parts.is_empty() {
+        vec![Part::default()]
+    } else {
+        parts
+    }
 }
 
 impl Plan {
     /// Puts a plan together.
     pub(crate) fn of(draft: TaskKey, source: TaskKey, parts: Vec<Part>) -> Self {
         let sections = parts.into_iter().flat_map(|part| part.sections).collect();
-        Self { draft, summaries: Summaries::of(draft, source, sections) }
+        Self {
+            draft,
+            summaries: Summaries::of(draft, source, sections),
+        }
     }
 }

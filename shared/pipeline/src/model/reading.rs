@@ -33,27 +33,46 @@ struct Verdict {
 pub(crate) fn front(desk: &mut Desk<'_>, paper: &Paper<'_>, mode: StructureMode) -> Step<Front> {
     let front = paper.front();
     let open = |sure: &Option<bool>| mode == StructureMode::Llm || sure.is_none();
-    let asked: Vec<PageNo> = front.iter().filter(|(_, sure)| open(sure)).map(|(page, _)| *page).collect();
-    let said: BTreeMap<PageNo, Option<(bool, bool)>> = asked.iter().copied().zip(desk.contents(&asked)?).collect();
+    let asked: Vec<PageNo> = front
+        .iter()
+        .filter(|(_, sure)| open(sure))
+        .map(|(page, _)| *page)
+        .collect();
+    let said: BTreeMap<PageNo, Option<(bool, bool)>> =
+        asked.iter().copied().zip(desk.contents(&asked)?).collect();
     let verdicts: Vec<Verdict> = front
         .iter()
         .filter_map(|(page, sure)| {
             let said = said.get(page).copied().flatten();
             let (is, numbered) = said.unwrap_or((*sure == Some(true), true));
-            is.then_some(Verdict { page: *page, numbered, sure: *sure })
+            is.then_some(Verdict {
+                page: *page,
+                numbered,
+                sure: *sure,
+            })
         })
         .collect();
-    Ok(Front { pages: verdicts.iter().map(|verdict| verdict.page).collect(), table: table(&verdicts) })
+    Ok(Front {
+        pages: verdicts.iter().map(|verdict| verdict.page).collect(),
+        table: table(&verdicts),
+    })
 }
 
 /// Consecutive pages joined, and of the tables the first that prints page numbers, rather one that rules are sure of; none
 /// that they surely deny.
 fn table(verdicts: &[Verdict]) -> Option<PageSpan> {
     let runs = verdicts.chunk_by(|a, b| a.page.get() + 1 == b.page.get());
-    let runs: Vec<&[Verdict]> = runs.filter(|run| run.iter().any(|verdict| verdict.sure != Some(false))).collect();
+    let runs: Vec<&[Verdict]> = runs
+        .filter(|run| run.iter().any(|verdict| verdict.sure != Some(false)))
+        .collect();
     let numbered = |run: &&&[Verdict]| run.iter().any(|verdict| verdict.numbered);
     let sure = |run: &&&[Verdict]| run.iter().any(|verdict| verdict.sure == Some(true));
-    let best = runs.iter().filter(sure).find(numbered).or_else(|| runs.iter().find(numbered)).or_else(|| runs.first());
+    let best = runs
+        .iter()
+        .filter(sure)
+        .find(numbered)
+        .or_else(|| runs.iter().find(numbered))
+        .or_else(|| runs.first());
     best.and_then(|run| Some(PageSpan::between(run.first()?.page, run.last()?.page)))
 }
 
@@ -74,10 +93,18 @@ pub(crate) fn listed(desk: &mut Desk<'_>, paper: &Paper<'_>, table: PageSpan) ->
 
 /// Sections that begin on stretches of pages, as the model reads them, in reading order; and the stretches it did not
 /// answer about.
-pub(crate) fn begun(desk: &mut Desk<'_>, paper: &Paper<'_>, pages: PageSpan) -> Step<(Vec<Entry>, Vec<PageSpan>)> {
+pub(crate) fn begun(
+    desk: &mut Desk<'_>,
+    paper: &Paper<'_>,
+    pages: PageSpan,
+) -> Step<(Vec<Entry>, Vec<PageSpan>)> {
     let windows = paper.windows(pages);
     let before = |at: usize| at.checked_sub(1).map(|before| windows[before].end());
-    let shown: Vec<_> = windows.iter().enumerate().map(|(at, window)| (before(at), *window)).collect();
+    let shown: Vec<_> = windows
+        .iter()
+        .enumerate()
+        .map(|(at, window)| (before(at), *window))
+        .collect();
     let (mut entries, mut unheard) = (Vec::new(), Vec::new());
     for (window, begun) in windows.iter().zip(desk.begun(&shown)?) {
         match begun {
@@ -89,7 +116,12 @@ pub(crate) fn begun(desk: &mut Desk<'_>, paper: &Paper<'_>, pages: PageSpan) -> 
 }
 
 /// The sections of one window that stand on paper: on the page they are said to begin on, or right beside it.
-fn on_paper(desk: &mut Desk<'_>, paper: &Paper<'_>, window: PageSpan, begun: &[Begun]) -> Vec<Entry> {
+fn on_paper(
+    desk: &mut Desk<'_>,
+    paper: &Paper<'_>,
+    window: PageSpan,
+    begun: &[Begun],
+) -> Vec<Entry> {
     let entry = |one: &Begun| {
         let page = nth(window, one.page)?;
         Some(Entry::named(&one.number, &one.title, one.level, Witness::Model)?.on(page))
@@ -109,14 +141,26 @@ fn on_paper(desk: &mut Desk<'_>, paper: &Paper<'_>, window: PageSpan, begun: &[B
 /// Looks for the entries that are not seen yet, `shift` pages behind where they are said to begin.
 fn see(entries: &mut [Entry], paper: &Paper<'_>, window: PageSpan, shift: i64) {
     let mut by_page: BTreeMap<PageNo, Vec<usize>> = BTreeMap::new();
-    for (at, entry) in entries.iter().enumerate().filter(|(_, entry)| entry.spot.is_none()) {
-        let page = entry.expected.and_then(|page| u32::try_from(i64::from(page.get()) + shift).ok());
-        if let Some(page) = page.and_then(PageNo::new).filter(|page| window.contains(*page)) {
+    for (at, entry) in entries
+        .iter()
+        .enumerate()
+        .filter(|(_, entry)| entry.spot.is_none())
+    {
+        let page = entry
+            .expected
+            .and_then(|page| u32::try_from(i64::from(page.get()) + shift).ok());
+        if let Some(page) = page
+            .and_then(PageNo::new)
+            .filter(|page| window.contains(*page))
+        {
             by_page.entry(page).or_default().push(at);
         }
     }
     for (page, indices) in by_page {
-        let wanted: Vec<_> = indices.iter().map(|at| entries[*at].wanted(false)).collect();
+        let wanted: Vec<_> = indices
+            .iter()
+            .map(|at| entries[*at].wanted(false))
+            .collect();
         let spots = paper.on_page(&wanted.iter().collect::<Vec<_>>(), page);
         for (at, spot) in indices.into_iter().zip(spots) {
             if let Some(spot) = spot {
@@ -127,11 +171,26 @@ fn see(entries: &mut [Entry], paper: &Paper<'_>, window: PageSpan, shift: i64) {
 }
 
 /// Leaves out what was read off the pages of a table of contents and begins elsewhere too.
-pub(crate) fn without_listings(entries: &[Entry], contents: &[PageNo], paper: &Paper<'_>) -> Vec<Entry> {
+pub(crate) fn without_listings(
+    entries: &[Entry],
+    contents: &[PageNo],
+    paper: &Paper<'_>,
+) -> Vec<Entry> {
     let page = |entry: &Entry| entry.spot.map(|spot| paper.page(spot));
     let is_listed = |entry: &Entry| page(entry).is_some_and(|page| contents.contains(&page));
-    let bodies: Vec<String> =
-        entries.iter().filter(|entry| !is_listed(entry)).map(|entry| entry.entry.title.clone()).collect();
-    let elsewhere = |entry: &Entry| bodies.iter().any(|title| paper::likeness(title, &entry.entry.title) > 0.9);
-    entries.iter().filter(|entry| !(is_listed(entry) && elsewhere(entry))).cloned().collect()
+    let bodies: Vec<String> = entries
+        .iter()
+        .filter(|entry| !is_listed(entry))
+        .map(|entry| entry.entry.title.clone())
+        .collect();
+    let elsewhere = |entry: &Entry| {
+        bodies
+            .iter()
+            .any(|title| paper::likeness(title, &entry.entry.title) > 0.9)
+    };
+    entries
+        .iter()
+        .filter(|entry| !(is_listed(entry) && elsewhere(entry)))
+        .cloned()
+        .collect()
 }

@@ -17,7 +17,12 @@ use crate::structure::{Draft, WINDOWS};
 const DEPTH: usize = 3;
 
 /// Splits what is too long; every title is looked at where it was found.
-pub(super) fn split(desk: &mut Desk<'_>, paper: &Paper<'_>, entries: Vec<Entry>, rules: &[Entry]) -> Step<Vec<Entry>> {
+pub(super) fn split(
+    desk: &mut Desk<'_>,
+    paper: &Paper<'_>,
+    entries: Vec<Entry>,
+    rules: &[Entry],
+) -> Step<Vec<Entry>> {
     let mut entries = in_order(entries);
     let mut read: BTreeSet<PageNo> = BTreeSet::new();
     for _ in 0..DEPTH {
@@ -27,7 +32,10 @@ pub(super) fn split(desk: &mut Desk<'_>, paper: &Paper<'_>, entries: Vec<Entry>,
         if added.is_empty() && open.is_empty() {
             break;
         }
-        let by_rules = open.iter().flat_map(|long| of_rules_inside(long, &entries, rules)).collect::<Vec<_>>();
+        let by_rules = open
+            .iter()
+            .flat_map(|long| of_rules_inside(long, &entries, rules))
+            .collect::<Vec<_>>();
         entries = in_order(entries.into_iter().chain(added).chain(by_rules).collect());
     }
     Ok(entries)
@@ -42,13 +50,21 @@ fn inside(
     read: &mut BTreeSet<PageNo>,
 ) -> Step<(Vec<Entry>, Vec<Long>)> {
     let spots: Vec<_> = entries.iter().filter_map(|entry| entry.spot).collect();
-    let long: Vec<Long> = paper.long(&spots).into_iter().filter(|long| read.insert(long.pages.start())).collect();
+    let long: Vec<Long> = paper
+        .long(&spots)
+        .into_iter()
+        .filter(|long| read.insert(long.pages.start()))
+        .collect();
     let (mut added, mut open, mut missing) = (Vec::new(), Vec::new(), None);
     for one in long {
         match reading::begun(desk, paper, one.pages) {
             Ok((begun, _)) => {
                 let found = below(&one, entries, begun);
-                if found.is_empty() { open.push(one) } else { added.extend(found) }
+                if found.is_empty() {
+                    open.push(one)
+                } else {
+                    added.extend(found)
+                }
             }
             Err(stop) => missing = Some(stop),
         }
@@ -61,11 +77,19 @@ fn inside(
 fn below(long: &Long, entries: &[Entry], begun: Vec<Entry>) -> Vec<Entry> {
     let above = parent(long, entries);
     let level = above.map_or(0, |above| above.entry.level);
-    let named = begun.iter().find(|entry| entry.spot.is_some_and(|spot| long.opens_with(spot)));
+    let named = begun
+        .iter()
+        .find(|entry| entry.spot.is_some_and(|spot| long.opens_with(spot)));
     let own = named.map(|named| named.entry.level);
-    let mut inside: Vec<Entry> =
-        begun.into_iter().filter(|entry| entry.spot.is_some_and(|spot| long.holds(spot))).collect();
-    let highest = inside.iter().map(|entry| entry.entry.level).min().unwrap_or(1);
+    let mut inside: Vec<Entry> = begun
+        .into_iter()
+        .filter(|entry| entry.spot.is_some_and(|spot| long.holds(spot)))
+        .collect();
+    let highest = inside
+        .iter()
+        .map(|entry| entry.entry.level)
+        .min()
+        .unwrap_or(1);
     let (shift, least) = match own {
         Some(own) => (i32::from(level) - i32::from(own), 1),
         None if highest <= 1 => (i32::from(level), i32::from(level) + 1),
@@ -81,21 +105,37 @@ fn below(long: &Long, entries: &[Entry], begun: Vec<Entry>) -> Vec<Entry> {
 /// What rules found inside long text, on levels below the section that opens it.
 fn of_rules_inside(long: &Long, entries: &[Entry], rules: &[Entry]) -> Vec<Entry> {
     let level = parent(long, entries).map_or(0, |above| above.entry.level);
-    let mut inside: Vec<Entry> =
-        rules.iter().filter(|entry| entry.seen && entry.spot.is_some_and(|spot| long.holds(spot))).cloned().collect();
-    let highest = inside.iter().map(|entry| entry.entry.level).min().unwrap_or(1);
-    inside.iter_mut().for_each(|entry| entry.entry.level = level + 1 + (entry.entry.level - highest));
+    let mut inside: Vec<Entry> = rules
+        .iter()
+        .filter(|entry| entry.seen && entry.spot.is_some_and(|spot| long.holds(spot)))
+        .cloned()
+        .collect();
+    let highest = inside
+        .iter()
+        .map(|entry| entry.entry.level)
+        .min()
+        .unwrap_or(1);
+    inside
+        .iter_mut()
+        .for_each(|entry| entry.entry.level = level + 1 + (entry.entry.level - highest));
     inside
 }
 
 /// The section that long text belongs to.
 fn parent<'e>(long: &Long, entries: &'e [Entry]) -> Option<&'e Entry> {
-    entries.iter().rev().find(|entry| entry.spot.is_some_and(|spot| long.opens_with(spot)))
+    entries
+        .iter()
+        .rev()
+        .find(|entry| entry.spot.is_some_and(|spot| long.opens_with(spot)))
 }
 
 /// A draft of rules that holds, with what the model says about what they left open: titles that they did not find where
 /// they should stand, and long text in which they found nothing.
-pub(super) fn mended(desk: &mut Desk<'_>, paper: &Paper<'_>, rules: &Draft) -> Step<Result<Draft, OutlineError>> {
+pub(super) fn mended(
+    desk: &mut Desk<'_>,
+    paper: &Paper<'_>,
+    rules: &Draft,
+) -> Step<Result<Draft, OutlineError>> {
     let before = of_rules(paper, rules);
     let mut entries = before.clone();
     let looked = checking::confirmed(desk, paper, &mut entries, is_open);
@@ -103,19 +143,41 @@ pub(super) fn mended(desk: &mut Desk<'_>, paper: &Paper<'_>, rules: &Draft) -> S
     looked?;
     let (added, _) = added?;
     let stands = |entry: &Entry| entry.looked.is_some_and(|looked| looked.stands);
-    let changed = entries.iter().zip(&before).any(|(entry, before)| entry.spot != before.spot || stands(entry));
+    let changed = entries
+        .iter()
+        .zip(&before)
+        .any(|(entry, before)| entry.spot != before.spot || stands(entry));
     if !changed && added.is_empty() {
         return Ok(Ok(rules.clone()));
     }
     entries.extend(added);
-    let settled = entries.iter().filter_map(|entry| confirmed(entry, paper)).collect();
-    let gaps = rules.gaps.iter().filter(|gap| gap.code != WINDOWS).cloned().collect();
-    Ok(paper.draft(settled, rules.outline.rejected().to_vec(), gaps, rules.method, rules))
+    let settled = entries
+        .iter()
+        .filter_map(|entry| confirmed(entry, paper))
+        .collect();
+    let gaps = rules
+        .gaps
+        .iter()
+        .filter(|gap| gap.code != WINDOWS)
+        .cloned()
+        .collect();
+    Ok(paper.draft(
+        settled,
+        rules.outline.rejected().to_vec(),
+        gaps,
+        rules.method,
+        rules,
+    ))
 }
 
 /// Whether rules did not find the title that an entry claims; a PART that they supply claims none.
 fn is_open(entry: &Entry) -> bool {
-    let DraftEntry { witness, label, target, .. } = &entry.entry;
+    let DraftEntry {
+        witness,
+        label,
+        target,
+        ..
+    } = &entry.entry;
     !entry.seen && (*witness != Witness::Grammar || label.is_some() || target.is_some())
 }
 
@@ -125,8 +187,14 @@ fn confirmed(entry: &Entry, paper: &Paper<'_>) -> Option<Settled> {
     let starts_page = paper.starts_page(spot);
     let verdict = match (entry.seen, entry.looked) {
         (true, _) => Verdict::Found { starts_page },
-        (false, Some(looked)) if looked.stands => Verdict::Found { starts_page: looked.starts_page },
+        (false, Some(looked)) if looked.stands => Verdict::Found {
+            starts_page: looked.starts_page,
+        },
         (false, _) => Verdict::Unconfirmed { starts_page },
     };
-    Some(Settled { entry: entry.entry.clone(), spot, verdict })
+    Some(Settled {
+        entry: entry.entry.clone(),
+        spot,
+        verdict,
+    })
 }

@@ -68,31 +68,59 @@ pub(crate) fn planned(source: &Source, tree: &SectionTree, settings: &Settings) 
         let title = &section.title;
         if section.tokens < limit {
             let text = digest_of(title, &text::full_text(section, &source.body));
-            return Planned { depth, small: true, text, stretches: Vec::new() };
+            return Planned {
+                depth,
+                small: true,
+                text,
+                stretches: Vec::new(),
+            };
         }
         let own = text::own_text(section, &source.body);
-        let stretches: Vec<_> = own_stretches(&own, settings).iter().map(|some| digest_of(title, some)).collect();
+        let stretches: Vec<_> = own_stretches(&own, settings)
+            .iter()
+            .map(|some| digest_of(title, some))
+            .collect();
         let text = digest_of(title, if stretches.is_empty() { &own } else { "" });
-        Planned { depth, small: false, text, stretches }
+        Planned {
+            depth,
+            small: false,
+            text,
+            stretches,
+        }
     };
     tree.walk().map(plan).collect()
 }
 
 /// The stretches in which a section's own text is asked about; none, where it fits into one prompt.
 pub(crate) fn own_stretches<'a>(own: &'a str, settings: &Settings) -> Vec<&'a str> {
-    let most = settings.model.as_ref().map_or(u32::MAX, |model| model.max_prompt_tokens_for(Purpose::Summaries));
+    let most = settings.model.as_ref().map_or(u32::MAX, |model| {
+        model.max_prompt_tokens_for(Purpose::Summaries)
+    });
     let room = most.saturating_sub(AROUND_TOKENS).max(AROUND_TOKENS);
     // A token is a byte or more, so that the tokens of most texts need not be counted.
-    if own.len() <= room as usize || tokens::count(own) <= room { Vec::new() } else { stretches(own, room) }
+    if own.len() <= room as usize || tokens::count(own) <= room {
+        Vec::new()
+    } else {
+        stretches(own, room)
+    }
 }
 
 impl Summaries {
     /// The summaries of the tree in `draft`, of the text in `source`.
     pub(crate) fn of(draft: TaskKey, source: TaskKey, sections: Vec<Planned>) -> Self {
         let (children, heights) = family(&sections);
-        let of_section = |(index, section): (usize, &Planned)| (0..section.stretches.len()).map(move |at| (index, at));
+        let of_section = |(index, section): (usize, &Planned)| {
+            (0..section.stretches.len()).map(move |at| (index, at))
+        };
         let stretches = sections.iter().enumerate().flat_map(of_section).collect();
-        Self { draft, source, sections, children, heights, stretches }
+        Self {
+            draft,
+            source,
+            sections,
+            children,
+            heights,
+            stretches,
+        }
     }
 
     /// Number of things that may be summarized: sections, and behind them stretches of such as are long.
@@ -106,7 +134,11 @@ impl Summaries {
         let failed = |((section, _), said): (&(usize, usize), &Saying)| {
             Some((*section, said.as_ref()?.1.as_ref().err()?.clone()))
         };
-        self.stretches.iter().zip(behind).filter_map(failed).collect()
+        self.stretches
+            .iter()
+            .zip(behind)
+            .filter_map(failed)
+            .collect()
     }
 
     /// Asks about all of them, leaves first.
@@ -119,7 +151,10 @@ impl Summaries {
             };
             said = replay.sub("summaries", identity, |replay| {
                 let asked = self.ask(wave, &below);
-                let keys: Vec<_> = asked.iter().map(|(index, stage)| (*index, stage.key(replay.settings()))).collect();
+                let keys: Vec<_> = asked
+                    .iter()
+                    .map(|(index, stage)| (*index, stage.key(replay.settings())))
+                    .collect();
                 let answers = replay.all(asked.into_iter().map(|(_, stage)| stage))?;
                 let mut said = below.to_vec();
                 for ((index, key), answer) in keys.into_iter().zip(answers) {
@@ -132,10 +167,19 @@ impl Summaries {
     }
 
     /// Asks about the document as a whole, when all summaries are there.
-    pub(crate) fn ask_description(&self, replay: &mut Replay<'_, Filings>, said: &[Saying]) -> Result<Saying, Stop> {
-        let Some(describe) = self.describe(said) else { return Ok(None) };
+    pub(crate) fn ask_description(
+        &self,
+        replay: &mut Replay<'_, Filings>,
+        said: &[Saying],
+    ) -> Result<Saying, Stop> {
+        let Some(describe) = self.describe(said) else {
+            return Ok(None);
+        };
         let answer = replay.maybe(&describe)?;
-        Ok(Some((describe.key(replay.settings()), answer.map_err(|record| record.code))))
+        Ok(Some((
+            describe.key(replay.settings()),
+            answer.map_err(|record| record.code),
+        )))
     }
 
     /// The waves of summaries there are, leaves first.
@@ -153,16 +197,25 @@ impl Summaries {
         };
         let sections = (0..self.sections.len()).filter(asked);
         let stretches = self.stretches.iter().enumerate().filter(|_| wave == 0);
-        let stretches = stretches.map(|(at, (section, stretch))| (at, self.stretch(*section, *stretch)));
+        let stretches =
+            stretches.map(|(at, (section, stretch))| (at, self.stretch(*section, *stretch)));
         let stretches = stretches.map(|(at, asked)| (self.sections.len() + at, asked));
-        sections.map(|index| (index, self.summarize(index, said))).chain(stretches).collect()
+        sections
+            .map(|index| (index, self.summarize(index, said)))
+            .chain(stretches)
+            .collect()
     }
 
     /// The question about the document as a whole; `None`: it has no sections.
     pub(crate) fn describe(&self, said: &[Saying]) -> Option<Describe> {
         let first = self.sections.first()?;
-        let top: Vec<usize> = (0..self.sections.len()).filter(|index| self.sections[*index].depth == 1).collect();
-        let mut reads = Reads::of(first.stretches.first().copied().unwrap_or(first.text), top.len());
+        let top: Vec<usize> = (0..self.sections.len())
+            .filter(|index| self.sections[*index].depth == 1)
+            .collect();
+        let mut reads = Reads::of(
+            first.stretches.first().copied().unwrap_or(first.text),
+            top.len(),
+        );
         let mut parts = Vec::new();
         for (at, index) in top.into_iter().take(PARTS).enumerate() {
             match told(said, index) {
@@ -173,28 +226,60 @@ impl Summaries {
                 None => reads.part(self.sections[index].text),
             }
         }
-        Some(Describe { reads: reads.finish(), draft: self.draft, source: self.source, parts })
+        Some(Describe {
+            reads: reads.finish(),
+            draft: self.draft,
+            source: self.source,
+            parts,
+        })
     }
 
     /// Whether anything is known about a section whose own text is asked about in stretches.
     fn is_told(&self, index: usize, said: &[Saying]) -> bool {
-        let stretches = self.stretches.iter().enumerate().filter(|(_, (section, _))| *section == index);
-        let below = stretches.map(|(at, _)| self.sections.len() + at).chain(self.children[index].iter().copied());
-        below.into_iter().any(|below| said[below].as_ref().is_some_and(|(_, answer)| answer.is_ok()))
+        let stretches = self
+            .stretches
+            .iter()
+            .enumerate()
+            .filter(|(_, (section, _))| *section == index);
+        let below = stretches
+            .map(|(at, _)| self.sections.len() + at)
+            .chain(self.children[index].iter().copied());
+        below.into_iter().any(|below| {
+            said[below]
+                .as_ref()
+                .is_some_and(|(_, answer)| answer.is_ok())
+        })
     }
 
     fn stretch(&self, section: usize, stretch: usize) -> Summarize {
         let reads = Reads::of(self.sections[section].stretches[stretch], 0).finish();
-        let (draft, source, section) = (self.draft, self.source, u32::try_from(section).unwrap_or(u32::MAX));
+        let (draft, source, section) = (
+            self.draft,
+            self.source,
+            u32::try_from(section).unwrap_or(u32::MAX),
+        );
         let stretch = u32::try_from(stretch).ok();
-        Summarize { reads, draft, source, section, stretch, own: Vec::new(), parts: Vec::new() }
+        Summarize {
+            reads,
+            draft,
+            source,
+            section,
+            stretch,
+            own: Vec::new(),
+            parts: Vec::new(),
+        }
     }
 
     fn summarize(&self, index: usize, said: &[Saying]) -> Summarize {
         let children = &self.children[index];
         let mut reads = Reads::of(self.sections[index].text, children.len());
         let mut own = Vec::new();
-        for (at, _) in self.stretches.iter().enumerate().filter(|(_, (section, _))| *section == index) {
+        for (at, _) in self
+            .stretches
+            .iter()
+            .enumerate()
+            .filter(|(_, (section, _))| *section == index)
+        {
             let told = told(said, self.sections.len() + at);
             reads.part(told.map_or(Digest::of(b""), |(_, digest)| digest));
             own.push(told.map(|(key, _)| key));
@@ -211,7 +296,15 @@ impl Summaries {
         }
         let section = u32::try_from(index).unwrap_or(u32::MAX);
         let (draft, source) = (self.draft, self.source);
-        Summarize { reads: reads.finish(), draft, source, section, stretch: None, own, parts }
+        Summarize {
+            reads: reads.finish(),
+            draft,
+            source,
+            section,
+            stretch: None,
+            own,
+            parts,
+        }
     }
 }
 
@@ -253,9 +346,15 @@ fn family(sections: &[Planned]) -> (Vec<Vec<usize>>, Vec<usize>) {
     let mut heights = vec![0; sections.len()];
     for index in (0..sections.len()).rev() {
         // A small section is asked about nothing, and neither is what is in it.
-        let asked = children[index].iter().filter(|child| !sections[**child].small);
+        let asked = children[index]
+            .iter()
+            .filter(|child| !sections[**child].small);
         let above_stretches = usize::from(!sections[index].stretches.is_empty());
-        heights[index] = asked.map(|child| heights[*child] + 1).max().unwrap_or(0).max(above_stretches);
+        heights[index] = asked
+            .map(|child| heights[*child] + 1)
+            .max()
+            .unwrap_or(0)
+            .max(above_stretches);
     }
     (children, heights)
 }
@@ -278,16 +377,34 @@ mod tests {
 
     #[test]
     fn leaves_come_first_and_small_sections_are_not_asked_about() {
-        let plan = planned(&[(1, false), (2, false), (3, false), (3, true), (2, true), (1, false)]);
-        let wave = |wave| plan.ask(wave, &vec![None; 6]).into_iter().map(|(index, _)| index).collect::<Vec<_>>();
-        assert_eq!((plan.waves(), wave(0), wave(1), wave(2)), (3, vec![2, 5], vec![1], vec![0]));
+        let plan = planned(&[
+            (1, false),
+            (2, false),
+            (3, false),
+            (3, true),
+            (2, true),
+            (1, false),
+        ]);
+        let wave = |wave| {
+            plan.ask(wave, &vec![None; 6])
+                .into_iter()
+                .map(|(index, _)| index)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            (plan.waves(), wave(0), wave(1), wave(2)),
+            (3, vec![2, 5], vec![1], vec![0])
+        );
     }
 
     #[test]
     fn a_summary_reads_its_parts_summaries_and_not_their_texts() {
         let plan = planned(&[(1, false), (2, false)]);
         let told = |text: &str| {
-            let told = Told { digest: Digest::of(text.as_bytes()), spent: super::super::Spent::default() };
+            let told = Told {
+                digest: Digest::of(text.as_bytes()),
+                spent: super::super::Spent::default(),
+            };
             vec![None, Some((plan.draft, Ok(told)))]
         };
         let reads = |told: &[_]| plan.ask(1, told).remove(0).1.reads;
@@ -300,7 +417,10 @@ mod tests {
         let mut depths = vec![(1, false)];
         depths.extend(vec![(2, false); 200]);
         let plan = planned(&depths);
-        let told = Told { digest: Digest::of(b"x"), spent: super::super::Spent::default() };
+        let told = Told {
+            digest: Digest::of(b"x"),
+            spent: super::super::Spent::default(),
+        };
         let told = vec![Some((plan.draft, Ok(told))); 201];
         let payload = serde_json::to_vec(&plan.ask(1, &told).remove(0).1).unwrap();
         assert!(payload.len() < 3_000, "{}", payload.len());

@@ -8,7 +8,9 @@ use std::collections::HashMap;
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use stemma_document::{Body, Extent, Page, PageNo, PageSpan, Position, Section, SectionSpan, TextLines, text};
+use stemma_document::{
+    Body, Extent, Page, PageNo, PageSpan, Position, Section, SectionSpan, TextLines, text,
+};
 use stemma_engine::stage::Task;
 use stemma_engine::{Failure, TaskKey};
 use stemma_extract::{PAGES_PER_CHUNK, PackError, Packed};
@@ -57,7 +59,10 @@ impl Default for Texts {
 impl Texts {
     /// Keeps at most about `budget_bytes`.
     pub fn bounded(budget_bytes: usize) -> Self {
-        Self { budget_bytes, shelf: Mutex::default() }
+        Self {
+            budget_bytes,
+            shelf: Mutex::default(),
+        }
     }
 
     /// What a question about structure puts before the model.
@@ -77,11 +82,19 @@ impl Texts {
     }
 
     /// The questions of a round, read once.
-    pub(crate) async fn asks(&self, task: &Task<'_, Filings>, round: &TaskKey) -> Result<Arc<Vec<Ask>>, Failure> {
+    pub(crate) async fn asks(
+        &self,
+        task: &Task<'_, Filings>,
+        round: &TaskKey,
+    ) -> Result<Arc<Vec<Ask>>, Failure> {
         let make = async {
             let json = task.blob(round, "asks").await?;
-            let asks: Vec<Ask> = serde_json::from_slice(&json)
-                .map_err(|error| Failure::permanent("model.asks", format!("the questions cannot be read: {error}")))?;
+            let asks: Vec<Ask> = serde_json::from_slice(&json).map_err(|error| {
+                Failure::permanent(
+                    "model.asks",
+                    format!("the questions cannot be read: {error}"),
+                )
+            })?;
             Ok((asks, 2 * json.len()))
         };
         self.take(name(task, round, "asks"), make).await
@@ -98,27 +111,47 @@ impl Texts {
         match section.span {
             SectionSpan::Lines { .. } => {
                 let lines = self.lines(task, source).await?;
-                let body = Body::Lines(TextLines { lines: lines.to_vec(), ..TextLines::default() });
+                let body = Body::Lines(TextLines {
+                    lines: lines.to_vec(),
+                    ..TextLines::default()
+                });
                 Ok(text::text_in_part(section, &body, PageNo::FIRST, full))
             }
             SectionSpan::Pages { from, to, .. } => {
-                let child = section.children.first().filter(|_| !full).and_then(|child| start(child.span));
+                let child = section
+                    .children
+                    .first()
+                    .filter(|_| !full)
+                    .and_then(|child| start(child.span));
                 let end = match child.or(to) {
                     Some(end) => end.page,
                     None => last_page(self.packed(task, source).await?.extent()),
                 };
                 let pages = self.pages(task, source, from.page, end).await?;
-                Ok(text::text_in_part(section, &Body::Pages(pages), from.page, full))
+                Ok(text::text_in_part(
+                    section,
+                    &Body::Pages(pages),
+                    from.page,
+                    full,
+                ))
             }
         }
     }
 
     /// The draft of a document, read once.
-    pub(crate) async fn draft(&self, task: &Task<'_, Filings>, draft: &TaskKey) -> Result<Arc<DraftBlob>, Failure> {
+    pub(crate) async fn draft(
+        &self,
+        task: &Task<'_, Filings>,
+        draft: &TaskKey,
+    ) -> Result<Arc<DraftBlob>, Failure> {
         let make = async {
             let json = task.blob(draft, "draft").await?;
-            let draft: DraftBlob = serde_json::from_slice(&json)
-                .map_err(|error| Failure::permanent("structure.draft", format!("the draft cannot be read: {error}")))?;
+            let draft: DraftBlob = serde_json::from_slice(&json).map_err(|error| {
+                Failure::permanent(
+                    "structure.draft",
+                    format!("the draft cannot be read: {error}"),
+                )
+            })?;
             Ok((draft, 2 * json.len()))
         };
         self.take(name(task, draft, "draft"), make).await
@@ -136,32 +169,52 @@ impl Texts {
         for index in first.index() / PAGES_PER_CHUNK..=last.index() / PAGES_PER_CHUNK {
             let chunk = self.chunk(task, source, index).await?;
             let start = index * PAGES_PER_CHUNK;
-            let within = first.index().saturating_sub(start)..(last.index() + 1 - start).min(chunk.len());
+            let within =
+                first.index().saturating_sub(start)..(last.index() + 1 - start).min(chunk.len());
             pages.extend(chunk.get(within).unwrap_or_default().iter().cloned());
         }
         Ok(pages)
     }
 
-    async fn chunk(&self, task: &Task<'_, Filings>, source: &TaskKey, index: usize) -> Result<Arc<Vec<Page>>, Failure> {
+    async fn chunk(
+        &self,
+        task: &Task<'_, Filings>,
+        source: &TaskKey,
+        index: usize,
+    ) -> Result<Arc<Vec<Page>>, Failure> {
         let make = async {
             let packed = self.packed(task, source).await?;
             let first = PageNo::from_index(index * PAGES_PER_CHUNK);
-            let last = PageNo::from_index((index + 1) * PAGES_PER_CHUNK - 1).min(last_page(packed.extent()));
-            let mut pages = packed.pages(PageSpan::between(first, last)).map_err(|error| damaged(&error))?;
+            let last = PageNo::from_index((index + 1) * PAGES_PER_CHUNK - 1)
+                .min(last_page(packed.extent()));
+            let mut pages = packed
+                .pages(PageSpan::between(first, last))
+                .map_err(|error| damaged(&error))?;
             for line in pages.iter_mut().flat_map(|page| &mut page.lines) {
                 (line.words, line.runs) = (Vec::new(), Vec::new());
             }
-            let bytes = pages.iter().flat_map(|page| &page.lines).map(|line| line.text.len() + LINE_BYTES).sum();
+            let bytes = pages
+                .iter()
+                .flat_map(|page| &page.lines)
+                .map(|line| line.text.len() + LINE_BYTES)
+                .sum();
             Ok((pages, bytes))
         };
-        self.take(name(task, source, &format!("pages-{index}")), make).await
+        self.take(name(task, source, &format!("pages-{index}")), make)
+            .await
     }
 
-    async fn lines(&self, task: &Task<'_, Filings>, source: &TaskKey) -> Result<Arc<Vec<String>>, Failure> {
+    async fn lines(
+        &self,
+        task: &Task<'_, Filings>,
+        source: &TaskKey,
+    ) -> Result<Arc<Vec<String>>, Failure> {
         let make = async {
             let packed = self.packed(task, source).await?;
             let lines = match packed.extent() {
-                Extent::Lines(count) if count > 0 => packed.lines(1, count).map_err(|error| damaged(&error))?,
+                Extent::Lines(count) if count > 0 => {
+                    packed.lines(1, count).map_err(|error| damaged(&error))?
+                }
                 _ => Vec::new(),
             };
             let bytes = lines.iter().map(|line| line.len() + LINE_BYTES).sum();
@@ -170,7 +223,11 @@ impl Texts {
         self.take(name(task, source, "lines"), make).await
     }
 
-    async fn packed(&self, task: &Task<'_, Filings>, source: &TaskKey) -> Result<Arc<Packed>, Failure> {
+    async fn packed(
+        &self,
+        task: &Task<'_, Filings>,
+        source: &TaskKey,
+    ) -> Result<Arc<Packed>, Failure> {
         let make = async {
             let bytes = task.blob(source, "source").await?;
             let size = bytes.len();
@@ -193,8 +250,10 @@ impl Texts {
             Ok::<_, Failure>(Arc::new(made) as Arc<dyn Any + Send + Sync>)
         };
         let made = cell.get_or_try_init(|| make).await.cloned();
-        self.shelf().made(&name, bytes, made.is_err(), self.budget_bytes);
-        let wrong = |_| Failure::permanent("model.texts", format!("{name} is kept as something else"));
+        self.shelf()
+            .made(&name, bytes, made.is_err(), self.budget_bytes);
+        let wrong =
+            |_| Failure::permanent("model.texts", format!("{name} is kept as something else"));
         made?.downcast::<T>().map_err(wrong)
     }
 
@@ -221,7 +280,12 @@ impl Shelf {
         }
         while self.bytes > budget {
             let made = self.kept.iter().filter(|(_, kept)| kept.bytes > 0);
-            let Some(oldest) = made.min_by_key(|(_, kept)| kept.used).map(|(name, _)| name.clone()) else { return };
+            let Some(oldest) = made
+                .min_by_key(|(_, kept)| kept.used)
+                .map(|(name, _)| name.clone())
+            else {
+                return;
+            };
             self.forget(&oldest);
         }
     }
@@ -243,8 +307,15 @@ fn damaged(error: &PackError) -> Failure {
 /// with line `kept` (an index), which someone takes for a heading.
 pub(crate) fn page_text(page: &Page, kept: Option<u32>) -> String {
     let kept = kept.map(|line| line as usize);
-    let lines = page.lines.iter().enumerate().filter(|(index, line)| !line.is_furniture() || Some(*index) == kept);
-    lines.map(|(_, line)| line.text.as_str()).collect::<Vec<_>>().join("\n")
+    let lines = page
+        .lines
+        .iter()
+        .enumerate()
+        .filter(|(index, line)| !line.is_furniture() || Some(*index) == kept);
+    lines
+        .map(|(_, line)| line.text.as_str())
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 /// A line and the lines below it.

@@ -62,13 +62,20 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
         options.custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed());
     }
     let file = options.open(path)?;
-    if file.metadata()?.is_file() { Ok(file) } else { Err(io::ErrorKind::InvalidInput.into()) }
+    if file.metadata()?.is_file() {
+        Ok(file)
+    } else {
+        Err(io::ErrorKind::InvalidInput.into())
+    }
 }
 
 fn read_file(path: &Path, max_bytes: u64) -> Result<Bytes, Failure> {
     let gone = |error: std::io::Error| {
-        Failure::permanent("input.unreadable", format!("the file cannot be read: {error}"))
-            .with_next("check that it is still there and readable, then ingest again")
+        Failure::permanent(
+            "input.unreadable",
+            format!("the file cannot be read: {error}"),
+        )
+        .with_next("check that it is still there and readable, then ingest again")
     };
     // A FIFO or device could block or never end: only regular files are opened.
     let metadata = std::fs::symlink_metadata(path).map_err(gone)?;
@@ -79,7 +86,11 @@ fn read_file(path: &Path, max_bytes: u64) -> Result<Bytes, Failure> {
         return Err(super::too_large("file", metadata.len(), max_bytes));
     }
     let mut bytes = Vec::with_capacity(usize::try_from(metadata.len()).unwrap_or(0));
-    open_regular(path).map_err(gone)?.take(max_bytes + 1).read_to_end(&mut bytes).map_err(gone)?;
+    open_regular(path)
+        .map_err(gone)?
+        .take(max_bytes + 1)
+        .read_to_end(&mut bytes)
+        .map_err(gone)?;
     Ok(bytes.into())
 }
 
@@ -91,15 +102,26 @@ mod tests {
     #[test]
     fn only_regular_files_are_opened_and_read() {
         let folder = tempfile::tempdir().unwrap();
-        let (file, link, pipe) = (folder.path().join("a.md"), folder.path().join("b.md"), folder.path().join("c.md"));
+        let (file, link, pipe) = (
+            folder.path().join("a.md"),
+            folder.path().join("b.md"),
+            folder.path().join("c.md"),
+        );
         std::fs::write(&file, "twelve bytes").unwrap();
         std::os::unix::fs::symlink(&file, &link).unwrap();
         rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, 0o600.into()).unwrap();
-        assert!(open_regular(&file).is_ok() && open_regular(&link).is_err() && open_regular(&pipe).is_err());
+        assert!(
+            open_regular(&file).is_ok()
+                && open_regular(&link).is_err()
+                && open_regular(&pipe).is_err()
+        );
         assert_eq!(read_file(&file, 12).unwrap().as_ref(), b"twelve bytes");
         assert_eq!(read_file(&file, 11).unwrap_err().code, "limits.bytes");
         assert_eq!(read_file(&link, 12).unwrap_err().code, "input.not_a_file");
-        assert_eq!(read_file(&folder.path().join("none"), 12).unwrap_err().code, "input.unreadable");
+        assert_eq!(
+            read_file(&folder.path().join("none"), 12).unwrap_err().code,
+            "input.unreadable"
+        );
     }
 
     #[test]

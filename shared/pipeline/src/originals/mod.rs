@@ -36,7 +36,10 @@ const ENDINGS: [&str; 5] = ["pdf", "md", "markdown", "txt", "text"];
 /// Whether a path or key is called like a document; what is named one by one may be called anything.
 pub fn is_document(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
-    let ending = name.rsplit_once('.').filter(|(stem, _)| !stem.is_empty()).map(|(_, ending)| ending.to_lowercase());
+    let ending = name
+        .rsplit_once('.')
+        .filter(|(stem, _)| !stem.is_empty())
+        .map(|(_, ending)| ending.to_lowercase());
     ending.is_some_and(|ending| ENDINGS.contains(&ending.as_str()))
 }
 
@@ -50,7 +53,10 @@ pub struct Anywhere {
 impl Anywhere {
     /// Reads files as this process may, and objects as these settings may.
     pub fn new(s3: S3Settings) -> Self {
-        Self { files: LocalFiles, objects: Objects::new(s3) }
+        Self {
+            files: LocalFiles,
+            objects: Objects::new(s3),
+        }
     }
 }
 
@@ -60,8 +66,11 @@ impl Originals for Anywhere {
         match version.uri.split_once("://") {
             Some(("file", _)) => self.files.read(version, max_bytes).await,
             Some(("s3", _)) => self.objects.read(version, max_bytes).await,
-            _ => Err(Failure::permanent("input.unreachable", format!("there is no way to read {}", version.uri))
-                .with_next("submit a file, or an object in a bucket")),
+            _ => Err(Failure::permanent(
+                "input.unreachable",
+                format!("there is no way to read {}", version.uri),
+            )
+            .with_next("submit a file, or an object in a bucket")),
         }
     }
 }
@@ -70,23 +79,41 @@ impl Originals for Anywhere {
 ///
 /// # Errors
 /// As [`Originals::read`]; `input.changed` when the bytes are others than were submitted.
-pub(crate) async fn read(task: &Task<'_, Filings>, version: &DocumentVersion) -> Result<Bytes, Failure> {
+pub(crate) async fn read(
+    task: &Task<'_, Filings>,
+    version: &DocumentVersion,
+) -> Result<Bytes, Failure> {
     let max_bytes = task.settings.limits.max_bytes;
     if version.origin != Origin::Content {
         return task.tools.originals.read(version, max_bytes).await;
     }
     let collection = layout::collection_of(&task.run.scope)
         .map_err(|error| Failure::permanent("engine.header_invalid", error.to_string()))?;
-    if let Some(bytes) = stored::read(task.env, task.ports.blobs.as_ref(), &collection, version, max_bytes).await? {
+    if let Some(bytes) = stored::read(
+        task.env,
+        task.ports.blobs.as_ref(),
+        &collection,
+        version,
+        max_bytes,
+    )
+    .await?
+    {
         return Ok(bytes);
     }
     let bytes = task.tools.originals.read(version, max_bytes).await?;
-    if Digest::of(&bytes) == version.source { Ok(bytes) } else { Err(changed("file")) }
+    if Digest::of(&bytes) == version.source {
+        Ok(bytes)
+    } else {
+        Err(changed("file"))
+    }
 }
 
 fn changed(what: &str) -> Failure {
-    Failure::permanent("input.changed", format!("the {what} changed after it was submitted"))
-        .with_next("submit it again")
+    Failure::permanent(
+        "input.changed",
+        format!("the {what} changed after it was submitted"),
+    )
+    .with_next("submit it again")
 }
 
 fn too_large(what: &str, size_bytes: u64, max_bytes: u64) -> Failure {
@@ -99,7 +126,9 @@ fn encoded(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for byte in bytes {
         match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => text.push(char::from(*byte)),
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => {
+                text.push(char::from(*byte))
+            }
             _ => text.push_str(&format!("%{byte:02X}")),
         }
     }
@@ -112,7 +141,10 @@ fn decoded(text: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(text.len());
     while let Some(byte) = rest.next() {
         if byte == b'%' {
-            let (high, low) = (char::from(rest.next()?).to_digit(16)?, char::from(rest.next()?).to_digit(16)?);
+            let (high, low) = (
+                char::from(rest.next()?).to_digit(16)?,
+                char::from(rest.next()?).to_digit(16)?,
+            );
             bytes.push(u8::try_from(high * 16 + low).ok()?);
         } else {
             bytes.push(byte);

@@ -18,7 +18,11 @@ pub async fn store(
     bytes: Bytes,
 ) -> Result<Put, PortError> {
     if Digest::of(&bytes) != digest {
-        return Err(PortError::lasting("blobs", "put", "the document changed while it was submitted"));
+        return Err(PortError::lasting(
+            "blobs",
+            "put",
+            "the document changed while it was submitted",
+        ));
     }
     let key = layout::original_key(collection, digest);
     // Looking costs less than sending it all again.
@@ -39,12 +43,20 @@ pub(super) async fn read(
     let key = layout::original_key(collection, version.source);
     match ask(env, || blobs.size(&key)).await? {
         None => return Ok(None),
-        Some(size_bytes) if size_bytes > max_bytes => return Err(super::too_large("document", size_bytes, max_bytes)),
+        Some(size_bytes) if size_bytes > max_bytes => {
+            return Err(super::too_large("document", size_bytes, max_bytes));
+        }
         Some(_) => {}
     }
     let bytes = ask(env, || blobs.get(&key)).await?;
-    if bytes.as_ref().is_some_and(|bytes| Digest::of(bytes) != version.source) {
-        tracing::warn!(original = key, "torn original removed; submit its document again");
+    if bytes
+        .as_ref()
+        .is_some_and(|bytes| Digest::of(bytes) != version.source)
+    {
+        tracing::warn!(
+            original = key,
+            "torn original removed; submit its document again"
+        );
         ask(env, || blobs.delete(&key)).await?;
         return Ok(None);
     }
@@ -60,28 +72,67 @@ mod tests {
 
     #[tokio::test]
     async fn what_was_submitted_is_read_wherever_its_file_is() {
-        let (env, blobs, collection) = (Env::system(), MemoryBlobs::default(), Collection::default());
+        let (env, blobs, collection) =
+            (Env::system(), MemoryBlobs::default(), Collection::default());
         let (bytes, other) = (Bytes::from_static(b"the text"), "tenant".parse().unwrap());
         let version = version("file:///elsewhere/a.md", &bytes);
-        assert_eq!(read(&env, &blobs, &collection, &version, 100).await.unwrap(), None);
+        assert_eq!(
+            read(&env, &blobs, &collection, &version, 100)
+                .await
+                .unwrap(),
+            None
+        );
         let put = || store(&env, &blobs, &collection, version.source, bytes.clone());
         assert_eq!(put().await.unwrap(), Put::Created);
         assert_eq!(put().await.unwrap(), Put::Exists);
-        assert_eq!(read(&env, &blobs, &collection, &version, 100).await.unwrap(), Some(bytes.clone()));
-        assert_eq!(read(&env, &blobs, &other, &version, 100).await.unwrap(), None, "nothing crosses collections");
-        assert_eq!(read(&env, &blobs, &collection, &version, 7).await.unwrap_err().code, "limits.bytes");
-        let wrong = store(&env, &blobs, &collection, Digest::of(b"another text"), bytes).await;
+        assert_eq!(
+            read(&env, &blobs, &collection, &version, 100)
+                .await
+                .unwrap(),
+            Some(bytes.clone())
+        );
+        assert_eq!(
+            read(&env, &blobs, &other, &version, 100).await.unwrap(),
+            None,
+            "nothing crosses collections"
+        );
+        assert_eq!(
+            read(&env, &blobs, &collection, &version, 7)
+                .await
+                .unwrap_err()
+                .code,
+            "limits.bytes"
+        );
+        let wrong = store(
+            &env,
+            &blobs,
+            &collection,
+            Digest::of(b"another text"),
+            bytes,
+        )
+        .await;
         assert!(wrong.is_err_and(|error| !error.passing));
     }
 
     #[tokio::test]
     async fn a_torn_original_makes_room() {
-        let (env, blobs, collection) = (Env::system(), MemoryBlobs::default(), Collection::default());
+        let (env, blobs, collection) =
+            (Env::system(), MemoryBlobs::default(), Collection::default());
         let version = version("file:///elsewhere/a.md", b"the text");
         let key = layout::original_key(&collection, version.source);
         blobs.put(&key, Bytes::from_static(b"the")).await.unwrap();
-        assert_eq!(read(&env, &blobs, &collection, &version, 100).await.unwrap(), None);
+        assert_eq!(
+            read(&env, &blobs, &collection, &version, 100)
+                .await
+                .unwrap(),
+            None
+        );
         let bytes = Bytes::from_static(b"the text");
-        assert_eq!(store(&env, &blobs, &collection, version.source, bytes).await.unwrap(), Put::Created);
+        assert_eq!(
+            store(&env, &blobs, &collection, version.source, bytes)
+                .await
+                .unwrap(),
+            Put::Created
+        );
     }
 }

@@ -38,23 +38,44 @@ struct Candidate {
 impl Choice {
     /// `weights` tells how much each term says about the section.
     pub(super) fn new(weights: HashMap<String, u64>, title: &str) -> Self {
-        Self { weights, title: squash(title) }
+        Self {
+            weights,
+            title: squash(title),
+        }
     }
 
     /// The chosen sentences in reading order. Those from index `own` on speak for parts.
-    pub(super) fn sentences(&mut self, sentences: &[Sentence], own: usize, budget: usize) -> Vec<String> {
+    pub(super) fn sentences(
+        &mut self,
+        sentences: &[Sentence],
+        own: usize,
+        budget: usize,
+    ) -> Vec<String> {
         let candidates = self.candidates(sentences, own, budget);
         let chosen = self.choose(candidates, budget, SHORT_BONUS_WORDS);
-        chosen.into_iter().map(|index| sentences[index].text.clone()).collect()
+        chosen
+            .into_iter()
+            .map(|index| sentences[index].text.clone())
+            .collect()
     }
 
     /// `Head first item; second item.` of the chosen items in reading order, within `budget` words; empty when none fits.
-    pub(super) fn list<'a>(&mut self, head: &str, items: impl Iterator<Item = &'a str>, budget: usize) -> String {
+    pub(super) fn list<'a>(
+        &mut self,
+        head: &str,
+        items: impl Iterator<Item = &'a str>,
+        budget: usize,
+    ) -> String {
         let items: Vec<String> = items.map(item).collect();
         let candidate = |(index, item): (usize, &String)| {
             let words = words::count(item);
             let fits = words > 0 && item.len() <= words * WORD_BYTES;
-            fits.then(|| Candidate { index, words, terms: distinct(item), merit: 100 })
+            fits.then(|| Candidate {
+                index,
+                words,
+                terms: distinct(item),
+                merit: 100,
+            })
         };
         let candidates: Vec<Candidate> = items.iter().enumerate().filter_map(candidate).collect();
         let budget = budget.saturating_sub(words::count(head));
@@ -62,11 +83,19 @@ impl Choice {
         if chosen.is_empty() {
             return String::new();
         }
-        let items: Vec<&str> = chosen.into_iter().map(|index| items[index].as_str()).collect();
+        let items: Vec<&str> = chosen
+            .into_iter()
+            .map(|index| items[index].as_str())
+            .collect();
         format!("{head} {}.", items.join("; "))
     }
 
-    fn choose(&mut self, mut candidates: Vec<Candidate>, mut budget: usize, bonus: u64) -> Vec<usize> {
+    fn choose(
+        &mut self,
+        mut candidates: Vec<Candidate>,
+        mut budget: usize,
+        bonus: u64,
+    ) -> Vec<usize> {
         let mut chosen: Vec<usize> = Vec::new();
         candidates.retain(|candidate| candidate.words <= budget);
         while let Some(best) = self.best(&candidates, bonus) {
@@ -88,7 +117,11 @@ impl Choice {
     fn candidates(&self, sentences: &[Sentence], own: usize, budget: usize) -> Vec<Candidate> {
         let mut place = 0;
         let mut candidates = Vec::new();
-        for (index, sentence) in sentences.iter().enumerate().filter(|(_, sentence)| sentence.whole) {
+        for (index, sentence) in sentences
+            .iter()
+            .enumerate()
+            .filter(|(_, sentence)| sentence.whole)
+        {
             let words = words::count(&sentence.text);
             let too_long = sentence.text.len() > budget * WORD_BYTES;
             if too_long || !(MIN_SENTENCE_WORDS..=budget).contains(&words) {
@@ -99,7 +132,12 @@ impl Choice {
             }
             let position = if index < own { place } else { 4 };
             let merit = merit(&sentence.text, position);
-            candidates.push(Candidate { index, words, terms: distinct(&sentence.text), merit });
+            candidates.push(Candidate {
+                index,
+                words,
+                terms: distinct(&sentence.text),
+                merit,
+            });
             place += 1;
         }
         candidates
@@ -107,21 +145,31 @@ impl Choice {
 
     /// Index of the best candidate; the earlier one where two are equal.
     fn best(&self, candidates: &[Candidate], bonus: u64) -> Option<usize> {
-        let scored =
-            candidates.iter().enumerate().map(|(at, candidate)| (self.score(candidate, bonus), candidate.index, at));
+        let scored = candidates
+            .iter()
+            .enumerate()
+            .map(|(at, candidate)| (self.score(candidate, bonus), candidate.index, at));
         let best = scored.max_by_key(|(score, index, _)| (*score, std::cmp::Reverse(*index)));
         best.filter(|(score, _, _)| *score > 0).map(|(_, _, at)| at)
     }
 
     fn score(&self, candidate: &Candidate, bonus: u64) -> u64 {
-        let terms: u64 = candidate.terms.iter().filter_map(|term| self.weights.get(term)).sum();
+        let terms: u64 = candidate
+            .terms
+            .iter()
+            .filter_map(|term| self.weights.get(term))
+            .sum();
         terms * candidate.merit / (candidate.words as u64 + bonus)
     }
 }
 
 /// An item as a list names it: its first words, no stop at the end.
 fn item(text: &str) -> String {
-    let item = text.split_whitespace().take(ITEM_WORDS).collect::<Vec<_>>().join(" ");
+    let item = text
+        .split_whitespace()
+        .take(ITEM_WORDS)
+        .collect::<Vec<_>>()
+        .join(" ");
     item.trim_end_matches(['.', ';', ':']).into()
 }
 
@@ -191,7 +239,10 @@ fn merit(text: &str, position: usize) -> u64 {
         2..=5 => 120,
         _ => 100,
     };
-    let amounts = text.split_whitespace().filter(|word| word.chars().any(|c| c.is_ascii_digit())).count();
+    let amounts = text
+        .split_whitespace()
+        .filter(|word| word.chars().any(|c| c.is_ascii_digit()))
+        .count();
     let percent = [100, 115, 125, 125, 115, 100, 85];
     merit = merit * percent[amounts.min(6)] / 100;
     // Footnotes explain a table that the summary does not show.
@@ -201,7 +252,8 @@ fn merit(text: &str, position: usize) -> u64 {
     if LEANING.iter().any(|start| lower.starts_with(start)) {
         merit = merit * 80 / 100;
     }
-    let elsewhere = lower.starts_with("see ") || BOILERPLATE.iter().any(|phrase| lower.contains(phrase));
+    let elsewhere =
+        lower.starts_with("see ") || BOILERPLATE.iter().any(|phrase| lower.contains(phrase));
     if elsewhere || lower.ends_with([':', ';', ',']) {
         return 0;
     }

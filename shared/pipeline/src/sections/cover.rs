@@ -16,7 +16,10 @@ const NAMES_APART: usize = 15;
 
 /// The facts of the first cover among the front pages; `signed` is the name in the signature block.
 pub(super) fn facts(front: &[FrontPage<'_>], signed: Option<&Fact>) -> Option<FilingFacts> {
-    let (at, form) = front.iter().enumerate().find_map(|(at, page)| Some((at, form(page)?)))?;
+    let (at, form) = front
+        .iter()
+        .enumerate()
+        .find_map(|(at, page)| Some((at, form(page)?)))?;
     let cover = &front[at];
     let mut facts = FilingFacts {
         issuer: registrant::on_cover(cover, signed),
@@ -29,8 +32,16 @@ pub(super) fn facts(front: &[FrontPage<'_>], signed: Option<&Fact>) -> Option<Fi
     };
     // A long cover runs over to the next page; its table of securities may too.
     let pages = &front[at..front.len().min(at + 2)];
-    facts.tickers = pages.iter().map(listings::tickers).find(|found| !found.is_empty()).unwrap_or_default();
-    facts.shares_outstanding = pages.iter().map(listings::shares).find(|found| !found.is_empty()).unwrap_or_default();
+    facts.tickers = pages
+        .iter()
+        .map(listings::tickers)
+        .find(|found| !found.is_empty())
+        .unwrap_or_default();
+    facts.shares_outstanding = pages
+        .iter()
+        .map(listings::shares)
+        .find(|found| !found.is_empty())
+        .unwrap_or_default();
     Some(facts)
 }
 
@@ -89,49 +100,81 @@ const AFTER_NAME: [&str; 12] = [
 fn form(page: &FrontPage<'_>) -> Option<String> {
     let squashed: Vec<String> = page.lines.iter().map(|line| squash(line)).collect();
     let commission = (0..squashed.len()).find(|at| {
-        let split = || squashed[*at].ends_with("exchange") && squashed.get(at + 1).is_some_and(|l| l == "commission");
+        let split = || {
+            squashed[*at].ends_with("exchange")
+                && squashed.get(at + 1).is_some_and(|l| l == "commission")
+        };
         let line = squashed[*at].as_str();
         let line = line.strip_prefix("unitedstates").unwrap_or(line);
         let named = line
             .strip_prefix("securitiesandexchangecommission")
             .or_else(|| line.strip_prefix("ussecuritiesandexchangecommission"));
         // A sentence that mentions the Commission goes on with something else than its address.
-        named.is_some_and(|rest| rest.len() <= 3 || rest.starts_with("washington") || rest.starts_with("form"))
-            || split()
+        named.is_some_and(|rest| {
+            rest.len() <= 3 || rest.starts_with("washington") || rest.starts_with("form")
+        }) || split()
     });
     // Without the Commission's name, a caption of the cover speaks for the form's.
-    let captioned = || squashed.iter().position(|line| line.contains("exactnameofregistrant"));
+    let captioned = || {
+        squashed
+            .iter()
+            .position(|line| line.contains("exactnameofregistrant"))
+    };
     let anchor = commission.or_else(captioned)?;
     let near = |at: &usize| at.abs_diff(anchor) < NAMES_APART;
-    let named = (0..squashed.len()).filter(near).find_map(|at| Some((at, form_name(page.lines[at], &squashed[at])?)));
-    let Some((at, (name, amended))) = named else { return schedule(page, &squashed, anchor) };
+    let named = (0..squashed.len())
+        .filter(near)
+        .find_map(|at| Some((at, form_name(page.lines[at], &squashed[at])?)));
+    let Some((at, (name, amended))) = named else {
+        return schedule(page, &squashed, anchor);
+    };
     let around = squashed[at.saturating_sub(3)..squashed.len().min(at + 5)].iter();
     let numbered = |line: &String| {
-        let number = line.strip_prefix("amendmentno").or_else(|| line.strip_prefix("amendmentnumber"));
+        let number = line
+            .strip_prefix("amendmentno")
+            .or_else(|| line.strip_prefix("amendmentnumber"));
         number.is_some_and(|number| number.starts_with(|c: char| c.is_ascii_digit()))
     };
-    Some(if amended || around.into_iter().any(numbered) { format!("{name}/A") } else { name.into() })
+    Some(if amended || around.into_iter().any(numbered) {
+        format!("{name}/A")
+    } else {
+        name.into()
+    })
 }
 
 /// The form a line names, and whether it says that it is an amendment.
 fn form_name(line: &str, squashed: &str) -> Option<(&'static str, bool)> {
-    let start = AFTER_NAME.iter().find_map(|report| squashed.strip_prefix(report)?.strip_prefix("on"));
-    let name = start.unwrap_or(squashed).strip_prefix("form").filter(|name| name.len() < 160)?;
+    let start = AFTER_NAME
+        .iter()
+        .find_map(|report| squashed.strip_prefix(report)?.strip_prefix("on"));
+    let name = start
+        .unwrap_or(squashed)
+        .strip_prefix("form")
+        .filter(|name| name.len() < 160)?;
     let (key, form) = FORMS.iter().find(|(key, _)| fits(name, key))?;
     let rest = &name[key.len()..];
-    let slash = line.split_once('/').is_some_and(|(_, behind)| behind.trim_start().starts_with(['A', 'a']));
+    let slash = line
+        .split_once('/')
+        .is_some_and(|(_, behind)| behind.trim_start().starts_with(['A', 'a']));
     let amended = rest.starts_with("amendment") || (slash && rest.starts_with('a'));
     Some((form, amended))
 }
 
 /// Whether a squashed name is the form's, alone or before the report's own name.
 fn fits(name: &str, key: &str) -> bool {
-    let Some(rest) = name.strip_prefix(key) else { return false };
-    let rest =
-        rest.strip_prefix("amendmentno").map_or(rest, |rest| rest.trim_start_matches(|c: char| c.is_ascii_digit()));
-    let marked = rest.strip_prefix('a').filter(|rest| !rest.starts_with("nnual"));
+    let Some(rest) = name.strip_prefix(key) else {
+        return false;
+    };
+    let rest = rest.strip_prefix("amendmentno").map_or(rest, |rest| {
+        rest.trim_start_matches(|c: char| c.is_ascii_digit())
+    });
+    let marked = rest
+        .strip_prefix('a')
+        .filter(|rest| !rest.starts_with("nnual"));
     [Some(rest), marked].into_iter().flatten().any(|rest| {
-        rest.is_empty() || AFTER_NAME.iter().any(|after| rest.starts_with(after)) || rest.starts_with("amendmentno")
+        rest.is_empty()
+            || AFTER_NAME.iter().any(|after| rest.starts_with(after))
+            || rest.starts_with("amendmentno")
     })
 }
 
@@ -149,7 +192,10 @@ fn schedule(page: &FrontPage<'_>, squashed: &[String], anchor: usize) -> Option<
             ("13g", "SC 13G"),
         ]
         .into_iter()
-        .find(|(key, _)| name.strip_prefix(key).is_some_and(|rest| rest.is_empty() || rest.starts_with("under")))
+        .find(|(key, _)| {
+            name.strip_prefix(key)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with("under"))
+        })
     })?;
     if name.1 != "14A" {
         return Some(name.1.into());
@@ -159,10 +205,16 @@ fn schedule(page: &FrontPage<'_>, squashed: &[String], anchor: usize) -> Option<
         ("definitiveproxystatement", "DEF 14A"),
         ("definitiveadditionalmaterials", "DEFA14A"),
     ];
-    let checked = page.lines.iter().zip(squashed).find_map(|(line, squashed)| {
-        let (_, form) = boxes.iter().find(|(words, _)| squashed.trim_start_matches('x').starts_with(words))?;
-        is_checked(line).then_some(*form)
-    });
+    let checked = page
+        .lines
+        .iter()
+        .zip(squashed)
+        .find_map(|(line, squashed)| {
+            let (_, form) = boxes
+                .iter()
+                .find(|(words, _)| squashed.trim_start_matches('x').starts_with(words))?;
+            is_checked(line).then_some(*form)
+        });
     Some(checked.unwrap_or("14A").into())
 }
 
@@ -170,7 +222,9 @@ fn schedule(page: &FrontPage<'_>, squashed: &[String], anchor: usize) -> Option<
 fn is_checked(line: &str) -> bool {
     let mark = line.trim_start_matches(['[', '(', ' ']);
     mark.starts_with(['☒', '☑', '✓', '✔', '■', 'þ', 'ý'])
-        || mark.strip_prefix(['x', 'X']).is_some_and(|rest| rest.starts_with([' ', ']', ')']))
+        || mark
+            .strip_prefix(['x', 'X'])
+            .is_some_and(|rest| rest.starts_with([' ', ']', ')']))
 }
 
 fn period_end(cover: &FrontPage<'_>, form: &str) -> Option<Date> {
@@ -179,11 +233,23 @@ fn period_end(cover: &FrontPage<'_>, form: &str) -> Option<Date> {
     let captions: &[&[&str]] = match name {
         "8-K" | "8-K12B" | "6-K" => return reported(&words),
         "10-KT" | "10-QT" => return transition(&words),
-        _ if name.starts_with("10-Q") => &[&["period", "ended"], &["quarter", "ended"], &["period", "ending"]],
-        _ => &[&["year", "ended"], &["period", "ended"], &["year", "ending"], &["years", "ended"]],
+        _ if name.starts_with("10-Q") => &[
+            &["period", "ended"],
+            &["quarter", "ended"],
+            &["period", "ending"],
+        ],
+        _ => &[
+            &["year", "ended"],
+            &["period", "ended"],
+            &["year", "ending"],
+            &["years", "ended"],
+        ],
     };
     // A transition report may be on the plain form, with the other line left blank.
-    captions.iter().find_map(|caption| after(&words, caption)).or_else(|| transition(&words))
+    captions
+        .iter()
+        .find_map(|caption| after(&words, caption))
+        .or_else(|| transition(&words))
 }
 
 /// The date behind a caption.
@@ -203,7 +269,8 @@ fn transition(words: &[&str]) -> Option<Date> {
 
 /// The date of the earliest event of a current report: the second one of `May 20, 2022 (May 18, 2022)`.
 fn reported(words: &[&str]) -> Option<Date> {
-    let start = find(words, &["event", "reported"]).or_else(|| find(words, &["date", "of", "report"]))?;
+    let start =
+        find(words, &["event", "reported"]).or_else(|| find(words, &["date", "of", "report"]))?;
     let behind = &words[start..words.len().min(start + DATE_WORDS)];
     let Some((date, _, end)) = dates::first(behind) else {
         let before = &words[start.saturating_sub(DATE_WORDS)..start];
@@ -220,16 +287,26 @@ fn file_number(cover: &FrontPage<'_>) -> Option<String> {
     let squashed: Vec<String> = cover.lines.iter().map(|line| squash(line)).collect();
     let captions = squashed.iter().enumerate().filter(|(at, line)| {
         let split = line.contains("commission")
-            && squashed[at + 1..squashed.len().min(at + 3)].iter().any(|next| next.contains("filen"));
+            && squashed[at + 1..squashed.len().min(at + 3)]
+                .iter()
+                .any(|next| next.contains("filen"));
         line.contains("commissionfile") || split || line.starts_with("filen")
     });
     let near = |at: usize| {
         // A caption in brackets stands under its value.
         let bracketed = cover.lines[at].contains('(');
-        let order: [isize; 6] = if bracketed { [-1, -2, 0, 1, 2, 3] } else { [0, 1, -1, 2, 3, 4] };
-        order.into_iter().filter_map(move |step| cover.lines.get(at.checked_add_signed(step)?).copied())
+        let order: [isize; 6] = if bracketed {
+            [-1, -2, 0, 1, 2, 3]
+        } else {
+            [0, 1, -1, 2, 3, 4]
+        };
+        order
+            .into_iter()
+            .filter_map(move |step| cover.lines.get(at.checked_add_signed(step)?).copied())
     };
-    captions.flat_map(|(at, _)| near(at)).find_map(file_number_in)
+    captions
+        .flat_map(|(at, _)| near(at))
+        .find_map(file_number_in)
 }
 
 fn file_number_in(line: &str) -> Option<String> {
@@ -243,9 +320,13 @@ fn file_number_in(line: &str) -> Option<String> {
 
 /// One to three digits, a hyphen, two to six digits, and sometimes two more: seven would be a tax number.
 pub(super) fn as_file_number(word: &str) -> Option<String> {
-    let word = word.trim_matches(|c: char| !c.is_ascii_digit()).replace(['–', '‑', '‐', '—', '−'], "-");
+    let word = word
+        .trim_matches(|c: char| !c.is_ascii_digit())
+        .replace(['–', '‑', '‐', '—', '−'], "-");
     let parts: Vec<&str> = word.split('-').collect();
-    let digits = parts.iter().all(|part| part.bytes().all(|b| b.is_ascii_digit()));
+    let digits = parts
+        .iter()
+        .all(|part| part.bytes().all(|b| b.is_ascii_digit()));
     let lengths: Vec<usize> = parts.iter().map(|part| part.len()).collect();
     (digits && matches!(lengths[..], [1..=3, 2..=6] | [1..=3, 2..=6, 2])).then_some(word)
 }
@@ -254,14 +335,19 @@ pub(super) fn as_file_number(word: &str) -> Option<String> {
 fn irs_number(cover: &FrontPage<'_>) -> Option<String> {
     let asked = cover.lines.iter().position(|line| {
         let line = squash(line);
-        ["employer", "irsid", "taxpayer", "identificationn"].iter().any(|word| line.contains(word))
+        ["employer", "irsid", "taxpayer", "identificationn"]
+            .iter()
+            .any(|word| line.contains(word))
     })?;
     let near = cover.lines[asked.saturating_sub(6)..cover.lines.len().min(asked + 8)].iter();
-    near.flat_map(|line| line.split_whitespace()).find_map(as_irs_number)
+    near.flat_map(|line| line.split_whitespace())
+        .find_map(as_irs_number)
 }
 
 pub(super) fn as_irs_number(word: &str) -> Option<String> {
-    let word = word.trim_matches(|c: char| !c.is_ascii_digit()).replace(['–', '‑', '‐', '—', '−'], "-");
+    let word = word
+        .trim_matches(|c: char| !c.is_ascii_digit())
+        .replace(['–', '‑', '‐', '—', '−'], "-");
     let (front, back) = word.split_once('-')?;
     let digits = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
     (front.len() == 2 && back.len() == 7 && digits(front) && digits(back)).then_some(word)
@@ -278,14 +364,20 @@ fn state(cover: &FrontPage<'_>) -> Option<String> {
             || line.starts_with("stateincorporated")
     })?;
     let line = cover.lines[at];
-    if let Some((_, behind)) = line.split_once(':').filter(|_| !line.trim_start().starts_with('(')) {
+    if let Some((_, behind)) = line
+        .split_once(':')
+        .filter(|_| !line.trim_start().starts_with('('))
+    {
         return place(behind);
     }
     let steps: [isize; 4] = [-1, -2, 1, 2];
-    let near = steps.into_iter().filter_map(|step| cover.lines.get(at.checked_add_signed(step)?));
+    let near = steps
+        .into_iter()
+        .filter_map(|step| cover.lines.get(at.checked_add_signed(step)?));
     let mut near = near.filter(|line| !squash(line).contains("incorporation"));
     let numbered = |line: &&&str| {
-        line.split_whitespace().any(|word| as_irs_number(word).is_some() || as_file_number(word).is_some())
+        line.split_whitespace()
+            .any(|word| as_irs_number(word).is_some() || as_file_number(word).is_some())
     };
     let candidates: Vec<&&str> = near.by_ref().collect();
     candidates
@@ -311,7 +403,9 @@ fn place(text: &str) -> Option<String> {
     let words: Vec<&str> = text.split_whitespace().collect();
     let small = ["of", "and", "the"];
     let named = |word: &&str| {
-        let letters = word.chars().all(|c| c.is_alphabetic() || matches!(c, '.' | ',' | '-' | '\'' | '’'));
+        let letters = word
+            .chars()
+            .all(|c| c.is_alphabetic() || matches!(c, '.' | ',' | '-' | '\'' | '’'));
         letters && (small.contains(word) || word.starts_with(char::is_uppercase))
     };
     let caption = [
@@ -328,7 +422,8 @@ fn place(text: &str) -> Option<String> {
         "corporation",
         "company",
     ];
-    let sound = (1..=5).contains(&words.len()) && squash(text).len() >= 2 && words.iter().all(named);
+    let sound =
+        (1..=5).contains(&words.len()) && squash(text).len() >= 2 && words.iter().all(named);
     // Word by word: `Province` holds `inc`.
     let says = |word: &&str| caption.contains(&squash(word).as_str());
     (sound && !words.iter().any(says)).then(|| words.join(" "))
@@ -342,7 +437,9 @@ mod tests {
 
     #[test]
     fn forms_are_named_in_many_ways() {
-        let named = |line: &str| form_name(line, &squash(line)).map(|(form, amended)| format!("{form} {amended}"));
+        let named = |line: &str| {
+            form_name(line, &squash(line)).map(|(form, amended)| format!("{form} {amended}"))
+        };
         for (line, form) in [
             ("FORM 10-K/A", "10-K true"),
             ("Form 10-K (Amendment No. 2)", "10-K true"),
@@ -353,24 +450,45 @@ mod tests {
             ("Form 20-F", "20-F false"),
             ("FORM 40-F", "40-F false"),
             ("FORM 6-K REPORT OF FOREIGN PRIVATE ISSUER", "6-K false"),
-            ("FORM S-1 REGISTRATION STATEMENT UNDER THE SECURITIES ACT", "S-1 false"),
+            (
+                "FORM S-1 REGISTRATION STATEMENT UNDER THE SECURITIES ACT",
+                "S-1 false",
+            ),
             ("Annual Report on Form 10-K", "10-K false"),
-            ("FORM 10-K ANNUAL REPORT PURSUANT TO SECTION 13", "10-K false"),
+            (
+                "FORM 10-K ANNUAL REPORT PURSUANT TO SECTION 13",
+                "10-K false",
+            ),
             ("FORM 8-K/A CURRENT REPORT", "8-K true"),
         ] {
             assert_eq!(named(line).as_deref(), Some(form), "{line}");
         }
-        for line in ["FORM 10-K SUMMARY", "Form 10-K of our company", "FORM 1040", "Formation 10-K", "FORM"] {
+        for line in [
+            "FORM 10-K SUMMARY",
+            "Form 10-K of our company",
+            "FORM 1040",
+            "Formation 10-K",
+            "FORM",
+        ] {
             assert_eq!(named(line), None, "{line}");
         }
     }
 
     fn shown(cover: &str) -> String {
         let shown = |facts: FilingFacts| {
-            let known = facts.known().into_iter().filter(|(name, _)| *name != "language");
-            known.map(|(name, fact)| format!("{name}={}", fact.value)).collect::<Vec<_>>().join(" | ")
+            let known = facts
+                .known()
+                .into_iter()
+                .filter(|(name, _)| *name != "language");
+            known
+                .map(|(name, fact)| format!("{name}={}", fact.value))
+                .collect::<Vec<_>>()
+                .join(" | ")
         };
-        let (text, pages) = (shown(facts_of(&lines(cover))), shown(facts_of(&paged(&[cover]))));
+        let (text, pages) = (
+            shown(facts_of(&lines(cover))),
+            shown(facts_of(&paged(&[cover]))),
+        );
         assert_eq!(text, pages, "the same in a text");
         pages
     }
@@ -447,9 +565,20 @@ mod tests {
     #[test]
     fn places_are_told_from_names_and_captions() {
         for text in ["Province of Ontario", "New York", "Delaware."] {
-            assert_eq!(place(text).as_deref(), Some(text.trim_end_matches('.')), "{text}");
+            assert_eq!(
+                place(text).as_deref(),
+                Some(text.trim_end_matches('.')),
+                "{text}"
+            );
         }
-        for text in ["Acme Inc.", "Acme Corporation", "Exact Name", "I.R.S. Employer", "12 Main Street", ""] {
+        for text in [
+            "Acme Inc.",
+            "Acme Corporation",
+            "Exact Name",
+            "I.R.S. Employer",
+            "12 Main Street",
+            "",
+        ] {
             assert_eq!(place(text), None, "{text}");
         }
     }
@@ -458,7 +587,12 @@ mod tests {
     fn a_mention_of_a_form_is_no_cover() {
         let text = "the Securities and Exchange Commission, including its\nForm 10-K for the fiscal year ended June 30, 2022\n";
         assert_eq!(shown(text), "");
-        assert_eq!(shown("Reports are filed with the Securities and Exchange Commission.\nForm 10-K\nis one."), "");
+        assert_eq!(
+            shown(
+                "Reports are filed with the Securities and Exchange Commission.\nForm 10-K\nis one."
+            ),
+            ""
+        );
     }
 
     #[test]
@@ -474,8 +608,11 @@ mod tests {
              As of July 1, 2023, 251,487,122 shares of Common Stock were outstanding"
         );
         let facts = facts_of(&paged(&[&cover]));
-        let tickers: Vec<_> =
-            facts.tickers.iter().map(|t| (t.symbol.value.as_str(), t.exchange.as_deref().unwrap_or(""))).collect();
+        let tickers: Vec<_> = facts
+            .tickers
+            .iter()
+            .map(|t| (t.symbol.value.as_str(), t.exchange.as_deref().unwrap_or("")))
+            .collect();
         assert_eq!(
             tickers,
             [

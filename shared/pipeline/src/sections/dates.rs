@@ -17,7 +17,8 @@ impl Date {
             2 => 29,
             _ => 31,
         };
-        let sound = (1900..2100).contains(&year) && (1..=12).contains(&month) && (1..=days).contains(&day);
+        let sound =
+            (1900..2100).contains(&year) && (1..=12).contains(&month) && (1..=days).contains(&day);
         sound.then_some(Self { year, month, day })
     }
 
@@ -34,7 +35,9 @@ impl Date {
 
     /// Whole months from `earlier` to this date, days rounded.
     pub(super) fn months_since(self, earlier: Date) -> i64 {
-        let days = |date: Date| i64::from(date.year) * 365 + i64::from(date.month - 1) * 30 + i64::from(date.day);
+        let days = |date: Date| {
+            i64::from(date.year) * 365 + i64::from(date.month - 1) * 30 + i64::from(date.day)
+        };
         // Twelve months of 30 days fall five days short of a year; the rounding takes them in.
         (days(self) - days(earlier) + 15).div_euclid(30)
     }
@@ -43,14 +46,18 @@ impl Date {
 fn month(word: &str) -> Option<u32> {
     let word = word.trim_end_matches(['.', ',']).to_lowercase();
     let short = word.len() == 3 || word == "sept";
-    let at =
-        MONTHS.iter().position(|month| *month == word || (short && month.starts_with(word.get(..3).unwrap_or("?"))))?;
+    let at = MONTHS.iter().position(|month| {
+        *month == word || (short && month.starts_with(word.get(..3).unwrap_or("?")))
+    })?;
     u32::try_from(at + 1).ok()
 }
 
 fn number(word: &str) -> Option<u32> {
     let digits = word.trim_matches(|c: char| !c.is_alphanumeric());
-    let digits = ["st", "nd", "rd", "th"].iter().find_map(|end| digits.strip_suffix(end)).unwrap_or(digits);
+    let digits = ["st", "nd", "rd", "th"]
+        .iter()
+        .find_map(|end| digits.strip_suffix(end))
+        .unwrap_or(digits);
     digits.parse().ok().filter(|_| digits.len() <= 4)
 }
 
@@ -74,7 +81,9 @@ fn named_month(word: &str, words: &[&str], at: usize) -> Option<(Date, usize)> {
     if let Some(month) = month(word) {
         let day = number(words.get(at + 1)?).filter(|day| *day <= 31)?;
         let rest = words.iter().enumerate().skip(at + 2).take(1 + MAX_GAP);
-        let (end, year) = rest.filter_map(|(index, word)| Some((index, year(word)?))).next()?;
+        let (end, year) = rest
+            .filter_map(|(index, word)| Some((index, year(word)?)))
+            .next()?;
         return Date::new(year, month, day).map(|date| (date, end + 1));
     }
     let (day, month) = (number(word)?, month(words.get(at + 1)?)?);
@@ -90,8 +99,13 @@ fn compact(word: &str) -> Option<Date> {
     if !word.starts_with(|c: char| c.is_ascii_digit()) || word.len() > 40 {
         return None;
     }
-    let parts: Vec<u32> = word.split(|c: char| !c.is_ascii_digit()).filter_map(|part| part.parse().ok()).collect();
-    let &[a, b, c] = parts.get(..3)? else { return None };
+    let parts: Vec<u32> = word
+        .split(|c: char| !c.is_ascii_digit())
+        .filter_map(|part| part.parse().ok())
+        .collect();
+    let &[a, b, c] = parts.get(..3)? else {
+        return None;
+    };
     if word.contains('年') || word.contains('-') {
         Date::new(a, b, c)
     } else if word.contains('/') {
@@ -127,14 +141,27 @@ mod tests {
 
     #[test]
     fn what_is_no_date_is_none() {
-        for text in ["", "May", "may 2022", "June 31, 2022", "13/13/2022", "000-12345", "1-2-3", "maybe 3, 2022"] {
+        for text in [
+            "",
+            "May",
+            "may 2022",
+            "June 31, 2022",
+            "13/13/2022",
+            "000-12345",
+            "1-2-3",
+            "maybe 3, 2022",
+        ] {
             assert_eq!(read(text), None, "{text}");
         }
     }
 
     #[test]
     fn months_are_counted_between_week_based_year_ends() {
-        let months = |a: &str, b: &str| Date::from_iso(b).unwrap().months_since(Date::from_iso(a).unwrap());
+        let months = |a: &str, b: &str| {
+            Date::from_iso(b)
+                .unwrap()
+                .months_since(Date::from_iso(a).unwrap())
+        };
         assert_eq!(months("2022-12-02", "2023-06-02"), 6);
         assert_eq!(months("2023-01-28", "2023-07-29"), 6);
         assert_eq!(months("2020-12-31", "2021-03-31"), 3);

@@ -14,7 +14,9 @@ const TITLE_LINES: usize = 40;
 
 /// The description of a finished tree (facts and tokens known).
 pub(super) fn describe(tree: &SectionTree, source: &Source, settings: &SectionSettings) -> String {
-    let what = filing(&tree.facts).or_else(|| title(tree, source)).unwrap_or_else(|| "Document".into());
+    let what = filing(&tree.facts)
+        .or_else(|| title(tree, source))
+        .unwrap_or_else(|| "Document".into());
     let length = match tree.extent {
         Extent::Pages(1) => "1 page".into(),
         Extent::Pages(n) => format!("{n} pages"),
@@ -22,7 +24,11 @@ pub(super) fn describe(tree: &SectionTree, source: &Source, settings: &SectionSe
         Extent::Lines(n) => format!("{n} lines"),
     };
     let topics = topics(tree, settings.described_sections as usize, &what);
-    if topics.is_empty() { format!("{what}, {length}.") } else { format!("{what}, {length}: {}.", topics.join(", ")) }
+    if topics.is_empty() {
+        format!("{what}, {length}.")
+    } else {
+        format!("{what}, {length}: {}.", topics.join(", "))
+    }
 }
 
 /// `ACME INC annual report on Form 10-K for fiscal year 2022 (ended 2022-12-31)`.
@@ -33,37 +39,63 @@ fn filing(facts: &FilingFacts) -> Option<String> {
         "annual_report" => "annual report".into(),
         "10-Q" | "10-QT" => format!("quarterly report on Form {form}"),
         "8-K" | "6-K" => format!("current report on Form {form}"),
-        "10-K" | "10-K405" | "10-KSB" | "10-KT" | "20-F" | "40-F" | "11-K" => format!("annual report on Form {form}"),
+        "10-K" | "10-K405" | "10-KSB" | "10-KT" | "20-F" | "40-F" | "11-K" => {
+            format!("annual report on Form {form}")
+        }
         _ => format!("filing on Form {form}"),
     };
     // Without an issuer this does not tell the document from others: its title does.
     let issuer = facts.issuer.as_ref()?;
-    let year = facts.fiscal_year.as_ref().map(|year| format!("fiscal year {}", year.value));
-    let quarter = facts.fiscal_period.as_ref().map(|period| period.value.as_str()).filter(|period| *period != "FY");
+    let year = facts
+        .fiscal_year
+        .as_ref()
+        .map(|year| format!("fiscal year {}", year.value));
+    let quarter = facts
+        .fiscal_period
+        .as_ref()
+        .map(|period| period.value.as_str())
+        .filter(|period| *period != "FY");
     let period = match (quarter, year) {
         (Some(quarter), Some(year)) => format!(" for {quarter} of {year}"),
         (None, Some(year)) => format!(" for {year}"),
         _ => String::new(),
     };
-    let end = facts.period_end.as_ref().map(|end| match form.starts_with("8-K") || form.starts_with("6-K") {
-        true => format!(" dated {}", end.value),
-        false => format!(" (ended {})", end.value),
+    let end = facts.period_end.as_ref().map(|end| {
+        match form.starts_with("8-K") || form.starts_with("6-K") {
+            true => format!(" dated {}", end.value),
+            false => format!(" (ended {})", end.value),
+        }
     });
-    Some(format!("{} {kind}{period}{}", issuer.value, end.unwrap_or_default()))
+    Some(format!(
+        "{} {kind}{period}{}",
+        issuer.value,
+        end.unwrap_or_default()
+    ))
 }
 
 /// The title the file declares, else the largest lines of the first written page, else the first heading.
 fn title(tree: &SectionTree, source: &Source) -> Option<String> {
-    let declared = source.metadata.get("title").map(|title| fold(title)).filter(|title| is_title(title));
+    let declared = source
+        .metadata
+        .get("title")
+        .map(|title| fold(title))
+        .filter(|title| is_title(title));
     let heading = || {
-        let first = tree.sections.iter().find(|section| section.kind == SectionKind::Heading)?;
+        let first = tree
+            .sections
+            .iter()
+            .find(|section| section.kind == SectionKind::Heading)?;
         Some(fold(&first.title)).filter(|title| is_title(title))
     };
     declared.or_else(|| printed_title(source)).or_else(heading)
 }
 
 fn fold(text: &str) -> String {
-    let text: String = text.chars().take(4 * TITLE_CHARS).filter(|c| !c.is_control() || c.is_whitespace()).collect();
+    let text: String = text
+        .chars()
+        .take(4 * TITLE_CHARS)
+        .filter(|c| !c.is_control() || c.is_whitespace())
+        .collect();
     text.split_whitespace()
         .collect::<Vec<_>>()
         .join(" ")
@@ -76,9 +108,14 @@ fn fold(text: &str) -> String {
 /// Programs write file names and their own names into the title field.
 fn is_title(title: &str) -> bool {
     let lower = title.to_lowercase();
-    let file =
-        [".pdf", ".doc", ".docx", ".xls", ".ppt", ".pptx", ".htm", ".html", ".txt", ".dvi", ".ps", ".indd", ".qxd"];
-    let words = title.split(|c: char| !c.is_alphabetic()).filter(|word| word.len() > 1).count();
+    let file = [
+        ".pdf", ".doc", ".docx", ".xls", ".ppt", ".pptx", ".htm", ".html", ".txt", ".dvi", ".ps",
+        ".indd", ".qxd",
+    ];
+    let words = title
+        .split(|c: char| !c.is_alphabetic())
+        .filter(|word| word.len() > 1)
+        .count();
     words >= 2
         && !file.iter().any(|end| lower.ends_with(end))
         && !lower.starts_with("microsoft")
@@ -87,11 +124,17 @@ fn is_title(title: &str) -> bool {
 
 /// The lines of the largest size on the first written page, where they are larger than most of the page.
 fn printed_title(source: &Source) -> Option<String> {
-    let Body::Pages(_) = &source.body else { return None };
+    let Body::Pages(_) = &source.body else {
+        return None;
+    };
     let front = front_pages(source);
     let page = front.iter().find(|page| !page.lines.is_empty())?;
-    let lines: Vec<_> =
-        page.layout.iter().take(TITLE_LINES).filter(|line| line.text.chars().any(char::is_alphabetic)).collect();
+    let lines: Vec<_> = page
+        .layout
+        .iter()
+        .take(TITLE_LINES)
+        .filter(|line| line.text.chars().any(char::is_alphabetic))
+        .collect();
     let mut sizes: Vec<_> = lines.iter().map(|line| line.style().size).collect();
     sizes.sort_unstable();
     let (largest, middle) = (*sizes.last()?, *sizes.get(sizes.len() / 2)?);
@@ -100,15 +143,27 @@ fn printed_title(source: &Source) -> Option<String> {
         return None;
     }
     let start = lines.iter().position(|line| is_large(line.style().size))?;
-    let run = lines[start..].iter().take_while(|line| is_large(line.style().size)).take(4);
-    let text = fold(&run.map(|line| line.text.as_str()).collect::<Vec<_>>().join(" "));
+    let run = lines[start..]
+        .iter()
+        .take_while(|line| is_large(line.style().size))
+        .take(4);
+    let text = fold(
+        &run.map(|line| line.text.as_str())
+            .collect::<Vec<_>>()
+            .join(" "),
+    );
     Some(text).filter(|text| is_title(text))
 }
 
 /// The titles of the largest sections, in reading order, without `Item 1.` before them.
 fn topics(tree: &SectionTree, count: usize, what: &str) -> Vec<String> {
     let mut candidates: Vec<&Section> = Vec::new();
-    let lone = tree.sections.iter().filter(|section| section.kind == SectionKind::Heading).count() == 1;
+    let lone = tree
+        .sections
+        .iter()
+        .filter(|section| section.kind == SectionKind::Heading)
+        .count()
+        == 1;
     for section in &tree.sections {
         // PARTs, and a title over everything, say less than what is in them.
         let opened = !section.children.is_empty() && (lone || is_part(&section.title));
@@ -126,20 +181,35 @@ fn topics(tree: &SectionTree, count: usize, what: &str) -> Vec<String> {
     largest.sort_by_key(|section| (std::cmp::Reverse(section.tokens), section.id));
     largest.truncate(count);
     largest.sort_by_key(|section| section.id);
-    let mut titles: Vec<String> = largest.iter().map(|section| topic(&section.title)).collect();
+    let mut titles: Vec<String> = largest
+        .iter()
+        .map(|section| topic(&section.title))
+        .collect();
     titles.retain(|title| !title.is_empty() && !what.contains(title.as_str()));
     titles.dedup();
     titles
 }
 
 fn is_part(title: &str) -> bool {
-    title.split_whitespace().next().is_some_and(|word| word.eq_ignore_ascii_case("part"))
+    title
+        .split_whitespace()
+        .next()
+        .is_some_and(|word| word.eq_ignore_ascii_case("part"))
 }
 
 /// Every document has these.
 fn tells(title: &str) -> bool {
     let lower = title.to_lowercase();
-    let common = ["signature", "table of contents", "exhibit", "index", "cover", "contents", "preface", "reserved"];
+    let common = [
+        "signature",
+        "table of contents",
+        "exhibit",
+        "index",
+        "cover",
+        "contents",
+        "preface",
+        "reserved",
+    ];
     !common.iter().any(|word| lower.starts_with(word)) && !lower.contains("exhibits")
 }
 
@@ -147,23 +217,39 @@ fn tells(title: &str) -> bool {
 fn topic(title: &str) -> String {
     let mut rest = title.trim();
     let first = rest.split_whitespace().next().unwrap_or_default();
-    if ["item", "items", "section", "article", "chapter", "note"].iter().any(|word| first.eq_ignore_ascii_case(word)) {
+    if ["item", "items", "section", "article", "chapter", "note"]
+        .iter()
+        .any(|word| first.eq_ignore_ascii_case(word))
+    {
         rest = rest[first.len()..].trim_start();
     }
-    let number =
-        rest.split_whitespace().next().filter(|word| word.starts_with(|c: char| c.is_ascii_digit()) && word.len() <= 6);
+    let number = rest
+        .split_whitespace()
+        .next()
+        .filter(|word| word.starts_with(|c: char| c.is_ascii_digit()) && word.len() <= 6);
     rest = rest[number.map_or(0, str::len)..].trim_start_matches(|c: char| !c.is_alphanumeric());
     let title = fold(if rest.is_empty() { title } else { rest });
-    if title.chars().any(|c| c.is_lowercase()) { title } else { calm(&title) }
+    if title.chars().any(|c| c.is_lowercase()) {
+        title
+    } else {
+        calm(&title)
+    }
 }
 
 /// `RISK FACTORS` → `Risk Factors`.
 fn calm(title: &str) -> String {
     let calm_word = |word: &str| {
         let mut letters = word.chars();
-        letters.next().map(|first| first.to_string() + &letters.as_str().to_lowercase()).unwrap_or_default()
+        letters
+            .next()
+            .map(|first| first.to_string() + &letters.as_str().to_lowercase())
+            .unwrap_or_default()
     };
-    title.split(' ').map(calm_word).collect::<Vec<_>>().join(" ")
+    title
+        .split(' ')
+        .map(calm_word)
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 #[cfg(test)]
@@ -185,7 +271,12 @@ mod tests {
             (2, 3, 2, "Item 1A. Risk Factors"),
             (2, 5, 1, "SIGNATURES"),
         ];
-        let tree = finish(tree(&source, &entries), &source, &SectionSettings::default(), &[]);
+        let tree = finish(
+            tree(&source, &entries),
+            &source,
+            &SectionSettings::default(),
+            &[],
+        );
         insta::assert_snapshot!(tree.description.unwrap_or_default(), @"ACME ANVILS annual report on Form 10-K for fiscal year 2022 (ended 2022-12-31), 2 pages: Business, Risk Factors.");
     }
 
@@ -197,9 +288,16 @@ mod tests {
         );
         let described = |source: &Source| describe(&tree, source, &SectionSettings::default());
         assert_eq!(described(&source), "Anvil guide, 5 lines: Care, Use.");
-        source.metadata.insert("title".into(), "Microsoft Word - guide.doc".into());
+        source
+            .metadata
+            .insert("title".into(), "Microsoft Word - guide.doc".into());
         assert_eq!(described(&source), "Anvil guide, 5 lines: Care, Use.");
-        source.metadata.insert("title".into(), "The Complete Anvil".into());
-        assert_eq!(described(&source), "The Complete Anvil, 5 lines: Care, Use.");
+        source
+            .metadata
+            .insert("title".into(), "The Complete Anvil".into());
+        assert_eq!(
+            described(&source),
+            "The Complete Anvil, 5 lines: Care, Use."
+        );
     }
 }

@@ -20,7 +20,8 @@ const LINE_BYTES: usize = 400;
 pub(super) fn facts(source: &Source) -> FilingFacts {
     let front = front_pages(source);
     let signed = registrant::signed(source);
-    let mut facts = cover::facts(&front, signed.as_ref()).unwrap_or_else(|| release::facts(&front, source));
+    let mut facts =
+        cover::facts(&front, signed.as_ref()).unwrap_or_else(|| release::facts(&front, source));
     take_header(source, &mut facts);
     fiscal::fill(&mut facts, source);
     facts.language = language_of(source);
@@ -42,7 +43,10 @@ impl<'a> FrontPage<'a> {
     }
 
     pub(super) fn words(&self) -> Vec<&'a str> {
-        self.lines.iter().flat_map(|line| line.split_whitespace()).collect()
+        self.lines
+            .iter()
+            .flat_map(|line| line.split_whitespace())
+            .collect()
     }
 }
 
@@ -51,16 +55,35 @@ pub(super) fn front_pages(source: &Source) -> Vec<FrontPage<'_>> {
     let shorten = |text: &'_ str| text.floor_char_boundary(LINE_BYTES);
     match &source.body {
         Body::Lines(text) => {
-            let lines = text.lines.iter().take(FRONT_LINES).map(|line| line[..shorten(line)].trim());
-            vec![FrontPage { page: None, lines: lines.filter(|line| !line.is_empty()).collect(), layout: vec![] }]
+            let lines = text
+                .lines
+                .iter()
+                .take(FRONT_LINES)
+                .map(|line| line[..shorten(line)].trim());
+            vec![FrontPage {
+                page: None,
+                lines: lines.filter(|line| !line.is_empty()).collect(),
+                layout: vec![],
+            }]
         }
         Body::Pages(pages) => {
             let mut front = Vec::new();
             for (index, page) in pages.iter().take(FRONT_PAGES).enumerate() {
-                let layout: Vec<&Line> =
-                    page.lines.iter().take(FRONT_LINES).filter(|line| !line.text.trim().is_empty()).collect();
-                let lines = layout.iter().map(|line| line.text[..shorten(&line.text)].trim()).collect();
-                front.push(FrontPage { page: Some(PageNo::from_index(index)), lines, layout });
+                let layout: Vec<&Line> = page
+                    .lines
+                    .iter()
+                    .take(FRONT_LINES)
+                    .filter(|line| !line.text.trim().is_empty())
+                    .collect();
+                let lines = layout
+                    .iter()
+                    .map(|line| line.text[..shorten(&line.text)].trim())
+                    .collect();
+                front.push(FrontPage {
+                    page: Some(PageNo::from_index(index)),
+                    lines,
+                    layout,
+                });
             }
             front
         }
@@ -69,15 +92,21 @@ pub(super) fn front_pages(source: &Source) -> Vec<FrontPage<'_>> {
 
 /// Lower-case letters and digits: letter-spaced captions compare equal.
 pub(crate) fn squash(text: &str) -> String {
-    text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+    text.chars()
+        .filter(|c| c.is_alphanumeric())
+        .flat_map(char::to_lowercase)
+        .collect()
 }
 
 /// Index behind the first place where the words are `caption`, compared without case and punctuation.
 pub(super) fn find(words: &[&str], caption: &[&str]) -> Option<usize> {
     let same = |(word, caption): (&&str, &&str)| {
-        word.trim_matches(|c: char| !c.is_alphanumeric()).eq_ignore_ascii_case(caption)
+        word.trim_matches(|c: char| !c.is_alphanumeric())
+            .eq_ignore_ascii_case(caption)
     };
-    let at = words.windows(caption.len()).position(|window| window.iter().zip(caption).all(same))?;
+    let at = words
+        .windows(caption.len())
+        .position(|window| window.iter().zip(caption).all(same))?;
     Some(at + caption.len())
 }
 
@@ -88,7 +117,10 @@ fn take_header(source: &Source, facts: &mut FilingFacts) {
     }
     let stated = |key: &str| {
         let value = source.metadata.get(key).filter(|value| !value.is_empty())?;
-        Some(Fact::stated(value.chars().take(200).collect::<String>(), FactSource::Header))
+        Some(Fact::stated(
+            value.chars().take(200).collect::<String>(),
+            FactSource::Header,
+        ))
     };
     let dated = |key: &str| stated(key).filter(|date| Date::from_iso(&date.value).is_some());
     facts.form = facts.form.take().or_else(|| stated("form"));
@@ -96,16 +128,31 @@ fn take_header(source: &Source, facts: &mut FilingFacts) {
     facts.period_end = facts.period_end.take().or_else(|| dated("period"));
     facts.filed = dated("filed");
     facts.file_number = facts.file_number.take().or_else(|| stated("file_number"));
-    facts.cik = stated("cik").and_then(|fact| Some(Fact { value: FilingFacts::cik_from(&fact.value)?, ..fact }));
-    facts.accession =
-        stated("accession").and_then(|fact| Some(Fact { value: FilingFacts::accession_from(&fact.value)?, ..fact }));
+    facts.cik = stated("cik").and_then(|fact| {
+        Some(Fact {
+            value: FilingFacts::cik_from(&fact.value)?,
+            ..fact
+        })
+    });
+    facts.accession = stated("accession").and_then(|fact| {
+        Some(Fact {
+            value: FilingFacts::accession_from(&fact.value)?,
+            ..fact
+        })
+    });
 }
 
 fn language_of(source: &Source) -> Option<Fact> {
     let (page, code) = match &source.body {
-        Body::Lines(text) => (None, language::language(text.lines.iter().map(String::as_str))),
+        Body::Lines(text) => (
+            None,
+            language::language(text.lines.iter().map(String::as_str)),
+        ),
         Body::Pages(pages) => {
-            let lines = pages.iter().flat_map(|page| &page.lines).map(|line| line.text.as_str());
+            let lines = pages
+                .iter()
+                .flat_map(|page| &page.lines)
+                .map(|line| line.text.as_str());
             let first = pages.iter().position(|page| !page.lines.is_empty());
             (first.map(PageNo::from_index), language::language(lines))
         }
@@ -121,7 +168,10 @@ mod tests {
     fn shown(facts: &FilingFacts) -> String {
         let known = facts.known();
         let page = |fact: &Fact| fact.page.map_or("-".into(), |page| page.to_string());
-        known.iter().map(|(name, fact)| format!("{name}={} p{}\n", fact.value, page(fact))).collect()
+        known
+            .iter()
+            .map(|(name, fact)| format!("{name}={} p{}\n", fact.value, page(fact)))
+            .collect()
     }
 
     const TOP: &str = "UNITED STATES\nSECURITIES AND EXCHANGE COMMISSION\nWashington, D.C. 20549\n";
@@ -182,15 +232,23 @@ mod tests {
 
     #[test]
     fn what_is_not_stated_stays_open() {
-        let paper = paged(&["A study of anvils and of the way they are used in the art\nby W. E. Coyote"]);
+        let paper =
+            paged(&["A study of anvils and of the way they are used in the art\nby W. E. Coyote"]);
         insta::assert_snapshot!(shown(&facts(&paper)), @"language=en p1");
         assert!(facts(&lines("")).known().is_empty());
     }
 
     #[test]
     fn the_envelope_of_a_submission_fills_gaps() {
-        let mut source = lines("some text of the filing that has no cover and is in the language of the company");
-        for (key, value) in [("accession", "1"), ("form", "10-K"), ("company", "ACME"), ("period", "2021-12-31")] {
+        let mut source = lines(
+            "some text of the filing that has no cover and is in the language of the company",
+        );
+        for (key, value) in [
+            ("accession", "1"),
+            ("form", "10-K"),
+            ("company", "ACME"),
+            ("period", "2021-12-31"),
+        ] {
             source.metadata.insert(key.into(), value.into());
         }
         insta::assert_snapshot!(shown(&facts(&source)), @r"

@@ -23,13 +23,25 @@ const MIN_MENTIONS: u32 = 3;
 
 /// Fills fiscal year and period of a periodic report or release from its form, its period end and its text.
 pub(super) fn fill(facts: &mut FilingFacts, source: &Source) {
-    let Some(form) = facts.form.clone() else { return };
-    let Some(end) = facts.period_end.clone().and_then(|fact| Some((Date::from_iso(&fact.value)?, fact.page))) else {
+    let Some(form) = facts.form.clone() else {
         return;
     };
-    let fact = |value: String| Fact { source: FactSource::Derived, ..Fact::text(value, end.1) };
+    let Some(end) = facts
+        .period_end
+        .clone()
+        .and_then(|fact| Some((Date::from_iso(&fact.value)?, fact.page)))
+    else {
+        return;
+    };
+    let fact = |value: String| Fact {
+        source: FactSource::Derived,
+        ..Fact::text(value, end.1)
+    };
     let form = form.value.split('/').next().unwrap_or_default();
-    let annual = matches!(form, "10-K" | "10-K405" | "10-KSB" | "20-F" | "40-F" | "11-K");
+    let annual = matches!(
+        form,
+        "10-K" | "10-K405" | "10-KSB" | "20-F" | "40-F" | "11-K"
+    );
     if annual {
         facts.fiscal_period = Some(fact("FY".into()));
     }
@@ -61,18 +73,31 @@ struct Said {
 impl Said {
     fn by(source: &Source, end: Date) -> Self {
         let words: Vec<&str> = match &source.body {
-            Body::Lines(text) => text.lines.iter().flat_map(|line| line.split_whitespace()).take(MAX_WORDS).collect(),
+            Body::Lines(text) => text
+                .lines
+                .iter()
+                .flat_map(|line| line.split_whitespace())
+                .take(MAX_WORDS)
+                .collect(),
             Body::Pages(pages) => {
                 let lines = pages.iter().flat_map(|page| &page.lines);
-                lines.flat_map(|line| line.text.split_whitespace()).take(MAX_WORDS).collect()
+                lines
+                    .flat_map(|line| line.text.split_whitespace())
+                    .take(MAX_WORDS)
+                    .collect()
             }
         };
         let mut said = Self::default();
         for (at, word) in words.iter().enumerate() {
             let starts = |c: &str| {
-                word.len() >= c.len() && word.is_char_boundary(c.len()) && word[..c.len()].eq_ignore_ascii_case(c)
+                word.len() >= c.len()
+                    && word.is_char_boundary(c.len())
+                    && word[..c.len()].eq_ignore_ascii_case(c)
             };
-            if word.trim_start_matches(['“', '"', '(']).eq_ignore_ascii_case("fiscal") {
+            if word
+                .trim_start_matches(['“', '"', '('])
+                .eq_ignore_ascii_case("fiscal")
+            {
                 said.fiscal(&words, at, end);
             } else if starts("10-K") || starts("10‑K") {
                 said.annual_report(&words[at + 1..words.len().min(at + 20)], end);
@@ -90,8 +115,13 @@ impl Said {
             [year, rest @ ..] if year.eq_ignore_ascii_case("year") => rest,
             _ => behind,
         };
-        let digits = behind.first().map(|word| word.trim_matches(|c: char| !c.is_ascii_digit()));
-        let Some(year) = digits.filter(|digits| digits.len() == 4).and_then(|digits| digits.parse().ok()) else {
+        let digits = behind
+            .first()
+            .map(|word| word.trim_matches(|c: char| !c.is_ascii_digit()));
+        let Some(year) = digits
+            .filter(|digits| digits.len() == 4)
+            .and_then(|digits| digits.parse().ok())
+        else {
             return;
         };
         *self.mentions.entry(year).or_default() += 1;
@@ -103,10 +133,18 @@ impl Said {
 
     /// `… for the fiscal year ended December 2, 2022`.
     fn annual_report(&mut self, behind: &[&str], end: Date) {
-        let Some(start) = super::facts::find(&behind[..behind.len().min(16)], &["year", "ended"]) else { return };
-        let Some((date, 0..=1, _)) = dates::first(&behind[start..]) else { return };
+        let Some(start) = super::facts::find(&behind[..behind.len().min(16)], &["year", "ended"])
+        else {
+            return;
+        };
+        let Some((date, 0..=1, _)) = dates::first(&behind[start..]) else {
+            return;
+        };
         if (1..=11).contains(&end.months_since(date)) {
-            *self.year_ends.entry((date.year, date.month, date.day)).or_default() += 1;
+            *self
+                .year_ends
+                .entry((date.year, date.month, date.day))
+                .or_default() += 1;
         }
     }
 
@@ -127,34 +165,58 @@ impl Said {
 
     /// The fiscal year that ends on `end`.
     fn year_of(&self, end: Date) -> u32 {
-        let tied = self.tied.iter().filter(|(year, _)| year.abs_diff(end.year) <= 1);
+        let tied = self
+            .tied
+            .iter()
+            .filter(|(year, _)| year.abs_diff(end.year) <= 1);
         if let Some((year, _)) = tied.max_by_key(|(year, count)| (**count, **year)) {
             return *year;
         }
-        let named_late = end.month <= LATE_NAMED_MONTHS && self.mentioned(end.year - 1) > self.mentioned(end.year);
-        if named_late || (end.month == 1 && end.day <= 10) { end.year - 1 } else { end.year }
+        let named_late = end.month <= LATE_NAMED_MONTHS
+            && self.mentioned(end.year - 1) > self.mentioned(end.year);
+        if named_late || (end.month == 1 && end.day <= 10) {
+            end.year - 1
+        } else {
+            end.year
+        }
     }
 
     /// Fiscal year and quarter of the quarter that ends on `end`.
     fn quarter(&self, end: Date) -> (Option<u32>, Option<i64>) {
-        let named = self.year_ends.iter().max_by_key(|(date, count)| (**count, **date));
-        let Some((&(year, month, day), _)) = named else { return self.quarter_without_year_end(end) };
+        let named = self
+            .year_ends
+            .iter()
+            .max_by_key(|(date, count)| (**count, **date));
+        let Some((&(year, month, day), _)) = named else {
+            return self.quarter_without_year_end(end);
+        };
         let last = Date { year, month, day };
         let quarter = (end.months_since(last) + 1) / 3;
         let first_days = month == 1 && day <= 10;
         // A year that ended in January 2023 is fiscal 2022 or fiscal 2023: the current one is the later of those named.
-        let late = month <= LATE_NAMED_MONTHS && self.mentioned(year + 1) * 2 < self.mentioned(year);
+        let late =
+            month <= LATE_NAMED_MONTHS && self.mentioned(year + 1) * 2 < self.mentioned(year);
         let current = if first_days || late { year } else { year + 1 };
-        (Some(current), Some(quarter).filter(|quarter| (1..=3).contains(quarter)))
+        (
+            Some(current),
+            Some(quarter).filter(|quarter| (1..=3).contains(quarter)),
+        )
     }
 
     fn quarter_without_year_end(&self, end: Date) -> (Option<u32>, Option<i64>) {
-        let quarter =
-            self.to_date.iter().rposition(|count| *count >= MIN_MENTIONS).and_then(|at| i64::try_from(at + 1).ok());
-        let candidates = [end.year, end.year + 1].into_iter().filter(|year| self.mentioned(*year) >= MIN_MENTIONS);
+        let quarter = self
+            .to_date
+            .iter()
+            .rposition(|count| *count >= MIN_MENTIONS)
+            .and_then(|at| i64::try_from(at + 1).ok());
+        let candidates = [end.year, end.year + 1]
+            .into_iter()
+            .filter(|year| self.mentioned(*year) >= MIN_MENTIONS);
         let mentioned = candidates.max_by_key(|year| (self.mentioned(*year), *year));
         // A year to date that began in January is the calendar year's.
-        let calendar = quarter.filter(|quarter| i64::from(end.month) == quarter * 3).map(|_| end.year);
+        let calendar = quarter
+            .filter(|quarter| i64::from(end.month) == quarter * 3)
+            .map(|_| end.year);
         (mentioned.or(calendar), quarter)
     }
 }
@@ -173,8 +235,16 @@ mod tests {
     fn the_filers_own_words_name_the_year() {
         for (text, end, year) in [
             ("fiscal 2023 ended January 28, 2023", "2023-01-28", 2023),
-            ("the 52 weeks ended January 28, 2023 (“fiscal 2022”)", "2023-01-28", 2022),
-            ("in fiscal 2022 and fiscal 2022, unlike fiscal 2023", "2023-01-28", 2022),
+            (
+                "the 52 weeks ended January 28, 2023 (“fiscal 2022”)",
+                "2023-01-28",
+                2022,
+            ),
+            (
+                "in fiscal 2022 and fiscal 2022, unlike fiscal 2023",
+                "2023-01-28",
+                2022,
+            ),
             ("no word about it", "2023-01-28", 2023),
             ("no word about it", "2023-01-01", 2022),
             ("in fiscal year 2021 we had", "2022-12-31", 2022),
@@ -187,7 +257,11 @@ mod tests {
     #[test]
     fn quarters_count_from_the_last_year_end() {
         for (text, end, expected) in [
-            ("Form 10-K for the fiscal year ended December 2, 2022.", "2023-06-02", (Some(2023), Some(2))),
+            (
+                "Form 10-K for the fiscal year ended December 2, 2022.",
+                "2023-06-02",
+                (Some(2023), Some(2)),
+            ),
             (
                 "10-K for the year ended\\nJanuary 28, 2023; fiscal 2024 and fiscal 2023",
                 "2023-07-29",
@@ -198,7 +272,11 @@ mod tests {
                 "2023-04-29",
                 (Some(2023), Some(1)),
             ),
-            ("nine months ended nine months ended nine months ended", "2021-09-30", (Some(2021), Some(3))),
+            (
+                "nine months ended nine months ended nine months ended",
+                "2021-09-30",
+                (Some(2021), Some(3)),
+            ),
             ("nothing", "2021-09-30", (None, None)),
         ] {
             let (said, end) = said(&text.replace("\\n", "\n"), end);

@@ -3,13 +3,22 @@
 use std::collections::BTreeMap;
 
 use stemma_document::{
-    Body, DraftEntry, Format, Line, LineRole, LocatedEntry, Method, Page, PageNo, Place, Position, Pt, Rect,
-    SectionTree, Source, StyleRun, TextLines, Verdict, VerifiedOutline, Witness, furniture,
+    Body, DraftEntry, Format, Line, LineRole, LocatedEntry, Method, Page, PageNo, Place, Position,
+    Pt, Rect, SectionTree, Source, StyleRun, TextLines, Verdict, VerifiedOutline, Witness,
+    furniture,
 };
 
 fn source(format: Format, body: Body) -> Source {
     let metadata = BTreeMap::new();
-    Source { format, body, outline: vec![], links: vec![], metadata, defects: vec![], encrypted: false }
+    Source {
+        format,
+        body,
+        outline: vec![],
+        links: vec![],
+        metadata,
+        defects: vec![],
+        encrypted: false,
+    }
 }
 
 fn words(text: &str) -> u32 {
@@ -21,9 +30,21 @@ fn line(text: &str, index: usize) -> Line {
     let bold = text.len() > 2 && text.starts_with('*') && text.ends_with('*');
     let text = if bold { &text[1..text.len() - 1] } else { text };
     let y = 72.0 + 12.0 * index as f32;
-    let run = StyleRun { end: text.len() as u32, size: Pt::new(10.0), bold, italic: false };
+    let run = StyleRun {
+        end: text.len() as u32,
+        size: Pt::new(10.0),
+        bold,
+        italic: false,
+    };
     let rect = Rect::new(72.0, y, 540.0, y + 10.0);
-    Line { text: text.into(), rect, runs: vec![run], words: vec![], tokens: words(text), role: LineRole::Body }
+    Line {
+        text: text.into(),
+        rect,
+        runs: vec![run],
+        words: vec![],
+        tokens: words(text),
+        role: LineRole::Body,
+    }
 }
 
 /// A document of these pages; a line's tokens are its words.
@@ -32,7 +53,11 @@ pub(crate) fn paged(pages: &[&str]) -> Source {
         width: Pt::new(612.0),
         height: Pt::new(792.0),
         label: None,
-        lines: text.lines().enumerate().map(|(index, text)| line(text, index)).collect(),
+        lines: text
+            .lines()
+            .enumerate()
+            .map(|(index, text)| line(text, index))
+            .collect(),
     };
     let mut pages: Vec<Page> = pages.iter().map(page).collect();
     furniture::mark(&mut pages);
@@ -43,16 +68,38 @@ pub(crate) fn paged(pages: &[&str]) -> Source {
 pub(crate) fn lines(text: &str) -> Source {
     let lines: Vec<String> = text.lines().map(Into::into).collect();
     let tokens = lines.iter().map(|line| words(line)).collect();
-    source(Format::Markdown, Body::Lines(TextLines { lines, tokens, headings: vec![] }))
+    source(
+        Format::Markdown,
+        Body::Lines(TextLines {
+            lines,
+            tokens,
+            headings: vec![],
+        }),
+    )
 }
 
 fn build(source: &Source, entries: Vec<(Place, u16, &str)>) -> SectionTree {
     let judged = entries.into_iter().map(|(place, level, title)| {
-        let number = title.split_whitespace().nth(1).filter(|word| word.starts_with(|c: char| c.is_ascii_digit()));
+        let number = title
+            .split_whitespace()
+            .nth(1)
+            .filter(|word| word.starts_with(|c: char| c.is_ascii_digit()));
         let number = number.map(|word| word.trim_end_matches(['.', ':']).to_owned());
         let witness = Witness::Layout;
-        let entry = DraftEntry { number, title: title.into(), label: None, target: None, level, witness };
-        (LocatedEntry { entry, place }, Verdict::Found { starts_page: place.order().1 == 0 })
+        let entry = DraftEntry {
+            number,
+            title: title.into(),
+            label: None,
+            target: None,
+            level,
+            witness,
+        };
+        (
+            LocatedEntry { entry, place },
+            Verdict::Found {
+                starts_page: place.order().1 == 0,
+            },
+        )
     });
     let outline = VerifiedOutline::new(source.extent(), judged.collect()).unwrap();
     SectionTree::build(&outline, Method::Layout, Vec::new())
@@ -60,13 +107,31 @@ fn build(source: &Source, entries: Vec<(Place, u16, &str)>) -> SectionTree {
 
 /// A tree over pages from `(page, line index, level, title)`.
 pub(crate) fn tree(of: &Source, entries: &[(u32, u32, u16, &str)]) -> SectionTree {
-    let place = |page, line| Place::Page(Position { page: PageNo::new(page).unwrap(), line, y: Pt(0) });
-    build(of, entries.iter().map(|&(page, line, level, title)| (place(page, line), level, title)).collect())
+    let place = |page, line| {
+        Place::Page(Position {
+            page: PageNo::new(page).unwrap(),
+            line,
+            y: Pt(0),
+        })
+    };
+    build(
+        of,
+        entries
+            .iter()
+            .map(|&(page, line, level, title)| (place(page, line), level, title))
+            .collect(),
+    )
 }
 
 /// A text and a tree over it from `(line from 1, level, title)`.
 pub(crate) fn text_tree(text: &str, entries: &[(u32, u16, &str)]) -> (Source, SectionTree) {
     let source = lines(text);
-    let tree = build(&source, entries.iter().map(|&(line, level, title)| (Place::Line(line), level, title)).collect());
+    let tree = build(
+        &source,
+        entries
+            .iter()
+            .map(|&(line, level, title)| (Place::Line(line), level, title))
+            .collect(),
+    );
     (source, tree)
 }

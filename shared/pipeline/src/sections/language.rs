@@ -7,13 +7,42 @@ const MIN_LETTERS: usize = 40;
 
 /// Commonest words that other languages here do not share.
 const LATIN: [(&str, &[&str]); 7] = [
-    ("en", &["the", "and", "of", "to", "with", "for", "that", "is", "are"]),
-    ("de", &["der", "und", "die", "das", "ist", "nicht", "mit", "für", "auf"]),
-    ("fr", &["les", "des", "est", "dans", "pour", "une", "et", "du", "sur"]),
-    ("es", &["los", "las", "el", "por", "una", "con", "para", "y", "del"]),
-    ("it", &["il", "della", "che", "di", "gli", "nel", "sono", "per", "degli"]),
-    ("pt", &["os", "uma", "não", "para", "com", "ao", "dos", "são", "do"]),
-    ("nl", &["het", "een", "van", "niet", "voor", "zijn", "met", "dat", "wordt"]),
+    (
+        "en",
+        &["the", "and", "of", "to", "with", "for", "that", "is", "are"],
+    ),
+    (
+        "de",
+        &[
+            "der", "und", "die", "das", "ist", "nicht", "mit", "für", "auf",
+        ],
+    ),
+    (
+        "fr",
+        &[
+            "les", "des", "est", "dans", "pour", "une", "et", "du", "sur",
+        ],
+    ),
+    (
+        "es",
+        &["los", "las", "el", "por", "una", "con", "para", "y", "del"],
+    ),
+    (
+        "it",
+        &[
+            "il", "della", "che", "di", "gli", "nel", "sono", "per", "degli",
+        ],
+    ),
+    (
+        "pt",
+        &["os", "uma", "não", "para", "com", "ao", "dos", "são", "do"],
+    ),
+    (
+        "nl",
+        &[
+            "het", "een", "van", "niet", "voor", "zijn", "met", "dat", "wordt",
+        ],
+    ),
 ];
 
 /// ISO 639-1 code; `None` where no language stands out.
@@ -53,7 +82,11 @@ impl Seen {
                 _ => {}
             }
         }
-        for word in line.split(|c: char| !c.is_alphabetic()).filter(|word| !word.is_empty()).take(MAX_LETTERS) {
+        for word in line
+            .split(|c: char| !c.is_alphabetic())
+            .filter(|word| !word.is_empty())
+            .take(MAX_LETTERS)
+        {
             self.words += 1;
             if word.len() <= 5 {
                 let word = word.to_lowercase();
@@ -82,8 +115,12 @@ impl Seen {
 
     /// The language with most common words, where they make up a twentieth of the text and stand out from the next.
     fn latin(&self) -> Option<&'static str> {
-        let mut ranked: Vec<(usize, &'static str)> =
-            self.hits.iter().zip(LATIN).map(|(hits, (code, _))| (*hits, code)).collect();
+        let mut ranked: Vec<(usize, &'static str)> = self
+            .hits
+            .iter()
+            .zip(LATIN)
+            .map(|(hits, (code, _))| (*hits, code))
+            .collect();
         ranked.sort_by(|a, b| b.cmp(a));
         let (best, next) = (ranked[0], ranked[1].0);
         (best.0 * 20 >= self.words && best.0 * 2 >= next * 3 && best.0 > 1).then_some(best.1)
@@ -98,22 +135,39 @@ mod tests {
     fn languages_show_by_script_and_common_words() {
         let of = |text: &str| language(text.lines());
         assert_eq!(
-            of("The company sold the assets of the unit to a buyer that is based in Ohio and is private"),
+            of(
+                "The company sold the assets of the unit to a buyer that is based in Ohio and is private"
+            ),
             Some("en")
         );
-        assert_eq!(of("Der Umsatz ist im Geschäftsjahr gestiegen und das Ergebnis ist nicht gesunken"), Some("de"));
         assert_eq!(
-            of("Les ventes ont progressé dans tous les pays et le résultat est en hausse pour une année"),
+            of("Der Umsatz ist im Geschäftsjahr gestiegen und das Ergebnis ist nicht gesunken"),
+            Some("de")
+        );
+        assert_eq!(
+            of(
+                "Les ventes ont progressé dans tous les pays et le résultat est en hausse pour une année"
+            ),
             Some("fr")
         );
         assert_eq!(of(&"公司营业收入同比增长百分之十二".repeat(4)), Some("zh"));
-        assert_eq!(of(&"当社の売上高は前年より増加しました".repeat(4)), Some("ja"));
+        assert_eq!(
+            of(&"当社の売上高は前年より増加しました".repeat(4)),
+            Some("ja")
+        );
     }
 
     #[test]
     fn a_table_has_no_language() {
         assert_eq!(
-            language(["Alpha 1 2 3", "Beta 4", "Gamma Delta Epsilon Zeta Eta Theta Iota Kappa Lambda"].into_iter()),
+            language(
+                [
+                    "Alpha 1 2 3",
+                    "Beta 4",
+                    "Gamma Delta Epsilon Zeta Eta Theta Iota Kappa Lambda"
+                ]
+                .into_iter()
+            ),
             None
         );
         assert_eq!(language(["the"].into_iter()), None);

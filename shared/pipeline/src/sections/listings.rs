@@ -35,20 +35,37 @@ const EXCHANGES: [&str; 16] = [
 
 /// Symbols in the table of securities registered under Section 12(b) of the Act; empty where it has no symbols.
 pub(super) fn tickers(page: &FrontPage<'_>) -> Vec<Ticker> {
-    let squashed: Vec<String> = page.lines.iter().take(250).map(|line| squash(line)).collect();
-    let Some(symbols) = squashed.iter().position(|line| line.contains("symbol")) else { return Vec::new() };
-    let start = squashed[..symbols].iter().rposition(|line| line.contains("12b")).unwrap_or(symbols.saturating_sub(4));
+    let squashed: Vec<String> = page
+        .lines
+        .iter()
+        .take(250)
+        .map(|line| squash(line))
+        .collect();
+    let Some(symbols) = squashed.iter().position(|line| line.contains("symbol")) else {
+        return Vec::new();
+    };
+    let start = squashed[..symbols]
+        .iter()
+        .rposition(|line| line.contains("12b"))
+        .unwrap_or(symbols.saturating_sub(4));
     let mut found: Vec<Ticker> = Vec::new();
     for (at, line) in squashed.iter().enumerate().skip(start).take(TABLE_LINES) {
         if at > symbols
-            && (line.contains("12g") || line.starts_with("indicatebycheck") || line.contains("wellknownseasoned"))
+            && (line.contains("12g")
+                || line.starts_with("indicatebycheck")
+                || line.contains("wellknownseasoned"))
         {
             break;
         }
-        let Some((symbol, exchange)) = row(page.lines[at]) else { continue };
+        let Some((symbol, exchange)) = row(page.lines[at]) else {
+            continue;
+        };
         let known = found.iter().any(|ticker| ticker.symbol.value == symbol);
         if !known && found.len() < MAX_TICKERS {
-            found.push(Ticker { symbol: page.fact(symbol), exchange: Some(exchange) });
+            found.push(Ticker {
+                symbol: page.fact(symbol),
+                exchange: Some(exchange),
+            });
         }
     }
     found
@@ -65,24 +82,45 @@ fn row(line: &str) -> Option<(String, String)> {
     let end = if article { at - 1 } else { at };
     let start = symbol_start(&words[..end])?;
     let exchange: String = words[at..].join(" ");
-    Some((words[start..end].join(" ").trim_matches(['“', '”', '"', ',']).to_owned(), exchange))
+    Some((
+        words[start..end]
+            .join(" ")
+            .trim_matches(['“', '”', '"', ','])
+            .to_owned(),
+        exchange,
+    ))
 }
 
 /// `American Depositary Shares` is a title of securities.
 fn is_caption(words: &[&str]) -> bool {
-    words.first().is_some_and(|word| word.eq_ignore_ascii_case("american"))
-        && !words.get(1).is_some_and(|word| word.eq_ignore_ascii_case("stock"))
+    words
+        .first()
+        .is_some_and(|word| word.eq_ignore_ascii_case("american"))
+        && !words
+            .get(1)
+            .is_some_and(|word| word.eq_ignore_ascii_case("stock"))
 }
 
 /// Where the symbol that ends the words begins: `25A` and `PR G` go on to the left.
 fn symbol_start(words: &[&str]) -> Option<usize> {
     let mut start = words.len().checked_sub(1)?;
-    let tail = |word: &str| word.len() <= 3 && word.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit());
+    let tail = |word: &str| {
+        word.len() <= 3
+            && word
+                .bytes()
+                .all(|b| b.is_ascii_uppercase() || b.is_ascii_digit())
+    };
     for _ in 0..2 {
         let word = words[start];
-        let open =
-            word.len() == 1 || word.contains(|c: char| c.is_ascii_digit()) || matches!(word, "PR" | "PRA" | "WS");
-        if open && tail(word) && start > 0 && is_symbol(words[start - 1]) && words[start - 1].len() <= 5 {
+        let open = word.len() == 1
+            || word.contains(|c: char| c.is_ascii_digit())
+            || matches!(word, "PR" | "PRA" | "WS");
+        if open
+            && tail(word)
+            && start > 0
+            && is_symbol(words[start - 1])
+            && words[start - 1].len() <= 5
+        {
             start -= 1;
         }
     }
@@ -94,29 +132,46 @@ fn is_symbol(word: &str) -> bool {
     let word = word.trim_matches(['“', '”', '"', ',']);
     (1..=10).contains(&word.len())
         && word.starts_with(|c: char| c.is_ascii_uppercase())
-        && word.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || matches!(b, b'.' | b'/' | b'-'))
-        && !matches!(word, "NONE" | "N/A" | "NA" | "STOCK" | "SHARES" | "SHARE" | "VALUE" | "UNITS" | "NOTES")
+        && word.bytes().all(|b| {
+            b.is_ascii_uppercase() || b.is_ascii_digit() || matches!(b, b'.' | b'/' | b'-')
+        })
+        && !matches!(
+            word,
+            "NONE" | "N/A" | "NA" | "STOCK" | "SHARES" | "SHARE" | "VALUE" | "UNITS" | "NOTES"
+        )
 }
 
 /// Symbols a release names: `(NYSE: ABC)`, `Nasdaq: ABCD; ASX: ABC`.
 pub(super) fn named(page: &FrontPage<'_>) -> Vec<Ticker> {
     let words = page.words();
     let exchange = |word: &str| {
-        let name = word.trim_start_matches(['(', '[', '“', '"']).strip_suffix(':').unwrap_or_default();
-        let known =
-            ["NYSE", "NASDAQ", "NasdaqGS", "TSX", "LSE", "ASX", "AMEX", "OTC", "OTCQB", "OTCQX", "HKEX", "SEHK"];
-        known.iter().find(|known| known.eq_ignore_ascii_case(name)).map(|_| name.to_owned())
+        let name = word
+            .trim_start_matches(['(', '[', '“', '"'])
+            .strip_suffix(':')
+            .unwrap_or_default();
+        let known = [
+            "NYSE", "NASDAQ", "NasdaqGS", "TSX", "LSE", "ASX", "AMEX", "OTC", "OTCQB", "OTCQX",
+            "HKEX", "SEHK",
+        ];
+        known
+            .iter()
+            .find(|known| known.eq_ignore_ascii_case(name))
+            .map(|_| name.to_owned())
     };
     let mut found: Vec<Ticker> = Vec::new();
     for pair in words.windows(2) {
-        let (Some(exchange), symbol) =
-            (exchange(pair[0]), pair[1].trim_end_matches([')', ']', ';', ',', '.', '”', '"']))
-        else {
+        let (Some(exchange), symbol) = (
+            exchange(pair[0]),
+            pair[1].trim_end_matches([')', ']', ';', ',', '.', '”', '"']),
+        ) else {
             continue;
         };
         let known = found.iter().any(|ticker| ticker.symbol.value == symbol);
         if !known && is_symbol(symbol) && found.len() < MAX_CLASSES {
-            found.push(Ticker { symbol: page.fact(symbol), exchange: Some(exchange) });
+            found.push(Ticker {
+                symbol: page.fact(symbol),
+                exchange: Some(exchange),
+            });
         }
     }
     found
@@ -127,15 +182,23 @@ pub(super) fn shares(page: &FrontPage<'_>) -> Vec<Fact> {
     let words = page.words();
     let stands = |at: usize, wanted: &[&str]| {
         let around = &words[at.saturating_sub(NEAR)..words.len().min(at + NEAR)];
-        around.iter().any(|word| wanted.iter().any(|wanted| squash(word).starts_with(wanted)))
+        around
+            .iter()
+            .any(|word| wanted.iter().any(|wanted| squash(word).starts_with(wanted)))
     };
     let mut found: Vec<Fact> = Vec::new();
     for (at, word) in words.iter().enumerate() {
-        let Some(count) = share_count(word) else { continue };
+        let Some(count) = share_count(word) else {
+            continue;
+        };
         let held = &words[at + 1..words.len().min(at + 12)];
         let held = held.iter().any(|word| squash(word).contains("affiliates"));
         let priced = at > 0 && words[at - 1].ends_with('$');
-        if !held && !priced && stands(at, &["outstanding"]) && stands(at, &["shares", "stock", "units"]) {
+        if !held
+            && !priced
+            && stands(at, &["outstanding"])
+            && stands(at, &["shares", "stock", "units"])
+        {
             found.push(page.fact(count));
         }
     }
@@ -145,9 +208,15 @@ pub(super) fn shares(page: &FrontPage<'_>) -> Vec<Fact> {
 
 /// At least six digits in groups of three.
 fn share_count(word: &str) -> Option<String> {
-    let word = word.trim_end_matches(['.', ',', ';', ')']).trim_start_matches('(');
+    let word = word
+        .trim_end_matches(['.', ',', ';', ')'])
+        .trim_start_matches('(');
     let groups: Vec<&str> = word.split(',').collect();
-    let digits = groups.iter().all(|group| !group.is_empty() && group.bytes().all(|b| b.is_ascii_digit()));
-    let grouped = groups.len() >= 3 && groups[0].len() <= 3 && groups[1..].iter().all(|group| group.len() == 3);
+    let digits = groups
+        .iter()
+        .all(|group| !group.is_empty() && group.bytes().all(|b| b.is_ascii_digit()));
+    let grouped = groups.len() >= 3
+        && groups[0].len() <= 3
+        && groups[1..].iter().all(|group| group.len() == 3);
     (digits && grouped && !word.starts_with('0')).then(|| groups.concat())
 }

@@ -46,7 +46,12 @@ pub struct SectionSettings {
 
 impl Default for SectionSettings {
     fn default() -> Self {
-        Self { summary_tokens_verbatim: 200, summary_max_words: 60, max_references: 2_000, described_sections: 6 }
+        Self {
+            summary_tokens_verbatim: 200,
+            summary_max_words: 60,
+            max_references: 2_000,
+            described_sections: 6,
+        }
     }
 }
 
@@ -64,7 +69,8 @@ pub fn finish(
     summarize::summarize(&mut tree.sections, source, settings);
     tree.facts = facts::facts(source);
     tree.description = Some(describe::describe(&tree, source, settings));
-    tree.references = references::references(&tree, source, labels, settings.max_references as usize);
+    tree.references =
+        references::references(&tree, source, labels, settings.max_references as usize);
     tree
 }
 

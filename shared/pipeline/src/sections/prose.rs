@@ -37,8 +37,13 @@ pub(super) struct Sentence {
 /// Takes lines apart. `known` tells whether a word occurs elsewhere in the document (to rejoin words hyphenated at a
 /// line end).
 pub(super) fn read(lines: &[LineAt<'_>], known: &dyn Fn(&str) -> bool) -> Prose {
-    let mut reader =
-        Reader { prose: Prose::default(), paragraph: String::new(), bullet: false, labels: HashSet::new(), known };
+    let mut reader = Reader {
+        prose: Prose::default(),
+        paragraph: String::new(),
+        bullet: false,
+        labels: HashSet::new(),
+        known,
+    };
     let mut left = MAX_BYTES;
     let mut above: Option<&LineAt<'_>> = None;
     for line in lines {
@@ -79,12 +84,17 @@ impl Reader<'_> {
                 self.heading(text);
             }
         } else {
-            let bullet = text.starts_with(BULLETS) || text.starts_with("- ") || text.starts_with("* ");
+            let bullet =
+                text.starts_with(BULLETS) || text.starts_with("- ") || text.starts_with("* ");
             if bullet || stands_apart(line, above) {
                 self.end_paragraph();
             }
             self.bullet |= bullet;
-            let text = if bullet { text.trim_start_matches(|c: char| !c.is_alphanumeric()) } else { text };
+            let text = if bullet {
+                text.trim_start_matches(|c: char| !c.is_alphanumeric())
+            } else {
+                text
+            };
             self.append(text);
         }
     }
@@ -113,14 +123,16 @@ impl Reader<'_> {
     }
 
     fn append(&mut self, text: &str) {
-        let breaks_word = self.paragraph.ends_with('-') && text.starts_with(|c: char| c.is_lowercase());
+        let breaks_word =
+            self.paragraph.ends_with('-') && text.starts_with(|c: char| c.is_lowercase());
         let meets_cjk = self.paragraph.ends_with(is_cjk_or_stop) && text.starts_with(is_cjk);
         if breaks_word && self.joins(text) {
             self.paragraph.pop();
         } else if !breaks_word && !meets_cjk && !self.paragraph.is_empty() {
             self.paragraph.push(' ');
         }
-        self.paragraph.extend(text.split_whitespace().flat_map(|word| [word, " "]));
+        self.paragraph
+            .extend(text.split_whitespace().flat_map(|word| [word, " "]));
         self.paragraph.truncate(self.paragraph.trim_end().len());
     }
 
@@ -137,11 +149,15 @@ impl Reader<'_> {
         let paragraph = std::mem::take(&mut self.paragraph);
         let bullet = std::mem::take(&mut self.bullet);
         for text in split(&paragraph) {
-            let starts =
-                text.starts_with(|c: char| !c.is_lowercase() && (c.is_alphanumeric() || "“\"‘'($€£¥「《".contains(c)));
+            let starts = text.starts_with(|c: char| {
+                !c.is_lowercase() && (c.is_alphanumeric() || "“\"‘'($€£¥「《".contains(c))
+            });
             let ends = text.trim_end_matches(CLOSING).ends_with(STOPS);
             let whole = starts && (ends || bullet);
-            self.prose.sentences.push(Sentence { text: text.into(), whole });
+            self.prose.sentences.push(Sentence {
+                text: text.into(),
+                whole,
+            });
         }
     }
 }
@@ -166,12 +182,14 @@ fn row_label<'a>(line: &LineAt<'_>, text: &'a str) -> Option<&'a str> {
         words += 1;
         if is_figure(word) {
             figures += 1;
-            first_figure = first_figure.or_else(|| (word.as_ptr() as usize).checked_sub(text.as_ptr() as usize));
+            first_figure = first_figure
+                .or_else(|| (word.as_ptr() as usize).checked_sub(text.as_ptr() as usize));
         }
     }
     let ends_with_figure = text.split_whitespace().last().is_some_and(is_figure);
     let dense = figures >= 2 && figures * 10 >= words * 3;
-    let aligned = figures >= 1 && ends_with_figure && words <= 14 && line.layout.is_some_and(has_cells);
+    let aligned =
+        figures >= 1 && ends_with_figure && words <= 14 && line.layout.is_some_and(has_cells);
     let piped = line.layout.is_none() && text.starts_with('|');
     let leader = text.find("....").or_else(|| text.find(". . . ."));
     if !(dense || aligned || piped || leader.is_some()) {
@@ -185,13 +203,20 @@ fn row_label<'a>(line: &LineAt<'_>, text: &'a str) -> Option<&'a str> {
 fn name(text: &str) -> &str {
     let mut label = text.trim_end_matches(|c: char| !c.is_alphanumeric() && c != ')');
     // The mark of a footnote: `(1)`, `(a)`.
-    if let Some(open) = label.rfind('(').filter(|open| label.ends_with(')') && label.len() - open <= 4) {
+    if let Some(open) = label
+        .rfind('(')
+        .filter(|open| label.ends_with(')') && label.len() - open <= 4)
+    {
         label = label[..open].trim_end_matches(|c: char| !c.is_alphanumeric() && c != ')');
     }
     let letters = label.chars().filter(|c| c.is_alphabetic()).count();
     let last = label.rsplit(' ').next().unwrap_or_default().to_lowercase();
     let goes_on = goes_on(&last) || !is_balanced(label);
-    if letters < 3 || goes_on || label.split_whitespace().count() > 12 { "" } else { label }
+    if letters < 3 || goes_on || label.split_whitespace().count() > 12 {
+        ""
+    } else {
+        label
+    }
 }
 
 /// Whether no name ends with this word: the rest of it stands in the next line, or is a date.
@@ -200,20 +225,27 @@ fn goes_on(word: &str) -> bool {
 }
 
 const GO_ON: [&str; 22] = [
-    "a", "an", "and", "as", "at", "by", "for", "from", "in", "of", "on", "or", "per", "than", "the", "to", "with",
-    "note", "item", "page", "part", "section",
+    "a", "an", "and", "as", "at", "by", "for", "from", "in", "of", "on", "or", "per", "than",
+    "the", "to", "with", "note", "item", "page", "part", "section",
 ];
 
 fn is_figure(word: &str) -> bool {
     let letters = word.chars().filter(|c| c.is_alphabetic()).count();
     let digits = word.chars().any(|c| c.is_numeric());
-    letters == 0 && (digits || matches!(word, "$" | "—" | "–" | "-" | "%" | "€" | "£" | "¥" | ")" | "—%"))
+    letters == 0
+        && (digits
+            || matches!(
+                word,
+                "$" | "—" | "–" | "-" | "%" | "€" | "£" | "¥" | ")" | "—%"
+            ))
 }
 
 /// Whether words stand further apart than words of a sentence do.
 fn has_cells(line: &Line) -> bool {
     let height = line.rect.height();
-    line.words.windows(2).any(|pair| pair[1].x0.points() - pair[0].x1.points() > 1.5 * height.max(1.0))
+    line.words
+        .windows(2)
+        .any(|pair| pair[1].x0.points() - pair[0].x1.points() > 1.5 * height.max(1.0))
 }
 
 /// Whether the line heads columns with periods: `Years ended December 31`, `(in millions)`.
@@ -274,10 +306,19 @@ fn is_heading(line: &LineAt<'_>, text: &str) -> bool {
 fn is_column_head(line: &LineAt<'_>, text: &str) -> bool {
     let wide = |line: &Line| {
         let gap = 1.5 * line.rect.height().max(1.0);
-        line.words.windows(2).filter(|pair| pair[1].x0.points() - pair[0].x1.points() > gap).count()
+        line.words
+            .windows(2)
+            .filter(|pair| pair[1].x0.points() - pair[0].x1.points() > gap)
+            .count()
     };
-    let words: Vec<&str> = text.split_whitespace().filter(|word| word.len() > 2).collect();
-    let repeats = words.iter().enumerate().any(|(at, word)| words[..at].contains(word) && !goes_on(word));
+    let words: Vec<&str> = text
+        .split_whitespace()
+        .filter(|word| word.len() > 2)
+        .collect();
+    let repeats = words
+        .iter()
+        .enumerate()
+        .any(|(at, word)| words[..at].contains(word) && !goes_on(word));
     line.layout.is_some_and(|line| wide(line) >= 2) || repeats
 }
 
@@ -288,8 +329,9 @@ fn is_balanced(text: &str) -> bool {
 
 /// Whether white space above the line sets it apart from the paragraph before.
 fn stands_apart(line: &LineAt<'_>, above: Option<&LineAt<'_>>) -> bool {
-    let Some((line, above)) =
-        above.filter(|above| above.page == line.page).and_then(|above| line.layout.zip(above.layout))
+    let Some((line, above)) = above
+        .filter(|above| above.page == line.page)
+        .and_then(|above| line.layout.zip(above.layout))
     else {
         return false;
     };
@@ -308,7 +350,10 @@ fn split(paragraph: &str) -> Vec<&str> {
         while rest.next_if(|(_, next)| CLOSING.contains(next)).is_some() {}
         let end = rest.peek().map_or(paragraph.len(), |(end, _)| *end);
         let wide = matches!(c, '。' | '！' | '？' | '；');
-        if wide || (paragraph[end..].starts_with(' ') && ends_sentence(&paragraph[start..at], &paragraph[end..], c)) {
+        if wide
+            || (paragraph[end..].starts_with(' ')
+                && ends_sentence(&paragraph[start..at], &paragraph[end..], c))
+        {
             sentences.push(paragraph[start..end].trim());
             start = end;
         }
@@ -320,8 +365,9 @@ fn split(paragraph: &str) -> Vec<&str> {
 
 /// Abbreviations that are followed by a capital inside a sentence.
 const ABBREVIATIONS: [&str; 30] = [
-    "inc", "corp", "co", "ltd", "llc", "u.s", "u.k", "no", "nos", "mr", "mrs", "ms", "dr", "st", "vs", "v", "e.g",
-    "i.e", "etc", "jr", "sr", "fig", "sec", "approx", "p", "pp", "art", "al", "gen", "messrs",
+    "inc", "corp", "co", "ltd", "llc", "u.s", "u.k", "no", "nos", "mr", "mrs", "ms", "dr", "st",
+    "vs", "v", "e.g", "i.e", "etc", "jr", "sr", "fig", "sec", "approx", "p", "pp", "art", "al",
+    "gen", "messrs",
 ];
 
 /// Whether the stop after `before` ends a sentence, given what follows.
@@ -333,9 +379,15 @@ fn ends_sentence(before: &str, after: &str, stop: char) -> bool {
     if stop != '.' {
         return true;
     }
-    let last = before.rsplit([' ', '(', '“']).next().unwrap_or_default().to_lowercase();
+    let last = before
+        .rsplit([' ', '(', '“'])
+        .next()
+        .unwrap_or_default()
+        .to_lowercase();
     // `J.`, `I.R.S.` and the `1.` of a list run on.
-    let initial = last.split('.').all(|part| part.chars().count() == 1 && part.chars().all(char::is_alphabetic));
+    let initial = last
+        .split('.')
+        .all(|part| part.chars().count() == 1 && part.chars().all(char::is_alphabetic));
     let counter = last.len() <= 2 && last.bytes().all(|b| b.is_ascii_digit());
     !initial && !counter && !ABBREVIATIONS.contains(&last.as_str())
 }
@@ -354,11 +406,18 @@ mod tests {
             Body::Pages(_) => super::super::fixture::tree(source, entries),
             Body::Lines(_) => super::super::fixture::tree(source, entries),
         };
-        read(&own_lines(&tree.sections[0], source), &|word| word == "information")
+        read(&own_lines(&tree.sections[0], source), &|word| {
+            word == "information"
+        })
     }
 
     fn whole(prose: &Prose) -> Vec<&str> {
-        prose.sentences.iter().filter(|sentence| sentence.whole).map(|sentence| sentence.text.as_str()).collect()
+        prose
+            .sentences
+            .iter()
+            .filter(|sentence| sentence.whole)
+            .map(|sentence| sentence.text.as_str())
+            .collect()
     }
 
     #[test]
@@ -369,21 +428,35 @@ mod tests {
         let prose = prose_of(&source);
         assert_eq!(
             whole(&prose),
-            ["The U.S. unit of Acme Inc. sold more information year-over-year (up 5.5%).", "It grew!"]
+            [
+                "The U.S. unit of Acme Inc. sold more information year-over-year (up 5.5%).",
+                "It grew!"
+            ]
         );
         assert_eq!(prose.sentences.last().map(|s| s.whole), Some(false));
     }
 
     #[test]
     fn chinese_sentences_end_at_their_own_stops() {
-        let source = paged(&["公司营业收入增长百分之十二。净利润为三亿元；研发投入", "增加。"]);
-        assert_eq!(whole(&prose_of(&source)), ["公司营业收入增长百分之十二。", "净利润为三亿元；", "研发投入增加。"]);
+        let source = paged(&[
+            "公司营业收入增长百分之十二。净利润为三亿元；研发投入",
+            "增加。",
+        ]);
+        assert_eq!(
+            whole(&prose_of(&source)),
+            [
+                "公司营业收入增长百分之十二。",
+                "净利润为三亿元；",
+                "研发投入增加。"
+            ]
+        );
     }
 
     #[test]
     fn table_rows_give_labels_and_no_sentences() {
-        let source =
-            paged(&["Sales rose.\nNet sales $ 3,226 $ 2,729\nGross profit 37.6% 39.6%\n2023 2022\nThey fell."]);
+        let source = paged(&[
+            "Sales rose.\nNet sales $ 3,226 $ 2,729\nGross profit 37.6% 39.6%\n2023 2022\nThey fell.",
+        ]);
         let prose = prose_of(&source);
         assert_eq!(whole(&prose), ["Sales rose.", "They fell."]);
         assert_eq!(prose.labels, ["Net sales", "Gross profit"]);
@@ -393,27 +466,40 @@ mod tests {
     fn rows_are_named_by_whole_names_without_figures() {
         let page = "Preferred stock, 2,000 issued ....... 5 5\nGoodwill, net (a) ...... 1 2\nBalance at December 31 $ 7 $ 8\n\
             Gross profit as a 37.6% 39.6%\nOther (income 3 4\nItem 16. 1 2";
-        assert_eq!(prose_of(&paged(&[page])).labels, ["Preferred stock", "Goodwill, net"]);
+        assert_eq!(
+            prose_of(&paged(&[page])).labels,
+            ["Preferred stock", "Goodwill, net"]
+        );
     }
 
     #[test]
     fn heads_of_columns_are_no_headings() {
-        let source = paged(&["*Domestic sales*\n*Earnings per Earnings per*\n*Packaging million) net*\nSales rose."]);
+        let source = paged(&[
+            "*Domestic sales*\n*Earnings per Earnings per*\n*Packaging million) net*\nSales rose.",
+        ]);
         assert_eq!(prose_of(&source).headings, ["Domestic sales"]);
     }
 
     #[test]
     fn running_heads_do_not_cut_sentences() {
-        let page =
-            |text: &str, n: usize| format!("Acme annual report {n}\n{text}\nmore words here\nand here\nand there\n{n}");
+        let page = |text: &str, n: usize| {
+            format!("Acme annual report {n}\n{text}\nmore words here\nand here\nand there\n{n}")
+        };
         let source = paged(&[&page("One", 1), &page("two", 2), &page("three.", 3)]);
         let prose = prose_of(&source);
-        assert!(prose.sentences.iter().all(|sentence| !sentence.text.contains("Acme")), "{prose:?}");
+        assert!(
+            prose
+                .sentences
+                .iter()
+                .all(|sentence| !sentence.text.contains("Acme")),
+            "{prose:?}"
+        );
     }
 
     #[test]
     fn headings_and_blank_lines_end_paragraphs_of_texts() {
-        let source = lines("# Install it\nRun this\n\nThen wait.\n* first thing done\n* second thing");
+        let source =
+            lines("# Install it\nRun this\n\nThen wait.\n* first thing done\n* second thing");
         assert_eq!(whole(&prose_of(&source)), ["Then wait."]);
     }
 }

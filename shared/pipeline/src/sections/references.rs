@@ -4,7 +4,8 @@
 use std::collections::{HashMap, HashSet};
 
 use stemma_document::{
-    PageLabel, PageNo, Reference, ReferenceTarget, Section, SectionId, SectionSpan, SectionTree, Source,
+    PageLabel, PageNo, Reference, ReferenceTarget, Section, SectionId, SectionSpan, SectionTree,
+    Source,
 };
 
 use super::facts::squash;
@@ -76,9 +77,15 @@ pub(super) fn references(
             }
             let to = index.resolve(&mention, section.id);
             let leads_nowhere = to == ReferenceTarget::Unresolved && mention.may_be_foreign();
-            if to != ReferenceTarget::Section(section.id) && !leads_nowhere && seen.insert(mention.text.to_lowercase())
+            if to != ReferenceTarget::Section(section.id)
+                && !leads_nowhere
+                && seen.insert(mention.text.to_lowercase())
             {
-                found.push(Reference { from: section.id, text: mention.text, to });
+                found.push(Reference {
+                    from: section.id,
+                    text: mention.text,
+                    to,
+                });
             }
         }
     }
@@ -109,12 +116,18 @@ type Word<'a> = (&'a str, bool);
 
 fn mentions(section: &Section, source: &Source) -> Vec<Mention> {
     let lines = own_lines(section, source);
-    let words =
-        lines.iter().flat_map(|line| line.text.split_whitespace().enumerate().map(|(index, word)| (word, index == 0)));
+    let words = lines.iter().flat_map(|line| {
+        line.text
+            .split_whitespace()
+            .enumerate()
+            .map(|(index, word)| (word, index == 0))
+    });
     let words: Vec<Word<'_>> = words.take(MAX_SECTION_WORDS).collect();
     let mut found = Vec::new();
     for at in 0..words.len() {
-        let bare = words[at].0.trim_start_matches(|c: char| !c.is_alphanumeric());
+        let bare = words[at]
+            .0
+            .trim_start_matches(|c: char| !c.is_alphanumeric());
         if let Some((word, kind)) = WORDS.iter().find(|(word, _)| *word == bare)
             && !is_heading(&words, at)
         {
@@ -131,10 +144,16 @@ fn mentions_at(words: &[Word<'_>], at: usize, word: &str, kind: Kind, found: &mu
     while let Some(number) = words.get(next).and_then(|(word, _)| number(word, kind)) {
         let part = part_before(words, at);
         let text = format!("{word} {}", written(words[next].0));
-        found.push(Mention { kind, number, text, part });
+        found.push(Mention {
+            kind,
+            number,
+            text,
+            part,
+        });
         let closed = words[next].0.ends_with(['.', ';', ':', ')']);
-        let joined =
-            words.get(next + 1).is_some_and(|(word, _)| matches!(*word, "and" | "or" | "through" | "to" | "–"));
+        let joined = words
+            .get(next + 1)
+            .is_some_and(|(word, _)| matches!(*word, "and" | "or" | "through" | "to" | "–"));
         let comma = words[next].0.ends_with(',');
         next += if joined { 2 } else { 1 };
         if closed || !(joined || comma) {
@@ -148,7 +167,10 @@ fn mentions_at(words: &[Word<'_>], at: usize, word: &str, kind: Kind, found: &mu
 
 fn written(word: &str) -> &str {
     let word = word.trim_start_matches(|c: char| !c.is_alphanumeric());
-    word.split(['(', '’', '\'', '”', '"']).next().unwrap_or(word).trim_end_matches(|c: char| !c.is_alphanumeric())
+    word.split(['(', '’', '\'', '”', '"'])
+        .next()
+        .unwrap_or(word)
+        .trim_end_matches(|c: char| !c.is_alphanumeric())
 }
 
 /// The number a word is, in upper case.
@@ -158,14 +180,22 @@ fn number(word: &str, kind: Kind) -> Option<String> {
         return None;
     }
     let digits = number.starts_with(|c: char| c.is_ascii_digit());
-    let legal = number.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-'));
+    let legal = number
+        .chars()
+        .all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-'));
     let letters = number.chars().filter(|c| c.is_ascii_alphabetic()).count();
     let lettered = number.len() <= 5 && number.starts_with(|c: char| c.is_ascii_uppercase());
     let fits = match kind {
-        Kind::Appendix | Kind::Exhibit => digits || (lettered && (letters == 1 || is_roman(number))),
-        Kind::Page => digits || (lettered && number.contains('-')) || is_roman(&number.to_uppercase()),
+        Kind::Appendix | Kind::Exhibit => {
+            digits || (lettered && (letters == 1 || is_roman(number)))
+        }
+        Kind::Page => {
+            digits || (lettered && number.contains('-')) || is_roman(&number.to_uppercase())
+        }
         // `Item 601` is a regulation's, `Notes 650` an amount.
-        Kind::Note | Kind::Item => digits && number.bytes().take_while(u8::is_ascii_digit).count() <= 2,
+        Kind::Note | Kind::Item => {
+            digits && number.bytes().take_while(u8::is_ascii_digit).count() <= 2
+        }
         Kind::Article => digits || is_roman(number),
         Kind::Section => digits,
     };
@@ -182,33 +212,53 @@ fn is_heading(words: &[Word<'_>], at: usize) -> bool {
     if !words[at].1 {
         return false;
     }
-    let number_ends = words.get(at + 1).is_some_and(|(word, _)| word.ends_with(['.', ':', '–', '—', '-']));
+    let number_ends = words
+        .get(at + 1)
+        .is_some_and(|(word, _)| word.ends_with(['.', ':', '–', '—', '-']));
     let behind = words.get(at + 2);
     let new_line = behind.is_none_or(|(_, starts)| *starts);
-    let capital = behind.is_some_and(|(word, _)| word.starts_with(|c: char| c.is_uppercase() || "–—-([“".contains(c)));
+    let capital = behind.is_some_and(|(word, _)| {
+        word.starts_with(|c: char| c.is_uppercase() || "–—-([“".contains(c))
+    });
     number_ends || new_line || capital
 }
 
 /// `II` where `Part II, ` stands right before.
 fn part_before(words: &[Word<'_>], at: usize) -> Option<String> {
-    let part = words.get(at.checked_sub(2)?)?.0.trim_start_matches(|c: char| !c.is_alphanumeric());
-    let number = words[at - 1].0.trim_end_matches(|c: char| !c.is_alphanumeric());
+    let part = words
+        .get(at.checked_sub(2)?)?
+        .0
+        .trim_start_matches(|c: char| !c.is_alphanumeric());
+    let number = words[at - 1]
+        .0
+        .trim_end_matches(|c: char| !c.is_alphanumeric());
     (part.eq_ignore_ascii_case("part") && is_roman(number)).then(|| number.to_owned())
 }
 
 /// Whether the words behind a mention give it to another document: `of Regulation S-K`, `of our 2021 Annual Report`.
 fn belongs_elsewhere(words: &[Word<'_>], at: usize) -> bool {
-    let mut behind = words[at.min(words.len())..].iter().take(OWNER_WORDS).map(|(word, _)| *word).peekable();
-    let previous_closes = at > 0 && words.get(at - 1).is_some_and(|(word, _)| word.ends_with(['.', ';', ')']));
-    if previous_closes || !behind.peek().is_some_and(|word| matches!(*word, "of" | "to" | "in" | "under")) {
+    let mut behind = words[at.min(words.len())..]
+        .iter()
+        .take(OWNER_WORDS)
+        .map(|(word, _)| *word)
+        .peekable();
+    let previous_closes = at > 0
+        && words
+            .get(at - 1)
+            .is_some_and(|(word, _)| word.ends_with(['.', ';', ')']));
+    if previous_closes
+        || !behind
+            .peek()
+            .is_some_and(|word| matches!(*word, "of" | "to" | "in" | "under"))
+    {
         return false;
     }
     for word in behind {
         let bare = word.trim_matches(|c: char| !c.is_alphanumeric());
         match bare {
             "this" | "these" | "Notes" | "Consolidated" => return false,
-            "Act" | "Code" | "Regulation" | "Rule" | "Rules" | "10-K" | "10-Q" | "8-K" | "Annual" | "Quarterly"
-            | "Form" | "Agreement" | "Proxy" | "Indenture" => return true,
+            "Act" | "Code" | "Regulation" | "Rule" | "Rules" | "10-K" | "10-Q" | "8-K"
+            | "Annual" | "Quarterly" | "Form" | "Agreement" | "Proxy" | "Indenture" => return true,
             _ if word.ends_with(['.', ';']) => return false,
             _ => {}
         }
@@ -228,7 +278,12 @@ struct Index {
 
 impl Index {
     fn of(tree: &SectionTree, labels: &[Option<PageLabel>]) -> Self {
-        let mut index = Self { named: HashMap::new(), pages: HashMap::new(), starts: Vec::new(), homes: Vec::new() };
+        let mut index = Self {
+            named: HashMap::new(),
+            pages: HashMap::new(),
+            starts: Vec::new(),
+            homes: Vec::new(),
+        };
         let mut notes = false;
         for top in &tree.sections {
             notes = behind_notes(top, notes);
@@ -236,7 +291,10 @@ impl Index {
         }
         for (page, label) in labels.iter().enumerate() {
             if let Some(PageLabel(label)) = label {
-                index.pages.entry(label.trim().to_uppercase()).or_insert(PageNo::from_index(page));
+                index
+                    .pages
+                    .entry(label.trim().to_uppercase())
+                    .or_insert(PageNo::from_index(page));
             }
         }
         index
@@ -249,7 +307,8 @@ impl Index {
             self.named.entry(name).or_default().push(section.id);
         }
         if let SectionSpan::Pages { from, .. } = section.span {
-            self.starts.push((from.page, from.line, section.starts_page));
+            self.starts
+                .push((from.page, from.line, section.starts_page));
         }
         self.homes.push((top, part.map(Into::into)));
         let inside = in_notes || heads_notes(section);
@@ -262,8 +321,14 @@ impl Index {
 
     fn resolve(&self, mention: &Mention, from: SectionId) -> ReferenceTarget {
         let to = match mention.kind {
-            Kind::Page => self.pages.get(&mention.number).and_then(|page| self.section_at(*page)),
-            kind => self.named.get(&(kind, mention.number.clone())).and_then(|ids| self.choose(ids, mention, from)),
+            Kind::Page => self
+                .pages
+                .get(&mention.number)
+                .and_then(|page| self.section_at(*page)),
+            kind => self
+                .named
+                .get(&(kind, mention.number.clone()))
+                .and_then(|ids| self.choose(ids, mention, from)),
         };
         to.map_or(ReferenceTarget::Unresolved, ReferenceTarget::Section)
     }
@@ -272,7 +337,13 @@ impl Index {
     /// section as the mention. Anything else would be a guess.
     fn choose(&self, ids: &[SectionId], mention: &Mention, from: SectionId) -> Option<SectionId> {
         let home = |id: SectionId| self.homes.get(id.0 as usize);
-        let only = |chosen: Vec<SectionId>| if let [id] = chosen[..] { Some(id) } else { None };
+        let only = |chosen: Vec<SectionId>| {
+            if let [id] = chosen[..] {
+                Some(id)
+            } else {
+                None
+            }
+        };
         if ids.len() == 1 {
             return ids.first().copied();
         }
@@ -280,19 +351,33 @@ impl Index {
         let ids = ids.get(..ids.len().min(64))?;
         if let Some(part) = &mention.part {
             return only(
-                ids.iter().copied().filter(|id| home(*id).is_some_and(|(_, at)| at.as_ref() == Some(part))).collect(),
+                ids.iter()
+                    .copied()
+                    .filter(|id| home(*id).is_some_and(|(_, at)| at.as_ref() == Some(part)))
+                    .collect(),
             );
         }
         let top = home(from)?.0;
-        only(ids.iter().copied().filter(|id| home(*id).is_some_and(|(at, _)| *at == top)).collect())
+        only(
+            ids.iter()
+                .copied()
+                .filter(|id| home(*id).is_some_and(|(at, _)| *at == top))
+                .collect(),
+        )
     }
 
     /// The first section that starts the page, else the one that runs on at its top.
     fn section_at(&self, page: PageNo) -> Option<SectionId> {
         let on_page = self.starts.partition_point(|(start, _, _)| *start < page);
-        let starts_it =
-            self.starts.get(on_page).is_some_and(|(start, line, starts)| *start == page && (*line == 0 || *starts));
-        let at = if starts_it { on_page } else { on_page.checked_sub(1)? };
+        let starts_it = self
+            .starts
+            .get(on_page)
+            .is_some_and(|(start, line, starts)| *start == page && (*line == 0 || *starts));
+        let at = if starts_it {
+            on_page
+        } else {
+            on_page.checked_sub(1)?
+        };
         u32::try_from(at).ok().map(SectionId)
     }
 }
@@ -306,15 +391,22 @@ fn heads_notes(section: &Section) -> bool {
 /// Whether the section stands among notes that follow their heading beside it, not under it: behind a heading of notes
 /// without sub-sections, as long as every section has a number at the head of its title.
 fn behind_notes(section: &Section, behind: bool) -> bool {
-    let numbered = section.title.starts_with(|c: char| c == '(' || c.is_ascii_digit());
+    let numbered = section
+        .title
+        .starts_with(|c: char| c == '(' || c.is_ascii_digit());
     (behind && numbered) || (section.children.is_empty() && heads_notes(section))
 }
 
 /// `II` of `PART II. …`.
 fn roman_part(title: &str) -> Option<String> {
     let mut words = title.split_whitespace();
-    let part = words.next().filter(|word| word.eq_ignore_ascii_case("part"));
-    let number = words.next()?.trim_matches(|c: char| !c.is_alphanumeric()).to_uppercase();
+    let part = words
+        .next()
+        .filter(|word| word.eq_ignore_ascii_case("part"));
+    let number = words
+        .next()?
+        .trim_matches(|c: char| !c.is_alphanumeric())
+        .to_uppercase();
     part.filter(|_| is_roman(&number)).map(|_| number)
 }
 
@@ -322,8 +414,13 @@ fn roman_part(title: &str) -> Option<String> {
 fn names(section: &Section, in_notes: bool) -> Vec<(Kind, String)> {
     let words: Vec<&str> = section.title.split_whitespace().take(10).collect();
     let mut names = Vec::new();
-    let bare = words.first().map(|word| word.to_lowercase()).unwrap_or_default();
-    let titled = WORDS.iter().find(|(word, kind)| *kind != Kind::Page && word.eq_ignore_ascii_case(&bare));
+    let bare = words
+        .first()
+        .map(|word| word.to_lowercase())
+        .unwrap_or_default();
+    let titled = WORDS
+        .iter()
+        .find(|(word, kind)| *kind != Kind::Page && word.eq_ignore_ascii_case(&bare));
     match titled {
         // `ITEMS 10, 11, 12 and 13` is called by each of them.
         Some((_, kind)) => names.extend(
@@ -335,7 +432,11 @@ fn names(section: &Section, in_notes: bool) -> Vec<(Kind, String)> {
         ),
         None => {
             let kind = if in_notes { Kind::Note } else { Kind::Section };
-            let said = section.number.as_deref().or(words.first().copied()).and_then(|word| number(word, kind));
+            let said = section
+                .number
+                .as_deref()
+                .or(words.first().copied())
+                .and_then(|word| number(word, kind));
             names.extend(said.map(|number| (kind, number)));
         }
     }
@@ -350,13 +451,30 @@ mod tests {
     fn shown(pages: &[&str], entries: &[(u32, u32, u16, &str)], labels: &[&str]) -> String {
         let source = paged(pages);
         let tree = tree(&source, entries);
-        let labels: Vec<_> = labels.iter().map(|label| Some(PageLabel((*label).into()))).collect();
-        let title = |id: SectionId| tree.section(id).map(|section| section.title.clone()).unwrap_or_default();
-        let line = |reference: &Reference| match reference.to {
-            ReferenceTarget::Section(id) => format!("{}: {} -> {}\n", title(reference.from), reference.text, title(id)),
-            ReferenceTarget::Unresolved => format!("{}: {} -> ?\n", title(reference.from), reference.text),
+        let labels: Vec<_> = labels
+            .iter()
+            .map(|label| Some(PageLabel((*label).into())))
+            .collect();
+        let title = |id: SectionId| {
+            tree.section(id)
+                .map(|section| section.title.clone())
+                .unwrap_or_default()
         };
-        references(&tree, &source, &labels, 100).iter().map(line).collect()
+        let line = |reference: &Reference| match reference.to {
+            ReferenceTarget::Section(id) => format!(
+                "{}: {} -> {}\n",
+                title(reference.from),
+                reference.text,
+                title(id)
+            ),
+            ReferenceTarget::Unresolved => {
+                format!("{}: {} -> ?\n", title(reference.from), reference.text)
+            }
+        };
+        references(&tree, &source, &labels, 100)
+            .iter()
+            .map(line)
+            .collect()
     }
 
     #[test]
@@ -411,8 +529,7 @@ mod tests {
 
     #[test]
     fn other_documents_and_headings_are_not_mentioned() {
-        let text =
-            "Item 7 Discussion\nsee Item 7 of our Annual Report on Form 10-K for 2021\nbut Item 8 of this Form 10-K";
+        let text = "Item 7 Discussion\nsee Item 7 of our Annual Report on Form 10-K for 2021\nbut Item 8 of this Form 10-K";
         insta::assert_snapshot!(shown(&[text], &[(1, 0, 1, "Start")], &[]), @"Start: Item 8 -> ?");
     }
 
@@ -440,7 +557,9 @@ mod tests {
 
     #[test]
     fn references_are_capped() {
-        let text: String = (0..500).map(|n| format!("see Exhibit {n} there ")).collect();
+        let text: String = (0..500)
+            .map(|n| format!("see Exhibit {n} there "))
+            .collect();
         let source = paged(&[&text]);
         let tree = tree(&source, &[(1, 0, 1, "A")]);
         assert_eq!(references(&tree, &source, &[], 100).len(), 100);

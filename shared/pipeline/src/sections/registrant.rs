@@ -50,22 +50,38 @@ const PLAIN_FORMS: usize = 12;
 pub(super) fn on_cover(cover: &FrontPage<'_>, signed: Option<&Fact>) -> Option<Fact> {
     let squashed: Vec<String> = cover.lines.iter().map(|line| squash(line)).collect();
     let caption = squashed.iter().position(|line| {
-        ["exactnameof", "nameofregistrantas", "nameofissuerasspecified", "nameofsmallbusiness"]
-            .iter()
-            .any(|words| line.contains(words))
+        [
+            "exactnameof",
+            "nameofregistrantas",
+            "nameofissuerasspecified",
+            "nameofsmallbusiness",
+        ]
+        .iter()
+        .any(|words| line.contains(words))
     });
     let name = match caption {
         Some(at) => beside_caption(cover, &squashed, at, signed),
         None => below_number(cover, &squashed),
     };
-    let name = name.map(|name| clean_name(&name)).filter(|name| name.len() <= NAME_BYTES && squash(name).len() >= 2);
-    name.map(|name| cover.fact(name)).or_else(|| signed.cloned())
+    let name = name
+        .map(|name| clean_name(&name))
+        .filter(|name| name.len() <= NAME_BYTES && squash(name).len() >= 2);
+    name.map(|name| cover.fact(name))
+        .or_else(|| signed.cloned())
 }
 
-fn beside_caption(cover: &FrontPage<'_>, squashed: &[String], at: usize, signed: Option<&Fact>) -> Option<String> {
+fn beside_caption(
+    cover: &FrontPage<'_>,
+    squashed: &[String],
+    at: usize,
+    signed: Option<&Fact>,
+) -> Option<String> {
     let line = cover.lines[at];
     // `ACME INC. (Exact name of registrant …)` on one line.
-    let before = line.split_once('(').map(|(before, _)| before).filter(|before| is_name(before));
+    let before = line
+        .split_once('(')
+        .map(|(before, _)| before)
+        .filter(|before| is_name(before));
     if let Some(before) = before {
         return Some(before.into());
     }
@@ -74,21 +90,32 @@ fn beside_caption(cover: &FrontPage<'_>, squashed: &[String], at: usize, signed:
     }
     let from = at.saturating_sub(NAME_LINES);
     let above = (from..at).rev().find(|line| is_name(cover.lines[*line]));
-    if let Some(found) = above.filter(|found| !squashed[found + 1..at].iter().any(|line| line.starts_with("exactname")))
-    {
+    if let Some(found) = above.filter(|found| {
+        !squashed[found + 1..at]
+            .iter()
+            .any(|line| line.starts_with("exactname"))
+    }) {
         return Some(with_line_above(cover, found, signed));
     }
     let below = (at + 1..squashed.len().min(at + 8)).map(|line| cover.lines[line]);
     below.into_iter().find_map(of_row).or_else(|| {
         let open = line.trim_end().ends_with(':') || !line.contains('(');
-        cover.lines.get(at + 1).filter(|line| open && is_name(line)).map(|line| (*line).into())
+        cover
+            .lines
+            .get(at + 1)
+            .filter(|line| open && is_name(line))
+            .map(|line| (*line).into())
     })
 }
 
 /// A name that is set in two lines: they look the same, or were signed as one.
 fn with_line_above(cover: &FrontPage<'_>, at: usize, signed: Option<&Fact>) -> String {
     let line = cover.lines[at];
-    let Some(above) = at.checked_sub(1).map(|above| cover.lines[above]).filter(|above| is_name(above)) else {
+    let Some(above) = at
+        .checked_sub(1)
+        .map(|above| cover.lines[above])
+        .filter(|above| is_name(above))
+    else {
         return line.into();
     };
     let joined = format!("{above} {line}");
@@ -99,26 +126,40 @@ fn with_line_above(cover: &FrontPage<'_>, at: usize, signed: Option<&Fact>) -> S
             let (a, b) = (upper.style(), lower.style());
             let gap = lower.rect.y0.points() - upper.rect.y1.points();
             let large = f64::from(a.size.points()) >= 12.0;
-            large && a.bold == b.bold && (a.size.points() - b.size.points()).abs() < 0.3 && gap < a.size.points() * 0.8
+            large
+                && a.bold == b.bold
+                && (a.size.points() - b.size.points()).abs() < 0.3
+                && gap < a.size.points() * 0.8
         }
         _ => false,
     };
-    if as_signed(&joined) || rest || (alike && !as_signed(line)) { joined } else { line.into() }
+    if as_signed(&joined) || rest || (alike && !as_signed(line)) {
+        joined
+    } else {
+        line.into()
+    }
 }
 
 /// The line below the file number.
 fn below_number(cover: &FrontPage<'_>, squashed: &[String]) -> Option<String> {
-    let number = squashed.iter().position(|line| line.starts_with("commissionfile"))?;
+    let number = squashed
+        .iter()
+        .position(|line| line.starts_with("commissionfile"))?;
     let below = number + 1..squashed.len().min(number + 4);
-    below.into_iter().find(|at| is_name(cover.lines[*at])).map(|at| cover.lines[at].into())
+    below
+        .into_iter()
+        .find(|at| is_name(cover.lines[*at]))
+        .map(|at| cover.lines[at].into())
 }
 
 /// The name in a row of a table of registrants: `1-3526  The Example Company (A Delaware Corporation)  58-0690070`.
 fn of_row(line: &str) -> Option<String> {
     let words: Vec<&str> = line.split_whitespace().collect();
     as_file_number(words.first()?)?;
-    let end =
-        words.iter().position(|word| word.starts_with('(') || as_irs_number(word).is_some()).unwrap_or(words.len());
+    let end = words
+        .iter()
+        .position(|word| word.starts_with('(') || as_irs_number(word).is_some())
+        .unwrap_or(words.len());
     let name = words.get(1..end)?.join(" ");
     is_name(&name).then_some(name)
 }
@@ -168,7 +209,10 @@ fn is_name(line: &str) -> bool {
     letters >= 2
         && squashed.len() <= NAME_BYTES
         && line.split_whitespace().count() <= 16
-        && (!first.starts_with(char::is_lowercase) || words_of(line).last().is_some_and(|word| is_legal_form(&word)))
+        && (!first.starts_with(char::is_lowercase)
+            || words_of(line)
+                .last()
+                .is_some_and(|word| is_legal_form(&word)))
         && !line.starts_with(['(', '$', '□', '☐', '☒'])
         && squashed != "or"
         && !CAPTIONS.iter().any(|caption| squashed.starts_with(caption))
@@ -191,18 +235,24 @@ pub(super) fn signed(source: &Source) -> Option<Fact> {
 
 fn signature(lines: &[&str]) -> Option<String> {
     let at = (0..lines.len()).find(|at| caused(lines, *at))?;
-    let mut behind = lines[at..lines.len().min(at + SIGNED_LINES + 4)].iter().copied();
+    let mut behind = lines[at..lines.len().min(at + SIGNED_LINES + 4)]
+        .iter()
+        .copied();
     // The sentence runs on to `duly authorized`.
     behind.by_ref().find(|line| {
         let line = squash(line);
         line.contains("authorized") || line.contains("authorised")
     })?;
-    let name = behind.take(SIGNED_LINES).filter(|line| !line.trim().is_empty()).find_map(|line| {
-        let line = line.split("By:").next().unwrap_or(line).trim();
-        let mark =
-            ["date", "dated", "by", "s"].iter().any(|word| words_of(line).next().is_some_and(|first| first == *word));
-        (!mark && is_name(line)).then(|| clean_name(line))
-    })?;
+    let name = behind
+        .take(SIGNED_LINES)
+        .filter(|line| !line.trim().is_empty())
+        .find_map(|line| {
+            let line = line.split("By:").next().unwrap_or(line).trim();
+            let mark = ["date", "dated", "by", "s"]
+                .iter()
+                .any(|word| words_of(line).next().is_some_and(|first| first == *word));
+            (!mark && is_name(line)).then(|| clean_name(line))
+        })?;
     (name.len() <= NAME_BYTES && !name.contains("/s/")).then_some(name)
 }
 
@@ -213,12 +263,18 @@ fn caused(lines: &[&str], at: usize) -> bool {
         return false;
     }
     let squashed = squash(line);
-    let next = || lines.get(at + 1).is_some_and(|next| squash(next).starts_with("caused"));
+    let next = || {
+        lines
+            .get(at + 1)
+            .is_some_and(|next| squash(next).starts_with("caused"))
+    };
     squashed.contains("dulycaused") || (squashed.ends_with("duly") && next())
 }
 
 fn words_of(text: &str) -> impl Iterator<Item = String> {
-    text.split_whitespace().map(squash).filter(|word| !word.is_empty())
+    text.split_whitespace()
+        .map(squash)
+        .filter(|word| !word.is_empty())
 }
 
 fn is_legal_form(word: &str) -> bool {
@@ -236,22 +292,33 @@ pub(super) fn in_full(source: &Source, short: &str) -> Option<Fact> {
     let mut look = |line: &str, page: Option<PageNo>| {
         let words: Vec<&str> = line.split_whitespace().take(200).collect();
         for at in 0..words.len().saturating_sub(wanted.len()) {
-            let same = wanted.iter().zip(&words[at..]).all(|(wanted, word)| *wanted == squash(word));
+            let same = wanted
+                .iter()
+                .zip(&words[at..])
+                .all(|(wanted, word)| *wanted == squash(word));
             let ending = words[at + wanted.len()].trim_end_matches([',', ';', ')', '’', '”']);
             let closed = !words[at + wanted.len() - 1].ends_with(['.', ';', ':']);
             if same && closed && LEGAL_FORMS[..PLAIN_FORMS].contains(&squash(ending).as_str()) {
                 let name = format!("{} {ending}", words[at..at + wanted.len()].join(" "));
-                found.entry(squash(&name)).or_insert_with(|| (0, Fact::text(name, page))).0 += 1;
+                found
+                    .entry(squash(&name))
+                    .or_insert_with(|| (0, Fact::text(name, page)))
+                    .0 += 1;
             }
         }
     };
     match &source.body {
         Body::Lines(text) => text.lines.iter().for_each(|line| look(line, None)),
         Body::Pages(pages) => pages.iter().enumerate().for_each(|(index, page)| {
-            page.lines.iter().for_each(|line| look(&line.text, Some(PageNo::from_index(index))));
+            page.lines
+                .iter()
+                .for_each(|line| look(&line.text, Some(PageNo::from_index(index))));
         }),
     }
-    found.into_values().max_by_key(|(count, _)| *count).map(|(_, fact)| fact)
+    found
+        .into_values()
+        .max_by_key(|(count, _)| *count)
+        .map(|(_, fact)| fact)
 }
 
 /// White space folded, marks around the name dropped, and capitals set apart by their size rejoined (`R ESORTS`).
@@ -266,7 +333,11 @@ pub(super) fn clean_name(text: &str) -> String {
     let mut name = String::new();
     for (at, word) in words.iter().enumerate() {
         name.push_str(word);
-        name.push_str(if torn && split(at) || at + 1 == words.len() { "" } else { " " });
+        name.push_str(if torn && split(at) || at + 1 == words.len() {
+            ""
+        } else {
+            " "
+        });
     }
     name
 }

@@ -16,29 +16,52 @@ const NAME_WORDS: usize = 8;
 
 /// Facts of a document without a form's cover; empty unless it clearly is one of the two.
 pub(super) fn facts(front: &[FrontPage<'_>], source: &Source) -> FilingFacts {
-    let written = front.iter().position(|page| !page.lines.is_empty()).unwrap_or(0);
+    let written = front
+        .iter()
+        .position(|page| !page.lines.is_empty())
+        .unwrap_or(0);
     let all = &front[written..];
     let front = &all[..all.len().min(RELEASE_PAGES)];
-    let Some(first) = front.first() else { return FilingFacts::default() };
+    let Some(first) = front.first() else {
+        return FilingFacts::default();
+    };
     let Some(headline) = headline(first) else {
-        return front.iter().find_map(|page| annual_report(page).or_else(|| chinese_report(page))).unwrap_or_default();
+        return front
+            .iter()
+            .find_map(|page| annual_report(page).or_else(|| chinese_report(page)))
+            .unwrap_or_default();
     };
     let mut facts = release_facts(front, &headline);
     // A headline writes the name short; the text has it in full.
-    let full = facts.issuer.as_ref().and_then(|issuer| in_full(source, &issuer.value));
+    let full = facts
+        .issuer
+        .as_ref()
+        .and_then(|issuer| in_full(source, &issuer.value));
     facts.issuer = full.or(facts.issuer);
-    facts.tickers = all.iter().map(listings::named).find(|found| !found.is_empty()).unwrap_or_default();
+    facts.tickers = all
+        .iter()
+        .map(listings::named)
+        .find(|found| !found.is_empty())
+        .unwrap_or_default();
     facts
 }
 
 /// Two neighboring lines that report or announce the results or earnings of a period.
 fn headline(page: &FrontPage<'_>) -> Option<String> {
     let top = &page.lines[..page.lines.len().min(HEADLINE_LINES)];
-    let pairs = top.windows(2).map(|pair| pair.join(" ")).chain(top.last().map(|line| (*line).to_owned()));
+    let pairs = top
+        .windows(2)
+        .map(|pair| pair.join(" "))
+        .chain(top.last().map(|line| (*line).to_owned()));
     pairs.into_iter().find(|text| {
         let lower = text.to_lowercase();
-        let has =
-            |words: &[&str]| words.iter().any(|word| lower.split(|c: char| !c.is_alphanumeric()).any(|w| w == *word));
+        let has = |words: &[&str]| {
+            words.iter().any(|word| {
+                lower
+                    .split(|c: char| !c.is_alphanumeric())
+                    .any(|w| w == *word)
+            })
+        };
         has(&["reports", "announces", "reported", "announced"])
             && has(&["results", "earnings"])
             && has(&["quarter", "fiscal", "year", "half", "q1", "q2", "q3", "q4"])
@@ -47,10 +70,17 @@ fn headline(page: &FrontPage<'_>) -> Option<String> {
 
 fn release_facts(front: &[FrontPage<'_>], headline: &str) -> FilingFacts {
     let first = &front[0];
-    let ended = front.iter().filter_map(|page| Some((period_end(page)?, page)));
+    let ended = front
+        .iter()
+        .filter_map(|page| Some((period_end(page)?, page)));
     // The first page of the latest date: `max_by_key` would take the last.
-    let ended = ended.rev().max_by_key(|(date, _)| *date).map(|(date, page)| page.fact(date.iso()));
-    let issuer = front.iter().find_map(|page| Some(page.fact(before_ticker(page)?)));
+    let ended = ended
+        .rev()
+        .max_by_key(|(date, _)| *date)
+        .map(|(date, page)| page.fact(date.iso()));
+    let issuer = front
+        .iter()
+        .find_map(|page| Some(page.fact(before_ticker(page)?)));
     FilingFacts {
         issuer: issuer.or_else(|| before_verb(headline).map(|name| first.fact(name))),
         form: Some(first.fact("earnings_release")),
@@ -65,11 +95,18 @@ fn release_facts(front: &[FrontPage<'_>], headline: &str) -> FilingFacts {
 fn period_end(page: &FrontPage<'_>) -> Option<Date> {
     let units = ["quarter", "year", "half", "period", "months", "weeks"];
     let words = page.words();
-    let ended = words.iter().enumerate().filter(|(_, word)| word.eq_ignore_ascii_case("ended"));
+    let ended = words
+        .iter()
+        .enumerate()
+        .filter(|(_, word)| word.eq_ignore_ascii_case("ended"));
     let ends = ended.filter_map(|(at, _)| {
-        let unit = words[at.saturating_sub(3)..at].iter().any(|word| units.contains(&squash(word).as_str()));
+        let unit = words[at.saturating_sub(3)..at]
+            .iter()
+            .any(|word| units.contains(&squash(word).as_str()));
         let behind = &words[at + 1..words.len().min(at + 6)];
-        dates::first(behind).filter(|(_, start, end)| unit && *start == 0 && *end <= 3).map(|(date, _, _)| date)
+        dates::first(behind)
+            .filter(|(_, start, end)| unit && *start == 0 && *end <= 3)
+            .map(|(date, _, _)| date)
     });
     ends.max()
 }
@@ -78,7 +115,9 @@ fn period_end(page: &FrontPage<'_>) -> Option<Date> {
 fn before_ticker(page: &FrontPage<'_>) -> Option<String> {
     let words = page.words();
     let marks = ["(NYSE", "(NASDAQ", "(Nasdaq", "(NasdaqGS", "(TSX", "(LSE"];
-    let at = words.iter().position(|word| marks.iter().any(|mark| word.starts_with(mark)))?;
+    let at = words
+        .iter()
+        .position(|word| marks.iter().any(|mark| word.starts_with(mark)))?;
     name_before(&words[..at])
 }
 
@@ -86,7 +125,9 @@ fn before_ticker(page: &FrontPage<'_>) -> Option<String> {
 fn before_verb(headline: &str) -> Option<String> {
     let words: Vec<&str> = headline.split_whitespace().collect();
     let verbs = ["reports", "announces", "reported", "announced"];
-    let at = words.iter().position(|word| verbs.contains(&word.to_lowercase().as_str()))?;
+    let at = words
+        .iter()
+        .position(|word| verbs.contains(&word.to_lowercase().as_str()))?;
     name_before(&words[..at])
 }
 
@@ -95,10 +136,16 @@ fn name_before(words: &[&str]) -> Option<String> {
     let small = ["of", "and", "the", "&", "de", "for"];
     let belongs = |word: &&&str| {
         let capital = word.starts_with(|c: char| c.is_uppercase() || c.is_ascii_digit());
-        let dash = word.contains("--") || word.contains('–') || word.contains('—') || word.ends_with(':');
+        let dash =
+            word.contains("--") || word.contains('–') || word.contains('—') || word.ends_with(':');
         (capital || small.contains(*word)) && !dash
     };
-    let count = words.iter().rev().take(NAME_WORDS + 1).take_while(belongs).count();
+    let count = words
+        .iter()
+        .rev()
+        .take(NAME_WORDS + 1)
+        .take_while(belongs)
+        .count();
     let name: Vec<&str> = words[words.len() - count..]
         .iter()
         .copied()
@@ -113,17 +160,25 @@ fn name_before(words: &[&str]) -> Option<String> {
 /// The year behind `fiscal`, else behind the period's name.
 fn year(headline: &str) -> Option<u32> {
     let words: Vec<&str> = headline.split_whitespace().collect();
-    let years = words.iter().enumerate().filter_map(|(at, word)| Some((at, four_digits(word)?)));
-    let years: Vec<(usize, u32)> = years.collect();
-    let behind_fiscal = years
+    let years = words
         .iter()
-        .find(|(at, _)| words[at.saturating_sub(2)..*at].iter().any(|word| word.eq_ignore_ascii_case("fiscal")));
+        .enumerate()
+        .filter_map(|(at, word)| Some((at, four_digits(word)?)));
+    let years: Vec<(usize, u32)> = years.collect();
+    let behind_fiscal = years.iter().find(|(at, _)| {
+        words[at.saturating_sub(2)..*at]
+            .iter()
+            .any(|word| word.eq_ignore_ascii_case("fiscal"))
+    });
     behind_fiscal.or(years.first()).map(|(_, year)| *year)
 }
 
 pub(super) fn four_digits(word: &str) -> Option<u32> {
     let digits = word.trim_matches(|c: char| !c.is_ascii_digit());
-    digits.parse().ok().filter(|year| digits.len() == 4 && (1950..2100).contains(year))
+    digits
+        .parse()
+        .ok()
+        .filter(|year| digits.len() == 4 && (1950..2100).contains(year))
 }
 
 /// The quarter the headline names, else the whole year.
@@ -135,12 +190,19 @@ fn period(headline: &str) -> Option<&'static str> {
         (["thirdquarter", "q3", "3rdquarter"], "Q3"),
         (["fourthquarter", "q4", "4thquarter"], "Q4"),
     ];
-    let named = quarters.iter().find(|(names, _)| names.iter().any(|name| lower.contains(name)));
-    let whole = ["fullyear", "annualresults", "yearend"].iter().any(|name| lower.contains(name));
-    let fiscal = lower
-        .split_once("fiscal")
-        .is_some_and(|(_, rest)| rest.trim_start_matches("year").starts_with(|c: char| c.is_ascii_digit()));
-    named.map(|(_, quarter)| *quarter).or((whole || fiscal).then_some("FY"))
+    let named = quarters
+        .iter()
+        .find(|(names, _)| names.iter().any(|name| lower.contains(name)));
+    let whole = ["fullyear", "annualresults", "yearend"]
+        .iter()
+        .any(|name| lower.contains(name));
+    let fiscal = lower.split_once("fiscal").is_some_and(|(_, rest)| {
+        rest.trim_start_matches("year")
+            .starts_with(|c: char| c.is_ascii_digit())
+    });
+    named
+        .map(|(_, quarter)| *quarter)
+        .or((whole || fiscal).then_some("FY"))
 }
 
 /// A title line that says `annual report`, with the year that stands on or near it.
@@ -153,7 +215,10 @@ fn annual_report(page: &FrontPage<'_>) -> Option<FilingFacts> {
         title && squash(line).contains("annualreport")
     })?;
     let near = &top[at.saturating_sub(3)..top.len().min(at + 4)];
-    let year = near.iter().flat_map(|line| line.split_whitespace()).find_map(four_digits);
+    let year = near
+        .iter()
+        .flat_map(|line| line.split_whitespace())
+        .find_map(four_digits);
     Some(FilingFacts {
         form: Some(page.fact("annual_report")),
         fiscal_year: year.map(|year| page.fact(year.to_string())),
@@ -165,13 +230,23 @@ fn annual_report(page: &FrontPage<'_>) -> Option<FilingFacts> {
 /// `某某股份有限公司` above `2022年年度报告`. The fiscal year is the calendar year by law (Accounting Law of the PRC, art. 11).
 fn chinese_report(page: &FrontPage<'_>) -> Option<FilingFacts> {
     let top = &page.lines[..page.lines.len().min(HEADLINE_LINES)];
-    let folded: Vec<String> = top.iter().map(|line| line.split_whitespace().collect()).collect();
+    let folded: Vec<String> = top
+        .iter()
+        .map(|line| line.split_whitespace().collect())
+        .collect();
     let short = |line: &&String| line.chars().count() <= 40;
-    let title = folded.iter().filter(short).find(|line| line.contains("年度报告"))?;
+    let title = folded
+        .iter()
+        .filter(short)
+        .find(|line| line.contains("年度报告"))?;
     let half = title.contains("半年度");
     let year = folded.iter().filter(short).find_map(|line| {
         let (before, _) = line.split_once('年')?;
-        let digits: String = before.chars().rev().take_while(char::is_ascii_digit).collect();
+        let digits: String = before
+            .chars()
+            .rev()
+            .take_while(char::is_ascii_digit)
+            .collect();
         four_digits(&digits.chars().rev().collect::<String>())
     });
     let company = folded.iter().filter(short).find_map(|line| {
@@ -179,11 +254,18 @@ fn chinese_report(page: &FrontPage<'_>) -> Option<FilingFacts> {
         let name = line[..end].trim_start_matches(|c: char| !c.is_alphabetic());
         (name.chars().count() >= 6).then(|| name.to_owned())
     });
-    let derived = |value: String| Fact { source: FactSource::Derived, ..page.fact(value) };
+    let derived = |value: String| Fact {
+        source: FactSource::Derived,
+        ..page.fact(value)
+    };
     let end = if half { "06-30" } else { "12-31" };
     Some(FilingFacts {
         issuer: company.map(|name| page.fact(name)),
-        form: Some(page.fact(if half { "interim_report" } else { "annual_report" })),
+        form: Some(page.fact(if half {
+            "interim_report"
+        } else {
+            "annual_report"
+        })),
         fiscal_year: year.map(|year| page.fact(year.to_string())),
         fiscal_period: (!half).then(|| page.fact("FY")),
         period_end: year.map(|year| derived(format!("{year}-{end}"))),
@@ -198,7 +280,11 @@ mod tests {
 
     fn shown(pages: &[&str]) -> String {
         let facts = facts(&paged(pages));
-        facts.known().iter().map(|(name, fact)| format!("{name}={}\n", fact.value)).collect()
+        facts
+            .known()
+            .iter()
+            .map(|(name, fact)| format!("{name}={}\n", fact.value))
+            .collect()
     }
 
     #[test]
@@ -219,8 +305,7 @@ mod tests {
 
     #[test]
     fn a_release_without_a_ticker_is_named_in_its_headline() {
-        let page =
-            "FOR IMMEDIATE RELEASE\nTHE ACME COMPANY REPORTS\nFIRST QUARTER EARNINGS FOR FISCAL 2025\nThe sales rose.";
+        let page = "FOR IMMEDIATE RELEASE\nTHE ACME COMPANY REPORTS\nFIRST QUARTER EARNINGS FOR FISCAL 2025\nThe sales rose.";
         insta::assert_snapshot!(shown(&[page]), @r"
         company=THE ACME COMPANY
         form=earnings_release
@@ -240,7 +325,9 @@ mod tests {
         period_end=2022-12-31
         ");
         assert_eq!(
-            shown(&["公司在上一年度报告中说明，该项目将在未来三年内完成，并且在以后的年度报告中继续披露进展情况。"]),
+            shown(&[
+                "公司在上一年度报告中说明，该项目将在未来三年内完成，并且在以后的年度报告中继续披露进展情况。"
+            ]),
             "language=zh\n"
         );
     }

@@ -34,7 +34,11 @@ const ROWS: &str = "Figures for";
 /// Fills every summary of the tree, leaves first. Sections without text and parts stay without one.
 pub(super) fn summarize(sections: &mut [Section], source: &Source, settings: &SectionSettings) {
     let words = Rarity::of(sections, source);
-    let book = Book { source, settings, words };
+    let book = Book {
+        source,
+        settings,
+        words,
+    };
     book.summarize(sections);
 }
 
@@ -54,8 +58,14 @@ impl Book<'_> {
 
     fn summary(&self, section: &Section) -> Option<Summary> {
         let summary = match self.verbatim(section) {
-            Some(text) => Summary { text, by: "verbatim".into() },
-            None => Summary { text: self.extract(section), by: "offline".into() },
+            Some(text) => Summary {
+                text,
+                by: "verbatim".into(),
+            },
+            None => Summary {
+                text: self.extract(section),
+                by: "offline".into(),
+            },
         };
         Some(summary).filter(|summary| !summary.text.is_empty())
     }
@@ -72,7 +82,11 @@ impl Book<'_> {
         if !short || lines.iter().any(prose::is_row) {
             return None;
         }
-        let text = lines.iter().flat_map(|line| line.text.split_whitespace()).collect::<Vec<_>>().join(" ");
+        let text = lines
+            .iter()
+            .flat_map(|line| line.text.split_whitespace())
+            .collect::<Vec<_>>()
+            .join(" ");
         (words::count(&text) <= words).then_some(text)
     }
 
@@ -84,54 +98,106 @@ impl Book<'_> {
         let lines = own_lines(section, self.source);
         let mut prose = prose::read(&lines, &|word| self.words.knows(word));
         let own = prose.sentences.len();
-        prose.sentences.extend(section.children.iter().take(MAX_PARTS).filter_map(lead));
+        prose
+            .sentences
+            .extend(section.children.iter().take(MAX_PARTS).filter_map(lead));
         let mut choice = Choice::new(self.words.weights(section, &lines), &section.title);
         let mut left = self.max_words();
         let parts = parts(section, &prose, &mut choice, left);
         left = left.saturating_sub(words::count(&parts));
-        let sentences = choice.sentences(&prose.sentences, own, left.saturating_sub(kept_for_rows(&prose)));
-        left = left.saturating_sub(sentences.iter().map(|sentence| words::count(sentence)).sum());
+        let sentences = choice.sentences(
+            &prose.sentences,
+            own,
+            left.saturating_sub(kept_for_rows(&prose)),
+        );
+        left = left.saturating_sub(
+            sentences
+                .iter()
+                .map(|sentence| words::count(sentence))
+                .sum(),
+        );
         let rows = choice.list(ROWS, prose.labels.iter().map(String::as_str), left);
-        let pieces = std::iter::once(parts).chain(sentences).chain([rows]).filter(|piece| !piece.is_empty());
+        let pieces = std::iter::once(parts)
+            .chain(sentences)
+            .chain([rows])
+            .filter(|piece| !piece.is_empty());
         let text = pieces.collect::<Vec<_>>().join(" ");
-        if text.is_empty() { cut(&prose, self.max_words()) } else { text }
+        if text.is_empty() {
+            cut(&prose, self.max_words())
+        } else {
+            text
+        }
     }
 }
 
 /// Words that sentences leave to the names of rows: the more the section is tables, the more.
 fn kept_for_rows(prose: &Prose) -> usize {
-    let (rows, sentences) = (prose.labels.len(), prose.sentences.iter().filter(|sentence| sentence.whole).count());
-    if rows < TABLE_ROWS { 0 } else { ROWS_WORDS.0 + (ROWS_WORDS.1 - ROWS_WORDS.0) * rows / (rows + 4 * sentences) }
+    let (rows, sentences) = (
+        prose.labels.len(),
+        prose
+            .sentences
+            .iter()
+            .filter(|sentence| sentence.whole)
+            .count(),
+    );
+    if rows < TABLE_ROWS {
+        0
+    } else {
+        ROWS_WORDS.0 + (ROWS_WORDS.1 - ROWS_WORDS.0) * rows / (rows + 4 * sentences)
+    }
 }
 
 /// The first whole sentence of a part's own summary; what merely lists its parts is left out.
 fn lead(child: &Section) -> Option<Sentence> {
     let summary = child.summary.as_ref()?;
-    let text = summary.text.split_inclusive(". ").map(str::trim).find(|text| !text.starts_with(COVERS))?;
-    let whole = summary.by == "offline" && text.ends_with(['.', '!', '?', '。']) && !text.starts_with(ROWS);
-    whole.then(|| Sentence { text: text.into(), whole })
+    let text = summary
+        .text
+        .split_inclusive(". ")
+        .map(str::trim)
+        .find(|text| !text.starts_with(COVERS))?;
+    let whole =
+        summary.by == "offline" && text.ends_with(['.', '!', '?', '。']) && !text.starts_with(ROWS);
+    whole.then(|| Sentence {
+        text: text.into(),
+        whole,
+    })
 }
 
 /// `Covers: first part; second part.` A leaf has headings instead of parts, its own title left out.
 fn parts(section: &Section, prose: &Prose, choice: &mut Choice, budget: usize) -> String {
     if section.children.is_empty() {
         let title = squash(&section.title);
-        let headings = prose.headings.iter().map(String::as_str).filter(|heading| !title.contains(&squash(heading)));
+        let headings = prose
+            .headings
+            .iter()
+            .map(String::as_str)
+            .filter(|heading| !title.contains(&squash(heading)));
         return choice.list(COVERS, headings, HEADINGS_WORDS.min(budget));
     }
-    let titles = section.children.iter().take(MAX_PARTS).map(|child| child.title.as_str());
+    let titles = section
+        .children
+        .iter()
+        .take(MAX_PARTS)
+        .map(|child| child.title.as_str());
     choice.list(COVERS, titles, PARTS_WORDS.min(budget))
 }
 
 /// What there is to say when no whole sentence fits: the start of the first one, marked as cut.
 fn cut(prose: &Prose, budget: usize) -> String {
-    let Some(sentence) = prose.sentences.iter().max_by_key(|sentence| (sentence.whole, sentence.text.len().min(400)))
+    let Some(sentence) = prose
+        .sentences
+        .iter()
+        .max_by_key(|sentence| (sentence.whole, sentence.text.len().min(400)))
     else {
         return String::new();
     };
     let mut text = String::new();
     for word in sentence.text.split(' ') {
-        let next = if text.is_empty() { word.into() } else { format!("{text} {word}") };
+        let next = if text.is_empty() {
+            word.into()
+        } else {
+            format!("{text} {word}")
+        };
         if words::count(&next) > budget || next.len() > WORD_BYTES * budget {
             return text + "…";
         }
@@ -148,7 +214,10 @@ struct Rarity {
 
 impl Rarity {
     fn of(sections: &[Section], source: &Source) -> Self {
-        let mut rarity = Self { sections_with: HashMap::new(), sections: 0 };
+        let mut rarity = Self {
+            sections_with: HashMap::new(),
+            sections: 0,
+        };
         rarity.add(sections, source);
         rarity
     }
@@ -177,10 +246,16 @@ impl Rarity {
         });
         let mut weights: HashMap<String, u64> = HashMap::new();
         let own = frequencies(lines);
-        let children = section.children.iter().take(MAX_PARTS).filter_map(|child| child.summary.as_ref());
+        let children = section
+            .children
+            .iter()
+            .take(MAX_PARTS)
+            .filter_map(|child| child.summary.as_ref());
         let mut all = own;
         for summary in children {
-            words::terms(&summary.text, |term| *all.entry(term.to_owned()).or_default() += 1);
+            words::terms(&summary.text, |term| {
+                *all.entry(term.to_owned()).or_default() += 1
+            });
         }
         for (term, count) in all {
             let spread = self.sections_with.get(&term).copied().unwrap_or(1).max(1);
@@ -216,12 +291,19 @@ mod tests {
     use stemma_document::SectionTree;
 
     fn settings(verbatim: u32, words: u32) -> SectionSettings {
-        SectionSettings { summary_tokens_verbatim: verbatim, summary_max_words: words, ..SectionSettings::default() }
+        SectionSettings {
+            summary_tokens_verbatim: verbatim,
+            summary_max_words: words,
+            ..SectionSettings::default()
+        }
     }
 
     fn shown(tree: &SectionTree) -> String {
         let line = |(_, section): (usize, &Section)| {
-            let summary = section.summary.as_ref().map_or("-".into(), |s| format!("[{}] {}", s.by, s.text));
+            let summary = section
+                .summary
+                .as_ref()
+                .map_or("-".into(), |s| format!("[{}] {}", s.by, s.text));
             format!("{}: {summary}\n", section.title)
         };
         tree.walk().map(line).collect()
@@ -238,7 +320,14 @@ mod tests {
     #[test]
     fn summaries_choose_informative_sentences() {
         let source = paged(&[REPORT]);
-        let tree = tree(&source, &[(1, 0, 1, "Business"), (1, 2, 2, "Rockets"), (1, 6, 2, "Anvils")]);
+        let tree = tree(
+            &source,
+            &[
+                (1, 0, 1, "Business"),
+                (1, 2, 2, "Rockets"),
+                (1, 6, 2, "Anvils"),
+            ],
+        );
         insta::assert_snapshot!(shown(&finish(tree, &source, &settings(3, 18), &[])), @r"
         Business: [offline] Covers: Rockets; Anvils. Acme makes anvils and rockets for coyotes in forty countries.
         Rockets: [offline] Rocket revenue was $120 million in 2022, driven by demand for liquid rockets. Figures for Revenue; Operating margin.
@@ -249,13 +338,17 @@ mod tests {
     /// Lines as filings have them, with the given figures in them.
     fn line_of(kind: u8, figure: u32, word: &str) -> String {
         match kind % 8 {
-            0 => format!("Sales of {word} rose by {figure} percent, and the {word} unit earned ${figure}.5 million."),
+            0 => format!(
+                "Sales of {word} rose by {figure} percent, and the {word} unit earned ${figure}.5 million."
+            ),
             1 => format!("Total {word} of the year $ {figure} $ 1,{figure} {figure}%"),
             2 => format!("Accrued {word} ........ {figure}"),
             3 => format!("*Note {figure} {word}*"),
             4 => format!("{word} obligations, {figure} shares issued .... . . . . 12 13"),
             5 => format!("See Note {figure} for the following table of {word}:"),
-            6 => format!("({figure}) The {word} contract was signed before the first of May {figure}, as described"),
+            6 => format!(
+                "({figure}) The {word} contract was signed before the first of May {figure}, as described"
+            ),
             _ => format!("{word} {word} 2022 2021"),
         }
     }
@@ -295,7 +388,8 @@ mod tests {
 
     #[test]
     fn a_short_section_is_its_own_summary() {
-        let (source, tree) = text_tree("# A\nshort\n## B\nalso  short", &[(1, 1, "A"), (3, 2, "B")]);
+        let (source, tree) =
+            text_tree("# A\nshort\n## B\nalso  short", &[(1, 1, "A"), (3, 2, "B")]);
         insta::assert_snapshot!(shown(&finish(tree, &source, &settings(200, 60), &[])), @r"
         A: [verbatim] # A short ## B also short
         B: [verbatim] ## B also short
@@ -312,13 +406,21 @@ mod tests {
 
     #[test]
     fn very_many_sections_are_finished_within_their_caps() {
-        let text = "# A\nSales of anvils rose by 5 percent in the second year. See Note 3.\n".repeat(20_000);
-        let entries: Vec<(u32, u16, String)> = (0..20_000).map(|n| (2 * n + 1, 1, format!("Note {n}"))).collect();
-        let entries: Vec<(u32, u16, &str)> =
-            entries.iter().map(|(line, level, title)| (*line, *level, title.as_str())).collect();
+        let text = "# A\nSales of anvils rose by 5 percent in the second year. See Note 3.\n"
+            .repeat(20_000);
+        let entries: Vec<(u32, u16, String)> = (0..20_000)
+            .map(|n| (2 * n + 1, 1, format!("Note {n}")))
+            .collect();
+        let entries: Vec<(u32, u16, &str)> = entries
+            .iter()
+            .map(|(line, level, title)| (*line, *level, title.as_str()))
+            .collect();
         let (source, tree) = text_tree(&text, &entries);
         let tree = finish(tree, &source, &settings(0, 20), &[]);
-        assert_eq!((tree.sections.len(), tree.references.len()), (20_000, 2_000));
+        assert_eq!(
+            (tree.sections.len(), tree.references.len()),
+            (20_000, 2_000)
+        );
     }
 
     #[test]

@@ -28,9 +28,14 @@ pub(super) fn full_lines<'a>(section: &Section, source: &'a Source) -> Vec<LineA
 pub(super) fn count_tokens(sections: &mut [Section], source: &Source) {
     for section in sections {
         count_tokens(&mut section.children, source);
-        let own = own_lines(section, source).iter().fold(0u32, |sum, line| sum.saturating_add(line.tokens));
+        let own = own_lines(section, source)
+            .iter()
+            .fold(0u32, |sum, line| sum.saturating_add(line.tokens));
         section.own_tokens = own;
-        section.tokens = section.children.iter().fold(own, |sum, child| sum.saturating_add(child.tokens));
+        section.tokens = section
+            .children
+            .iter()
+            .fold(own, |sum, child| sum.saturating_add(child.tokens));
     }
 }
 
@@ -39,7 +44,11 @@ pub(super) fn drop_blank_preface(tree: &mut SectionTree, source: &Source) {
     let blank = |section: &Section| {
         let declared = section.kind == SectionKind::Preface && section.children.is_empty();
         let text = matches!(section.span, SectionSpan::Lines { .. });
-        declared && text && own_lines(section, source).iter().all(|line| line.text.trim().is_empty())
+        declared
+            && text
+            && own_lines(section, source)
+                .iter()
+                .all(|line| line.text.trim().is_empty())
     };
     if tree.sections.len() > 1 && tree.sections.first().is_some_and(blank) {
         tree.sections.remove(0);
@@ -53,7 +62,11 @@ fn renumber(sections: &mut [Section], prefix: &str, id: &mut u32) {
         section.id = SectionId(*id);
         section.structure = format!("{prefix}{}", index + 1);
         *id += 1;
-        renumber(&mut section.children, &format!("{}.", section.structure), id);
+        renumber(
+            &mut section.children,
+            &format!("{}.", section.structure),
+            id,
+        );
     }
 }
 
@@ -64,10 +77,33 @@ mod tests {
 
     #[test]
     fn own_texts_hold_every_line_once() {
-        let source = paged(&["cover\nA\nabout a", "more a\nA.1\nfirst\nA.2", "second\nB\nabout b"]);
-        let tree = tree(&source, &[(1, 1, 1, "A"), (2, 1, 2, "A.1"), (2, 3, 2, "A.2"), (3, 1, 1, "B")]);
-        let own: Vec<String> = tree.walk().map(|(_, section)| own_text(section, &source)).collect();
-        assert_eq!(own, ["cover\nA\nabout a\nmore a", "A.1\nfirst", "A.2\nsecond", "B\nabout b"]);
+        let source = paged(&[
+            "cover\nA\nabout a",
+            "more a\nA.1\nfirst\nA.2",
+            "second\nB\nabout b",
+        ]);
+        let tree = tree(
+            &source,
+            &[
+                (1, 1, 1, "A"),
+                (2, 1, 2, "A.1"),
+                (2, 3, 2, "A.2"),
+                (3, 1, 1, "B"),
+            ],
+        );
+        let own: Vec<String> = tree
+            .walk()
+            .map(|(_, section)| own_text(section, &source))
+            .collect();
+        assert_eq!(
+            own,
+            [
+                "cover\nA\nabout a\nmore a",
+                "A.1\nfirst",
+                "A.2\nsecond",
+                "B\nabout b"
+            ]
+        );
         assert_eq!(full_text(&tree.sections[0], &source), own[..3].join("\n"));
     }
 
@@ -75,7 +111,10 @@ mod tests {
     fn a_place_past_the_end_of_a_page_has_no_text() {
         let source = paged(&["one", "two"]);
         let tree = tree(&source, &[(1, 0, 1, "A"), (1, 99, 1, "B"), (2, 99, 1, "C")]);
-        let own: Vec<String> = tree.walk().map(|(_, section)| own_text(section, &source)).collect();
+        let own: Vec<String> = tree
+            .walk()
+            .map(|(_, section)| own_text(section, &source))
+            .collect();
         assert_eq!(own, ["one", "two", ""]);
     }
 
@@ -83,8 +122,10 @@ mod tests {
     fn blank_lines_before_the_first_heading_are_no_preface() {
         let (source, mut tree) = text_tree("\n\n# A\ntext\n## B", &[(3, 1, "A"), (5, 2, "B")]);
         drop_blank_preface(&mut tree, &source);
-        let shown: Vec<String> =
-            tree.walk().map(|(_, s)| format!("{} {} {}", s.id, s.structure, own_text(s, &source))).collect();
+        let shown: Vec<String> = tree
+            .walk()
+            .map(|(_, s)| format!("{} {} {}", s.id, s.structure, own_text(s, &source)))
+            .collect();
         assert_eq!(shown, ["0000 1 # A\ntext", "0001 1.1 ## B"]);
         let (source, mut kept) = text_tree("intro\n# A", &[(2, 1, "A")]);
         drop_blank_preface(&mut kept, &source);
@@ -98,6 +139,9 @@ mod tests {
         count_tokens(&mut tree.sections, &source);
         let top = &tree.sections[0];
         // The fixture counts a line's words as its tokens.
-        assert_eq!((top.own_tokens, top.tokens, top.children[0].tokens), (2, 5, 3));
+        assert_eq!(
+            (top.own_tokens, top.tokens, top.children[0].tokens),
+            (2, 5, 3)
+        );
     }
 }

@@ -65,7 +65,11 @@ fn quoted(said: &str, text: &str) -> Option<String> {
 
 fn year(said: &str, text: &str) -> Option<String> {
     let sound = said.len() == 4 && said.bytes().all(|byte| byte.is_ascii_digit());
-    (sound && text.split(|c: char| !c.is_ascii_digit()).any(|number| number == said)).then(|| said.into())
+    (sound
+        && text
+            .split(|c: char| !c.is_ascii_digit())
+            .any(|number| number == said))
+    .then(|| said.into())
 }
 
 /// A quarter is rarely printed as `Q1`: the text has to speak of one.
@@ -77,7 +81,8 @@ fn period(said: &str, text: &str) -> Option<String> {
         "Q1" | "Q2" | "Q3" | "Q4" => &["quarter", "季"],
         _ => return None,
     };
-    (signs.iter().any(|sign| text.contains(sign)) || text.contains(&said.to_lowercase())).then_some(said)
+    (signs.iter().any(|sign| text.contains(sign)) || text.contains(&said.to_lowercase()))
+        .then_some(said)
 }
 
 fn date(said: &str, text: &str) -> Option<String> {
@@ -125,36 +130,102 @@ pub(crate) fn fill(facts: &mut FilingFacts, values: &Values) -> Vec<String> {
 mod tests {
     use super::*;
 
-    const COVER: &str = "FORM 10-K\nFor the fiscal year ended\nDecember 31, 2022\nACME ANVILS, INC.\n12,022 shares";
+    const COVER: &str =
+        "FORM 10-K\nFor the fiscal year ended\nDecember 31, 2022\nACME ANVILS, INC.\n12,022 shares";
 
-    fn said(issuer: &str, form: &str, year: &str, period: &str, end: &str, language: &str) -> Metadata {
-        let [issuer, form, fiscal_year, fiscal_period, period_end, language] =
-            [issuer, form, year, period, end, language].map(String::from);
-        Metadata { issuer, form, fiscal_year, fiscal_period, period_end, language }
+    fn said(
+        issuer: &str,
+        form: &str,
+        year: &str,
+        period: &str,
+        end: &str,
+        language: &str,
+    ) -> Metadata {
+        let [
+            issuer,
+            form,
+            fiscal_year,
+            fiscal_period,
+            period_end,
+            language,
+        ] = [issuer, form, year, period, end, language].map(String::from);
+        Metadata {
+            issuer,
+            form,
+            fiscal_year,
+            fiscal_period,
+            period_end,
+            language,
+        }
     }
 
     #[test]
     fn what_stands_in_the_text_is_taken() {
-        let (values, dropped) = said("Acme Anvils, Inc.", "10-K", "2022", "fy", "2022-12-31", "EN").standing_in(COVER);
+        let (values, dropped) = said(
+            "Acme Anvils, Inc.",
+            "10-K",
+            "2022",
+            "fy",
+            "2022-12-31",
+            "EN",
+        )
+        .standing_in(COVER);
         let values: Vec<&str> = values.values().map(String::as_str).collect();
-        assert_eq!(values, ["FY", "2022", "10-K", "Acme Anvils, Inc.", "en", "2022-12-31"]);
+        assert_eq!(
+            values,
+            [
+                "FY",
+                "2022",
+                "10-K",
+                "Acme Anvils, Inc.",
+                "en",
+                "2022-12-31"
+            ]
+        );
         assert_eq!(dropped, Vec::<String>::new());
     }
 
     #[test]
     fn what_does_not_is_dropped_by_name() {
-        let (values, dropped) = said("Umbrella Corp", "10-Q", "022", "Q2", "2022-12-30", "english").standing_in(COVER);
+        let (values, dropped) = said(
+            "Umbrella Corp",
+            "10-Q",
+            "022",
+            "Q2",
+            "2022-12-30",
+            "english",
+        )
+        .standing_in(COVER);
         assert!(values.is_empty(), "{values:?}");
-        assert_eq!(dropped, ["issuer", "form", "fiscal_year", "fiscal_period", "period_end", "language"]);
+        assert_eq!(
+            dropped,
+            [
+                "issuer",
+                "form",
+                "fiscal_year",
+                "fiscal_period",
+                "period_end",
+                "language"
+            ]
+        );
         let long = said(&"ACME ".repeat(50), "", "", "", "", "").standing_in(&"ACME ".repeat(50));
         assert_eq!(long, (Values::new(), vec!["issuer".into()]));
-        assert_eq!(Metadata::default().standing_in(COVER), (Values::new(), Vec::new()));
+        assert_eq!(
+            Metadata::default().standing_in(COVER),
+            (Values::new(), Vec::new())
+        );
     }
 
     #[test]
     fn rules_are_not_contradicted() {
-        let mut facts = FilingFacts { form: Some(Fact::text("10-K", None)), ..FilingFacts::default() };
-        let values = Values::from([("form".into(), "10-K/A".into()), ("issuer".into(), "Acme".into())]);
+        let mut facts = FilingFacts {
+            form: Some(Fact::text("10-K", None)),
+            ..FilingFacts::default()
+        };
+        let values = Values::from([
+            ("form".into(), "10-K/A".into()),
+            ("issuer".into(), "Acme".into()),
+        ]);
         assert_eq!(fill(&mut facts, &values), ["form"]);
         assert_eq!(facts.form.unwrap().value, "10-K");
         assert_eq!(facts.issuer.unwrap().source, FactSource::Model);

@@ -31,7 +31,8 @@ were what when where which while who whom why will with would you your yours inc
 der die das und ist von zu mit für auf im den des dem ein eine nicht sich auch als bei \
 le la les de du des et est un une dans pour que qui sur par au aux avec el los las en y del se por con una al il di della";
 
-static STOPPED: LazyLock<HashSet<&str, RandomState>> = LazyLock::new(|| STOP_WORDS.split_whitespace().collect());
+static STOPPED: LazyLock<HashSet<&str, RandomState>> =
+    LazyLock::new(|| STOP_WORDS.split_whitespace().collect());
 
 fn is_stop_word(word: &str) -> bool {
     word.len() < 2 || STOPPED.contains(word)
@@ -91,12 +92,25 @@ mod tests {
 
     #[test]
     fn terms_are_content_words_and_pairs_of_ideographs() {
-        assert_eq!(all("The sales of 3M's R&D were $1,749 in 2022"), ["sale", "3ms", "rd"]);
-        assert_eq!(all("营业收入增长 12%"), ["营业", "业收", "收入", "入增", "增长"]);
+        assert_eq!(
+            all("The sales of 3M's R&D were $1,749 in 2022"),
+            ["sale", "3ms", "rd"]
+        );
+        assert_eq!(
+            all("营业收入增长 12%"),
+            ["营业", "业收", "收入", "入增", "增长"]
+        );
     }
 
     #[test]
     fn two_ideographs_are_a_word() {
-        assert_eq!((count("net sales rose"), count("营业收入 2022 年"), count("")), (3, 4, 0));
+        assert_eq!(
+            (
+                count("net sales rose"),
+                count("营业收入 2022 年"),
+                count("")
+            ),
+            (3, 4, 0)
+        );
     }
 }

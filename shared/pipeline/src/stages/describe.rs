@@ -11,7 +11,9 @@ use stemma_llm::fence::fenced;
 use stemma_llm::tokens;
 
 use crate::Filings;
-use crate::model::{MAX_PARTS, Question, Reads, Spent, Told, digest_of, one_line, own_stretches, parts, same_text};
+use crate::model::{
+    MAX_PARTS, Question, Reads, Spent, Told, digest_of, one_line, own_stretches, parts, same_text,
+};
 use crate::sections::{Metadata, Values};
 use crate::settings::{Purpose, Settings};
 
@@ -57,8 +59,19 @@ pub(super) static QUESTION: Question = Question {
 };
 
 fn properties() -> Value {
-    let names = ["description", "issuer", "form", "fiscal_year", "fiscal_period", "period_end", "language"];
-    names.into_iter().map(|name| (name.to_string(), json!({ "type": "string" }))).collect()
+    let names = [
+        "description",
+        "issuer",
+        "form",
+        "fiscal_year",
+        "fiscal_period",
+        "period_end",
+        "language",
+    ];
+    names
+        .into_iter()
+        .map(|name| (name.to_string(), json!({ "type": "string" })))
+        .collect()
 }
 
 #[derive(Deserialize)]
@@ -85,14 +98,28 @@ impl Stage for Describe {
     async fn run(&self, task: &Task<'_, Filings>) -> Result<Output<Told>, Failure> {
         let blob = task.tools.texts.draft(task, &self.draft).await?;
         let shown = self.read(task, &blob.tree).await?;
-        let check = |written: Written| Ok((one_line(&written.description, MAX_CHARS)?, written.metadata));
-        let asked = QUESTION.ask(task, fenced("Document", &shown), check).await?;
+        let check =
+            |written: Written| Ok((one_line(&written.description, MAX_CHARS)?, written.metadata));
+        let asked = QUESTION
+            .ask(task, fenced("Document", &shown), check)
+            .await?;
         let (description, metadata) = asked.value;
         let (facts, dropped) = metadata.standing_in(&shown);
-        let spent = Spent { prompt_tokens: tokens::count(&shown), output_tokens: tokens::count(&description) };
-        let json = serde_json::to_vec(&Described { description, facts, dropped });
-        let json = json.map_err(|error| Failure::permanent("model.description", error.to_string()))?;
-        let told = Told { digest: Digest::of(&json), spent };
+        let spent = Spent {
+            prompt_tokens: tokens::count(&shown),
+            output_tokens: tokens::count(&description),
+        };
+        let json = serde_json::to_vec(&Described {
+            description,
+            facts,
+            dropped,
+        });
+        let json =
+            json.map_err(|error| Failure::permanent("model.description", error.to_string()))?;
+        let told = Told {
+            digest: Digest::of(&json),
+            spent,
+        };
         Ok(Output::new(told, vec![("described", json.into())]).with_records(asked.records))
     }
 }
@@ -103,8 +130,16 @@ impl Describe {
         let none = || Failure::permanent("model.no_section", "the draft has no sections");
         let first = tree.sections.first().ok_or_else(none)?;
         let small = first.tokens < task.settings.sections.summary_tokens_verbatim;
-        let text = task.tools.texts.section(task, &self.source, first, small).await?;
-        let stretches = if small { Vec::new() } else { own_stretches(&text, task.settings) };
+        let text = task
+            .tools
+            .texts
+            .section(task, &self.source, first, small)
+            .await?;
+        let stretches = if small {
+            Vec::new()
+        } else {
+            own_stretches(&text, task.settings)
+        };
         let begins = stretches.first().copied().unwrap_or(&text);
         let mut reads = Reads::of(digest_of(&first.title, begins), tree.sections.len());
         let top = &tree.sections[..tree.sections.len().min(MAX_PARTS)];

@@ -53,7 +53,15 @@ impl Stage for DetectToc {
     }
 
     async fn run(&self, task: &Task<'_, Filings>) -> Result<Output<Reply>, Failure> {
-        let said = |Verdict { is_contents, has_page_numbers }| Ok(Said::Contents { is_contents, has_page_numbers });
+        let said = |Verdict {
+                        is_contents,
+                        has_page_numbers,
+                    }| {
+            Ok(Said::Contents {
+                is_contents,
+                has_page_numbers,
+            })
+        };
         answer(&QUESTION, task, &self.0, said).await
     }
 }

@@ -32,14 +32,18 @@ impl Stage for DraftPart {
     const LANE: Lane = Lane::Cpu;
 
     fn identity(&self, _settings: &Settings, identity: &mut Identity) {
-        identity.bytes(self.plan.as_bytes()).number(u64::from(self.part));
+        identity
+            .bytes(self.plan.as_bytes())
+            .number(u64::from(self.part));
     }
 
     async fn run(&self, task: &Task<'_, Filings>) -> Result<Output<Part>, Failure> {
         let json = task.blob(&self.draft, "plan").await?;
-        let unreadable = |error: &dyn std::fmt::Display| Failure::permanent("structure.plan", error.to_string());
+        let unreadable =
+            |error: &dyn std::fmt::Display| Failure::permanent("structure.plan", error.to_string());
         let parts: Vec<Part> = serde_json::from_slice(&json).map_err(|error| unreadable(&error))?;
         let part = parts.into_iter().nth(self.part as usize);
-        part.map(Output::from).ok_or_else(|| unreadable(&format!("the plan has no part {}", self.part)))
+        part.map(Output::from)
+            .ok_or_else(|| unreadable(&format!("the plan has no part {}", self.part)))
     }
 }

@@ -63,7 +63,13 @@ impl Stage for Locate {
 
     async fn run(&self, task: &Task<'_, Filings>) -> Result<Output<Reply>, Failure> {
         let said = |places: Places| {
-            bounded(Said::Found(places.found.into_iter().map(|place| (place.entry, place.page)).collect()))
+            bounded(Said::Found(
+                places
+                    .found
+                    .into_iter()
+                    .map(|place| (place.entry, place.page))
+                    .collect(),
+            ))
         };
         answer(&QUESTION, task, &self.0, said).await
     }

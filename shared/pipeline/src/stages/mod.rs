@@ -40,8 +40,11 @@ pub use withdraw::Withdraw;
 
 /// The stages of the flow without a model with their revisions, in order: what a tree records of how it was made, and what makes a document
 /// published under lower ones be indexed again.
-pub(crate) const REVISIONS: [(&str, u32); 3] =
-    [(Paginate::NAME, Paginate::REVISION), (Outline::NAME, Outline::REVISION), (Publish::NAME, Publish::REVISION)];
+pub(crate) const REVISIONS: [(&str, u32); 3] = [
+    (Paginate::NAME, Paginate::REVISION),
+    (Outline::NAME, Outline::REVISION),
+    (Publish::NAME, Publish::REVISION),
+];
 
 /// The stages that the flow has in the place of [`Outline`] where it asks a model.
 pub(crate) const MODEL_REVISIONS: [(&str, u32); 11] = [

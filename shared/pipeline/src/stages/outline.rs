@@ -58,7 +58,9 @@ impl Stage for Outline {
 
     fn identity(&self, settings: &Settings, identity: &mut Identity) {
         let settings = (&settings.structure, &settings.outline, &settings.sections);
-        identity.bytes(self.text.as_bytes()).text(&serde_json::to_string(&settings).unwrap_or_default());
+        identity
+            .bytes(self.text.as_bytes())
+            .text(&serde_json::to_string(&settings).unwrap_or_default());
     }
 
     async fn run(&self, task: &Task<'_, Filings>) -> Result<Output<Tree>, Failure> {
@@ -66,31 +68,44 @@ impl Stage for Outline {
         let settings = task.settings.clone();
         let tree = task.env.compute(move || outline(packed, &settings)).await;
         let tree = tree.map_err(|panic| Failure::transient("structure.crashed", panic))??;
-        let json =
-            serde_json::to_vec(&tree).map_err(|error| Failure::permanent("structure.json", error.to_string()))?;
-        Ok(Output::new(Tree::of(&tree, &json), vec![("tree", json.into())]))
+        let json = serde_json::to_vec(&tree)
+            .map_err(|error| Failure::permanent("structure.json", error.to_string()))?;
+        Ok(Output::new(
+            Tree::of(&tree, &json),
+            vec![("tree", json.into())],
+        ))
     }
 }
 
 /// The tree of a packed source: pure (I-12).
 fn outline(packed: Bytes, settings: &Settings) -> Result<SectionTree, Failure> {
-    let unreadable = |error: &dyn std::fmt::Display| Failure::permanent("structure.source", error.to_string());
-    let source = Packed::open(packed).and_then(Packed::source).map_err(|error| unreadable(&error))?;
-    let draft = structure::outline(&source, &settings.outline).map_err(|error| unreadable(&error))?;
+    let unreadable =
+        |error: &dyn std::fmt::Display| Failure::permanent("structure.source", error.to_string());
+    let source = Packed::open(packed)
+        .and_then(Packed::source)
+        .map_err(|error| unreadable(&error))?;
+    let draft =
+        structure::outline(&source, &settings.outline).map_err(|error| unreadable(&error))?;
     let mut gaps = draft.gaps;
     gaps.extend(defects(&source));
     let tree = SectionTree::build(&draft.outline, draft.method, gaps);
     let mut tree = sections::finish(tree, &source, &settings.sections, &draft.labels);
     items::attach(&mut tree, &source, &draft.cross_index);
-    tree.provenance.revisions = REVISIONS.into_iter().map(|(name, revision)| (name.to_string(), revision)).collect();
+    tree.provenance.revisions = REVISIONS
+        .into_iter()
+        .map(|(name, revision)| (name.to_string(), revision))
+        .collect();
     Ok(tree)
 }
 
 /// What could not be read is a gap of the tree (I-10).
 pub(super) fn defects(source: &Source) -> impl Iterator<Item = Gap> {
-    source.defects.iter().map(|Defect { code, page, detail }| Gap {
-        code: code.clone(),
-        pages: page.map(|page| PageSpan::between(page, page)),
-        detail: detail.clone(),
-    })
+    source
+        .defects
+        .iter()
+        .map(|Defect { code, page, detail }| Gap {
+            code: code.clone(),
+            pages: page.map(|page| PageSpan::between(page, page)),
+            detail: detail.clone(),
+        })
 }

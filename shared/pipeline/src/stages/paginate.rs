@@ -39,8 +39,15 @@ pub struct Text {
 impl Paginate {
     /// The reading of a version.
     pub fn of(version: &DocumentVersion) -> Self {
-        let ending = version.name.rsplit_once('.').map(|(_, ending)| ending.to_lowercase()).unwrap_or_default();
-        Self { source: version.source, ending: ending.chars().take(16).collect() }
+        let ending = version
+            .name
+            .rsplit_once('.')
+            .map(|(_, ending)| ending.to_lowercase())
+            .unwrap_or_default();
+        Self {
+            source: version.source,
+            ending: ending.chars().take(16).collect(),
+        }
     }
 }
 
@@ -64,13 +71,21 @@ impl Stage for Paginate {
         let limits = &task.settings.limits;
         let version = version(&task.header().await?)?;
         let bytes = originals::read(task, &version).await?;
-        let password = task.tools.password.as_ref().map(|password| password.0.clone());
+        let password = task
+            .tools
+            .password
+            .as_ref()
+            .map(|password| password.0.clone());
         let job = Job::new(version.name, bytes.into(), password, limits.clone());
         let packed = Bytes::from(task.tools.extractor.extract(job).await.map_err(failure)?);
         let damaged = |error: PackError| Failure::transient("extract.reply", error.to_string());
         let head = Packed::open(packed.clone()).map_err(damaged)?;
         let defects = u32::try_from(head.head().defects.len()).unwrap_or(u32::MAX);
-        let outcome = Text { digest: Digest::of(&packed), extent: head.extent(), defects };
+        let outcome = Text {
+            digest: Digest::of(&packed),
+            extent: head.extent(),
+            defects,
+        };
         Ok(Output::new(outcome, vec![("source", packed)]))
     }
 }
@@ -91,8 +106,9 @@ fn failure(error: ExtractError) -> Failure {
 pub fn read(job: Job) -> Result<Vec<u8>, ExtractError> {
     let mut source = stemma_extract::extract(job)?;
     count_tokens(&mut source);
-    stemma_extract::pack(&source)
-        .map_err(|error| ExtractError::new("limits.output", error.to_string(), "split the document"))
+    stemma_extract::pack(&source).map_err(|error| {
+        ExtractError::new("limits.output", error.to_string(), "split the document")
+    })
 }
 
 fn count_tokens(source: &mut Source) {
@@ -105,6 +121,8 @@ fn count_tokens(source: &mut Source) {
                 line.tokens = tokens_of_line(&line.text);
             }
         }
-        Body::Lines(text) => text.tokens = text.lines.iter().map(|line| tokens_of_line(line)).collect(),
+        Body::Lines(text) => {
+            text.tokens = text.lines.iter().map(|line| tokens_of_line(line)).collect()
+        }
     }
 }

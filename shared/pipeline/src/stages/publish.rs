@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use stemma_document::{
-    CatalogueEntry, Change, ChangeKind, Collection, Digest, DocId, DocumentVersion, Origin, PublishedTree, SectionTree,
-    TreeObject, layout,
+    CatalogueEntry, Change, ChangeKind, Collection, Digest, DocId, DocumentVersion, Origin,
+    PublishedTree, SectionTree, TreeObject, layout,
 };
 use stemma_engine::artifact;
 use stemma_engine::blobs::Put;
@@ -54,23 +54,36 @@ impl Stage for Publish {
     }
 
     async fn run(&self, task: &Task<'_, Filings>) -> Result<Output<Published>, Failure> {
-        let invalid = |error: serde_json::Error| Failure::permanent("publish.tree_invalid", error.to_string());
+        let invalid = |error: serde_json::Error| {
+            Failure::permanent("publish.tree_invalid", error.to_string())
+        };
         let json = task.blob(&self.outline, "tree").await?;
         let mut tree: SectionTree = serde_json::from_slice(&json).map_err(invalid)?;
         let collection = layout::collection_of(&task.run.scope)
             .map_err(|error| Failure::permanent("publish.scope", error.to_string()))?;
         let version = flow::version(&task.header().await?)?;
         stated::apply(&mut tree.facts, &version);
-        let published = PublishedTree { version, text_artifact: self.text.to_string(), tree };
+        let published = PublishedTree {
+            version,
+            text_artifact: self.text.to_string(),
+            tree,
+        };
         let entry = CatalogueEntry::of(&published);
         let gaps = u32::try_from(published.tree.gaps.len()).unwrap_or(u32::MAX);
-        let json = serde_json::to_vec(&TreeObject::Published(Box::new(published))).map_err(invalid)?;
+        let json =
+            serde_json::to_vec(&TreeObject::Published(Box::new(published))).map_err(invalid)?;
         let blobs = &task.ports.blobs;
         // Everything the tree stands on must survive a power loss before the tree can be seen.
         ask(task.env, || blobs.barrier()).await?;
         let key = layout::tree_key(&collection, self.doc, self.seq);
         ask(task.env, || blobs.put(&key, json.clone().into())).await?;
-        record(task.env, task.ports, &collection, ChangeKind::Published(Box::new(entry))).await?;
+        record(
+            task.env,
+            task.ports,
+            &collection,
+            ChangeKind::Published(Box::new(entry)),
+        )
+        .await?;
         Ok(Published { gaps }.into())
     }
 }
@@ -116,9 +129,18 @@ pub(super) async fn withdraw(
 }
 
 /// Writes a change record, after what it speaks of, and tells whoever listens.
-async fn record(env: &Env, ports: &Ports, collection: &Collection, kind: ChangeKind) -> Result<(), PortError> {
-    let change = Change { at_ms: env.now_ms(), kind };
-    let json = serde_json::to_vec(&change).map_err(|error| PortError::lasting("blobs", "put", error.to_string()))?;
+async fn record(
+    env: &Env,
+    ports: &Ports,
+    collection: &Collection,
+    kind: ChangeKind,
+) -> Result<(), PortError> {
+    let change = Change {
+        at_ms: env.now_ms(),
+        kind,
+    };
+    let json = serde_json::to_vec(&change)
+        .map_err(|error| PortError::lasting("blobs", "put", error.to_string()))?;
     let key = layout::change_key(collection, change.at_ms, env.random());
     ask(env, || ports.blobs.put(&key, json.clone().into())).await?;
     event::announce(ports, collection, &change).await;
@@ -129,7 +151,12 @@ async fn record(env: &Env, ports: &Ports, collection: &Collection, kind: ChangeK
 ///
 /// # Errors
 /// [`PortError`] when a port is away.
-pub async fn remove(env: &Env, ports: &Ports, collection: &Collection, doc: DocId) -> Result<(), PortError> {
+pub async fn remove(
+    env: &Env,
+    ports: &Ports,
+    collection: &Collection,
+    doc: DocId,
+) -> Result<(), PortError> {
     let seq = put_next(env, ports, collection, doc, |_| TreeObject::Removed).await?;
     record(env, ports, collection, ChangeKind::Removed { doc, seq }).await
 }
@@ -155,7 +182,13 @@ pub async fn publish_imported(
     let mut published = published;
     published.version.seq = seq;
     let entry = CatalogueEntry::of(&published);
-    record(env, ports, collection, ChangeKind::Published(Box::new(entry.clone()))).await?;
+    record(
+        env,
+        ports,
+        collection,
+        ChangeKind::Published(Box::new(entry.clone())),
+    )
+    .await?;
     Ok(entry)
 }
 
@@ -169,8 +202,8 @@ async fn put_next(
 ) -> Result<u64, PortError> {
     loop {
         let seq = claim::next_version(env, ports, collection, doc).await?;
-        let json =
-            serde_json::to_vec(&object(seq)).map_err(|error| PortError::lasting("blobs", "put", error.to_string()))?;
+        let json = serde_json::to_vec(&object(seq))
+            .map_err(|error| PortError::lasting("blobs", "put", error.to_string()))?;
         let key = layout::tree_key(collection, doc, seq);
         if ask(env, || ports.blobs.put(&key, json.clone().into())).await? == Put::Created {
             return Ok(seq);

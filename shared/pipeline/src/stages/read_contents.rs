@@ -62,6 +62,9 @@ impl Stage for ReadContents {
     }
 
     async fn run(&self, task: &Task<'_, Filings>) -> Result<Output<Reply>, Failure> {
-        answer(&QUESTION, task, &self.0, |read: Read| bounded(Said::Entries(read.entries))).await
+        answer(&QUESTION, task, &self.0, |read: Read| {
+            bounded(Said::Entries(read.entries))
+        })
+        .await
     }
 }

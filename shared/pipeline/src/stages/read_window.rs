@@ -65,6 +65,9 @@ impl Stage for ReadWindow {
     }
 
     async fn run(&self, task: &Task<'_, Filings>) -> Result<Output<Reply>, Failure> {
-        answer(&QUESTION, task, &self.0, |read: Read| bounded(Said::Sections(read.sections))).await
+        answer(&QUESTION, task, &self.0, |read: Read| {
+            bounded(Said::Sections(read.sections))
+        })
+        .await
     }
 }

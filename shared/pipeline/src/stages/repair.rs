@@ -50,6 +50,9 @@ impl Stage for Repair {
     }
 
     async fn run(&self, task: &Task<'_, Filings>) -> Result<Output<Reply>, Failure> {
-        answer(&QUESTION, task, &self.0, |place: Place| Ok(Said::Page(place.page))).await
+        answer(&QUESTION, task, &self.0, |place: Place| {
+            Ok(Said::Page(place.page))
+        })
+        .await
     }
 }

@@ -11,8 +11,8 @@ use stemma_llm::tokens;
 
 use crate::Filings;
 use crate::model::{
-    Question, Reads, Spent, Told, Written, digest_of, lead, one_line, own_stretches, parts, same_text, shown, summary,
-    titled,
+    Question, Reads, Spent, Told, Written, digest_of, lead, one_line, own_stretches, parts,
+    same_text, shown, summary, titled,
 };
 use crate::settings::{Purpose, Settings};
 
@@ -80,15 +80,30 @@ impl Stage for Summarize {
     async fn run(&self, task: &Task<'_, Filings>) -> Result<Output<Told>, Failure> {
         let announced = task.tools.packs.announce(task);
         let blob = task.tools.texts.draft(task, &self.draft).await?;
-        let missing = || Failure::permanent("model.no_section", format!("the draft has no section {}", self.section));
-        let section = blob.tree.section(SectionId(self.section)).ok_or_else(missing)?;
+        let missing = || {
+            Failure::permanent(
+                "model.no_section",
+                format!("the draft has no section {}", self.section),
+            )
+        };
+        let section = blob
+            .tree
+            .section(SectionId(self.section))
+            .ok_or_else(missing)?;
         let named = |failure: Failure| Failure {
             message: format!("section {}: {}", section.structure, failure.message),
             ..failure
         };
         let block = self.read(task, section).await?;
-        let packed = task.tools.packs.ask(task, announced, &QUESTION, self.section, block.clone()).await;
-        match packed.map_err(named)?.and_then(|summary| one_line(&summary, MAX_CHARS).ok()) {
+        let packed = task
+            .tools
+            .packs
+            .ask(task, announced, &QUESTION, self.section, block.clone())
+            .await;
+        match packed
+            .map_err(named)?
+            .and_then(|summary| one_line(&summary, MAX_CHARS).ok())
+        {
             Some(summary) => Ok(self.told(&section.title, &block, summary)),
             None => self.alone(task, section, &block).await.map_err(named),
         }
@@ -97,21 +112,43 @@ impl Stage for Summarize {
 
 impl Summarize {
     /// Asks about this section and no other.
-    async fn alone(&self, task: &Task<'_, Filings>, section: &Section, block: &str) -> Result<Output<Told>, Failure> {
+    async fn alone(
+        &self,
+        task: &Task<'_, Filings>,
+        section: &Section,
+        block: &str,
+    ) -> Result<Output<Told>, Failure> {
         let check = |written: Written| match written.of(1) {
             Some(summary) => one_line(summary, MAX_CHARS),
             None => Err("it holds no summary of the section".into()),
         };
-        let asked = QUESTION.ask(task, shown(std::iter::once(block)), check).await?;
-        Ok(self.told(&section.title, block, asked.value).with_records(asked.records))
+        let asked = QUESTION
+            .ask(task, shown(std::iter::once(block)), check)
+            .await?;
+        Ok(self
+            .told(&section.title, block, asked.value)
+            .with_records(asked.records))
     }
 
     /// A summary of `block`. What it cost is told by the two alone: the usage of a call is that of all who shared it.
     fn told(&self, title: &str, block: &str, summary: String) -> Output<Told> {
-        let spent = Spent { prompt_tokens: tokens::count(block), output_tokens: tokens::count(&summary) };
+        let spent = Spent {
+            prompt_tokens: tokens::count(block),
+            output_tokens: tokens::count(&summary),
+        };
         // Of a stretch all is read that is said about it, for its section has no other text.
-        let read = if self.stretch.is_some() { &summary } else { lead(&summary) };
-        Output::new(Told { digest: digest_of(title, read), spent }, vec![("summary", summary.into())])
+        let read = if self.stretch.is_some() {
+            &summary
+        } else {
+            lead(&summary)
+        };
+        Output::new(
+            Told {
+                digest: digest_of(title, read),
+                spent,
+            },
+            vec![("summary", summary.into())],
+        )
     }
 
     /// What the model is shown, checked against what the key says.
@@ -119,12 +156,23 @@ impl Summarize {
         let title = &section.title;
         let (mut block, mut reads);
         if let Some(stretch) = self.stretch {
-            let own = task.tools.texts.section(task, &self.source, section, false).await?;
-            let stretch = own_stretches(&own, task.settings).get(stretch as usize).copied().unwrap_or_default();
+            let own = task
+                .tools
+                .texts
+                .section(task, &self.source, section, false)
+                .await?;
+            let stretch = own_stretches(&own, task.settings)
+                .get(stretch as usize)
+                .copied()
+                .unwrap_or_default();
             reads = Reads::of(digest_of(title, stretch), 0);
             block = titled(title, stretch);
         } else if self.own.is_empty() {
-            let own = task.tools.texts.section(task, &self.source, section, false).await?;
+            let own = task
+                .tools
+                .texts
+                .section(task, &self.source, section, false)
+                .await?;
             reads = Reads::of(digest_of(title, &own), section.children.len());
             block = titled(title, &own);
         } else {
@@ -135,12 +183,28 @@ impl Summarize {
                     Some(key) => Some(summary(task, key).await?),
                     None => None,
                 };
-                reads.part(summary.as_ref().map_or(Digest::of(b""), |summary| digest_of(title, summary)));
-                block.push_str(&summary.map(|summary| format!("\n{summary}")).unwrap_or_default());
+                reads.part(
+                    summary
+                        .as_ref()
+                        .map_or(Digest::of(b""), |summary| digest_of(title, summary)),
+                );
+                block.push_str(
+                    &summary
+                        .map(|summary| format!("\n{summary}"))
+                        .unwrap_or_default(),
+                );
             }
         }
         if self.stretch.is_none() {
-            block += &parts(task, &self.source, &section.children, &self.parts, true, &mut reads).await?;
+            block += &parts(
+                task,
+                &self.source,
+                &section.children,
+                &self.parts,
+                true,
+                &mut reads,
+            )
+            .await?;
         }
         same_text(Self::NAME, reads.finish(), self.reads)?;
         Ok(block)

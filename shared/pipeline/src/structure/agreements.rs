@@ -51,8 +51,14 @@ pub(super) struct Clause {
 pub(super) fn titles(sheet: &Sheet<'_>, rows: Range<usize>) -> Vec<usize> {
     let mut found: Vec<usize> = Vec::new();
     let candidates: Vec<usize> = rows.clone().filter(|at| is_title(sheet, *at)).collect();
-    let openings: Vec<(usize, bool)> = rows.filter_map(|at| Some((at, opening(sheet, at)?))).collect();
-    let with_text: Vec<usize> = openings.iter().map(|(row, _)| *row).filter(|row| has_text(sheet, *row)).collect();
+    let openings: Vec<(usize, bool)> = rows
+        .filter_map(|at| Some((at, opening(sheet, at)?)))
+        .collect();
+    let with_text: Vec<usize> = openings
+        .iter()
+        .map(|(row, _)| *row)
+        .filter(|row| has_text(sheet, *row))
+        .collect();
     for at in candidates {
         // Sections in the text since the title before: without them this is a copy of it, or a line of its cover.
         let body = |from: usize| {
@@ -73,11 +79,17 @@ pub(super) fn titles(sheet: &Sheet<'_>, rows: Range<usize>) -> Vec<usize> {
 /// The rows of a title that ends at `at`: a first line of the same look belongs to it.
 pub(super) fn title_rows(sheet: &Sheet<'_>, at: usize) -> (usize, usize) {
     let row = &sheet.rows[at];
-    let above = at.checked_sub(1).filter(|above| sheet.rows[*above].page == row.page);
+    let above = at
+        .checked_sub(1)
+        .filter(|above| sheet.rows[*above].page == row.page);
     let joins = above.filter(|above| {
         let above = &sheet.rows[*above];
-        let close = row.gap < 0.8 && above.centered && Sheet::same_look(above, row) && above.caps == row.caps;
-        let words = above.words <= 8 && !above.running && numbering::readings(above.text).is_empty();
+        let close = row.gap < 0.8
+            && above.centered
+            && Sheet::same_look(above, row)
+            && above.caps == row.caps;
+        let words =
+            above.words <= 8 && !above.running && numbering::readings(above.text).is_empty();
         close && words && !above.text.ends_with([',', '.', ':', ';'])
     });
     (joins.unwrap_or(at), at)
@@ -94,7 +106,12 @@ fn opening(sheet: &Sheet<'_>, at: usize) -> Option<bool> {
 /// Whether a paragraph follows within a few lines on the page.
 fn has_text(sheet: &Sheet<'_>, at: usize) -> bool {
     let row = &sheet.rows[at];
-    row.prose || sheet.rows[at + 1..].iter().take(5).take_while(|next| next.page == row.page).any(|next| next.prose)
+    row.prose
+        || sheet.rows[at + 1..]
+            .iter()
+            .take(5)
+            .take_while(|next| next.page == row.page)
+            .any(|next| next.prose)
 }
 
 fn is_title(sheet: &Sheet<'_>, at: usize) -> bool {
@@ -105,7 +122,12 @@ fn is_title(sheet: &Sheet<'_>, at: usize) -> bool {
     let stands_out = row.caps || row.bold || row.size > sheet.body + 0.8;
     let near_top = at - sheet.on(row.page as usize).start < TOP_LINES;
     let sentence = row.text.ends_with(['.', ',', ';', ':']) || row.text.contains('.');
-    let last = row.text.split_whitespace().next_back().map(titles::squash).unwrap_or_default();
+    let last = row
+        .text
+        .split_whitespace()
+        .next_back()
+        .map(titles::squash)
+        .unwrap_or_default();
     let form_of = row.key.starts_with("formof");
     let amends = row.key.contains("amendmentto") || row.key.contains("amendmentno");
     let named = INSTRUMENTS.contains(&last.as_str()) || amends;
@@ -119,7 +141,9 @@ fn mark<'a>(row: &Row<'a>) -> Option<Number<'a>> {
     }
     let number = numbering::readings(row.text).into_iter().next()?;
     let fit = match number.class {
-        Class::Article => number.rest.is_empty() || (starts_title(number.rest) && row.words <= TITLE_WORDS as u16),
+        Class::Article => {
+            number.rest.is_empty() || (starts_title(number.rest) && row.words <= TITLE_WORDS as u16)
+        }
         Class::Section => number.rest.is_empty() || starts_title(number.rest),
         Class::Decimal(2) => starts_title(number.rest),
         _ => false,
@@ -146,7 +170,9 @@ pub(super) fn clauses(sheet: &Sheet<'_>, rows: Range<usize>, excluded: &[bool]) 
             count = Count::default();
             Some(annex(sheet, at, rows.end))
         } else {
-            mark(row).filter(|number| count.takes(row, number)).map(|number| clause(sheet, at, rows.end, &number))
+            mark(row)
+                .filter(|number| count.takes(row, number))
+                .map(|number| clause(sheet, at, rows.end, &number))
         };
         if let Some(clause) = clause {
             skip = clause.rows.1 + 1;
@@ -154,7 +180,11 @@ pub(super) fn clauses(sheet: &Sheet<'_>, rows: Range<usize>, excluded: &[bool]) 
         }
     }
     // A few numbered lines are no agreement.
-    if found.iter().filter(|clause| clause.depth > 0).count() >= 3 { found } else { Vec::new() }
+    if found.iter().filter(|clause| clause.depth > 0).count() >= 3 {
+        found
+    } else {
+        Vec::new()
+    }
 }
 
 /// The sections counted so far.
@@ -177,7 +207,12 @@ impl Count {
                 next
             }
             class => {
-                let first = number.text.split('.').next().and_then(|first| first.parse().ok()).unwrap_or(0);
+                let first = number
+                    .text
+                    .split('.')
+                    .next()
+                    .and_then(|first| first.parse().ok())
+                    .unwrap_or(0);
                 let own = if number.text.contains('.') { first } else { 0 };
                 let (above, before) = self.section;
                 let counts = match (own == above, self.article) {
@@ -186,7 +221,8 @@ impl Count {
                     (false, article) => own == article && number.value <= 2,
                 };
                 // A bare `2.07` is a section only inside article 2, and never a line of text.
-                let sure = class == Class::Section || (self.article == own && own > 0 && !row.figures);
+                let sure =
+                    class == Class::Section || (self.article == own && own > 0 && !row.figures);
                 if counts && sure {
                     self.section = (own, number.value);
                 }
@@ -204,25 +240,41 @@ fn is_annex(sheet: &Sheet<'_>, at: usize) -> bool {
     }
     let number = numbering::readings(row.text).into_iter().next();
     let classes = [Class::Exhibit, Class::Schedule, Class::Appendix];
-    let Some(number) = number.filter(|number| classes.contains(&number.class)) else { return false };
+    let Some(number) = number.filter(|number| classes.contains(&number.class)) else {
+        return false;
+    };
     let shown = row.caps || row.bold || row.centered || number.rest.is_empty();
-    let titled = number.rest.is_empty() || starts_title(number.rest.trim_start_matches(['(', '['])) || row.caps;
+    let titled = number.rest.is_empty()
+        || starts_title(number.rest.trim_start_matches(['(', '[']))
+        || row.caps;
     shown && titled && !row.text.ends_with('.') && sheet.starts_page(at)
 }
 
 fn annex(sheet: &Sheet<'_>, at: usize, end: usize) -> Clause {
     let row = &sheet.rows[at];
     let rest = numbering::after_number(row.text);
-    let title = if rest.is_some() { None } else { titled_below(sheet, at, end) };
-    let text = title.map_or_else(|| row.text.to_string(), |below| format!("{} {}", row.text, sheet.rows[below].text));
-    Clause { rows: (at, title.unwrap_or(at)), title: titles::tidy(&text), depth: 0 }
+    let title = if rest.is_some() {
+        None
+    } else {
+        titled_below(sheet, at, end)
+    };
+    let text = title.map_or_else(
+        || row.text.to_string(),
+        |below| format!("{} {}", row.text, sheet.rows[below].text),
+    );
+    Clause {
+        rows: (at, title.unwrap_or(at)),
+        title: titles::tidy(&text),
+        depth: 0,
+    }
 }
 
 /// The row below that is the title of a number alone on its line.
 fn titled_below(sheet: &Sheet<'_>, at: usize, end: usize) -> Option<usize> {
     let (row, next) = (&sheet.rows[at], sheet.rows.get(at + 1)?);
     let near = at + 1 < end && next.page == row.page && next.gap < 2.5 && !next.running;
-    let title = next.words <= 14 && !next.prose && next.words > 0 && starts_title(next.text) && !next.table;
+    let title =
+        next.words <= 14 && !next.prose && next.words > 0 && starts_title(next.text) && !next.table;
     let alike = next.centered == row.centered || next.caps;
     (near && title && alike && mark(next).is_none() && !next.text.ends_with('.')).then_some(at + 1)
 }
@@ -233,14 +285,27 @@ fn clause(sheet: &Sheet<'_>, at: usize, end: usize, number: &Number<'_>) -> Clau
     let depth = if number.class == Class::Article { 1 } else { 2 };
     if number.rest.is_empty() {
         let below = titled_below(sheet, at, end);
-        let text =
-            below.map_or_else(|| row.text.to_string(), |below| format!("{} {}", row.text, sheet.rows[below].text));
-        return Clause { rows: (at, below.unwrap_or(at)), title: titles::tidy(&text), depth };
+        let text = below.map_or_else(
+            || row.text.to_string(),
+            |below| format!("{} {}", row.text, sheet.rows[below].text),
+        );
+        return Clause {
+            rows: (at, below.unwrap_or(at)),
+            title: titles::tidy(&text),
+            depth,
+        };
     }
     let front = row.text.len() - number.rest.len();
-    let stop = number.rest.find(". ").filter(|stop| titles::word_count(&number.rest[..*stop]) <= TITLE_WORDS);
+    let stop = number
+        .rest
+        .find(". ")
+        .filter(|stop| titles::word_count(&number.rest[..*stop]) <= TITLE_WORDS);
     let text = stop.map_or(row.text, |stop| &row.text[..front + stop]);
-    Clause { rows: (at, at), title: titles::tidy(text.trim_end_matches('.')), depth }
+    Clause {
+        rows: (at, at),
+        title: titles::tidy(text.trim_end_matches('.')),
+        depth,
+    }
 }
 
 #[cfg(test)]
@@ -252,12 +317,25 @@ mod tests {
     fn bundle() -> Doc {
         let mut doc = Doc::new(4);
         let pages: [&[&str]; 4] = [
-            &["ARTICLE I", "Section 1.01 Terms", "Section 1.02 Rates", "Section 2.07 of the other agreement"],
-            &["Section 1. Amendments. The parties agree as follows", "Section 2. Fees"],
+            &[
+                "ARTICLE I",
+                "Section 1.01 Terms",
+                "Section 1.02 Rates",
+                "Section 2.07 of the other agreement",
+            ],
+            &[
+                "Section 1. Amendments. The parties agree as follows",
+                "Section 2. Fees",
+            ],
             &["Section 3. Law"],
             &["Section 1. Payment", "Section 2. Transfer"],
         ];
-        let titles = [Some("CREDIT AGREEMENT"), Some("FIRST AMENDMENT"), Some("FIRST AMENDMENT"), Some("EXHIBIT A")];
+        let titles = [
+            Some("CREDIT AGREEMENT"),
+            Some("FIRST AMENDMENT"),
+            Some("FIRST AMENDMENT"),
+            Some("EXHIBIT A"),
+        ];
         for (page, (lines, title)) in pages.iter().zip(titles).enumerate() {
             title.iter().for_each(|title| {
                 doc.add(page, line(title).bold().at(264.0, 80.0));
@@ -275,7 +353,10 @@ mod tests {
         let doc = bundle();
         let source = doc.source();
         let sheet = Sheet::new(doc.pages(&source));
-        let pages: Vec<u32> = titles(&sheet, 0..sheet.rows.len()).iter().map(|at| sheet.rows[*at].page).collect();
+        let pages: Vec<u32> = titles(&sheet, 0..sheet.rows.len())
+            .iter()
+            .map(|at| sheet.rows[*at].page)
+            .collect();
         assert_eq!(pages, [0, 1]);
     }
 
@@ -292,7 +373,14 @@ mod tests {
                 .map(|clause| format!("{} {}", clause.depth, clause.title))
                 .collect()
         };
-        assert_eq!(read(0, 0), ["1 ARTICLE I", "2 Section 1.01 Terms", "2 Section 1.02 Rates"]);
+        assert_eq!(
+            read(0, 0),
+            [
+                "1 ARTICLE I",
+                "2 Section 1.01 Terms",
+                "2 Section 1.02 Rates"
+            ]
+        );
         assert_eq!(
             read(1, 3),
             [

@@ -21,7 +21,12 @@ pub(super) struct Block {
 
 impl Block {
     fn from(rows: std::ops::Range<usize>, heading: Option<usize>) -> Self {
-        Self { rows, heading, title: None, nested: false }
+        Self {
+            rows,
+            heading,
+            title: None,
+            nested: false,
+        }
     }
 
     /// Whether it is the filing itself, or a document that is nothing else.
@@ -40,7 +45,9 @@ pub(super) fn split(sheet: &Sheet<'_>) -> Vec<Block> {
     let mut current = String::new();
     for page in 0..sheet.pages() {
         let mut top = sheet.on(page).take(TOP_LINES);
-        let Some((at, number)) = top.find_map(|at| Some((at, exhibit(sheet, at)?))) else { continue };
+        let Some((at, number)) = top.find_map(|at| Some((at, exhibit(sheet, at)?))) else {
+            continue;
+        };
         if number == current {
             continue;
         }
@@ -59,13 +66,23 @@ pub(super) fn split(sheet: &Sheet<'_>) -> Vec<Block> {
 }
 
 /// Cuts blocks further where agreements begin: an exhibit holds one or several, a file may hold them without exhibits.
-pub(super) fn split_agreements(sheet: &Sheet<'_>, blocks: Vec<Block>, form: Option<Form>) -> Vec<Block> {
+pub(super) fn split_agreements(
+    sheet: &Sheet<'_>,
+    blocks: Vec<Block>,
+    form: Option<Form>,
+) -> Vec<Block> {
     let mut cut = Vec::with_capacity(blocks.len());
     for mut block in blocks {
         let reads = !block.is_main() || matches!(form, None | Some(Form::Current));
-        let titles = if reads { agreements::titles(sheet, block.rows.clone()) } else { Vec::new() };
+        let titles = if reads {
+            agreements::titles(sheet, block.rows.clone())
+        } else {
+            Vec::new()
+        };
         // The number over a release or a letter names no section of it.
-        block.heading = block.heading.filter(|_| block.rows.start > 0 || !titles.is_empty());
+        block.heading = block
+            .heading
+            .filter(|_| block.rows.start > 0 || !titles.is_empty());
         let (end, exhibit) = (block.rows.end, block.heading.is_some());
         let start_of = |title: usize| sheet.on(sheet.rows[title].page as usize).start;
         for (n, &title) in titles.iter().enumerate() {
@@ -76,7 +93,11 @@ pub(super) fn split_agreements(sheet: &Sheet<'_>, blocks: Vec<Block>, form: Opti
             }
             block.rows.end = start_of(title).max(block.rows.start);
             cut.push(block);
-            block = Block { title: Some(rows), nested: exhibit, ..Block::from(start_of(title)..end, None) };
+            block = Block {
+                title: Some(rows),
+                nested: exhibit,
+                ..Block::from(start_of(title)..end, None)
+            };
         }
         cut.push(block);
     }
@@ -87,7 +108,10 @@ pub(super) fn split_agreements(sheet: &Sheet<'_>, blocks: Vec<Block>, form: Opti
 /// Whether the exhibit's heading says the title of the agreement already.
 fn repeats(sheet: &Sheet<'_>, heading: Option<usize>, title: (usize, usize)) -> bool {
     heading.is_some_and(|at| {
-        let (above, own) = (Prepared::new(sheet.rows[at].text), Prepared::new(sheet.rows[title.1].text));
+        let (above, own) = (
+            Prepared::new(sheet.rows[at].text),
+            Prepared::new(sheet.rows[title.1].text),
+        );
         titles::likeness(&above, &own) > 0.85
     })
 }
@@ -101,12 +125,18 @@ fn exhibit<'a>(sheet: &Sheet<'a>, at: usize) -> Option<&'a str> {
     }
     let text = text.trim();
     let bare = text.strip_prefix("EX-").map(|number| (number, ""));
-    let read = numbering::readings(text).first().filter(|n| n.class == Class::Exhibit).map(|n| (n.text, n.rest));
+    let read = numbering::readings(text)
+        .first()
+        .filter(|n| n.class == Class::Exhibit)
+        .map(|n| (n.text, n.rest));
     let (number, rest) = bare.or(read)?;
     let digits = number.starts_with(|c: char| c.is_ascii_digit()) && number.len() <= 8;
     // `EXHIBIT 10.1 CREDIT AGREEMENT`: a title beside the number must look like one and open its page.
-    let titled =
-        (row.bold || row.caps) && !row.table && row.words <= 12 && !text.ends_with('.') && sheet.starts_page(at);
+    let titled = (row.bold || row.caps)
+        && !row.table
+        && row.words <= 12
+        && !text.ends_with('.')
+        && sheet.starts_page(at);
     let alone = rest.is_empty() || rest.eq_ignore_ascii_case("(continued)") || titled;
     (digits && alone && !number.contains(' ')).then_some(number)
 }
@@ -121,14 +151,25 @@ mod tests {
         let mut doc = Doc::new(9);
         for page in 0..9 {
             if page >= 3 {
-                doc.add(page, line(if page < 6 { "Exhibit 10.1" } else { "EXHIBIT 99.1" }).at(480.0, 20.0));
+                doc.add(
+                    page,
+                    line(if page < 6 {
+                        "Exhibit 10.1"
+                    } else {
+                        "EXHIBIT 99.1"
+                    })
+                    .at(480.0, 20.0),
+                );
             }
             doc.prose(page, 10.0, 10);
         }
         doc.add(1, line("Exhibit 10.1 is filed herewith"));
         let source = doc.source();
         let sheet = Sheet::new(doc.pages(&source));
-        let starts: Vec<_> = split(&sheet).iter().map(|block| sheet.rows[block.rows.start].page).collect();
+        let starts: Vec<_> = split(&sheet)
+            .iter()
+            .map(|block| sheet.rows[block.rows.start].page)
+            .collect();
         assert_eq!(starts, [0, 3, 6]);
     }
 
@@ -142,6 +183,9 @@ mod tests {
         let source = doc.source();
         let sheet = Sheet::new(doc.pages(&source));
         let blocks = split(&sheet);
-        assert_eq!((blocks.len(), blocks[0].heading, blocks[0].is_main()), (1, Some(0), false));
+        assert_eq!(
+            (blocks.len(), blocks[0].heading, blocks[0].is_main()),
+            (1, Some(0), false)
+        );
     }
 }

@@ -21,10 +21,19 @@ const SUCCESSOR_BONUS: f32 = 0.15;
 ///
 /// `O(n log n)`: a Fenwick tree holds the best chain that ends at or below each key.
 pub(super) fn best(candidates: &[Candidate]) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..candidates.len()).filter(|i| candidates[*i].score > 0.0).collect();
+    let mut order: Vec<usize> = (0..candidates.len())
+        .filter(|i| candidates[*i].score > 0.0)
+        .collect();
     order.sort_by_key(|i| (candidates[*i].at, *i));
-    let keys = candidates.iter().map(|candidate| candidate.keys.1 as usize + 1).max().unwrap_or(0);
-    let mut ends = Ends { below: vec![None; keys + 1], exact: vec![None; keys] };
+    let keys = candidates
+        .iter()
+        .map(|candidate| candidate.keys.1 as usize + 1)
+        .max()
+        .unwrap_or(0);
+    let mut ends = Ends {
+        below: vec![None; keys + 1],
+        exact: vec![None; keys],
+    };
     let mut links: Vec<(f32, Option<usize>)> = vec![(0.0, None); candidates.len()];
     for group in order.chunk_by(|a, b| candidates[*a].at == candidates[*b].at) {
         // Candidates at one position exclude each other: all look back before any is entered.
@@ -59,7 +68,10 @@ impl Ends {
     /// The best sum of a chain that may precede `key`, successor bonus included, and its last candidate.
     fn before(&self, key: usize) -> (f32, Option<usize>) {
         let far = self.prefix(key);
-        let near = key.checked_sub(1).and_then(|before| self.exact[before]).map(|(sum, i)| (sum + SUCCESSOR_BONUS, i));
+        let near = key
+            .checked_sub(1)
+            .and_then(|before| self.exact[before])
+            .map(|(sum, i)| (sum + SUCCESSOR_BONUS, i));
         better(far, near).map_or((0.0, None), |(sum, i)| (sum, Some(i)))
     }
 
@@ -100,14 +112,30 @@ mod tests {
     use super::*;
 
     fn chain(candidates: &[(u32, u32, f32)]) -> Vec<usize> {
-        let all: Vec<_> = candidates.iter().map(|c| Candidate { at: c.0, keys: (c.1, c.1), score: c.2 }).collect();
+        let all: Vec<_> = candidates
+            .iter()
+            .map(|c| Candidate {
+                at: c.0,
+                keys: (c.1, c.1),
+                score: c.2,
+            })
+            .collect();
         best(&all)
     }
 
     #[test]
     fn a_late_key_seen_early_is_left_out() {
         // A cross-reference to key 5 stands before keys 1 to 3; the true 5 comes last.
-        assert_eq!(chain(&[(1, 5, 1.0), (2, 1, 1.0), (3, 2, 1.0), (4, 3, 1.0), (9, 5, 0.4)]), [1, 2, 3, 4]);
+        assert_eq!(
+            chain(&[
+                (1, 5, 1.0),
+                (2, 1, 1.0),
+                (3, 2, 1.0),
+                (4, 3, 1.0),
+                (9, 5, 0.4)
+            ]),
+            [1, 2, 3, 4]
+        );
     }
 
     #[test]
@@ -119,9 +147,21 @@ mod tests {
 
     #[test]
     fn a_combined_item_occupies_its_keys() {
-        let wide = Candidate { at: 1, keys: (0, 3), score: 1.0 };
-        let inside = Candidate { at: 2, keys: (2, 2), score: 0.9 };
-        let after = Candidate { at: 3, keys: (4, 4), score: 1.0 };
+        let wide = Candidate {
+            at: 1,
+            keys: (0, 3),
+            score: 1.0,
+        };
+        let inside = Candidate {
+            at: 2,
+            keys: (2, 2),
+            score: 0.9,
+        };
+        let after = Candidate {
+            at: 3,
+            keys: (4, 4),
+            score: 1.0,
+        };
         assert_eq!(best(&[wide, inside, after]), [0, 2]);
     }
 

@@ -34,9 +34,21 @@ pub(super) struct Claim {
 impl Claim {
     pub(super) fn new(title: &str, witness: Witness) -> Self {
         let title = titles::tidy(titles::cut(title, 400));
-        let number = numbering::readings(&title).first().map(|number| number.text.to_string());
+        let number = numbering::readings(&title)
+            .first()
+            .map(|number| number.text.to_string());
         let prepared = Prepared::new(&title);
-        Self { prepared, number, level: 1, printed: None, target: None, predicted: None, witness, keys: None, title }
+        Self {
+            prepared,
+            number,
+            level: 1,
+            printed: None,
+            target: None,
+            predicted: None,
+            witness,
+            keys: None,
+            title,
+        }
     }
 
     pub(super) fn target_page(&self) -> Option<u32> {
@@ -56,19 +68,33 @@ fn is_caption(entry: &Entry) -> bool {
 }
 
 /// The claims of a table of contents whose labels count inside `pages` (from 0).
-pub(super) fn of_contents(contents: &Contents, form: Option<Form>, labels: &Labels, pages: Range<u32>) -> Vec<Claim> {
+pub(super) fn of_contents(
+    contents: &Contents,
+    form: Option<Form>,
+    labels: &Labels,
+    pages: Range<u32>,
+) -> Vec<Claim> {
     let mut part = None;
     let mut claims: Vec<Claim> = Vec::with_capacity(contents.entries.len());
-    let entries: Vec<_> = contents.entries.iter().filter(|entry| !is_caption(entry)).collect();
+    let entries: Vec<_> = contents
+        .entries
+        .iter()
+        .filter(|entry| !is_caption(entry))
+        .collect();
     for entry in &entries {
-        let witness = if entry.target.is_some() { Witness::ContentsLinks } else { Witness::PrintedContents };
+        let witness = if entry.target.is_some() {
+            Witness::ContentsLinks
+        } else {
+            Witness::PrintedContents
+        };
         let mut claim = Claim::new(&entry.title, witness);
         claim.printed = entry.printed.clone();
         claim.target = entry.target;
         claim.predicted = entry.label.as_ref().and_then(|label| {
             let found = labels.page_of(label, pages.clone());
             // Without printed labels the number itself is the best guess.
-            let own = (labels.is_empty() && label.series.is_empty()).then(|| label.number.saturating_sub(1));
+            let own = (labels.is_empty() && label.series.is_empty())
+                .then(|| label.number.saturating_sub(1));
             found.or(own).filter(|page| pages.contains(page))
         });
         claim.keys = form.and_then(|form| grammar::keys_of(form, &entry.title, part));
@@ -78,10 +104,17 @@ pub(super) fn of_contents(contents: &Contents, form: Option<Form>, labels: &Labe
         claims.push(claim);
     }
     inherit_places(&mut claims);
-    let mut kinds: Vec<Kind<'_>> = entries.iter().zip(&claims).map(|(entry, claim)| kind(entry, claim, form)).collect();
+    let mut kinds: Vec<Kind<'_>> = entries
+        .iter()
+        .zip(&claims)
+        .map(|(entry, claim)| kind(entry, claim, form))
+        .collect();
     raise_behind_closing(&mut kinds);
     let levels = levels(&kinds);
-    claims.iter_mut().zip(levels).for_each(|(claim, level)| claim.level = level);
+    claims
+        .iter_mut()
+        .zip(levels)
+        .for_each(|(claim, level)| claim.level = level);
     claims
 }
 
@@ -115,14 +148,31 @@ fn kind<'a>(entry: &'a Entry, claim: &Claim, form: Option<Form>) -> Kind<'a> {
         _ => 2,
     };
     // Where a centered row starts says nothing about its depth.
-    let indent =
-        if entry.centered && entry.label.is_none() && rank == 2 && number.is_none() { 0.0 } else { entry.indent };
-    Kind { rank, indent, bold: entry.bold, number, leaf: closing && form.is_some() }
+    let indent = if entry.centered && entry.label.is_none() && rank == 2 && number.is_none() {
+        0.0
+    } else {
+        entry.indent
+    };
+    Kind {
+        rank,
+        indent,
+        bold: entry.bold,
+        number,
+        leaf: closing && form.is_some(),
+    }
 }
 
 /// `Signatures`, `Exhibit Index`: they stand beside the PARTs of a filing.
 pub(super) fn is_closing(key: &str) -> bool {
-    matches!(key, "signature" | "signatures" | "exhibitindex" | "indextoexhibits" | "exhibitsindex" | "powerofattorney")
+    matches!(
+        key,
+        "signature"
+            | "signatures"
+            | "exhibitindex"
+            | "indextoexhibits"
+            | "exhibitsindex"
+            | "powerofattorney"
+    )
 }
 
 /// What a filing lists behind its signatures (statements on F-pages) stands beside the PARTs, not in the last of them.
@@ -168,8 +218,18 @@ fn is_under(kind: &Kind<'_>, above: &Kind<'_>) -> bool {
             (a, b) if a == b => return false,
             (Class::Section, Class::Article | Class::Chapter | Class::Part) => return true,
             // A centered `ARTICLE II` stands further right than the sections of the article above it.
-            (Class::Article | Class::Chapter | Class::Part, Class::Section | Class::Decimal(_)) => return false,
-            (Class::Article | Class::Chapter | Class::Part | Class::Exhibit | Class::Schedule | Class::Appendix, _) => {
+            (Class::Article | Class::Chapter | Class::Part, Class::Section | Class::Decimal(_)) => {
+                return false;
+            }
+            (
+                Class::Article
+                | Class::Chapter
+                | Class::Part
+                | Class::Exhibit
+                | Class::Schedule
+                | Class::Appendix,
+                _,
+            ) => {
                 return kind.indent > above.indent + 12.0;
             }
             (Class::Decimal(2..), Class::Chapter | Class::Appendix) => return true,
@@ -180,7 +240,11 @@ fn is_under(kind: &Kind<'_>, above: &Kind<'_>) -> bool {
     }
     let deeper = kind.indent > above.indent + 3.0;
     let same_column = (kind.indent - above.indent).abs() <= 3.0;
-    deeper || (same_column && above.bold && !kind.bold && kind.number.is_none() == above.number.is_none())
+    deeper
+        || (same_column
+            && above.bold
+            && !kind.bold
+            && kind.number.is_none() == above.number.is_none())
 }
 
 /// The claims of the embedded outline, junk titles left out; levels as claimed, and PARTs and Items by the form.
@@ -207,12 +271,19 @@ pub(super) fn of_outline(outline: &[OutlineItem], form: Option<Form>) -> Vec<Cla
 /// Names of files and slides are no titles.
 fn is_junk(claim: &Claim) -> bool {
     let key = claim.prepared.full.as_str();
-    let extension =
-        [".pdf", ".doc", ".docx", ".htm", ".html", ".xls", ".xlsx", ".ppt", ".pptx", ".txt", ".indd", ".xml"];
+    let extension = [
+        ".pdf", ".doc", ".docx", ".htm", ".html", ".xls", ".xlsx", ".ppt", ".pptx", ".txt",
+        ".indd", ".xml",
+    ];
     let lower = claim.title.to_lowercase();
     let word = key.trim_end_matches(|c: char| c.is_ascii_digit());
-    let counted = matches!(word, "slide" | "page" | "bookmark" | "untitled" | "document" | "blank" | "" | "sheet");
-    counted || extension.iter().any(|end| lower.ends_with(end)) || !key.chars().any(char::is_alphabetic)
+    let counted = matches!(
+        word,
+        "slide" | "page" | "bookmark" | "untitled" | "document" | "blank" | "" | "sheet"
+    );
+    counted
+        || extension.iter().any(|end| lower.ends_with(end))
+        || !key.chars().any(char::is_alphabetic)
 }
 
 /// An outline listed mostly against the order of its own pages is put into their order and loses its levels.
@@ -231,13 +302,32 @@ mod tests {
 
     fn entry(title: &str, indent: f32, bold: bool) -> Entry {
         let title = title.to_string();
-        Entry { title, label: None, printed: None, target: None, indent, bold, centered: false, rows: (0, 0) }
+        Entry {
+            title,
+            label: None,
+            printed: None,
+            target: None,
+            indent,
+            bold,
+            centered: false,
+            rows: (0, 0),
+        }
     }
 
     fn levels_of(rows: &[(&str, f32, bool)], form: Option<Form>) -> Vec<u16> {
-        let entries = rows.iter().map(|(title, indent, bold)| entry(title, *indent, *bold)).collect();
-        let contents = Contents { title: None, entries, rows: (0, 0) };
-        of_contents(&contents, form, &Labels::default(), 0..9).iter().map(|claim| claim.level).collect()
+        let entries = rows
+            .iter()
+            .map(|(title, indent, bold)| entry(title, *indent, *bold))
+            .collect();
+        let contents = Contents {
+            title: None,
+            entries,
+            rows: (0, 0),
+        };
+        of_contents(&contents, form, &Labels::default(), 0..9)
+            .iter()
+            .map(|claim| claim.level)
+            .collect()
     }
 
     #[test]
@@ -248,7 +338,11 @@ mod tests {
             ("Competition", 40.0, false),
             ("1A. Risk Factors", 20.0, false),
             ("PART II", 20.0, false),
-            ("Item 8. Financial Statements and Supplementary Data", 20.0, false),
+            (
+                "Item 8. Financial Statements and Supplementary Data",
+                20.0,
+                false,
+            ),
             ("Signatures", 20.0, false),
         ];
         assert_eq!(levels_of(&rows, Some(Form::Annual)), [1, 2, 3, 2, 1, 2, 1]);
@@ -263,8 +357,12 @@ mod tests {
             ("II. Costs", 72.0, true),
         ];
         assert_eq!(levels_of(&rows, None), [1, 2, 3, 1]);
-        let flush =
-            [("1 Glance", 72.0, false), ("1.1 Types", 72.0, false), ("2 Modules", 72.0, false), ("Files", 72.0, false)];
+        let flush = [
+            ("1 Glance", 72.0, false),
+            ("1.1 Types", 72.0, false),
+            ("2 Modules", 72.0, false),
+            ("Files", 72.0, false),
+        ];
         assert_eq!(levels_of(&flush, None), [1, 2, 1, 1]);
         let articles = [
             ("ARTICLE I Definitions", 72.0, false),
@@ -277,7 +375,11 @@ mod tests {
     #[test]
     fn slides_and_files_are_junk() {
         let junk = |title: &str| is_junk(&Claim::new(title, Witness::EmbeddedOutline));
-        assert!(["Slide 4", "Page 12", "report_v3.docx", "17", "Untitled"].into_iter().all(junk));
+        assert!(
+            ["Slide 4", "Page 12", "report_v3.docx", "17", "Untitled"]
+                .into_iter()
+                .all(junk)
+        );
         assert!(!junk("Risk Factors") && !junk("第一章 总则") && !junk("Page Industries"));
     }
 }

@@ -62,7 +62,14 @@ const LIST_TITLES: [&str; 8] = [
 pub(super) fn is_title(key: &str) -> bool {
     matches!(
         key,
-        "tableofcontents" | "contents" | "目录" | "目錄" | "目次" | "tableofcontentspage" | "contentspage" | "index"
+        "tableofcontents"
+            | "contents"
+            | "目录"
+            | "目錄"
+            | "目次"
+            | "tableofcontentspage"
+            | "contentspage"
+            | "index"
     ) || (key.ends_with("tableofcontents") && key.len() < 40)
 }
 
@@ -74,13 +81,20 @@ pub(super) fn find(
     links: &[Option<Target>],
     excluded: &[bool],
 ) -> Option<Contents> {
-    let reader = Reader { sheet, links, excluded, last_label: sheet.pages() as u32 + 60 };
+    let reader = Reader {
+        sheet,
+        links,
+        excluded,
+        last_label: sheet.pages() as u32 + 60,
+    };
     let mut window = pages.start..pages.end.min(pages.start + look_at);
     let first = window.find(|page| reader.judge(*page, None).is_some())?;
     let mut last = first;
     let mut end = reader.judge(first, None)?;
     while last + 1 < pages.end && last < first + 40 {
-        let Some(more) = reader.judge(last + 1, Some(end)) else { break };
+        let Some(more) = reader.judge(last + 1, Some(end)) else {
+            break;
+        };
         (last, end) = (last + 1, more);
     }
     reader.read(first, last)
@@ -93,11 +107,22 @@ pub(super) fn verdicts(
     links: &[Option<Target>],
 ) -> Vec<Option<bool>> {
     let excluded = vec![false; sheet.rows.len()];
-    let reader = Reader { sheet, links, excluded: &excluded, last_label: sheet.pages() as u32 + 60 };
+    let reader = Reader {
+        sheet,
+        links,
+        excluded: &excluded,
+        last_label: sheet.pages() as u32 + 60,
+    };
     let mut before = None;
     let verdict = |page| {
-        before = before.and_then(|label| reader.judge(page, Some(label))).or_else(|| reader.judge(page, None));
-        if before.is_some() { Some(true) } else { (!reader.may_list(page)).then_some(false) }
+        before = before
+            .and_then(|label| reader.judge(page, Some(label)))
+            .or_else(|| reader.judge(page, None));
+        if before.is_some() {
+            Some(true)
+        } else {
+            (!reader.may_list(page)).then_some(false)
+        }
     };
     pages.map(verdict).collect()
 }
@@ -123,23 +148,44 @@ struct Reader<'s, 'a> {
 impl<'a> Reader<'_, 'a> {
     fn piece(&self, at: usize) -> Option<Piece<'a>> {
         let row = &self.sheet.rows[at];
-        let dull = self.excluded[at] || row.running || row.key.is_empty() && !row.text.contains("..");
+        let dull =
+            self.excluded[at] || row.running || row.key.is_empty() && !row.text.contains("..");
         if dull {
             return None;
         }
         let (title, label, leaders) = split_label(row.text);
         let label = label.filter(|(label, _)| label.number <= self.last_label);
-        let title = if label.is_some() || leaders { title } else { row.text };
-        Some(Piece { at, title, label, leaders, target: self.links.get(at).copied().flatten() })
+        let title = if label.is_some() || leaders {
+            title
+        } else {
+            row.text
+        };
+        Some(Piece {
+            at,
+            title,
+            label,
+            leaders,
+            target: self.links.get(at).copied().flatten(),
+        })
     }
 
     /// Whether a page is (or, behind `before`, continues) a table of contents; gives the largest label on it.
     fn judge(&self, page: usize, before: Option<u32>) -> Option<u32> {
-        let pieces: Vec<Piece<'_>> = self.sheet.on(page).filter_map(|at| self.piece(at)).collect();
-        let titled =
-            pieces.iter().take(12).position(|p| is_title(&self.sheet.rows[p.at].key)).filter(|_| before.is_none());
+        let pieces: Vec<Piece<'_>> = self
+            .sheet
+            .on(page)
+            .filter_map(|at| self.piece(at))
+            .collect();
+        let titled = pieces
+            .iter()
+            .take(12)
+            .position(|p| is_title(&self.sheet.rows[p.at].key))
+            .filter(|_| before.is_none());
         let body = &pieces[titled.map_or(0, |at| at + 1)..];
-        let entries = body.iter().filter(|p| p.label.is_some() || p.target.is_some()).count();
+        let entries = body
+            .iter()
+            .filter(|p| p.label.is_some() || p.target.is_some())
+            .count();
         let labels: Vec<u32> = body
             .iter()
             .filter_map(|p| p.label.as_ref())
@@ -151,30 +197,61 @@ impl<'a> Reader<'_, 'a> {
         let leaders = body.iter().filter(|p| p.leaders).count() * 2 >= entries;
         let linked = body.iter().filter(|p| p.target.is_some()).count() * 2 >= entries;
         let dense = entries * 10 >= body.len() * 4;
-        let prose = body.iter().filter(|p| self.sheet.rows[p.at].prose && !p.leaders && p.target.is_none()).count();
-        let tabular = body.iter().filter(|p| self.sheet.rows[p.at].cells >= 4).count() * 5 > body.len().max(1);
+        let prose = body
+            .iter()
+            .filter(|p| self.sheet.rows[p.at].prose && !p.leaders && p.target.is_none())
+            .count();
+        let tabular = body
+            .iter()
+            .filter(|p| self.sheet.rows[p.at].cells >= 4)
+            .count()
+            * 5
+            > body.len().max(1);
         let last = labels.iter().copied().max().unwrap_or(0);
         let yes = match before {
             Some(_) if tabular || prose * 3 > body.len() => false,
             Some(before) => {
-                let goes_on = labels.first().is_some_and(|first| *first + 1 >= before) && labels.len() >= 2;
+                let goes_on =
+                    labels.first().is_some_and(|first| *first + 1 >= before) && labels.len() >= 2;
                 entries >= 2 && dense && monotone && (leaders || linked || goes_on)
             }
             None if titled.is_some() => {
                 let bare = body.len() >= 4 && prose * 10 <= body.len() && !tabular && entries == 0;
                 (entries >= 3 && monotone && entries * 10 >= body.len() * 2) || bare
             }
-            None => entries >= 6 && dense && monotone && (leaders || linked) && !tabular && prose * 5 <= body.len(),
+            None => {
+                entries >= 6
+                    && dense
+                    && monotone
+                    && (leaders || linked)
+                    && !tabular
+                    && prose * 5 <= body.len()
+            }
         };
         yes.then_some(last.max(before.unwrap_or(0)))
     }
 
     /// Whether a page that was not judged a table of contents has something of one: its title, or rows with page numbers.
     fn may_list(&self, page: usize) -> bool {
-        let pieces: Vec<Piece<'_>> = self.sheet.on(page).filter_map(|at| self.piece(at)).collect();
-        let titled = pieces.iter().take(12).any(|p| is_title(&self.sheet.rows[p.at].key));
-        let tabular = pieces.iter().filter(|p| self.sheet.rows[p.at].cells >= 4).count() * 5 > pieces.len();
-        let listed = pieces.iter().filter(|p| p.leaders || p.label.is_some() && !self.sheet.rows[p.at].prose).count();
+        let pieces: Vec<Piece<'_>> = self
+            .sheet
+            .on(page)
+            .filter_map(|at| self.piece(at))
+            .collect();
+        let titled = pieces
+            .iter()
+            .take(12)
+            .any(|p| is_title(&self.sheet.rows[p.at].key));
+        let tabular = pieces
+            .iter()
+            .filter(|p| self.sheet.rows[p.at].cells >= 4)
+            .count()
+            * 5
+            > pieces.len();
+        let listed = pieces
+            .iter()
+            .filter(|p| p.leaders || p.label.is_some() && !self.sheet.rows[p.at].prose)
+            .count();
         titled || (!tabular && listed >= 4 && listed * 3 >= pieces.len())
     }
 
@@ -186,23 +263,38 @@ impl<'a> Reader<'_, 'a> {
             .take(14)
             .find(|at| is_title(&self.sheet.rows[*at].key));
         let start = title.map_or(rows.start, |at| at + 1);
-        let mut pieces: Vec<Piece<'_>> = (start..rows.end).filter_map(|at| self.piece(at)).collect();
+        let mut pieces: Vec<Piece<'_>> =
+            (start..rows.end).filter_map(|at| self.piece(at)).collect();
         self.drop_stray_labels(&mut pieces);
-        let end =
-            pieces.iter().rposition(|p| p.label.is_some() || p.target.is_some()).map_or(pieces.len(), |at| at + 1);
+        let end = pieces
+            .iter()
+            .rposition(|p| p.label.is_some() || p.target.is_some())
+            .map_or(pieces.len(), |at| at + 1);
         pieces.truncate(end.max(if end == pieces.len() { end } else { 0 }));
         let bounds = (title.unwrap_or(pieces.first()?.at), pieces.last()?.at);
         let entries = self.join(pieces);
-        (entries.len() >= 2).then_some(Contents { title, entries, rows: bounds })
+        (entries.len() >= 2).then_some(Contents {
+            title,
+            entries,
+            rows: bounds,
+        })
     }
 
     /// A number at the end of a title (`December 31`) is no label when it does not stand in the column of labels.
     fn drop_stray_labels(&self, pieces: &mut [Piece<'a>]) {
-        let mut edges: Vec<f32> =
-            pieces.iter().filter(|p| p.label.is_some()).map(|p| self.sheet.rows[p.at].x1).collect();
+        let mut edges: Vec<f32> = pieces
+            .iter()
+            .filter(|p| p.label.is_some())
+            .map(|p| self.sheet.rows[p.at].x1)
+            .collect();
         edges.sort_by(f32::total_cmp);
-        let Some(edge) = edges.get(edges.len() / 2).copied() else { return };
-        for piece in pieces.iter_mut().filter(|p| p.label.is_some() && !p.leaders) {
+        let Some(edge) = edges.get(edges.len() / 2).copied() else {
+            return;
+        };
+        for piece in pieces
+            .iter_mut()
+            .filter(|p| p.label.is_some() && !p.leaders)
+        {
             if (self.sheet.rows[piece.at].x1 - edge).abs() > 30.0 {
                 piece.label = None;
                 piece.title = self.sheet.rows[piece.at].text;
@@ -223,11 +315,19 @@ impl<'a> Reader<'_, 'a> {
                 continue;
             }
             listing |= LIST_TITLES.contains(&key.as_str());
-            let figure = numbering::readings(piece.title).first().is_some_and(|n| n.class == Class::Figure);
-            if listing || figure || !key.chars().any(char::is_alphabetic) && !row.text.contains("Item") {
+            let figure = numbering::readings(piece.title)
+                .first()
+                .is_some_and(|n| n.class == Class::Figure);
+            if listing
+                || figure
+                || !key.chars().any(char::is_alphabetic) && !row.text.contains("Item")
+            {
                 continue;
             }
-            match entries.last_mut().filter(|last| self.joins(last, &piece, full)) {
+            match entries
+                .last_mut()
+                .filter(|last| self.joins(last, &piece, full))
+            {
                 Some(last) => {
                     last.title = strip_page_word(&format!("{} {}", last.title, piece.title));
                     last.target = last.target.or(piece.target);
@@ -246,11 +346,22 @@ impl<'a> Reader<'_, 'a> {
     /// How far right, in points, a row reaches whose title wraps: toward the labels or, without labels, toward where
     /// paragraphs end.
     fn full(&self, pieces: &[Piece<'_>]) -> f32 {
-        let listed = pieces.iter().map(|piece| self.sheet.rows[piece.at].x1).fold(0.0, f32::max);
-        if pieces.iter().any(|piece| piece.label.is_some() || piece.leaders) {
+        let listed = pieces
+            .iter()
+            .map(|piece| self.sheet.rows[piece.at].x1)
+            .fold(0.0, f32::max);
+        if pieces
+            .iter()
+            .any(|piece| piece.label.is_some() || piece.leaders)
+        {
             return 0.62 * listed;
         }
-        let prose = self.sheet.rows.iter().filter(|row| row.prose && row.cells == 1).take(PROSE_ROWS);
+        let prose = self
+            .sheet
+            .rows
+            .iter()
+            .filter(|row| row.prose && row.cells == 1)
+            .take(PROSE_ROWS);
         0.8 * prose.map(|row| row.x1).fold(listed, f32::max)
     }
 
@@ -259,7 +370,9 @@ impl<'a> Reader<'_, 'a> {
         let other_target = matches!((last.target, piece.target), (Some(a), Some(b)) if a != b);
         let close = above.page == row.page && row.gap < 1.0;
         let bare = super::grammar::head(&last.title).is_some_and(|head| head.rest.is_empty())
-            || numbering::readings(&last.title).first().is_some_and(|n| n.rest.is_empty());
+            || numbering::readings(&last.title)
+                .first()
+                .is_some_and(|n| n.rest.is_empty());
         let near = above.page == row.page && row.gap < 2.5 && bare && last.label.is_none();
         if !(close || near) || other_target || last.title.len() > 300 {
             return false;
@@ -279,7 +392,10 @@ fn entry(row: &Row<'_>, piece: &Piece<'_>) -> Entry {
     Entry {
         title: strip_page_word(piece.title),
         label: piece.label.as_ref().map(|(label, _)| label.clone()),
-        printed: piece.label.as_ref().map(|(_, printed)| (*printed).to_string()),
+        printed: piece
+            .label
+            .as_ref()
+            .map(|(_, printed)| (*printed).to_string()),
         target: piece.target,
         indent: row.x0,
         bold: row.bold,
@@ -291,7 +407,10 @@ fn entry(row: &Row<'_>, piece: &Piece<'_>) -> Entry {
 /// Takes the column word `Page` off the end of a title.
 fn strip_page_word(title: &str) -> String {
     let title = titles::tidy(title);
-    match title.strip_suffix(" Page").or_else(|| title.strip_suffix(" PAGE")) {
+    match title
+        .strip_suffix(" Page")
+        .or_else(|| title.strip_suffix(" PAGE"))
+    {
         Some(front) if front.len() > 3 => front.to_string(),
         _ => title,
     }
@@ -303,19 +422,33 @@ fn split_label(text: &str) -> (&str, Option<(Label, &str)>, bool) {
     let end = text.trim_end();
     let start = end
         .rfind(|c: char| c.is_whitespace() || matches!(c, '.' | '…' | '⋯' | '·' | '_' | '\u{f0b7}'))
-        .map_or(0, |at| at + end[at..].chars().next().map_or(1, char::len_utf8));
+        .map_or(0, |at| {
+            at + end[at..].chars().next().map_or(1, char::len_utf8)
+        });
     let token = &end[start..];
     // A range of pages: its first number. `F-12` is no range.
     let first = token.split(['–', '—', ',']).next().unwrap_or(token);
     let first = match first.split_once('-') {
-        Some((low, high)) if low.bytes().all(|b| b.is_ascii_digit()) && high.bytes().all(|b| b.is_ascii_digit()) => low,
+        Some((low, high))
+            if low.bytes().all(|b| b.is_ascii_digit())
+                && high.bytes().all(|b| b.is_ascii_digit()) =>
+        {
+            low
+        }
         _ => first,
     };
     let front = end[..start].trim_end();
-    let title =
-        front.trim_end_matches(|c: char| c.is_whitespace() || matches!(c, '.' | '…' | '⋯' | '·' | '_' | '\u{f0b7}'));
+    let title = front.trim_end_matches(|c: char| {
+        c.is_whitespace() || matches!(c, '.' | '…' | '⋯' | '·' | '_' | '\u{f0b7}')
+    });
     let filler = &front[title.len()..];
-    let leaders = filler.chars().filter(|c| !c.is_whitespace()).take(4).count() >= 3 || filler.contains(['…', '⋯']);
+    let leaders = filler
+        .chars()
+        .filter(|c| !c.is_whitespace())
+        .take(4)
+        .count()
+        >= 3
+        || filler.contains(['…', '⋯']);
     let label = Label::parse(first).map(|label| (label, first));
     let lettered = title.chars().filter(|c| c.is_alphabetic()).take(2).count() == 2;
     match label {
@@ -336,13 +469,21 @@ mod tests {
             ("Overview ........ 12", "Overview", Some("12")),
             ("Overview........12", "Overview", Some("12")),
             ("Item 1. Business 4", "Item 1. Business", Some("4")),
-            ("Index to statements F-1", "Index to statements", Some("F-1")),
+            (
+                "Index to statements F-1",
+                "Index to statements",
+                Some("F-1"),
+            ),
             ("Preface . . . . . xii", "Preface", Some("xii")),
             ("Risk Factors 12-15", "Risk Factors", Some("12")),
             ("Item 6. [Reserved]", "Item 6. [Reserved]", None),
         ] {
             let (found, printed, _) = split_label(text);
-            assert_eq!((found, printed.map(|(_, printed)| printed)), (title, label), "{text}");
+            assert_eq!(
+                (found, printed.map(|(_, printed)| printed)),
+                (title, label),
+                "{text}"
+            );
         }
     }
 
@@ -356,9 +497,20 @@ mod tests {
         let source = doc.source();
         let sheet = Sheet::new(doc.pages(&source));
         let rows = sheet.rows.len();
-        let contents = find(&sheet, 0..sheet.pages(), 20, &vec![None; rows], &vec![false; rows]);
-        let entries = contents.map(|contents| contents.entries).unwrap_or_default();
-        entries.into_iter().map(|entry| (entry.title, entry.label.map(|label| label.number))).collect()
+        let contents = find(
+            &sheet,
+            0..sheet.pages(),
+            20,
+            &vec![None; rows],
+            &vec![false; rows],
+        );
+        let entries = contents
+            .map(|contents| contents.entries)
+            .unwrap_or_default();
+        entries
+            .into_iter()
+            .map(|entry| (entry.title, entry.label.map(|label| label.number)))
+            .collect()
     }
 
     #[test]
@@ -366,15 +518,31 @@ mod tests {
         let mut doc = Doc::new(30);
         doc.add(0, line("Contents").size(16.0).bold());
         doc.add(0, line("1 Overview of a company that makes goods and has a title which goes on and on ... 3"));
-        doc.add(0, line("2 Changes in and disagreements with accountants on accounting and on financial"));
-        doc.add(0, line("disclosure ............................................................ 9").indent(12.0));
-        doc.add(0, line("3 Results ................................................................. 12"));
+        doc.add(
+            0,
+            line("2 Changes in and disagreements with accountants on accounting and on financial"),
+        );
+        doc.add(
+            0,
+            line("disclosure ............................................................ 9")
+                .indent(12.0),
+        );
+        doc.add(
+            0,
+            line("3 Results ................................................................. 12"),
+        );
         doc.add(0, line("List of Figures").bold());
-        doc.add(0, line("Figure 1 Sales ............................................................ 13"));
+        doc.add(
+            0,
+            line("Figure 1 Sales ............................................................ 13"),
+        );
         let titles = titles_of(&doc);
         assert_eq!(titles.len(), 3);
         assert!(titles[1].0.ends_with("financial disclosure"));
-        assert_eq!(titles.iter().map(|t| t.1).collect::<Vec<_>>(), [Some(3), Some(9), Some(12)]);
+        assert_eq!(
+            titles.iter().map(|t| t.1).collect::<Vec<_>>(),
+            [Some(3), Some(9), Some(12)]
+        );
     }
 
     #[test]

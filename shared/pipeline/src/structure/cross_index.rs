@@ -68,21 +68,34 @@ const MOST_PLACES: usize = 64;
 /// Finds the index of a document: the list of Items whose page references are lists or ranges, or fall. Whether the
 /// Items also stand in the text is for the caller to see; then the list is a table of contents.
 pub(super) fn find(sheet: &Sheet<'_>, pages: &[Page], labels: &Labels) -> Option<CrossIndex> {
-    let items: Vec<(usize, String)> =
-        (0..sheet.rows.len()).filter_map(|at| Some((at, item_of(&sheet.rows[at])?.number))).collect();
+    let items: Vec<(usize, String)> = (0..sheet.rows.len())
+        .filter_map(|at| Some((at, item_of(&sheet.rows[at])?.number)))
+        .collect();
     let page = |at: usize| sheet.rows[at].page as usize;
     let mut start = 0;
     while start < items.len() {
         let first = page(items[start].0);
-        let end = start + items[start..].iter().take_while(|(at, _)| page(*at) < first + LONGEST).count();
+        let end = start
+            + items[start..]
+                .iter()
+                .take_while(|(at, _)| page(*at) < first + LONGEST)
+                .count();
         let stretch = contiguous(sheet, &items[start..end]);
         if stretch.len() >= FEWEST_ITEMS
             && let (Some((from, _)), Some((to, _))) = (stretch.first(), stretch.last())
-            && let Some(found) = (Reader { sheet, pages, labels }).read(*from, *to)
+            && let Some(found) = (Reader {
+                sheet,
+                pages,
+                labels,
+            })
+            .read(*from, *to)
         {
             return Some(found);
         }
-        start += items[start..].iter().take_while(|(at, _)| page(*at) == first).count();
+        start += items[start..]
+            .iter()
+            .take_while(|(at, _)| page(*at) == first)
+            .count();
     }
     None
 }
@@ -94,7 +107,10 @@ fn contiguous<'i>(sheet: &Sheet<'_>, items: &'i [(usize, String)]) -> &'i [(usiz
     let mut end = 0;
     while end < items.len() && seen.insert(items[end].1.as_str()) {
         let before = items[end.saturating_sub(1)].0;
-        let prose = sheet.rows[before..items[end].0].iter().filter(|row| row.prose && row.cells == 1).count();
+        let prose = sheet.rows[before..items[end].0]
+            .iter()
+            .filter(|row| row.prose && row.cells == 1)
+            .count();
         if page(items[end].0) > page(before) + 1 || prose > LONGEST_NOTE {
             break;
         }
@@ -116,13 +132,23 @@ fn item_of<'a>(row: &Row<'a>) -> Option<Item<'a>> {
     }
     if let Some(head) = grammar::head(row.text) {
         let numbered = !head.tags.is_empty() && !head.current;
-        return numbered.then(|| Item { part: head.part, number: head.number.trim().to_uppercase(), rest: head.rest });
+        return numbered.then(|| Item {
+            part: head.part,
+            number: head.number.trim().to_uppercase(),
+            rest: head.rest,
+        });
     }
     let (number, rest) = grammar::bare_item(row.text)?;
     let known = [Form::Annual, Form::Quarterly, Form::Foreign].into_iter();
     let title = split_places(rest).0;
-    let fits = known.into_iter().any(|form| grammar::keys_of(form, &format!("{number} {title}"), None).is_some());
-    fits.then(|| Item { part: None, number: number.to_uppercase(), rest })
+    let fits = known
+        .into_iter()
+        .any(|form| grammar::keys_of(form, &format!("{number} {title}"), None).is_some());
+    fits.then(|| Item {
+        part: None,
+        number: number.to_uppercase(),
+        rest,
+    })
 }
 
 struct Reader<'s, 'a> {
@@ -158,7 +184,10 @@ impl Reader<'_, '_> {
                 self.more(row, part, &mut columns, &mut entries, &mut marks);
             }
         }
-        let placed = entries.iter().filter(|entry| !entry.printed.is_empty()).count();
+        let placed = entries
+            .iter()
+            .filter(|entry| !entry.printed.is_empty())
+            .count();
         let titled = title.is_some_and(|at| is_index_title(&self.sheet.rows[at].key));
         (placed >= FEWEST_PLACED && (titled || points_about(&entries))).then_some(CrossIndex {
             title,
@@ -168,7 +197,10 @@ impl Reader<'_, '_> {
     }
 
     fn line(&self, row: &Row<'_>) -> Option<&Line> {
-        self.pages.get(row.page as usize)?.lines.get(row.line as usize)
+        self.pages
+            .get(row.page as usize)?
+            .lines
+            .get(row.line as usize)
     }
 
     fn part(&self, at: usize) -> Option<u8> {
@@ -181,13 +213,18 @@ impl Reader<'_, '_> {
     fn title(&self, from: usize) -> Option<usize> {
         let page = self.sheet.rows[from].page as usize;
         let above = || (self.sheet.on(page).start..from).filter(|at| !self.sheet.rows[*at].running);
-        above().find(|at| is_index_title(&self.sheet.rows[*at].key)).or_else(|| {
-            let stands_out = |row: &Row<'_>| row.size > self.sheet.body + 0.8 || row.bold || row.caps;
-            above().filter(|at| self.sheet.rows[*at].cells == 1 && self.part(*at).is_none()).find(|at| {
-                let row = &self.sheet.rows[*at];
-                stands_out(row) && row.words <= 12 && from - at <= 8
+        above()
+            .find(|at| is_index_title(&self.sheet.rows[*at].key))
+            .or_else(|| {
+                let stands_out =
+                    |row: &Row<'_>| row.size > self.sheet.body + 0.8 || row.bold || row.caps;
+                above()
+                    .filter(|at| self.sheet.rows[*at].cells == 1 && self.part(*at).is_none())
+                    .find(|at| {
+                        let row = &self.sheet.rows[*at];
+                        stands_out(row) && row.words <= 12 && from - at <= 8
+                    })
             })
-        })
     }
 
     /// The last row of the index: rows and footnotes behind the last Item up to a heading or the end of the page.
@@ -196,7 +233,8 @@ impl Reader<'_, '_> {
         let mut end = to;
         for at in to + 1..self.sheet.on(page).end {
             let row = &self.sheet.rows[at];
-            let heading = (row.bold || row.size > self.sheet.body + 0.8) && row.gap > 0.8 && row.cells == 1;
+            let heading =
+                (row.bold || row.size > self.sheet.body + 0.8) && row.gap > 0.8 && row.cells == 1;
             if heading && !self.sheet.rows[at - 1].bold {
                 break;
             }
@@ -206,9 +244,22 @@ impl Reader<'_, '_> {
     }
 
     fn entry(&self, row: &Row<'_>, item: String, part: Option<u8>) -> IndexRow {
-        let place = Position { page: PageNo::from_index(row.page as usize), line: row.line, y: Pt::new(row.y0) };
+        let place = Position {
+            page: PageNo::from_index(row.page as usize),
+            line: row.line,
+            y: Pt::new(row.y0),
+        };
         let (title, printed, pages, titles) = (String::new(), Vec::new(), Vec::new(), Vec::new());
-        IndexRow { part, item, title, printed, pages, titles, note: None, place }
+        IndexRow {
+            part,
+            item,
+            title,
+            printed,
+            pages,
+            titles,
+            note: None,
+            place,
+        }
     }
 
     /// Takes the cells of a row into the last entry; `rest` is what follows the Item's number on its first row.
@@ -220,21 +271,38 @@ impl Reader<'_, '_> {
         entries: &mut [IndexRow],
         marks: &mut [Option<String>],
     ) {
-        let (Some(entry), Some(mark)) = (entries.last_mut(), marks.last_mut()) else { return };
-        let cells = self.line(row).map_or_else(|| vec![(row.x0, row.text)], cells);
+        let (Some(entry), Some(mark)) = (entries.last_mut(), marks.last_mut()) else {
+            return;
+        };
+        let cells = self
+            .line(row)
+            .map_or_else(|| vec![(row.x0, row.text)], cells);
         let start = rest.map_or(0, |rest| row.text.len() - rest.len());
         let mut offset = 0;
         for (at, (x, cell)) in cells.into_iter().enumerate() {
             // Only what stands behind the number.
-            let found = row.text.get(offset..).and_then(|rest| rest.find(cell)).map_or(offset, |found| offset + found);
+            let found = row
+                .text
+                .get(offset..)
+                .and_then(|rest| rest.find(cell))
+                .map_or(offset, |found| offset + found);
             offset = found + cell.len();
-            let cell = if found >= start { cell } else { cell.get(start - found..).unwrap_or("") };
+            let cell = if found >= start {
+                cell
+            } else {
+                cell.get(start - found..).unwrap_or("")
+            };
             let (words, places) = split_places(cell);
-            for place in places.into_iter().take(MOST_PLACES - entry.printed.len().min(MOST_PLACES)) {
+            for place in places
+                .into_iter()
+                .take(MOST_PLACES - entry.printed.len().min(MOST_PLACES))
+            {
                 entry.pages.extend(self.physical(&place));
                 entry.printed.push(place.text);
             }
-            let words = titles::tidy(words.trim_matches(|c: char| c == '.' || c == ',' || c.is_whitespace()));
+            let words = titles::tidy(
+                words.trim_matches(|c: char| c == '.' || c == ',' || c.is_whitespace()),
+            );
             if words.is_empty() {
                 continue;
             }
@@ -263,7 +331,9 @@ impl Reader<'_, '_> {
         marks: &mut Vec<Option<String>>,
     ) {
         let letter = sub_item(row.text);
-        let owner = entries.last().map(|entry| entry.item.split('.').next().unwrap_or("").to_string());
+        let owner = entries
+            .last()
+            .map(|entry| entry.item.split('.').next().unwrap_or("").to_string());
         if let (Some((letter, rest)), Some(owner)) = (letter, owner) {
             *columns = Columns::of(row, self.line(row));
             entries.push(self.entry(row, format!("{owner}.{letter}"), part));
@@ -279,12 +349,18 @@ impl Reader<'_, '_> {
         let page = |label: &Label| {
             let own = || {
                 let bare = self.labels.is_empty() && label.series.is_empty();
-                bare.then(|| label.number.saturating_sub(1)).filter(|page| all.contains(page))
+                bare.then(|| label.number.saturating_sub(1))
+                    .filter(|page| all.contains(page))
             };
             self.labels.page_of(label, all.clone()).or_else(own)
         };
         let (from, to) = (page(&place.from)?, page(&place.to)?);
-        (from <= to).then(|| PageSpan::between(PageNo::from_index(from as usize), PageNo::from_index(to as usize)))
+        (from <= to).then(|| {
+            PageSpan::between(
+                PageNo::from_index(from as usize),
+                PageNo::from_index(to as usize),
+            )
+        })
     }
 
     fn is_footnote(&self, row: &Row<'_>) -> bool {
@@ -303,9 +379,18 @@ impl Reader<'_, '_> {
             }
             text.push_str(&self.sheet.rows[next].key);
         }
-        let elsewhere = text.contains("proxy") || text.contains("incorporated") || text.contains("byreference");
-        let note = if elsewhere { IndexNote::ByReference } else { IndexNote::NotApplicable };
-        for (entry, _) in entries.iter_mut().zip(marks).filter(|(_, own)| own.as_deref() == Some(mark)) {
+        let elsewhere =
+            text.contains("proxy") || text.contains("incorporated") || text.contains("byreference");
+        let note = if elsewhere {
+            IndexNote::ByReference
+        } else {
+            IndexNote::NotApplicable
+        };
+        for (entry, _) in entries
+            .iter_mut()
+            .zip(marks)
+            .filter(|(_, own)| own.as_deref() == Some(mark))
+        {
             entry.note = entry.note.or(Some(note));
         }
     }
@@ -323,15 +408,23 @@ struct Columns {
 impl Columns {
     fn of(row: &Row<'_>, line: Option<&Line>) -> Self {
         let cells = line.map_or_else(Vec::new, cells);
-        let number_alone = cells.len() > 1 && cells[0].1.chars().filter(|c| c.is_alphabetic()).count() <= 5;
-        let title = cells.get(usize::from(number_alone)).map_or(row.x0, |cell| cell.0);
-        Self { title, right: row.x1 }
+        let number_alone =
+            cells.len() > 1 && cells[0].1.chars().filter(|c| c.is_alphabetic()).count() <= 5;
+        let title = cells
+            .get(usize::from(number_alone))
+            .map_or(row.x0, |cell| cell.0);
+        Self {
+            title,
+            right: row.x1,
+        }
     }
 
     fn wraps(&self, entry: &IndexRow, x: f32, words: &str) -> bool {
         let own_row = !entry.titles.is_empty() || x > self.title + 60.0 || self.right == 0.0;
         let lower = words.starts_with(char::is_lowercase);
-        let open = [" and", " of", " to", " for", ",", " the", " with", " on", " in"];
+        let open = [
+            " and", " of", " to", " for", ",", " the", " with", " on", " in",
+        ];
         !own_row && (lower || open.iter().any(|end| entry.title.ends_with(end)))
     }
 }
@@ -339,21 +432,33 @@ impl Columns {
 /// `A. History and development`, of Form 20-F.
 fn sub_item(text: &str) -> Option<(char, &str)> {
     let letter = text.chars().next().filter(|c| ('A'..='K').contains(c))?;
-    let rest = text[1..].strip_prefix(['.', ')', ' '])?.trim_start_matches(['.', ' ']);
+    let rest = text[1..]
+        .strip_prefix(['.', ')', ' '])?
+        .trim_start_matches(['.', ' ']);
     let titled = rest.starts_with(char::is_uppercase) && text[1..].starts_with(['.', ')']);
     titled.then_some((letter, rest))
 }
 
 fn is_index_title(key: &str) -> bool {
     let cross = key.contains("crossreference") || key.contains("crossreferenced");
-    (cross && key.len() < 80) || matches!(key, "form10kindex" | "form20findex" | "10kindex" | "20findex")
+    (cross && key.len() < 80)
+        || matches!(
+            key,
+            "form10kindex" | "form20findex" | "10kindex" | "20findex"
+        )
 }
 
 /// Whether page references are lists or ranges, or fall: contents list one rising number each.
 fn points_about(entries: &[IndexRow]) -> bool {
-    let placed: Vec<&IndexRow> = entries.iter().filter(|entry| !entry.printed.is_empty()).collect();
+    let placed: Vec<&IndexRow> = entries
+        .iter()
+        .filter(|entry| !entry.printed.is_empty())
+        .collect();
     let several = placed.iter().filter(|e| e.printed.len() > 1).count();
-    let firsts: Vec<u32> = placed.iter().filter_map(|e| Some(e.pages.first()?.start().get())).collect();
+    let firsts: Vec<u32> = placed
+        .iter()
+        .filter_map(|e| Some(e.pages.first()?.start().get()))
+        .collect();
     let falling = firsts.windows(2).filter(|pair| pair[1] < pair[0]).count();
     several * 5 >= placed.len() || falling * 5 >= firsts.len().max(1)
 }
@@ -373,20 +478,30 @@ fn split_places(cell: &str) -> (&str, Vec<Place>) {
     let mut found: Vec<Place> = Vec::new();
     loop {
         let joined = front.trim_end_matches(JOINTS);
-        front = joined.strip_suffix(" and").unwrap_or(joined).trim_end_matches(JOINTS);
+        front = joined
+            .strip_suffix(" and")
+            .unwrap_or(joined)
+            .trim_end_matches(JOINTS);
         // `Note 12, page 18`: what stands before the word is no page.
-        let worded = ["Pages", "pages", "Page", "page", "pp.", "p."].iter().find_map(|word| front.strip_suffix(word));
+        let worded = ["Pages", "pages", "Page", "page", "pp.", "p."]
+            .iter()
+            .find_map(|word| front.strip_suffix(word));
         if let Some(before) = worded.filter(|_| !found.is_empty()) {
             found.reverse();
             return (before.trim_end_matches(JOINTS), found);
         }
-        let Some((start, place)) = last_place(front).filter(|_| found.len() < 64) else { break };
+        let Some((start, place)) = last_place(front).filter(|_| found.len() < 64) else {
+            break;
+        };
         found.push(place);
         front = &front[..start];
     }
-    let lead = front.trim_end_matches(|c: char| matches!(c, '.' | '…' | '_' | '·') || c.is_whitespace());
+    let lead =
+        front.trim_end_matches(|c: char| matches!(c, '.' | '…' | '_' | '·') || c.is_whitespace());
     // `Form 10-K` and `Note 12` end with no page.
-    let numbered = ["Note", "Notes", "Item", "Items", "Form", "Section", "Part", "Exhibit"];
+    let numbered = [
+        "Note", "Notes", "Item", "Items", "Form", "Section", "Part", "Exhibit",
+    ];
     if numbered.iter().any(|word| lead.ends_with(word)) {
         return (cell, Vec::new());
     }
@@ -397,35 +512,61 @@ fn split_places(cell: &str) -> (&str, Vec<Place>) {
 /// The last page or range of `text`, and where it starts.
 fn last_place(text: &str) -> Option<(usize, Place)> {
     let is_edge = |c: char| c.is_whitespace() || matches!(c, ',' | ';' | '.' | '…' | '(' | '_');
-    let word_start =
-        |text: &str| text.rfind(is_edge).map_or(0, |at| at + text[at..].chars().next().map_or(1, char::len_utf8));
+    let word_start = |text: &str| {
+        text.rfind(is_edge).map_or(0, |at| {
+            at + text[at..].chars().next().map_or(1, char::len_utf8)
+        })
+    };
     let start = word_start(text);
     let word = &text[start..];
     if let Some((from, to)) = range(word) {
-        return Some((start, Place { from, to, text: word.to_string() }));
+        return Some((
+            start,
+            Place {
+                from,
+                to,
+                text: word.to_string(),
+            },
+        ));
     }
     let to = Label::parse(word).filter(|label| label.series != "roman" || word.len() > 1)?;
     // `3 - 7`, `F-3 to F-9`
     let before = text[..start].trim_end();
-    let joined = ["–", "—", "-", "to", "through"].iter().find_map(|word| before.strip_suffix(word));
-    if let Some(before) = joined.filter(|before| before.len() < text[..start].trim_end().len()).map(str::trim_end) {
+    let joined = ["–", "—", "-", "to", "through"]
+        .iter()
+        .find_map(|word| before.strip_suffix(word));
+    if let Some(before) = joined
+        .filter(|before| before.len() < text[..start].trim_end().len())
+        .map(str::trim_end)
+    {
         let first = word_start(before);
         if let Some(from) = Label::parse(&before[first..]).filter(|from| from.series == to.series) {
             let text = format!("{}–{word}", &before[first..]);
             return Some((first, Place { from, to, text }));
         }
     }
-    Some((start, Place { from: to.clone(), to, text: word.to_string() }))
+    Some((
+        start,
+        Place {
+            from: to.clone(),
+            to,
+            text: word.to_string(),
+        },
+    ))
 }
 
 /// `4-6`, `4–6`, `F-3–F-9`.
 fn range(word: &str) -> Option<(Label, Label)> {
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-    for (at, mark) in word.char_indices().filter(|(_, c)| matches!(c, '-' | '–' | '—')) {
+    for (at, mark) in word
+        .char_indices()
+        .filter(|(_, c)| matches!(c, '-' | '–' | '—'))
+    {
         let (low, high) = (&word[..at], &word[at + mark.len_utf8()..]);
         let plain = digits(low) && digits(high);
         let prefixed = low.len() > 2 && high.len() > 2 && low.as_bytes()[0].is_ascii_uppercase();
-        if let (true, Some(low), Some(high)) = (plain || prefixed, Label::parse(low), Label::parse(high))
+        if let (true, Some(low), Some(high)) =
+            (plain || prefixed, Label::parse(low), Label::parse(high))
             && low.series == high.series
         {
             return Some((low, high));
@@ -436,7 +577,14 @@ fn range(word: &str) -> Option<(Label, Label)> {
 
 fn note_of(words: &str) -> Option<IndexNote> {
     let key = titles::squash(words);
-    let empty = ["notapplicable", "none", "na", "reserved", "omitted", "notrequired"];
+    let empty = [
+        "notapplicable",
+        "none",
+        "na",
+        "reserved",
+        "omitted",
+        "notrequired",
+    ];
     if empty.contains(&key.as_str()) {
         return Some(IndexNote::NotApplicable);
     }
@@ -451,13 +599,19 @@ fn is_mark(words: &str) -> bool {
 }
 
 fn is_column_word(words: &str) -> bool {
-    matches!(titles::squash(words).as_str(), "page" | "pages" | "location" | "item" | "itemnumber" | "caption")
+    matches!(
+        titles::squash(words).as_str(),
+        "page" | "pages" | "location" | "item" | "itemnumber" | "caption"
+    )
 }
 
 /// Adds a title, or goes on with the one before where it wraps.
 fn add_title(titles: &mut Vec<String>, words: String) {
     let room = titles.len() < 64;
-    match titles.last_mut().filter(|last| words.starts_with(char::is_lowercase) && last.len() < 300) {
+    match titles
+        .last_mut()
+        .filter(|last| words.starts_with(char::is_lowercase) && last.len() < 300)
+    {
         Some(last) => *last = format!("{last} {words}"),
         None if room => titles.push(words),
         None => {}
@@ -466,15 +620,23 @@ fn add_title(titles: &mut Vec<String>, words: String) {
 
 /// The cells of a line with their left edges: words wider apart than the gap of a table.
 fn cells(line: &Line) -> Vec<(f32, &str)> {
-    let size = line.runs.iter().map(|run| run.size.points()).fold(0.0, f32::max);
+    let size = line
+        .runs
+        .iter()
+        .map(|run| run.size.points())
+        .fold(0.0, f32::max);
     let mut found = Vec::new();
     let mut start = 0;
     let words = &line.words[..line.words.len().min(400)];
     for at in 0..words.len() {
-        let last =
-            words.get(at + 1).is_none_or(|next| next.x0.points() - words[at].x1.points() > (1.6 * size).max(9.0));
+        let last = words
+            .get(at + 1)
+            .is_none_or(|next| next.x0.points() - words[at].x1.points() > (1.6 * size).max(9.0));
         if last {
-            let text = line.text.get(words[start].start as usize..words[at].end as usize).unwrap_or("");
+            let text = line
+                .text
+                .get(words[start].start as usize..words[at].end as usize)
+                .unwrap_or("");
             found.push((words[start].x0.points(), text));
             start = at + 1;
         }
@@ -496,17 +658,36 @@ mod tests {
         ("Item 2. Properties", &["7"]),
         ("Item 3. Legal Proceedings", &["Note 12, page 18"]),
         ("PART II", &[]),
-        ("Item 7. Management's Discussion and Analysis of Financial Condition and Results of", &[]),
+        (
+            "Item 7. Management's Discussion and Analysis of Financial Condition and Results of",
+            &[],
+        ),
         ("Operations", &["5, 9, 14 - 16"]),
-        ("Item 8. Financial Statements and Supplementary Data", &["17-20"]),
+        (
+            "Item 8. Financial Statements and Supplementary Data",
+            &["17-20"],
+        ),
         ("Item 9A. Controls and Procedures", &["3"]),
         ("PART III", &[]),
-        ("Item 10. Directors, Executive Officers and Corporate Governance", &["(a)"]),
+        (
+            "Item 10. Directors, Executive Officers and Corporate Governance",
+            &["(a)"],
+        ),
         ("Item 16. Form 10-K Summary", &["None"]),
     ];
 
     fn names(at: usize) -> String {
-        ["in the north", "in the south", "at sea", "ashore", "abroad", "at home", "together", "alone"][at / 3].into()
+        [
+            "in the north",
+            "in the south",
+            "at sea",
+            "ashore",
+            "abroad",
+            "at home",
+            "together",
+            "alone",
+        ][at / 3]
+            .into()
     }
 
     /// A report of 22 pages with sections of its own; the index stands on `page`.
@@ -514,14 +695,27 @@ mod tests {
         let mut doc = Doc::new(22);
         doc.add(0, line("FORM 10-K").size(16.0).bold());
         for at in (1..22).filter(|at| *at != page) {
-            doc.section(at, &format!("{} {}", ["Our year", "What we make", "Where we stand"][at % 3], names(at)));
+            doc.section(
+                at,
+                &format!(
+                    "{} {}",
+                    ["Our year", "What we make", "Where we stand"][at % 3],
+                    names(at)
+                ),
+            );
             doc.add(at, line(&format!("{}", at + 1)).at(300.0, 770.0));
         }
-        doc.add(page, line("Form 10-K Cross-Reference Index").size(16.0).bold());
+        doc.add(
+            page,
+            line("Form 10-K Cross-Reference Index").size(16.0).bold(),
+        );
         for (text, cells) in ROWS {
             doc.add(page, line(text).cells(cells));
         }
-        doc.add(page, line("(a) Incorporated by reference to the proxy statement for the annual meeting."));
+        doc.add(
+            page,
+            line("(a) Incorporated by reference to the proxy statement for the annual meeting."),
+        );
         doc
     }
 
@@ -546,19 +740,40 @@ mod tests {
     }
 
     fn show(row: &IndexRow) -> String {
-        let pages: Vec<_> =
-            row.pages.iter().map(|span| format!("{}-{}", span.start().get(), span.end().get())).collect();
-        format!("{:?} {} {:?} {pages:?} {:?} {:?}", row.part, row.item, row.title, row.titles, row.note)
+        let pages: Vec<_> = row
+            .pages
+            .iter()
+            .map(|span| format!("{}-{}", span.start().get(), span.end().get()))
+            .collect();
+        format!(
+            "{:?} {} {:?} {pages:?} {:?} {:?}",
+            row.part, row.item, row.title, row.titles, row.note
+        )
     }
 
     #[test]
     fn the_index_is_one_section_and_its_items_are_none() {
         for page in [1, 21] {
             let draft = outline(&report(page).source(), &StructureSettings::default()).unwrap();
-            let titles: Vec<&str> =
-                draft.outline.entries().iter().map(|entry| entry.located.entry.title.as_str()).collect();
-            assert!(titles.iter().all(|title| !title.starts_with("Item") && !title.starts_with("PART")), "{titles:?}");
-            assert_eq!(titles.iter().filter(|title| title.contains("Cross-Reference")).count(), 1);
+            let titles: Vec<&str> = draft
+                .outline
+                .entries()
+                .iter()
+                .map(|entry| entry.located.entry.title.as_str())
+                .collect();
+            assert!(
+                titles
+                    .iter()
+                    .all(|title| !title.starts_with("Item") && !title.starts_with("PART")),
+                "{titles:?}"
+            );
+            assert_eq!(
+                titles
+                    .iter()
+                    .filter(|title| title.contains("Cross-Reference"))
+                    .count(),
+                1
+            );
             assert!(titles.len() >= 20, "{titles:?}");
         }
     }

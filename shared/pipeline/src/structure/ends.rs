@@ -15,12 +15,17 @@ const CAPTION_ROWS: usize = 4;
 
 /// Heads on the first page before its first paragraph that are known by their look only.
 fn front(sheet: &Sheet<'_>, heads: &[Head]) -> Vec<usize> {
-    let first = sheet.on(0).find(|at| sheet.rows[*at].prose && !sheet.rows[*at].running).unwrap_or(sheet.on(0).end);
+    let first = sheet
+        .on(0)
+        .find(|at| sheet.rows[*at].prose && !sheet.rows[*at].running)
+        .unwrap_or(sheet.on(0).end);
     let is_front = |head: &Head| {
         let plain = !style(sheet, &sheet.rows[head.rows.0]).is_numbered();
         head.rows.0 < first && head.witness == Witness::Layout && head.rank >= LAYOUT && plain
     };
-    (0..heads.len()).filter(|at| is_front(&heads[*at])).collect()
+    (0..heads.len())
+        .filter(|at| is_front(&heads[*at]))
+        .collect()
 }
 
 /// Of what stands before the first paragraph, the title of the document and headings that look like those further on are
@@ -28,15 +33,34 @@ fn front(sheet: &Sheet<'_>, heads: &[Head]) -> Vec<usize> {
 /// headings says what a section is (an earnings release): elsewhere it would only add a root.
 pub(super) fn settle_front(sheet: &Sheet<'_>, heads: &mut Vec<Head>) {
     let front = front(sheet, heads);
-    let styles: Vec<Style> = heads.iter().map(|head| style(sheet, &sheet.rows[head.rows.0])).collect();
+    let styles: Vec<Style> = heads
+        .iter()
+        .map(|head| style(sheet, &sheet.rows[head.rows.0]))
+        .collect();
     let recurring = Recurring::new(&styles, &front);
     // The heading of the first paragraph looks like those further on, whatever their numbers.
-    let heads_text = |at: usize| sheet.rows.get(heads[at].rows.1 + 1).is_some_and(|next| next.prose);
-    let section = |at: &usize| recurring.is_section(styles[*at], heads_text(*at)) || opens_text(&heads[*at]);
-    let title = front.iter().copied().min_by_key(|at| heads[*at].rank).filter(|at| !section(at));
-    let dropped: Vec<usize> = front.iter().copied().filter(|at| !section(at) && Some(*at) != title).collect();
+    let heads_text = |at: usize| {
+        sheet
+            .rows
+            .get(heads[at].rows.1 + 1)
+            .is_some_and(|next| next.prose)
+    };
+    let section =
+        |at: &usize| recurring.is_section(styles[*at], heads_text(*at)) || opens_text(&heads[*at]);
+    let title = front
+        .iter()
+        .copied()
+        .min_by_key(|at| heads[*at].rank)
+        .filter(|at| !section(at));
+    let dropped: Vec<usize> = front
+        .iter()
+        .copied()
+        .filter(|at| !section(at) && Some(*at) != title)
+        .collect();
     if let Some(title) = title {
-        let vouched = heads.iter().any(|head| !matches!(head.witness, Witness::Layout | Witness::Window));
+        let vouched = heads
+            .iter()
+            .any(|head| !matches!(head.witness, Witness::Layout | Witness::Window));
         let numbered = styles.iter().filter(|style| style.is_numbered()).count();
         let mut behind = (0..heads.len()).filter(|at| front.binary_search(at).is_err());
         let apart = behind.all(|at| !styles[at].is_like(&styles[title]));
@@ -49,8 +73,16 @@ pub(super) fn settle_front(sheet: &Sheet<'_>, heads: &mut Vec<Head>) {
 
 /// What the first part of a text is called, whatever it looks like.
 fn opens_text(head: &Head) -> bool {
-    const NAMES: [&str; 8] =
-        ["abstract", "summary", "executivesummary", "introduction", "overview", "摘要", "引言", "前言"];
+    const NAMES: [&str; 8] = [
+        "abstract",
+        "summary",
+        "executivesummary",
+        "introduction",
+        "overview",
+        "摘要",
+        "引言",
+        "前言",
+    ];
     NAMES.contains(&titles::squash(&head.title).as_str())
 }
 
@@ -62,7 +94,10 @@ struct Recurring {
 
 impl Recurring {
     fn new(styles: &[Style], front: &[usize]) -> Self {
-        let mut recurring = Self { counts: BTreeMap::new(), behind: BTreeSet::new() };
+        let mut recurring = Self {
+            counts: BTreeMap::new(),
+            behind: BTreeSet::new(),
+        };
         for (at, style) in styles.iter().enumerate() {
             let count = recurring.counts.entry(*style).or_default();
             if front.binary_search(&at).is_ok() {
@@ -76,7 +111,10 @@ impl Recurring {
     }
 
     fn is_section(&self, style: Style, heads_text: bool) -> bool {
-        let more = self.counts.get(&style).is_some_and(|(front, behind)| behind > front);
+        let more = self
+            .counts
+            .get(&style)
+            .is_some_and(|(front, behind)| behind > front);
         more || (heads_text && self.behind.contains(&style))
     }
 }
@@ -96,22 +134,36 @@ pub(super) fn close_back(sheet: &Sheet<'_>, heads: &mut Vec<Head>) {
         if inside {
             dropped.push(at);
         } else {
-            end = Some(at).filter(|_| is_signature(head) || titles::squash(&head.title).ends_with("contacts"));
+            end = Some(at).filter(|_| {
+                is_signature(head) || titles::squash(&head.title).ends_with("contacts")
+            });
         }
     }
-    heads.iter_mut().filter(|head| ends_form(head)).for_each(|head| head.leaf = true);
+    heads
+        .iter_mut()
+        .filter(|head| ends_form(head))
+        .for_each(|head| head.leaf = true);
     remove(heads, &dropped);
 }
 
 /// A company's name with no paragraph before the next heading says whose statement or report follows; so does a line that
 /// stands right above one heading after another.
 pub(super) fn drop_captions(sheet: &Sheet<'_>, heads: &mut Vec<Head>) {
-    let between = |pair: &[Head]| sheet.rows.get(pair[0].rows.1 + 1..pair[1].rows.0).unwrap_or_default();
+    let between = |pair: &[Head]| {
+        sheet
+            .rows
+            .get(pair[0].rows.1 + 1..pair[1].rows.0)
+            .unwrap_or_default()
+    };
     let captions: Vec<(usize, String, bool)> = heads
         .windows(2)
         .enumerate()
-        .filter(|(_, pair)| pair[0].witness == Witness::Layout && numbering::readings(&pair[0].title).is_empty())
-        .filter(|(_, pair)| between(pair).len() <= CAPTION_ROWS && between(pair).iter().all(|row| !row.prose))
+        .filter(|(_, pair)| {
+            pair[0].witness == Witness::Layout && numbering::readings(&pair[0].title).is_empty()
+        })
+        .filter(|(_, pair)| {
+            between(pair).len() <= CAPTION_ROWS && between(pair).iter().all(|row| !row.prose)
+        })
         .map(|(at, pair)| (at, titles::squash(&pair[0].title), between(pair).is_empty()))
         .collect();
     let mut count: BTreeMap<&str, usize> = BTreeMap::new();
@@ -122,7 +174,9 @@ pub(super) fn drop_captions(sheet: &Sheet<'_>, heads: &mut Vec<Head>) {
     let repeated = |key: &String| count.get(key.as_str()).is_some_and(|count| *count >= 2);
     let dropped: Vec<usize> = captions
         .iter()
-        .filter(|(at, key, right_above)| titles::names_company(&heads[*at].title) || (*right_above && repeated(key)))
+        .filter(|(at, key, right_above)| {
+            titles::names_company(&heads[*at].title) || (*right_above && repeated(key))
+        })
         .map(|(at, _, _)| *at)
         .collect();
     remove(heads, &dropped);
@@ -134,7 +188,9 @@ pub(super) fn drop_exhibit_lists(heads: &mut Vec<Head>) {
     let mut dropped = Vec::new();
     for (at, head) in heads.iter().enumerate() {
         let numbers = numbering::readings(&head.title);
-        let listed = numbers.first().is_some_and(|number| matches!(number.class, Class::Decimal(2)));
+        let listed = numbers
+            .first()
+            .is_some_and(|number| matches!(number.class, Class::Decimal(2)));
         if listing && listed && head.witness == Witness::Layout {
             dropped.push(at);
         } else if head.rank < LAYOUT {
@@ -150,7 +206,10 @@ fn ends_form(head: &Head) -> bool {
 }
 
 fn is_signature(head: &Head) -> bool {
-    matches!(titles::squash(&head.title).as_str(), "signature" | "signatures" | "powerofattorney")
+    matches!(
+        titles::squash(&head.title).as_str(),
+        "signature" | "signatures" | "powerofattorney"
+    )
 }
 
 /// Takes out the heads at `places`, which rise.
@@ -177,7 +236,10 @@ mod tests {
     }
 
     fn expected(entries: &[(u32, u16, &str)]) -> Vec<(u32, u16, String)> {
-        entries.iter().map(|(page, level, title)| (*page, *level, (*title).to_string())).collect()
+        entries
+            .iter()
+            .map(|(page, level, title)| (*page, *level, (*title).to_string()))
+            .collect()
     }
 
     /// A headline as given, sub-headlines, and bold sections behind them.
@@ -187,7 +249,11 @@ mod tests {
         doc.add(0, headline);
         doc.add(0, line("Sales Rise by a Tenth").size(11.0).bold().italic());
         doc.prose(0, 10.0, 8);
-        for (page, title) in [(0, "Outlook"), (0, "Conference Call"), (1, "About the Company")] {
+        for (page, title) in [
+            (0, "Outlook"),
+            (0, "Conference Call"),
+            (1, "About the Company"),
+        ] {
             doc.section(page, title);
         }
         doc
@@ -226,26 +292,51 @@ mod tests {
         }
         doc.add(2, line("JANE ROE").size(10.0).bold());
         doc.prose(2, 10.0, 2);
-        assert_eq!(entries(&doc).last().map(|entry| entry.2.as_str()), Some("Contacts"));
+        assert_eq!(
+            entries(&doc).last().map(|entry| entry.2.as_str()),
+            Some("Contacts")
+        );
     }
     #[test]
     fn a_company_over_a_statement_is_no_heading() {
         let mut doc = Doc::new(2);
         for page in 0..2 {
             doc.add(page, line("Example Holdings, Inc.").bold().at(250.0, 60.0));
-            doc.add(page, line("Consolidated Balance Sheets").bold().at(240.0, 76.0));
+            doc.add(
+                page,
+                line("Consolidated Balance Sheets").bold().at(240.0, 76.0),
+            );
             doc.prose(page, 10.0, 4);
         }
-        assert!(entries(&doc).iter().all(|entry| entry.2 == "Consolidated Balance Sheets"));
+        assert!(
+            entries(&doc)
+                .iter()
+                .all(|entry| entry.2 == "Consolidated Balance Sheets")
+        );
     }
 
     #[test]
     fn a_title_that_comes_again_on_the_next_page_is_one_section() {
         let mut doc = Doc::new(4);
-        for (page, title) in [(0, "Overview"), (1, "Balance Sheet"), (2, "Balance Sheet"), (3, "Overview")] {
+        for (page, title) in [
+            (0, "Overview"),
+            (1, "Balance Sheet"),
+            (2, "Balance Sheet"),
+            (3, "Overview"),
+        ] {
             doc.section(page, title);
         }
-        let titles: Vec<(u32, String)> = entries(&doc).into_iter().map(|(page, _, title)| (page, title)).collect();
-        assert_eq!(titles, [(1, "Overview".into()), (2, "Balance Sheet".into()), (4, "Overview".into())]);
+        let titles: Vec<(u32, String)> = entries(&doc)
+            .into_iter()
+            .map(|(page, _, title)| (page, title))
+            .collect();
+        assert_eq!(
+            titles,
+            [
+                (1, "Overview".into()),
+                (2, "Balance Sheet".into()),
+                (4, "Overview".into())
+            ]
+        );
     }
 }

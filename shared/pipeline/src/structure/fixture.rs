@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use stemma_document::{
-    Body, Format, Line, Link, OutlineItem, Page, PageNo, Pt, Rect, Source, StyleRun, Target, TextLines, Word, furniture,
+    Body, Format, Line, Link, OutlineItem, Page, PageNo, Pt, Rect, Source, StyleRun, Target,
+    TextLines, Word, furniture,
 };
 
 /// A line to be put on a page.
@@ -75,19 +76,39 @@ pub(crate) struct Doc {
     links: Vec<Link>,
 }
 
-const SENTENCE: &str = "the quick company sold more goods in the second year than it had sold before";
+const SENTENCE: &str =
+    "the quick company sold more goods in the second year than it had sold before";
 
 impl Doc {
     pub(crate) fn new(pages: usize) -> Self {
-        let page = Page { width: Pt::new(612.0), height: Pt::new(792.0), label: None, lines: Vec::new() };
-        Self { pages: vec![page; pages], y: vec![120.0; pages], outline: Vec::new(), links: Vec::new() }
+        let page = Page {
+            width: Pt::new(612.0),
+            height: Pt::new(792.0),
+            label: None,
+            lines: Vec::new(),
+        };
+        Self {
+            pages: vec![page; pages],
+            y: vec![120.0; pages],
+            outline: Vec::new(),
+            links: Vec::new(),
+        }
     }
 
     /// Adds a line; returns its box.
-    #[expect(clippy::needless_pass_by_value, reason = "a line is written where it is added")]
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "a line is written where it is added"
+    )]
     pub(crate) fn add(&mut self, page: usize, line: FixtureLine) -> Rect {
-        let above = if line.bold || line.size > 11.0 { line.size } else { 0.0 };
-        let (x, y) = line.at.unwrap_or((72.0 + line.indent, self.y[page] + above));
+        let above = if line.bold || line.size > 11.0 {
+            line.size
+        } else {
+            0.0
+        };
+        let (x, y) = line
+            .at
+            .unwrap_or((72.0 + line.indent, self.y[page] + above));
         if line.at.is_none() {
             self.y[page] = y + 1.2 * line.size + above / 2.0;
         }
@@ -122,13 +143,24 @@ impl Doc {
     /// Adds an entry to the embedded outline; `page` counts from 1, 0 is a missing destination.
     pub(crate) fn bookmark(&mut self, title: &str, level: u16, page: u32) {
         let target = PageNo::new(page).map(|page| Target { page, y: None });
-        self.outline.push(OutlineItem { title: title.into(), level, target });
+        self.outline.push(OutlineItem {
+            title: title.into(),
+            level,
+            target,
+        });
     }
 
     /// Adds a link from `rect` on `page` (from 0) to page `to` (from 1).
     pub(crate) fn link(&mut self, page: usize, rect: Rect, to: u32) {
-        let target = Target { page: PageNo::new(to).unwrap(), y: None };
-        self.links.push(Link { page: PageNo::from_index(page), rect, target });
+        let target = Target {
+            page: PageNo::new(to).unwrap(),
+            y: None,
+        };
+        self.links.push(Link {
+            page: PageNo::from_index(page),
+            rect,
+            target,
+        });
     }
 
     pub(crate) fn source(&self) -> Source {
@@ -190,7 +222,12 @@ fn make_line(line: &FixtureLine, x: f32, y: f32) -> Line {
             let start = text.len() as u32;
             text.push_str(word);
             let width = word.chars().count() as f32 * line.size * 0.5;
-            words.push(Word { start, end: text.len() as u32, x0: Pt::new(right), x1: Pt::new(right + width) });
+            words.push(Word {
+                start,
+                end: text.len() as u32,
+                x0: Pt::new(right),
+                x1: Pt::new(right + width),
+            });
             right += width + line.size * 0.25;
         }
     }
@@ -205,5 +242,12 @@ fn make_line(line: &FixtureLine, x: f32, y: f32) -> Line {
     if line.cells_smaller > 0.0 {
         runs.insert(0, run(line.text.len(), 0.0));
     }
-    Line { rect: Rect::new(x, y, right, y + line.size), runs, words, tokens, text, ..Line::default() }
+    Line {
+        rect: Rect::new(x, y, right, y + line.size),
+        runs,
+        words,
+        tokens,
+        text,
+        ..Line::default()
+    }
 }

@@ -38,7 +38,9 @@ impl KnownForm {
     pub(crate) fn by_titles<'a>(titles: impl Iterator<Item = &'a str>) -> Option<Self> {
         let (mut current, mut annual, mut quarterly) = (0, 0, 0);
         for title in titles {
-            let Some(head) = grammar::head(title).filter(|head| !head.tags.is_empty()) else { continue };
+            let Some(head) = grammar::head(title).filter(|head| !head.tags.is_empty()) else {
+                continue;
+            };
             current += u32::from(head.current);
             // Only an annual report has Items above 6.
             annual += u32::from(!head.current && head.tags[0].0 >= 7);
@@ -66,16 +68,28 @@ impl KnownForm {
     pub(crate) fn entries(self) -> Vec<FormEntry> {
         let entry = |(key, item): (usize, &FormItem)| {
             let (number, letter) = item.tag?;
-            let letter_of = |letter: u16| char::from_u32(u32::from(b'A') + u32::from(letter) - 1).map(String::from);
+            let letter_of = |letter: u16| {
+                char::from_u32(u32::from(b'A') + u32::from(letter) - 1).map(String::from)
+            };
             let number = match (self.0, letter) {
                 (Form::Current, nn) => format!("{number}.{nn:02}"),
                 (_, 0) => number.to_string(),
                 (Form::Foreign, letter) => format!("{number}.{}", letter_of(letter)?),
                 (_, letter) => format!("{number}{}", letter_of(letter)?),
             };
-            Some(FormEntry { key, part: item.part, number, title: item.titles.first().copied().unwrap_or_default() })
+            Some(FormEntry {
+                key,
+                part: item.part,
+                number,
+                title: item.titles.first().copied().unwrap_or_default(),
+            })
         };
-        self.0.items().iter().enumerate().filter_map(entry).collect()
+        self.0
+            .items()
+            .iter()
+            .enumerate()
+            .filter_map(entry)
+            .collect()
     }
 
     /// First and last key a title names, `part` deciding between equal numbers; `None` for other titles and PARTs.
@@ -98,8 +112,17 @@ impl KnownForm {
     /// The key of the Item that is called exactly so, without a number.
     pub(crate) fn titled(self, title: &str) -> Option<usize> {
         let squashed = titles::squash(title);
-        let named = |item: &FormItem| item.titles.iter().any(|known| titles::squash(known) == squashed);
-        let mut fitting = self.0.items().iter().enumerate().filter(|(_, item)| item.tag.is_some() && named(item));
+        let named = |item: &FormItem| {
+            item.titles
+                .iter()
+                .any(|known| titles::squash(known) == squashed)
+        };
+        let mut fitting = self
+            .0
+            .items()
+            .iter()
+            .enumerate()
+            .filter(|(_, item)| item.tag.is_some() && named(item));
         let (key, _) = fitting.next()?;
         (fitting.next().is_none() && squashed.len() >= 8).then_some(key)
     }
@@ -117,19 +140,40 @@ mod tests {
     #[test]
     fn items_have_the_numbers_filers_use() {
         let numbers = |form: &str| -> Vec<String> {
-            KnownForm::named(form).unwrap().entries().into_iter().map(|entry| entry.number).collect()
+            KnownForm::named(form)
+                .unwrap()
+                .entries()
+                .into_iter()
+                .map(|entry| entry.number)
+                .collect()
         };
-        assert!(numbers("10-K/A").starts_with(&["1".into(), "1A".into(), "1B".into(), "1C".into(), "2".into()]));
+        assert!(numbers("10-K/A").starts_with(&[
+            "1".into(),
+            "1A".into(),
+            "1B".into(),
+            "1C".into(),
+            "2".into()
+        ]));
         assert!(numbers("8-K").contains(&"5.02".to_string()));
-        assert_eq!(numbers("10-Q").iter().filter(|number| *number == "1").count(), 2);
+        assert_eq!(
+            numbers("10-Q")
+                .iter()
+                .filter(|number| *number == "1")
+                .count(),
+            2
+        );
         assert!(KnownForm::named("S-1").is_none());
     }
 
     #[test]
     fn a_form_is_told_by_its_items() {
-        let form = |titles: &[&str]| KnownForm::by_titles(titles.iter().copied()).map(KnownForm::name);
+        let form =
+            |titles: &[&str]| KnownForm::by_titles(titles.iter().copied()).map(KnownForm::name);
         assert_eq!(form(&["Item 5.02 Departure of Directors"]), Some("8-K"));
-        assert_eq!(form(&["Item 7. A", "Item 8. B", "Item 9. C", "Item 10. D"]), Some("10-K"));
+        assert_eq!(
+            form(&["Item 7. A", "Item 8. B", "Item 9. C", "Item 10. D"]),
+            Some("10-K")
+        );
         assert_eq!(form(&["Item 1. Business"]), None);
     }
 }

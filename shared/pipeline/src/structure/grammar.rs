@@ -37,28 +37,49 @@ pub(super) fn head(text: &str) -> Option<Head<'_>> {
         None => (None, text),
     };
     if let Some(head) = item_head(after_part) {
-        return Some(Head { part: part.map(|(part, _)| part), ..head });
+        return Some(Head {
+            part: part.map(|(part, _)| part),
+            ..head
+        });
     }
     let (part, number) = part?;
     let titled = after_part.is_empty() || starts_title(after_part);
-    let short = titles::word_count(after_part) <= 8 && !after_part.ends_with('.') || after_part.is_empty();
-    (titled && short).then_some(Head { part: Some(part), tags: Vec::new(), current: false, number, rest: after_part })
+    let short =
+        titles::word_count(after_part) <= 8 && !after_part.ends_with('.') || after_part.is_empty();
+    (titled && short).then_some(Head {
+        part: Some(part),
+        tags: Vec::new(),
+        current: false,
+        number,
+        rest: after_part,
+    })
 }
 
 /// `PART II`, `Part 2`, `PARTII`: its number, the number as written, and what follows separators.
 fn part_head(text: &str) -> Option<(u8, &str, &str)> {
     let after = word(text, "part")?;
     let body = after.trim_start();
-    let length = body.bytes().take_while(|b| matches!(b, b'I' | b'V' | b'1'..=b'4')).count();
+    let length = body
+        .bytes()
+        .take_while(|b| matches!(b, b'I' | b'V' | b'1'..=b'4'))
+        .count();
     let number = &body[..length];
-    let part = number.parse::<u32>().ok().or_else(|| numbering::roman(number)).filter(|part| (1..=4).contains(part))?;
+    let part = number
+        .parse::<u32>()
+        .ok()
+        .or_else(|| numbering::roman(number))
+        .filter(|part| (1..=4).contains(part))?;
     let rest = &body[length..];
     if rest.starts_with(|c: char| c.is_alphanumeric() || matches!(c, ',' | ')' | '”' | '"' | '’'))
         && !rest.starts_with(", I")
     {
         return None;
     }
-    Some((u8::try_from(part).ok()?, number, numbering::separated(rest).trim_start_matches([',', ' '])))
+    Some((
+        u8::try_from(part).ok()?,
+        number,
+        numbering::separated(rest).trim_start_matches([',', ' ']),
+    ))
 }
 
 /// Takes a word off the front whose letters may be spaced apart (`I TEM`); it must start with a capital.
@@ -69,7 +90,10 @@ fn word<'a>(text: &'a str, wanted: &str) -> Option<&'a str> {
     }
     for letter in wanted.chars() {
         rest = rest.trim_start_matches(' ');
-        let first = rest.chars().next().filter(|c| c.eq_ignore_ascii_case(&letter))?;
+        let first = rest
+            .chars()
+            .next()
+            .filter(|c| c.eq_ignore_ascii_case(&letter))?;
         rest = &rest[first.len_utf8()..];
     }
     Some(rest)
@@ -77,8 +101,12 @@ fn word<'a>(text: &'a str, wanted: &str) -> Option<&'a str> {
 
 fn item_head(text: &str) -> Option<Head<'_>> {
     let after = word(text, "item")?;
-    let plural = after.strip_prefix(['s', 'S']).map(|after| after.strip_prefix("(s)").unwrap_or(after));
-    let body = plural.unwrap_or(after).trim_start_matches([' ', '\u{a0}', '#']);
+    let plural = after
+        .strip_prefix(['s', 'S'])
+        .map(|after| after.strip_prefix("(s)").unwrap_or(after));
+    let body = plural
+        .unwrap_or(after)
+        .trim_start_matches([' ', '\u{a0}', '#']);
     let (mut tags, mut end) = (Vec::new(), 0);
     while let Some((tag, length)) = tag(&body[end..]) {
         tags.push(tag);
@@ -90,21 +118,34 @@ fn item_head(text: &str) -> Option<Head<'_>> {
     }
     tags.first()?;
     let rest = &body[end..];
-    if rest.starts_with([',', ')', '”', '"', '’', ';', '/', '(']) || rest.starts_with(char::is_alphanumeric) {
+    if rest.starts_with([',', ')', '”', '"', '’', ';', '/', '('])
+        || rest.starts_with(char::is_alphanumeric)
+    {
         return None;
     }
     let title = numbering::separated(rest);
     let current = body[..end].contains('.');
     let titled = title.is_empty() || starts_title(title);
-    titled.then_some(Head { part: None, tags, current, number: &body[..end], rest: title })
+    titled.then_some(Head {
+        part: None,
+        tags,
+        current,
+        number: &body[..end],
+        rest: title,
+    })
 }
 
 /// `7`, `7A`, `5.02`, `7(a)` with its length in bytes.
 fn tag(text: &str) -> Option<(Tag, usize)> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
-    let number: u16 = text[..digits].parse().ok().filter(|n| (1..=20).contains(n))?;
+    let number: u16 = text[..digits]
+        .parse()
+        .ok()
+        .filter(|n| (1..=20).contains(n))?;
     let after = &text[digits..];
-    let nn = after.strip_prefix('.').map(|after| after.bytes().take_while(u8::is_ascii_digit).count());
+    let nn = after
+        .strip_prefix('.')
+        .map(|after| after.bytes().take_while(u8::is_ascii_digit).count());
     if nn == Some(2) && number <= 9 {
         return Some(((number, after[1..3].parse().ok()?), digits + 3));
     }
@@ -112,15 +153,24 @@ fn tag(text: &str) -> Option<(Tag, usize)> {
     let skipped = after.len() - letter.len();
     // Form 20-F goes from 16A to 16K.
     let last = if number == 16 { b'K' } else { b'C' };
-    let mark = letter.bytes().next().filter(|b| (b'A'..=last).contains(&b.to_ascii_uppercase()));
-    let alone = !letter[mark.map_or(0, |_| 1)..].starts_with(|c: char| c.is_alphanumeric() || c == '\'' || c == '’');
+    let mark = letter
+        .bytes()
+        .next()
+        .filter(|b| (b'A'..=last).contains(&b.to_ascii_uppercase()));
+    let alone = !letter[mark.map_or(0, |_| 1)..]
+        .starts_with(|c: char| c.is_alphanumeric() || c == '\'' || c == '’');
     // `Item 1 A Company` has a title that begins with A; the letter counts only when it touches or a mark follows.
-    let marked = letter.get(1..2).is_none_or(|next| matches!(next, "." | ":" | ")" | "-" | "—"));
+    let marked = letter
+        .get(1..2)
+        .is_none_or(|next| matches!(next, "." | ":" | ")" | "-" | "—"));
     match mark.filter(|_| alone && (skipped == 0 || marked)) {
         Some(mark) => {
             let closing = usize::from(letter[1..].starts_with(')') && after.starts_with('('));
             let length = digits + skipped + 1 + closing;
-            Some(((number, u16::from(mark.to_ascii_uppercase() - b'A') + 1), length))
+            Some((
+                (number, u16::from(mark.to_ascii_uppercase() - b'A') + 1),
+                length,
+            ))
         }
         None => Some(((number, 0), digits)),
     }
@@ -132,7 +182,10 @@ fn joint(text: &str) -> Option<usize> {
     let mut joined = false;
     for token in [",", "and", "&", "through", "Item", "ITEM"] {
         let trimmed = rest.trim_start();
-        if let Some(after) = trimmed.strip_prefix(token).or_else(|| strip_upper(trimmed, token)) {
+        if let Some(after) = trimmed
+            .strip_prefix(token)
+            .or_else(|| strip_upper(trimmed, token))
+        {
             rest = after;
             joined |= token != "Item" && token != "ITEM";
         }
@@ -143,11 +196,15 @@ fn joint(text: &str) -> Option<usize> {
 }
 
 fn strip_upper<'a>(text: &'a str, token: &str) -> Option<&'a str> {
-    text.get(..token.len()).filter(|front| front.eq_ignore_ascii_case(token)).map(|_| &text[token.len()..])
+    text.get(..token.len())
+        .filter(|front| front.eq_ignore_ascii_case(token))
+        .map(|_| &text[token.len()..])
 }
 
 fn starts_title(text: &str) -> bool {
-    text.starts_with(|c: char| c.is_uppercase() || matches!(c, '[' | '(' | '“' | '"' | '*') || titles::is_cjk(c))
+    text.starts_with(|c: char| {
+        c.is_uppercase() || matches!(c, '[' | '(' | '“' | '"' | '*') || titles::is_cjk(c)
+    })
 }
 
 /// What a contents page or an outline says about one Item of a form.
@@ -178,8 +235,10 @@ pub(super) struct Found {
 /// Finds which form a stretch of rows is: by its cover, else by the Items it has.
 pub(super) fn form_of(sheet: &Sheet<'_>, rows: std::ops::Range<usize>) -> Option<Form> {
     let first_page = sheet.rows.get(rows.start)?.page;
-    let cover =
-        sheet.rows[rows.clone()].iter().take_while(|row| row.page < first_page + 30).filter(|row| row.words <= 14);
+    let cover = sheet.rows[rows.clone()]
+        .iter()
+        .take_while(|row| row.page < first_page + 30)
+        .filter(|row| row.words <= 14);
     for row in cover {
         // `FORM 10-K/A (Amendment No. 1)` and `Form 10-K Annual Report` are covers too; a mention in prose is not.
         let form = Form::ALL.into_iter().find(|form| {
@@ -195,12 +254,20 @@ pub(super) fn form_of(sheet: &Sheet<'_>, rows: std::ops::Range<usize>) -> Option
 
 fn form_by_items(sheet: &Sheet<'_>, rows: std::ops::Range<usize>) -> Option<Form> {
     let (mut current, mut annual, mut quarterly, mut foreign) = (0, 0, 0, 0);
-    for row in sheet.rows[rows].iter().filter(|row| row.words <= 40 && !row.running) {
-        let Some(head) = head(row.text).filter(|head| !head.tags.is_empty()) else { continue };
+    for row in sheet.rows[rows]
+        .iter()
+        .filter(|row| row.words <= 40 && !row.running)
+    {
+        let Some(head) = head(row.text).filter(|head| !head.tags.is_empty()) else {
+            continue;
+        };
         current += usize::from(head.current);
         let title = Prepared::new(head.rest);
-        let fits =
-            |form: Form| form.items().iter().any(|item| item.tag == Some(head.tags[0]) && likes(item, &title) > 0.8);
+        let fits = |form: Form| {
+            form.items()
+                .iter()
+                .any(|item| item.tag == Some(head.tags[0]) && likes(item, &title) > 0.8)
+        };
         annual += usize::from(!head.current && fits(Form::Annual));
         quarterly += usize::from(!head.current && fits(Form::Quarterly));
         foreign += usize::from(!head.current && fits(Form::Foreign));
@@ -215,7 +282,10 @@ fn form_by_items(sheet: &Sheet<'_>, rows: std::ops::Range<usize>) -> Option<Form
 }
 
 fn likes(item: &FormItem, title: &Prepared) -> f32 {
-    let alike = item.titles.iter().map(|known| titles::likeness(&Prepared::new(known), title));
+    let alike = item
+        .titles
+        .iter()
+        .map(|known| titles::likeness(&Prepared::new(known), title));
     alike.fold(0.0, f32::max)
 }
 
@@ -225,22 +295,39 @@ pub(super) fn keys_of(form: Form, text: &str, part: Option<u8>) -> Option<(usize
     let prepared = |rest: &str| Prepared::new(rest);
     if let Some(head) = head(text) {
         if head.tags.is_empty() {
-            let key = items.iter().position(|item| item.tag.is_none() && Some(item.part) == head.part)?;
+            let key = items
+                .iter()
+                .position(|item| item.tag.is_none() && Some(item.part) == head.part)?;
             return Some((key, key));
         }
         let title = prepared(head.rest);
         let fits = |(_, item): &(usize, &FormItem)| item.tag == Some(head.tags[0]);
-        let score =
-            |item: &FormItem| likes(item, &title) + if head.part.or(part) == Some(item.part) { 0.5 } else { 0.0 };
-        let (key, item) = items.iter().enumerate().filter(fits).max_by(|a, b| score(a.1).total_cmp(&score(b.1)))?;
-        let last =
-            head.tags.last().and_then(|tag| items.iter().position(|it| it.tag == Some(*tag) && it.part >= item.part));
+        let score = |item: &FormItem| {
+            likes(item, &title)
+                + if head.part.or(part) == Some(item.part) {
+                    0.5
+                } else {
+                    0.0
+                }
+        };
+        let (key, item) = items
+            .iter()
+            .enumerate()
+            .filter(fits)
+            .max_by(|a, b| score(a.1).total_cmp(&score(b.1)))?;
+        let last = head.tags.last().and_then(|tag| {
+            items
+                .iter()
+                .position(|it| it.tag == Some(*tag) && it.part >= item.part)
+        });
         return Some((key, last.filter(|last| *last >= key).unwrap_or(key)));
     }
     let (tag, rest) = bare_number(text)?;
     let title = prepared(rest);
     let key = items.iter().position(|item| {
-        item.tag == Some(tag) && (part.is_none() || part == Some(item.part)) && likes(item, &title) > 0.72
+        item.tag == Some(tag)
+            && (part.is_none() || part == Some(item.part))
+            && likes(item, &title) > 0.72
     })?;
     Some((key, key))
 }
@@ -274,10 +361,18 @@ pub(super) fn find(
         .zip(hints)
         .map(|(item, hint)| {
             let own = hint.iter().map(|hint| hint.title.as_str());
-            own.chain(item.titles.iter().copied()).map(Prepared::new).collect()
+            own.chain(item.titles.iter().copied())
+                .map(Prepared::new)
+                .collect()
         })
         .collect();
-    let search = Search { sheet, form, hints, known, end: rows.end };
+    let search = Search {
+        sheet,
+        form,
+        hints,
+        known,
+        end: rows.end,
+    };
     let mut candidates = Vec::new();
     let mut found = Vec::new();
     for at in rows {
@@ -285,7 +380,10 @@ pub(super) fn find(
             search.read(at, &mut candidates, &mut found);
         }
     }
-    chain::best(&candidates).into_iter().map(|i| found[i].clone()).collect()
+    chain::best(&candidates)
+        .into_iter()
+        .map(|i| found[i].clone())
+        .collect()
 }
 
 struct Search<'s, 'a> {
@@ -305,17 +403,33 @@ impl Search<'_, '_> {
         }
         let mut push = |found_here: Found, score: f32| {
             let keys = (found_here.key as u32, found_here.last_key as u32);
-            candidates.push(Candidate { at: at as u32, keys, score });
+            candidates.push(Candidate {
+                at: at as u32,
+                keys,
+                score,
+            });
             found.push(found_here);
         };
         if let Some(head) = head(row.text) {
             for (key, last_key) in self.keys(&head) {
                 let (like, last, title) = self.title(at, key, head.rest);
-                let (last, title) = if last_key > key { self.combined(at, last, title) } else { (last, title) };
+                let (last, title) = if last_key > key {
+                    self.combined(at, last, title)
+                } else {
+                    (last, title)
+                };
                 let read = titles::cut(row.text, HEAD_BYTES);
                 let front = read[..read.len() - head.rest.len()].trim_end();
-                let title = if title.is_empty() { row.text.to_string() } else { format!("{front} {title}") };
-                let base = if head.tags.is_empty() { 0.8 } else { 0.7 + 0.6 * like };
+                let title = if title.is_empty() {
+                    row.text.to_string()
+                } else {
+                    format!("{front} {title}")
+                };
+                let base = if head.tags.is_empty() {
+                    0.8
+                } else {
+                    0.7 + 0.6 * like
+                };
                 let prose = if row.prose && like < 0.8 { -0.7 } else { 0.0 };
                 let score = base + prose + look(self.sheet, at) + self.nearness(key, row.page);
                 push(
@@ -330,13 +444,21 @@ impl Search<'_, '_> {
                     score,
                 );
             }
-        } else if let Some((tag, rest)) = bare_number(row.text).filter(|_| self.form != Form::Current && !row.prose) {
-            for key in (0..self.known.len()).filter(|key| self.form.items()[*key].tag == Some(tag)) {
+        } else if let Some((tag, rest)) =
+            bare_number(row.text).filter(|_| self.form != Form::Current && !row.prose)
+        {
+            for key in (0..self.known.len()).filter(|key| self.form.items()[*key].tag == Some(tag))
+            {
                 let (like, last, title) = self.title(at, key, rest);
                 if like > 0.8 {
-                    let number = row.text[..row.text.len() - rest.len()].trim_matches(|c: char| !c.is_alphanumeric());
-                    let title = format!("{} {title}", row.text[..row.text.len() - rest.len()].trim_end());
-                    let score = 0.3 + 0.6 * like + look(self.sheet, at) + self.nearness(key, row.page);
+                    let number = row.text[..row.text.len() - rest.len()]
+                        .trim_matches(|c: char| !c.is_alphanumeric());
+                    let title = format!(
+                        "{} {title}",
+                        row.text[..row.text.len() - rest.len()].trim_end()
+                    );
+                    let score =
+                        0.3 + 0.6 * like + look(self.sheet, at) + self.nearness(key, row.page);
                     push(
                         Found {
                             key,
@@ -350,17 +472,30 @@ impl Search<'_, '_> {
                     );
                 }
             }
-        } else if self.form != Form::Current && row.words <= 22 && !row.prose && !row.running && !row.table {
+        } else if self.form != Form::Current
+            && row.words <= 22
+            && !row.prose
+            && !row.running
+            && !row.table
+        {
             // The title alone, where it looks like a heading.
-            let heading = row.size > self.sheet.body + 0.8 || (row.bold && !self.sheet.body_bold) || row.caps;
+            let heading =
+                row.size > self.sheet.body + 0.8 || (row.bold && !self.sheet.body_bold) || row.caps;
             for key in (0..self.known.len()).filter(|_| heading) {
-                let exact =
-                    self.known[key].iter().any(|title| title.core == row.key) && self.form.items()[key].tag.is_some();
+                let exact = self.known[key].iter().any(|title| title.core == row.key)
+                    && self.form.items()[key].tag.is_some();
                 if exact {
                     let score = 0.1 + look(self.sheet, at) + self.nearness(key, row.page);
                     let title = row.text.to_string();
                     push(
-                        Found { key, last_key: key, rows: (at, at), title, number: String::new(), unconfirmed: false },
+                        Found {
+                            key,
+                            last_key: key,
+                            rows: (at, at),
+                            title,
+                            number: String::new(),
+                            unconfirmed: false,
+                        },
                         score,
                     );
                 }
@@ -377,10 +512,15 @@ impl Search<'_, '_> {
         };
         let last = |key: usize| {
             let tag = head.tags.last().filter(|_| head.tags.len() > 1)?;
-            let found = items.iter().position(|it| it.tag == Some(*tag) && it.part == items[key].part);
+            let found = items
+                .iter()
+                .position(|it| it.tag == Some(*tag) && it.part == items[key].part);
             found.filter(|last| *last > key)
         };
-        (0..items.len()).filter(|key| fits(&items[*key])).map(|key| (key, last(key).unwrap_or(key))).collect()
+        (0..items.len())
+            .filter(|key| fits(&items[*key]))
+            .map(|key| (key, last(key).unwrap_or(key)))
+            .collect()
     }
 
     /// Likeness of the title at `at` to what the key may be called, the row where the title ends, and the title. Lines
@@ -389,13 +529,21 @@ impl Search<'_, '_> {
         let rows = &self.sheet.rows;
         let alike = |title: &str| {
             let title = Prepared::new(title);
-            self.known[key].iter().map(|known| titles::likeness(known, &title)).fold(0.0, f32::max)
+            self.known[key]
+                .iter()
+                .map(|known| titles::likeness(known, &title))
+                .fold(0.0, f32::max)
         };
         let mut title = titles::tidy(rest);
-        let mut best = (if title.is_empty() { 0.0 } else { alike(&title) }, at, title.clone());
+        let mut best = (
+            if title.is_empty() { 0.0 } else { alike(&title) },
+            at,
+            title.clone(),
+        );
         for next in at + 1..self.end.min(at + 5) {
             let row = &rows[next];
-            let same = row.page == rows[at].page && row.gap < 2.5 && row.words <= 30 && !row.running;
+            let same =
+                row.page == rows[at].page && row.gap < 2.5 && row.words <= 30 && !row.running;
             if !same || head(row.text).is_some() || best.0 > 0.995 {
                 break;
             }
@@ -429,7 +577,9 @@ impl Search<'_, '_> {
 
     /// What the contents page adds for a row on `page`.
     fn nearness(&self, key: usize, page: u32) -> f32 {
-        self.hints[key].as_ref().map_or(0.0, |hint| near(hint.target, hint.predicted, page))
+        self.hints[key]
+            .as_ref()
+            .map_or(0.0, |hint| near(hint.target, hint.predicted, page))
     }
 }
 
@@ -453,14 +603,30 @@ pub(super) fn near(target: Option<u32>, predicted: Option<u32>, page: u32) -> f3
 pub(super) fn look(sheet: &Sheet<'_>, at: usize) -> f32 {
     let row: &Row<'_> = &sheet.rows[at];
     let mut score = 0.0;
-    score += if row.bold && !sheet.body_bold { 0.15 } else { 0.0 };
-    score += if row.size > sheet.body + 0.8 { 0.15 } else { 0.0 };
+    score += if row.bold && !sheet.body_bold {
+        0.15
+    } else {
+        0.0
+    };
+    score += if row.size > sheet.body + 0.8 {
+        0.15
+    } else {
+        0.0
+    };
     score += if row.caps { 0.08 } else { 0.0 };
     score += if row.gap >= 0.5 { 0.08 } else { 0.0 };
     score -= if row.running { 0.6 } else { 0.0 };
-    score -= if row.size < sheet.body - 1.2 { 0.2 } else { 0.0 };
+    score -= if row.size < sheet.body - 1.2 {
+        0.2
+    } else {
+        0.0
+    };
     // A page number behind the title: a row of an index.
-    score -= if row.figures || row.text.ends_with(|c: char| c.is_ascii_digit()) && row.cells > 1 { 0.4 } else { 0.0 };
+    score -= if row.figures || row.text.ends_with(|c: char| c.is_ascii_digit()) && row.cells > 1 {
+        0.4
+    } else {
+        0.0
+    };
     score
 }
 
@@ -478,17 +644,46 @@ mod tests {
             ("Item 7A.—Quantitative", None, vec![(7, 1)], "Quantitative"),
             ("Item 1. | Business", None, vec![(1, 0)], "Business"),
             ("I TEM 9C. Disclosure", None, vec![(9, 3)], "Disclosure"),
-            ("Item 5.02 Departure of Directors", None, vec![(5, 2)], "Departure of Directors"),
-            ("ITEMS 10, 11, 12 and 13. DIRECTORS", None, vec![(10, 0), (11, 0), (12, 0), (13, 0)], "DIRECTORS"),
-            ("Items 1 and 2. Business and Properties", None, vec![(1, 0), (2, 0)], "Business and Properties"),
-            ("PART I—FINANCIAL INFORMATION", Some(1), vec![], "FINANCIAL INFORMATION"),
+            (
+                "Item 5.02 Departure of Directors",
+                None,
+                vec![(5, 2)],
+                "Departure of Directors",
+            ),
+            (
+                "ITEMS 10, 11, 12 and 13. DIRECTORS",
+                None,
+                vec![(10, 0), (11, 0), (12, 0), (13, 0)],
+                "DIRECTORS",
+            ),
+            (
+                "Items 1 and 2. Business and Properties",
+                None,
+                vec![(1, 0), (2, 0)],
+                "Business and Properties",
+            ),
+            (
+                "PART I—FINANCIAL INFORMATION",
+                Some(1),
+                vec![],
+                "FINANCIAL INFORMATION",
+            ),
             ("Part II.", Some(2), vec![], ""),
-            ("PART II, Item 1. Legal Proceedings", Some(2), vec![(1, 0)], "Legal Proceedings"),
+            (
+                "PART II, Item 1. Legal Proceedings",
+                Some(2),
+                vec![(1, 0)],
+                "Legal Proceedings",
+            ),
             ("Item 6. [Reserved]", None, vec![(6, 0)], "[Reserved]"),
             ("Item 1 A Company", None, vec![(1, 0)], "A Company"),
         ] {
             let head = head(text).unwrap_or_else(|| panic!("{text}"));
-            assert_eq!((head.part, head.tags, head.rest), (part, tags, rest), "{text}");
+            assert_eq!(
+                (head.part, head.tags, head.rest),
+                (part, tags, rest),
+                "{text}"
+            );
         }
     }
 
@@ -512,8 +707,14 @@ mod tests {
     fn a_bare_number_is_an_item_only_with_its_title() {
         assert_eq!(keys_of(Form::Annual, "1A Risk Factors", None), Some((2, 2)));
         assert_eq!(keys_of(Form::Annual, "1. Business", None), Some((1, 1)));
-        assert_eq!(keys_of(Form::Annual, "1. Overview of our markets", None), None);
-        assert_eq!(keys_of(Form::Quarterly, "Item 1. Legal Proceedings", None), Some((6, 6)));
+        assert_eq!(
+            keys_of(Form::Annual, "1. Overview of our markets", None),
+            None
+        );
+        assert_eq!(
+            keys_of(Form::Quarterly, "Item 1. Legal Proceedings", None),
+            Some((6, 6))
+        );
         assert_eq!(keys_of(Form::Quarterly, "Item 1.", Some(2)), Some((6, 6)));
     }
 
@@ -524,7 +725,15 @@ mod tests {
         doc.section(1, "Item 1. Business");
         doc.section(2, &format!("Item 6. Exhibit {}", "\u{fffd}".repeat(300)));
         let draft = outline(&doc.source(), &StructureSettings::default()).unwrap();
-        let titles: Vec<&str> = draft.outline.entries().iter().map(|e| e.located.entry.title.as_str()).collect();
-        assert!(titles[1..].iter().all(|title| title.len() < 1_000), "{titles:?}");
+        let titles: Vec<&str> = draft
+            .outline
+            .entries()
+            .iter()
+            .map(|e| e.located.entry.title.as_str())
+            .collect();
+        assert!(
+            titles[1..].iter().all(|title| title.len() < 1_000),
+            "{titles:?}"
+        );
     }
 }

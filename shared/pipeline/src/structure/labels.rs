@@ -21,20 +21,32 @@ pub(super) struct Label {
 impl Label {
     /// Reads `12`, `xiv`, `F-12`, `A3`.
     pub(super) fn parse(text: &str) -> Option<Self> {
-        let text = text.trim_matches(|c: char| c.is_whitespace() || matches!(c, '-' | '–' | '—' | '.' | '|'));
+        let text = text
+            .trim_matches(|c: char| c.is_whitespace() || matches!(c, '-' | '–' | '—' | '.' | '|'));
         if text.is_empty() || text.len() > 8 || !text.is_ascii() {
             return None;
         }
-        let label = |series: &str, number| Some(Self { series: series.into(), number });
+        let label = |series: &str, number| {
+            Some(Self {
+                series: series.into(),
+                number,
+            })
+        };
         if text.bytes().all(|b| b.is_ascii_digit()) {
-            return text.parse().ok().filter(|n| *n <= 9_999 && !text.starts_with('0')).and_then(|n| label("", n));
+            return text
+                .parse()
+                .ok()
+                .filter(|n| *n <= 9_999 && !text.starts_with('0'))
+                .and_then(|n| label("", n));
         }
         if let Some(number) = roman(text).filter(|_| text.bytes().all(|b| b.is_ascii_lowercase())) {
             return label("roman", number);
         }
         let letters = text.bytes().take_while(u8::is_ascii_uppercase).count();
         let digits = text[letters..].trim_start_matches(['-', ' ']);
-        let prefixed = (1..=2).contains(&letters) && !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
+        let prefixed = (1..=2).contains(&letters)
+            && !digits.is_empty()
+            && digits.bytes().all(|b| b.is_ascii_digit());
         let hyphened = text[letters..].starts_with(['-', ' ']);
         if prefixed && hyphened && digits.len() <= 4 {
             return label(&text[..letters], digits.parse().ok()?);
@@ -54,19 +66,34 @@ impl Labels {
     /// Reads labels off heads and feet. A candidate counts when a neighbour within five pages has one of the same series
     /// at the same distance between label and page.
     pub(super) fn read(sheet: &Sheet<'_>, pages: &[Page]) -> Self {
-        let candidates: Vec<Vec<Label>> = (0..sheet.pages()).map(|page| candidates(sheet, pages, page)).collect();
-        let mut labels = Self { by_page: vec![None; candidates.len()], by_label: BTreeMap::new() };
+        let candidates: Vec<Vec<Label>> = (0..sheet.pages())
+            .map(|page| candidates(sheet, pages, page))
+            .collect();
+        let mut labels = Self {
+            by_page: vec![None; candidates.len()],
+            by_label: BTreeMap::new(),
+        };
         for page in 0..candidates.len() {
             let support = |label: &Label| {
                 let near = page.saturating_sub(5)..(page + 6).min(candidates.len());
                 near.filter(|other| {
-                    *other != page && candidates[*other].iter().any(|it| agrees(label, page, it, *other))
+                    *other != page
+                        && candidates[*other]
+                            .iter()
+                            .any(|it| agrees(label, page, it, *other))
                 })
                 .count()
             };
-            let best = candidates[page].iter().map(|label| (support(label), label)).max_by_key(|(votes, _)| *votes);
+            let best = candidates[page]
+                .iter()
+                .map(|label| (support(label), label))
+                .max_by_key(|(votes, _)| *votes);
             if let Some((_, label)) = best.filter(|(votes, _)| *votes > 0) {
-                labels.by_label.entry(label.clone()).or_default().push(page as u32);
+                labels
+                    .by_label
+                    .entry(label.clone())
+                    .or_default()
+                    .push(page as u32);
                 labels.by_page[page] = Some(label.clone());
             }
         }
@@ -75,25 +102,47 @@ impl Labels {
 
     /// The label of each page, as printed.
     pub(super) fn printed(&self) -> Vec<Option<PageLabel>> {
-        self.by_page.iter().map(|label| label.as_ref().map(print)).collect()
+        self.by_page
+            .iter()
+            .map(|label| label.as_ref().map(print))
+            .collect()
     }
 
     /// The page (from 0) inside `pages` that `label` stands for: the one that prints it, else as far behind the nearest
     /// smaller printed label as the labels differ.
     pub(super) fn page_of(&self, label: &Label, pages: std::ops::Range<u32>) -> Option<u32> {
-        let printed = self.by_label.get(label).into_iter().flatten().find(|page| pages.contains(page));
+        let printed = self
+            .by_label
+            .get(label)
+            .into_iter()
+            .flatten()
+            .find(|page| pages.contains(page));
         if let Some(page) = printed {
             return Some(*page);
         }
-        let start = Label { series: label.series.clone(), number: 0 };
+        let start = Label {
+            series: label.series.clone(),
+            number: 0,
+        };
         let inside = |found: &Vec<u32>| found.iter().copied().find(|page| pages.contains(page));
-        let below = self.by_label.range(start..label.clone()).rev().find_map(|(l, at)| Some((l.number, inside(at)?)));
+        let below = self
+            .by_label
+            .range(start..label.clone())
+            .rev()
+            .find_map(|(l, at)| Some((l.number, inside(at)?)));
         if let Some((number, page)) = below.filter(|(number, _)| label.number - number <= 30) {
             return Some(page + (label.number - number)).filter(|page| pages.contains(page));
         }
-        let end = Label { series: label.series.clone(), number: label.number.saturating_add(30) };
-        let (number, page) = self.by_label.range(label..&end).find_map(|(l, at)| Some((l.number, inside(at)?)))?;
-        page.checked_sub(number - label.number).filter(|page| pages.contains(page))
+        let end = Label {
+            series: label.series.clone(),
+            number: label.number.saturating_add(30),
+        };
+        let (number, page) = self
+            .by_label
+            .range(label..&end)
+            .find_map(|(l, at)| Some((l.number, inside(at)?)))?;
+        page.checked_sub(number - label.number)
+            .filter(|page| pages.contains(page))
     }
 
     /// Whether any label was read.
@@ -112,9 +161,17 @@ fn print(label: &Label) -> PageLabel {
 
 fn lower_roman(mut number: u32) -> String {
     let mut text = String::new();
-    for (value, letters) in
-        [(100, "c"), (90, "xc"), (50, "l"), (40, "xl"), (10, "x"), (9, "ix"), (5, "v"), (4, "iv"), (1, "i")]
-    {
+    for (value, letters) in [
+        (100, "c"),
+        (90, "xc"),
+        (50, "l"),
+        (40, "xl"),
+        (10, "x"),
+        (9, "ix"),
+        (5, "v"),
+        (4, "iv"),
+        (1, "i"),
+    ] {
         while number >= value {
             text.push_str(letters);
             number -= value;
@@ -124,7 +181,8 @@ fn lower_roman(mut number: u32) -> String {
 }
 
 fn agrees(a: &Label, page_a: usize, b: &Label, page_b: usize) -> bool {
-    a.series == b.series && i64::from(a.number) - page_a as i64 == i64::from(b.number) - page_b as i64
+    a.series == b.series
+        && i64::from(a.number) - page_a as i64 == i64::from(b.number) - page_b as i64
 }
 
 /// Possible labels of a page: whole lines and first and last words of the lines at its edges.
@@ -141,8 +199,11 @@ fn candidates(sheet: &Sheet<'_>, pages: &[Page], page: usize) -> Vec<Label> {
         let (first, last) = (words.next(), words.next_back());
         found.extend([first, last].into_iter().flatten().filter_map(Label::parse));
         // `Page 3 of 12`
-        let second =
-            row.text.split_whitespace().nth(1).filter(|_| first.is_some_and(|w| w.eq_ignore_ascii_case("page")));
+        let second = row
+            .text
+            .split_whitespace()
+            .nth(1)
+            .filter(|_| first.is_some_and(|w| w.eq_ignore_ascii_case("page")));
         found.extend(second.and_then(Label::parse));
     }
     found.sort();
@@ -157,10 +218,21 @@ mod tests {
 
     #[test]
     fn labels_of_all_series_parse() {
-        for (text, series, number) in
-            [("12", "", 12), ("xiv", "roman", 14), ("F-12", "F", 12), ("- 7 -", "", 7), ("A-3", "A", 3)]
-        {
-            assert_eq!(Label::parse(text), Some(Label { series: series.into(), number }), "{text}");
+        for (text, series, number) in [
+            ("12", "", 12),
+            ("xiv", "roman", 14),
+            ("F-12", "F", 12),
+            ("- 7 -", "", 7),
+            ("A-3", "A", 3),
+        ] {
+            assert_eq!(
+                Label::parse(text),
+                Some(Label {
+                    series: series.into(),
+                    number
+                }),
+                "{text}"
+            );
         }
         for text in ["", "Page", "1,234", "007", "F", "ABC-1", "99999"] {
             assert_eq!(Label::parse(text), None, "{text}");
@@ -172,7 +244,11 @@ mod tests {
         let mut doc = Doc::new(12);
         for page in 0..12u32 {
             // Two unnumbered plates behind page 6.
-            let label = if page < 6 { Some(page + 1) } else { (page >= 8).then(|| page - 1) };
+            let label = if page < 6 {
+                Some(page + 1)
+            } else {
+                (page >= 8).then(|| page - 1)
+            };
             doc.prose(page as usize, 10.0, 5);
             if let Some(label) = label {
                 doc.add(page as usize, line(&label.to_string()).at(300.0, 770.0));
@@ -181,7 +257,15 @@ mod tests {
         let source = doc.source();
         let sheet = Sheet::new(doc.pages(&source));
         let labels = Labels::read(&sheet, doc.pages(&source));
-        let page = |number| labels.page_of(&Label { series: String::new(), number }, 0..12);
+        let page = |number| {
+            labels.page_of(
+                &Label {
+                    series: String::new(),
+                    number,
+                },
+                0..12,
+            )
+        };
         assert_eq!((page(3), page(7), page(10)), (Some(2), Some(8), Some(11)));
         assert_eq!(page(200), None);
         assert_eq!(labels.printed()[8], Some(PageLabel("7".into())));

@@ -31,7 +31,11 @@ pub(super) const OPEN_WORDS: usize = 9;
 pub(super) const PAGE_TOP: usize = 5;
 
 /// All headings outside `excluded` rows; `known` are rows and titles of sections that others vouch for.
-pub(super) fn headings(sheet: &Sheet<'_>, excluded: &[bool], known: &[(usize, &str)]) -> Vec<Heading> {
+pub(super) fn headings(
+    sheet: &Sheet<'_>,
+    excluded: &[bool],
+    known: &[(usize, &str)],
+) -> Vec<Heading> {
     let mut found: Vec<Heading> = Vec::new();
     let mut at = 0;
     while at < sheet.rows.len() {
@@ -43,7 +47,9 @@ pub(super) fn headings(sheet: &Sheet<'_>, excluded: &[bool], known: &[(usize, &s
         let title = title_of(sheet, at, last);
         let words = titles::word_count(&title);
         let numbered = !numbering::readings(&title).is_empty();
-        let listed = ["; and", "; or", ";"].iter().any(|end| title.ends_with(end));
+        let listed = ["; and", "; or", ";"]
+            .iter()
+            .any(|end| title.ends_with(end));
         let closed = title.ends_with('.') && !numbered;
         let sentence = closed && words >= SENTENCE_WORDS && opens_text(sheet, at, last);
         let most = if numbered || sentence { 55 } else { 32 };
@@ -72,14 +78,22 @@ pub(super) fn headings(sheet: &Sheet<'_>, excluded: &[bool], known: &[(usize, &s
 /// The text of a heading; of a heading that is the first cell of a table's head row, that cell.
 fn title_of(sheet: &Sheet<'_>, first: usize, last: usize) -> String {
     let row = &sheet.rows[first];
-    let below = sheet.rows[first + 1..].iter().take(4).any(|next| next.page == row.page && next.cells > 1);
+    let below = sheet.rows[first + 1..]
+        .iter()
+        .take(4)
+        .any(|next| next.page == row.page && next.cells > 1);
     let heads_table = first == last && (row.titled || row.cells == 2 && below);
-    let number = numbering::readings(row.first_cell).first().is_some_and(|number| number.rest.is_empty())
+    let number = numbering::readings(row.first_cell)
+        .first()
+        .is_some_and(|number| number.rest.is_empty())
         || numbering::roman(row.first_cell.trim_end_matches(['.', ')'])).is_some();
     if heads_table && row.first_cell.len() >= 4 && !number {
         return titles::tidy(row.first_cell);
     }
-    let text: Vec<&str> = sheet.rows[first..=last].iter().map(|row| row.text).collect();
+    let text: Vec<&str> = sheet.rows[first..=last]
+        .iter()
+        .map(|row| row.text)
+        .collect();
     titles::tidy(&text.join(" "))
 }
 
@@ -88,7 +102,12 @@ fn is_candidate(sheet: &Sheet<'_>, at: usize) -> bool {
     if is_statement_title(sheet, at) {
         return true;
     }
-    let letters = row.text.chars().take(300).filter(|c| c.is_alphabetic()).count();
+    let letters = row
+        .text
+        .chars()
+        .take(300)
+        .filter(|c| c.is_alphabetic())
+        .count();
     let cjk = row.text.chars().next().is_some_and(titles::is_cjk);
     let tabular = (row.table || row.cells >= 3 || row.figures) && !row.titled;
     if row.running
@@ -103,17 +122,25 @@ fn is_candidate(sheet: &Sheet<'_>, at: usize) -> bool {
     let number = numbering::readings(row.text).first().copied();
     // Figures have captions; exhibits begin pages, elsewhere they are listed.
     let listed = at > sheet.on(row.page as usize).start + PAGE_TOP;
-    if number.is_some_and(|number| number.class == Class::Figure || number.class == Class::Exhibit && listed) {
+    if number.is_some_and(|number| {
+        number.class == Class::Figure || number.class == Class::Exhibit && listed
+    }) {
         return false;
     }
     let first = row.text.chars().next().unwrap_or(' ');
-    let starts =
-        first.is_uppercase() || cjk || number.is_some() || matches!(first, '“' | '"' | '‘') || is_yeared(row.text);
-    let wraps =
-        sheet.next_on_page(at).is_some_and(|next| next.gap < 0.75 + sheet.leading && Sheet::same_look(row, next));
+    let starts = first.is_uppercase()
+        || cjk
+        || number.is_some()
+        || matches!(first, '“' | '"' | '‘')
+        || is_yeared(row.text);
+    let wraps = sheet
+        .next_on_page(at)
+        .is_some_and(|next| next.gap < 0.75 + sheet.leading && Sheet::same_look(row, next));
     let marked = row.bold || row.italic || row.caps;
     if !starts
-        || (ends_open(row) && !(wraps && (row.bold || row.italic)) && !(marked && opens_text(sheet, at, at)))
+        || (ends_open(row)
+            && !(wraps && (row.bold || row.italic))
+            && !(marked && opens_text(sheet, at, at)))
         || is_dull(row)
         || inside_paragraph(sheet, at)
     {
@@ -121,16 +148,16 @@ fn is_candidate(sheet: &Sheet<'_>, at: usize) -> bool {
     }
     // The first line of a paragraph in a size of its own; a cell in the head of a table.
     let next = sheet.next_on_page(at);
-    let opens_paragraph =
-        !marked && next.is_some_and(|next| next.prose && next.gap < 0.4 && Sheet::same_look(row, next));
+    let opens_paragraph = !marked
+        && next.is_some_and(|next| next.prose && next.gap < 0.4 && Sheet::same_look(row, next));
     let overlapped = next.is_some_and(|next| next.gap < -0.3 && next.table && next.x0 < row.x0);
     if opens_paragraph || overlapped {
         return false;
     }
     let large = row.size > sheet.body + 0.8;
     // Small print has headings of its own size.
-    let sized =
-        row.size > sheet.body - 1.3 || next.is_some_and(|next| next.prose && !next.bold && next.size < row.size + 0.6);
+    let sized = row.size > sheet.body - 1.3
+        || next.is_some_and(|next| next.prose && !next.bold && next.size < row.size + 0.6);
     let bold = row.bold && !sheet.body_bold && sized;
     let caps = row.caps && row.size > sheet.body - 1.3 && row.gap > 0.3 && letters >= 5;
     let italic = row.italic
@@ -145,22 +172,32 @@ fn is_candidate(sheet: &Sheet<'_>, at: usize) -> bool {
 /// Whether a marked sentence stands by itself over a paragraph of another look.
 fn opens_text(sheet: &Sheet<'_>, first: usize, last: usize) -> bool {
     let row = &sheet.rows[last];
-    let apart = |next: &Row<'_>| (next.prose || next.words >= 8) && next.cells == 1 && next.gap > 0.3 + sheet.leading;
-    let follows = sheet.next_on_page(last).is_some_and(|next| apart(next) && !Sheet::same_look(row, next));
-    follows && (row.bold || row.italic) && row.text.ends_with('.') && sheet.rows[first].gap > 0.5 + sheet.leading
+    let apart = |next: &Row<'_>| {
+        (next.prose || next.words >= 8) && next.cells == 1 && next.gap > 0.3 + sheet.leading
+    };
+    let follows = sheet
+        .next_on_page(last)
+        .is_some_and(|next| apart(next) && !Sheet::same_look(row, next));
+    follows
+        && (row.bold || row.italic)
+        && row.text.ends_with('.')
+        && sheet.rows[first].gap > 0.5 + sheet.leading
 }
 
 /// `2023 financial results`: a year and words.
 fn is_yeared(text: &str) -> bool {
-    let year =
-        text.get(..4).is_some_and(|year| year.starts_with(['1', '2']) && year.bytes().all(|b| b.is_ascii_digit()));
+    let year = text.get(..4).is_some_and(|year| {
+        year.starts_with(['1', '2']) && year.bytes().all(|b| b.is_ascii_digit())
+    });
     year && text[4..].starts_with(' ') && text[4..].trim_start().starts_with(char::is_alphabetic)
 }
 
 /// A short numbered line in title case with space around it, set like the text.
 fn is_plain_numbered(sheet: &Sheet<'_>, at: usize, number: Option<numbering::Number<'_>>) -> bool {
     let row = &sheet.rows[at];
-    let Some(number) = number.filter(|number| !number.rest.is_empty()) else { return false };
+    let Some(number) = number.filter(|number| !number.rest.is_empty()) else {
+        return false;
+    };
     let next_gap = sheet.next_on_page(at).map_or(9.0, |next| next.gap);
     let worded = matches!(
         number.class,
@@ -181,7 +218,9 @@ fn is_plain_numbered(sheet: &Sheet<'_>, at: usize, number: Option<numbering::Num
 
 /// Most words of four letters and more start with a capital.
 fn is_title_case(text: &str) -> bool {
-    let long = text.split_whitespace().filter(|word| word.chars().count() >= 4);
+    let long = text
+        .split_whitespace()
+        .filter(|word| word.chars().count() >= 4);
     let (mut all, mut capital) = (0, 0);
     for word in long.take(30) {
         all += 1;
@@ -198,7 +237,10 @@ pub(super) fn is_statement_title(sheet: &Sheet<'_>, at: usize) -> bool {
     let placed = row.caps || row.bold || row.centered;
     let top = sheet.on(row.page as usize).start + STATEMENT_TOP > at;
     let goes_on = |next: &Row<'_>| next.text.starts_with(char::is_lowercase);
-    fit && !row.text.ends_with('.') && placed && top && sheet.next_on_page(at).is_some_and(|next| !goes_on(next))
+    fit && !row.text.ends_with('.')
+        && placed
+        && top
+        && sheet.next_on_page(at).is_some_and(|next| !goes_on(next))
 }
 
 pub(super) fn names_statement(row: &Row<'_>) -> bool {
@@ -209,7 +251,9 @@ pub(super) fn names_statement(row: &Row<'_>) -> bool {
         "statementsofcashflow",
         "balancesheet",
     ];
-    words.iter().any(|word| row.key.starts_with(word) || row.key.get(..24).is_some_and(|front| front.contains(word)))
+    words.iter().any(|word| {
+        row.key.starts_with(word) || row.key.get(..24).is_some_and(|front| front.contains(word))
+    })
 }
 
 /// The last row of a heading that wraps: rows of one look close together. Two-line titles of one look are one node.
@@ -254,10 +298,13 @@ fn wrapped_to(sheet: &Sheet<'_>, excluded: &[bool], first: usize) -> usize {
 
 /// `NOTE 1` over its title, which may be set otherwise.
 fn names_number(sheet: &Sheet<'_>, at: usize) -> bool {
-    let number = numbering::readings(sheet.rows[at].text).first().is_some_and(|number| number.rest.is_empty());
+    let number = numbering::readings(sheet.rows[at].text)
+        .first()
+        .is_some_and(|number| number.rest.is_empty());
     let titles = |next: &Row<'_>| {
         let marked = next.caps || next.bold || next.size > sheet.body + 0.8;
-        let title = !next.prose && !next.table && !next.running && next.words <= 22 && !is_dull(next);
+        let title =
+            !next.prose && !next.table && !next.running && next.words <= 22 && !is_dull(next);
         marked && title && next.gap < 1.2 && numbering::readings(next.text).is_empty()
     };
     number && sheet.next_on_page(at).is_some_and(titles)
@@ -271,7 +318,10 @@ mod tests {
     fn titles_of(doc: &Doc) -> Vec<String> {
         let source = doc.source();
         let sheet = Sheet::new(doc.pages(&source));
-        headings(&sheet, &vec![false; sheet.rows.len()], &[]).into_iter().map(|heading| heading.title).collect()
+        headings(&sheet, &vec![false; sheet.rows.len()], &[])
+            .into_iter()
+            .map(|heading| heading.title)
+            .collect()
     }
 
     #[test]
@@ -283,14 +333,20 @@ mod tests {
         doc.add(0, line("Cost").bold().cells(&["500", "400"]));
         doc.prose(0, 10.0, 4);
         doc.section(1, "Liquidity");
-        doc.add(1, line("A bold sentence that goes on for quite a while and that ends in a full stop.").bold());
+        doc.add(
+            1,
+            line("A bold sentence that goes on for quite a while and that ends in a full stop.")
+                .bold(),
+        );
         assert_eq!(titles_of(&doc), ["Overview", "Liquidity"]);
     }
 
     #[test]
     fn sentences_over_paragraphs_are_headings_where_several_are() {
-        let risks =
-            ["Weak demand in our end markets may harm the results of our operations.", "We may lose a customer."];
+        let risks = [
+            "Weak demand in our end markets may harm the results of our operations.",
+            "We may lose a customer.",
+        ];
         let mut doc = Doc::new(3);
         for page in 0..2 {
             doc.prose(page, 10.0, 4);
@@ -301,7 +357,11 @@ mod tests {
         let mut doc = Doc::new(1);
         doc.section(0, "Overview");
         doc.section(0, risks[0]);
-        assert_eq!(titles_of(&doc), ["Overview"], "one sentence stresses something");
+        assert_eq!(
+            titles_of(&doc),
+            ["Overview"],
+            "one sentence stresses something"
+        );
     }
 
     #[test]
@@ -316,17 +376,39 @@ mod tests {
     #[test]
     fn a_title_of_two_lines_is_one_heading() {
         let mut doc = Doc::new(1);
-        doc.add(0, line("COMPANY REPORTS FOURTH QUARTER").size(14.0).bold().at(196.0, 100.0));
-        doc.add(0, line("AND FULL YEAR RESULTS").size(14.0).bold().at(226.0, 116.0));
+        doc.add(
+            0,
+            line("COMPANY REPORTS FOURTH QUARTER")
+                .size(14.0)
+                .bold()
+                .at(196.0, 100.0),
+        );
+        doc.add(
+            0,
+            line("AND FULL YEAR RESULTS")
+                .size(14.0)
+                .bold()
+                .at(226.0, 116.0),
+        );
         doc.prose(0, 10.0, 4);
-        assert_eq!(titles_of(&doc), ["COMPANY REPORTS FOURTH QUARTER AND FULL YEAR RESULTS"]);
+        assert_eq!(
+            titles_of(&doc),
+            ["COMPANY REPORTS FOURTH QUARTER AND FULL YEAR RESULTS"]
+        );
     }
 
     #[test]
     fn the_title_in_the_head_row_of_a_table_is_a_heading() {
         let mut doc = Doc::new(1);
         doc.prose(0, 10.0, 6);
-        doc.add(0, line("Flexible Packaging").size(12.0).bold().cells(&["2022", "2023"]).cells_smaller(3.0));
+        doc.add(
+            0,
+            line("Flexible Packaging")
+                .size(12.0)
+                .bold()
+                .cells(&["2022", "2023"])
+                .cells_smaller(3.0),
+        );
         doc.add(0, line("Net sales").size(9.0).cells(&["100", "120"]));
         doc.add(0, line("Earnings").size(9.0).cells(&["10", "12"]));
         assert_eq!(titles_of(&doc), ["Flexible Packaging"]);
@@ -342,11 +424,21 @@ mod tests {
             doc.add(1, line(exhibit).bold());
         }
         doc.section(1, "Lemma 3 (Bound)");
-        assert_eq!(titles_of(&doc), ["2023 Financial Results", "17 Fields of Use"]);
+        assert_eq!(
+            titles_of(&doc),
+            ["2023 Financial Results", "17 Fields of Use"]
+        );
         let source = doc.source();
         let sheet = Sheet::new(doc.pages(&source));
-        let row = sheet.rows.iter().find(|row| row.text.starts_with("17")).unwrap();
-        assert!(!style(&sheet, row).is_numbered(), "no sixteenth or eighteenth stands beside it");
+        let row = sheet
+            .rows
+            .iter()
+            .find(|row| row.text.starts_with("17"))
+            .unwrap();
+        assert!(
+            !style(&sheet, row).is_numbered(),
+            "no sixteenth or eighteenth stands beside it"
+        );
     }
 
     #[test]
@@ -359,9 +451,17 @@ mod tests {
                     .at(72.0, 60.0 + 24.0 * f32::from(at)),
             );
         }
-        doc.add(0, line("GENERAL RULES FOR THE USE OF FORMS AND OF THEIR MANY AND VARIED").bold().at(72.0, 348.0));
+        doc.add(
+            0,
+            line("GENERAL RULES FOR THE USE OF FORMS AND OF THEIR MANY AND VARIED")
+                .bold()
+                .at(72.0, 348.0),
+        );
         doc.add(0, line("SCHEDULES").bold().at(72.0, 372.0));
-        assert_eq!(titles_of(&doc), ["GENERAL RULES FOR THE USE OF FORMS AND OF THEIR MANY AND VARIED SCHEDULES"]);
+        assert_eq!(
+            titles_of(&doc),
+            ["GENERAL RULES FOR THE USE OF FORMS AND OF THEIR MANY AND VARIED SCHEDULES"]
+        );
     }
 
     #[test]
@@ -369,12 +469,21 @@ mod tests {
         let mut doc = Doc::new(1);
         for (number, title) in [("NOTE 1", "SUMMARY OF POLICIES"), ("NOTE 2", "LOANS")] {
             let above = doc.add(0, line(number).bold());
-            doc.add(0, line(title).size(12.0).bold().at(72.0, above.y1.points() + 5.0));
+            doc.add(
+                0,
+                line(title)
+                    .size(12.0)
+                    .bold()
+                    .at(72.0, above.y1.points() + 5.0),
+            );
             doc.add(0, line(""));
             doc.prose(0, 10.0, 4);
         }
         doc.add(0, line("By: /s/ Jane Roe").bold());
         doc.add(0, line("“Plan” means this Savings Plan").bold());
-        assert_eq!(titles_of(&doc), ["NOTE 1 SUMMARY OF POLICIES", "NOTE 2 LOANS"]);
+        assert_eq!(
+            titles_of(&doc),
+            ["NOTE 1 SUMMARY OF POLICIES", "NOTE 2 LOANS"]
+        );
     }
 }

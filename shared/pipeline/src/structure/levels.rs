@@ -27,17 +27,28 @@ pub(super) fn of(heads: &[Head]) -> Vec<u16> {
     let numbers: Vec<_> = heads.iter().map(|head| readings(&head.title)).collect();
     let ranks = inside_sequences(heads, &numbers);
     for ((head, rank), numbers) in heads.iter().zip(ranks).zip(numbers) {
-        let rank = if head.rank >= LAYOUT { rank_by_number(&stack, rank, &numbers) } else { head.rank };
+        let rank = if head.rank >= LAYOUT {
+            rank_by_number(&stack, rank, &numbers)
+        } else {
+            head.rank
+        };
         // Notes lie under the heading that says so, however small it is set.
         let first = numbers.first().is_some_and(|number| number.2 == 1);
-        let above = stack.last().filter(|top| first && top.notes && head.rank >= LAYOUT);
+        let above = stack
+            .last()
+            .filter(|top| first && top.notes && head.rank >= LAYOUT);
         let rank = above.map_or(rank, |top| rank.max(top.rank + 1));
         let notes = titles::squash(&head.title).starts_with("notesto");
         while stack.last().is_some_and(|top| top.rank >= rank || top.leaf) {
             stack.pop();
         }
         levels.push(u16::try_from(stack.len() + 1).unwrap_or(u16::MAX));
-        stack.push(Open { rank, leaf: head.leaf, numbers, notes });
+        stack.push(Open {
+            rank,
+            leaf: head.leaf,
+            numbers,
+            notes,
+        });
     }
     levels
 }
@@ -55,12 +66,16 @@ fn inside_sequences(heads: &[Head], numbers: &[Vec<(Class, u32, u32)>]) -> Vec<u
     let (mut opens, mut closes) = (vec![None; heads.len()], vec![None; heads.len()]);
     let mut last: BTreeMap<(Class, u32), (u32, usize)> = BTreeMap::new();
     for at in 0..heads.len() {
-        let Some(&(class, stem, value)) = numbers[at].first().filter(|number| names_sections(number.0)) else {
+        let Some(&(class, stem, value)) = numbers[at]
+            .first()
+            .filter(|number| names_sections(number.0))
+        else {
             continue;
         };
         let own = heads[at].rank;
         let before = last.insert((class, stem), (value, at));
-        let Some((_, from)) = before.filter(|(previous, from)| previous + 1 == value && heads[*from].rank == own)
+        let Some((_, from)) =
+            before.filter(|(previous, from)| previous + 1 == value && heads[*from].rank == own)
         else {
             continue;
         };
@@ -85,7 +100,10 @@ fn lowered(heads: &[Head], opens: &[Option<u32>], closes: &[Option<u32>]) -> Vec
         while open.last_key_value().is_some_and(|(_, count)| *count == 0) {
             open.pop_last();
         }
-        ranks.push(open.last_key_value().map_or(head.rank, |(open, _)| head.rank.max(*open)));
+        ranks.push(
+            open.last_key_value()
+                .map_or(head.rank, |(open, _)| head.rank.max(*open)),
+        );
     }
     ranks
 }
@@ -93,33 +111,56 @@ fn lowered(heads: &[Head], opens: &[Option<u32>], closes: &[Option<u32>]) -> Vec
 /// Whether numbers of the class name sections of a text, so that nothing between two of them is a section beside them.
 fn names_sections(class: Class) -> bool {
     use Class::{Article, Chapter, CjkChapter, CjkSection, Note, Section};
-    matches!(class, Chapter | Article | Section | Note | CjkChapter | CjkSection)
+    matches!(
+        class,
+        Chapter | Article | Section | Note | CjkChapter | CjkSection
+    )
 }
 
 fn readings(title: &str) -> Vec<(Class, u32, u32)> {
-    numbering::readings(title).iter().map(|number| (number.class, number.stem, number.value)).collect()
+    numbering::readings(title)
+        .iter()
+        .map(|number| (number.class, number.stem, number.value))
+        .collect()
 }
 
 fn rank_by_number(stack: &[Open], own: u32, numbers: &[(Class, u32, u32)]) -> u32 {
     if numbers.is_empty() {
         return own;
     }
-    let follows =
-        |open: &&Open| open.numbers.iter().any(|a| numbers.iter().any(|b| a.0 == b.0 && a.1 == b.1 && a.2 + 1 == b.2));
+    let follows = |open: &&Open| {
+        open.numbers.iter().any(|a| {
+            numbers
+                .iter()
+                .any(|b| a.0 == b.0 && a.1 == b.1 && a.2 + 1 == b.2)
+        })
+    };
     if let Some(sibling) = stack.iter().rev().find(follows) {
         return sibling.rank;
     }
     // 1.1 belongs under 1 whatever either looks like.
     let parent = |open: &&Open| {
-        open.numbers
-            .iter()
-            .any(|a| numbers.iter().any(|b| matches!((a.0, b.0), (Class::Decimal(x), Class::Decimal(y)) if x < y)))
+        open.numbers.iter().any(|a| {
+            numbers
+                .iter()
+                .any(|b| matches!((a.0, b.0), (Class::Decimal(x), Class::Decimal(y)) if x < y))
+        })
     };
-    if let Some(above) = stack.iter().rev().find(parent).filter(|_| matches!(numbers[0].0, Class::Decimal(2..))) {
+    if let Some(above) = stack
+        .iter()
+        .rev()
+        .find(parent)
+        .filter(|_| matches!(numbers[0].0, Class::Decimal(2..)))
+    {
         return own.max(above.rank + 1);
     }
     let starts = numbers.iter().any(|number| number.2 == 1);
-    match stack.iter().rev().find(|open| !open.numbers.is_empty()).filter(|_| starts) {
+    match stack
+        .iter()
+        .rev()
+        .find(|open| !open.numbers.is_empty())
+        .filter(|_| starts)
+    {
         Some(above) if above.rank >= own && above.numbers[0].0 != numbers[0].0 => above.rank + 1,
         _ => own,
     }
@@ -148,7 +189,10 @@ mod tests {
 
     #[test]
     fn ranks_nest_without_skipping() {
-        assert_eq!(levels(&[("a", 100), ("b", 300), ("c", 200), ("d", 100)]), [1, 2, 2, 1]);
+        assert_eq!(
+            levels(&[("a", 100), ("b", 300), ("c", 200), ("d", 100)]),
+            [1, 2, 2, 1]
+        );
     }
 
     #[test]
@@ -156,19 +200,43 @@ mod tests {
         let l = LAYOUT;
         // All of one look: the numbers alone make the tree.
         assert_eq!(
-            levels(&[("I. A", l), ("A. B", l), ("1. C", l), ("2. D", l), ("B. E", l), ("II. F", l)]),
+            levels(&[
+                ("I. A", l),
+                ("A. B", l),
+                ("1. C", l),
+                ("2. D", l),
+                ("B. E", l),
+                ("II. F", l)
+            ]),
             [1, 2, 3, 3, 2, 1]
         );
-        assert_eq!(levels(&[("1 A", l), ("1.1 B", l), ("1.2 C", l), ("2 D", l)]), [1, 2, 2, 1]);
+        assert_eq!(
+            levels(&[("1 A", l), ("1.1 B", l), ("1.2 C", l), ("2 D", l)]),
+            [1, 2, 2, 1]
+        );
     }
 
     #[test]
     fn what_stands_between_two_notes_lies_in_the_first() {
         let l = LAYOUT;
-        let heads = [("Note 1 Basis", l), ("Revenue by Service", l), ("Large", l - 5), ("Note 2 Leases", l)];
-        assert_eq!(levels(&heads), [1, 1, 1, 2], "a head outside the look of headings ends a sequence");
-        let heads =
-            [("Note 1 Basis", l + 10), ("Revenue", l), ("Note 2 Leases", l + 10), ("Debt", l), ("Note 3 Tax", l + 10)];
+        let heads = [
+            ("Note 1 Basis", l),
+            ("Revenue by Service", l),
+            ("Large", l - 5),
+            ("Note 2 Leases", l),
+        ];
+        assert_eq!(
+            levels(&heads),
+            [1, 1, 1, 2],
+            "a head outside the look of headings ends a sequence"
+        );
+        let heads = [
+            ("Note 1 Basis", l + 10),
+            ("Revenue", l),
+            ("Note 2 Leases", l + 10),
+            ("Debt", l),
+            ("Note 3 Tax", l + 10),
+        ];
         assert_eq!(levels(&heads), [1, 2, 1, 2, 1]);
     }
 }

@@ -114,12 +114,15 @@ impl<'a> Sheet<'a> {
     /// Whether nothing but running heads stands above the row on its page.
     pub(super) fn starts_page(&self, row: usize) -> bool {
         let page = self.rows[row].page as usize;
-        (self.on(page).start..row).all(|above| self.rows[above].running || self.rows[above].key.is_empty())
+        (self.on(page).start..row)
+            .all(|above| self.rows[above].running || self.rows[above].key.is_empty())
     }
 
     /// The row behind `row` on the same page.
     pub(super) fn next_on_page(&self, row: usize) -> Option<&Row<'a>> {
-        self.rows.get(row + 1).filter(|next| next.page == self.rows[row].page)
+        self.rows
+            .get(row + 1)
+            .filter(|next| next.page == self.rows[row].page)
     }
 
     /// Whether two rows look the same.
@@ -133,14 +136,19 @@ impl<'a> Sheet<'a> {
         let mut fallback = sizes.clone();
         for row in &self.rows {
             let style = ((row.size * 2.0).round() as i32, row.bold, row.italic);
-            let width = pages.get(row.page as usize).map_or(0.0, |page| page.width.points());
+            let width = pages
+                .get(row.page as usize)
+                .map_or(0.0, |page| page.width.points());
             *fallback.entry(style).or_default() += row.text.len();
             if row.cells == 1 && row.words >= 7 && row.x1 - row.x0 > 0.33 * width {
                 *sizes.entry(style).or_default() += row.text.len();
             }
         }
         let styles = if sizes.is_empty() { fallback } else { sizes };
-        if let Some(((size, bold, italic), _)) = styles.into_iter().max_by_key(|(style, letters)| (*letters, *style)) {
+        if let Some(((size, bold, italic), _)) = styles
+            .into_iter()
+            .max_by_key(|(style, letters)| (*letters, *style))
+        {
             (self.body, self.body_bold, self.body_italic) = (size as f32 / 2.0, bold, italic);
         }
     }
@@ -149,10 +157,17 @@ impl<'a> Sheet<'a> {
     /// about where paragraphs and headings end.
     fn find_leading(&mut self) {
         let follows = |above: &Row<'_>, row: &Row<'_>| {
-            above.page == row.page && above.words >= 7 && row.words >= 4 && Self::same_look(above, row) && row.gap < 3.0
+            above.page == row.page
+                && above.words >= 7
+                && row.words >= 4
+                && Self::same_look(above, row)
+                && row.gap < 3.0
         };
         let body = |row: &Row<'_>| (row.size - self.body).abs() < 0.6 && row.cells == 1;
-        let pairs = self.rows.windows(2).filter(|pair| body(&pair[0]) && follows(&pair[0], &pair[1]));
+        let pairs = self
+            .rows
+            .windows(2)
+            .filter(|pair| body(&pair[0]) && follows(&pair[0], &pair[1]));
         let mut gaps: Vec<f32> = pairs.map(|pair| pair[1].gap).collect();
         gaps.sort_by(f32::total_cmp);
         let usual = gaps.get(gaps.len() / 2).copied().unwrap_or(SOLID);
@@ -162,15 +177,26 @@ impl<'a> Sheet<'a> {
     fn find_numbers(&mut self) {
         // Footnotes are set small and count by themselves.
         let body = self.body;
-        let short =
-            |row: &&Row<'_>| !row.running && !row.table && !row.prose && row.words <= 16 && row.size > body - 0.8;
-        let bare = |row: &Row<'_>| Some(numbering::readings(row.text).first().filter(|number| number.bare)?.value);
+        let short = |row: &&Row<'_>| {
+            !row.running && !row.table && !row.prose && row.words <= 16 && row.size > body - 0.8
+        };
+        let bare = |row: &Row<'_>| {
+            Some(
+                numbering::readings(row.text)
+                    .first()
+                    .filter(|number| number.bare)?
+                    .value,
+            )
+        };
         self.numbers = self.rows.iter().filter(short).filter_map(bare).collect();
     }
 
     /// Whether a whole number before a title counts sections: one of its neighbors is there too.
     pub(super) fn counts(&self, number: u32) -> bool {
-        self.numbers.contains(&(number + 1)) || number.checked_sub(1).is_some_and(|below| self.numbers.contains(&below))
+        self.numbers.contains(&(number + 1))
+            || number
+                .checked_sub(1)
+                .is_some_and(|below| self.numbers.contains(&below))
     }
 
     /// A row belongs to a table when it has figures beside its first cell or many cells, or when such rows stand right
@@ -181,8 +207,10 @@ impl<'a> Sheet<'a> {
             let range = self.on(page);
             let own: Vec<bool> = self.rows[range.clone()].iter().map(tabular).collect();
             for (offset, row) in self.rows[range].iter_mut().enumerate() {
-                let beside = |at: Option<usize>| at.and_then(|at| own.get(at)).copied().unwrap_or(false);
-                let between = beside(offset.checked_sub(1)) && beside(Some(offset + 1)) && row.gap < 1.2;
+                let beside =
+                    |at: Option<usize>| at.and_then(|at| own.get(at)).copied().unwrap_or(false);
+                let between =
+                    beside(offset.checked_sub(1)) && beside(Some(offset + 1)) && row.gap < 1.2;
                 row.table = own[offset] || between;
             }
         }
@@ -190,9 +218,19 @@ impl<'a> Sheet<'a> {
 
     /// How many lines of one bold or italic look stand close together around `at` (counted up to 6): a heading has few.
     fn marked_run(&self, at: usize) -> usize {
-        let joined = |a: &Row<'_>, b: &Row<'_>| a.page == b.page && Self::same_look(a, b) && b.gap < 1.2;
-        let down = self.rows[at..].windows(2).take(5).take_while(|pair| joined(&pair[0], &pair[1])).count();
-        let up = self.rows[..=at].windows(2).rev().take(5).take_while(|pair| joined(&pair[0], &pair[1])).count();
+        let joined =
+            |a: &Row<'_>, b: &Row<'_>| a.page == b.page && Self::same_look(a, b) && b.gap < 1.2;
+        let down = self.rows[at..]
+            .windows(2)
+            .take(5)
+            .take_while(|pair| joined(&pair[0], &pair[1]))
+            .count();
+        let up = self.rows[..=at]
+            .windows(2)
+            .rev()
+            .take(5)
+            .take_while(|pair| joined(&pair[0], &pair[1]))
+            .count();
         1 + up + down
     }
 
@@ -204,7 +242,10 @@ impl<'a> Sheet<'a> {
             let next = self.next_on_page(at);
             let marked = (row.bold && !self.body_bold) || (row.italic && !self.body_italic);
             let heavy = marked && self.marked_run(at) <= 4;
-            let before = at.checked_sub(1).map(|above| &self.rows[above]).filter(|above| above.page == row.page);
+            let before = at
+                .checked_sub(1)
+                .map(|above| &self.rows[above])
+                .filter(|above| above.page == row.page);
             let flows_on = next.is_some_and(|next| {
                 next.text.starts_with(char::is_lowercase)
                     && Self::same_look(row, next)
@@ -222,8 +263,10 @@ impl<'a> Sheet<'a> {
                     // Rows of contents without page numbers.
                     && !(grammar::head(row.text).is_some() && grammar::head(above.text).is_some())
             });
-            let long = row.words as usize > TITLE_WORDS || (row.words > 12 && row.text.ends_with('.'));
-            self.rows[at].prose = !heavy && (long || (flows_on && !row.caps) || (flows_in && !row.caps));
+            let long =
+                row.words as usize > TITLE_WORDS || (row.words > 12 && row.text.ends_with('.'));
+            self.rows[at].prose =
+                !heavy && (long || (flows_on && !row.caps) || (flows_in && !row.caps));
         }
     }
 }
@@ -236,7 +279,9 @@ fn read_page<'a>(rows: &mut Vec<Row<'a>>, index: usize, page: &'a Page) {
         let (left, right) = (row.x0, width - row.x1);
         row.centered = left > 0.15 * width && (left - right).abs() < 0.06 * width;
         row.gap = match above {
-            Some((y0, y1)) if row.y0 >= y0 - 1.0 => ((row.y0 - y1) / row.size.max(4.0)).clamp(-1.0, 9.0),
+            Some((y0, y1)) if row.y0 >= y0 - 1.0 => {
+                ((row.y0 - y1) / row.size.max(4.0)).clamp(-1.0, 9.0)
+            }
             _ => 9.0,
         };
         above = Some((row.y0, row.y1));
@@ -249,14 +294,25 @@ fn read_line(page: usize, line: usize, source: &Line) -> Row<'_> {
     let style = source.style();
     let rect = source.rect;
     // Small capitals: the largest size in the line is the size of its letters.
-    let largest = source.runs.iter().map(|run| run.size.points()).fold(0.0, f32::max);
-    let size = if largest < 2.0 { (rect.height() * 0.85).clamp(4.0, 40.0) } else { largest };
+    let largest = source
+        .runs
+        .iter()
+        .map(|run| run.size.points())
+        .fold(0.0, f32::max);
+    let size = if largest < 2.0 {
+        (rect.height() * 0.85).clamp(4.0, 40.0)
+    } else {
+        largest
+    };
     let (cells, figures, first) = cells(source, size);
     let titled = cells >= 2 && is_titled(source, first);
     let style = if titled { source.runs[0] } else { style };
     let letters = text.chars().take(200).filter(|c| c.is_alphabetic());
     let (upper, lower) = letters.fold((0, 0), |(upper, lower), c| {
-        (upper + usize::from(c.is_uppercase()), lower + usize::from(c.is_lowercase()))
+        (
+            upper + usize::from(c.is_uppercase()),
+            lower + usize::from(c.is_lowercase()),
+        )
     });
     Row {
         page: u32::try_from(page).unwrap_or(u32::MAX),
@@ -293,7 +349,10 @@ fn cells(line: &Line, size: f32) -> (u16, bool, usize) {
         if apart && count == 2 {
             first = pair[0].end as usize;
         }
-        let word = line.text.get(pair[1].start as usize..pair[1].end as usize).unwrap_or("");
+        let word = line
+            .text
+            .get(pair[1].start as usize..pair[1].end as usize)
+            .unwrap_or("");
         figures |= count > 1 && is_figure(word);
     }
     (count, figures, first)
@@ -301,14 +360,20 @@ fn cells(line: &Line, size: f32) -> (u16, bool, usize) {
 
 /// Whether the first cell, up to byte `end`, is marked and larger than all behind it.
 fn is_titled(line: &Line, end: usize) -> bool {
-    let Some((first, rest)) = line.runs.split_first() else { return false };
+    let Some((first, rest)) = line.runs.split_first() else {
+        return false;
+    };
     let apart = |run: &StyleRun| run.size.points() + 0.9 < first.size.points();
-    (first.bold || first.italic) && first.end as usize + 1 >= end && !rest.is_empty() && rest.iter().all(apart)
+    (first.bold || first.italic)
+        && first.end as usize + 1 >= end
+        && !rest.is_empty()
+        && rest.iter().all(apart)
 }
 
 /// Whether a line ends a sentence; the number of a footnote may stand behind its full stop.
 pub(super) fn is_finished(text: &str) -> bool {
-    let end = text.trim_end_matches(|c: char| c.is_ascii_digit() || matches!(c, '”' | '"' | ')' | ']'));
+    let end =
+        text.trim_end_matches(|c: char| c.is_ascii_digit() || matches!(c, '”' | '"' | ')' | ']'));
     end.ends_with(['.', ':', '?', '!', ';', '。', '；', '：', '？', '！'])
 }
 
@@ -330,13 +395,24 @@ mod tests {
         for page in 0..3 {
             doc.prose(page, 10.0, 6);
             for _ in 0..40 {
-                doc.add(page, line("Revenue").size(7.0).cells(&["1,000", "2,000", "3,000"]));
+                doc.add(
+                    page,
+                    line("Revenue")
+                        .size(7.0)
+                        .cells(&["1,000", "2,000", "3,000"]),
+                );
             }
         }
         let source = doc.source();
         let sheet = Sheet::new(doc.pages(&source));
         assert_eq!(sheet.body, 10.0);
-        assert!(sheet.rows.iter().filter(|row| row.text.starts_with("Revenue")).all(|row| row.table));
+        assert!(
+            sheet
+                .rows
+                .iter()
+                .filter(|row| row.text.starts_with("Revenue"))
+                .all(|row| row.table)
+        );
     }
 
     #[test]
@@ -350,9 +426,19 @@ mod tests {
         }
         let source = doc.source();
         let sheet = Sheet::new(doc.pages(&source));
-        let running = |text: &str| sheet.rows.iter().filter(|r| r.text.starts_with(text)).all(|r| r.running);
+        let running = |text: &str| {
+            sheet
+                .rows
+                .iter()
+                .filter(|r| r.text.starts_with(text))
+                .all(|r| r.running)
+        };
         assert!(running("PART I") && running("3") && !running("Overview"));
-        let overview = sheet.rows.iter().position(|row| row.text == "Overview").unwrap();
+        let overview = sheet
+            .rows
+            .iter()
+            .position(|row| row.text == "Overview")
+            .unwrap();
         assert!(sheet.starts_page(overview));
     }
 }

@@ -7,15 +7,22 @@ use stemma_document::english::MONTHS;
 /// A line of nothing but date words: `Three and Six Months Ended June 2, 2023`.
 pub(super) fn is_date(text: &str) -> bool {
     const WORDS: [&str; 22] = [
-        "year", "years", "month", "months", "quarter", "quarters", "ended", "ending", "and", "three", "six", "nine",
-        "twelve", "fiscal", "for", "the", "as", "of", "at", "first", "week", "weeks",
+        "year", "years", "month", "months", "quarter", "quarters", "ended", "ending", "and",
+        "three", "six", "nine", "twelve", "fiscal", "for", "the", "as", "of", "at", "first",
+        "week", "weeks",
     ];
-    let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    let words = text
+        .split(|c: char| !c.is_alphanumeric())
+        .filter(|word| !word.is_empty());
     let mut numbers = false;
     let all = words.take(40).all(|word| {
         let number = word.starts_with(|c: char| c.is_ascii_digit());
         numbers |= number;
-        number || MONTHS.iter().chain(&WORDS).any(|known| word.eq_ignore_ascii_case(known))
+        number
+            || MONTHS
+                .iter()
+                .chain(&WORDS)
+                .any(|known| word.eq_ignore_ascii_case(known))
     });
     all && numbers
 }
@@ -31,21 +38,30 @@ pub(super) fn ends_open(row: &Row<'_>) -> bool {
 
 /// Whether a line ends in a word that another must follow.
 pub(super) fn hangs(text: &str) -> bool {
-    const WORDS: [&str; 11] = ["of", "and", "the", "to", "for", "in", "a", "by", "with", "or", "under"];
-    text.rsplit(' ').next().is_some_and(|last| WORDS.iter().any(|word| last.eq_ignore_ascii_case(word)))
+    const WORDS: [&str; 11] = [
+        "of", "and", "the", "to", "for", "in", "a", "by", "with", "or", "under",
+    ];
+    text.rsplit(' ')
+        .next()
+        .is_some_and(|last| WORDS.iter().any(|word| last.eq_ignore_ascii_case(word)))
 }
 
 /// Units, dates, continuations, rules of dashes: lines that look like headings and are none.
 pub(super) fn is_dull(row: &Row<'_>) -> bool {
     let key = row.key.as_str();
     let text = row.text;
-    let note = key.starts_with("seeaccompanying") || key.starts_with("theaccompanying") || key.starts_with("seenote");
+    let note = key.starts_with("seeaccompanying")
+        || key.starts_with("theaccompanying")
+        || key.starts_with("seenote");
     let numbered = !numbering::readings(text).is_empty();
     let opened = text.matches(['(', '（']).count();
     // A bracket closed and never opened: the rest of a line above.
-    let bracketed = !numbered && (text.starts_with('(') || text.matches([')', '）']).count() > opened);
+    let bracketed =
+        !numbered && (text.starts_with('(') || text.matches([')', '）']).count() > opened);
     let continued = key.ends_with("continued") || key.ends_with("contd");
-    let units = key.starts_with("inmillions") || key.starts_with("inthousands") || key.starts_with("dollarsin");
+    let units = key.starts_with("inmillions")
+        || key.starts_with("inthousands")
+        || key.starts_with("dollarsin");
     let period = [
         "yearended",
         "yearsended",
@@ -57,15 +73,18 @@ pub(super) fn is_dull(row: &Row<'_>) -> bool {
         "fiscalyear",
         "quarterended",
     ];
-    let dated =
-        period.iter().any(|front| key.starts_with(front)) && key.chars().any(|c| c.is_ascii_digit() || key.len() < 16);
+    let dated = period.iter().any(|front| key.starts_with(front))
+        && key.chars().any(|c| c.is_ascii_digit() || key.len() < 16);
     let dated = dated || is_date(text);
     let date = MONTHS.iter().any(|month| {
-        key.strip_prefix(month).is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit()))
+        key.strip_prefix(month)
+            .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit()))
     });
     // A signature; the definition of a word.
     let signed = text.contains("/s/") || text.starts_with("By:");
-    let defined = ["” means", "\" means", "” shall mean"].iter().any(|verb| text.contains(verb));
+    let defined = ["” means", "\" means", "” shall mean"]
+        .iter()
+        .any(|verb| text.contains(verb));
     note || bracketed
         || signed
         || defined
@@ -81,7 +100,11 @@ pub(super) fn is_dull(row: &Row<'_>) -> bool {
 /// Whether the line above is a wide, unfinished line of the same look, right above it.
 pub(super) fn inside_paragraph(sheet: &Sheet<'_>, at: usize) -> bool {
     let row = &sheet.rows[at];
-    let Some(above) = at.checked_sub(1).map(|above| &sheet.rows[above]).filter(|above| above.page == row.page) else {
+    let Some(above) = at
+        .checked_sub(1)
+        .map(|above| &sheet.rows[above])
+        .filter(|above| above.page == row.page)
+    else {
         return false;
     };
     let size_alike = (above.size - row.size).abs() < 0.6;
@@ -102,8 +125,12 @@ pub(super) fn inside_paragraph(sheet: &Sheet<'_>, at: usize) -> bool {
 /// right), and tight under what stands above or between rows.
 pub(super) fn stands_on_table(sheet: &Sheet<'_>, at: usize) -> bool {
     let row = &sheet.rows[at];
-    let aligned = |next: &Row<'_>| next.table && next.gap < 1.0 && next.x0 < row.x0 + 3.0 * row.size;
-    let above = at.checked_sub(1).map(|above| &sheet.rows[above]).filter(|above| above.page == row.page);
+    let aligned =
+        |next: &Row<'_>| next.table && next.gap < 1.0 && next.x0 < row.x0 + 3.0 * row.size;
+    let above = at
+        .checked_sub(1)
+        .map(|above| &sheet.rows[above])
+        .filter(|above| above.page == row.page);
     let tight = row.gap < 0.9 || above.is_some_and(|above| above.table || above.words <= 4);
     tight && sheet.next_on_page(at).is_some_and(aligned)
 }

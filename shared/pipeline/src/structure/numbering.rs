@@ -90,7 +90,10 @@ pub(super) fn readings(title: &str) -> Vec<Number<'_>> {
 
 /// What follows the number of `title`, if it begins with one and something follows.
 pub(super) fn after_number(title: &str) -> Option<&str> {
-    readings(title).first().map(|number| number.rest).filter(|rest| !rest.is_empty())
+    readings(title)
+        .first()
+        .map(|number| number.rest)
+        .filter(|rest| !rest.is_empty())
 }
 
 /// Whether most of `titles`, in reading order, go on counting: 1, 2, 3 or 2.1, 2.2, 3.1. Labels and lists that only happen
@@ -111,22 +114,36 @@ pub(super) fn count_on(titles: &[&str]) -> bool {
 fn worded(title: &str) -> Option<Number<'_>> {
     let end = title.find(|c: char| !c.is_ascii_alphabetic())?;
     let word = &title[..end];
-    let (_, class) = WORDS.iter().find(|(name, _)| word.eq_ignore_ascii_case(name))?;
+    let (_, class) = WORDS
+        .iter()
+        .find(|(name, _)| word.eq_ignore_ascii_case(name))?;
     if !word.starts_with(|c: char| c.is_ascii_uppercase()) {
         return None;
     }
     let after = title[end..].trim_start_matches([' ', '\u{a0}']);
-    let length = after.find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '.' | '-'))).unwrap_or(after.len());
+    let length = after
+        .find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '.' | '-')))
+        .unwrap_or(after.len());
     let mut text = after[..length].trim_end_matches(['.', '-']);
     // `Item 1.Business`: the number ends where letters follow its dot.
-    if let Some(dot) = text.find('.').filter(|dot| text[dot + 1..].starts_with(|c: char| c.is_ascii_alphabetic())) {
+    if let Some(dot) = text
+        .find('.')
+        .filter(|dot| text[dot + 1..].starts_with(|c: char| c.is_ascii_alphabetic()))
+    {
         text = &text[..dot];
     }
     let (stem, value) = components(text)
         .or_else(|| Some((0, roman(text)?)))
         .or_else(|| Some((0, letter(text)?)))
         .or_else(|| Some((0, english::count(text)?)))?;
-    Some(Number { class: *class, value, stem, text, rest: separated(&after[text.len()..]), bare: false })
+    Some(Number {
+        class: *class,
+        value,
+        stem,
+        text,
+        rest: separated(&after[text.len()..]),
+        bare: false,
+    })
 }
 
 /// `12`, `1A`, `2.07`, `10.1` as (stem, last component).
@@ -137,7 +154,10 @@ fn components(text: &str) -> Option<(u32, u32)> {
         if digits.is_empty() || digits.len() > 3 || part.len() - digits.len() > 1 {
             return None;
         }
-        let suffix = part[digits.len()..].bytes().next().map_or(0, |b| u32::from(b - b'A') + 1);
+        let suffix = part[digits.len()..]
+            .bytes()
+            .next()
+            .map_or(0, |b| u32::from(b - b'A') + 1);
         if let Some(previous) = last {
             stem = stem.wrapping_mul(1009).wrapping_add(previous + 1);
         }
@@ -154,7 +174,9 @@ fn cjk(title: &str) -> Option<Number<'_>> {
     if title.len() - body.len() > 4 {
         return None;
     }
-    let length = body.find(|c| cjk_digit(c).is_none() && !(ordinal && c.is_ascii_digit())).unwrap_or(body.len());
+    let length = body
+        .find(|c| cjk_digit(c).is_none() && !(ordinal && c.is_ascii_digit()))
+        .unwrap_or(body.len());
     let text = &body[..length];
     let value = text.parse().ok().or_else(|| cjk_value(text))?;
     let mark = body[length..].chars().next()?;
@@ -166,7 +188,14 @@ fn cjk(title: &str) -> Option<Number<'_>> {
         _ => return None,
     };
     let rest = separated(&body[length + mark.len_utf8()..]);
-    Some(Number { class, value, stem: 0, text, rest, bare: false })
+    Some(Number {
+        class,
+        value,
+        stem: 0,
+        text,
+        rest,
+        bare: false,
+    })
 }
 
 fn cjk_digit(c: char) -> Option<u32> {
@@ -207,9 +236,20 @@ fn parenthesized(title: &str) -> Option<Vec<Number<'_>>> {
     let close = body.bytes().take(6).position(|b| b == b')')?;
     let text = &body[..close];
     let rest = separated(&body[close + 1..]);
-    let number = |class, value| Number { class, value, stem: 0, text, rest, bare: false };
+    let number = |class, value| Number {
+        class,
+        value,
+        stem: 0,
+        text,
+        rest,
+        bare: false,
+    };
     if let Ok(value) = text.parse::<u32>() {
-        return Some(if value <= 40 { vec![number(Class::ParenDigit, value)] } else { Vec::new() });
+        return Some(if value <= 40 {
+            vec![number(Class::ParenDigit, value)]
+        } else {
+            Vec::new()
+        });
     }
     let lower = text.bytes().all(|b| b.is_ascii_alphabetic());
     let mut found = Vec::new();
@@ -224,7 +264,9 @@ fn parenthesized(title: &str) -> Option<Vec<Number<'_>>> {
 
 /// `1`, `1.`, `1.2`, `1.2.3.`; list numbers end at 99, and a year is none.
 fn decimal(title: &str) -> Option<Number<'_>> {
-    let length = title.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(title.len());
+    let length = title
+        .find(|c: char| !(c.is_ascii_digit() || c == '.'))
+        .unwrap_or(title.len());
     let text = title[..length].trim_end_matches('.');
     if text.is_empty() || text.len() > 24 || text.contains("..") {
         return None;
@@ -237,10 +279,19 @@ fn decimal(title: &str) -> Option<Number<'_>> {
     let rest = separated(after);
     let spaced = after.starts_with([' ', '\u{a0}', '\t', ')', ':', '-', '–', '—', '|']) || dotted;
     let first = rest.chars().next()?;
-    let titled = first.is_uppercase() || matches!(first, '[' | '“' | '"' | '‘') || super::titles::is_cjk(first);
+    let titled = first.is_uppercase()
+        || matches!(first, '[' | '“' | '"' | '‘')
+        || super::titles::is_cjk(first);
     let listed = value <= 99 && depth <= 6 && (text.len() <= 2 || depth > 1);
     let bare = depth == 1 && !dotted && after.trim_start() == rest;
-    (spaced && titled && listed).then_some(Number { class: Class::Decimal(depth as u8), value, stem, text, rest, bare })
+    (spaced && titled && listed).then_some(Number {
+        class: Class::Decimal(depth as u8),
+        value,
+        stem,
+        text,
+        rest,
+        bare,
+    })
 }
 
 /// `I.`, `iv.`, `A.`, `b.`, `A)`; a mark must follow the letter, except that a capital may stand alone before a capital.
@@ -258,13 +309,34 @@ fn lettered(title: &str) -> Vec<Number<'_>> {
     let rest = separated(after);
     let upper = text.bytes().all(|b| b.is_ascii_uppercase());
     let lower = text.bytes().all(|b| b.is_ascii_lowercase());
-    let number = |class, value| Number { class, value, stem: 0, text, rest, bare: false };
+    let number = |class, value| Number {
+        class,
+        value,
+        stem: 0,
+        text,
+        rest,
+        bare: false,
+    };
     let mut found = Vec::new();
     if let Some(value) = roman(text).filter(|_| upper || lower) {
-        found.push(number(if upper { Class::UpperRoman } else { Class::LowerRoman }, value));
+        found.push(number(
+            if upper {
+                Class::UpperRoman
+            } else {
+                Class::LowerRoman
+            },
+            value,
+        ));
     }
     if let Some(value) = letter(text).filter(|_| upper || lower) {
-        found.push(number(if upper { Class::UpperAlpha } else { Class::LowerAlpha }, value));
+        found.push(number(
+            if upper {
+                Class::UpperAlpha
+            } else {
+                Class::LowerAlpha
+            },
+            value,
+        ));
     }
     if found.len() == 2 && !matches!(text, "I" | "i" | "V" | "v" | "X" | "x") {
         found.swap(0, 1);
@@ -274,7 +346,10 @@ fn lettered(title: &str) -> Vec<Number<'_>> {
 
 /// A single letter as its place in the alphabet.
 fn letter(text: &str) -> Option<u32> {
-    let byte = text.bytes().next().filter(|b| text.len() == 1 && b.is_ascii_alphabetic())?;
+    let byte = text
+        .bytes()
+        .next()
+        .filter(|b| text.len() == 1 && b.is_ascii_alphabetic())?;
     Some(u32::from(byte.to_ascii_lowercase() - b'a') + 1)
 }
 
@@ -293,15 +368,23 @@ pub(super) fn roman(text: &str) -> Option<u32> {
             b'c' => 100,
             _ => return None,
         };
-        total += if value > last { value - 2 * last } else { value };
+        total += if value > last {
+            value - 2 * last
+        } else {
+            value
+        };
         last = value;
     }
-    u32::try_from(total).ok().filter(|value| (1..200).contains(value))
+    u32::try_from(total)
+        .ok()
+        .filter(|value| (1..200).contains(value))
 }
 
 /// What follows a number: separators removed.
 pub(super) fn separated(text: &str) -> &str {
-    text.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, '.' | ':' | ')' | '-' | '–' | '—' | '|' | '、'))
+    text.trim_start_matches(|c: char| {
+        c.is_whitespace() || matches!(c, '.' | ':' | ')' | '-' | '–' | '—' | '|' | '、')
+    })
 }
 
 #[cfg(test)]
@@ -326,28 +409,59 @@ mod tests {
             ("（三）风险", Class::CjkParen, 3, "风险"),
         ] {
             let number = readings(title)[0];
-            assert_eq!((number.class, number.value, number.rest), (class, value, rest), "{title}");
+            assert_eq!(
+                (number.class, number.value, number.rest),
+                (class, value, rest),
+                "{title}"
+            );
         }
     }
 
     #[test]
     fn amounts_years_and_abbreviations_are_no_numbers() {
-        for title in ["2023 Results", "3.5 billion", "U.S. GAAP", "(94) Xxxx", "part of", "$5 Notes", "1,234 Units", ""]
-        {
+        for title in [
+            "2023 Results",
+            "3.5 billion",
+            "U.S. GAAP",
+            "(94) Xxxx",
+            "part of",
+            "$5 Notes",
+            "1,234 Units",
+            "",
+        ] {
             assert!(readings(title).is_empty(), "{title}");
         }
     }
 
     #[test]
     fn sections_count_on_and_labels_do_not() {
-        assert!(count_on(&["1.1 Scope", "1.2 Terms", "2.1 Fees", "2.2 Costs", "2.3 Taxes"]));
-        assert!(count_on(&["Section 1.01 Scope", "Section 1.02 Terms", "Section 1.03 Rates", "Section 2.01 Loans"]));
-        assert!(!count_on(&["12 Months", "3 Years", "40 Stores", "7 Brands"]));
+        assert!(count_on(&[
+            "1.1 Scope",
+            "1.2 Terms",
+            "2.1 Fees",
+            "2.2 Costs",
+            "2.3 Taxes"
+        ]));
+        assert!(count_on(&[
+            "Section 1.01 Scope",
+            "Section 1.02 Terms",
+            "Section 1.03 Rates",
+            "Section 2.01 Loans"
+        ]));
+        assert!(!count_on(&[
+            "12 Months",
+            "3 Years",
+            "40 Stores",
+            "7 Brands"
+        ]));
     }
 
     #[test]
     fn an_i_is_a_numeral_or_a_letter() {
-        let classes: Vec<_> = readings("I. Overview").iter().map(|n| (n.class, n.value)).collect();
+        let classes: Vec<_> = readings("I. Overview")
+            .iter()
+            .map(|n| (n.class, n.value))
+            .collect();
         assert_eq!(classes, [(Class::UpperRoman, 1), (Class::UpperAlpha, 9)]);
     }
 

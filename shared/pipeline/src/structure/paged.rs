@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use stemma_document::{
-    DraftEntry, Extent, Gap, LocatedEntry, Method, OutlineError, Page, PageLabel, PageNo, Place, Position, Source,
-    Verdict, VerifiedOutline, Witness,
+    DraftEntry, Extent, Gap, LocatedEntry, Method, OutlineError, Page, PageLabel, PageNo, Place,
+    Position, Source, Verdict, VerifiedOutline, Witness,
 };
 
 use super::claims::Claim;
@@ -28,7 +28,11 @@ const OVERRUN: f32 = 2.0;
 const GAPS: usize = 200;
 
 /// The outline of a document with pages.
-pub(super) fn outline(source: &Source, pages: &[Page], settings: &StructureSettings) -> Result<Draft, OutlineError> {
+pub(super) fn outline(
+    source: &Source,
+    pages: &[Page],
+    settings: &StructureSettings,
+) -> Result<Draft, OutlineError> {
     let sheet = Sheet::new(pages);
     let labels = Labels::read(&sheet, pages);
     let mut skeleton = skeleton::build(source, &sheet, &labels, settings);
@@ -40,12 +44,21 @@ pub(super) fn outline(source: &Source, pages: &[Page], settings: &StructureSetti
     let mut gaps = std::mem::take(&mut skeleton.gaps);
     add_windows(&sheet, (pages, &tokens), &mut heads, &mut gaps, settings);
     gaps.truncate(GAPS);
-    let method =
-        if heads.iter().all(|head| head.witness == Witness::Window) { Method::Windows } else { skeleton.method };
+    let method = if heads.iter().all(|head| head.witness == Witness::Window) {
+        Method::Windows
+    } else {
+        skeleton.method
+    };
     let cross_index = skeleton.cross_index;
     let judged = judge(&sheet, &heads, skeleton.rejected);
     let extent = Extent::Pages(u32::try_from(pages.len()).unwrap_or(u32::MAX));
-    Ok(Draft { outline: VerifiedOutline::new(extent, judged)?, method, labels: labels.printed(), gaps, cross_index })
+    Ok(Draft {
+        outline: VerifiedOutline::new(extent, judged)?,
+        method,
+        labels: labels.printed(),
+        gaps,
+        cross_index,
+    })
 }
 
 /// Adds headings by look to the skeleton: whole styles, highest first, until the nodes per page are spent. Gives the
@@ -61,10 +74,15 @@ fn within_budget(
     let mut counts: BTreeMap<(u32, Style), (usize, usize, usize)> = BTreeMap::new();
     let mut titles: BTreeMap<Style, Vec<&str>> = BTreeMap::new();
     for heading in free.iter().filter(|heading| heading.style.is_numbered()) {
-        titles.entry(heading.style).or_default().push(&heading.title);
+        titles
+            .entry(heading.style)
+            .or_default()
+            .push(&heading.title);
     }
     for heading in free.iter().filter(|heading| !heading.statement) {
-        let count = counts.entry((ranks[&heading.style], heading.style)).or_default();
+        let count = counts
+            .entry((ranks[&heading.style], heading.style))
+            .or_default();
         let (dense, over_text) = (usize::from(heading.dense), usize::from(heading.over_text));
         *count = (count.0 + 1, count.1 + dense, count.2 + over_text);
     }
@@ -83,7 +101,11 @@ fn within_budget(
         let fits = dense == 0 && spent + count <= if over_text == count { roomy } else { budget };
         // While little is spent and no author said how deep to go, one dense style may be the level of sections that this
         // document has; numbered ones are sections whatever their number.
-        let counts = || titles.get(&style).is_some_and(|titles| super::numbering::count_on(titles));
+        let counts = || {
+            titles
+                .get(&style)
+                .is_some_and(|titles| super::numbering::count_on(titles))
+        };
         let opens = count <= overrun && ((spent * 2 < budget && !listed) || style.is_numbered())
             || style.is_numbered() && counts();
         spent += if fits || opens { count } else { 0 };
@@ -92,7 +114,10 @@ fn within_budget(
     let mut left = Vec::new();
     for heading in free {
         if heading.statement {
-            heads.push(Head { leaf: true, ..by_look(&heading, LAYOUT) });
+            heads.push(Head {
+                leaf: true,
+                ..by_look(&heading, LAYOUT)
+            });
         } else if taken.get(&heading.style).copied().unwrap_or(false) {
             let rank = ranks[&heading.style];
             heads.push(by_look(&heading, rank));
@@ -116,13 +141,16 @@ fn lower_statements(sheet: &Sheet<'_>, heads: &mut [Head]) {
         let page = sheet.rows[head.rows.0].page;
         let statement = head.leaf && head.rank == LAYOUT;
         match &mut above {
-            Some((rank, last)) if statement && page <= *last + 2 => (head.rank, *last) = (*rank + 1, page),
+            Some((rank, last)) if statement && page <= *last + 2 => {
+                (head.rank, *last) = (*rank + 1, page)
+            }
             _ if statement => {}
             _ => {
                 let key = titles::squash(&head.title);
                 // An index lists the statements, notes explain them.
-                let named =
-                    key.ends_with("financialstatements") && !key.starts_with("index") && !key.starts_with("notes");
+                let named = key.ends_with("financialstatements")
+                    && !key.starts_with("index")
+                    && !key.starts_with("notes");
                 let named = named && head.rank >= LAYOUT;
                 above = named.then_some((head.rank, page));
             }
@@ -132,8 +160,10 @@ fn lower_statements(sheet: &Sheet<'_>, heads: &mut [Head]) {
 
 /// Whether contents or an outline list sections on two levels and more: then they say how deep sections go.
 fn is_listed(heads: &[Head]) -> bool {
-    let vouched = |head: &&Head| !matches!(head.witness, Witness::Grammar | Witness::Layout) && !head.leaf;
-    let ranks: std::collections::BTreeSet<u32> = heads.iter().filter(vouched).map(|head| head.rank).collect();
+    let vouched =
+        |head: &&Head| !matches!(head.witness, Witness::Grammar | Witness::Layout) && !head.leaf;
+    let ranks: std::collections::BTreeSet<u32> =
+        heads.iter().filter(vouched).map(|head| head.rank).collect();
     ranks.len() >= 2
 }
 
@@ -149,16 +179,30 @@ fn ranks(sheet: &Sheet<'_>, heads: &[Head], free: &[Heading]) -> BTreeMap<Style,
     }
     styles.dedup();
     let mut anchored: BTreeMap<Style, BTreeMap<u32, usize>> = BTreeMap::new();
-    for head in heads.iter().filter(|head| head.witness != Witness::Grammar && !head.unconfirmed && !head.leaf) {
+    for head in heads
+        .iter()
+        .filter(|head| head.witness != Witness::Grammar && !head.unconfirmed && !head.leaf)
+    {
         let style = styles::style(sheet, &sheet.rows[head.rows.0]);
-        *anchored.entry(style).or_default().entry(head.rank).or_default() += 1;
+        *anchored
+            .entry(style)
+            .or_default()
+            .entry(head.rank)
+            .or_default() += 1;
     }
     let rank = |style: &Style| {
         let own = split::rank_of(&styles, twin(&order, *style).unwrap_or(*style));
-        let Some(levels) = anchored.get(style) else { return own };
+        let Some(levels) = anchored.get(style) else {
+            return own;
+        };
         let total: usize = levels.values().sum();
-        let (level, most) = levels.iter().max_by_key(|(level, n)| (**n, **level)).map_or((own, 0), |(l, n)| (*l, *n));
-        let carries = most >= 2 && most * 2 > total && total * 10 >= count.get(style).copied().unwrap_or(0) * 4;
+        let (level, most) = levels
+            .iter()
+            .max_by_key(|(level, n)| (**n, **level))
+            .map_or((own, 0), |(l, n)| (*l, *n));
+        let carries = most >= 2
+            && most * 2 > total
+            && total * 10 >= count.get(style).copied().unwrap_or(0) * 4;
         if carries && level > LEVEL { level } else { own }
     };
     styles.iter().map(|style| (*style, rank(style))).collect()
@@ -174,7 +218,9 @@ fn twin(order: &[Style], style: Style) -> Option<Style> {
 }
 
 fn by_look(heading: &Heading, rank: u32) -> Head {
-    let number = super::numbering::readings(&heading.title).first().map(|number| number.text.to_string());
+    let number = super::numbering::readings(&heading.title)
+        .first()
+        .map(|number| number.text.to_string());
     Head {
         rows: heading.rows,
         title: heading.title.clone(),
@@ -200,12 +246,22 @@ fn split_large(
     styles.sort();
     styles.dedup();
     // Behind the styles that were taken.
-    let below = heads.iter().map(|head| head.rank).filter(|rank| *rank >= LAYOUT).max().unwrap_or(LAYOUT) - LAYOUT + 10;
+    let below = heads
+        .iter()
+        .map(|head| head.rank)
+        .filter(|rank| *rank >= LAYOUT)
+        .max()
+        .unwrap_or(LAYOUT)
+        - LAYOUT
+        + 10;
     let mut added = Vec::new();
     for stretch in split::large(sheet, tokens, heads, settings) {
         let inside = split::headings_inside(sheet, tokens, &stretch, left, settings);
-        added
-            .extend(inside.into_iter().map(|heading| by_look(heading, split::rank_of(&styles, heading.style) + below)));
+        added.extend(
+            inside
+                .into_iter()
+                .map(|heading| by_look(heading, split::rank_of(&styles, heading.style) + below)),
+        );
     }
     heads.extend(added);
     heads.sort_by_key(|head| (head.rows.0, head.rank));
@@ -221,7 +277,10 @@ fn fold_repeats(sheet: &Sheet<'_>, heads: &mut Vec<Head>) {
             let near = head.rows.0.saturating_sub(above.rows.1) <= 3 && above.rank < head.rank;
             let seen = head.witness == Witness::Layout && sheet.starts_page(head.rows.0);
             let goes_on = seen && page(&head) == page(above) + 1 && above.title == head.title;
-            goes_on || near && titles::likeness(&Prepared::new(&above.title), &Prepared::new(&head.title)) > 0.9
+            goes_on
+                || near
+                    && titles::likeness(&Prepared::new(&above.title), &Prepared::new(&head.title))
+                        > 0.9
         });
         if !repeats {
             kept.push(head);
@@ -241,8 +300,14 @@ pub(super) fn add_windows(
     if sheet.rows.is_empty() {
         return;
     }
-    let whole = split::Stretch { rows: 0..sheet.rows.len() };
-    let stretches = if heads.is_empty() { vec![whole] } else { split::large(sheet, tokens, heads, settings) };
+    let whole = split::Stretch {
+        rows: 0..sheet.rows.len(),
+    };
+    let stretches = if heads.is_empty() {
+        vec![whole]
+    } else {
+        split::large(sheet, tokens, heads, settings)
+    };
     for stretch in stretches {
         for window in split::into_windows(sheet, pages, &stretch, settings) {
             heads.push(window.head);
@@ -270,7 +335,13 @@ fn judge(sheet: &Sheet<'_>, heads: &[Head], rejected: Vec<Claim>) -> Vec<(Locate
             _ if head.unconfirmed => Verdict::Unconfirmed { starts_page },
             _ => Verdict::Found { starts_page },
         };
-        (LocatedEntry { entry, place: place(sheet, head.rows.0) }, verdict)
+        (
+            LocatedEntry {
+                entry,
+                place: place(sheet, head.rows.0),
+            },
+            verdict,
+        )
     });
     let dropped = rejected.into_iter().map(|claim| {
         let entry = DraftEntry {
@@ -281,7 +352,13 @@ fn judge(sheet: &Sheet<'_>, heads: &[Head], rejected: Vec<Claim>) -> Vec<(Locate
             level: claim.level,
             witness: claim.witness,
         };
-        (LocatedEntry { entry, place: place(sheet, 0) }, Verdict::Rejected)
+        (
+            LocatedEntry {
+                entry,
+                place: place(sheet, 0),
+            },
+            Verdict::Rejected,
+        )
     });
     found.chain(dropped).collect()
 }
@@ -289,7 +366,11 @@ fn judge(sheet: &Sheet<'_>, heads: &[Head], rejected: Vec<Claim>) -> Vec<(Locate
 fn place(sheet: &Sheet<'_>, row: usize) -> Place {
     let row = &sheet.rows[row];
     let y = stemma_document::Pt::new(row.y0);
-    Place::Page(Position { page: PageNo::from_index(row.page as usize), line: row.line, y })
+    Place::Page(Position {
+        page: PageNo::from_index(row.page as usize),
+        line: row.line,
+        y,
+    })
 }
 
 #[cfg(test)]
@@ -305,7 +386,10 @@ mod tests {
             let entry = &e.located.entry;
             (e.located.place.order().0, entry.level, entry.title.clone())
         };
-        (draft.outline.entries().iter().map(entry).collect(), draft.method)
+        (
+            draft.outline.entries().iter().map(entry).collect(),
+            draft.method,
+        )
     }
 
     fn titles(doc: &Doc) -> Vec<(u32, u16, String)> {
@@ -313,10 +397,20 @@ mod tests {
     }
 
     fn expected(entries: &[(u32, u16, &str)]) -> Vec<(u32, u16, String)> {
-        entries.iter().map(|(page, level, title)| (*page, *level, (*title).to_string())).collect()
+        entries
+            .iter()
+            .map(|(page, level, title)| (*page, *level, (*title).to_string()))
+            .collect()
     }
 
-    const SECTIONS: [&str; 6] = ["Overview", "Business", "Risk Factors", "Results", "Liquidity", "Controls"];
+    const SECTIONS: [&str; 6] = [
+        "Overview",
+        "Business",
+        "Risk Factors",
+        "Results",
+        "Liquidity",
+        "Controls",
+    ];
 
     /// A document of six sections, one a page.
     fn sections() -> Doc {
@@ -328,7 +422,11 @@ mod tests {
     }
 
     fn six() -> Vec<(u32, u16, String)> {
-        SECTIONS.iter().zip(1..).map(|(title, page)| (page, 1, (*title).to_string())).collect()
+        SECTIONS
+            .iter()
+            .zip(1..)
+            .map(|(title, page)| (page, 1, (*title).to_string()))
+            .collect()
     }
 
     #[test]
@@ -336,12 +434,36 @@ mod tests {
         // Every outline is wrong in another way; the sections come out the same.
         type Bookmark = fn(usize) -> (String, u32);
         let cases: [(&str, Bookmark, Method); 6] = [
-            ("good", |at| (SECTIONS[at].into(), at as u32 + 1), Method::Outline),
-            ("all on page one", |at| (SECTIONS[at].into(), 1), Method::Outline),
-            ("reversed", |at| (SECTIONS[5 - at].into(), 6 - at as u32), Method::Outline),
-            ("no destinations", |at| (SECTIONS[at].into(), 0), Method::Outline),
-            ("slides", |at| (format!("Slide {}", at + 1), at as u32 + 1), Method::Layout),
-            ("files", |at| (format!("part{at}_final.docx"), at as u32 + 1), Method::Layout),
+            (
+                "good",
+                |at| (SECTIONS[at].into(), at as u32 + 1),
+                Method::Outline,
+            ),
+            (
+                "all on page one",
+                |at| (SECTIONS[at].into(), 1),
+                Method::Outline,
+            ),
+            (
+                "reversed",
+                |at| (SECTIONS[5 - at].into(), 6 - at as u32),
+                Method::Outline,
+            ),
+            (
+                "no destinations",
+                |at| (SECTIONS[at].into(), 0),
+                Method::Outline,
+            ),
+            (
+                "slides",
+                |at| (format!("Slide {}", at + 1), at as u32 + 1),
+                Method::Layout,
+            ),
+            (
+                "files",
+                |at| (format!("part{at}_final.docx"), at as u32 + 1),
+                Method::Layout,
+            ),
         ];
         for (name, bookmark, method) in cases {
             let mut doc = sections();
@@ -358,7 +480,13 @@ mod tests {
         let mut doc = Doc::new(names.len() + 1);
         doc.add(0, line("CONTENTS").size(16.0).bold());
         for (at, name) in names.iter().enumerate() {
-            doc.add(0, line(&format!("{name} .............................. {}", label(at))));
+            doc.add(
+                0,
+                line(&format!(
+                    "{name} .............................. {}",
+                    label(at)
+                )),
+            );
         }
         for (at, name) in names.iter().enumerate() {
             doc.section(at + 1, name);
@@ -381,12 +509,20 @@ mod tests {
         let mut lies = Doc::new(7);
         lies.add(0, line("TABLE OF CONTENTS").size(16.0).bold());
         for page in ["3", "900", "4", "5", "2", "777"] {
-            lies.add(0, line(&format!("Item {page}. Topic {page} .................... {page}")));
+            lies.add(
+                0,
+                line(&format!(
+                    "Item {page}. Topic {page} .................... {page}"
+                )),
+            );
         }
         for (at, title) in SECTIONS.iter().enumerate() {
             lies.section(at + 1, title);
         }
-        let moved: Vec<_> = titles(&doc).into_iter().map(|(page, level, title)| (page + 1, level, title)).collect();
+        let moved: Vec<_> = titles(&doc)
+            .into_iter()
+            .map(|(page, level, title)| (page + 1, level, title))
+            .collect();
         assert_eq!(read(&lies), (moved, Method::Layout));
         let draft = outline(&lies.source(), &StructureSettings::default()).unwrap();
         assert_eq!(draft.gaps[0].code, "structure.contents_rejected");
@@ -397,12 +533,22 @@ mod tests {
         // Every chapter ends with a summary; the contents link to the last one only.
         let mut doc = Doc::new(8);
         doc.add(0, line("CONTENTS").size(16.0).bold());
-        let rows = [("Overview", 2), ("Business", 3), ("Results", 5), ("Summary", 8)];
+        let rows = [
+            ("Overview", 2),
+            ("Business", 3),
+            ("Results", 5),
+            ("Summary", 8),
+        ];
         for (title, page) in rows {
             let rect = doc.add(0, line(title));
             doc.link(0, rect, page);
         }
-        for (page, title) in [(1, "Overview"), (2, "Business"), (4, "Results"), (7, "Summary")] {
+        for (page, title) in [
+            (1, "Overview"),
+            (2, "Business"),
+            (4, "Results"),
+            (7, "Summary"),
+        ] {
             doc.section(page, title);
         }
         for page in [3, 5, 6] {
@@ -411,17 +557,32 @@ mod tests {
         }
         let draft = outline(&doc.source(), &StructureSettings::default()).unwrap();
         assert_eq!(draft.method, Method::ContentsLinks);
-        let linked = |e: &&stemma_document::VerifiedEntry| e.located.entry.witness == Witness::ContentsLinks;
-        let pages: Vec<_> = draft.outline.entries().iter().filter(linked).map(|e| e.located.place.order().0).collect();
+        let linked =
+            |e: &&stemma_document::VerifiedEntry| e.located.entry.witness == Witness::ContentsLinks;
+        let pages: Vec<_> = draft
+            .outline
+            .entries()
+            .iter()
+            .filter(linked)
+            .map(|e| e.located.place.order().0)
+            .collect();
         assert_eq!(pages, [2, 3, 5, 8]);
     }
 
     #[test]
     fn chinese_chapters_and_sections_nest() {
-        let names = ["第一章 公司概况", "第二章 风险因素", "第三章 管理层讨论与分析", "第四章 财务报表"];
+        let names = [
+            "第一章 公司概况",
+            "第二章 风险因素",
+            "第三章 管理层讨论与分析",
+            "第四章 财务报表",
+        ];
         let doc = with_contents(&names, |at| format!("{}", at + 2));
         let entries = titles(&doc);
-        assert_eq!(entries.iter().skip(1).map(|e| e.0).collect::<Vec<_>>(), [2, 3, 4, 5]);
+        assert_eq!(
+            entries.iter().skip(1).map(|e| e.0).collect::<Vec<_>>(),
+            [2, 3, 4, 5]
+        );
         let mut doc = Doc::new(2);
         for (page, title) in [(0, "第一章 公司概况"), (1, "第二章 风险因素")] {
             doc.add(page, line(title).size(16.0).bold());
@@ -431,7 +592,10 @@ mod tests {
             doc.add(page, line("二、其他事项").bold());
             doc.prose(page, 10.0, 5);
         }
-        assert_eq!(titles(&doc).iter().map(|e| e.1).collect::<Vec<_>>(), [1, 2, 2, 1, 2, 2]);
+        assert_eq!(
+            titles(&doc).iter().map(|e| e.1).collect::<Vec<_>>(),
+            [1, 2, 2, 1, 2, 2]
+        );
     }
 
     /// An annual report whose headings are as given, two a page, prose between, on `lines` of a cover.
@@ -451,15 +615,45 @@ mod tests {
     fn items_are_found_in_every_style() {
         let part = (3, 1, "PART I");
         let cases: [&[&str]; 5] = [
-            &["Item 1. Business", "Item 1A. Risk Factors", "Item 2. Properties", "Item 3. Legal Proceedings"],
-            &["ITEM 1 — BUSINESS", "ITEM 1A — RISK FACTORS", "ITEM 2 — PROPERTIES", "ITEM 3 — LEGAL PROCEEDINGS"],
-            &["Item 1. | Business", "Item 1A. | Risk Factors", "Item 2. | Properties", "Item 3. | Legal Proceedings"],
-            &["1. Business", "1A. Risk Factors", "2. Properties", "3. Legal Proceedings"],
-            &["I TEM 1. BUSINESS", "I TEM 1A. RISK FACTORS", "I TEM 2. PROPERTIES", "I TEM 3. LEGAL PROCEEDINGS"],
+            &[
+                "Item 1. Business",
+                "Item 1A. Risk Factors",
+                "Item 2. Properties",
+                "Item 3. Legal Proceedings",
+            ],
+            &[
+                "ITEM 1 — BUSINESS",
+                "ITEM 1A — RISK FACTORS",
+                "ITEM 2 — PROPERTIES",
+                "ITEM 3 — LEGAL PROCEEDINGS",
+            ],
+            &[
+                "Item 1. | Business",
+                "Item 1A. | Risk Factors",
+                "Item 2. | Properties",
+                "Item 3. | Legal Proceedings",
+            ],
+            &[
+                "1. Business",
+                "1A. Risk Factors",
+                "2. Properties",
+                "3. Legal Proceedings",
+            ],
+            &[
+                "I TEM 1. BUSINESS",
+                "I TEM 1A. RISK FACTORS",
+                "I TEM 2. PROPERTIES",
+                "I TEM 3. LEGAL PROCEEDINGS",
+            ],
         ];
         for headings in cases {
             let mut wanted = vec![part];
-            wanted.extend(headings.iter().zip(3..).map(|(heading, page)| (page, 2, *heading)));
+            wanted.extend(
+                headings
+                    .iter()
+                    .zip(3..)
+                    .map(|(heading, page)| (page, 2, *heading)),
+            );
             assert_eq!(titles(&filing(headings)), expected(&wanted), "{headings:?}");
         }
     }
@@ -478,7 +672,10 @@ mod tests {
         doc.add(4, line("Item 7. Management's Discussion, as said before, in the part that follows here and goes on"));
         let entries = titles(&doc);
         let shape: Vec<(u32, u16)> = entries.iter().map(|e| (e.0, e.1)).collect();
-        assert_eq!(shape, [(3, 1), (4, 2), (5, 2), (6, 1), (6, 2), (7, 2), (8, 1)]);
+        assert_eq!(
+            shape,
+            [(3, 1), (4, 2), (5, 2), (6, 1), (6, 2), (7, 2), (8, 1)]
+        );
         assert_eq!(entries[3].2, "PART II");
     }
 
@@ -510,7 +707,10 @@ mod tests {
         let mut doc = Doc::new(4);
         doc.add(0, line("FORM 8-K").size(14.0).bold());
         doc.prose(0, 10.0, 8);
-        doc.section(1, "Item 2.02. Results of Operations and Financial Condition.");
+        doc.section(
+            1,
+            "Item 2.02. Results of Operations and Financial Condition.",
+        );
         doc.section(1, "Item 9.01 Financial Statements and Exhibits");
         doc.section(2, "SIGNATURE");
         doc.add(3, line("Exhibit 99.1").at(480.0, 40.0));
@@ -522,7 +722,10 @@ mod tests {
     #[test]
     fn a_lone_title_in_capitals_stands_beside_titles_set_like_it() {
         let mut doc = Doc::new(4);
-        for (page, title) in ["Competition", "OVERVIEW", "Results", "Liquidity"].iter().enumerate() {
+        for (page, title) in ["Competition", "OVERVIEW", "Results", "Liquidity"]
+            .iter()
+            .enumerate()
+        {
             doc.section(page, title);
         }
         assert!(titles(&doc).iter().all(|entry| entry.1 == 1));
@@ -532,12 +735,21 @@ mod tests {
     fn pages_without_headings_become_windows() {
         let mut doc = Doc::new(30);
         for page in 0..30 {
-            doc.add(page, line(&format!("page {page} starts here and goes on for a while")));
+            doc.add(
+                page,
+                line(&format!("page {page} starts here and goes on for a while")),
+            );
             doc.prose(page, 10.0, 30);
         }
         let draft = outline(&doc.source(), &StructureSettings::default()).unwrap();
         assert_eq!(draft.method, Method::Windows);
-        assert!(draft.outline.entries().iter().all(|e| e.verdict == Verdict::Declared));
+        assert!(
+            draft
+                .outline
+                .entries()
+                .iter()
+                .all(|e| e.verdict == Verdict::Declared)
+        );
         assert!(draft.gaps.iter().all(|gap| gap.code == "structure.windows"));
         assert_eq!(draft.outline.accuracy(), 1.0);
     }

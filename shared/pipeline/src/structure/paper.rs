@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use stemma_document::{
-    DraftEntry, Extent, Gap, LocatedEntry, Method, OutlineError, Page, PageLabel, PageNo, PageSpan, Place, Position,
-    Pt, Source, Verdict, VerifiedOutline, Witness,
+    DraftEntry, Extent, Gap, LocatedEntry, Method, OutlineError, Page, PageLabel, PageNo, PageSpan,
+    Place, Position, Pt, Source, Verdict, VerifiedOutline, Witness,
 };
 
 use super::claims::Claim;
@@ -79,11 +79,24 @@ pub(crate) struct Long {
 
 impl<'a> Paper<'a> {
     /// `most_tokens`: what one question may show of pages, where that is less than a window.
-    pub(crate) fn of(source: &'a Source, pages: &'a [Page], settings: &'a StructureSettings, most_tokens: u32) -> Self {
+    pub(crate) fn of(
+        source: &'a Source,
+        pages: &'a [Page],
+        settings: &'a StructureSettings,
+        most_tokens: u32,
+    ) -> Self {
         let sheet = Sheet::new(pages);
         let labels = Labels::read(&sheet, pages);
         let window_tokens = settings.window_tokens.min(most_tokens);
-        Self { pages, sheet, labels, tokens: Tokens::of(pages), settings, window_tokens, source }
+        Self {
+            pages,
+            sheet,
+            labels,
+            tokens: Tokens::of(pages),
+            settings,
+            window_tokens,
+            source,
+        }
     }
 
     /// Number of pages.
@@ -102,15 +115,26 @@ impl<'a> Paper<'a> {
         let links = skeleton::links_by_row(self.source, &self.sheet);
         let front = self.len().min(self.settings.toc_check_pages as usize);
         let verdicts = contents::verdicts(&self.sheet, 0..front, &links);
-        let has_text = |page: &usize| self.pages[*page].lines.iter().any(|line| !line.text.trim().is_empty());
-        (0..front).filter(has_text).map(|page| (PageNo::from_index(page), verdicts[page])).collect()
+        let has_text = |page: &usize| {
+            self.pages[*page]
+                .lines
+                .iter()
+                .any(|line| !line.text.trim().is_empty())
+        };
+        (0..front)
+            .filter(has_text)
+            .map(|page| (PageNo::from_index(page), verdicts[page]))
+            .collect()
     }
 
     /// Whether a title is printed on the pages, in whatever lines.
     pub(crate) fn lists(&self, title: &str, pages: PageSpan) -> bool {
         let title = Prepared::new(title);
-        let keys: Vec<&str> =
-            pages.pages().flat_map(|page| self.sheet.on(page.index())).map(|at| self.key(at)).collect();
+        let keys: Vec<&str> = pages
+            .pages()
+            .flat_map(|page| self.sheet.on(page.index()))
+            .map(|at| self.key(at))
+            .collect();
         let all = keys.concat();
         let inside = |key: &str| !key.is_empty() && all.contains(key);
         let alike = |key: &&str| titles::similarity(key, &title.full) > LISTED;
@@ -136,44 +160,75 @@ impl<'a> Paper<'a> {
         }
         let hits = locate::locate(&self.sheet, 0..self.sheet.rows.len(), &excluded, &claims);
         let page = |claim: &Claim| claim.page().map(|page| PageNo::from_index(page as usize));
-        hits.iter().zip(&claims).map(|(hit, claim)| (hit.as_ref().map(spot), page(claim))).collect()
+        hits.iter()
+            .zip(&claims)
+            .map(|(hit, claim)| (hit.as_ref().map(spot), page(claim)))
+            .collect()
     }
 
     /// Puts each claim on the page its label stands for: the one that prints it, else the one that most found titles of
     /// the same series of labels vote for.
     fn predict(&self, claims: &mut [Claim], excluded: &[bool]) {
         let all = 0..u32::try_from(self.len()).unwrap_or(u32::MAX);
-        let labels: Vec<Option<Label>> =
-            claims.iter().map(|claim| claim.printed.as_deref().and_then(Label::parse)).collect();
+        let labels: Vec<Option<Label>> = claims
+            .iter()
+            .map(|claim| claim.printed.as_deref().and_then(Label::parse))
+            .collect();
         let printed: Vec<_> = labels
             .iter()
-            .map(|label| label.as_ref().and_then(|label| self.labels.page_of(label, all.clone())))
+            .map(|label| {
+                label
+                    .as_ref()
+                    .and_then(|label| self.labels.page_of(label, all.clone()))
+            })
             .collect();
         let mut offsets = BTreeMap::new();
-        if labels.iter().zip(&printed).any(|(label, page)| label.is_some() && page.is_none()) {
+        if labels
+            .iter()
+            .zip(&printed)
+            .any(|(label, page)| label.is_some() && page.is_none())
+        {
             let hits = locate::locate(&self.sheet, 0..self.sheet.rows.len(), excluded, claims);
             offsets = self.offsets(&labels, &hits);
         }
         for ((claim, label), printed) in claims.iter_mut().zip(&labels).zip(printed) {
             let voted = label.as_ref().and_then(|label| {
                 let offset = offsets.get(label.series.as_str())?;
-                u32::try_from(i64::from(label.number) + offset).ok().filter(|page| all.contains(page))
+                u32::try_from(i64::from(label.number) + offset)
+                    .ok()
+                    .filter(|page| all.contains(page))
             });
             claim.predicted = claim.predicted.or(printed).or(voted);
         }
     }
 
     /// For each series of labels, how far the (0-based) page lies behind the label, by a vote of the titles found.
-    fn offsets<'l>(&self, labels: &'l [Option<Label>], hits: &[Option<Hit>]) -> BTreeMap<&'l str, i64> {
+    fn offsets<'l>(
+        &self,
+        labels: &'l [Option<Label>],
+        hits: &[Option<Hit>],
+    ) -> BTreeMap<&'l str, i64> {
         let mut votes: BTreeMap<&str, BTreeMap<i64, usize>> = BTreeMap::new();
         for (label, hit) in labels.iter().zip(hits) {
-            let (Some(label), Some(hit)) = (label, hit) else { continue };
+            let (Some(label), Some(hit)) = (label, hit) else {
+                continue;
+            };
             let offset = i64::from(self.sheet.rows[hit.rows.0].page) - i64::from(label.number);
-            *votes.entry(label.series.as_str()).or_default().entry(offset).or_default() += 1;
+            *votes
+                .entry(label.series.as_str())
+                .or_default()
+                .entry(offset)
+                .or_default() += 1;
         }
-        let most = |votes: BTreeMap<i64, usize>| votes.into_iter().max_by_key(|(offset, count)| (*count, -offset));
+        let most = |votes: BTreeMap<i64, usize>| {
+            votes
+                .into_iter()
+                .max_by_key(|(offset, count)| (*count, -offset))
+        };
         let enough = votes.into_iter().filter_map(|(series, votes)| {
-            most(votes).filter(|(_, count)| *count >= VOTES).map(|(offset, _)| (series, offset))
+            most(votes)
+                .filter(|(_, count)| *count >= VOTES)
+                .map(|(offset, _)| (series, offset))
         });
         enough.collect()
     }
@@ -181,7 +236,9 @@ impl<'a> Paper<'a> {
     /// Marks the rows of a table of contents: from the first to the last line there that reads like one of the claims.
     fn excluded(&self, claims: &[Claim], contents: Option<PageSpan>) -> Vec<bool> {
         let mut excluded = vec![false; self.sheet.rows.len()];
-        let Some(contents) = contents else { return excluded };
+        let Some(contents) = contents else {
+            return excluded;
+        };
         for page in contents.pages() {
             let on = self.sheet.on(page.index());
             let listed = |at: &usize| {
@@ -189,7 +246,9 @@ impl<'a> Paper<'a> {
                 key.len() >= 3 && claims.iter().any(|claim| is_entry(key, &claim.prepared))
             };
             let rows: Vec<usize> = on.filter(listed).collect();
-            if let (true, Some(first), Some(last)) = (rows.len() >= LISTED_LINES, rows.first(), rows.last()) {
+            if let (true, Some(first), Some(last)) =
+                (rows.len() >= LISTED_LINES, rows.first(), rows.last())
+            {
                 excluded[*first..=*last].fill(true);
             }
         }
@@ -201,7 +260,9 @@ impl<'a> Paper<'a> {
         let claims: Vec<Claim> = named.iter().map(|named| claim(named)).collect();
         let excluded = vec![false; self.sheet.rows.len()];
         let hits = locate::locate(&self.sheet, self.sheet.on(page.index()), &excluded, &claims);
-        let spot = |(hit, claim): (&Option<Hit>, &Claim)| hit.as_ref().map(spot).or_else(|| self.cell(claim, page));
+        let spot = |(hit, claim): (&Option<Hit>, &Claim)| {
+            hit.as_ref().map(spot).or_else(|| self.cell(claim, page))
+        };
         hits.iter().zip(&claims).map(spot).collect()
     }
 
@@ -213,20 +274,31 @@ impl<'a> Paper<'a> {
             let first = titles::squash(self.sheet.rows[*at].first_cell);
             !first.is_empty() && (first == *full || first == *core) || begins(self.key(*at), full)
         };
-        self.sheet.on(page.index()).find(row).map(|at| Spot { rows: (at, at) })
+        self.sheet
+            .on(page.index())
+            .find(row)
+            .map(|at| Spot { rows: (at, at) })
     }
 
     /// The first line of a page that is no running head; `None`: it has none.
     pub(crate) fn top(&self, page: PageNo) -> Option<Spot> {
         let row = |at: &usize| !self.sheet.rows[*at].running && !self.key(*at).is_empty();
-        self.sheet.on(page.index()).find(row).map(|at| Spot { rows: (at, at) })
+        self.sheet
+            .on(page.index())
+            .find(row)
+            .map(|at| Spot { rows: (at, at) })
     }
 
     /// The heading that stands at a place rules found.
     pub(crate) fn at(&self, place: Place) -> Option<Spot> {
-        let Place::Page(position) = place else { return None };
+        let Place::Page(position) = place else {
+            return None;
+        };
         let row = |at: &usize| self.sheet.rows[*at].line == position.line;
-        self.sheet.on(position.page.index()).find(row).map(|at| Spot { rows: (at, at) })
+        self.sheet
+            .on(position.page.index())
+            .find(row)
+            .map(|at| Spot { rows: (at, at) })
     }
 
     pub(crate) fn page(&self, spot: Spot) -> PageNo {
@@ -235,7 +307,11 @@ impl<'a> Paper<'a> {
 
     pub(crate) fn place(&self, spot: Spot) -> Place {
         let row = self.row(spot);
-        Place::Page(Position { page: self.page(spot), line: row.line, y: Pt::new(row.y0) })
+        Place::Page(Position {
+            page: self.page(spot),
+            line: row.line,
+            y: Pt::new(row.y0),
+        })
     }
 
     /// Whether nothing but running heads stands above it on its page.
@@ -250,7 +326,13 @@ impl<'a> Paper<'a> {
     /// A title as the page prints it, where it prints nothing else with it; else as it was named.
     pub(crate) fn printed(&self, spot: Spot, title: &str) -> String {
         let rows = &self.sheet.rows[spot.rows.0..=spot.rows.1];
-        let text = titles::tidy(&rows.iter().map(|row| row.text).collect::<Vec<_>>().join(" "));
+        let text = titles::tidy(
+            &rows
+                .iter()
+                .map(|row| row.text)
+                .collect::<Vec<_>>()
+                .join(" "),
+        );
         let (own, named) = (Prepared::new(&text), Prepared::new(title));
         let same = own.full == named.full || own.core == named.core && own.core != own.full;
         if same { text } else { title.to_string() }
@@ -258,19 +340,32 @@ impl<'a> Paper<'a> {
 
     /// Stretches of whole pages of at most a window's tokens, cut by their content.
     pub(crate) fn windows(&self, pages: PageSpan) -> Vec<PageSpan> {
-        let cut = windows::cut(self.pages, pages.start().index()..pages.end().index() + 1, self.window_tokens);
-        let span =
-            |cut: Range<usize>| PageSpan::between(PageNo::from_index(cut.start), PageNo::from_index(cut.end - 1));
+        let cut = windows::cut(
+            self.pages,
+            pages.start().index()..pages.end().index() + 1,
+            self.window_tokens,
+        );
+        let span = |cut: Range<usize>| {
+            PageSpan::between(
+                PageNo::from_index(cut.start),
+                PageNo::from_index(cut.end - 1),
+            )
+        };
         cut.into_iter().map(span).collect()
     }
 
     /// Text that is too long and has no section of its own, where sections begin at `spots` (in reading order).
     pub(crate) fn long(&self, spots: &[Spot]) -> Vec<Long> {
-        let mut starts: Vec<usize> = std::iter::once(0).chain(spots.iter().map(|spot| spot.rows.0)).collect();
+        let mut starts: Vec<usize> = std::iter::once(0)
+            .chain(spots.iter().map(|spot| spot.rows.0))
+            .collect();
         starts.push(self.sheet.rows.len());
         let stretches = split::stretches(&self.sheet, &self.tokens, &starts, self.settings);
         let page = |row: usize| PageNo::from_index(self.sheet.rows[row].page as usize);
-        let long = |rows: Range<usize>| Long { pages: PageSpan::between(page(rows.start), page(rows.end - 1)), rows };
+        let long = |rows: Range<usize>| Long {
+            pages: PageSpan::between(page(rows.start), page(rows.end - 1)),
+            rows,
+        };
         stretches.into_iter().map(long).collect()
     }
 
@@ -287,15 +382,26 @@ impl<'a> Paper<'a> {
         method: Method,
         rules: &Draft,
     ) -> Result<Draft, OutlineError> {
-        let verdicts: BTreeMap<(usize, String), Verdict> =
-            settled.iter().map(|one| ((one.spot.rows.0, one.entry.title.clone()), one.verdict)).collect();
+        let verdicts: BTreeMap<(usize, String), Verdict> = settled
+            .iter()
+            .map(|one| ((one.spot.rows.0, one.entry.title.clone()), one.verdict))
+            .collect();
         let mut heads: Vec<Head> = settled.into_iter().map(head).collect();
         heads.sort_by_key(|head| (head.rows.0, head.rank));
-        paged::add_windows(&self.sheet, (self.pages, &self.tokens), &mut heads, &mut gaps, self.settings);
+        paged::add_windows(
+            &self.sheet,
+            (self.pages, &self.tokens),
+            &mut heads,
+            &mut gaps,
+            self.settings,
+        );
         let levels = levels::of(&heads);
         let judged = heads.into_iter().zip(levels).map(|(head, level)| {
             let spot = Spot { rows: head.rows };
-            let verdict = verdicts.get(&(head.rows.0, head.title.clone())).copied().unwrap_or(Verdict::Declared);
+            let verdict = verdicts
+                .get(&(head.rows.0, head.title.clone()))
+                .copied()
+                .unwrap_or(Verdict::Declared);
             let entry = DraftEntry {
                 number: head.number,
                 title: head.title,
@@ -304,13 +410,37 @@ impl<'a> Paper<'a> {
                 level,
                 witness: head.witness,
             };
-            (LocatedEntry { entry, place: self.place(spot) }, verdict)
+            (
+                LocatedEntry {
+                    entry,
+                    place: self.place(spot),
+                },
+                verdict,
+            )
         });
-        let nowhere = Place::Page(Position { page: PageNo::FIRST, line: 0, y: Pt::new(0.0) });
-        let dropped = dropped.into_iter().map(|entry| (LocatedEntry { entry, place: nowhere }, Verdict::Rejected));
+        let nowhere = Place::Page(Position {
+            page: PageNo::FIRST,
+            line: 0,
+            y: Pt::new(0.0),
+        });
+        let dropped = dropped.into_iter().map(|entry| {
+            (
+                LocatedEntry {
+                    entry,
+                    place: nowhere,
+                },
+                Verdict::Rejected,
+            )
+        });
         let extent = Extent::Pages(u32::try_from(self.len()).unwrap_or(u32::MAX));
         let outline = VerifiedOutline::new(extent, judged.chain(dropped).collect())?;
-        Ok(Draft { outline, method, labels: rules.labels.clone(), gaps, cross_index: rules.cross_index.clone() })
+        Ok(Draft {
+            outline,
+            method,
+            labels: rules.labels.clone(),
+            gaps,
+            cross_index: rules.cross_index.clone(),
+        })
     }
 }
 
@@ -342,18 +472,27 @@ pub(crate) fn likeness(one: &str, other: &str) -> f32 {
 pub(crate) fn title_of(number: &str, title: &str) -> Option<String> {
     let (number, title) = (titles::tidy(number), titles::tidy(title));
     let key = titles::squash(&number);
-    let has_number =
-        key.is_empty() || titles::squash(&title).starts_with(&key) || !numbering::readings(&title).is_empty();
-    let whole = if has_number { title } else { format!("{number} {title}") };
+    let has_number = key.is_empty()
+        || titles::squash(&title).starts_with(&key)
+        || !numbering::readings(&title).is_empty();
+    let whole = if has_number {
+        title
+    } else {
+        format!("{number} {title}")
+    };
     let whole = titles::cut(&whole, 400).trim().to_string();
     whole.chars().any(char::is_alphabetic).then_some(whole)
 }
 
 /// Whether a line of a table of contents is (the beginning of) an entry.
 fn is_entry(key: &str, title: &Prepared) -> bool {
-    let begins = |title: &str| title.len() >= 4 && key.starts_with(title) && key.len() <= title.len() + 8;
+    let begins =
+        |title: &str| title.len() >= 4 && key.starts_with(title) && key.len() <= title.len() + 8;
     let wraps = key.len() >= 8 && title.full.starts_with(key);
-    begins(&title.full) || begins(&title.core) || wraps || titles::similarity(key, &title.full) > LISTED
+    begins(&title.full)
+        || begins(&title.core)
+        || wraps
+        || titles::similarity(key, &title.full) > LISTED
 }
 
 fn claim(named: &Named) -> Claim {
@@ -369,7 +508,11 @@ fn spot(hit: &Hit) -> Spot {
 }
 
 fn head(settled: Settled) -> Head {
-    let Settled { entry, spot, verdict } = settled;
+    let Settled {
+        entry,
+        spot,
+        verdict,
+    } = settled;
     Head {
         rows: spot.rows,
         title: entry.title,
@@ -385,5 +528,7 @@ fn head(settled: Settled) -> Head {
 
 /// The number a title begins with, as written.
 pub(crate) fn number_of(title: &str) -> Option<String> {
-    numbering::readings(title).first().map(|number| number.text.to_string())
+    numbering::readings(title)
+        .first()
+        .map(|number| number.text.to_string())
 }

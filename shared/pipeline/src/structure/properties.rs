@@ -27,7 +27,14 @@ const TEXTS: [&str; 16] = [
 ];
 
 fn lines() -> impl Strategy<Value = Vec<(usize, FixtureLine)>> {
-    let look = (0..PAGES, 0..TEXTS.len(), 6.0_f32..20.0, any::<bool>(), any::<bool>(), 0.0_f32..300.0);
+    let look = (
+        0..PAGES,
+        0..TEXTS.len(),
+        6.0_f32..20.0,
+        any::<bool>(),
+        any::<bool>(),
+        0.0_f32..300.0,
+    );
     let made = look.prop_map(|(page, text, size, bold, italic, indent)| {
         let mut made = line(TEXTS[text]).size(size).indent(indent);
         made = if bold { made.bold() } else { made };
@@ -51,11 +58,18 @@ fn pages(section: &Section) -> PageSpan {
 /// Siblings in order, children inside their parent, titles not empty.
 fn check(sections: &[Section], parent: Option<PageSpan>) {
     for pair in sections.windows(2) {
-        assert!(pages(&pair[0]).start() <= pages(&pair[1]).start(), "{} before {}", pair[0].title, pair[1].title);
+        assert!(
+            pages(&pair[0]).start() <= pages(&pair[1]).start(),
+            "{} before {}",
+            pair[0].title,
+            pair[1].title
+        );
     }
     for section in sections {
         let own = pages(section);
-        assert!(parent.is_none_or(|parent| parent.start() <= own.start() && own.end() <= parent.end()));
+        assert!(
+            parent.is_none_or(|parent| parent.start() <= own.start() && own.end() <= parent.end())
+        );
         assert!(!section.title.trim().is_empty());
         check(&section.children, Some(own));
     }

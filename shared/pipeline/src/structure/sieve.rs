@@ -3,7 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use super::layout::{Heading, OPEN_WORDS, PAGE_TOP, STATEMENT_TOP, is_statement_title, names_statement};
+use super::layout::{
+    Heading, OPEN_WORDS, PAGE_TOP, STATEMENT_TOP, is_statement_title, names_statement,
+};
 use super::lines::{Row, Sheet};
 use super::styles::{Style, style};
 use super::titles;
@@ -19,13 +21,22 @@ const SERIES: std::ops::RangeInclusive<usize> = 2..=12;
 
 /// Three and more headings right below each other that come again further on are a list of contents in the text.
 pub(super) fn drop_lists(found: &mut Vec<Heading>, known: &[(usize, &str)]) {
-    let keys: Vec<String> = found.iter().map(|heading| titles::squash(&heading.title)).collect();
-    let mut last: BTreeMap<String, usize> = known.iter().map(|(row, title)| (titles::squash(title), *row)).collect();
+    let keys: Vec<String> = found
+        .iter()
+        .map(|heading| titles::squash(&heading.title))
+        .collect();
+    let mut last: BTreeMap<String, usize> = known
+        .iter()
+        .map(|(row, title)| (titles::squash(title), *row))
+        .collect();
     for (heading, key) in found.iter().zip(&keys) {
         let row = last.entry(key.clone()).or_default();
         *row = heading.rows.0.max(*row);
     }
-    let again = |at: usize| last.get(keys[at].as_str()).is_some_and(|later| *later > found[at].rows.0);
+    let again = |at: usize| {
+        last.get(keys[at].as_str())
+            .is_some_and(|later| *later > found[at].rows.0)
+    };
     let mut listed = vec![false; found.len()];
     let mut start = 0;
     while start < found.len() {
@@ -35,7 +46,9 @@ pub(super) fn drop_lists(found: &mut Vec<Heading>, known: &[(usize, &str)]) {
         }
         let repeated = (start..end).filter(|at| again(*at)).count();
         if repeated >= 3 {
-            (start..end).filter(|at| again(*at)).for_each(|at| listed[at] = true);
+            (start..end)
+                .filter(|at| again(*at))
+                .for_each(|at| listed[at] = true);
         }
         start = end;
     }
@@ -66,23 +79,29 @@ pub(super) fn drop_labels(sheet: &Sheet<'_>, found: &mut Vec<Heading>) {
         let on_page = sheet.on(sheet.rows[heading.rows.0].page as usize);
         let below = heading.rows.1 + 1..on_page.end.min(heading.rows.1 + 3);
         let stated = on_page.start..heading.rows.0.min(on_page.start + STATEMENT_TOP);
-        below.into_iter().any(|at| sheet.rows[at].table) && stated.into_iter().any(|at| is_statement_title(sheet, at))
+        below.into_iter().any(|at| sheet.rows[at].table)
+            && stated.into_iter().any(|at| is_statement_title(sheet, at))
     };
-    let names = |heading: &Heading| heading.statement || names_statement(&sheet.rows[heading.rows.0]);
+    let names =
+        |heading: &Heading| heading.statement || names_statement(&sheet.rows[heading.rows.0]);
     found.retain(|heading| names(heading) || heading.style.is_numbered() || !label(heading));
 }
 
 /// A text that stands at the top of many pages is a running head; one that comes again inside pages is the same part of
 /// one section after another.
 pub(super) fn drop_repeated(sheet: &Sheet<'_>, found: &mut Vec<Heading>) {
-    let top = |heading: &Heading| heading.rows.0 < sheet.on(sheet.rows[heading.rows.0].page as usize).start + PAGE_TOP;
+    let top = |heading: &Heading| {
+        heading.rows.0 < sheet.on(sheet.rows[heading.rows.0].page as usize).start + PAGE_TOP
+    };
     let mut count: BTreeMap<String, (usize, usize)> = BTreeMap::new();
     for heading in found.iter() {
         let count = count.entry(titles::squash(&heading.title)).or_default();
         *count = (count.0 + 1, count.1 + usize::from(top(heading)));
     }
     let running = |heading: &Heading| {
-        count.get(&titles::squash(&heading.title)).is_some_and(|(all, top)| *all >= 4 && top * 4 >= all * 3)
+        count
+            .get(&titles::squash(&heading.title))
+            .is_some_and(|(all, top)| *all >= 4 && top * 4 >= all * 3)
     };
     found.retain(|heading| heading.style.is_numbered() || !running(heading));
 }
@@ -94,7 +113,11 @@ pub(super) fn judge_styles(sheet: &Sheet<'_>, found: &mut Vec<Heading>) {
         *styles.entry(heading.style).or_default() += 1;
     }
     let mut in_tables: BTreeMap<Style, usize> = BTreeMap::new();
-    for row in sheet.rows.iter().filter(|row| row.table && !row.titled && !row.running && row.words <= 22) {
+    for row in sheet
+        .rows
+        .iter()
+        .filter(|row| row.table && !row.titled && !row.running && row.words <= 22)
+    {
         let style = style(sheet, row);
         if styles.contains_key(&style) {
             *in_tables.entry(style).or_default() += 1;
@@ -104,21 +127,33 @@ pub(super) fn judge_styles(sheet: &Sheet<'_>, found: &mut Vec<Heading>) {
     // What a paragraph follows is no cell, whatever else is set like it.
     let over_text = |heading: &Heading| {
         let spaced = sheet.rows[heading.rows.0].gap > 0.5;
-        spaced && sheet.next_on_page(heading.rows.1).is_some_and(|next| next.prose && next.cells == 1)
+        spaced
+            && sheet
+                .next_on_page(heading.rows.1)
+                .is_some_and(|next| next.prose && next.cells == 1)
     };
     // The words of a paragraph too short to be known as one.
     let over_words = |heading: &Heading| {
         let spaced = sheet.rows[heading.rows.0].gap > 0.5;
         let text = |next: &Row<'_>| next.prose || (next.words >= 8 && !next.bold && !next.table);
-        spaced && sheet.next_on_page(heading.rows.1).is_some_and(|next| text(next) && next.cells == 1)
+        spaced
+            && sheet
+                .next_on_page(heading.rows.1)
+                .is_some_and(|next| text(next) && next.cells == 1)
     };
     // The first line of a paragraph may be taken for none where the second starts with a figure.
     let over_paragraph = |heading: &Heading| {
         let at = heading.rows.1 + 1;
-        let first =
-            sheet.next_on_page(heading.rows.1).filter(|next| next.words >= 12 && next.cells == 1 && !next.table);
-        let second = first.and_then(|first| sheet.next_on_page(at).filter(|next| Sheet::same_look(first, next)));
-        over_text(heading) || second.is_some_and(|second| second.prose && second.gap < 0.4 + sheet.leading)
+        let first = sheet
+            .next_on_page(heading.rows.1)
+            .filter(|next| next.words >= 12 && next.cells == 1 && !next.table);
+        let second = first.and_then(|first| {
+            sheet
+                .next_on_page(at)
+                .filter(|next| Sheet::same_look(first, next))
+        });
+        over_text(heading)
+            || second.is_some_and(|second| second.prose && second.gap < 0.4 + sheet.leading)
     };
     let mut heading_text: BTreeMap<Style, usize> = BTreeMap::new();
     for heading in found.iter().filter(|heading| over_paragraph(heading)) {

@@ -41,11 +41,21 @@ pub(super) struct Stretch {
 }
 
 /// The stretches between neighbouring heads that are over both limits.
-pub(super) fn large(sheet: &Sheet<'_>, tokens: &Tokens, heads: &[Head], settings: &StructureSettings) -> Vec<Stretch> {
+pub(super) fn large(
+    sheet: &Sheet<'_>,
+    tokens: &Tokens,
+    heads: &[Head],
+    settings: &StructureSettings,
+) -> Vec<Stretch> {
     // What stands before the first heading may be too large as well.
-    let mut starts: Vec<usize> = std::iter::once(0).chain(heads.iter().map(|head| head.rows.0)).collect();
+    let mut starts: Vec<usize> = std::iter::once(0)
+        .chain(heads.iter().map(|head| head.rows.0))
+        .collect();
     starts.push(sheet.rows.len());
-    stretches(sheet, tokens, &starts, settings).into_iter().map(|rows| Stretch { rows }).collect()
+    stretches(sheet, tokens, &starts, settings)
+        .into_iter()
+        .map(|rows| Stretch { rows })
+        .collect()
 }
 
 /// The rows between neighbors among `starts` that are over both limits.
@@ -56,16 +66,23 @@ pub(super) fn stretches(
     settings: &StructureSettings,
 ) -> Vec<Range<usize>> {
     let all = starts.windows(2).map(|pair| pair[0]..pair[1]);
-    all.filter(|rows| is_large(sheet, tokens, rows, settings)).collect()
+    all.filter(|rows| is_large(sheet, tokens, rows, settings))
+        .collect()
 }
 
-fn is_large(sheet: &Sheet<'_>, tokens: &Tokens, rows: &Range<usize>, settings: &StructureSettings) -> bool {
+fn is_large(
+    sheet: &Sheet<'_>,
+    tokens: &Tokens,
+    rows: &Range<usize>,
+    settings: &StructureSettings,
+) -> bool {
     if rows.is_empty() {
         return false;
     }
     let (first, last) = (sheet.rows[rows.start].page, sheet.rows[rows.end - 1].page);
     let count = last - first + 1;
-    count > settings.max_pages_per_node && tokens.on(first..last + 1) > u64::from(settings.max_tokens_per_node)
+    count > settings.max_pages_per_node
+        && tokens.on(first..last + 1) > u64::from(settings.max_tokens_per_node)
 }
 
 /// The headings (of those the budget left out) that split a stretch: whole styles from the highest, as few as needed.
@@ -76,7 +93,9 @@ pub(super) fn headings_inside<'h>(
     left: &'h [Heading],
     settings: &StructureSettings,
 ) -> Vec<&'h Heading> {
-    let inside = |heading: &&Heading| heading.rows.0 > stretch.rows.start && heading.rows.0 < stretch.rows.end;
+    let inside = |heading: &&Heading| {
+        heading.rows.0 > stretch.rows.start && heading.rows.0 < stretch.rows.end
+    };
     let mut styles: BTreeMap<Style, Vec<&Heading>> = BTreeMap::new();
     for heading in left.iter().filter(inside) {
         styles.entry(heading.style).or_default().push(heading);
@@ -94,7 +113,9 @@ pub(super) fn headings_inside<'h>(
         let mut starts: Vec<usize> = taken.iter().map(|heading| heading.rows.0).collect();
         starts.insert(0, stretch.rows.start);
         starts.push(stretch.rows.end);
-        let settled = starts.windows(2).all(|pair| !is_large(sheet, tokens, &(pair[0]..pair[1]), settings));
+        let settled = starts
+            .windows(2)
+            .all(|pair| !is_large(sheet, tokens, &(pair[0]..pair[1]), settings));
         if settled || tried == STYLES {
             break;
         }
@@ -115,7 +136,10 @@ pub(super) fn into_windows(
     stretch: &Stretch,
     settings: &StructureSettings,
 ) -> Vec<Window> {
-    let (first, last) = (sheet.rows[stretch.rows.start].page as usize, sheet.rows[stretch.rows.end - 1].page as usize);
+    let (first, last) = (
+        sheet.rows[stretch.rows.start].page as usize,
+        sheet.rows[stretch.rows.end - 1].page as usize,
+    );
     let cuts = windows::cut(pages, first..last + 1, settings.window_tokens);
     let row_of = |page: usize| sheet.on(page).start.max(stretch.rows.start);
     cuts.iter()
@@ -125,7 +149,10 @@ pub(super) fn into_windows(
 }
 
 fn window(row: usize, cut: &Range<usize>) -> Window {
-    let pages = PageSpan::between(PageNo::from_index(cut.start), PageNo::from_index(cut.end - 1));
+    let pages = PageSpan::between(
+        PageNo::from_index(cut.start),
+        PageNo::from_index(cut.end - 1),
+    );
     let gap = Gap {
         code: super::WINDOWS.into(),
         pages: Some(pages),

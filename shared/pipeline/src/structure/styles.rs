@@ -51,12 +51,19 @@ impl Style {
 
     /// The look without the number.
     pub(super) fn unnumbered(self) -> Style {
-        Style { tier: Tier::Plain, numbered: None, ..self }
+        Style {
+            tier: Tier::Plain,
+            numbered: None,
+            ..self
+        }
     }
 
     /// The look of the same title without capitals, for one set in capitals.
     pub(super) fn uncapped(self) -> Option<Style> {
-        (!self.small).then_some(Style { small: true, ..self })
+        (!self.small).then_some(Style {
+            small: true,
+            ..self
+        })
     }
 
     /// Whether two styles are of one size, weight and case; where the lines stand does not count.
@@ -68,7 +75,10 @@ impl Style {
 /// The look of a row as a style.
 pub(super) fn style(sheet: &Sheet<'_>, row: &Row<'_>) -> Style {
     let counts = |number: &&numbering::Number<'_>| !number.bare || sheet.counts(number.value);
-    let numbered = numbering::readings(row.text).first().filter(counts).map(|number| number.class);
+    let numbered = numbering::readings(row.text)
+        .first()
+        .filter(counts)
+        .map(|number| number.class);
     Style {
         size: 2_000 - (row.size.clamp(0.0, 900.0) * 2.0).round() as i32,
         plain: !row.bold,

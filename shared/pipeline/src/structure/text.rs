@@ -1,8 +1,8 @@
 //! Texts without pages: the headings the format marks, thinned if asked, large parts split at paragraphs.
 
 use stemma_document::{
-    DraftEntry, Extent, Gap, Heading, LocatedEntry, Method, OutlineError, Place, TextLines, Verdict, VerifiedOutline,
-    Witness,
+    DraftEntry, Extent, Gap, Heading, LocatedEntry, Method, OutlineError, Place, TextLines,
+    Verdict, VerifiedOutline, Witness,
 };
 
 use super::{Draft, StructureSettings};
@@ -17,7 +17,11 @@ struct Node {
 }
 
 /// The outline of a text.
-pub(super) fn outline(extent: Extent, text: &TextLines, settings: &StructureSettings) -> Result<Draft, OutlineError> {
+pub(super) fn outline(
+    extent: Extent,
+    text: &TextLines,
+    settings: &StructureSettings,
+) -> Result<Draft, OutlineError> {
     let tokens = Tokens::new(text);
     let mut nodes = nest(&text.headings, text.lines.len());
     if settings.thin_below_tokens > 0 {
@@ -27,7 +31,13 @@ pub(super) fn outline(extent: Extent, text: &TextLines, settings: &StructureSett
     let gaps = parts_gap(&nodes);
     let method = Method::Markup;
     let outline = VerifiedOutline::new(extent, nodes.into_iter().map(judged).collect())?;
-    Ok(Draft { outline, method, labels: Vec::new(), gaps, cross_index: Vec::new() })
+    Ok(Draft {
+        outline,
+        method,
+        labels: Vec::new(),
+        gaps,
+        cross_index: Vec::new(),
+    })
 }
 
 /// Tokens before each line, so that any range is one subtraction.
@@ -40,7 +50,11 @@ impl Tokens {
         for (at, line) in text.lines.iter().enumerate() {
             sums.push(sum);
             let estimate = u64::try_from(line.len() / 4 + 1).unwrap_or(u64::MAX);
-            sum = sum.saturating_add(text.tokens.get(at).map_or(estimate, |tokens| u64::from(*tokens)));
+            sum = sum.saturating_add(
+                text.tokens
+                    .get(at)
+                    .map_or(estimate, |tokens| u64::from(*tokens)),
+            );
         }
         sums.push(sum);
         Self(sums)
@@ -61,13 +75,21 @@ impl Tokens {
 fn nest(headings: &[Heading], lines: usize) -> Vec<Node> {
     let mut stack: Vec<u16> = Vec::new();
     let mut nodes: Vec<Node> = Vec::with_capacity(headings.len());
-    for heading in headings.iter().filter(|heading| (1..=lines).contains(&(heading.line as usize))) {
+    for heading in headings
+        .iter()
+        .filter(|heading| (1..=lines).contains(&(heading.line as usize)))
+    {
         while stack.last().is_some_and(|top| *top >= heading.level) {
             stack.pop();
         }
         stack.push(heading.level);
         let level = u16::try_from(stack.len()).unwrap_or(u16::MAX);
-        nodes.push(Node { line: heading.line, level, title: heading.title.clone(), part: false });
+        nodes.push(Node {
+            line: heading.line,
+            level,
+            title: heading.title.clone(),
+            part: false,
+        });
     }
     nodes.sort_by_key(|node| node.line);
     nodes
@@ -93,7 +115,11 @@ fn subtree_ends(nodes: &[Node], end: u32) -> Vec<u32> {
     let mut ends = vec![end; nodes.len()];
     let mut open: Vec<usize> = Vec::new();
     for (at, node) in nodes.iter().enumerate() {
-        while let Some(top) = open.last().copied().filter(|top| nodes[*top].level >= node.level) {
+        while let Some(top) = open
+            .last()
+            .copied()
+            .filter(|top| nodes[*top].level >= node.level)
+        {
             ends[top] = node.line;
             open.pop();
         }
@@ -123,7 +149,10 @@ fn parts(node: &Node, end: u32, text: &TextLines, tokens: &Tokens, limit: u32) -
     let mut last_break = node.line;
     for line in node.line + 1..end {
         let start = starts.last().copied().unwrap_or(node.line);
-        let blank_above = text.lines.get(line as usize - 2).is_some_and(|above| above.trim().is_empty());
+        let blank_above = text
+            .lines
+            .get(line as usize - 2)
+            .is_some_and(|above| above.trim().is_empty());
         if blank_above {
             last_break = line;
         }
@@ -148,16 +177,43 @@ fn parts(node: &Node, end: u32, text: &TextLines, tokens: &Tokens, limit: u32) -
 fn parts_gap(nodes: &[Node]) -> Vec<Gap> {
     let count = nodes.iter().filter(|node| node.part).count();
     let detail = format!("sections without sub-headings were split into {count} numbered parts");
-    let gap = Gap { code: "structure.parts".into(), pages: None, detail };
+    let gap = Gap {
+        code: "structure.parts".into(),
+        pages: None,
+        detail,
+    };
     if count == 0 { Vec::new() } else { vec![gap] }
 }
 
 fn judged(node: Node) -> (LocatedEntry, Verdict) {
-    let number = super::numbering::readings(&node.title).first().map(|number| number.text.to_string());
-    let verdict = if node.part { Verdict::Declared } else { Verdict::Found { starts_page: true } };
-    let witness = if node.part { Witness::Window } else { Witness::Markup };
-    let entry = DraftEntry { number, title: node.title, label: None, target: None, level: node.level, witness };
-    (LocatedEntry { entry, place: Place::Line(node.line) }, verdict)
+    let number = super::numbering::readings(&node.title)
+        .first()
+        .map(|number| number.text.to_string());
+    let verdict = if node.part {
+        Verdict::Declared
+    } else {
+        Verdict::Found { starts_page: true }
+    };
+    let witness = if node.part {
+        Witness::Window
+    } else {
+        Witness::Markup
+    };
+    let entry = DraftEntry {
+        number,
+        title: node.title,
+        label: None,
+        target: None,
+        level: node.level,
+        witness,
+    };
+    (
+        LocatedEntry {
+            entry,
+            place: Place::Line(node.line),
+        },
+        verdict,
+    )
 }
 
 #[cfg(test)]
@@ -177,16 +233,37 @@ mod tests {
 
     #[test]
     fn skipped_levels_nest_under_the_nearest_shallower() {
-        let source = text(&["x"; 12], &[(1, 3, "A"), (3, 1, "B"), (5, 4, "C"), (7, 2, "D"), (99, 1, "outside")]);
-        let levels: Vec<_> = entries(&source, &StructureSettings::default()).into_iter().map(|e| e.1).collect();
+        let source = text(
+            &["x"; 12],
+            &[
+                (1, 3, "A"),
+                (3, 1, "B"),
+                (5, 4, "C"),
+                (7, 2, "D"),
+                (99, 1, "outside"),
+            ],
+        );
+        let levels: Vec<_> = entries(&source, &StructureSettings::default())
+            .into_iter()
+            .map(|e| e.1)
+            .collect();
         assert_eq!(levels, [1, 1, 2, 2]);
     }
 
     #[test]
     fn thinning_takes_small_subtrees_in() {
-        let source = text(&["some words"; 20], &[(1, 1, "A"), (3, 2, "B"), (5, 1, "C"), (12, 2, "D")]);
-        let settings = StructureSettings { thin_below_tokens: 20, ..StructureSettings::default() };
-        let titles: Vec<_> = entries(&source, &settings).into_iter().map(|e| e.2).collect();
+        let source = text(
+            &["some words"; 20],
+            &[(1, 1, "A"), (3, 2, "B"), (5, 1, "C"), (12, 2, "D")],
+        );
+        let settings = StructureSettings {
+            thin_below_tokens: 20,
+            ..StructureSettings::default()
+        };
+        let titles: Vec<_> = entries(&source, &settings)
+            .into_iter()
+            .map(|e| e.2)
+            .collect();
         assert_eq!(titles, ["A", "C", "D"]);
     }
 
@@ -197,13 +274,23 @@ mod tests {
             lines.extend(["a paragraph of some length", ""]);
         }
         let source = text(&lines, &[(1, 1, "A")]);
-        let settings = StructureSettings { max_tokens_per_node: 30, ..StructureSettings::default() };
+        let settings = StructureSettings {
+            max_tokens_per_node: 30,
+            ..StructureSettings::default()
+        };
         let draft = outline(&source, &settings).unwrap();
-        let parts: Vec<_> = draft.outline.entries().iter().filter(|e| e.verdict == Verdict::Declared).collect();
+        let parts: Vec<_> = draft
+            .outline
+            .entries()
+            .iter()
+            .filter(|e| e.verdict == Verdict::Declared)
+            .collect();
         assert!(parts.len() >= 2);
         assert_eq!(parts[1].located.entry.title, "A (part 2)");
         for part in &parts[1..] {
-            let Place::Line(line) = part.located.place else { panic!() };
+            let Place::Line(line) = part.located.place else {
+                panic!()
+            };
             assert_eq!(lines[line as usize - 2], "");
         }
         assert_eq!(draft.gaps[0].code, "structure.parts");

@@ -12,7 +12,11 @@ const COMPARED_BYTES: usize = 400;
 pub(super) fn squash(text: &str) -> String {
     let text = cut(text, COMPARED_BYTES);
     if text.is_ascii() {
-        return text.bytes().filter(u8::is_ascii_alphanumeric).map(|b| b.to_ascii_lowercase() as char).collect();
+        return text
+            .bytes()
+            .filter(u8::is_ascii_alphanumeric)
+            .map(|b| b.to_ascii_lowercase() as char)
+            .collect();
     }
     let folded = text.nfkc().flat_map(char::to_lowercase);
     folded.filter(|c| c.is_alphanumeric()).collect()
@@ -40,8 +44,13 @@ pub(super) struct Prepared {
 impl Prepared {
     pub(super) fn new(title: &str) -> Self {
         let full = squash(title);
-        let core = numbering::after_number(title).map(squash).filter(|core| !core.is_empty());
-        Self { core: core.unwrap_or_else(|| full.clone()), full }
+        let core = numbering::after_number(title)
+            .map(squash)
+            .filter(|core| !core.is_empty());
+        Self {
+            core: core.unwrap_or_else(|| full.clone()),
+            full,
+        }
     }
 }
 
@@ -75,7 +84,11 @@ pub(super) fn similarity(a: &str, b: &str) -> f32 {
 /// Dice coefficient of letter pairs (bytes suffice: both sides are squashed the same way).
 fn dice(a: &str, b: &str) -> f32 {
     let pairs = |text: &str| {
-        let mut pairs: Vec<[u8; 2]> = text.as_bytes().windows(2).map(|pair| [pair[0], pair[1]]).collect();
+        let mut pairs: Vec<[u8; 2]> = text
+            .as_bytes()
+            .windows(2)
+            .map(|pair| [pair[0], pair[1]])
+            .collect();
         pairs.sort_unstable();
         pairs
     };
@@ -93,7 +106,11 @@ fn dice(a: &str, b: &str) -> f32 {
         }
     }
     let total = a.len() + b.len();
-    if total == 0 { 0.0 } else { 2.0 * shared as f32 / total as f32 }
+    if total == 0 {
+        0.0
+    } else {
+        2.0 * shared as f32 / total as f32
+    }
 }
 
 /// Characters of scripts written without spaces.
@@ -104,15 +121,27 @@ pub(super) fn is_cjk(c: char) -> bool {
 /// Words, where two characters of a script without spaces count as one.
 pub(super) fn word_count(text: &str) -> usize {
     let text = cut(text, COMPARED_BYTES);
-    let cjk = if text.is_ascii() { 0 } else { text.chars().filter(|c| is_cjk(*c)).count() };
-    let spaced = text.split_whitespace().filter(|word| word.chars().any(char::is_alphanumeric)).count();
+    let cjk = if text.is_ascii() {
+        0
+    } else {
+        text.chars().filter(|c| is_cjk(*c)).count()
+    };
+    let spaced = text
+        .split_whitespace()
+        .filter(|word| word.chars().any(char::is_alphanumeric))
+        .count();
     spaced + cjk / 2
 }
 
 /// White space folded to single spaces, ends trimmed, control characters dropped.
 pub(super) fn tidy(text: &str) -> String {
-    let words = text.split_whitespace().map(|word| word.chars().filter(|c| !c.is_control()).collect::<String>());
-    words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
+    let words = text
+        .split_whitespace()
+        .map(|word| word.chars().filter(|c| !c.is_control()).collect::<String>());
+    words
+        .filter(|word| !word.is_empty())
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 /// Whether a line is the name of a company: it ends in the word for its legal form.
@@ -138,7 +167,10 @@ pub(super) fn names_company(text: &str) -> bool {
         "holdings",
         "subsidiaries",
     ];
-    let words = || text.split(|c: char| c.is_whitespace() || c == ',').filter(|word| !word.is_empty());
+    let words = || {
+        text.split(|c: char| c.is_whitespace() || c == ',')
+            .filter(|word| !word.is_empty())
+    };
     let last = words().next_back().map(squash).unwrap_or_default();
     words().count() >= 2
         && text.starts_with(|c: char| c.is_uppercase() || c.is_ascii_digit())
@@ -166,7 +198,12 @@ mod tests {
         let like = |a, b| likeness(&Prepared::new(a), &Prepared::new(b));
         assert_eq!(like("Risk Factors", "RISK FACTORS"), 1.0);
         assert!(like("1.2 Liquidity", "Liquidity") > 0.95);
-        assert!(like("Management's Discussion", "Management's Discussion and Analysis") >= 0.8);
+        assert!(
+            like(
+                "Management's Discussion",
+                "Management's Discussion and Analysis"
+            ) >= 0.8
+        );
         assert!(like("Legal Proceedings", "Other Information") < 0.5);
         assert_eq!(like("", ""), 0.0);
     }

@@ -13,7 +13,10 @@ const REACH: usize = 4;
 
 /// Cuts `pages` (indices from 0) into windows of at most `max_tokens` each (or one page).
 pub(super) fn cut(pages: &[Page], range: Range<usize>, max_tokens: u32) -> Vec<Range<usize>> {
-    let digests: Vec<Digest> = pages[range.clone()].iter().map(|page| Digest::of(page.text().as_bytes())).collect();
+    let digests: Vec<Digest> = pages[range.clone()]
+        .iter()
+        .map(|page| Digest::of(page.text().as_bytes()))
+        .collect();
     let mut windows = Vec::new();
     let (mut start, mut tokens) = (range.start, 0u32);
     for at in range.clone() {
@@ -34,13 +37,20 @@ pub(super) fn cut(pages: &[Page], range: Range<usize>, max_tokens: u32) -> Vec<R
 fn is_boundary(digests: &[Digest], at: usize) -> bool {
     let near = at.saturating_sub(REACH)..(at + REACH + 1).min(digests.len());
     // Equal pages (blank ones): the first counts.
-    at >= REACH && near.filter(|other| *other != at).all(|other| (digests[at], at) < (digests[other], other))
+    at >= REACH
+        && near
+            .filter(|other| *other != at)
+            .all(|other| (digests[at], at) < (digests[other], other))
 }
 
 /// Tokens of a page; about four bytes each where they have not been counted.
 pub(super) fn tokens_of(page: &Page) -> u32 {
     match page.tokens() {
-        0 => page.lines.iter().map(|line| u32::try_from(line.text.len() / 4 + 1).unwrap_or(u32::MAX)).sum(),
+        0 => page
+            .lines
+            .iter()
+            .map(|line| u32::try_from(line.text.len() / 4 + 1).unwrap_or(u32::MAX))
+            .sum(),
         tokens => tokens,
     }
 }
@@ -61,7 +71,11 @@ mod tests {
     fn pages(count: usize, edited: Option<usize>) -> Vec<Page> {
         let mut doc = Doc::new(count);
         for page in 0..count {
-            let word = if edited == Some(page) { "edited" } else { "text" };
+            let word = if edited == Some(page) {
+                "edited"
+            } else {
+                "text"
+            };
             doc.add(page, line(&format!("{word} of page number {page}")));
             doc.prose(page, 10.0, 20);
         }
@@ -73,10 +87,18 @@ mod tests {
     fn windows_cover_all_pages_and_keep_the_limit() {
         let pages = pages(50, None);
         let windows = cut(&pages, 0..50, 2_500);
-        assert_eq!(windows.iter().map(ExactSizeIterator::len).sum::<usize>(), 50);
+        assert_eq!(
+            windows.iter().map(ExactSizeIterator::len).sum::<usize>(),
+            50
+        );
         assert!(windows.windows(2).all(|pair| pair[0].end == pair[1].start));
-        let tokens = |window: &Range<usize>| pages[window.clone()].iter().map(tokens_of).sum::<u32>();
-        assert!(windows.iter().all(|window| window.len() == 1 || tokens(window) <= 2_500));
+        let tokens =
+            |window: &Range<usize>| pages[window.clone()].iter().map(tokens_of).sum::<u32>();
+        assert!(
+            windows
+                .iter()
+                .all(|window| window.len() == 1 || tokens(window) <= 2_500)
+        );
     }
 
     #[test]
@@ -84,9 +106,15 @@ mod tests {
         let before = cut(&pages(60, None), 0..60, 50_000);
         for edited in 0..60 {
             let after = cut(&pages(60, Some(edited)), 0..60, 50_000);
-            let kept = before.iter().filter(|window| after.contains(window)).count();
+            let kept = before
+                .iter()
+                .filter(|window| after.contains(window))
+                .count();
             // The window with the edit and at most two beside it.
-            assert!(before.len() - kept <= 3, "page {edited}: {before:?} {after:?}");
+            assert!(
+                before.len() - kept <= 3,
+                "page {edited}: {before:?} {after:?}"
+            );
         }
     }
 }

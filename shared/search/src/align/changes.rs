@@ -51,21 +51,37 @@ pub(super) fn compare(
     let count = |side: &Side<'_>, (first, last): (u32, u32)| -> u64 {
         (first..last).map(|at| side.sentence(at).len() as u64).sum()
     };
-    let mut changes = Changes { left_words: count(left, from), right_words: count(right, to), ..Changes::default() };
+    let mut changes = Changes {
+        left_words: count(left, from),
+        right_words: count(right, to),
+        ..Changes::default()
+    };
     let (ones, others) = ((from.0..from.1).collect(), (to.0..to.1).collect());
     let equal = |side: &Side<'_>, at: u32| Some(side.keys[at as usize]);
     let (pairs, ones, others) = paired((left, ones), (right, others), equal);
-    changes.common += pairs.iter().map(|(at, _)| left.sentence(*at).len() as u64).sum::<u64>();
+    changes.common += pairs
+        .iter()
+        .map(|(at, _)| left.sentence(*at).len() as u64)
+        .sum::<u64>();
     let label = |side: &Side<'_>, at: u32| label(side.sentence(at), lexicon);
     let (rows, ones, others) = paired((left, ones), (right, others), label);
     let mut reworded: Vec<(u32, u32, u32)> = rows
         .into_iter()
-        .map(|(one, other)| (one, other, in_common(left.sentence(one), right.sentence(other))))
+        .map(|(one, other)| {
+            (
+                one,
+                other,
+                in_common(left.sentence(one), right.sentence(other)),
+            )
+        })
         .collect();
     let (more, removed, added) = similar((left, ones), (right, others), lexicon);
     reworded.extend(more);
     reworded.sort_unstable();
-    changes.common += reworded.iter().map(|(_, _, common)| u64::from(*common)).sum::<u64>();
+    changes.common += reworded
+        .iter()
+        .map(|(_, _, common)| u64::from(*common))
+        .sum::<u64>();
     (changes.removed, changes.added, changes.reworded) = (removed, added, reworded);
     changes
 }
@@ -86,20 +102,30 @@ fn paired<K: std::hash::Hash + Eq>(
     }
     let (mut pairs, mut rest) = (Vec::new(), Vec::new());
     for at in ones {
-        match key(left, at).and_then(|key| free.get_mut(&key)).and_then(Vec::pop) {
+        match key(left, at)
+            .and_then(|key| free.get_mut(&key))
+            .and_then(Vec::pop)
+        {
             Some(other) => pairs.push((at, other)),
             None => rest.push(at),
         }
     }
     let mut taken: Places = pairs.iter().map(|(_, other)| *other).collect();
     taken.sort_unstable();
-    let others = others.into_iter().filter(|at| taken.binary_search(at).is_err()).collect();
+    let others = others
+        .into_iter()
+        .filter(|at| taken.binary_search(at).is_err())
+        .collect();
     (pairs, rest, others)
 }
 
 /// The words of a row without its figures; `None` for what is no row.
 fn label(sentence: &[Word], lexicon: &Lexicon) -> Option<Vec<Word>> {
-    let words: Vec<Word> = sentence.iter().copied().filter(|word| lexicon.has_letter(*word)).collect();
+    let words: Vec<Word> = sentence
+        .iter()
+        .copied()
+        .filter(|word| lexicon.has_letter(*word))
+        .collect();
     (!words.is_empty() && words.len() < sentence.len()).then_some(words)
 }
 
@@ -124,7 +150,12 @@ fn similar(
         let sentence = left.sentence(*one);
         let mut touched = Vec::new();
         for word in distinct(sentence, lexicon) {
-            for rank in postings.get(&word).into_iter().filter(|posting| posting.len() <= MAX_POSTINGS).flatten() {
+            for rank in postings
+                .get(&word)
+                .into_iter()
+                .filter(|posting| posting.len() <= MAX_POSTINGS)
+                .flatten()
+            {
                 if shared[*rank as usize] == 0 {
                     touched.push(*rank);
                 }
@@ -141,7 +172,9 @@ fn similar(
                 found.push((alike, *one, other, common));
             }
         }
-        touched.into_iter().for_each(|rank| shared[rank as usize] = 0);
+        touched
+            .into_iter()
+            .for_each(|rank| shared[rank as usize] = 0);
     }
     found.sort_by(|a, b| b.0.total_cmp(&a.0).then((a.1, a.2).cmp(&(b.1, b.2))));
     let mut pairs: Vec<(u32, u32, u32)> = Vec::new();
@@ -153,12 +186,21 @@ fn similar(
             pairs.push((one, other, common));
         }
     }
-    let rest = |places: Places, taken: &HashSet<u32>| places.into_iter().filter(|at| !taken.contains(at)).collect();
+    let rest = |places: Places, taken: &HashSet<u32>| {
+        places
+            .into_iter()
+            .filter(|at| !taken.contains(at))
+            .collect()
+    };
     (pairs, rest(ones, &taken[0]), rest(others, &taken[1]))
 }
 
 fn distinct(sentence: &[Word], lexicon: &Lexicon) -> Vec<Word> {
-    let mut words: Vec<Word> = sentence.iter().copied().filter(|word| lexicon.has_letter(*word)).collect();
+    let mut words: Vec<Word> = sentence
+        .iter()
+        .copied()
+        .filter(|word| lexicon.has_letter(*word))
+        .collect();
     words.sort_unstable();
     words.dedup();
     words
@@ -181,11 +223,17 @@ pub(super) fn in_common(one: &[Word], other: &[Word]) -> u32 {
     });
     let mut row = u128::MAX;
     for word in other {
-        let Ok(found) = places.binary_search_by_key(word, |(word, _)| *word) else { continue };
+        let Ok(found) = places.binary_search_by_key(word, |(word, _)| *word) else {
+            continue;
+        };
         let hit = row & places[found].1;
         row = row.wrapping_add(hit) | (row - hit);
     }
-    let inside = if one.len() == 128 { u128::MAX } else { (1u128 << one.len()) - 1 };
+    let inside = if one.len() == 128 {
+        u128::MAX
+    } else {
+        (1u128 << one.len()) - 1
+    };
     (!row & inside).count_ones()
 }
 

@@ -43,11 +43,19 @@ pub(super) fn churn(
     swapped: bool,
 ) -> (Vec<ItemChurn>, Churn) {
     let known = left.has_text && right.has_text;
-    let turned = |churn: Churn| Churn { left_words: churn.right_words, right_words: churn.left_words, ..churn };
+    let turned = |churn: Churn| Churn {
+        left_words: churn.right_words,
+        right_words: churn.left_words,
+        ..churn
+    };
     let turn = |churn: Churn| if swapped { turned(churn) } else { churn };
     let mut pairs = pairs(left, right, matched);
     pairs.sort_by_key(|(one, other)| {
-        let (first, then) = if swapped { (*one, *other) } else { (*other, *one) };
+        let (first, then) = if swapped {
+            (*one, *other)
+        } else {
+            (*other, *one)
+        };
         (first.is_none(), first, then)
     });
     let of = |(one, other): (Option<u32>, Option<u32>)| {
@@ -61,23 +69,41 @@ pub(super) fn churn(
     };
     let items = pairs.into_iter().map(of).collect();
     let whole = |side: &Side<'_>| (0, side.sentences.len() as u32);
-    (items, turn(told(left, whole(left), right, whole(right), lexicon, known)))
+    (
+        items,
+        turn(told(left, whole(left), right, whole(right), lexicon, known)),
+    )
 }
 
 /// The Items of both sides, each with its partner, whether that is an Item or not.
 fn pairs(left: &Side<'_>, right: &Side<'_>, matched: &Matched) -> Vec<(Option<u32>, Option<u32>)> {
-    let ours = outermost(left).into_iter().map(|one| (Some(one), matched.left[one as usize]));
-    let theirs = outermost(right).into_iter().map(|other| (matched.right[other as usize], Some(other)));
+    let ours = outermost(left)
+        .into_iter()
+        .map(|one| (Some(one), matched.left[one as usize]));
+    let theirs = outermost(right)
+        .into_iter()
+        .map(|other| (matched.right[other as usize], Some(other)));
     let mut pairs: Vec<_> = ours.chain(theirs).collect();
     pairs.sort_unstable();
     pairs.dedup();
     pairs
 }
 
-fn told(left: &Side<'_>, from: (u32, u32), right: &Side<'_>, to: (u32, u32), lexicon: &Lexicon, known: bool) -> Churn {
+fn told(
+    left: &Side<'_>,
+    from: (u32, u32),
+    right: &Side<'_>,
+    to: (u32, u32),
+    lexicon: &Lexicon,
+    known: bool,
+) -> Churn {
     let changes = compare((left, from), (right, to), lexicon);
     let changed = known.then(|| 1.0 - changes.similarity());
-    Churn { left_words: changes.left_words, right_words: changes.right_words, changed }
+    Churn {
+        left_words: changes.left_words,
+        right_words: changes.right_words,
+        changed,
+    }
 }
 
 fn outermost(side: &Side<'_>) -> Vec<u32> {

@@ -35,7 +35,9 @@ impl Homes {
                 *words.entry(*home).or_default() += length;
             }
         }
-        let (home, most) = words.into_iter().max_by_key(|(home, words)| (*words, Reverse(*home)))?;
+        let (home, most) = words
+            .into_iter()
+            .max_by_key(|(home, words)| (*words, Reverse(*home)))?;
         (most * 2 >= all).then_some((home, most))
     }
 }

@@ -44,7 +44,14 @@ impl Weights {
             };
             kind * ((all + 1.0) / ((left + right) as f32 + 0.5)).ln().max(0.0)
         };
-        Self { weights: left.into_iter().zip(right).enumerate().map(weight).collect() }
+        Self {
+            weights: left
+                .into_iter()
+                .zip(right)
+                .enumerate()
+                .map(weight)
+                .collect(),
+        }
     }
 
     /// The weight of a word.
@@ -58,14 +65,21 @@ pub(super) type Terms = Vec<(Word, f32)>;
 
 /// The words of each section with all below it.
 pub(super) fn terms(side: &Side<'_>, weights: &Weights) -> Vec<Terms> {
-    let mut counts: Vec<Terms> = side.nodes.iter().map(|node| counted(side.body(node).to_vec(), weights)).collect();
+    let mut counts: Vec<Terms> = side
+        .nodes
+        .iter()
+        .map(|node| counted(side.body(node).to_vec(), weights))
+        .collect();
     for at in (0..side.nodes.len()).rev() {
         if let Some(parent) = side.nodes[at].parent {
             let merged = merge(&counts[parent as usize], &counts[at]);
             counts[parent as usize] = heaviest(merged, weights);
         }
     }
-    counts.into_iter().map(|counts| normalized(counts, weights)).collect()
+    counts
+        .into_iter()
+        .map(|counts| normalized(counts, weights))
+        .collect()
 }
 
 fn counted(mut words: Vec<Word>, weights: &Weights) -> Terms {
@@ -115,10 +129,18 @@ fn merge(one: &[(Word, f32)], other: &[(Word, f32)]) -> Terms {
 }
 
 fn normalized(counts: Terms, weights: &Weights) -> Terms {
-    let mut terms: Terms =
-        counts.into_iter().map(|(word, count)| (word, scaled(count, weights.weight(word)))).collect();
-    let length = terms.iter().map(|(_, weight)| weight * weight).sum::<f32>().sqrt();
-    terms.iter_mut().for_each(|(_, weight)| *weight /= length.max(f32::MIN_POSITIVE));
+    let mut terms: Terms = counts
+        .into_iter()
+        .map(|(word, count)| (word, scaled(count, weights.weight(word))))
+        .collect();
+    let length = terms
+        .iter()
+        .map(|(_, weight)| weight * weight)
+        .sum::<f32>()
+        .sqrt();
+    terms
+        .iter_mut()
+        .for_each(|(_, weight)| *weight /= length.max(f32::MIN_POSITIVE));
     terms
 }
 
@@ -139,7 +161,12 @@ pub(super) fn cosine(one: &[(Word, f32)], other: &[(Word, f32)]) -> f32 {
 }
 
 /// For each section of one side those of the other that share most of what it says, at most `most` each.
-pub(super) fn nearest(these: &[Terms], others: &[Terms], words: usize, most: usize) -> Vec<Vec<u32>> {
+pub(super) fn nearest(
+    these: &[Terms],
+    others: &[Terms],
+    words: usize,
+    most: usize,
+) -> Vec<Vec<u32>> {
     let mut postings: Vec<Vec<(u32, f32)>> = vec![Vec::new(); words];
     for (at, terms) in others.iter().enumerate() {
         for (word, weight) in terms {
@@ -150,12 +177,17 @@ pub(super) fn nearest(these: &[Terms], others: &[Terms], words: usize, most: usi
         }
     }
     let mut shared = vec![0f32; others.len()];
-    these.iter().map(|terms| near(terms, &postings, &mut shared, most)).collect()
+    these
+        .iter()
+        .map(|terms| near(terms, &postings, &mut shared, most))
+        .collect()
 }
 
 fn near(terms: &Terms, postings: &[Vec<(u32, f32)>], shared: &mut [f32], most: usize) -> Vec<u32> {
-    let mut searched: Vec<&(Word, f32)> =
-        terms.iter().filter(|(word, _)| (1..=MAX_POSTINGS).contains(&postings[*word as usize].len())).collect();
+    let mut searched: Vec<&(Word, f32)> = terms
+        .iter()
+        .filter(|(word, _)| (1..=MAX_POSTINGS).contains(&postings[*word as usize].len()))
+        .collect();
     searched.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
     let mut touched = Vec::new();
     for (word, weight) in searched.into_iter().take(SEARCHED_TERMS) {
@@ -166,7 +198,11 @@ fn near(terms: &Terms, postings: &[Vec<(u32, f32)>], shared: &mut [f32], most: u
             shared[*at as usize] += weight * other;
         }
     }
-    touched.sort_by(|a, b| shared[*b as usize].total_cmp(&shared[*a as usize]).then(a.cmp(b)));
+    touched.sort_by(|a, b| {
+        shared[*b as usize]
+            .total_cmp(&shared[*a as usize])
+            .then(a.cmp(b))
+    });
     let found = touched.iter().copied().take(most).collect();
     touched.into_iter().for_each(|at| shared[at as usize] = 0.0);
     found

@@ -38,7 +38,10 @@ pub(super) struct Matched {
 
 impl Matched {
     fn none(left: usize, right: usize) -> Self {
-        Self { left: vec![None; left], right: vec![None; right] }
+        Self {
+            left: vec![None; left],
+            right: vec![None; right],
+        }
     }
 
     fn take(&mut self, left: u32, right: u32) -> bool {
@@ -52,14 +55,23 @@ impl Matched {
 }
 
 /// Finds the partners. `same_form`: Items are told apart by their numbers.
-pub(super) fn matched(left: &Side<'_>, right: &Side<'_>, weights: &Weights, words: usize, same_form: bool) -> Matched {
+pub(super) fn matched(
+    left: &Side<'_>,
+    right: &Side<'_>,
+    weights: &Weights,
+    words: usize,
+    same_form: bool,
+) -> Matched {
     let mut matched = Matched::none(left.nodes.len(), right.nodes.len());
     alike(left, right, &mut matched);
     let candidates = candidates(left, right, weights, words, same_form);
     for least in ROUNDS {
         let (above_left, above_right) = (above(left, &matched.left), above(right, &matched.right));
         let context = |candidate: &Candidate| {
-            let (one, other) = (above_left[candidate.left as usize], above_right[candidate.right as usize]);
+            let (one, other) = (
+                above_left[candidate.left as usize],
+                above_right[candidate.right as usize],
+            );
             let agrees = match (one, other) {
                 (Some(one), Some(other)) => matched.left[one as usize] == Some(other),
                 (one, other) => one.is_none() && other.is_none(),
@@ -70,11 +82,17 @@ pub(super) fn matched(left: &Side<'_>, right: &Side<'_>, weights: &Weights, word
         };
         let mut sure: Vec<(f32, &Candidate)> = candidates
             .iter()
-            .filter(|one| matched.left[one.left as usize].is_none() && matched.right[one.right as usize].is_none())
+            .filter(|one| {
+                matched.left[one.left as usize].is_none()
+                    && matched.right[one.right as usize].is_none()
+            })
             .map(|candidate| (context(candidate), candidate))
             .filter(|(score, _)| *score >= least)
             .collect();
-        sure.sort_by(|(a, one), (b, other)| b.total_cmp(a).then((one.left, one.right).cmp(&(other.left, other.right))));
+        sure.sort_by(|(a, one), (b, other)| {
+            b.total_cmp(a)
+                .then((one.left, one.right).cmp(&(other.left, other.right)))
+        });
         for (_, candidate) in sure {
             matched.take(candidate.left, candidate.right);
         }
@@ -89,16 +107,27 @@ fn contained(left: &Side<'_>, right: &Side<'_>, matched: &mut Matched) {
     let (above_left, above_right) = (above(left, &matched.left), above(right, &matched.right));
     let mut found = Vec::new();
     for at in (0..left.nodes.len() as u32).filter(|at| matched.left[*at as usize].is_none()) {
-        found.extend(homes.1.of_section(left, at).map(|(home, words)| (words, at, home)));
+        found.extend(
+            homes
+                .1
+                .of_section(left, at)
+                .map(|(home, words)| (words, at, home)),
+        );
     }
     for at in (0..right.nodes.len() as u32).filter(|at| matched.right[*at as usize].is_none()) {
-        found.extend(homes.0.of_section(right, at).map(|(home, words)| (words, home, at)));
+        found.extend(
+            homes
+                .0
+                .of_section(right, at)
+                .map(|(home, words)| (words, home, at)),
+        );
     }
     found.sort_unstable_by_key(|(words, one, other)| (std::cmp::Reverse(*words), *one, *other));
     for (_, one, other) in found {
         let (over, under) = (above_left[one as usize], above_right[other as usize]);
         let together = over.and_then(|over| matched.left[over as usize]) == under;
-        let items = left.nodes[one as usize].item.is_some() || right.nodes[other as usize].item.is_some();
+        let items =
+            left.nodes[one as usize].item.is_some() || right.nodes[other as usize].item.is_some();
         if together && !items {
             matched.take(one, other);
         }
@@ -109,7 +138,9 @@ fn contained(left: &Side<'_>, right: &Side<'_>, matched: &mut Matched) {
 fn alike(left: &Side<'_>, right: &Side<'_>, matched: &mut Matched) {
     let mut free: HashMap<(u32, u32), Vec<u32>> = HashMap::new();
     for (at, node) in right.nodes.iter().enumerate().rev() {
-        free.entry((node.path, node.whole)).or_default().push(at as u32);
+        free.entry((node.path, node.whole))
+            .or_default()
+            .push(at as u32);
     }
     for (at, node) in left.nodes.iter().enumerate() {
         if let Some(other) = free.get_mut(&(node.path, node.whole)).and_then(Vec::pop) {
@@ -123,7 +154,11 @@ pub(super) fn above(side: &Side<'_>, partners: &[Option<u32>]) -> Vec<Option<u32
     let mut above: Vec<Option<u32>> = Vec::with_capacity(side.nodes.len());
     for node in &side.nodes {
         above.push(node.parent.and_then(|parent| {
-            if partners[parent as usize].is_some() { Some(parent) } else { above[parent as usize] }
+            if partners[parent as usize].is_some() {
+                Some(parent)
+            } else {
+                above[parent as usize]
+            }
         }));
     }
     above
@@ -132,28 +167,56 @@ pub(super) fn above(side: &Side<'_>, partners: &[Option<u32>]) -> Vec<Option<u32
 /// Whether the sections just before, or just behind, are partners.
 fn beside(left: &Side<'_>, right: &Side<'_>, matched: &Matched, candidate: &Candidate) -> bool {
     let partners = |one: Option<u32>, other: Option<u32>| match (one, other) {
-        (Some(one), Some(other)) => matched.left.get(one as usize).copied().flatten() == Some(other),
+        (Some(one), Some(other)) => {
+            matched.left.get(one as usize).copied().flatten() == Some(other)
+        }
         _ => false,
     };
     let (one, other) = (candidate.left, candidate.right);
     partners(one.checked_sub(1), other.checked_sub(1))
-        || partners(Some(left.nodes[one as usize].end), Some(right.nodes[other as usize].end))
+        || partners(
+            Some(left.nodes[one as usize].end),
+            Some(right.nodes[other as usize].end),
+        )
 }
 
-fn candidates(left: &Side<'_>, right: &Side<'_>, weights: &Weights, words: usize, same_form: bool) -> Vec<Candidate> {
+fn candidates(
+    left: &Side<'_>,
+    right: &Side<'_>,
+    weights: &Weights,
+    words: usize,
+    same_form: bool,
+) -> Vec<Candidate> {
     let mut pairs: Vec<(u32, u32)> = Vec::new();
-    let telling = |node: &Node<'_>| ((node.words.1 - node.words.0) as usize >= TELLING_WORDS).then_some(node.body);
+    let telling = |node: &Node<'_>| {
+        ((node.words.1 - node.words.0) as usize >= TELLING_WORDS).then_some(node.body)
+    };
     equals(left, right, |node| Some(node.title), &mut pairs);
     equals(left, right, |node| Some(node.path), &mut pairs);
     equals(left, right, telling, &mut pairs);
     equals(left, right, |node| node.item, &mut pairs);
-    let (terms_left, terms_right) = (likeness::terms(left, weights), likeness::terms(right, weights));
+    let (terms_left, terms_right) = (
+        likeness::terms(left, weights),
+        likeness::terms(right, weights),
+    );
     let (titles_left, titles_right) = titles(left, right, words);
-    for (these, others, most) in [(&terms_left, &terms_right, 6), (&titles_left, &titles_right, 4)] {
+    for (these, others, most) in [
+        (&terms_left, &terms_right, 6),
+        (&titles_left, &titles_right, 4),
+    ] {
         let forth = likeness::nearest(these, others, words, most);
         let back = likeness::nearest(others, these, words, most);
-        pairs.extend(forth.iter().enumerate().flat_map(|(at, near)| near.iter().map(move |other| (at as u32, *other))));
-        pairs.extend(back.iter().enumerate().flat_map(|(at, near)| near.iter().map(move |other| (*other, at as u32))));
+        pairs.extend(
+            forth
+                .iter()
+                .enumerate()
+                .flat_map(|(at, near)| near.iter().map(move |other| (at as u32, *other))),
+        );
+        pairs.extend(
+            back.iter()
+                .enumerate()
+                .flat_map(|(at, near)| near.iter().map(move |other| (*other, at as u32))),
+        );
     }
     pairs.sort_unstable();
     pairs.dedup();
@@ -165,13 +228,23 @@ fn candidates(left: &Side<'_>, right: &Side<'_>, weights: &Weights, words: usize
         let (left_node, right_node) = (&left.nodes[at], &right.nodes[with]);
         let base = score(left_node, right_node, title, texts, same_form);
         let place = |at: u32, side: &Side<'_>| at as f32 / side.nodes.len().max(1) as f32;
-        Candidate { left: one, right: other, base, apart: (place(one, left) - place(other, right)).abs() }
+        Candidate {
+            left: one,
+            right: other,
+            base,
+            apart: (place(one, left) - place(other, right)).abs(),
+        }
     };
     pairs.into_iter().map(scored).collect()
 }
 
 /// Pairs of sections that are equal by `key`: all of few, of many those at about the same place among their equals.
-fn equals(left: &Side<'_>, right: &Side<'_>, key: impl Fn(&Node<'_>) -> Option<u32>, pairs: &mut Vec<(u32, u32)>) {
+fn equals(
+    left: &Side<'_>,
+    right: &Side<'_>,
+    key: impl Fn(&Node<'_>) -> Option<u32>,
+    pairs: &mut Vec<(u32, u32)>,
+) {
     let mut groups: HashMap<u32, (Vec<u32>, Vec<u32>)> = HashMap::new();
     for (at, node) in left.nodes.iter().enumerate() {
         if let Some(key) = key(node) {
@@ -186,7 +259,11 @@ fn equals(left: &Side<'_>, right: &Side<'_>, key: impl Fn(&Node<'_>) -> Option<u
     for (these, others) in groups.into_values() {
         let few = these.len().max(others.len()) <= SMALL;
         for (rank, one) in these.iter().enumerate() {
-            let (first, last) = if few { (0, others.len()) } else { (rank.saturating_sub(NEAR), rank + NEAR + 1) };
+            let (first, last) = if few {
+                (0, others.len())
+            } else {
+                (rank.saturating_sub(NEAR), rank + NEAR + 1)
+            };
             let near = &others[first.min(others.len())..last.min(others.len())];
             pairs.extend(near.iter().map(|other| (*one, *other)));
         }
@@ -207,12 +284,23 @@ fn titles(left: &Side<'_>, right: &Side<'_>, words: usize) -> (Vec<Terms>, Vec<T
         each.collect()
     };
     let (left, right) = (sorted(left), sorted(right));
-    left.iter().chain(&right).flatten().for_each(|word| having[*word as usize] += 1);
+    left.iter()
+        .chain(&right)
+        .flatten()
+        .for_each(|word| having[*word as usize] += 1);
     let weigh = |titles: Vec<Vec<Word>>| -> Vec<Terms> {
         let weight = |word: Word| (1.0 + all as f32 / having[word as usize].max(1) as f32).ln();
         let terms = |title: Vec<Word>| {
-            let length = title.iter().map(|word| weight(*word).powi(2)).sum::<f32>().sqrt().max(f32::MIN_POSITIVE);
-            title.into_iter().map(|word| (word, weight(word) / length)).collect()
+            let length = title
+                .iter()
+                .map(|word| weight(*word).powi(2))
+                .sum::<f32>()
+                .sqrt()
+                .max(f32::MIN_POSITIVE);
+            title
+                .into_iter()
+                .map(|word| (word, weight(word) / length))
+                .collect()
         };
         titles.into_iter().map(terms).collect()
     };
@@ -237,7 +325,11 @@ fn score(left: &Node<'_>, right: &Node<'_>, title: f32, text: Option<f32>, same_
         (None, None) => 0.0,
         _ => -0.08,
     };
-    let kinds = if left.is_heading == right.is_heading { 0.0 } else { -0.1 };
+    let kinds = if left.is_heading == right.is_heading {
+        0.0
+    } else {
+        -0.1
+    };
     let likeness = match text {
         _ if same_text && same_title => 1.0,
         _ if same_text => 0.85,
@@ -247,6 +339,10 @@ fn score(left: &Node<'_>, right: &Node<'_>, title: f32, text: Option<f32>, same_
         None => 0.7 * title,
     };
     // What is the same Item is the same section, though all of it were new.
-    let likeness = if items > 0.0 { likeness.max(0.35) } else { likeness };
+    let likeness = if items > 0.0 {
+        likeness.max(0.35)
+    } else {
+        likeness
+    };
     likeness + items + kinds
 }

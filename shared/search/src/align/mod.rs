@@ -65,7 +65,11 @@ pub struct Compared<'a> {
 impl<'a> Compared<'a> {
     /// All of a document.
     pub fn of(tree: &'a SectionTree, body: Option<&'a Body>) -> Self {
-        Self { tree, body, within: None }
+        Self {
+            tree,
+            body,
+            within: None,
+        }
     }
 }
 
@@ -145,10 +149,21 @@ impl Pair {
             Outcome::Removed => Outcome::Added,
             other => other,
         };
-        let turned = |Reworded { left, right }| Reworded { left: right, right: left };
+        let turned = |Reworded { left, right }| Reworded {
+            left: right,
+            right: left,
+        };
         let reworded = self.reworded.into_iter().map(turned).collect();
         let (left, right, removed, added) = (self.right, self.left, self.added, self.removed);
-        Self { left, right, outcome, removed, added, reworded, ..self }
+        Self {
+            left,
+            right,
+            outcome,
+            removed,
+            added,
+            reworded,
+            ..self
+        }
     }
 }
 
@@ -170,8 +185,13 @@ pub enum Outcome {
 
 impl Outcome {
     /// All, in the order of an account.
-    pub const ALL: [Outcome; 5] =
-        [Outcome::Modified, Outcome::Added, Outcome::Removed, Outcome::Unchanged, Outcome::Unknown];
+    pub const ALL: [Outcome; 5] = [
+        Outcome::Modified,
+        Outcome::Added,
+        Outcome::Removed,
+        Outcome::Unchanged,
+        Outcome::Unknown,
+    ];
 
     /// The stable word for it.
     pub fn as_str(self) -> &'static str {
@@ -209,11 +229,26 @@ pub struct Reworded {
 ///
 /// # Errors
 /// [`AlignError`] when one of them is too large.
-pub fn align(left: &Compared<'_>, right: &Compared<'_>, options: &Options) -> Result<Alignment, AlignError> {
+pub fn align(
+    left: &Compared<'_>,
+    right: &Compared<'_>,
+    options: &Options,
+) -> Result<Alignment, AlignError> {
     // All is done in one order of the two, whichever is called left: so the other way round is the mirror image.
     let swapped = order(left, right).is_gt();
-    let (one, other) = if swapped { (right, left) } else { (left, right) };
-    let form = |compared: &Compared<'_>| compared.tree.facts.form.as_ref().map(|fact| fact.value.clone());
+    let (one, other) = if swapped {
+        (right, left)
+    } else {
+        (left, right)
+    };
+    let form = |compared: &Compared<'_>| {
+        compared
+            .tree
+            .facts
+            .form
+            .as_ref()
+            .map(|fact| fact.value.clone())
+    };
     let forms = (form(one), form(other));
     // A form that is not known is taken for the other's.
     let one_form = titles::family(forms.0.as_deref().or(forms.1.as_deref()));
@@ -227,16 +262,30 @@ pub fn align(left: &Compared<'_>, right: &Compared<'_>, options: &Options) -> Re
     let same_form = one_form == other_form;
     let matched = matched(&one, &other, &weights, lexicon.len(), same_form);
     let moved = outcome::moved(&one, &other, &matched, same_form);
-    let teller = Teller { left: &one, right: &other, weights: &weights, lexicon, options, matched: &matched };
+    let teller = Teller {
+        left: &one,
+        right: &other,
+        weights: &weights,
+        lexicon,
+        options,
+        matched: &matched,
+    };
     Ok(teller.tell(&moved, swapped))
 }
 
 /// An order of documents by what they say.
 fn order(one: &Compared<'_>, other: &Compared<'_>) -> std::cmp::Ordering {
     fn lines<'a>(compared: &Compared<'a>) -> impl Iterator<Item = &'a str> {
-        compared.body.map(stemma_document::text::all_lines).unwrap_or_default().into_iter().map(|line| line.text)
+        compared
+            .body
+            .map(stemma_document::text::all_lines)
+            .unwrap_or_default()
+            .into_iter()
+            .map(|line| line.text)
     }
-    fn sections<'a>(compared: &Compared<'a>) -> impl Iterator<Item = (usize, &'a str, Option<PageNo>, u32)> {
+    fn sections<'a>(
+        compared: &Compared<'a>,
+    ) -> impl Iterator<Item = (usize, &'a str, Option<PageNo>, u32)> {
         let start = |section: &Section| match section.span {
             SectionSpan::Pages { from, .. } => (Some(from.page), from.line),
             SectionSpan::Lines { start, .. } => (None, start),
@@ -246,9 +295,22 @@ fn order(one: &Compared<'_>, other: &Compared<'_>) -> std::cmp::Ordering {
             (depth, section.title.as_str(), page, line)
         })
     }
-    let form = |compared: &Compared<'_>| compared.tree.facts.form.as_ref().map(|fact| fact.value.clone());
-    let known = (one.within, one.body.is_some(), form(one)).cmp(&(other.within, other.body.is_some(), form(other)));
-    known.then_with(|| sections(one).cmp(sections(other))).then_with(|| lines(one).cmp(lines(other)))
+    let form = |compared: &Compared<'_>| {
+        compared
+            .tree
+            .facts
+            .form
+            .as_ref()
+            .map(|fact| fact.value.clone())
+    };
+    let known = (one.within, one.body.is_some(), form(one)).cmp(&(
+        other.within,
+        other.body.is_some(),
+        form(other),
+    ));
+    known
+        .then_with(|| sections(one).cmp(sections(other)))
+        .then_with(|| lines(one).cmp(lines(other)))
 }
 
 /// Puts what was found into words.
@@ -269,9 +331,25 @@ impl Teller<'_> {
         let mut pairs = Vec::new();
         for (one, other) in outcome::told(self.matched, swapped) {
             let pair = match (one, other) {
-                (Some(one), Some(other)) => self.pair(one, other, moved[one as usize], &left_keys, &right_keys),
-                (Some(one), None) => self.alone(self.left, one, Outcome::Removed, &right_keys, &homes[1], self.right),
-                (None, Some(other)) => self.alone(self.right, other, Outcome::Added, &left_keys, &homes[0], self.left),
+                (Some(one), Some(other)) => {
+                    self.pair(one, other, moved[one as usize], &left_keys, &right_keys)
+                }
+                (Some(one), None) => self.alone(
+                    self.left,
+                    one,
+                    Outcome::Removed,
+                    &right_keys,
+                    &homes[1],
+                    self.right,
+                ),
+                (None, Some(other)) => self.alone(
+                    self.right,
+                    other,
+                    Outcome::Added,
+                    &left_keys,
+                    &homes[0],
+                    self.left,
+                ),
                 (None, None) => continue,
             };
             pairs.push(if swapped { pair.mirrored() } else { pair });
@@ -284,8 +362,18 @@ impl Teller<'_> {
         side.keys.iter().copied().collect()
     }
 
-    fn pair(&self, one: u32, other: u32, moved: bool, left_keys: &HashSet<u32>, right_keys: &HashSet<u32>) -> Pair {
-        let (left, right) = (&self.left.nodes[one as usize], &self.right.nodes[other as usize]);
+    fn pair(
+        &self,
+        one: u32,
+        other: u32,
+        moved: bool,
+        left_keys: &HashSet<u32>,
+        right_keys: &HashSet<u32>,
+    ) -> Pair {
+        let (left, right) = (
+            &self.left.nodes[one as usize],
+            &self.right.nodes[other as usize],
+        );
         let compared = self.left.has_text && self.right.has_text;
         let mut pair = Pair {
             left: Some(left.section.id),
@@ -306,7 +394,11 @@ impl Teller<'_> {
             (pair.outcome, pair.similarity) = (Outcome::Unchanged, Some(1.0));
             return pair;
         }
-        let changes = compare((self.left, left.sentences), (self.right, right.sentences), self.lexicon);
+        let changes = compare(
+            (self.left, left.sentences),
+            (self.right, right.sentences),
+            self.lexicon,
+        );
         pair.outcome = Outcome::Modified;
         pair.similarity = Some(changes.similarity());
         pair.removed = self.most_telling(self.left, &changes.removed, right_keys);
@@ -331,18 +423,43 @@ impl Teller<'_> {
             Outcome::Removed => (Some(node.section.id), None),
             _ => (None, Some(node.section.id)),
         };
-        let (removed, added) = if left.is_some() { (told, Vec::new()) } else { (Vec::new(), told) };
-        let stands_in = homes.of_section(side, at).map(|(home, _)| others.nodes[home as usize].section.id);
+        let (removed, added) = if left.is_some() {
+            (told, Vec::new())
+        } else {
+            (Vec::new(), told)
+        };
+        let stands_in = homes
+            .of_section(side, at)
+            .map(|(home, _)| others.nodes[home as usize].section.id);
         let (renamed, moved, similarity, reworded) = (false, false, None, Vec::new());
-        Pair { left, right, outcome, renamed, moved, similarity, stands_in, removed, added, reworded }
+        Pair {
+            left,
+            right,
+            outcome,
+            renamed,
+            moved,
+            similarity,
+            stands_in,
+            removed,
+            added,
+            reworded,
+        }
     }
 
     /// The sentences that say most, in reading order; none that stands elsewhere in the other document.
-    fn most_telling(&self, side: &Side<'_>, sentences: &[u32], elsewhere: &HashSet<u32>) -> Vec<Told> {
+    fn most_telling(
+        &self,
+        side: &Side<'_>,
+        sentences: &[u32],
+        elsewhere: &HashSet<u32>,
+    ) -> Vec<Told> {
         let lexicon = self.lexicon;
         let telling = |at: &u32| {
             let words = side.sentence(*at);
-            let lettered = words.iter().filter(|word| lexicon.has_letter(**word)).count();
+            let lettered = words
+                .iter()
+                .filter(|word| lexicon.has_letter(**word))
+                .count();
             let weight: f32 = words.iter().map(|word| self.weights.weight(*word)).sum();
             let enough = lettered >= TELLING_WORDS && lettered * 3 >= words.len() * 2;
             (enough && !elsewhere.contains(&side.keys[*at as usize])).then_some((weight, *at))
@@ -359,16 +476,23 @@ impl Teller<'_> {
         let lexicon = self.lexicon;
         let changed = |(one, other, common): &(u32, u32, u32)| {
             let (left, right) = (self.left.sentence(*one), self.right.sentence(*other));
-            let lettered = left.iter().filter(|word| lexicon.has_letter(**word)).count();
+            let lettered = left
+                .iter()
+                .filter(|word| lexicon.has_letter(**word))
+                .count();
             let telling = lettered >= TELLING_WORDS && lettered * 3 >= left.len() * 2;
             let changed = left.len() + right.len() - 2 * (*common as usize);
             telling.then_some((changed, *one, *other))
         };
-        let mut found: Vec<(usize, u32, u32)> = changes.reworded.iter().filter_map(changed).collect();
+        let mut found: Vec<(usize, u32, u32)> =
+            changes.reworded.iter().filter_map(changed).collect();
         found.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
         found.truncate(self.options.sentences);
         found.sort_unstable_by_key(|(_, one, _)| *one);
-        let told = |(_, one, other)| Reworded { left: shown(self.left, one), right: shown(self.right, other) };
+        let told = |(_, one, other)| Reworded {
+            left: shown(self.left, one),
+            right: shown(self.right, other),
+        };
         found.into_iter().map(told).collect()
     }
 }
@@ -376,5 +500,9 @@ impl Teller<'_> {
 fn shown(side: &Side<'_>, at: u32) -> Told {
     let (text, line) = side.show(at, SENTENCE_CHARS);
     let page = line.and_then(|line| line.page).map(|page| page.get());
-    Told { text, page, line: line.map_or(0, |line| line.number) }
+    Told {
+        text,
+        page,
+        line: line.map_or(0, |line| line.number),
+    }
 }

@@ -8,27 +8,43 @@ use super::side::Side;
 /// Which sections of the left, by their places, stand elsewhere in the right: below another section, or among their
 /// siblings in another order. As few as possible are called moved; where that leaves a choice, the shorter ones.
 /// Items of two forms never are: where they stand is given by the form.
-pub(super) fn moved(left: &Side<'_>, right: &Side<'_>, matched: &Matched, same_form: bool) -> Vec<bool> {
+pub(super) fn moved(
+    left: &Side<'_>,
+    right: &Side<'_>,
+    matched: &Matched,
+    same_form: bool,
+) -> Vec<bool> {
     let (above_left, above_right) = (above(left, &matched.left), above(right, &matched.right));
     let mut moved = vec![false; left.nodes.len()];
     let mut families: HashMap<Option<u32>, Vec<(u32, u32)>> = HashMap::new();
     for (at, partner) in matched.left.iter().enumerate() {
         let Some(other) = *partner else { continue };
-        if !same_form && (left.nodes[at].item.is_some() || right.nodes[other as usize].item.is_some()) {
+        if !same_form
+            && (left.nodes[at].item.is_some() || right.nodes[other as usize].item.is_some())
+        {
             continue;
         }
         let partners_parent = above_left[at].and_then(|parent| matched.left[parent as usize]);
         if partners_parent == above_right[other as usize] {
-            families.entry(above_left[at]).or_default().push((at as u32, other));
+            families
+                .entry(above_left[at])
+                .or_default()
+                .push((at as u32, other));
         } else {
             moved[at] = true;
         }
     }
     for family in families.into_values() {
         let weight = |at: u32| (1 << 40) + left.all_words(at).min((1 << 20) - 1);
-        let weighed: Vec<(u32, u64)> = family.iter().map(|(at, other)| (*other, weight(*at))).collect();
+        let weighed: Vec<(u32, u64)> = family
+            .iter()
+            .map(|(at, other)| (*other, weight(*at)))
+            .collect();
         let in_order = in_order(&weighed);
-        family.iter().zip(in_order).for_each(|((at, _), in_order)| moved[*at as usize] = !in_order);
+        family
+            .iter()
+            .zip(in_order)
+            .for_each(|((at, _), in_order)| moved[*at as usize] = !in_order);
     }
     moved
 }
@@ -71,7 +87,11 @@ fn in_order(places: &[(u32, u64)]) -> Vec<bool> {
 /// All sections of both sides in the order of the right; what is only left stands behind what it followed there.
 /// `swapped`: in the order of the left, and the other way round.
 pub(super) fn told(matched: &Matched, swapped: bool) -> Vec<(Option<u32>, Option<u32>)> {
-    let (from, to) = if swapped { (&matched.right, &matched.left) } else { (&matched.left, &matched.right) };
+    let (from, to) = if swapped {
+        (&matched.right, &matched.left)
+    } else {
+        (&matched.left, &matched.right)
+    };
     let mut behind: HashMap<Option<u32>, Vec<u32>> = HashMap::new();
     let mut last = None;
     for (at, partner) in from.iter().enumerate() {
@@ -82,7 +102,13 @@ pub(super) fn told(matched: &Matched, swapped: bool) -> Vec<(Option<u32>, Option
     }
     let mut told = Vec::with_capacity(from.len() + to.len());
     let mut gone = |told: &mut Vec<_>, at: Option<u32>| {
-        told.extend(behind.remove(&at).into_iter().flatten().map(|one| (Some(one), None)));
+        told.extend(
+            behind
+                .remove(&at)
+                .into_iter()
+                .flatten()
+                .map(|one| (Some(one), None)),
+        );
     };
     gone(&mut told, None);
     for (at, partner) in to.iter().enumerate() {
@@ -90,7 +116,8 @@ pub(super) fn told(matched: &Matched, swapped: bool) -> Vec<(Option<u32>, Option
         gone(&mut told, Some(at as u32));
     }
     if swapped {
-        told.iter_mut().for_each(|(one, other)| std::mem::swap(one, other));
+        told.iter_mut()
+            .for_each(|(one, other)| std::mem::swap(one, other));
     }
     told
 }
@@ -101,7 +128,12 @@ mod tests {
 
     fn stays(places: &[u32]) -> Vec<u32> {
         let weighed: Vec<(u32, u64)> = places.iter().map(|place| (*place, 10)).collect();
-        places.iter().zip(in_order(&weighed)).filter(|(_, stays)| *stays).map(|(place, _)| *place).collect()
+        places
+            .iter()
+            .zip(in_order(&weighed))
+            .filter(|(_, stays)| *stays)
+            .map(|(place, _)| *place)
+            .collect()
     }
 
     #[test]

@@ -74,7 +74,11 @@ fn number<K: std::hash::Hash + Eq>(numbers: &mut HashMap<K, u32>, key: K) -> u32
 
 impl<'a> Side<'a> {
     /// Reads a document.
-    pub(super) fn read(compared: &Compared<'a>, form: &str, numbered: &mut Numbered) -> Result<Self, AlignError> {
+    pub(super) fn read(
+        compared: &Compared<'a>,
+        form: &str,
+        numbered: &mut Numbered,
+    ) -> Result<Self, AlignError> {
         let tree = compared.tree;
         let mut side = Side {
             nodes: Vec::new(),
@@ -94,8 +98,17 @@ impl<'a> Side<'a> {
             if side.nodes.len() >= MAX_SECTIONS {
                 return Err(AlignError::TooManySections { most: MAX_SECTIONS });
             }
-            let item = items.get(&section.id).map(|item| number(&mut numbered.items, item.clone()));
-            side.add(section, above.last().copied(), item, compared.body, &mut lines_left, numbered)?;
+            let item = items
+                .get(&section.id)
+                .map(|item| number(&mut numbered.items, item.clone()));
+            side.add(
+                section,
+                above.last().copied(),
+                item,
+                compared.body,
+                &mut lines_left,
+                numbered,
+            )?;
             above.push(at);
         }
         // Descendants stand behind their ancestors: from the last on, each end is known before it is handed up.
@@ -119,13 +132,19 @@ impl<'a> Side<'a> {
         numbered: &mut Numbered,
     ) -> Result<(), AlignError> {
         let at = self.nodes.len() as u32;
-        let title: Vec<Word> =
-            titles::key(&section.title).iter().map(|word| numbered.lexicon.id(&format!("\u{1}{word}"))).collect();
+        let title: Vec<Word> = titles::key(&section.title)
+            .iter()
+            .map(|word| numbered.lexicon.id(&format!("\u{1}{word}")))
+            .collect();
         let key = number(&mut numbered.titles, title.clone());
         let above = parent.map_or(u32::MAX, |parent| self.nodes[parent as usize].path);
         let path = number(&mut numbered.paths, (above, key));
-        let mut lines = body.map(|body| own_lines(section, body)).unwrap_or_default();
-        *lines_left = lines_left.checked_sub(lines.len()).ok_or(AlignError::TooManyWords { most: MAX_WORDS })?;
+        let mut lines = body
+            .map(|body| own_lines(section, body))
+            .unwrap_or_default();
+        *lines_left = lines_left
+            .checked_sub(lines.len())
+            .ok_or(AlignError::TooManyWords { most: MAX_WORDS })?;
         if let Some(Body::Pages(pages)) = body {
             lines.retain(|line| !is_edge(line, pages));
         }
@@ -134,7 +153,11 @@ impl<'a> Side<'a> {
         if self.words.len() > MAX_WORDS {
             return Err(AlignError::TooManyWords { most: MAX_WORDS });
         }
-        let heading = heading_words(&section.title, &self.words[first as usize..], &mut numbered.lexicon);
+        let heading = heading_words(
+            &section.title,
+            &self.words[first as usize..],
+            &mut numbered.lexicon,
+        );
         let start = first + heading;
         for mut sentence in read.into_iter().filter(|sentence| sentence.words.1 > start) {
             sentence.words.0 = sentence.words.0.max(start);
@@ -159,7 +182,12 @@ impl<'a> Side<'a> {
         Ok(())
     }
 
-    fn number_wholes(&mut self, keys: Vec<u32>, bodies: &[u32], wholes: &mut HashMap<(u32, u32, Vec<u32>), u32>) {
+    fn number_wholes(
+        &mut self,
+        keys: Vec<u32>,
+        bodies: &[u32],
+        wholes: &mut HashMap<(u32, u32, Vec<u32>), u32>,
+    ) {
         self.keys = keys;
         let mut below: Vec<Vec<u32>> = vec![Vec::new(); self.nodes.len()];
         for at in (0..self.nodes.len()).rev() {
@@ -195,7 +223,9 @@ impl<'a> Side<'a> {
     /// How many words those have.
     pub(super) fn all_words(&self, at: u32) -> u64 {
         let (first, last) = self.all_sentences(at);
-        (first..last).map(|sentence| self.sentence(sentence).len() as u64).sum()
+        (first..last)
+            .map(|sentence| self.sentence(sentence).len() as u64)
+            .sum()
     }
 
     /// A sentence as it stands in the document, white space folded, and the line it starts on.
@@ -204,10 +234,25 @@ impl<'a> Side<'a> {
         let lines = &self.nodes[self.homes[at as usize] as usize].lines;
         let mut text = String::new();
         for number in sentence.start.0..=sentence.end.0 {
-            let Some(line) = lines.get(number as usize) else { break };
-            let from = if number == sentence.start.0 { sentence.start.1 as usize } else { 0 };
-            let to = if number == sentence.end.0 { sentence.end.1 as usize } else { line.text.len() };
-            for token in line.text.get(from..to).unwrap_or_default().split_whitespace() {
+            let Some(line) = lines.get(number as usize) else {
+                break;
+            };
+            let from = if number == sentence.start.0 {
+                sentence.start.1 as usize
+            } else {
+                0
+            };
+            let to = if number == sentence.end.0 {
+                sentence.end.1 as usize
+            } else {
+                line.text.len()
+            };
+            for token in line
+                .text
+                .get(from..to)
+                .unwrap_or_default()
+                .split_whitespace()
+            {
                 if !text.is_empty() {
                     text.push(' ');
                 }
@@ -227,10 +272,18 @@ pub(super) fn number_texts(left: &mut Side<'_>, right: &mut Side<'_>) {
     let (mut bodies_left, mut bodies_right) = (Vec::new(), Vec::new());
     let mut sentences: HashMap<&[Word], u32> = HashMap::new();
     let mut bodies: HashMap<&[Word], u32> = HashMap::new();
-    for (side, keys, own) in [(&*left, &mut keys_left, &mut bodies_left), (&*right, &mut keys_right, &mut bodies_right)]
-    {
-        keys.extend((0..side.sentences.len() as u32).map(|at| number(&mut sentences, side.sentence(at))));
-        own.extend(side.nodes.iter().map(|node| number(&mut bodies, side.body(node))));
+    for (side, keys, own) in [
+        (&*left, &mut keys_left, &mut bodies_left),
+        (&*right, &mut keys_right, &mut bodies_right),
+    ] {
+        keys.extend(
+            (0..side.sentences.len() as u32).map(|at| number(&mut sentences, side.sentence(at))),
+        );
+        own.extend(
+            side.nodes
+                .iter()
+                .map(|node| number(&mut bodies, side.body(node))),
+        );
     }
     let mut wholes = HashMap::new();
     left.number_wholes(keys_left, &bodies_left, &mut wholes);
@@ -242,7 +295,8 @@ fn within(tree: &SectionTree, root: Option<SectionId>) -> impl Iterator<Item = (
     let root = root.map(|root| tree.path_to(root));
     let base = root.as_ref().map_or(1, Vec::len);
     let ids = root.and_then(|path| path.last().map(|section| items::ids(section)));
-    let inside = move |section: &Section| ids.as_ref().is_none_or(|ids| ids.contains(&section.id.0));
+    let inside =
+        move |section: &Section| ids.as_ref().is_none_or(|ids| ids.contains(&section.id.0));
     tree.walk()
         .filter(move |(_, section)| inside(section))
         .map(move |(depth, section)| (depth.saturating_sub(base), section))
@@ -258,22 +312,36 @@ fn lines_in(body: &Body) -> usize {
 /// Whether a line at the edge of a page belongs to the page, not to the text, and was not seen as such when the page was
 /// read: a page number, a link back to the contents, a heading `(continued)`.
 fn is_edge(line: &LineAt<'_>, pages: &[Page]) -> bool {
-    let Some(page) = line.page.and_then(|page| pages.get(page.index())) else { return false };
+    let Some(page) = line.page.and_then(|page| pages.get(page.index())) else {
+        return false;
+    };
     let (first, last) = (line.number == 1, line.number as usize >= page.lines.len());
     if !(first || last) {
         return false;
     }
     let text = line.text.trim();
-    let number = text.trim_matches(|c: char| c.is_whitespace() || matches!(c, '-' | '–' | '—' | '|' | '(' | ')'));
-    let number = number.strip_prefix("Page ").or_else(|| number.strip_prefix("F-")).unwrap_or(number);
-    let numbered = !number.is_empty() && number.len() <= 4 && number.bytes().all(|byte| byte.is_ascii_digit());
+    let number = text.trim_matches(|c: char| {
+        c.is_whitespace() || matches!(c, '-' | '–' | '—' | '|' | '(' | ')')
+    });
+    let number = number
+        .strip_prefix("Page ")
+        .or_else(|| number.strip_prefix("F-"))
+        .unwrap_or(number);
+    let numbered =
+        !number.is_empty() && number.len() <= 4 && number.bytes().all(|byte| byte.is_ascii_digit());
     let continued = text.to_lowercase().ends_with("(continued)");
     numbered || first && (text.eq_ignore_ascii_case("table of contents") || continued)
 }
 
 /// How many of the first words of a text are its heading.
 fn heading_words(title: &str, text: &[Word], lexicon: &mut Lexicon) -> u32 {
-    let line = |text| LineAt { text, tokens: 0, page: None, number: 1, layout: None };
+    let line = |text| LineAt {
+        text,
+        tokens: 0,
+        page: None,
+        number: 1,
+        layout: None,
+    };
     let mut heading = Vec::new();
     sentences(&[line(title)], lexicon, &mut heading);
     // The number of an Item may stand in the text and not in the title, or the other way round.
@@ -284,7 +352,8 @@ fn heading_words(title: &str, text: &[Word], lexicon: &mut Lexicon) -> u32 {
     if found(&heading) {
         return heading.len() as u32;
     }
-    let ahead = (0..4.min(text.len())).find(|skip| !named.is_empty() && text[*skip..].starts_with(&named));
+    let ahead =
+        (0..4.min(text.len())).find(|skip| !named.is_empty() && text[*skip..].starts_with(&named));
     ahead.map_or(0, |skip| (skip + named.len()) as u32)
 }
 

@@ -4,7 +4,8 @@ use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 use stemma_document::{
-    DraftEntry, Extent, Fact, LocatedEntry, Method, Place, SectionTree, TextLines, Verdict, VerifiedOutline, Witness,
+    DraftEntry, Extent, Fact, LocatedEntry, Method, Place, SectionTree, TextLines, Verdict,
+    VerifiedOutline, Witness,
 };
 
 use super::*;
@@ -17,27 +18,51 @@ fn document(sections: &[Written]) -> (SectionTree, Body) {
     for (level, title, text) in sections {
         lines.push(title.clone());
         let (number, label, target) = (None, None, None);
-        let entry = DraftEntry { number, title: title.clone(), label, target, level: *level, witness: Witness::Markup };
+        let entry = DraftEntry {
+            number,
+            title: title.clone(),
+            label,
+            target,
+            level: *level,
+            witness: Witness::Markup,
+        };
         let at = Place::Line(lines.len() as u32);
-        entries.push((LocatedEntry { entry, place: at }, Verdict::Found { starts_page: false }));
+        entries.push((
+            LocatedEntry { entry, place: at },
+            Verdict::Found { starts_page: false },
+        ));
         lines.extend(text.iter().cloned());
     }
     let outline = VerifiedOutline::new(Extent::Lines(lines.len() as u32), entries).unwrap();
     let tree = SectionTree::build(&outline, Method::Markup, Vec::new());
-    (tree, Body::Lines(TextLines { lines, tokens: vec![], headings: vec![] }))
+    (
+        tree,
+        Body::Lines(TextLines {
+            lines,
+            tokens: vec![],
+            headings: vec![],
+        }),
+    )
 }
 
 fn written(sections: &[(u16, &str, &str)]) -> (SectionTree, Body) {
     let lines = |text: &str| text.lines().map(str::to_owned).collect();
     document(
-        &sections.iter().map(|(level, title, text)| (*level, (*title).to_owned(), lines(text))).collect::<Vec<_>>(),
+        &sections
+            .iter()
+            .map(|(level, title, text)| (*level, (*title).to_owned(), lines(text)))
+            .collect::<Vec<_>>(),
     )
 }
 
 fn aligned(left: &(SectionTree, Body), right: &(SectionTree, Body)) -> Alignment {
     let compared = |document: &'_ (SectionTree, Body)| -> Alignment {
-        align(&Compared::of(&left.0, Some(&left.1)), &Compared::of(&document.0, Some(&document.1)), &Options::default())
-            .unwrap()
+        align(
+            &Compared::of(&left.0, Some(&left.1)),
+            &Compared::of(&document.0, Some(&document.1)),
+            &Options::default(),
+        )
+        .unwrap()
     };
     compared(right)
 }
@@ -48,15 +73,22 @@ fn told(alignment: &Alignment) -> Vec<String> {
     let line = |pair: &Pair| {
         let renamed = if pair.renamed { " renamed" } else { "" };
         let moved = if pair.moved { " moved" } else { "" };
-        format!("{}={} {}{renamed}{moved}", id(pair.left), id(pair.right), pair.outcome.as_str())
+        format!(
+            "{}={} {}{renamed}{moved}",
+            id(pair.left),
+            id(pair.right),
+            pair.outcome.as_str()
+        )
     };
     alignment.pairs.iter().map(line).collect()
 }
 
 const RISKS: &str = "Our suppliers are few and a strike at any of them would stop our furnaces for weeks at a time.";
 const ANVILS: &str = "We cast anvils of grey iron for smiths and sell them through hardware dealers in nine countries.";
-const ROCKETS: &str = "Rockets are assembled in Toledo under license and shipped to one customer in the desert.";
-const LEASES: &str = "We lease two foundries and a warehouse under agreements that end between 2027 and 2031.";
+const ROCKETS: &str =
+    "Rockets are assembled in Toledo under license and shipped to one customer in the desert.";
+const LEASES: &str =
+    "We lease two foundries and a warehouse under agreements that end between 2027 and 2031.";
 
 #[test]
 fn sections_are_renamed_moved_reworded_added_and_removed() {
@@ -74,7 +106,11 @@ fn sections_are_renamed_moved_reworded_added_and_removed() {
         (2, "Aerospace", ROCKETS),
         (2, "Anvils", ANVILS),
         (1, "Item 1A. Risk Factors", &reworded),
-        (1, "Item 1C. Cybersecurity", "A committee of the board hears reports about incidents each quarter."),
+        (
+            1,
+            "Item 1C. Cybersecurity",
+            "A committee of the board hears reports about incidents each quarter.",
+        ),
         (1, "Item 2. Properties", LEASES),
     ]);
     let alignment = aligned(&before, &after);
@@ -89,23 +125,45 @@ fn sections_are_renamed_moved_reworded_added_and_removed() {
     ];
     assert_eq!(told(&alignment), expected);
     let risks = &alignment.pairs[3];
-    assert!(risks.similarity.unwrap() > 0.85 && risks.reworded.len() == 1, "{risks:?}");
+    assert!(
+        risks.similarity.unwrap() > 0.85 && risks.reworded.len() == 1,
+        "{risks:?}"
+    );
     assert_eq!(risks.reworded[0].right.text, reworded);
-    assert!(alignment.pairs[4].added[0].text.starts_with("A committee of the board"), "{:?}", alignment.pairs[4]);
-    let changed: Vec<f32> = alignment.items.iter().map(|item| (item.churn.changed.unwrap() * 100.0).round()).collect();
+    assert!(
+        alignment.pairs[4].added[0]
+            .text
+            .starts_with("A committee of the board"),
+        "{:?}",
+        alignment.pairs[4]
+    );
+    let changed: Vec<f32> = alignment
+        .items
+        .iter()
+        .map(|item| (item.churn.changed.unwrap() * 100.0).round())
+        .collect();
     assert_eq!(changed, [0.0, 7.0, 100.0, 0.0, 100.0]);
 }
 
 #[test]
 fn notes_are_numbered_anew_without_moving() {
-    let before = written(&[(1, "Notes", ""), (2, "Note 1. Debt", ANVILS), (2, "Note 2. Leases", LEASES)]);
+    let before = written(&[
+        (1, "Notes", ""),
+        (2, "Note 1. Debt", ANVILS),
+        (2, "Note 2. Leases", LEASES),
+    ]);
     let after = written(&[
         (1, "Notes", ""),
         (2, "Note 1. Revenue", ROCKETS),
         (2, "Note 2. Debt", ANVILS),
         (2, "Note 3. Leases", LEASES),
     ]);
-    let expected = ["0000=0000 unchanged", "-=0001 added", "0001=0002 unchanged", "0002=0003 unchanged"];
+    let expected = [
+        "0000=0000 unchanged",
+        "-=0001 added",
+        "0001=0002 unchanged",
+        "0002=0003 unchanged",
+    ];
     assert_eq!(told(&aligned(&before, &after)), expected);
 }
 
@@ -116,7 +174,10 @@ fn what_was_divided_off_or_merged_says_where_its_text_stands() {
     let divided = aligned(&before, &after);
     assert_eq!(told(&divided), ["0000=0000 modified", "-=0001 added"]);
     assert_eq!(divided.pairs[1].stands_in, Some(SectionId(0)));
-    assert!(divided.pairs[1].added.is_empty() && divided.all.changed == Some(0.0), "{divided:?}");
+    assert!(
+        divided.pairs[1].added.is_empty() && divided.all.changed == Some(0.0),
+        "{divided:?}"
+    );
 }
 
 #[test]
@@ -140,13 +201,22 @@ fn quarterly_items_meet_their_annual_ones() {
         written(&[
             (1, "Part I", ""),
             (2, "Item 1. Financial Statements", LEASES),
-            (2, "Item 2. Management's Discussion", "Sales rose because more was sold."),
+            (
+                2,
+                "Item 2. Management's Discussion",
+                "Sales rose because more was sold.",
+            ),
             (1, "Part II", ""),
             (2, "Item 1. Legal Proceedings", "We were sued."),
         ]),
     );
     let told = told(&aligned(&annual, &quarterly));
-    for pair in ["0004=0002 modified", "0002=0004 modified", "0001=- removed", "-=0001 added"] {
+    for pair in [
+        "0004=0002 modified",
+        "0002=0004 modified",
+        "0001=- removed",
+        "-=0001 added",
+    ] {
         assert!(told.contains(&pair.to_owned()), "{pair} of {told:?}");
     }
 }
@@ -155,9 +225,16 @@ fn quarterly_items_meet_their_annual_ones() {
 fn without_a_text_titles_decide_and_nothing_is_called_unchanged() {
     let one = written(&[(1, "Anvils", ANVILS), (1, "Rockets", ROCKETS)]);
     let other = written(&[(1, "Rockets", ROCKETS), (1, "Leases", LEASES)]);
-    let alignment =
-        align(&Compared::of(&one.0, Some(&one.1)), &Compared::of(&other.0, None), &Options::default()).unwrap();
-    assert_eq!(told(&alignment), ["0000=- removed", "0001=0000 unknown", "-=0001 added"]);
+    let alignment = align(
+        &Compared::of(&one.0, Some(&one.1)),
+        &Compared::of(&other.0, None),
+        &Options::default(),
+    )
+    .unwrap();
+    assert_eq!(
+        told(&alignment),
+        ["0000=- removed", "0001=0000 unknown", "-=0001 added"]
+    );
     assert_eq!(alignment.all.changed, None);
 }
 
@@ -171,18 +248,49 @@ fn a_section_is_compared_with_another_of_the_same_document() {
         (2, "2.1 Governing Law", LEASES),
         (2, "2.2 Benefits", ANVILS),
     ]);
-    let of = |id: u32| Compared { tree: &document.0, body: Some(&document.1), within: Some(SectionId(id)) };
+    let of = |id: u32| Compared {
+        tree: &document.0,
+        body: Some(&document.1),
+        within: Some(SectionId(id)),
+    };
     let alignment = align(&of(0), &of(3), &Options::default()).unwrap();
-    assert!(told(&alignment).contains(&"0001=0005 unchanged".to_owned()), "{:?}", told(&alignment));
-    assert!(told(&alignment).contains(&"0002=0004 unchanged moved".to_owned()), "{:?}", told(&alignment));
+    assert!(
+        told(&alignment).contains(&"0001=0005 unchanged".to_owned()),
+        "{:?}",
+        told(&alignment)
+    );
+    assert!(
+        told(&alignment).contains(&"0002=0004 unchanged moved".to_owned()),
+        "{:?}",
+        told(&alignment)
+    );
 }
 
 /// A document of about 5,000 sections; `salt` makes its words its own.
-fn large(sections: usize, salt: usize, title: impl Fn(usize) -> (u16, String)) -> (SectionTree, Body) {
-    let words = ["furnace", "margin", "currency", "tariff", "lease", "patent", "audit", "pension", "rocket", "anvil"];
+fn large(
+    sections: usize,
+    salt: usize,
+    title: impl Fn(usize) -> (u16, String),
+) -> (SectionTree, Body) {
+    let words = [
+        "furnace", "margin", "currency", "tariff", "lease", "patent", "audit", "pension", "rocket",
+        "anvil",
+    ];
     let line = |at: usize, line: usize| {
-        let word = |step: usize| format!("{}{}", words[(at * 7 + step * salt + line) % 10], (at * step + line) % 97);
-        format!("The {} of our {} depends on {} and on the {}.", word(1), word(2), word(3), word(salt))
+        let word = |step: usize| {
+            format!(
+                "{}{}",
+                words[(at * 7 + step * salt + line) % 10],
+                (at * step + line) % 97
+            )
+        };
+        format!(
+            "The {} of our {} depends on {} and on the {}.",
+            word(1),
+            word(2),
+            word(3),
+            word(salt)
+        )
     };
     let section = |at: usize| {
         let (level, title) = title(at);
@@ -198,21 +306,36 @@ const PATIENCE: Duration = Duration::from_secs(20);
 fn large_and_hostile_trees_take_time_in_proportion() {
     type Titles = fn(usize) -> (u16, String);
     let shapes: [(&str, Titles); 4] = [
-        ("usual", |at| ((at % 5) as u16 + 1, format!("{at}. Section about matter {}", at % 900))),
+        ("usual", |at| {
+            (
+                (at % 5) as u16 + 1,
+                format!("{at}. Section about matter {}", at % 900),
+            )
+        }),
         ("one title", |_| (1, "General".to_owned())),
         ("no titles", |at| ((at % 3) as u16 + 1, "-".to_owned())),
-        ("deep", |at| (at.min(60_000) as u16 + 1, format!("Item {}", at % 20))),
+        ("deep", |at| {
+            (at.min(60_000) as u16 + 1, format!("Item {}", at % 20))
+        }),
     ];
     for (name, shape) in shapes {
         let (one, other) = (large(5_000, 3, shape), large(5_000, 4, shape));
         let began = Instant::now();
         let alignment = aligned(&one, &other);
         assert!(began.elapsed() < PATIENCE, "{name}: {:?}", began.elapsed());
-        let sides = |side: fn(&Pair) -> Option<SectionId>| alignment.pairs.iter().filter_map(side).count();
-        assert_eq!((sides(|pair| pair.left), sides(|pair| pair.right)), (5_000, 5_000), "{name}");
+        let sides =
+            |side: fn(&Pair) -> Option<SectionId>| alignment.pairs.iter().filter_map(side).count();
+        assert_eq!(
+            (sides(|pair| pair.left), sides(|pair| pair.right)),
+            (5_000, 5_000),
+            "{name}"
+        );
         let few = large(900, 3, shape);
         let same = aligned(&few, &few);
-        let unlike = same.pairs.iter().find(|pair| pair.left != pair.right || pair.outcome != Outcome::Unchanged);
+        let unlike = same
+            .pairs
+            .iter()
+            .find(|pair| pair.left != pair.right || pair.outcome != Outcome::Unchanged);
         assert_eq!(unlike, None, "{name}");
     }
 }
@@ -241,7 +364,11 @@ fn sections() -> impl Strategy<Value = Vec<Written>> {
     ]);
     let section = (1u16..4, title, prop::collection::vec(line, 0..4));
     let own = |(level, title, text): (u16, &str, Vec<&str>)| {
-        (level, title.to_owned(), text.into_iter().map(str::to_owned).collect())
+        (
+            level,
+            title.to_owned(),
+            text.into_iter().map(str::to_owned).collect(),
+        )
     };
     prop::collection::vec(section.prop_map(own), 1..14)
 }

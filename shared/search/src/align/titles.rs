@@ -6,8 +6,8 @@ use crate::words::{content_words, words};
 
 /// Words a number stands behind at the head of a title.
 const LEADERS: [&str; 14] = [
-    "item", "items", "note", "notes", "part", "article", "section", "chapter", "schedule", "annex", "appendix",
-    "exhibit", "step", "§",
+    "item", "items", "note", "notes", "part", "article", "section", "chapter", "schedule", "annex",
+    "appendix", "exhibit", "step", "§",
 ];
 
 /// The words of a title that stay the same when sections are numbered anew and a year has passed: without number, dates
@@ -16,7 +16,10 @@ pub(super) fn key(title: &str) -> Vec<String> {
     let bare = without_number(title);
     let lasting = |word: &String| word.chars().any(char::is_alphabetic) && !is_month(word);
     let mut named: Vec<String> = content_words(bare).into_iter().filter(lasting).collect();
-    let only_numbered = named.len() <= 1 && LEADERS.iter().any(|leader| head(title).eq_ignore_ascii_case(leader));
+    let only_numbered = named.len() <= 1
+        && LEADERS
+            .iter()
+            .any(|leader| head(title).eq_ignore_ascii_case(leader));
     if named.is_empty() || only_numbered && bare == title.trim() {
         named = words(title);
     }
@@ -25,7 +28,10 @@ pub(super) fn key(title: &str) -> Vec<String> {
 
 /// A month as it is stemmed.
 fn is_month(word: &str) -> bool {
-    word != "may" && MONTHS.iter().any(|month| word.len() >= 3 && month.starts_with(word.trim_end_matches('i')))
+    word != "may"
+        && MONTHS
+            .iter()
+            .any(|month| word.len() >= 3 && month.starts_with(word.trim_end_matches('i')))
 }
 
 /// A title without the number before it: `Item 1A. Risk Factors`, `NOTE 12 — Leases`, `(a) Exhibits`, `第三节 公司治理`.
@@ -34,7 +40,10 @@ pub(super) fn without_number(title: &str) -> &str {
     let title = title.trim();
     let mut rest = title;
     let first = head(rest);
-    if LEADERS.iter().any(|leader| first.eq_ignore_ascii_case(leader)) {
+    if LEADERS
+        .iter()
+        .any(|leader| first.eq_ignore_ascii_case(leader))
+    {
         rest = behind(rest, first);
         let mut any = false;
         while is_number(head(rest)) || any && is_joint(head(rest)) {
@@ -49,37 +58,55 @@ pub(super) fn without_number(title: &str) -> &str {
     } else if let Some(behind) = behind_ideographs(rest) {
         rest = behind;
     }
-    let rest = rest.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, '-' | '–' | '—' | ':' | '.' | '、'));
-    if rest.contains(char::is_alphabetic) { rest } else { title }
+    let rest = rest.trim_start_matches(|c: char| {
+        c.is_whitespace() || matches!(c, '-' | '–' | '—' | ':' | '.' | '、')
+    });
+    if rest.contains(char::is_alphabetic) {
+        rest
+    } else {
+        title
+    }
 }
 
 fn head(text: &str) -> &str {
-    text.split(|c: char| c.is_whitespace() || matches!(c, '—' | '–')).find(|word| !word.is_empty()).unwrap_or_default()
+    text.split(|c: char| c.is_whitespace() || matches!(c, '—' | '–'))
+        .find(|word| !word.is_empty())
+        .unwrap_or_default()
 }
 
 fn behind<'t>(text: &'t str, word: &str) -> &'t str {
-    text.find(word).map_or(text, |at| text[at + word.len()..].trim_start())
+    text.find(word)
+        .map_or(text, |at| text[at + word.len()..].trim_start())
 }
 
 fn is_joint(word: &str) -> bool {
-    matches!(word.to_ascii_lowercase().as_str(), "and" | "&" | "-" | "," | "through" | "to")
+    matches!(
+        word.to_ascii_lowercase().as_str(),
+        "and" | "&" | "-" | "," | "through" | "to"
+    )
 }
 
 /// `12.`, `1A`, `31.1`, `II`, `ONE`, `(a)`: a number behind a word that announces one.
 fn is_number(word: &str) -> bool {
-    let bare = word.trim_matches(|c: char| matches!(c, '.' | ',' | ':' | ';' | '(' | ')' | '-' | '–' | '—'));
-    let digits = bare.bytes().take_while(|byte| byte.is_ascii_digit() || *byte == b'.').count();
+    let bare = word
+        .trim_matches(|c: char| matches!(c, '.' | ',' | ':' | ';' | '(' | ')' | '-' | '–' | '—'));
+    let digits = bare
+        .bytes()
+        .take_while(|byte| byte.is_ascii_digit() || *byte == b'.')
+        .count();
     let numbered = digits > 0 && bare.len() - digits <= 1;
-    let roman = !bare.is_empty() && bare.len() <= 6 && bare.bytes().all(|byte| b"IVX".contains(&byte));
+    let roman =
+        !bare.is_empty() && bare.len() <= 6 && bare.bytes().all(|byte| b"IVX".contains(&byte));
     let letter = bare.len() == 1 && bare.bytes().all(|byte| byte.is_ascii_alphabetic());
     numbered || roman || letter || english::count(bare).is_some()
 }
 
 /// `1.`, `4.2`, `IV.`, `(a)`, `b)`: a number by itself, which its marks give away.
 fn is_numbering(word: &str) -> bool {
-    let marked =
-        word.ends_with(['.', ')', ':', '、']) || word.contains('.') && word.starts_with(|c: char| c.is_ascii_digit());
-    marked && is_number(word) || word.len() <= 3 && !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit())
+    let marked = word.ends_with(['.', ')', ':', '、'])
+        || word.contains('.') && word.starts_with(|c: char| c.is_ascii_digit());
+    marked && is_number(word)
+        || word.len() <= 3 && !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// Behind `第三节`, `一、`, `（二）`.
@@ -89,8 +116,9 @@ fn behind_ideographs(title: &str) -> Option<&str> {
     let digits = plain.unwrap_or(title);
     let rest = digits.trim_start_matches(numeral);
     let marked = rest.starts_with(['章', '节', '條', '条', '部', '、', '）', ')', '．']);
-    (rest.len() < digits.len() && marked)
-        .then(|| rest.trim_start_matches(|c: char| !c.is_whitespace() && "章节條条部、）)．分".contains(c)))
+    (rest.len() < digits.len() && marked).then(|| {
+        rest.trim_start_matches(|c: char| !c.is_whitespace() && "章节條条部、）)．分".contains(c))
+    })
 }
 
 /// The form without its amendment mark, as far as Items are concerned.
@@ -117,7 +145,10 @@ pub(super) fn item(form: &str, part: Option<&str>, number: &str) -> String {
         ("10-K", _, "9B") | ("10-Q", _, "5") => "other information",
         ("10-K", _, "15") | ("10-Q", _, "6") => "exhibits",
         (form, part, number) => {
-            return format!("{form} {} {number}", part.filter(|_| form != "10-K").unwrap_or_default());
+            return format!(
+                "{form} {} {number}",
+                part.filter(|_| form != "10-K").unwrap_or_default()
+            );
         }
     };
     shared.to_owned()
@@ -144,7 +175,10 @@ mod tests {
             ("Exhibit 31.1", "Exhibit 31.1"),
             ("第三节 公司治理", "公司治理"),
             ("一、重要提示", "重要提示"),
-            ("Notes to Consolidated Financial Statements", "Notes to Consolidated Financial Statements"),
+            (
+                "Notes to Consolidated Financial Statements",
+                "Notes to Consolidated Financial Statements",
+            ),
             ("A new strategy", "A new strategy"),
             ("I. Introduction", "Introduction"),
             ("2023 financial results", "2023 financial results"),
@@ -159,8 +193,14 @@ mod tests {
     fn years_and_dates_do_not_name_a_section() {
         for (one, other) in [
             ("2023 financial results", "2022 Financial Results"),
-            ("Balance Sheet at December 31, 2022 and 2021", "Balance Sheet at September 30, 2023"),
-            ("NOTE 5. FAIR VALUE MEASUREMENTS", "6. Fair Value Measurements"),
+            (
+                "Balance Sheet at December 31, 2022 and 2021",
+                "Balance Sheet at September 30, 2023",
+            ),
+            (
+                "NOTE 5. FAIR VALUE MEASUREMENTS",
+                "6. Fair Value Measurements",
+            ),
             ("SIGNATURES", "Signature"),
         ] {
             assert_eq!(key(one), key(other));

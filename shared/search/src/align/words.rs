@@ -20,8 +20,8 @@ const LONG_SENTENCE_WORDS: usize = 60;
 const MAX_WORD_BYTES: usize = 128;
 /// Tokens behind whose full stop a sentence goes on.
 const ABBREVIATIONS: [&str; 22] = [
-    "inc", "corp", "co", "no", "nos", "mr", "mrs", "ms", "dr", "vs", "e.g", "i.e", "st", "ltd", "jr", "sr", "approx",
-    "fig", "u.s", "cf", "al", "etc",
+    "inc", "corp", "co", "no", "nos", "mr", "mrs", "ms", "dr", "vs", "e.g", "i.e", "st", "ltd",
+    "jr", "sr", "approx", "fig", "u.s", "cf", "al", "etc",
 ];
 
 /// All words of two documents, numbered in the order in which they were first met.
@@ -78,19 +78,25 @@ impl Lexicon {
 
     /// What sort of word it is.
     pub(super) fn kind(&self, word: Word) -> Kind {
-        self.kinds.get(word as usize).copied().unwrap_or(Kind::Number)
+        self.kinds
+            .get(word as usize)
+            .copied()
+            .unwrap_or(Kind::Number)
     }
 
     /// The words of a piece of text between white space.
     fn read(&mut self, raw: &str, into: &mut Vec<Word>) {
         let mut rest = raw;
         while !rest.is_empty() {
-            let (part, after) = rest.split_at(rest.floor_char_boundary(MAX_WORD_BYTES.min(rest.len())));
+            let (part, after) =
+                rest.split_at(rest.floor_char_boundary(MAX_WORD_BYTES.min(rest.len())));
             if part.is_ascii() {
                 self.keep(part, into);
             } else {
                 let plain: String = part.nfkc().collect();
-                split_ideographs(&plain).into_iter().for_each(|part| self.keep(part, into));
+                split_ideographs(&plain)
+                    .into_iter()
+                    .for_each(|part| self.keep(part, into));
             }
             rest = after;
         }
@@ -127,14 +133,16 @@ fn split_ideographs(text: &str) -> Vec<&str> {
 fn normal(raw: &str, word: &mut String) {
     let first = raw.find(char::is_alphanumeric);
     let Some(first) = first else { return };
-    let number = raw[first..].starts_with(|c: char| c.is_ascii_digit()) && !raw.chars().any(char::is_alphabetic);
+    let number = raw[first..].starts_with(|c: char| c.is_ascii_digit())
+        && !raw.chars().any(char::is_alphabetic);
     if number && raw[..first].contains(['(', '-', '−', '–']) {
         word.push('-');
     }
     let mut before = ' ';
     let mut rest = raw[first..].chars().peekable();
     while let Some(c) = rest.next() {
-        let decimal = c == '.' && before.is_ascii_digit() && rest.peek().is_some_and(char::is_ascii_digit);
+        let decimal =
+            c == '.' && before.is_ascii_digit() && rest.peek().is_some_and(char::is_ascii_digit);
         if c.is_alphanumeric() {
             word.extend(c.to_lowercase());
         } else if decimal || matches!(c, '%' | '&') {
@@ -156,13 +164,22 @@ pub(super) struct Sentence {
 }
 
 /// Appends the words of `lines` to `words`, and returns their sentences.
-pub(super) fn sentences(lines: &[LineAt<'_>], lexicon: &mut Lexicon, words: &mut Vec<Word>) -> Vec<Sentence> {
+pub(super) fn sentences(
+    lines: &[LineAt<'_>],
+    lexicon: &mut Lexicon,
+    words: &mut Vec<Word>,
+) -> Vec<Sentence> {
     let widest = lines.iter().map(|line| line.text.len()).max().unwrap_or(0);
-    let mut cutter = Cutter { open: None, sentences: Vec::new() };
+    let mut cutter = Cutter {
+        open: None,
+        sentences: Vec::new(),
+    };
     let mut hyphenated: Option<String> = None;
     for (number, line) in lines.iter().enumerate() {
         let row = is_row(line.text);
-        let after = lines.get(number + 1).map_or("", |line| line.text.trim_start());
+        let after = lines
+            .get(number + 1)
+            .map_or("", |line| line.text.trim_start());
         if row || line.text.trim().is_empty() {
             cutter.close(words.len());
         }
@@ -173,7 +190,12 @@ pub(super) fn sentences(lines: &[LineAt<'_>], lexicon: &mut Lexicon, words: &mut
             if raw.starts_with(['•', '●', '▪', '■', '◦', '·']) {
                 cutter.close(words.len());
             }
-            if last && !row && is_cut_word(raw) && next.starts_with(char::is_lowercase) && hyphenated.is_none() {
+            if last
+                && !row
+                && is_cut_word(raw)
+                && next.starts_with(char::is_lowercase)
+                && hyphenated.is_none()
+            {
                 cutter.open(number, at, words.len());
                 hyphenated = Some(raw.trim_end_matches(['-', '\u{2010}', '\u{AD}']).to_owned());
                 continue;
@@ -209,7 +231,11 @@ struct Cutter {
 impl Cutter {
     fn open(&mut self, line: usize, byte: usize, word: usize) {
         let (at, word) = ((line as u32, byte as u32), word as u32);
-        self.open.get_or_insert(Sentence { words: (word, word), start: at, end: at });
+        self.open.get_or_insert(Sentence {
+            words: (word, word),
+            start: at,
+            end: at,
+        });
     }
 
     fn reach(&mut self, line: usize, byte: usize) {
@@ -222,17 +248,24 @@ impl Cutter {
     fn is_long(&self, words: &[Word]) -> bool {
         let Some(open) = &self.open else { return false };
         let length = words.len() - open.words.0 as usize;
-        let says = words.last().is_some_and(|word| word.wrapping_mul(0x9E37_79B9) >> 28 == 0);
+        let says = words
+            .last()
+            .is_some_and(|word| word.wrapping_mul(0x9E37_79B9) >> 28 == 0);
         length >= MAX_SENTENCE_WORDS - 8 || length >= LONG_SENTENCE_WORDS && says
     }
 
     fn close(&mut self, words: usize) {
-        let Some(mut open) = self.open.take() else { return };
+        let Some(mut open) = self.open.take() else {
+            return;
+        };
         open.words.1 = words as u32;
         // A token of many ideographs is many words.
         while (open.words.1 - open.words.0) as usize > MAX_SENTENCE_WORDS {
             let cut = open.words.0 + MAX_SENTENCE_WORDS as u32;
-            self.sentences.push(Sentence { words: (open.words.0, cut), ..open });
+            self.sentences.push(Sentence {
+                words: (open.words.0, cut),
+                ..open
+            });
             open.words.0 = cut;
         }
         if open.words.1 > open.words.0 {
@@ -244,7 +277,8 @@ impl Cutter {
 /// The pieces of a line between white space, and the bytes they begin at.
 fn tokens(line: &str) -> impl Iterator<Item = (usize, &str)> {
     let base = line.as_ptr() as usize;
-    line.split_whitespace().map(move |token| (token.as_ptr() as usize - base, token))
+    line.split_whitespace()
+        .map(move |token| (token.as_ptr() as usize - base, token))
 }
 
 /// Whether a line is a row of a table: at least two figures, and not fewer figures than words.
@@ -269,10 +303,15 @@ fn ends_sentence(raw: &str, next: &str) -> bool {
     if bare.ends_with(['。', '！', '？', '；']) {
         return true;
     }
-    let Some(word) = bare.strip_suffix(['.', '?', '!']) else { return false };
+    let Some(word) = bare.strip_suffix(['.', '?', '!']) else {
+        return false;
+    };
     let goes_on = next.starts_with(|c: char| c.is_lowercase() || matches!(c, ',' | ';'));
     let initial = word.chars().count() <= 1;
-    let known = bare.ends_with('.') && ABBREVIATIONS.iter().any(|short| word.eq_ignore_ascii_case(short));
+    let known = bare.ends_with('.')
+        && ABBREVIATIONS
+            .iter()
+            .any(|short| word.eq_ignore_ascii_case(short));
     !(goes_on || initial || known)
 }
 
@@ -281,12 +320,23 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> (Vec<Vec<String>>, Vec<Sentence>) {
-        let lines: Vec<LineAt<'_>> =
-            text.lines().map(|text| LineAt { text, tokens: 0, page: None, number: 1, layout: None }).collect();
+        let lines: Vec<LineAt<'_>> = text
+            .lines()
+            .map(|text| LineAt {
+                text,
+                tokens: 0,
+                page: None,
+                number: 1,
+                layout: None,
+            })
+            .collect();
         let (mut lexicon, mut words) = (Lexicon::default(), Vec::new());
         let sentences = sentences(&lines, &mut lexicon, &mut words);
         let mut names = vec![String::new(); lexicon.len()];
-        lexicon.ids.iter().for_each(|(word, id)| names[*id as usize] = word.to_string());
+        lexicon
+            .ids
+            .iter()
+            .for_each(|(word, id)| names[*id as usize] = word.to_string());
         let spell = |sentence: &Sentence| {
             words[sentence.words.0 as usize..sentence.words.1 as usize]
                 .iter()
@@ -297,7 +347,11 @@ mod tests {
     }
 
     fn joined(text: &str) -> Vec<String> {
-        read(text).0.into_iter().map(|words| words.join(" ")).collect()
+        read(text)
+            .0
+            .into_iter()
+            .map(|words| words.join(" "))
+            .collect()
     }
 
     #[test]
@@ -332,9 +386,20 @@ mod tests {
     #[test]
     fn ideographs_are_words_and_no_sentence_is_too_long() {
         assert_eq!(joined("公司概况。"), ["公 司 概 况"]);
-        for text in ["公".repeat(5_000), "word ".repeat(5_000), "x".repeat(3_000_000), "1 ".repeat(900)] {
+        for text in [
+            "公".repeat(5_000),
+            "word ".repeat(5_000),
+            "x".repeat(3_000_000),
+            "1 ".repeat(900),
+        ] {
             let (sentences, _) = read(&text);
-            assert!(sentences.iter().all(|words| words.len() <= MAX_SENTENCE_WORDS), "{}", &text[..9]);
+            assert!(
+                sentences
+                    .iter()
+                    .all(|words| words.len() <= MAX_SENTENCE_WORDS),
+                "{}",
+                &text[..9]
+            );
         }
     }
 }

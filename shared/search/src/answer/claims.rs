@@ -39,16 +39,27 @@ struct Cited<'a> {
 }
 
 /// Compares all that a draft claims with the pages it was made from.
-pub(super) fn compose(draft: &Draft, ground: &Ground, collection: &Collection, keep: Citations) -> Composed {
+pub(super) fn compose(
+    draft: &Draft,
+    ground: &Ground,
+    collection: &Collection,
+    keep: Citations,
+) -> Composed {
     let mut composed = Composed::default();
     for claim in &draft.claims {
         let mut cited: Vec<Cited<'_>> = Vec::new();
         for one in claim.citations.iter().take(MAX_CITATIONS) {
             match cite(one, ground, collection) {
-                Ok(one) if keep == Citations::Verified && one.citation.verified == Verified::None => {
+                Ok(one)
+                    if keep == Citations::Verified && one.citation.verified == Verified::None =>
+                {
                     composed.dropped.unverified += 1;
                 }
-                Ok(one) if cited.iter().any(|known| is_same(&known.citation, &one.citation)) => {
+                Ok(one)
+                    if cited
+                        .iter()
+                        .any(|known| is_same(&known.citation, &one.citation)) =>
+                {
                     composed.dropped.empty_quotes += 1;
                 }
                 Ok(one) => cited.push(one),
@@ -59,15 +70,40 @@ pub(super) fn compose(draft: &Draft, ground: &Ground, collection: &Collection, k
         let statement = one_line(&claim.statement);
         let unfounded = unfounded(&statement, &cited, ground);
         let stands = !cited.is_empty() && cited.iter().all(|one| one.citation.verified.stands());
-        let figures = numbers(&statement).iter().any(|number| number.role == Role::Amount);
-        let verified = stands && unfounded.is_empty() && carries(&statement, figures, &evidence(&cited, ground));
-        let ids = cited.into_iter().map(|one| composed.number(one.citation)).collect();
-        composed.claims.push(Claim { text: statement, citations: ids, verified, unfounded });
+        let figures = numbers(&statement)
+            .iter()
+            .any(|number| number.role == Role::Amount);
+        let verified = stands
+            && unfounded.is_empty()
+            && carries(&statement, figures, &evidence(&cited, ground));
+        let ids = cited
+            .into_iter()
+            .map(|one| composed.number(one.citation))
+            .collect();
+        composed.claims.push(Claim {
+            text: statement,
+            citations: ids,
+            verified,
+            unfounded,
+        });
     }
-    composed.text = composed.claims.iter().map(with_marks).collect::<Vec<_>>().join(" ");
-    let verified = composed.claims.iter().filter(|claim| claim.verified).count();
+    composed.text = composed
+        .claims
+        .iter()
+        .map(with_marks)
+        .collect::<Vec<_>>()
+        .join(" ");
+    let verified = composed
+        .claims
+        .iter()
+        .filter(|claim| claim.verified)
+        .count();
     let share = verified as f64 / composed.claims.len().max(1) as f64;
-    let said = if draft.confidence.is_finite() { draft.confidence.clamp(0.0, 1.0) } else { 0.0 };
+    let said = if draft.confidence.is_finite() {
+        draft.confidence.clamp(0.0, 1.0)
+    } else {
+        0.0
+    };
     composed.confidence = (said.min(share) * 100.0).round() / 100.0;
     composed
 }
@@ -75,17 +111,31 @@ pub(super) fn compose(draft: &Draft, ground: &Ground, collection: &Collection, k
 impl Composed {
     /// The id of a citation: that of the same one before, or the next number.
     fn number(&mut self, citation: Citation) -> String {
-        if let Some(known) = self.citations.iter().find(|known| is_same(known, &citation)) {
+        if let Some(known) = self
+            .citations
+            .iter()
+            .find(|known| is_same(known, &citation))
+        {
             return known.id.clone();
         }
         let id = (self.citations.len() + 1).to_string();
-        self.citations.push(Citation { id: id.clone(), ..citation });
+        self.citations.push(Citation {
+            id: id.clone(),
+            ..citation
+        });
         id
     }
 }
 
 fn is_same(one: &Citation, other: &Citation) -> bool {
-    let key = |citation: &Citation| (citation.doc_id.clone(), citation.page, citation.line, citation.quote.clone());
+    let key = |citation: &Citation| {
+        (
+            citation.doc_id.clone(),
+            citation.page,
+            citation.line,
+            citation.quote.clone(),
+        )
+    };
     key(one) == key(other)
 }
 
@@ -97,15 +147,26 @@ enum Uncitable {
 
 /// The citation a model makes, checked. One that names a passage it was not shown is none; a quote that does not stand in the passage
 /// it names, and does in another of the same document that was shown, is cited from there.
-fn cite<'a>(said: &DraftCitation, ground: &'a Ground, collection: &Collection) -> Result<Cited<'a>, Uncitable> {
-    let at = usize::try_from(said.passage).ok().and_then(|number| number.checked_sub(1));
-    let named = at.and_then(|at| ground.passages.get(at)).ok_or(Uncitable::Unknown)?;
+fn cite<'a>(
+    said: &DraftCitation,
+    ground: &'a Ground,
+    collection: &Collection,
+) -> Result<Cited<'a>, Uncitable> {
+    let at = usize::try_from(said.passage)
+        .ok()
+        .and_then(|number| number.checked_sub(1));
+    let named = at
+        .and_then(|at| ground.passages.get(at))
+        .ok_or(Uncitable::Unknown)?;
     if !said.quote.chars().any(char::is_alphanumeric) {
         return Err(Uncitable::Empty);
     }
     let mut best = (named, check(&said.quote, &ground.sheets(named)));
     if !best.1.verified.stands() {
-        let others = ground.passages.iter().filter(|other| other.doc == named.doc && other.number != named.number);
+        let others = ground
+            .passages
+            .iter()
+            .filter(|other| other.doc == named.doc && other.number != named.number);
         let elsewhere = others.map(|other| (other, check(&said.quote, &ground.sheets(other))));
         let mut elsewhere = elsewhere.filter(|(_, checked)| checked.verified.stands());
         best = elsewhere.next().unwrap_or(best);
@@ -114,19 +175,41 @@ fn cite<'a>(said: &DraftCitation, ground: &'a Ground, collection: &Collection) -
     Ok(cited(passage, checked, ground, collection))
 }
 
-fn cited<'a>(passage: &'a Passage, checked: Checked, ground: &'a Ground, collection: &Collection) -> Cited<'a> {
+fn cited<'a>(
+    passage: &'a Passage,
+    checked: Checked,
+    ground: &'a Ground,
+    collection: &Collection,
+) -> Cited<'a> {
     let sheets = ground.sheets(passage);
-    let until = checked.rects.iter().map(|rect| rect.page).max().unwrap_or(passage.number);
-    let used = sheets.iter().filter(|sheet| passage.last_line.is_some() || sheet.number <= until);
-    let page_text = used.map(|sheet| sheet.whole()).collect::<Vec<_>>().join("\n");
+    let until = checked
+        .rects
+        .iter()
+        .map(|rect| rect.page)
+        .max()
+        .unwrap_or(passage.number);
+    let used = sheets
+        .iter()
+        .filter(|sheet| passage.last_line.is_some() || sheet.number <= until);
+    let page_text = used
+        .map(|sheet| sheet.whole())
+        .collect::<Vec<_>>()
+        .join("\n");
     let volume = ground.volume(passage);
-    let (name, label) = volume.map_or(("", ""), |volume| (volume.name.as_str(), volume.label.as_str()));
+    let (name, label) = volume.map_or(("", ""), |volume| {
+        (volume.name.as_str(), volume.label.as_str())
+    });
     let page = passage.last_line.is_none().then_some(passage.number);
     let size = sheets.first().and_then(|sheet| match sheet.lines {
-        Lines::Page(page) => Some([f64::from(page.width.points()), f64::from(page.height.points())]),
+        Lines::Page(page) => Some([
+            f64::from(page.width.points()),
+            f64::from(page.height.points()),
+        ]),
         Lines::Text(_) => None,
     });
-    let line = passage.last_line.map(|_| passage.number + checked.begins.map_or(0, |(_, line)| line as u32));
+    let line = passage
+        .last_line
+        .map(|_| passage.number + checked.begins.map_or(0, |(_, line)| line as u32));
     let page_label = page.and_then(|number| {
         let label = volume?.page(number)?.label.as_ref()?.0.clone();
         Some(label).filter(|label| *label != number.to_string())
@@ -153,7 +236,13 @@ fn cited<'a>(passage: &'a Passage, checked: Checked, ground: &'a Ground, collect
         url: url(passage, collection),
         locator,
     };
-    Cited { citation, passage, quoted, lines: checked.lines, page_text }
+    Cited {
+        citation,
+        passage,
+        quoted,
+        lines: checked.lines,
+        page_text,
+    }
 }
 
 fn url(passage: &Passage, collection: &Collection) -> String {
@@ -173,16 +262,27 @@ fn url(passage: &Passage, collection: &Collection) -> String {
 /// note) on the page, in its path, or in what the document is.
 fn unfounded(statement: &str, cited: &[Cited<'_>], ground: &Ground) -> Vec<String> {
     let gain = speaks_of_gain(statement);
-    let around: String = cited.iter().map(|one| context(one, ground)).collect::<Vec<_>>().join("\n");
-    let names: BTreeSet<String> = around.split(|c: char| !c.is_alphanumeric()).map(str::to_lowercase).collect();
+    let around: String = cited
+        .iter()
+        .map(|one| context(one, ground))
+        .collect::<Vec<_>>()
+        .join("\n");
+    let names: BTreeSet<String> = around
+        .split(|c: char| !c.is_alphanumeric())
+        .map(str::to_lowercase)
+        .collect();
     let stands = |number: &Number| match number.names_only() {
         true => number.names().iter().any(|name| names.contains(name)),
-        false => {
-            cited.iter().filter(|one| one.citation.verified.stands()).any(|one| number.stands_in(&one.quoted, gain))
-        }
+        false => cited
+            .iter()
+            .filter(|one| one.citation.verified.stands())
+            .any(|one| number.stands_in(&one.quoted, gain)),
     };
     let mut unfounded: Vec<String> = Vec::new();
-    for number in numbers(statement).into_iter().filter(|number| !stands(number)) {
+    for number in numbers(statement)
+        .into_iter()
+        .filter(|number| !stands(number))
+    {
         if !unfounded.contains(&number.text) {
             unfounded.push(number.text);
         }
@@ -197,8 +297,15 @@ fn context(cited: &Cited<'_>, ground: &Ground) -> String {
 
 /// Where a quote stands, and in what.
 fn place(cited: &Cited<'_>, ground: &Ground) -> String {
-    let what = ground.volume(cited.passage).map(|volume| volume.what.replace("FY", "")).unwrap_or_default();
-    format!("{}\n{}\n{what}", cited.citation.path.join(" "), cited.citation.name.replace('_', " "))
+    let what = ground
+        .volume(cited.passage)
+        .map(|volume| volume.what.replace("FY", ""))
+        .unwrap_or_default();
+    format!(
+        "{}\n{}\n{what}",
+        cited.citation.path.join(" "),
+        cited.citation.name.replace('_', " ")
+    )
 }
 
 /// What of the citations speaks for a statement: the quotes that stand.
@@ -224,6 +331,12 @@ fn with_marks(claim: &Claim) -> String {
 
 /// White space and control characters folded; brackets that would look like marks of ours are round.
 fn one_line(text: &str) -> String {
-    let words = text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty());
-    words.collect::<Vec<_>>().join(" ").replace('[', "(").replace(']', ")")
+    let words = text
+        .split(|c: char| c.is_whitespace() || c.is_control())
+        .filter(|word| !word.is_empty());
+    words
+        .collect::<Vec<_>>()
+        .join(" ")
+        .replace('[', "(")
+        .replace(']', ")")
 }

@@ -84,28 +84,47 @@ pub(super) fn schema() -> Schema {
 
 /// The shape of a question that is written anew.
 pub(super) fn restate_schema() -> Schema {
-    Schema::strict("restate_question", &json!({ "standalone": { "type": "string" } }))
+    Schema::strict(
+        "restate_question",
+        &json!({ "standalone": { "type": "string" } }),
+    )
 }
 
 /// The question with what was read.
 pub(super) fn prompt(question: &str, earlier: &[Turn], ground: &Ground) -> Prompt {
-    let prompt = Prompt::new(INSTRUCTIONS, schema()).at_most(MAX_REPLY_TOKENS).block("Question", question);
+    let prompt = Prompt::new(INSTRUCTIONS, schema())
+        .at_most(MAX_REPLY_TOKENS)
+        .block("Question", question);
     let prompt = with_earlier(prompt, earlier);
     let passages = ground.passages.iter().enumerate();
     passages.fold(prompt, |prompt, (at, passage)| {
-        prompt.block(format!("Passage {}", at + 1), format!("{}\n{}", heading(ground, passage), passage.text))
+        prompt.block(
+            format!("Passage {}", at + 1),
+            format!("{}\n{}", heading(ground, passage), passage.text),
+        )
     })
 }
 
 /// A question that goes on from others.
 pub(super) fn restate(question: &str, earlier: &[Turn]) -> Prompt {
-    with_earlier(Prompt::new(RESTATE, restate_schema()).at_most(300).block("Question", question), earlier)
+    with_earlier(
+        Prompt::new(RESTATE, restate_schema())
+            .at_most(300)
+            .block("Question", question),
+        earlier,
+    )
 }
 
 fn with_earlier(prompt: Prompt, earlier: &[Turn]) -> Prompt {
-    earlier.iter().enumerate().fold(prompt, |prompt, (at, turn)| {
-        prompt.block(format!("Earlier {}", at + 1), format!("{}\n\n{}", turn.question, turn.answer))
-    })
+    earlier
+        .iter()
+        .enumerate()
+        .fold(prompt, |prompt, (at, turn)| {
+            prompt.block(
+                format!("Earlier {}", at + 1),
+                format!("{}\n\n{}", turn.question, turn.answer),
+            )
+        })
 }
 
 /// What a passage is from: `3M_2022_10K.pdf · 3M COMPANY · 10-K · FY2022 · Item 8 › Cash Flows · page 60`.
@@ -116,9 +135,15 @@ fn heading(ground: &Ground, passage: &Passage) -> String {
         None => format!("page {}", passage.number),
     };
     let path = ground.path(passage).join(" › ");
-    let (name, what) = volume.map_or(("", ""), |volume| (volume.name.as_str(), volume.what.as_str()));
+    let (name, what) = volume.map_or(("", ""), |volume| {
+        (volume.name.as_str(), volume.what.as_str())
+    });
     let parts = [name, what, &path, &place];
-    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" · ")
+    parts
+        .into_iter()
+        .filter(|part| !part.is_empty())
+        .collect::<Vec<_>>()
+        .join(" · ")
 }
 
 /// What of a reply can be an answer.
@@ -127,19 +152,42 @@ fn heading(ground: &Ground, passage: &Passage) -> String {
 /// What is wrong with it, for the model.
 pub(super) fn read(draft: Draft) -> Result<Draft, String> {
     if !draft.answerable {
-        return Ok(Draft { answerable: false, ..Draft::default() });
+        return Ok(Draft {
+            answerable: false,
+            ..Draft::default()
+        });
     }
-    let claims: Vec<DraftClaim> = draft.claims.into_iter().filter(|claim| !claim.statement.trim().is_empty()).collect();
-    let quotes = claims.iter().flat_map(|claim| &claim.citations).map(|citation| citation.quote.chars().count());
-    let (longest_quote, most) = (quotes.max(), claims.iter().map(|claim| claim.citations.len()).max());
-    match claims.iter().map(|claim| claim.statement.chars().count()).max() {
+    let claims: Vec<DraftClaim> = draft
+        .claims
+        .into_iter()
+        .filter(|claim| !claim.statement.trim().is_empty())
+        .collect();
+    let quotes = claims
+        .iter()
+        .flat_map(|claim| &claim.citations)
+        .map(|citation| citation.quote.chars().count());
+    let (longest_quote, most) = (
+        quotes.max(),
+        claims.iter().map(|claim| claim.citations.len()).max(),
+    );
+    match claims
+        .iter()
+        .map(|claim| claim.statement.chars().count())
+        .max()
+    {
         None => Err("answerable is true and there are no claims".into()),
-        Some(_) if claims.len() > MAX_CLAIMS => Err(format!("there are more than {MAX_CLAIMS} claims")),
-        Some(longest) if longest > MAX_STATEMENT => Err(format!("a statement has {longest} characters")),
-        Some(_) if longest_quote > Some(MAX_QUOTE) => {
-            Err(format!("a quote has more than {MAX_QUOTE} characters: quote as few words as prove the statement"))
+        Some(_) if claims.len() > MAX_CLAIMS => {
+            Err(format!("there are more than {MAX_CLAIMS} claims"))
         }
-        Some(_) if most > Some(MAX_CITATIONS) => Err(format!("a claim has more than {MAX_CITATIONS} citations")),
+        Some(longest) if longest > MAX_STATEMENT => {
+            Err(format!("a statement has {longest} characters"))
+        }
+        Some(_) if longest_quote > Some(MAX_QUOTE) => Err(format!(
+            "a quote has more than {MAX_QUOTE} characters: quote as few words as prove the statement"
+        )),
+        Some(_) if most > Some(MAX_CITATIONS) => {
+            Err(format!("a claim has more than {MAX_CITATIONS} citations"))
+        }
         Some(_) => Ok(Draft { claims, ..draft }),
     }
 }
@@ -151,9 +199,19 @@ mod tests {
     #[test]
     fn replies_have_a_size() {
         let draft = |statement: usize, quote: usize, citations: usize| {
-            let citation = DraftCitation { passage: 1, quote: "q".repeat(quote) };
-            let claim = DraftClaim { statement: "s".repeat(statement), citations: vec![citation; citations] };
-            read(Draft { answerable: true, claims: vec![claim], confidence: 1.0 })
+            let citation = DraftCitation {
+                passage: 1,
+                quote: "q".repeat(quote),
+            };
+            let claim = DraftClaim {
+                statement: "s".repeat(statement),
+                citations: vec![citation; citations],
+            };
+            read(Draft {
+                answerable: true,
+                claims: vec![claim],
+                confidence: 1.0,
+            })
         };
         assert!(draft(MAX_STATEMENT, MAX_QUOTE, MAX_CITATIONS).is_ok());
         assert!(draft(MAX_STATEMENT + 1, 1, 1).is_err() && draft(1, MAX_QUOTE + 1, 1).is_err());

@@ -37,7 +37,15 @@ impl Folded {
         let mut folding = Folding::default();
         for (at, sheet) in sheets.iter().enumerate() {
             for (line, text) in sheet.lines(body) {
-                folding.line(text, At { sheet: at, line, start: 0, end: 0 });
+                folding.line(
+                    text,
+                    At {
+                        sheet: at,
+                        line,
+                        start: 0,
+                        end: 0,
+                    },
+                );
             }
         }
         folding.end()
@@ -46,7 +54,17 @@ impl Folded {
     /// A text that stands nowhere.
     pub(super) fn of_text(text: &str) -> Self {
         let mut folding = Folding::default();
-        text.lines().for_each(|line| folding.line(line, At { sheet: 0, line: 0, start: 0, end: 0 }));
+        text.lines().for_each(|line| {
+            folding.line(
+                line,
+                At {
+                    sheet: 0,
+                    line: 0,
+                    start: 0,
+                    end: 0,
+                },
+            )
+        });
         folding.end()
     }
 
@@ -77,8 +95,9 @@ impl Folded {
         let first = *wanted.chars.first()?;
         let last = self.chars.len().checked_sub(length)?;
         let mut starts = (from..=last).filter(|at| self.chars[*at] == first);
-        let at =
-            starts.find(|at| self.chars[*at..at + length] == wanted.chars[..] && self.is_whole(&(*at..at + length)))?;
+        let at = starts.find(|at| {
+            self.chars[*at..at + length] == wanted.chars[..] && self.is_whole(&(*at..at + length))
+        })?;
         Some(at..at + length)
     }
 
@@ -87,12 +106,20 @@ impl Folded {
         let char = |at: Option<usize>| at.and_then(|at| self.chars.get(at)).copied();
         let (first, last) = (char(Some(found.start)), char(found.end.checked_sub(1)));
         let (before, after) = (char(found.start.checked_sub(1)), char(Some(found.end)));
-        let cuts = |inner: Option<char>, outer: Option<char>, beyond: Option<char>| match (inner, outer) {
-            (Some(inner), Some(outer)) if inner.is_alphanumeric() && outer.is_alphanumeric() => !is_unspaced(inner),
-            (Some(inner), Some('.' | ',')) => inner.is_ascii_digit() && beyond.is_some_and(|c| c.is_ascii_digit()),
-            _ => false,
-        };
-        !cuts(first, before, char(found.start.checked_sub(2))) && !cuts(last, after, char(Some(found.end + 1)))
+        let cuts =
+            |inner: Option<char>, outer: Option<char>, beyond: Option<char>| match (inner, outer) {
+                (Some(inner), Some(outer))
+                    if inner.is_alphanumeric() && outer.is_alphanumeric() =>
+                {
+                    !is_unspaced(inner)
+                }
+                (Some(inner), Some('.' | ',')) => {
+                    inner.is_ascii_digit() && beyond.is_some_and(|c| c.is_ascii_digit())
+                }
+                _ => false,
+            };
+        !cuts(first, before, char(found.start.checked_sub(2)))
+            && !cuts(last, after, char(Some(found.end + 1)))
     }
 }
 
@@ -109,13 +136,24 @@ struct Folding {
 
 impl Folding {
     fn line(&mut self, text: &str, at: At) {
-        self.space(At { start: 0, end: 0, ..at });
+        self.space(At {
+            start: 0,
+            end: 0,
+            ..at
+        });
         for (start, c) in text.char_indices() {
-            let here = At { start, end: start + c.len_utf8(), ..at };
+            let here = At {
+                start,
+                end: start + c.len_utf8(),
+                ..at
+            };
             if c.is_ascii() {
                 self.letter(c.to_ascii_lowercase(), here);
             } else {
-                std::iter::once(c).nfkc().flat_map(char::to_lowercase).for_each(|c| self.letter(plain(c), here));
+                std::iter::once(c)
+                    .nfkc()
+                    .flat_map(char::to_lowercase)
+                    .for_each(|c| self.letter(plain(c), here));
             }
         }
     }
@@ -123,7 +161,11 @@ impl Folding {
     fn letter(&mut self, c: char, at: At) {
         match c {
             c if c.is_whitespace() || c.is_control() => self.space(at),
-            '\u{AD}' | '\u{200B}'..='\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2060}'..='\u{2069}' | '\u{FEFF}' => {}
+            '\u{AD}'
+            | '\u{200B}'..='\u{200F}'
+            | '\u{202A}'..='\u{202E}'
+            | '\u{2060}'..='\u{2069}'
+            | '\u{FEFF}' => {}
             c => self.spaced.push((c, at)),
         }
     }
@@ -193,7 +235,10 @@ mod tests {
     #[test]
     fn what_reads_the_same_is_the_same() {
         for (written, other) in [
-            ("The  Company\u{2019}s \u{201C}net\u{201D}\nsales", "the company's \"net\" sales"),
+            (
+                "The  Company\u{2019}s \u{201C}net\u{201D}\nsales",
+                "the company's \"net\" sales",
+            ),
             ("oper-\nations", "operations"),
             ("long-\nterm debt", "long-term debt"),
             ("$ 1,749 million", "$1,749 million"),
@@ -205,7 +250,13 @@ mod tests {
         ] {
             assert_eq!(folded(written), folded(other), "{written}");
         }
-        for (written, other) in [("1 749", "1749"), ("5 .6", "5.6"), ("10-5", "105"), ("-5", "5"), ("a b", "ab")] {
+        for (written, other) in [
+            ("1 749", "1749"),
+            ("5 .6", "5.6"),
+            ("10-5", "105"),
+            ("-5", "5"),
+            ("a b", "ab"),
+        ] {
             assert_ne!(folded(written), folded(other), "{written}");
         }
     }
@@ -214,9 +265,27 @@ mod tests {
     fn words_and_numbers_are_found_whole() {
         let page = Folded::of_text("Sales of 1,749 and 12.5 rose; cats scattered (5).");
         let finds = |text: &str| page.find(&Folded::of_text(text), 0).is_some();
-        assert!(finds("1,749") && finds("12.5") && finds("cats") && finds("5") && finds("(5)") && finds("rose;"));
-        assert!(!finds("749") && !finds("1") && !finds("12") && !finds("5 rose") && !finds("cat") && !finds("scatter"));
+        assert!(
+            finds("1,749")
+                && finds("12.5")
+                && finds("cats")
+                && finds("5")
+                && finds("(5)")
+                && finds("rose;")
+        );
+        assert!(
+            !finds("749")
+                && !finds("1")
+                && !finds("12")
+                && !finds("5 rose")
+                && !finds("cat")
+                && !finds("scatter")
+        );
         assert!(page.find(&Folded::of_text(""), 0).is_none());
-        assert!(Folded::of_text("营业收入增长").find(&Folded::of_text("收入"), 0).is_some());
+        assert!(
+            Folded::of_text("营业收入增长")
+                .find(&Folded::of_text("收入"), 0)
+                .is_some()
+        );
     }
 }

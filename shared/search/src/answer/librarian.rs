@@ -38,14 +38,20 @@ pub struct Librarian<'a> {
 impl Librarian<'_> {
     /// The versions of all trees that a question may be answered from.
     fn trees(&self, question: &Question) -> String {
-        let listed = self.sources.catalogue.documents().iter().filter(|listed| listed.entry().is_some());
+        let listed = self
+            .sources
+            .catalogue
+            .documents()
+            .iter()
+            .filter(|listed| listed.entry().is_some());
         let inside = |doc| match &question.within {
             Within::All => true,
             Within::Documents(docs) => docs.contains(&doc),
         };
         let fitting = listed.filter(|listed| inside(listed.doc()) && question.filter.holds(listed));
-        let mut trees: Vec<String> =
-            fitting.map(|listed| format!("{}:{}", listed.doc(), listed.version().seq)).collect();
+        let mut trees: Vec<String> = fitting
+            .map(|listed| format!("{}:{}", listed.doc(), listed.version().seq))
+            .collect();
         trees.sort_unstable();
         trees.join(" ")
     }
@@ -53,16 +59,26 @@ impl Librarian<'_> {
 
 #[async_trait]
 impl Answerer for Librarian<'_> {
-    async fn answer(&self, question: &Question, events: &mut dyn Sink) -> Result<Answer, AnswerError> {
+    async fn answer(
+        &self,
+        question: &Question,
+        events: &mut dyn Sink,
+    ) -> Result<Answer, AnswerError> {
         let question = self.settled(question);
         let answered = match question.check(&self.most) {
             Ok(()) => self.kept_or_made(&question, events).await,
             Err(error) => Err(error),
         };
         if let Err(error) = &answered {
-            let message =
-                if error.code() == "store.unreadable" { "the store cannot be read".into() } else { error.to_string() };
-            events.hear(Event::Error { code: error.code().into(), message });
+            let message = if error.code() == "store.unreadable" {
+                "the store cannot be read".into()
+            } else {
+                error.to_string()
+            };
+            events.hear(Event::Error {
+                code: error.code().into(),
+                message,
+            });
         }
         answered
     }
@@ -73,12 +89,27 @@ impl Answerer for Librarian<'_> {
 
     fn id_of(&self, question: &Question) -> String {
         let question = self.settled(question);
-        let model = self.reasoner.as_ref().map_or("", |reasoner| reasoner.asker().model());
+        let model = self
+            .reasoner
+            .as_ref()
+            .map_or("", |reasoner| reasoner.asker().model());
         let asked = serde_json::to_string(&question).unwrap_or_default();
         let schema = compose::schema().json.to_string();
-        let reasoning = self.reasoner.as_ref().map(|reasoner| reasoner.identity()).unwrap_or_default();
+        let reasoning = self
+            .reasoner
+            .as_ref()
+            .map(|reasoner| reasoner.identity())
+            .unwrap_or_default();
         let trees = self.trees(&question);
-        id_of(&[REVISION, &asked, model, compose::INSTRUCTIONS, &schema, &reasoning, &trees])
+        id_of(&[
+            REVISION,
+            &asked,
+            model,
+            compose::INSTRUCTIONS,
+            &schema,
+            &reasoning,
+            &trees,
+        ])
     }
 
     async fn stored(&self, id: &str) -> Result<Option<Answer>, AnswerError> {
@@ -90,7 +121,11 @@ impl Librarian<'_> {
     /// The question as it is answered: white space folded, the last turns alone, documents in order, money within what it may cost.
     fn settled(&self, question: &Question) -> Question {
         let mut settled = question.clone();
-        settled.text = question.text.split_whitespace().collect::<Vec<_>>().join(" ");
+        settled.text = question
+            .text
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ");
         let early = settled.earlier.len().saturating_sub(MAX_EARLIER);
         settled.earlier.drain(..early);
         settled.earlier.iter_mut().for_each(Turn::shorten);
@@ -104,10 +139,17 @@ impl Librarian<'_> {
         settled
     }
 
-    async fn kept_or_made(&self, question: &Question, events: &mut dyn Sink) -> Result<Answer, AnswerError> {
+    async fn kept_or_made(
+        &self,
+        question: &Question,
+        events: &mut dyn Sink,
+    ) -> Result<Answer, AnswerError> {
         let id = self.id_of(question);
         if let Some(known) = self.answers.get(&id).await? {
-            let known = Answer { replayed: true, ..known };
+            let known = Answer {
+                replayed: true,
+                ..known
+            };
             known.retell(events);
             return Ok(known);
         }

@@ -49,10 +49,18 @@ pub(super) struct Making<'a, 'e> {
 }
 
 impl<'a, 'e> Making<'a, 'e> {
-    pub(super) fn of(librarian: &'a Librarian<'a>, question: &'a Question, events: &'e mut dyn Sink) -> Self {
+    pub(super) fn of(
+        librarian: &'a Librarian<'a>,
+        question: &'a Question,
+        events: &'e mut dyn Sink,
+    ) -> Self {
         let limits = question.limits;
         let nanodollars = (limits.nanodollars > 0).then_some(limits.nanodollars);
-        let budget = Budget { calls: limits.calls, tokens: u64::from(limits.tokens), nanodollars };
+        let budget = Budget {
+            calls: limits.calls,
+            tokens: u64::from(limits.tokens),
+            nanodollars,
+        };
         let asker = librarian.reasoner.as_ref().map(|reasoner| reasoner.asker());
         Self {
             librarian,
@@ -76,7 +84,10 @@ impl Making<'_, '_> {
         let sources = self.librarian.sources;
         let bare = scope::readable(self.question, sources.catalogue)?;
         if !bare.is_empty() {
-            self.step(StepKind::Plan, format!("not searched, for there is no tree: {}", bare.join(", ")));
+            self.step(
+                StepKind::Plan,
+                format!("not searched, for there is no tree: {}", bare.join(", ")),
+            );
         }
         let text = self.standalone().await;
         self.ground.look_for(&text);
@@ -111,16 +122,25 @@ impl Making<'_, '_> {
     /// The question as it can be understood without what was said before.
     async fn standalone(&mut self) -> String {
         let text = self.question.text.clone();
-        let Some(last) = self.question.earlier.last() else { return text };
+        let Some(last) = self.question.earlier.last() else {
+            return text;
+        };
         // Without a model the words of both are looked for.
         let both = format!("{text} ({})", last.question);
-        let Some(consultation) = self.consultation.clone() else { return both };
+        let Some(consultation) = self.consultation.clone() else {
+            return both;
+        };
         let check = |restated: Restated| match restated.standalone.trim() {
             "" => Err("standalone is empty".to_owned()),
-            text if text.chars().count() > MAX_QUERY_CHARS => Err("standalone is too long".to_owned()),
+            text if text.chars().count() > MAX_QUERY_CHARS => {
+                Err("standalone is too long".to_owned())
+            }
             text => Ok(text.to_owned()),
         };
-        match consultation.ask(&compose::restate(&text, &self.question.earlier), check).await {
+        match consultation
+            .ask(&compose::restate(&text, &self.question.earlier), check)
+            .await
+        {
             Ok(standalone) => {
                 self.step(StepKind::Plan, format!("understood as: {standalone}"));
                 standalone
@@ -154,26 +174,53 @@ impl Making<'_, '_> {
             Finding::Search(strategy) => strategy,
             Finding::Walk(_) => find::Strategy::Auto,
         };
-        let (filter, item, within) = (self.question.filter.clone(), self.question.item.clone(), within.clone());
-        Query { text: text.to_owned(), within, filter, item, limit, strategy, ..Query::default() }
+        let (filter, item, within) = (
+            self.question.filter.clone(),
+            self.question.item.clone(),
+            within.clone(),
+        );
+        Query {
+            text: text.to_owned(),
+            within,
+            filter,
+            item,
+            limit,
+            strategy,
+            ..Query::default()
+        }
     }
 
     fn parts(&mut self, text: &str, first: &Found) -> Vec<Part> {
         let plan = plan(self.question, text, first, self.librarian.sources.catalogue);
         if plan.parts.len() > 1 {
             let names: Vec<&str> = plan.parts.iter().map(|part| part.what.as_str()).collect();
-            self.step(StepKind::Plan, format!("{} parts: {}", names.len(), names.join(", ")));
+            self.step(
+                StepKind::Plan,
+                format!("{} parts: {}", names.len(), names.join(", ")),
+            );
         }
         if !plan.missing.is_empty() {
-            self.step(StepKind::Plan, format!("no filing here of: {}", plan.missing.join(", ")));
+            self.step(
+                StepKind::Plan,
+                format!("no filing here of: {}", plan.missing.join(", ")),
+            );
         }
         plan.parts
     }
 
     /// The sections of a part that answer it, best first.
-    async fn find(&mut self, text: &str, part: &Part, limit: usize, first: &Found) -> Result<Vec<Wanted>, AnswerError> {
+    async fn find(
+        &mut self,
+        text: &str,
+        part: &Part,
+        limit: usize,
+        first: &Found,
+    ) -> Result<Vec<Wanted>, AnswerError> {
         let whole = part.what.is_empty();
-        let mut query = Query { item: part.item.clone(), ..self.query(text, &part.within, limit) };
+        let mut query = Query {
+            item: part.item.clone(),
+            ..self.query(text, &part.within, limit)
+        };
         let mut found = match self.question.strategy {
             Finding::Walk(strategy) => self.walk(&query, strategy).await?,
             Finding::Search(_) if whole && limit <= FIRST_HITS => first.clone(),
@@ -186,10 +233,18 @@ impl Making<'_, '_> {
         }
         found.hits.truncate(limit);
         self.known.extend(found.hits.iter().map(|hit| hit.doc));
-        let place = if whole { String::new() } else { format!("{}: ", part.what) };
+        let place = if whole {
+            String::new()
+        } else {
+            format!("{}: ", part.what)
+        };
         self.step(
             StepKind::Search,
-            format!("{place}{} sections by {}", found.hits.len(), self.question.strategy.as_str()),
+            format!(
+                "{place}{} sections by {}",
+                found.hits.len(),
+                self.question.strategy.as_str()
+            ),
         );
         if !whole {
             self.looked.queries.push(part.what.clone());
@@ -201,19 +256,40 @@ impl Making<'_, '_> {
     async fn search(&mut self, query: &Query) -> Result<Found, FindError> {
         let finder = self.librarian.sources.finder;
         match &self.consultation {
-            Some(consultation) => Accounted { finder, consultation }.find(query).await,
+            Some(consultation) => {
+                Accounted {
+                    finder,
+                    consultation,
+                }
+                .find(query)
+                .await
+            }
             None => finder.find(query).await,
         }
     }
 
-    async fn walk(&mut self, query: &Query, strategy: crate::reason::Strategy) -> Result<Found, FindError> {
-        let (Some(reasoner), Some(consultation)) = (&self.librarian.reasoner, &self.consultation) else {
+    async fn walk(
+        &mut self,
+        query: &Query,
+        strategy: crate::reason::Strategy,
+    ) -> Result<Found, FindError> {
+        let (Some(reasoner), Some(consultation)) = (&self.librarian.reasoner, &self.consultation)
+        else {
             return self.search(query).await;
         };
-        let walked = reasoner.walk(self.librarian.sources, query, strategy, consultation).await?;
+        let walked = reasoner
+            .walk(self.librarian.sources, query, strategy, consultation)
+            .await?;
         for step in &walked.reasoning.steps {
-            let (what, thinking) = (format!("{}: {}", step.what, step.why), step.thinking.join("\n"));
-            self.tell(Step { kind: StepKind::Search, what, thinking });
+            let (what, thinking) = (
+                format!("{}: {}", step.what, step.why),
+                step.thinking.join("\n"),
+            );
+            self.tell(Step {
+                kind: StepKind::Search,
+                what,
+                thinking,
+            });
         }
         for note in &walked.reasoning.notes {
             match AskError::CODES.contains(&note.code.as_str()) {
@@ -222,7 +298,10 @@ impl Making<'_, '_> {
                     self.degrade(LIMIT, &note.message, "allow more calls or tokens");
                 }
                 true => self.degrade(&note.code, &note.message, LATER),
-                false => self.step(StepKind::Degrade, format!("{}: {}", note.code, note.message)),
+                false => self.step(
+                    StepKind::Degrade,
+                    format!("{}: {}", note.code, note.message),
+                ),
             }
         }
         Ok(walked.found)
@@ -230,12 +309,21 @@ impl Making<'_, '_> {
 
     async fn read(&mut self, wanted: &[Wanted], room: u32) -> Result<Range<usize>, AnswerError> {
         let sources = self.librarian.sources;
-        let read = self.ground.read(sources.shelf, sources.catalogue, wanted, room).await?;
+        let read = self
+            .ground
+            .read(sources.shelf, sources.catalogue, wanted, room)
+            .await?;
         if read.is_empty() {
             return Ok(read);
         }
-        let tokens: u32 = self.ground.passages[read.clone()].iter().map(|passage| passage.tokens).sum();
-        self.step(StepKind::Read, format!("{} passages, {tokens} tokens", read.len()));
+        let tokens: u32 = self.ground.passages[read.clone()]
+            .iter()
+            .map(|passage| passage.tokens)
+            .sum();
+        self.step(
+            StepKind::Read,
+            format!("{} passages, {tokens} tokens", read.len()),
+        );
         let sections = self.ground.sections(read.clone(), self.steps.len() - 1);
         for section in sections {
             if self.looked.names.len() < MAX_NAMES && !self.looked.names.contains(&section.name) {
@@ -260,9 +348,15 @@ impl Making<'_, '_> {
         let prompt = compose::prompt(text, &self.question.earlier, &self.ground);
         match consultation.ask(&prompt, compose::read).await {
             Ok(draft) => {
-                let what =
-                    if draft.answerable { format!("{} claims", draft.claims.len()) } else { "not answered".into() };
-                self.step(StepKind::Ask, format!("{}: {what}", consultation.asker().model()));
+                let what = if draft.answerable {
+                    format!("{} claims", draft.claims.len())
+                } else {
+                    "not answered".into()
+                };
+                self.step(
+                    StepKind::Ask,
+                    format!("{}: {what}", consultation.asker().model()),
+                );
                 Some(draft)
             }
             Err(error) => {
@@ -273,8 +367,14 @@ impl Making<'_, '_> {
     }
 
     /// Lets the model call tools until what was read answers the question. Who chooses never sees text of pages.
-    async fn explore(&mut self, text: &str, tools: &dyn Tools) -> Result<Option<Draft>, AnswerError> {
-        let Some(consultation) = self.consultation.clone() else { return Ok(None) };
+    async fn explore(
+        &mut self,
+        text: &str,
+        tools: &dyn Tools,
+    ) -> Result<Option<Draft>, AnswerError> {
+        let Some(consultation) = self.consultation.clone() else {
+            return Ok(None);
+        };
         let limits = self.question.limits;
         let (what, data) = self.told_of_reading(0..self.ground.passages.len());
         let mut told = vec![Told { what, data }];
@@ -319,15 +419,36 @@ impl Making<'_, '_> {
         Ok(last.filter(|draft| draft.answerable || self.degraded.is_none()))
     }
 
-    async fn call(&mut self, call: &tools::ToolCall, tools: &dyn Tools) -> Result<Told, AnswerError> {
+    async fn call(
+        &mut self,
+        call: &tools::ToolCall,
+        tools: &dyn Tools,
+    ) -> Result<Told, AnswerError> {
         let described = tools.described();
-        let known = described.iter().find(|(name, _)| *name == call.tool).map(|(name, _)| *name);
+        let known = described
+            .iter()
+            .find(|(name, _)| *name == call.tool)
+            .map(|(name, _)| *name);
         let shown = |text: &str| text.chars().take(80).collect::<String>();
-        let arguments = [&call.query, &call.document, &call.pages, &call.section, &call.item, &call.pattern];
-        let arguments: Vec<String> =
-            arguments.into_iter().filter(|text| !text.is_empty()).map(|text| shown(text)).collect();
+        let arguments = [
+            &call.query,
+            &call.document,
+            &call.pages,
+            &call.section,
+            &call.item,
+            &call.pattern,
+        ];
+        let arguments: Vec<String> = arguments
+            .into_iter()
+            .filter(|text| !text.is_empty())
+            .map(|text| shown(text))
+            .collect();
         let what = format!("{}({})", shown(&call.tool), arguments.join(", "));
-        let refused = |told: &str| tools::ToolReply { told: told.into(), refused: true, ..tools::ToolReply::default() };
+        let refused = |told: &str| tools::ToolReply {
+            told: told.into(),
+            refused: true,
+            ..tools::ToolReply::default()
+        };
         let reply = match known {
             None => refused("there is no such tool"),
             Some(_) if !self.may_open(&call.document) => {
@@ -335,12 +456,30 @@ impl Making<'_, '_> {
             }
             Some(_) => tools.call(call).await,
         };
-        let kind = if reply.refused { StepKind::Refused } else { StepKind::Tool };
+        let kind = if reply.refused {
+            StepKind::Refused
+        } else {
+            StepKind::Tool
+        };
         self.refused_calls += u32::from(reply.refused);
-        self.tell(Step { kind, what: what.clone(), thinking: shown(&call.why) });
-        let used: u32 = self.ground.passages.iter().map(|passage| passage.tokens).sum();
+        self.tell(Step {
+            kind,
+            what: what.clone(),
+            thinking: shown(&call.why),
+        });
+        let used: u32 = self
+            .ground
+            .passages
+            .iter()
+            .map(|passage| passage.tokens)
+            .sum();
         // What is asked for by an agent may take as much again as what was found first.
-        let room = self.question.limits.context_tokens.saturating_mul(2).saturating_sub(used);
+        let room = self
+            .question
+            .limits
+            .context_tokens
+            .saturating_mul(2)
+            .saturating_sub(used);
         let read = self.read(&reply.wanted, room).await?;
         self.known.extend(reply.shown);
         let (read, places) = self.told_of_reading(read);
@@ -354,8 +493,13 @@ impl Making<'_, '_> {
     fn know(&mut self, text: &str) {
         let catalogue = self.librarian.sources.catalogue;
         let bare = |word: &str| word.trim_matches(|c: char| !c.is_alphanumeric()).to_owned();
-        let named = text.split_whitespace().map(bare).filter(|word| word.len() > 2);
-        let named: Vec<DocId> = named.filter_map(|word| Some(catalogue.resolve(&word).ok()?.doc())).collect();
+        let named = text
+            .split_whitespace()
+            .map(bare)
+            .filter(|word| word.len() > 2);
+        let named: Vec<DocId> = named
+            .filter_map(|word| Some(catalogue.resolve(&word).ok()?.doc()))
+            .collect();
         self.known.extend(named);
         if let Within::Documents(docs) = &self.question.within {
             self.known.extend(docs);
@@ -369,10 +513,15 @@ impl Making<'_, '_> {
         let bare = document
             .trim()
             .split_once("://")
-            .map_or(document.trim(), |(_, rest)| rest.split('/').next().unwrap_or_default());
+            .map_or(document.trim(), |(_, rest)| {
+                rest.split('/').next().unwrap_or_default()
+            });
         let name = Locator::parse(bare).document;
         let catalogue = self.librarian.sources.catalogue;
-        let known = name.parse::<DocId>().ok().filter(|doc| catalogue.get(*doc).is_some());
+        let known = name
+            .parse::<DocId>()
+            .ok()
+            .filter(|doc| catalogue.get(*doc).is_some());
         let doc = known.or_else(|| Some(catalogue.resolve(&name).ok()?.doc()));
         document.trim().is_empty() || doc.is_none_or(|doc| self.known.contains(&doc))
     }
@@ -395,7 +544,10 @@ impl Making<'_, '_> {
         } else {
             format!("{} sections were read", sections.len())
         };
-        (what, sections.iter().map(line).collect::<Vec<_>>().join("\n"))
+        (
+            what,
+            sections.iter().map(line).collect::<Vec<_>>().join("\n"),
+        )
     }
 
     /// Whether nothing more may be spent; said where it is so.
@@ -403,7 +555,11 @@ impl Making<'_, '_> {
         let (limit, spent) = (self.question.limits.nanodollars, consultation.spent());
         let over = limit > 0 && spent.nanodollars.is_some_and(|spent| spent >= limit);
         if over {
-            self.degrade(LIMIT, "the money it may cost is used up", "allow more: --budget, limits.nanodollars");
+            self.degrade(
+                LIMIT,
+                "the money it may cost is used up",
+                "allow more: --budget, limits.nanodollars",
+            );
         }
         over
     }
@@ -416,25 +572,45 @@ impl Making<'_, '_> {
     fn lessened(&mut self, error: &AskError, instead: &str) {
         match error {
             AskError::Budget { message } => {
-                self.degrade(LIMIT, &format!("{message}: {instead}"), "allow more calls or tokens");
+                self.degrade(
+                    LIMIT,
+                    &format!("{message}: {instead}"),
+                    "allow more calls or tokens",
+                );
             }
             AskError::TooLong { .. } => {
-                self.degrade(LIMIT, &format!("{error}: {instead}"), "read less: fewer sections, a smaller context");
+                self.degrade(
+                    LIMIT,
+                    &format!("{error}: {instead}"),
+                    "read less: fewer sections, a smaller context",
+                );
             }
             AskError::Away(failure) | AskError::Unusable(failure) => {
                 let next = failure.next.clone().unwrap_or_else(|| LATER.into());
-                self.degrade(&failure.code, &format!("{}: {instead}", failure.message), &next);
+                self.degrade(
+                    &failure.code,
+                    &format!("{}: {instead}", failure.message),
+                    &next,
+                );
             }
         }
     }
 
     fn degrade(&mut self, code: &str, message: &str, next: &str) {
         self.step(StepKind::Degrade, format!("{code}: {message}"));
-        self.degraded.get_or_insert(Degraded { code: code.into(), message: message.into(), next: Some(next.into()) });
+        self.degraded.get_or_insert(Degraded {
+            code: code.into(),
+            message: message.into(),
+            next: Some(next.into()),
+        });
     }
 
     fn step(&mut self, kind: StepKind, what: String) {
-        self.tell(Step { kind, what, thinking: String::new() });
+        self.tell(Step {
+            kind,
+            what,
+            thinking: String::new(),
+        });
     }
 
     fn tell(&mut self, step: Step) {
@@ -444,14 +620,30 @@ impl Making<'_, '_> {
 
     /// The answer as it is kept.
     pub(super) fn record(mut self, id: &str, draft: Option<&Draft>) -> Answer {
-        let Making { question, librarian, .. } = self;
+        let Making {
+            question,
+            librarian,
+            ..
+        } = self;
         let (outcome, mut composed) = match draft {
             None => (Outcome::SearchOnly, Composed::default()),
             Some(draft) if !draft.answerable => (Outcome::NotInDocuments, Composed::default()),
             Some(draft) => {
-                let composed = claims::compose(draft, &self.ground, librarian.collection, question.citations);
-                let verified = composed.claims.iter().filter(|claim| claim.verified).count();
-                self.step(StepKind::Check, format!("{verified} of {} claims verified", composed.claims.len()));
+                let composed = claims::compose(
+                    draft,
+                    &self.ground,
+                    librarian.collection,
+                    question.citations,
+                );
+                let verified = composed
+                    .claims
+                    .iter()
+                    .filter(|claim| claim.verified)
+                    .count();
+                self.step(
+                    StepKind::Check,
+                    format!("{verified} of {} claims verified", composed.claims.len()),
+                );
                 (Outcome::Answered, composed)
             }
         };
@@ -462,16 +654,22 @@ impl Making<'_, '_> {
             Outcome::SearchOnly => String::new(),
         };
         for section in &mut self.sections {
-            section.cited = composed
-                .citations
-                .iter()
-                .any(|citation| citation.doc_id == section.doc_id && citation.section_id == section.section_id);
+            section.cited = composed.citations.iter().any(|citation| {
+                citation.doc_id == section.doc_id && citation.section_id == section.section_id
+            });
         }
-        let spent = self.consultation.as_ref().map(Consultation::spent).unwrap_or_default();
+        let spent = self
+            .consultation
+            .as_ref()
+            .map(Consultation::spent)
+            .unwrap_or_default();
         let answered = outcome != Outcome::SearchOnly;
         // What was answered without the model, or with less of it than was asked for, is answered again when it is back: it has an
         // id of its own.
-        let id = self.degraded.as_ref().map_or_else(|| id.to_owned(), |degraded| lesser_id(id, &degraded.code));
+        let id = self
+            .degraded
+            .as_ref()
+            .map_or_else(|| id.to_owned(), |degraded| lesser_id(id, &degraded.code));
         Answer {
             id,
             question: question.text.clone(),
@@ -480,7 +678,11 @@ impl Making<'_, '_> {
             claims: composed.claims,
             citations: composed.citations,
             confidence: (outcome == Outcome::Answered).then_some(composed.confidence),
-            model: librarian.reasoner.as_ref().filter(|_| answered).map(|reasoner| reasoner.asker().model().to_owned()),
+            model: librarian
+                .reasoner
+                .as_ref()
+                .filter(|_| answered)
+                .map(|reasoner| reasoner.asker().model().to_owned()),
             degraded: self.degraded,
             searched: self.looked,
             sections: self.sections,
@@ -497,12 +699,22 @@ impl Making<'_, '_> {
     }
 
     fn not_there(&self) -> String {
-        let Looked { documents, documents_in_scope, names, .. } = &self.looked;
+        let Looked {
+            documents,
+            documents_in_scope,
+            names,
+            ..
+        } = &self.looked;
         let read = match names.len() {
             0 => "nothing was found to read".to_owned(),
             1 => format!("{} sections of {} were read", self.sections.len(), names[0]),
-            more => format!("{} sections of {more} documents were read", self.sections.len()),
+            more => format!(
+                "{} sections of {more} documents were read",
+                self.sections.len()
+            ),
         };
-        format!("Not in these documents: {documents} of {documents_in_scope} were searched, {read}.")
+        format!(
+            "Not in these documents: {documents} of {documents_in_scope} were searched, {read}."
+        )
     }
 }

@@ -48,7 +48,9 @@ pub use citation::{Citation, CitedRect, Verified};
 pub use event::{Event, Sink, Step, StepKind};
 pub use librarian::Librarian;
 pub use passages::Wanted;
-pub use question::{Citations, Finding, Limits, MAX_EARLIER, MAX_QUESTION_CHARS, Mode, Question, Turn};
+pub use question::{
+    Citations, Finding, Limits, MAX_EARLIER, MAX_QUESTION_CHARS, Mode, Question, Turn,
+};
 pub use record::{Answer, Claim, Degraded, Dropped, Looked, Outcome, ReadSection, Spent, pieces};
 pub use scripted::Scripted;
 pub use store::{Answers, unfounded};
@@ -67,7 +69,11 @@ pub trait Answerer: Send + Sync {
     ///
     /// # Errors
     /// [`AnswerError`] when there is nothing to answer, or the store or index could not say.
-    async fn answer(&self, question: &Question, events: &mut dyn Sink) -> Result<Answer, AnswerError>;
+    async fn answer(
+        &self,
+        question: &Question,
+        events: &mut dyn Sink,
+    ) -> Result<Answer, AnswerError>;
 
     /// Whether a question can be asked here; [`Answerer::answer`] refuses the same.
     ///
@@ -86,7 +92,11 @@ pub trait Answerer: Send + Sync {
     }
 
     /// Tells all that is told of the answer of this id that is being made here, from its beginning to its end; `None` where none is.
-    async fn follow(&self, _id: &str, _events: &mut dyn Sink) -> Option<Result<Answer, AnswerError>> {
+    async fn follow(
+        &self,
+        _id: &str,
+        _events: &mut dyn Sink,
+    ) -> Option<Result<Answer, AnswerError>> {
         None
     }
 

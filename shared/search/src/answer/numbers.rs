@@ -61,14 +61,21 @@ impl Quoted {
         let speaks = |text: &str, words: &[&str]| words.iter().any(|word| text.contains(word));
         let scales = scales(page);
         let money = !scales.is_empty() || speaks(&lower, &MONEY) || speaks(&quote_lower, &MONEY);
-        Self { numbers: numbers(quote), scales, percent: speaks(&quote_lower, &["%", "percent"]), money }
+        Self {
+            numbers: numbers(quote),
+            scales,
+            percent: speaks(&quote_lower, &["%", "percent"]),
+            money,
+        }
     }
 }
 
 /// What says that a page speaks of money.
 const MONEY: [&str; 8] = ["$", "€", "£", "¥", "dollar", "euro", "usd", "rmb"];
 /// Currencies as words beside numbers.
-const CURRENCIES: [&str; 9] = ["dollar", "dollars", "euro", "euros", "usd", "eur", "gbp", "rmb", "yen"];
+const CURRENCIES: [&str; 9] = [
+    "dollar", "dollars", "euro", "euros", "usd", "eur", "gbp", "rmb", "yen",
+];
 /// Words behind a number that are looked at for what it counts.
 const COUNTED_WORDS: usize = 3;
 
@@ -89,8 +96,9 @@ const SCALES: [(&str, f64); 12] = [
 
 /// Words before numbers that name something.
 const LABELS: [&str; 21] = [
-    "item", "items", "note", "notes", "page", "pages", "part", "exhibit", "section", "form", "table", "figure",
-    "quarter", "chapter", "number", "no", "rule", "topic", "level", "tier", "phase",
+    "item", "items", "note", "notes", "page", "pages", "part", "exhibit", "section", "form",
+    "table", "figure", "quarter", "chapter", "number", "no", "rule", "topic", "level", "tier",
+    "phase",
 ];
 
 /// Numbers that are written as words: `one` names nothing.
@@ -174,7 +182,10 @@ pub fn scales(page: &str) -> Vec<f64> {
 
 /// Whether the claim speaks of a gain, which no number written as negative is.
 pub fn speaks_of_gain(claim: &str) -> bool {
-    let words: Vec<String> = claim.split(|c: char| !c.is_alphanumeric()).map(str::to_lowercase).collect();
+    let words: Vec<String> = claim
+        .split(|c: char| !c.is_alphanumeric())
+        .map(str::to_lowercase)
+        .collect();
     let any = |all: &[&str]| words.iter().any(|word| all.contains(&word.as_str()));
     any(&GAINS) && !any(&LOSSES)
 }
@@ -189,7 +200,10 @@ impl Number {
     /// of a gain; it may not leave out the scale of an amount of money. Only what can be the same kind of number bears it out:
     /// no year, day or note, no number of other things, no money for a share.
     pub fn stands_in(&self, quoted: &Quoted, gain: bool) -> bool {
-        quoted.numbers.iter().any(|other| self.is_of_kind(other, quoted) && self.is(other, &quoted.scales, gain))
+        quoted
+            .numbers
+            .iter()
+            .any(|other| self.is_of_kind(other, quoted) && self.is(other, &quoted.scales, gain))
     }
 
     fn is_of_kind(&self, cited: &Number, quoted: &Quoted) -> bool {
@@ -200,7 +214,8 @@ impl Number {
             Role::Year | Role::Name => false,
         };
         let bare = !cited.currency && !cited.percent;
-        let share = cited.percent || (bare && cited.scale.is_none() && !cited.things && quoted.percent);
+        let share =
+            cited.percent || (bare && cited.scale.is_none() && !cited.things && quoted.percent);
         let money = cited.currency || (bare && !cited.things && quoted.money);
         fits && (!self.percent || share)
             && (!self.currency || money)
@@ -209,12 +224,16 @@ impl Number {
     }
 
     fn is(&self, cited: &Number, scales: &[f64], gain: bool) -> bool {
-        let signs_differ = (self.negative && !cited.negative) || (gain && cited.negative && !self.negative);
+        let signs_differ =
+            (self.negative && !cited.negative) || (gain && cited.negative && !self.negative);
         if signs_differ {
             return false;
         }
         let exponent = 10_f64.powi(-self.decimals);
-        let (value, unit) = (self.value * self.scale.unwrap_or(1.0), exponent * self.scale.unwrap_or(1.0));
+        let (value, unit) = (
+            self.value * self.scale.unwrap_or(1.0),
+            exponent * self.scale.unwrap_or(1.0),
+        );
         let bare = cited.scale.is_none() && !cited.percent;
         // Money in a table whose numbers are in millions is in millions, but for what has cents.
         let scaled_only = bare && !scales.is_empty() && self.currency && cited.decimals != 2;
@@ -230,7 +249,9 @@ impl Number {
 
     /// How it may be written where it names: as it is, and as a word.
     pub fn names(&self) -> Vec<String> {
-        let word = SPELLED.zip(&COUNTS[1..]).find(|(value, _)| f64::from(*value) == self.value);
+        let word = SPELLED
+            .zip(&COUNTS[1..])
+            .find(|(value, _)| f64::from(*value) == self.value);
         let word = word.map(|(_, word)| (*word).to_owned());
         std::iter::once(self.digits.clone()).chain(word).collect()
     }
@@ -246,7 +267,10 @@ fn plain(c: char) -> char {
 }
 
 fn run_end(chars: &[char], start: usize) -> usize {
-    chars[start..].iter().position(|c| !c.is_alphanumeric()).map_or(chars.len(), |length| start + length)
+    chars[start..]
+        .iter()
+        .position(|c| !c.is_alphanumeric())
+        .map_or(chars.len(), |length| start + length)
 }
 
 /// Behind digits with groups of thousands and a point.
@@ -256,7 +280,12 @@ fn digits_end(chars: &[char], start: usize) -> usize {
     while digit(end) {
         end += 1;
     }
-    while chars.get(end) == Some(&',') && digit(end + 1) && digit(end + 2) && digit(end + 3) && !digit(end + 4) {
+    while chars.get(end) == Some(&',')
+        && digit(end + 1)
+        && digit(end + 2)
+        && digit(end + 3)
+        && !digit(end + 4)
+    {
         end += 4;
     }
     if chars.get(end) == Some(&'.') && digit(end + 1) {
@@ -274,9 +303,15 @@ fn read(chars: &[char], start: usize, end: usize) -> (Option<Number>, usize) {
     // `F-12`, `Q-2`; a dash between numbers is none.
     let named_before = before(1) == Some('-') && before(2).is_some_and(char::is_alphabetic);
     let suffix_end = run_end(chars, end);
-    let suffix: String = chars[end..suffix_end].iter().collect::<String>().to_lowercase();
+    let suffix: String = chars[end..suffix_end]
+        .iter()
+        .collect::<String>()
+        .to_lowercase();
     let currency_at = currency(chars, start);
-    let glued = SCALES.iter().find(|(word, _)| *word == suffix).map(|(_, scale)| *scale);
+    let glued = SCALES
+        .iter()
+        .find(|(word, _)| *word == suffix)
+        .map(|(_, scale)| *scale);
     let scale = match suffix.as_str() {
         "" => None,
         "x" | "th" | "st" | "nd" | "rd" | "s" => None,
@@ -292,21 +327,39 @@ fn read(chars: &[char], start: usize, end: usize) -> (Option<Number>, usize) {
         return (None, suffix_end);
     }
     let digits: String = chars[start..end].iter().collect();
-    let Ok(value) = digits.replace(',', "").parse::<f64>() else { return (None, suffix_end) };
+    let Ok(value) = digits.replace(',', "").parse::<f64>() else {
+        return (None, suffix_end);
+    };
     let (word, word_end) = next_word(chars, suffix_end);
-    let spelled_scale = SCALES.iter().find(|(name, _)| *name == word && word.len() > 2).map(|(_, scale)| *scale);
+    let spelled_scale = SCALES
+        .iter()
+        .find(|(name, _)| *name == word && word.len() > 2)
+        .map(|(_, scale)| *scale);
     let rest: String = chars[suffix_end..].iter().take(2).collect();
     let percent = rest.trim_start().starts_with('%') || word == "percent" || word == "percentage";
     let sign_at = currency_at.unwrap_or(start);
     let sign = sign_at.checked_sub(1).map(|at| chars[at]);
-    let dashed = sign == Some('-') && !sign_at.checked_sub(2).is_some_and(|at| chars[at].is_alphanumeric());
-    let closes = chars[suffix_end..].iter().find(|c| !c.is_whitespace() && **c != '%') == Some(&')');
+    let dashed = sign == Some('-')
+        && !sign_at
+            .checked_sub(2)
+            .is_some_and(|at| chars[at].is_alphanumeric());
+    let closes = chars[suffix_end..]
+        .iter()
+        .find(|c| !c.is_whitespace() && **c != '%')
+        == Some(&')');
     let scale = scale.or(spelled_scale);
-    let decimals = digits.split_once('.').map_or(0, |(_, places)| i32::try_from(places.len()).unwrap_or(0));
-    let measured = percent || scale.is_some() || currency_at.is_some() || digits.contains([',', '.']);
+    let decimals = digits
+        .split_once('.')
+        .map_or(0, |(_, places)| i32::try_from(places.len()).unwrap_or(0));
+    let measured =
+        percent || scale.is_some() || currency_at.is_some() || digits.contains([',', '.']);
     let ordinal = matches!(suffix.as_str(), "th" | "st" | "nd" | "rd" | "s");
     let year = digits.len() == 4 && (1900.0..2100.0).contains(&value);
-    let until = if spelled_scale.is_some() { word_end } else { suffix_end };
+    let until = if spelled_scale.is_some() {
+        word_end
+    } else {
+        suffix_end
+    };
     let before_word = last_word(chars, start);
     let currency = currency_at.is_some()
         || CURRENCIES.contains(&next_word(chars, until).0.as_str())
@@ -323,7 +376,21 @@ fn read(chars: &[char], start: usize, end: usize) -> (Option<Number>, usize) {
     let things = !currency && !percent && counts_things(chars, until);
     let text: String = chars[sign_at..until].iter().collect();
     let negative = dashed || (sign == Some('(') && closes);
-    (Some(Number { text, digits, value, decimals, scale, negative, percent, currency, things, role }), until)
+    (
+        Some(Number {
+            text,
+            digits,
+            value,
+            decimals,
+            scale,
+            negative,
+            percent,
+            currency,
+            things,
+            role,
+        }),
+        until,
+    )
 }
 
 /// Whether words behind a number name things in the plural: `31 stores`, `92,000 full-time employees`. A table goes on with
@@ -334,10 +401,16 @@ fn counts_things(chars: &[char], at: usize) -> bool {
         let (word, end) = next_word(chars, at);
         let begins = end - word.chars().count().min(end);
         let lower = chars[begins..end].iter().all(|c| c.is_lowercase());
-        if word.is_empty() || !lower || is_stop_word(&word) || word == "compared" || word == "versus" {
+        if word.is_empty()
+            || !lower
+            || is_stop_word(&word)
+            || word == "compared"
+            || word == "versus"
+        {
             return false;
         }
-        let plural = word.len() > 3 && word.ends_with('s') && !word.ends_with("ss") && !word.ends_with("us");
+        let plural =
+            word.len() > 3 && word.ends_with('s') && !word.ends_with("ss") && !word.ends_with("us");
         if plural || word == "people" {
             return true;
         }
@@ -358,16 +431,35 @@ fn currency(chars: &[char], start: usize) -> Option<usize> {
 
 /// The word behind `at` and one space or hyphen, lower case, and where it ends.
 fn next_word(chars: &[char], at: usize) -> (String, usize) {
-    let start = if matches!(chars.get(at), Some(' ' | '-')) { at + 1 } else { at };
+    let start = if matches!(chars.get(at), Some(' ' | '-')) {
+        at + 1
+    } else {
+        at
+    };
     let end = run_end(chars, start.min(chars.len()));
-    (chars[start.min(end)..end].iter().collect::<String>().to_lowercase(), end)
+    (
+        chars[start.min(end)..end]
+            .iter()
+            .collect::<String>()
+            .to_lowercase(),
+        end,
+    )
 }
 
 /// The word before `at`, lower case.
 fn last_word(chars: &[char], at: usize) -> String {
-    let trimmed = chars[..at].iter().rposition(|c| !matches!(c, ' ' | '.')).map_or(0, |last| last + 1);
-    let start = chars[..trimmed].iter().rposition(|c| !c.is_alphabetic()).map_or(0, |before| before + 1);
-    chars[start..trimmed].iter().collect::<String>().to_lowercase()
+    let trimmed = chars[..at]
+        .iter()
+        .rposition(|c| !matches!(c, ' ' | '.'))
+        .map_or(0, |last| last + 1);
+    let start = chars[..trimmed]
+        .iter()
+        .rposition(|c| !c.is_alphabetic())
+        .map_or(0, |before| before + 1);
+    chars[start..trimmed]
+        .iter()
+        .collect::<String>()
+        .to_lowercase()
 }
 
 /// Whether a number behind this word, in lower case, names something.
@@ -397,16 +489,31 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Vec<String> {
-        let shown = |number: &Number| format!("{}{}", number.text, if number.role == Role::Amount { "" } else { "?" });
+        let shown = |number: &Number| {
+            format!(
+                "{}{}",
+                number.text,
+                if number.role == Role::Amount { "" } else { "?" }
+            )
+        };
         numbers(text).iter().map(shown).collect()
     }
 
     #[test]
     fn numbers_are_told_from_names() {
         assert_eq!(read("3M's 10-K for 2022, Q2, F-12 and R2D2"), ["2022?"]);
-        assert_eq!(read("$1,749 million, 5.1%, (23), -4 and 2.5x"), ["$1,749 million", "5.1", "23", "4", "2.5x"]);
-        assert_eq!(read("Note 15, Item 7, December 31, three of 12 sites"), ["15?", "7?", "31?", "three?", "12"]);
-        assert_eq!(read("$3M or US$ 4bn in 1,2345"), ["$3M", "$ 4bn", "1", "2345"]);
+        assert_eq!(
+            read("$1,749 million, 5.1%, (23), -4 and 2.5x"),
+            ["$1,749 million", "5.1", "23", "4", "2.5x"]
+        );
+        assert_eq!(
+            read("Note 15, Item 7, December 31, three of 12 sites"),
+            ["15?", "7?", "31?", "three?", "12"]
+        );
+        assert_eq!(
+            read("$3M or US$ 4bn in 1,2345"),
+            ["$3M", "$ 4bn", "1", "2345"]
+        );
         assert_eq!(read("a 5-year plan for the 1990s"), ["5?", "1990s?"]);
     }
 
@@ -414,7 +521,10 @@ mod tests {
         let (claimed, quoted) = (numbers(claim), Quoted::of(cited, page));
         let gain = speaks_of_gain(claim);
         assert!(!claimed.is_empty(), "{claim}");
-        claimed.iter().filter(|number| !number.names_only()).all(|number| number.stands_in(&quoted, gain))
+        claimed
+            .iter()
+            .filter(|number| !number.names_only())
+            .all(|number| number.stands_in(&quoted, gain))
     }
 
     #[test]
@@ -427,8 +537,18 @@ mod tests {
             ("Capex was $1,749,000,000.", "(1,749)", millions, true),
             ("Capex was $1,749.", "(1,749)", millions, false),
             ("Capex was $1,749 billion.", "(1,749)", millions, false),
-            ("Capex was $1,749 million.", "(1,749)", "no unit here", false),
-            ("Capex was $1,749 million.", "capex of $1,749 million", "", true),
+            (
+                "Capex was $1,749 million.",
+                "(1,749)",
+                "no unit here",
+                false,
+            ),
+            (
+                "Capex was $1,749 million.",
+                "capex of $1,749 million",
+                "",
+                true,
+            ),
             ("EPS was $10.18.", "10.18", millions, true),
             ("Net income was $5 million.", "(5)", millions, false),
             ("The net loss was $5 million.", "(5)", millions, true),
@@ -440,28 +560,62 @@ mod tests {
             ("It has 92,000 employees.", "92,000", millions, true),
             ("It has 92,000 employees.", "92,100", "", false),
             // A year, a day, a note and a number of things are no amounts.
-            ("Revenues were $2,022 million.", "December 31, 2022", millions, false),
+            (
+                "Revenues were $2,022 million.",
+                "December 31, 2022",
+                millions,
+                false,
+            ),
             ("Revenues were $31 million.", "December 31", millions, false),
-            ("Revenues were $31,000,000.", "31 December 2022", millions, false),
+            (
+                "Revenues were $31,000,000.",
+                "31 December 2022",
+                millions,
+                false,
+            ),
             ("Revenues were $12 million.", "12/31/2022", millions, false),
             ("Revenues grew 31%.", "December 31, up 5%", millions, false),
             ("Revenues were $15 million.", "see Note 15", millions, false),
             ("Revenues grew 31%.", "31 stores, up 5%", millions, false),
             ("Revenues grew 31%.", "Stores 31 28", millions, false),
             ("Revenues grew 31%.", "Change % 31 28", millions, true),
-            ("Revenues were $31 million.", "we opened 31 new stores", millions, false),
-            ("Revenues were $50 million.", "50 million shares", millions, false),
+            (
+                "Revenues were $31 million.",
+                "we opened 31 new stores",
+                millions,
+                false,
+            ),
+            (
+                "Revenues were $50 million.",
+                "50 million shares",
+                millions,
+                false,
+            ),
             ("It has 50 million shares.", "$50 million", millions, false),
             ("It opened 31 stores.", "31 %", "", false),
-            ("Revenues were $3 million.", "three segments", millions, false),
-            ("Revenues were $5 million.", "a 5-year plan", millions, false),
+            (
+                "Revenues were $3 million.",
+                "three segments",
+                millions,
+                false,
+            ),
+            (
+                "Revenues were $5 million.",
+                "a 5-year plan",
+                millions,
+                false,
+            ),
             ("It has three segments.", "3 segments", "", true),
             ("It has 3 segments.", "three segments", "", true),
             ("It has three segments.", "four segments", "", false),
             ("It cost $5.", "5", "no unit here", false),
             ("It cost 5 million dollars.", "$5 million", "", true),
         ] {
-            assert_eq!(stands(claim, cited, page), expected, "{claim} / {cited} / {page}");
+            assert_eq!(
+                stands(claim, cited, page),
+                expected,
+                "{claim} / {cited} / {page}"
+            );
         }
     }
 

@@ -93,15 +93,25 @@ pub(super) fn plan(question: &Question, text: &str, first: &Found, catalogue: &C
     let mut missing = Vec::new();
     if companies.len() * years.len().max(1) > 1 {
         for company in &companies {
-            let wanted: Vec<Option<u16>> =
-                if years.is_empty() { vec![None] } else { years.iter().copied().map(Some).collect() };
+            let wanted: Vec<Option<u16>> = if years.is_empty() {
+                vec![None]
+            } else {
+                years.iter().copied().map(Some).collect()
+            };
             for year in wanted {
-                let what = year.map_or_else(|| company.name.to_owned(), |year| format!("{} {year}", company.name));
+                let what = year.map_or_else(
+                    || company.name.to_owned(),
+                    |year| format!("{} {year}", company.name),
+                );
                 let docs = company.about(year, read.form.as_deref());
                 if docs.is_empty() {
                     missing.push(what);
                 } else {
-                    parts.push(Part { what, within: Within::Documents(docs), item: item.clone() });
+                    parts.push(Part {
+                        what,
+                        within: Within::Documents(docs),
+                        item: item.clone(),
+                    });
                 }
             }
         }
@@ -109,7 +119,10 @@ pub(super) fn plan(question: &Question, text: &str, first: &Found, catalogue: &C
         && (2..=MAX_NAMED).contains(&docs.len())
         && compares(text)
     {
-        let listed = docs.iter().filter_map(|doc| catalogue.get(*doc)).filter(|listed| question.filter.holds(listed));
+        let listed = docs
+            .iter()
+            .filter_map(|doc| catalogue.get(*doc))
+            .filter(|listed| question.filter.holds(listed));
         parts.extend(listed.map(|listed| Part {
             what: listed.label.clone(),
             within: Within::Documents(vec![listed.doc()]),
@@ -118,7 +131,11 @@ pub(super) fn plan(question: &Question, text: &str, first: &Found, catalogue: &C
     }
     parts.truncate(MAX_PARTS);
     if parts.len() < 2 {
-        let whole = Part { what: String::new(), within: question.within.clone(), item: question.item.clone() };
+        let whole = Part {
+            what: String::new(),
+            within: question.within.clone(),
+            item: question.item.clone(),
+        };
         parts = vec![whole];
     }
     Plan { parts, missing }
@@ -140,7 +157,9 @@ fn years(text: &str, named: &[u16]) -> Vec<u16> {
     let lower = text.to_lowercase();
     if let [from, to] = named
         && to - from <= MAX_YEARS
-        && ["to", "through", "until", "and", "-", "–"].iter().any(|word| spans(&lower, *from, word, *to))
+        && ["to", "through", "until", "and", "-", "–"]
+            .iter()
+            .any(|word| spans(&lower, *from, word, *to))
     {
         return (*from..=*to).collect();
     }
@@ -150,11 +169,20 @@ fn years(text: &str, named: &[u16]) -> Vec<u16> {
 /// `2019 to 2022`, `2019–2022`; with `and` only behind `between`.
 fn spans(lower: &str, from: u16, word: &str, to: u16) -> bool {
     let glued = ["", " "].map(|space| format!("{from}{space}{word}{space}"));
-    let until = [to.to_string(), format!("fy{to}"), format!("fy {to}"), format!("fiscal {to}")];
+    let until = [
+        to.to_string(),
+        format!("fy{to}"),
+        format!("fy {to}"),
+        format!("fiscal {to}"),
+    ];
     let found = glued
         .iter()
         .filter(|glued| word.len() < 4 || glued.contains(' '))
-        .any(|glued| until.iter().any(|until| lower.contains(&format!("{glued}{until}"))));
+        .any(|glued| {
+            until
+                .iter()
+                .any(|until| lower.contains(&format!("{glued}{until}")))
+        });
     found && (word != "and" || lower.contains("between"))
 }
 
@@ -172,24 +200,42 @@ impl<'a> Company<'a> {
             Within::All => None,
             Within::Documents(docs) => Some(docs.iter().copied().collect()),
         };
-        let with_trees = || catalogue.documents().iter().filter(|listed| listed.entry().is_some());
-        let is_called = |listed: &&'a Listed| values(listed, Axis::Company).any(|name| name == chip.value);
+        let with_trees = || {
+            catalogue
+                .documents()
+                .iter()
+                .filter(|listed| listed.entry().is_some())
+        };
+        let is_called =
+            |listed: &&'a Listed| values(listed, Axis::Company).any(|name| name == chip.value);
         let mut named: Vec<&Listed> = with_trees().filter(is_called).collect();
         if named.is_empty() {
             let answers_to = |entry| aliases(entry).iter().any(|alias| alias.name == chip.value);
-            named = with_trees().filter(|listed| listed.entry().is_some_and(answers_to)).collect();
+            named = with_trees()
+                .filter(|listed| listed.entry().is_some_and(answers_to))
+                .collect();
         }
-        let name = named.iter().find_map(|listed| Axis::Company.values(listed).first().copied()).unwrap_or(&chip.from);
+        let name = named
+            .iter()
+            .find_map(|listed| Axis::Company.values(listed).first().copied())
+            .unwrap_or(&chip.from);
         // Filings under a former name are its filings, too.
         let known: BTreeSet<String> = named.iter().flat_map(|listed| numbers(listed)).collect();
         let docs: BTreeSet<DocId> = named.iter().map(|listed| listed.doc()).collect();
         let is_its = |listed: &&Listed| {
-            docs.contains(&listed.doc()) || numbers(listed).iter().any(|number| known.contains(number))
+            docs.contains(&listed.doc())
+                || numbers(listed).iter().any(|number| known.contains(number))
         };
         let is_asked = |listed: &&Listed| {
-            inside.as_ref().is_none_or(|inside| inside.contains(&listed.doc())) && question.filter.holds(listed)
+            inside
+                .as_ref()
+                .is_none_or(|inside| inside.contains(&listed.doc()))
+                && question.filter.holds(listed)
         };
-        Self { name, filings: with_trees().filter(is_its).filter(is_asked).collect() }
+        Self {
+            name,
+            filings: with_trees().filter(is_its).filter(is_asked).collect(),
+        }
     }
 
     /// Its filings about a year: of the form that is named, else the annual reports, else what there is.
@@ -199,7 +245,10 @@ impl<'a> Company<'a> {
             let wanted = fold(axis, wanted);
             values(listed, axis).any(|value| value == wanted)
         };
-        let is_about = |listed: &&&Listed| year.as_ref().is_none_or(|year| is_of(listed, Axis::FiscalYear, year));
+        let is_about = |listed: &&&Listed| {
+            year.as_ref()
+                .is_none_or(|year| is_of(listed, Axis::FiscalYear, year))
+        };
         let all: Vec<&Listed> = self.filings.iter().filter(is_about).copied().collect();
         let is_form = |listed: &&&Listed| is_of(listed, Axis::Form, form.unwrap_or("10-K"));
         let mut chosen: Vec<&Listed> = all.iter().filter(is_form).copied().collect();
@@ -208,7 +257,12 @@ impl<'a> Company<'a> {
         }
         // Of a company without a year, the newest of them speaks.
         if year.is_none() {
-            chosen.sort_by(|a, b| Axis::Period.values(b).cmp(&Axis::Period.values(a)).then(a.doc().cmp(&b.doc())));
+            chosen.sort_by(|a, b| {
+                Axis::Period
+                    .values(b)
+                    .cmp(&Axis::Period.values(a))
+                    .then(a.doc().cmp(&b.doc()))
+            });
             chosen.truncate(1);
         }
         chosen.into_iter().map(Listed::doc).collect()
@@ -217,12 +271,17 @@ impl<'a> Company<'a> {
 
 /// What its issuer keeps under another name.
 fn numbers(listed: &Listed) -> Vec<String> {
-    listed.entry().map(|entry| identity(&entry.facts)).unwrap_or_default()
+    listed
+        .entry()
+        .map(|entry| identity(&entry.facts))
+        .unwrap_or_default()
 }
 
 /// The values of a filing, as values are compared.
 fn values(listed: &Listed, axis: Axis) -> impl Iterator<Item = String> {
-    axis.values(listed).into_iter().map(move |value| fold(axis, value))
+    axis.values(listed)
+        .into_iter()
+        .map(move |value| fold(axis, value))
 }
 
 #[cfg(test)]
@@ -261,17 +320,26 @@ mod tests {
             from: "as asked".into(),
             documents: 1,
         };
-        let first = Found { routed: companies.iter().map(chip).collect(), ..Found::default() };
+        let first = Found {
+            routed: companies.iter().map(chip).collect(),
+            ..Found::default()
+        };
         let catalogue = catalogue();
         let plan = plan(question, &question.text, &first, &catalogue);
         let shown = |part: &Part| {
             let names = match &part.within {
                 Within::All => "all".to_owned(),
-                Within::Documents(docs) => {
-                    docs.iter().map(|doc| catalogue.get(*doc).unwrap().label.clone()).collect::<Vec<_>>().join("+")
-                }
+                Within::Documents(docs) => docs
+                    .iter()
+                    .map(|doc| catalogue.get(*doc).unwrap().label.clone())
+                    .collect::<Vec<_>>()
+                    .join("+"),
             };
-            let item = part.item.as_ref().map(|item| format!(" {}", item.number)).unwrap_or_default();
+            let item = part
+                .item
+                .as_ref()
+                .map(|item| format!(" {}", item.number))
+                .unwrap_or_default();
             format!("{names}{item}")
         };
         (plan.parts.iter().map(shown).collect(), plan.missing)
@@ -281,19 +349,49 @@ mod tests {
     fn sections_by_filings() {
         let parts = |text: &str, companies: &[&str]| planned(&Question::of(text), companies);
         let (found, missing) = parts("3M's risk factors 2022 vs 2023", &["3M"]);
-        assert_eq!((found, missing.len()), (vec!["3M_2022_10-K 1A".to_owned(), "3M_2023_10-K 1A".to_owned()], 0));
-        let (found, missing) = parts("How did revenue of 3M and Boeing differ from 2021 to 2023?", &["3M", "BOEING"]);
-        assert_eq!(found, ["3M_2021_10-K", "3M_2022_10-K", "3M_2023_10-K", "The BOEING Company_2022_10-K"]);
-        assert_eq!(missing, ["The BOEING Company 2021", "The BOEING Company 2023"]);
-        assert_eq!(parts("3M's margins, 2023 vs 2024", &["3M"]).1, Vec::<String>::new(), "under another name");
-        assert_eq!(parts("Tesla's margins, 2023 vs 2024", &["Tesla"]).1, ["as asked 2023", "as asked 2024"]);
+        assert_eq!(
+            (found, missing.len()),
+            (
+                vec!["3M_2022_10-K 1A".to_owned(), "3M_2023_10-K 1A".to_owned()],
+                0
+            )
+        );
+        let (found, missing) = parts(
+            "How did revenue of 3M and Boeing differ from 2021 to 2023?",
+            &["3M", "BOEING"],
+        );
+        assert_eq!(
+            found,
+            [
+                "3M_2021_10-K",
+                "3M_2022_10-K",
+                "3M_2023_10-K",
+                "The BOEING Company_2022_10-K"
+            ]
+        );
+        assert_eq!(
+            missing,
+            ["The BOEING Company 2021", "The BOEING Company 2023"]
+        );
+        assert_eq!(
+            parts("3M's margins, 2023 vs 2024", &["3M"]).1,
+            Vec::<String>::new(),
+            "under another name"
+        );
+        assert_eq!(
+            parts("Tesla's margins, 2023 vs 2024", &["Tesla"]).1,
+            ["as asked 2023", "as asked 2024"]
+        );
         // One year of one company, or none that is named, is one question.
         assert_eq!(parts("3M capex in 2022", &["3M"]).0, ["all"]);
         assert_eq!(parts("capex 2021 vs 2022", &[]).0, ["all"]);
         // Half of a comparison is the whole question.
         assert_eq!(
             parts("Boeing revenue 2021 vs 2022", &["BOEING"]),
-            (vec!["all".to_owned()], vec!["The BOEING Company 2021".to_owned()])
+            (
+                vec!["all".to_owned()],
+                vec!["The BOEING Company 2021".to_owned()]
+            )
         );
     }
 
@@ -302,9 +400,15 @@ mod tests {
         let catalogue = catalogue();
         let doc = |label: &str| catalogue.resolve(label).unwrap().doc();
         let scope = vec![doc("3M_2021_10-K"), doc("3M_2022_10-K")];
-        let question = Question { within: Within::Documents(scope), ..Question::of("3M margins 2021 vs 2023") };
+        let question = Question {
+            within: Within::Documents(scope),
+            ..Question::of("3M margins 2021 vs 2023")
+        };
         assert_eq!(planned(&question, &["3M"]).1, ["3M 2023"]);
-        let compare = Question { text: "Compare the margins".into(), ..question };
+        let compare = Question {
+            text: "Compare the margins".into(),
+            ..question
+        };
         assert_eq!(planned(&compare, &[]).0, ["3M_2021_10-K", "3M_2022_10-K"]);
     }
 
@@ -317,7 +421,11 @@ mod tests {
             ("2019 and 2022", vec![2019, 2022]),
             ("2022 vs 2019", vec![2019, 2022]),
         ] {
-            assert_eq!(years(text, &Read::read(text, &[]).years), expected, "{text}");
+            assert_eq!(
+                years(text, &Read::read(text, &[]).years),
+                expected,
+                "{text}"
+            );
         }
     }
 }

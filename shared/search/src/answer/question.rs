@@ -43,7 +43,10 @@ pub struct Question {
 impl Question {
     /// A question to all documents.
     pub fn of(text: impl Into<String>) -> Self {
-        Self { text: text.into(), ..Self::default() }
+        Self {
+            text: text.into(),
+            ..Self::default()
+        }
     }
 
     /// Whether it can be asked, where answers may cost `most`: looked at before anything is told or paid.
@@ -59,7 +62,9 @@ impl Question {
         if chars > MAX_QUESTION_CHARS {
             return wrong(
                 "answer.too_long",
-                format!("the question has {chars} characters; at most {MAX_QUESTION_CHARS} are read"),
+                format!(
+                    "the question has {chars} characters; at most {MAX_QUESTION_CHARS} are read"
+                ),
             );
         }
         let limits = &self.limits;
@@ -70,7 +75,9 @@ impl Question {
         match limits.beyond(most) {
             Some((name, asked, most)) => wrong(
                 "answer.limits",
-                format!("{name} is {asked}: at most {most} are allowed here (answer.limits of the configuration)"),
+                format!(
+                    "{name} is {asked}: at most {most} are allowed here (answer.limits of the configuration)"
+                ),
             ),
             None => Ok(()),
         }
@@ -111,7 +118,10 @@ impl Finding {
     /// All names.
     pub fn names() -> Vec<&'static str> {
         let search = find::Strategy::ALL.map(find::Strategy::as_str);
-        search.into_iter().chain(reason::Strategy::ALL.map(reason::Strategy::as_str)).collect()
+        search
+            .into_iter()
+            .chain(reason::Strategy::ALL.map(reason::Strategy::as_str))
+            .collect()
     }
 }
 
@@ -183,14 +193,27 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { calls: 16, tokens: 200_000, nanodollars: 0, context_tokens: 12_000, sections: 8, turns: 8 }
+        Self {
+            calls: 16,
+            tokens: 200_000,
+            nanodollars: 0,
+            context_tokens: 12_000,
+            sections: 8,
+            turns: 8,
+        }
     }
 }
 
 impl Limits {
     /// What one answer may cost at most where an operator says nothing else: a caller can ask for less.
-    pub const MOST: Self =
-        Self { calls: 200, tokens: 2_000_000, nanodollars: 0, context_tokens: 60_000, sections: 50, turns: 50 };
+    pub const MOST: Self = Self {
+        calls: 200,
+        tokens: 2_000_000,
+        nanodollars: 0,
+        context_tokens: 60_000,
+        sections: 50,
+        turns: 50,
+    };
 
     /// The first that is beyond `most`: its name, what is asked for, what is allowed. Money without a limit is less than none.
     fn beyond(&self, most: &Self) -> Option<(&'static str, u64, u64)> {
@@ -198,12 +221,20 @@ impl Limits {
         let pairs = [
             ("calls", u64::from(self.calls), u64::from(most.calls)),
             ("tokens", u64::from(self.tokens), u64::from(most.tokens)),
-            ("context_tokens", u64::from(self.context_tokens), u64::from(most.context_tokens)),
+            (
+                "context_tokens",
+                u64::from(self.context_tokens),
+                u64::from(most.context_tokens),
+            ),
             ("sections", sections(self), sections(most)),
             ("turns", u64::from(self.turns), u64::from(most.turns)),
         ];
-        let money = (most.nanodollars > 0).then_some(("nanodollars", self.nanodollars, most.nanodollars));
-        pairs.into_iter().chain(money).find(|(_, asked, most)| asked > most)
+        let money =
+            (most.nanodollars > 0).then_some(("nanodollars", self.nanodollars, most.nanodollars));
+        pairs
+            .into_iter()
+            .chain(money)
+            .find(|(_, asked, most)| asked > most)
     }
 }
 
@@ -224,18 +255,59 @@ mod tests {
 
     #[test]
     fn a_question_is_asked_whole_and_within_what_it_may_cost_or_not_at_all() {
-        let most = Limits { nanodollars: 1_000, ..Limits::MOST };
+        let most = Limits {
+            nanodollars: 1_000,
+            ..Limits::MOST
+        };
         let refused = |question: &Question| question.check(&most).unwrap_err();
-        assert!(Question::of("x".repeat(MAX_QUESTION_CHARS)).check(&most).is_ok());
+        assert!(
+            Question::of("x".repeat(MAX_QUESTION_CHARS))
+                .check(&most)
+                .is_ok()
+        );
         let long = refused(&Question::of("x ".repeat(MAX_QUESTION_CHARS)));
-        assert!(long.code() == "answer.too_long" && long.to_string().contains("4000"), "{long}");
+        assert!(
+            long.code() == "answer.too_long" && long.to_string().contains("4000"),
+            "{long}"
+        );
         assert_eq!(refused(&Question::of(" ??? ")).code(), "answer.question");
-        let asks = |limits: Limits| Question { limits, ..Question::of("capex") };
-        let dear = refused(&asks(Limits { turns: 4_000_000_000, ..Limits::default() }));
-        assert!(dear.code() == "answer.limits" && dear.to_string().contains("turns is 4000000000"), "{dear}");
-        assert_eq!(refused(&asks(Limits { nanodollars: 1_001, ..Limits::default() })).code(), "answer.limits");
-        assert_eq!(refused(&asks(Limits { sections: 0, ..Limits::default() })).code(), "answer.limits");
-        assert!(asks(Limits { calls: 1, turns: 1, ..Limits::default() }).check(&most).is_ok());
+        let asks = |limits: Limits| Question {
+            limits,
+            ..Question::of("capex")
+        };
+        let dear = refused(&asks(Limits {
+            turns: 4_000_000_000,
+            ..Limits::default()
+        }));
+        assert!(
+            dear.code() == "answer.limits" && dear.to_string().contains("turns is 4000000000"),
+            "{dear}"
+        );
+        assert_eq!(
+            refused(&asks(Limits {
+                nanodollars: 1_001,
+                ..Limits::default()
+            }))
+            .code(),
+            "answer.limits"
+        );
+        assert_eq!(
+            refused(&asks(Limits {
+                sections: 0,
+                ..Limits::default()
+            }))
+            .code(),
+            "answer.limits"
+        );
+        assert!(
+            asks(Limits {
+                calls: 1,
+                turns: 1,
+                ..Limits::default()
+            })
+            .check(&most)
+            .is_ok()
+        );
         assert!(serde_json::from_str::<Limits>(r#"{"token": 5}"#).is_err());
     }
 
@@ -245,9 +317,16 @@ mod tests {
             let finding = Finding::named(name).unwrap();
             assert_eq!(finding.as_str(), name);
             let json = serde_json::to_string(&finding).unwrap();
-            assert_eq!((json.clone(), serde_json::from_str(&json).ok()), (format!("\"{name}\""), Some(finding)));
+            assert_eq!(
+                (json.clone(), serde_json::from_str(&json).ok()),
+                (format!("\"{name}\""), Some(finding))
+            );
         }
         assert_eq!(Finding::named("guess"), None);
-        assert!(Mode::ALL.iter().all(|mode| Mode::named(mode.as_str()) == Some(*mode)));
+        assert!(
+            Mode::ALL
+                .iter()
+                .all(|mode| Mode::named(mode.as_str()) == Some(*mode))
+        );
     }
 }

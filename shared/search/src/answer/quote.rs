@@ -27,15 +27,31 @@ pub struct Checked {
 /// something out (`…`) stands where its parts do, in order.
 pub fn check(quote: &str, sheets: &[Sheet<'_>]) -> Checked {
     let trimmed = bare(quote);
-    let parts: Vec<Folded> = parts(trimmed).map(Folded::of_text).filter(|part| !part.is_empty()).collect();
-    let found = if parts.iter().any(Folded::has_words) { stands(&parts, sheets) } else { None };
+    let parts: Vec<Folded> = parts(trimmed)
+        .map(Folded::of_text)
+        .filter(|part| !part.is_empty())
+        .collect();
+    let found = if parts.iter().any(Folded::has_words) {
+        stands(&parts, sheets)
+    } else {
+        None
+    };
     if let Some((page, found)) = found {
-        let read: Vec<String> = found.iter().map(|range| as_written(page.places(range), sheets)).collect();
+        let read: Vec<String> = found
+            .iter()
+            .map(|range| as_written(page.places(range), sheets))
+            .collect();
         let exact = found.len() == 1 && is_exact(trimmed, page.places(&found[0]), sheets);
-        let verified = if exact { Verified::Exact } else { Verified::Normalised };
+        let verified = if exact {
+            Verified::Exact
+        } else {
+            Verified::Normalised
+        };
         return placed(verified, read.join(" … "), &page, &found, sheets);
     }
-    let Some(first) = sheets.get(..1) else { return nowhere(trimmed) };
+    let Some(first) = sheets.get(..1) else {
+        return nowhere(trimmed);
+    };
     let page = Folded::of_sheets(first, false);
     match number_places(trimmed, &page) {
         Some(found) => placed(Verified::Number, trimmed.to_owned(), &page, &found, sheets),
@@ -47,7 +63,10 @@ pub fn check(quote: &str, sheets: &[Sheet<'_>]) -> Checked {
 fn bare(quote: &str) -> &str {
     let around = |c: char| c.is_whitespace() || matches!(c, '"' | '…' | '“' | '”' | '*' | '`');
     let bare = quote.trim_matches(around);
-    bare.strip_prefix("...").unwrap_or(bare).trim_end_matches("...").trim_matches(around)
+    bare.strip_prefix("...")
+        .unwrap_or(bare)
+        .trim_end_matches("...")
+        .trim_matches(around)
 }
 
 fn parts(quote: &str) -> impl Iterator<Item = &str> {
@@ -59,39 +78,81 @@ fn parts(quote: &str) -> impl Iterator<Item = &str> {
 fn stands(parts: &[Folded], sheets: &[Sheet<'_>]) -> Option<(Folded, Vec<Found>)> {
     let first = sheets.get(..1)?;
     let tries = [(first, false), (sheets, true)];
-    tries.into_iter().filter(|(sheets, body)| !body || sheets.len() > 1).find_map(|(sheets, body)| {
-        let page = Folded::of_sheets(sheets, body);
-        let mut from = 0;
-        let mut found: Vec<Found> = Vec::new();
-        for part in parts {
-            let range = page.find(part, from)?;
-            from = range.end;
-            found.push(range);
-        }
-        let begins = found.first().and_then(|range| page.places(range).first()).map(|at| at.sheet);
-        (begins == Some(0)).then_some((page, found))
-    })
+    tries
+        .into_iter()
+        .filter(|(sheets, body)| !body || sheets.len() > 1)
+        .find_map(|(sheets, body)| {
+            let page = Folded::of_sheets(sheets, body);
+            let mut from = 0;
+            let mut found: Vec<Found> = Vec::new();
+            for part in parts {
+                let range = page.find(part, from)?;
+                from = range.end;
+                found.push(range);
+            }
+            let begins = found
+                .first()
+                .and_then(|range| page.places(range).first())
+                .map(|at| at.sheet);
+            (begins == Some(0)).then_some((page, found))
+        })
 }
 
 /// Where each number of the quote stands, when all do.
 fn number_places(quote: &str, page: &Folded) -> Option<Vec<Found>> {
-    let wanted: Vec<String> =
-        numbers(quote).into_iter().filter(|number| number.role == Role::Amount).map(|number| number.digits).collect();
-    let found: Option<Vec<Found>> = wanted.iter().map(|digits| page.find(&Folded::of_text(digits), 0)).collect();
+    let wanted: Vec<String> = numbers(quote)
+        .into_iter()
+        .filter(|number| number.role == Role::Amount)
+        .map(|number| number.digits)
+        .collect();
+    let found: Option<Vec<Found>> = wanted
+        .iter()
+        .map(|digits| page.find(&Folded::of_text(digits), 0))
+        .collect();
     found.filter(|found| !found.is_empty())
 }
 
 fn nowhere(quote: &str) -> Checked {
-    Checked { verified: Verified::None, quote: quote.to_owned(), begins: None, rects: Vec::new(), lines: String::new() }
+    Checked {
+        verified: Verified::None,
+        quote: quote.to_owned(),
+        begins: None,
+        rects: Vec::new(),
+        lines: String::new(),
+    }
 }
 
-fn placed(verified: Verified, quote: String, page: &Folded, found: &[Found], sheets: &[Sheet<'_>]) -> Checked {
-    let begins = found.first().and_then(|range| page.places(range).first()).map(|at| (at.sheet, at.line));
-    let stretches: Vec<At> = found.iter().flat_map(|range| by_line(page.places(range))).collect();
-    let rects = stretches.iter().flat_map(|at| sheets[at.sheet].rects(at.line, at.start, at.end)).collect();
-    let mut lines: Vec<&str> = stretches.iter().map(|at| sheets[at.sheet].line(at.line)).collect();
+fn placed(
+    verified: Verified,
+    quote: String,
+    page: &Folded,
+    found: &[Found],
+    sheets: &[Sheet<'_>],
+) -> Checked {
+    let begins = found
+        .first()
+        .and_then(|range| page.places(range).first())
+        .map(|at| (at.sheet, at.line));
+    let stretches: Vec<At> = found
+        .iter()
+        .flat_map(|range| by_line(page.places(range)))
+        .collect();
+    let rects = stretches
+        .iter()
+        .flat_map(|at| sheets[at.sheet].rects(at.line, at.start, at.end))
+        .collect();
+    let mut lines: Vec<&str> = stretches
+        .iter()
+        .map(|at| sheets[at.sheet].line(at.line))
+        .collect();
     lines.dedup();
-    Checked { verified, quote, begins, rects, lines: lines.join("\n") }
+    Checked {
+        verified,
+        quote,
+        begins,
+        rects,
+        lines: lines.join("\n"),
+    }
 }
 
 /// The stretch of each line.
@@ -119,14 +180,21 @@ fn as_written(places: &[At], sheets: &[Sheet<'_>]) -> String {
         }
         written.push_str(line.get(at.start..at.end).unwrap_or_default().trim());
         // A word that was cut at the line's end goes on in the next.
-        hyphen = line.get(at.end..).is_some_and(|rest| matches!(rest.trim(), "-" | "\u{2010}" | "\u{AD}"));
+        hyphen = line
+            .get(at.end..)
+            .is_some_and(|rest| matches!(rest.trim(), "-" | "\u{2010}" | "\u{AD}"));
     }
     written.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Whether the quote is what stands there, letter for letter.
 fn is_exact(quote: &str, places: &[At], sheets: &[Sheet<'_>]) -> bool {
-    let line = |at: &At| sheets[at.sheet].line(at.line).get(at.start..at.end).unwrap_or_default();
+    let line = |at: &At| {
+        sheets[at.sheet]
+            .line(at.line)
+            .get(at.start..at.end)
+            .unwrap_or_default()
+    };
     let lines: Vec<&str> = by_line(places).iter().map(line).collect();
     lines.join("\n") == quote
 }
@@ -147,15 +215,30 @@ mod tests {
                 let end = start + word.len();
                 let x = |byte: usize| Pt::new(50.0 + 5.0 * text[..byte].chars().count() as f32);
                 if !word.is_empty() {
-                    words.push(Word { start: start as u32, end: end as u32, x0: x(start), x1: x(end) });
+                    words.push(Word {
+                        start: start as u32,
+                        end: end as u32,
+                        x0: x(start),
+                        x1: x(end),
+                    });
                 }
                 start = end + 1;
             }
             let right = 50.0 + 5.0 * text.chars().count() as f32;
-            Line { text: (*text).to_owned(), rect: Rect::new(50.0, y, right, y + 10.0), words, ..Line::default() }
+            Line {
+                text: (*text).to_owned(),
+                rect: Rect::new(50.0, y, right, y + 10.0),
+                words,
+                ..Line::default()
+            }
         };
         let lines = lines.iter().enumerate().map(line).collect();
-        Page { width: Pt::new(600.0), height: Pt::new(800.0), lines, ..Page::default() }
+        Page {
+            width: Pt::new(600.0),
+            height: Pt::new(800.0),
+            lines,
+            ..Page::default()
+        }
     }
 
     #[test]
@@ -169,7 +252,10 @@ mod tests {
         for (quote, verified) in [
             ("(1,749)", Verified::Exact),
             ("“Purchases of property, plant”", Verified::Exact),
-            ("purchases of property, plant and equipment (PP&E) (1,749)", Verified::Normalised),
+            (
+                "purchases of property, plant and equipment (PP&E) (1,749)",
+                Verified::Normalised,
+            ),
             ("The Company's sales rose 5%", Verified::Normalised),
             ("Purchases of property … (1,749)", Verified::Normalised),
             ("capital expenditure was 1,749", Verified::Number),
@@ -182,7 +268,11 @@ mod tests {
         ] {
             let checked = check(quote, &sheets);
             assert_eq!(checked.verified, verified, "{quote}");
-            assert_eq!(checked.rects.is_empty(), verified == Verified::None, "{quote}");
+            assert_eq!(
+                checked.rects.is_empty(),
+                verified == Verified::None,
+                "{quote}"
+            );
         }
         let checked = check("plant and equipment (PP&E) (1,749)", &sheets);
         assert_eq!(checked.quote, "plant and equipment (PP&E) (1,749)");
@@ -192,24 +282,40 @@ mod tests {
 
     #[test]
     fn a_quote_may_run_over_to_the_next_page_past_its_running_head() {
-        let (mut first, mut second) = (page(&["We may fail to", "12"]), page(&["3M COMPANY", "retain our people."]));
+        let (mut first, mut second) = (
+            page(&["We may fail to", "12"]),
+            page(&["3M COMPANY", "retain our people."]),
+        );
         first.lines[1].role = LineRole::Foot;
         second.lines[0].role = LineRole::Head;
         let sheets = [Sheet::page(12, &first), Sheet::page(13, &second)];
         let checked = check("may fail to retain our people", &sheets);
-        assert_eq!((checked.verified, checked.quote.as_str()), (Verified::Normalised, "may fail to retain our people"));
+        assert_eq!(
+            (checked.verified, checked.quote.as_str()),
+            (Verified::Normalised, "may fail to retain our people")
+        );
         let pages: Vec<u32> = checked.rects.iter().map(|rect| rect.page).collect();
         assert_eq!((pages, checked.begins), (vec![12, 13], Some((0, 0))));
         // What stands on the second page alone is no quote of the first.
         assert_eq!(check("retain our people", &sheets).verified, Verified::None);
-        assert_eq!(check("retain our people", &sheets[1..]).verified, Verified::Exact);
+        assert_eq!(
+            check("retain our people", &sheets[1..]).verified,
+            Verified::Exact
+        );
     }
 
     #[test]
     fn a_text_has_lines_and_no_rectangles() {
-        let lines = vec!["# Notes".to_owned(), "net sales".to_owned(), "rose".to_owned()];
+        let lines = vec![
+            "# Notes".to_owned(),
+            "net sales".to_owned(),
+            "rose".to_owned(),
+        ];
         let checked = check("Net sales rose", &[Sheet::text(7, &lines)]);
-        assert_eq!((checked.verified, checked.begins), (Verified::Normalised, Some((0, 1))));
+        assert_eq!(
+            (checked.verified, checked.begins),
+            (Verified::Normalised, Some((0, 1)))
+        );
         assert!(checked.rects.is_empty());
     }
 
@@ -218,8 +324,13 @@ mod tests {
         let cells = |all: &[CitedRect]| {
             let mut cells = std::collections::BTreeSet::new();
             for rect in all {
-                let (left, right) = ((rect.x * 10_000.0).round() as u64, ((rect.x + rect.w) * 10_000.0).round() as u64);
-                cells.extend((left..right).map(|x| (rect.page, (rect.y * 10_000.0).round() as u64, x)));
+                let (left, right) = (
+                    (rect.x * 10_000.0).round() as u64,
+                    ((rect.x + rect.w) * 10_000.0).round() as u64,
+                );
+                cells.extend(
+                    (left..right).map(|x| (rect.page, (rect.y * 10_000.0).round() as u64, x)),
+                );
             }
             cells
         };

@@ -46,7 +46,10 @@ pub struct Answer {
     pub replayed: bool,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands out references")]
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde hands out references"
+)]
 fn is_false(flag: &bool) -> bool {
     !flag
 }
@@ -65,7 +68,10 @@ impl Answer {
         for (index, step) in self.steps.iter().enumerate() {
             events.hear(Event::Step(step.clone()));
             for section in self.sections.iter().filter(|section| section.step == index) {
-                events.hear(Event::Section(ReadSection { cited: false, ..section.clone() }));
+                events.hear(Event::Section(ReadSection {
+                    cited: false,
+                    ..section.clone()
+                }));
             }
         }
         self.tell(events);
@@ -77,14 +83,21 @@ impl Answer {
         let mut told: Vec<&str> = Vec::new();
         for piece in pieces(&self.text) {
             for citation in &self.citations {
-                if piece.contains(&format!("[{}]", citation.id)) && !told.contains(&citation.id.as_str()) {
+                if piece.contains(&format!("[{}]", citation.id))
+                    && !told.contains(&citation.id.as_str())
+                {
                     told.push(&citation.id);
                     events.hear(Event::Citation(citation.clone()));
                 }
             }
-            events.hear(Event::Delta { text: piece.to_owned() });
+            events.hear(Event::Delta {
+                text: piece.to_owned(),
+            });
         }
-        let untold = self.citations.iter().filter(|citation| !told.contains(&citation.id.as_str()));
+        let untold = self
+            .citations
+            .iter()
+            .filter(|citation| !told.contains(&citation.id.as_str()));
         untold.for_each(|citation| events.hear(Event::Citation(citation.clone())));
         events.hear(Event::Usage(self.usage));
         events.hear(Event::Done(Box::new(self.clone())));
@@ -100,8 +113,13 @@ impl Answer {
 pub fn pieces(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
-        let far = rest.char_indices().nth(PIECE_CHARS).map_or(rest.len(), |(at, _)| at);
-        let end = rest[far..].find(' ').map_or(rest.len(), |space| far + space + 1);
+        let far = rest
+            .char_indices()
+            .nth(PIECE_CHARS)
+            .map_or(rest.len(), |(at, _)| at);
+        let end = rest[far..]
+            .find(' ')
+            .map_or(rest.len(), |space| far + space + 1);
         let (piece, left) = rest.split_at(end);
         rest = left;
         (!piece.is_empty()).then_some(piece)
@@ -179,7 +197,11 @@ impl Looked {
     /// What was known before anything was read.
     pub(super) fn before_reading(&self) -> Self {
         let queries = self.queries.iter().take(1).cloned().collect();
-        Self { queries, names: Vec::new(), ..self.clone() }
+        Self {
+            queries,
+            names: Vec::new(),
+            ..self.clone()
+        }
     }
 }
 

@@ -18,26 +18,43 @@ fn inside<'c>(question: &Question, catalogue: &'c Catalogue) -> Vec<&'c Listed> 
         Within::All => true,
         Within::Documents(docs) => docs.contains(&listed.doc()),
     };
-    catalogue.documents().iter().filter(within).filter(|listed| question.filter.holds(listed)).collect()
+    catalogue
+        .documents()
+        .iter()
+        .filter(within)
+        .filter(|listed| question.filter.holds(listed))
+        .collect()
 }
 
 /// Documents in the scope that have no tree, and why, cut to some; none where all have one.
 ///
 /// # Errors
 /// [`AnswerError::Question`] where no document is there, or none has a tree: nobody knows what is in them.
-pub(super) fn readable(question: &Question, catalogue: &Catalogue) -> Result<Vec<String>, AnswerError> {
+pub(super) fn readable(
+    question: &Question,
+    catalogue: &Catalogue,
+) -> Result<Vec<String>, AnswerError> {
     let inside = inside(question, catalogue);
     if inside.is_empty() {
         let message = "there are no documents here to answer from".into();
-        return Err(AnswerError::Question { code: "answer.no_documents", message });
+        return Err(AnswerError::Question {
+            code: "answer.no_documents",
+            message,
+        });
     }
     let bare = || inside.iter().filter(|listed| listed.entry().is_none());
     let mut named: Vec<String> = bare().take(NAMED).map(|listed| why(listed)).collect();
     let more = bare().count().saturating_sub(NAMED);
     named.extend((more > 0).then(|| format!("and {more} more")));
     if bare().count() == inside.len() {
-        let message = format!("nothing here can be read, for there is no tree: {}", named.join(", "));
-        return Err(AnswerError::Question { code: "document.no_tree", message });
+        let message = format!(
+            "nothing here can be read, for there is no tree: {}",
+            named.join(", ")
+        );
+        return Err(AnswerError::Question {
+            code: "document.no_tree",
+            message,
+        });
     }
     Ok(named)
 }
@@ -45,7 +62,12 @@ pub(super) fn readable(question: &Question, catalogue: &Catalogue) -> Result<Vec
 /// `scan (failed: no text layer)`.
 fn why(listed: &Listed) -> String {
     match &listed.failure {
-        Some(failure) => format!("{} ({}: {})", listed.label, listed.state.as_str(), failure.message),
+        Some(failure) => format!(
+            "{} ({}: {})",
+            listed.label,
+            listed.state.as_str(),
+            failure.message
+        ),
         None => format!("{} ({})", listed.label, listed.state.as_str()),
     }
 }
@@ -54,20 +76,31 @@ fn why(listed: &Listed) -> String {
 ///
 /// # Errors
 /// [`AnswerError::Question`] where no document in the scope has it; or the store could not say.
-pub(super) async fn has_item(question: &Question, catalogue: &Catalogue, shelf: &dyn Shelf) -> Result<(), AnswerError> {
-    let Some(item) = &question.item else { return Ok(()) };
+pub(super) async fn has_item(
+    question: &Question,
+    catalogue: &Catalogue,
+    shelf: &dyn Shelf,
+) -> Result<(), AnswerError> {
+    let Some(item) = &question.item else {
+        return Ok(());
+    };
     let inside = inside(question, catalogue);
     if inside.len() > LOOKED_AT {
         return Ok(());
     }
     for listed in inside.into_iter().filter(|listed| listed.entry().is_some()) {
-        let Some(tree) = shelf.tree(listed).await? else { continue };
+        let Some(tree) = shelf.tree(listed).await? else {
+            continue;
+        };
         if items::items(&tree).iter().any(|known| is(known, item)) {
             return Ok(());
         }
     }
     let message = format!("no document here has an Item {}", item.number);
-    Err(AnswerError::Question { code: "locator.item", message })
+    Err(AnswerError::Question {
+        code: "locator.item",
+        message,
+    })
 }
 
 fn is(known: &items::Item, item: &ItemRef) -> bool {

@@ -28,22 +28,37 @@ pub enum Lines<'a> {
 impl<'a> Sheet<'a> {
     /// A page.
     pub fn page(number: u32, page: &'a Page) -> Self {
-        Self { number, lines: Lines::Page(page) }
+        Self {
+            number,
+            lines: Lines::Page(page),
+        }
     }
 
     /// Lines of a text, the first of which has this number.
     pub fn text(first: u32, lines: &'a [String]) -> Self {
-        Self { number: first, lines: Lines::Text(lines) }
+        Self {
+            number: first,
+            lines: Lines::Text(lines),
+        }
     }
 
     /// Its lines with their index; without running heads where `body` is all that counts.
     pub(super) fn lines(&self, body: bool) -> Box<dyn Iterator<Item = (usize, &'a str)> + 'a> {
         match self.lines {
             Lines::Page(page) => {
-                let lines = page.lines.iter().enumerate().filter(move |(_, line)| !(body && line.is_furniture()));
+                let lines = page
+                    .lines
+                    .iter()
+                    .enumerate()
+                    .filter(move |(_, line)| !(body && line.is_furniture()));
                 Box::new(lines.map(|(at, line)| (at, line.text.as_str())))
             }
-            Lines::Text(lines) => Box::new(lines.iter().enumerate().map(|(at, line)| (at, line.as_str()))),
+            Lines::Text(lines) => Box::new(
+                lines
+                    .iter()
+                    .enumerate()
+                    .map(|(at, line)| (at, line.as_str())),
+            ),
         }
     }
 
@@ -57,13 +72,20 @@ impl<'a> Sheet<'a> {
 
     /// Its whole text.
     pub(super) fn whole(&self) -> String {
-        self.lines(false).map(|(_, line)| line).collect::<Vec<_>>().join("\n")
+        self.lines(false)
+            .map(|(_, line)| line)
+            .collect::<Vec<_>>()
+            .join("\n")
     }
 
     /// Where bytes `start..end` of a line stand: one rectangle, or one for each column; none in a text.
     pub(super) fn rects(&self, at: usize, start: usize, end: usize) -> Vec<CitedRect> {
-        let Lines::Page(page) = self.lines else { return Vec::new() };
-        let Some(line) = page.lines.get(at) else { return Vec::new() };
+        let Lines::Page(page) = self.lines else {
+            return Vec::new();
+        };
+        let Some(line) = page.lines.get(at) else {
+            return Vec::new();
+        };
         let (width, height) = (page.width.points().max(1.0), page.height.points().max(1.0));
         let rect = |(left, right): (f32, f32)| {
             let share = |value: f32, of: f32| f64::from((value / of).clamp(0.0, 1.0));
@@ -82,7 +104,10 @@ impl<'a> Sheet<'a> {
 /// Left and right edges of the words that have some of bytes `start..end`, put together where they stand side by side; the whole
 /// line where its words have no places.
 fn stretches(line: &Line, start: usize, end: usize) -> Vec<(f32, f32)> {
-    let inside = line.words.iter().filter(|word| (word.start as usize) < end && start < word.end as usize);
+    let inside = line
+        .words
+        .iter()
+        .filter(|word| (word.start as usize) < end && start < word.end as usize);
     let gap = line.rect.height().max(1.0) * COLUMN_GAP;
     let mut stretches: Vec<(f32, f32)> = Vec::new();
     for word in inside {

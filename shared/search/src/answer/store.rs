@@ -47,8 +47,18 @@ impl Answers {
     /// The answers of `collection` in `blobs`.
     pub fn new(env: Env, blobs: Arc<dyn Blobs>, collection: &Collection) -> Self {
         let prefix = layout::answers_prefix(collection);
-        let (held, lesser) = (Cache::new(HELD_BYTES, HELD_MS), Cache::new(LESSER_BYTES, HELD_MS));
-        Self { env, blobs, prefix, held, lesser, refuses: AtomicBool::new(false) }
+        let (held, lesser) = (
+            Cache::new(HELD_BYTES, HELD_MS),
+            Cache::new(LESSER_BYTES, HELD_MS),
+        );
+        Self {
+            env,
+            blobs,
+            prefix,
+            held,
+            lesser,
+            refuses: AtomicBool::new(false),
+        }
     }
 
     /// The answer of this id; `None` where there is none, or it is no id.
@@ -75,13 +85,26 @@ impl Answers {
             return Ok(None);
         }
         let stem = format!("{}{}", self.prefix, &id[..id.len() - LESSER_DIGITS]);
-        let keys = self.blobs.list(&self.prefix, Some(&stem), MAX_LESSER).await?;
+        let keys = self
+            .blobs
+            .list(&self.prefix, Some(&stem), MAX_LESSER)
+            .await?;
         let stored = keys.iter().filter(|key| key.starts_with(&stem));
-        let stored = stored.filter_map(|key| key.strip_prefix(&self.prefix)?.strip_suffix(".json").map(str::to_owned));
+        let stored = stored.filter_map(|key| {
+            key.strip_prefix(&self.prefix)?
+                .strip_suffix(".json")
+                .map(str::to_owned)
+        });
         let held = self.lesser.get(&id.to_owned(), self.env.now_ms());
         for other in held.into_iter().chain(stored) {
-            let Some(answer) = self.get(&other).await? else { continue };
-            if answer.degraded.as_ref().is_some_and(|degraded| lesser_id(id, &degraded.code) == answer.id) {
+            let Some(answer) = self.get(&other).await? else {
+                continue;
+            };
+            if answer
+                .degraded
+                .as_ref()
+                .is_some_and(|degraded| lesser_id(id, &degraded.code) == answer.id)
+            {
                 return Ok(Some(answer));
             }
         }
@@ -94,7 +117,9 @@ impl Answers {
             return Ok(Some(Answer::clone(&held)));
         }
         let key = self.key(id);
-        let Some(bytes) = self.blobs.get(&key).await? else { return Ok(None) };
+        let Some(bytes) = self.blobs.get(&key).await? else {
+            return Ok(None);
+        };
         match serde_json::from_slice::<Answer>(&bytes) {
             Ok(answer) => {
                 self.hold(&answer, bytes.len());
@@ -112,15 +137,32 @@ impl Answers {
     pub(super) async fn keep(&self, answer: Answer, promised: &str) -> Answer {
         if answer.id != promised {
             let (promised, id) = (promised.to_owned(), answer.id.clone());
-            self.lesser.put(promised, id, 4 * ID_DIGITS, self.env.now_ms());
+            self.lesser
+                .put(promised, id, 4 * ID_DIGITS, self.env.now_ms());
         }
-        let kept = Answer { replayed: false, usage: Spent { nanodollars: None, ..answer.usage }, ..answer.clone() };
-        let Ok(json) = serde_json::to_vec(&kept) else { return answer };
+        let kept = Answer {
+            replayed: false,
+            usage: Spent {
+                nanodollars: None,
+                ..answer.usage
+            },
+            ..answer.clone()
+        };
+        let Ok(json) = serde_json::to_vec(&kept) else {
+            return answer;
+        };
         match self.put(&kept.id, json.clone().into()).await {
             Ok(Some(Put::Exists)) => match self.get(&kept.id).await {
-                Ok(Some(winner)) => return Answer { usage: answer.usage, ..winner },
+                Ok(Some(winner)) => {
+                    return Answer {
+                        usage: answer.usage,
+                        ..winner
+                    };
+                }
                 Ok(None) => self.mend(&kept.id, json.clone().into()).await,
-                Err(error) => tracing::warn!(id = kept.id, %error, "the answer that was given before cannot be read"),
+                Err(error) => {
+                    tracing::warn!(id = kept.id, %error, "the answer that was given before cannot be read")
+                }
             },
             Ok(_) => {}
             Err(error) => self.refused(&error),
@@ -134,7 +176,9 @@ impl Answers {
             return Ok(None);
         }
         let key = self.key(id);
-        ask(&self.env, || self.blobs.put(&key, json.clone())).await.map(Some)
+        ask(&self.env, || self.blobs.put(&key, json.clone()))
+            .await
+            .map(Some)
     }
 
     /// Puts an answer in the place of one that is torn.
@@ -158,7 +202,12 @@ impl Answers {
     }
 
     fn hold(&self, answer: &Answer, bytes: usize) {
-        self.held.put(answer.id.clone(), Arc::new(answer.clone()), 2 * bytes, self.env.now_ms());
+        self.held.put(
+            answer.id.clone(),
+            Arc::new(answer.clone()),
+            2 * bytes,
+            self.env.now_ms(),
+        );
     }
 
     fn key(&self, id: &str) -> String {
@@ -178,15 +227,24 @@ pub async fn unfounded(
 ) -> Result<Vec<String>, PortError> {
     let (mut known, mut unfounded) = (HashMap::new(), Vec::new());
     for key in list_all(blobs, &layout::answers_prefix(collection)).await? {
-        let Some(json) = blobs.get(&key).await? else { continue };
-        let Ok(grounds) = serde_json::from_slice::<Grounds>(&json) else { continue };
+        let Some(json) = blobs.get(&key).await? else {
+            continue;
+        };
+        let Ok(grounds) = serde_json::from_slice::<Grounds>(&json) else {
+            continue;
+        };
         for (doc, version) in grounds.all() {
-            let Ok(doc) = doc.parse::<DocId>() else { continue };
+            let Ok(doc) = doc.parse::<DocId>() else {
+                continue;
+            };
             let there = match known.entry(doc) {
                 Entry::Occupied(known) => known.into_mut(),
                 Entry::Vacant(place) => place.insert(trees(blobs, collection, doc, going).await?),
             };
-            if !there.as_ref().is_some_and(|trees| version.is_none_or(|version| trees.contains(&version))) {
+            if !there
+                .as_ref()
+                .is_some_and(|trees| version.is_none_or(|version| trees.contains(&version)))
+            {
                 unfounded.push(key);
                 break;
             }
@@ -203,8 +261,13 @@ async fn trees(
     going: &HashSet<&str>,
 ) -> Result<Option<HashSet<u64>>, PortError> {
     let keys = list_all(blobs, &layout::trees_prefix(collection, doc)).await?;
-    let Some(newest) = keys.last() else { return Ok(None) };
-    let newest = blobs.get(newest).await?.and_then(|json| serde_json::from_slice(&json).ok());
+    let Some(newest) = keys.last() else {
+        return Ok(None);
+    };
+    let newest = blobs
+        .get(newest)
+        .await?
+        .and_then(|json| serde_json::from_slice(&json).ok());
     if matches!(newest, Some(TreeObject::Removed)) {
         return Ok(None);
     }
@@ -229,7 +292,10 @@ struct Place {
 impl Grounds {
     /// Documents, and the versions of those that are quoted.
     fn all(&self) -> impl Iterator<Item = (&str, Option<u64>)> {
-        self.citations.iter().chain(&self.sections).map(|place| (place.doc_id.as_str(), place.version))
+        self.citations
+            .iter()
+            .chain(&self.sections)
+            .map(|place| (place.doc_id.as_str(), place.version))
     }
 }
 
@@ -243,12 +309,17 @@ pub(super) fn id_of(parts: &[&str]) -> String {
 /// finds the other.
 pub(super) fn lesser_id(id: &str, code: &str) -> String {
     let digest = Digest::of(format!("{id} {code}").as_bytes()).to_string();
-    format!("{}{}", &id[..id.len() - LESSER_DIGITS], &digest[..LESSER_DIGITS])
+    format!(
+        "{}{}",
+        &id[..id.len() - LESSER_DIGITS],
+        &digest[..LESSER_DIGITS]
+    )
 }
 
 fn is_id(id: &str) -> bool {
-    id.strip_prefix("a-")
-        .is_some_and(|digits| digits.len() == ID_DIGITS && digits.bytes().all(|b| b.is_ascii_hexdigit()))
+    id.strip_prefix("a-").is_some_and(|digits| {
+        digits.len() == ID_DIGITS && digits.bytes().all(|b| b.is_ascii_hexdigit())
+    })
 }
 
 #[cfg(test)]
@@ -262,19 +333,41 @@ mod tests {
     async fn who_comes_second_reads_the_first() {
         let (env, blobs) = (Env::system(), Arc::new(MemoryBlobs::default()));
         let answers = |blobs: &Arc<MemoryBlobs>| {
-            Answers::new(env.clone(), Arc::<MemoryBlobs>::clone(blobs), &Collection::default())
+            Answers::new(
+                env.clone(),
+                Arc::<MemoryBlobs>::clone(blobs),
+                &Collection::default(),
+            )
         };
         let (one, other) = (answers(&blobs), answers(&blobs));
         let script = Scripted::default().says("capex", "It was 5 [1].");
-        let first = script.answer(&Question::of("capex"), &mut ()).await.unwrap();
+        let first = script
+            .answer(&Question::of("capex"), &mut ())
+            .await
+            .unwrap();
         assert_eq!(one.get(&first.id).await.unwrap(), None);
-        let paid = Answer { usage: Spent { nanodollars: Some(7), ..first.usage }, ..first.clone() };
+        let paid = Answer {
+            usage: Spent {
+                nanodollars: Some(7),
+                ..first.usage
+            },
+            ..first.clone()
+        };
         assert_eq!(one.keep(paid.clone(), &paid.id).await, paid);
-        let second = Answer { text: "It was 6 [1].".into(), ..first.clone() };
+        let second = Answer {
+            text: "It was 6 [1].".into(),
+            ..first.clone()
+        };
         assert_eq!(other.keep(second, &first.id).await, first);
         // What it costs now is no part of it.
         assert_eq!(other.get(&first.id).await.unwrap(), Some(first));
-        for bad in ["", "a-", "../../x", "a-00000000000000000", "a-000000000000000g"] {
+        for bad in [
+            "",
+            "a-",
+            "../../x",
+            "a-00000000000000000",
+            "a-000000000000000g",
+        ] {
             assert_eq!(one.get(bad).await.unwrap(), None, "{bad}");
         }
     }
@@ -283,50 +376,97 @@ mod tests {
     async fn answers_stay_as_long_as_what_they_quote() {
         let (blobs, collection) = (MemoryBlobs::default(), Collection::default());
         let doc = |n: u32| DocId::of(&collection, &format!("file:///{n}"));
-        let put = async |key: &str, json: &str| blobs.put(key, json.to_owned().into()).await.map(drop).unwrap();
+        let put = async |key: &str, json: &str| {
+            blobs
+                .put(key, json.to_owned().into())
+                .await
+                .map(drop)
+                .unwrap()
+        };
         let removed = serde_json::to_string(&TreeObject::Removed).unwrap();
         let tree = |n: u32, seq: u64| layout::tree_key(&collection, doc(n), seq);
-        for (key, json) in [(tree(1, 1), "{}"), (tree(1, 2), "{}"), (tree(2, 1), "{}"), (tree(2, 2), &removed)] {
+        for (key, json) in [
+            (tree(1, 1), "{}"),
+            (tree(1, 2), "{}"),
+            (tree(2, 1), "{}"),
+            (tree(2, 2), &removed),
+        ] {
             put(&key, json).await;
         }
         let answer = |name: &str| format!("{}{name}.json", layout::answers_prefix(&collection));
-        let quotes = |n: u32, version: u64| format!(r#"{{"doc_id":"{}","version":{version}}}"#, doc(n));
-        let told = |cited: &str, read: &str| format!(r#"{{"citations":[{cited}],"sections":[{read}]}}"#);
+        let quotes =
+            |n: u32, version: u64| format!(r#"{{"doc_id":"{}","version":{version}}}"#, doc(n));
+        let told =
+            |cited: &str, read: &str| format!(r#"{{"citations":[{cited}],"sections":[{read}]}}"#);
         let read = |n: u32| format!(r#"{{"doc_id":"{}"}}"#, doc(n));
         for (name, json) in [
             ("a-newer", told(&quotes(1, 2), &read(1))),
             ("a-older", told(&quotes(1, 1), &read(1))),
             ("a-quotes-removed", told(&quotes(2, 1), "")),
-            ("a-read-removed", told(&quotes(1, 2), &format!("{},{}", read(1), read(2)))),
+            (
+                "a-read-removed",
+                told(&quotes(1, 2), &format!("{},{}", read(1), read(2))),
+            ),
             ("a-unknown", told(&quotes(3, 1), "")),
             ("a-nothing", told("", "")),
             ("a-torn", "{".to_owned()),
         ] {
             put(&answer(name), &json).await;
         }
-        let found = unfounded(&blobs, &collection, &HashSet::new()).await.unwrap();
-        assert_eq!(found, ["a-quotes-removed", "a-read-removed", "a-unknown"].map(answer));
+        let found = unfounded(&blobs, &collection, &HashSet::new())
+            .await
+            .unwrap();
+        assert_eq!(
+            found,
+            ["a-quotes-removed", "a-read-removed", "a-unknown"].map(answer)
+        );
         let superseded = tree(1, 1);
-        let found = unfounded(&blobs, &collection, &HashSet::from([superseded.as_str()])).await.unwrap();
+        let found = unfounded(&blobs, &collection, &HashSet::from([superseded.as_str()]))
+            .await
+            .unwrap();
         assert_eq!(found[0], answer("a-older"));
     }
 
     #[tokio::test]
     async fn what_was_promised_is_found_and_what_is_torn_is_made_again() {
         let (env, blobs) = (Env::system(), Arc::new(MemoryBlobs::default()));
-        let answers = || Answers::new(env.clone(), Arc::<MemoryBlobs>::clone(&blobs), &Collection::default());
+        let answers = || {
+            Answers::new(
+                env.clone(),
+                Arc::<MemoryBlobs>::clone(&blobs),
+                &Collection::default(),
+            )
+        };
         let script = Scripted::default().says("capex", "It was 5 [1].");
-        let full = script.answer(&Question::of("capex"), &mut ()).await.unwrap();
-        let degraded = Degraded { code: "model.away".into(), message: String::new(), next: None };
-        let lesser = Answer { id: lesser_id(&full.id, "model.away"), degraded: Some(degraded), ..full.clone() };
+        let full = script
+            .answer(&Question::of("capex"), &mut ())
+            .await
+            .unwrap();
+        let degraded = Degraded {
+            code: "model.away".into(),
+            message: String::new(),
+            next: None,
+        };
+        let lesser = Answer {
+            id: lesser_id(&full.id, "model.away"),
+            degraded: Some(degraded),
+            ..full.clone()
+        };
         answers().keep(lesser.clone(), &full.id).await;
         // Another replica, or this one after a restart.
-        assert_eq!(answers().under(&full.id).await.unwrap(), Some(lesser.clone()));
+        assert_eq!(
+            answers().under(&full.id).await.unwrap(),
+            Some(lesser.clone())
+        );
         assert_eq!(answers().get(&full.id).await.unwrap(), None);
         assert_eq!(answers().under("a-0000000000000000").await.unwrap(), None);
         answers().keep(full.clone(), &full.id).await;
         assert_eq!(answers().under(&full.id).await.unwrap(), Some(full.clone()));
-        let key = format!("{}{}.json", layout::answers_prefix(&Collection::default()), full.id);
+        let key = format!(
+            "{}{}.json",
+            layout::answers_prefix(&Collection::default()),
+            full.id
+        );
         for torn in ["", "{\"id\": \"a-"] {
             blobs.delete(&key).await.unwrap();
             blobs.put(&key, Bytes::from(torn)).await.unwrap();

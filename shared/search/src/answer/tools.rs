@@ -82,9 +82,19 @@ pub(super) struct Told {
 /// marks, so that no heading is a call.
 pub(super) fn prompt(question: &str, tools: &dyn Tools, told: &[Told], turns_left: u32) -> Prompt {
     let described = tools.described();
-    let listed: Vec<String> = described.iter().map(|(name, about)| format!("- {name}: {about}")).collect();
-    let system = format!("{INSTRUCTIONS}\n{}\n- {DONE}: nothing more is needed", listed.join("\n"));
-    let names: Vec<&str> = described.iter().map(|(name, _)| *name).chain([DONE]).collect();
+    let listed: Vec<String> = described
+        .iter()
+        .map(|(name, about)| format!("- {name}: {about}"))
+        .collect();
+    let system = format!(
+        "{INSTRUCTIONS}\n{}\n- {DONE}: nothing more is needed",
+        listed.join("\n")
+    );
+    let names: Vec<&str> = described
+        .iter()
+        .map(|(name, _)| *name)
+        .chain([DONE])
+        .collect();
     let text = json!({ "type": "string" });
     let schema = Schema::strict(
         "choose_tool",
@@ -93,11 +103,17 @@ pub(super) fn prompt(question: &str, tools: &dyn Tools, told: &[Told], turns_lef
             "section": text, "item": text, "pattern": text,
         }),
     );
-    let prompt = Prompt::new(system, schema).at_most(400).block("Question", question);
+    let prompt = Prompt::new(system, schema)
+        .at_most(400)
+        .block("Question", question);
     let prompt = told.iter().enumerate().fold(prompt, |prompt, (at, told)| {
         let prompt = prompt.block(format!("Step {}", at + 1), &told.what);
         let data = told.data.replace(BRACKETS, " ");
-        if data.trim().is_empty() { prompt } else { prompt.block(format!("Found {}", at + 1), data) }
+        if data.trim().is_empty() {
+            prompt
+        } else {
+            prompt.block(format!("Found {}", at + 1), data)
+        }
     });
     prompt.block("Turns left", turns_left.to_string())
 }
@@ -107,8 +123,10 @@ pub(super) fn prompt(question: &str, tools: &dyn Tools, told: &[Told], turns_lef
 /// # Errors
 /// What is wrong with it, for the model.
 pub(super) fn read(call: ToolCall) -> Result<ToolCall, String> {
-    let longest =
-        [&call.query, &call.document, &call.pages, &call.pattern].map(|text| text.chars().count()).into_iter().max();
+    let longest = [&call.query, &call.document, &call.pages, &call.pattern]
+        .map(|text| text.chars().count())
+        .into_iter()
+        .max();
     match longest {
         _ if call.tool.trim().is_empty() => Err("tool is empty".into()),
         Some(longest) if longest > 500 => Err("an argument is too long".into()),

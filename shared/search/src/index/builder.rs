@@ -60,11 +60,19 @@ pub async fn build(
     }
     let seq = newest.as_ref().map_or(0, |(seq, _)| *seq) + 1;
     let claims = corpus.snapshots.folder("claims");
-    let Some(attempt) = claim(env, blobs, &claims, seq).await? else { return Ok(Built::Elsewhere(seq)) };
+    let Some(attempt) = claim(env, blobs, &claims, seq).await? else {
+        return Ok(Built::Elsewhere(seq));
+    };
     let work = async {
         let brought = corpus.bring_up_to(catalogue, heard).await?;
-        let uploaded = if brought.behind > 0 { None } else { corpus.upload(newest.as_ref(), env.now_ms()).await? };
-        Ok(uploaded.map_or(Built::Elsewhere(seq), |uploaded| Built::Uploaded(brought, uploaded)))
+        let uploaded = if brought.behind > 0 {
+            None
+        } else {
+            corpus.upload(newest.as_ref(), env.now_ms()).await?
+        };
+        Ok(uploaded.map_or(Built::Elsewhere(seq), |uploaded| {
+            Built::Uploaded(brought, uploaded)
+        }))
     };
     tokio::select! {
         built = work => built,
@@ -73,18 +81,33 @@ pub async fn build(
 }
 
 /// Claims a number; the attempt that won, `None` when someone else is at it.
-async fn claim(env: &Env, blobs: &dyn Blobs, claims: &str, seq: u64) -> Result<Option<u64>, IndexError> {
+async fn claim(
+    env: &Env,
+    blobs: &dyn Blobs,
+    claims: &str,
+    seq: u64,
+) -> Result<Option<u64>, IndexError> {
     let now_ms = env.now_ms();
     let attempt = match newest_claim(blobs, claims).await? {
-        Some((number, _, claim)) if number == seq && claim.at_ms + LOST_MS > now_ms => return Ok(None),
+        Some((number, _, claim)) if number == seq && claim.at_ms + LOST_MS > now_ms => {
+            return Ok(None);
+        }
         Some((number, attempt, _)) if number == seq => attempt + 1,
         _ => 1,
     };
-    Ok(put(blobs, claims, seq, attempt, now_ms).await?.then_some(attempt))
+    Ok(put(blobs, claims, seq, attempt, now_ms)
+        .await?
+        .then_some(attempt))
 }
 
 /// Renews a claim for as long as it is polled; ends when the store refuses.
-async fn renew(env: &Env, blobs: &dyn Blobs, claims: &str, seq: u64, mut attempt: u64) -> IndexError {
+async fn renew(
+    env: &Env,
+    blobs: &dyn Blobs,
+    claims: &str,
+    seq: u64,
+    mut attempt: u64,
+) -> IndexError {
     loop {
         env.sleep(RENEWED).await;
         attempt += 1;
@@ -96,17 +119,43 @@ async fn renew(env: &Env, blobs: &dyn Blobs, claims: &str, seq: u64, mut attempt
     }
 }
 
-async fn put(blobs: &dyn Blobs, claims: &str, seq: u64, attempt: u64, at_ms: Millis) -> Result<bool, IndexError> {
-    let json = serde_json::to_vec(&Claim { at_ms }).map_err(|error| IndexError::Damaged(error.to_string()))?;
-    Ok(blobs.put(&format!("{claims}{seq:012}-{attempt:06}.json"), json.into()).await? == Put::Created)
+async fn put(
+    blobs: &dyn Blobs,
+    claims: &str,
+    seq: u64,
+    attempt: u64,
+    at_ms: Millis,
+) -> Result<bool, IndexError> {
+    let json = serde_json::to_vec(&Claim { at_ms })
+        .map_err(|error| IndexError::Damaged(error.to_string()))?;
+    Ok(blobs
+        .put(&format!("{claims}{seq:012}-{attempt:06}.json"), json.into())
+        .await?
+        == Put::Created)
 }
 
 /// The newest claim: number, attempt, and since when.
-pub(super) async fn newest_claim(blobs: &dyn Blobs, claims: &str) -> Result<Option<(u64, u64, Claim)>, IndexError> {
+pub(super) async fn newest_claim(
+    blobs: &dyn Blobs,
+    claims: &str,
+) -> Result<Option<(u64, u64, Claim)>, IndexError> {
     let keys = list_all(blobs, claims).await?;
-    let Some(key) = keys.last() else { return Ok(None) };
-    let name = key.rsplit('/').next().unwrap_or_default().trim_end_matches(".json");
-    let numbers = name.split_once('-').and_then(|(seq, attempt)| Some((seq.parse().ok()?, attempt.parse().ok()?)));
-    let claim = blobs.get(key).await?.and_then(|json| serde_json::from_slice(&json).ok());
-    Ok(numbers.zip(claim).map(|((seq, attempt), claim)| (seq, attempt, claim)))
+    let Some(key) = keys.last() else {
+        return Ok(None);
+    };
+    let name = key
+        .rsplit('/')
+        .next()
+        .unwrap_or_default()
+        .trim_end_matches(".json");
+    let numbers = name
+        .split_once('-')
+        .and_then(|(seq, attempt)| Some((seq.parse().ok()?, attempt.parse().ok()?)));
+    let claim = blobs
+        .get(key)
+        .await?
+        .and_then(|json| serde_json::from_slice(&json).ok());
+    Ok(numbers
+        .zip(claim)
+        .map(|((seq, attempt), claim)| (seq, attempt, claim)))
 }

@@ -159,7 +159,9 @@ impl Corpus {
     /// [`IndexError::Damaged`] when that cannot be told.
     pub async fn altered(&self) -> Result<Vec<String>, IndexError> {
         self.open().await?;
-        let Some(generation) = self.generation() else { return Ok(Vec::new()) };
+        let Some(generation) = self.generation() else {
+            return Ok(Vec::new());
+        };
         aside(move || generation.altered()).await
     }
 
@@ -169,7 +171,9 @@ impl Corpus {
     /// [`IndexError::Damaged`] when it cannot be read; [`Corpus::bring_up_to`] makes it again.
     pub async fn open(&self) -> Result<Option<Arc<Edition>>, IndexError> {
         let folder = self.folder.clone();
-        let Some(generation) = aside(move || folder.open()).await? else { return Ok(None) };
+        let Some(generation) = aside(move || folder.open()).await? else {
+            return Ok(None);
+        };
         self.show(generation, None).await.map(Some)
     }
 
@@ -178,7 +182,11 @@ impl Corpus {
     ///
     /// # Errors
     /// [`IndexError`] when the store or the disk could not; what was committed stays.
-    pub async fn bring_up_to(&self, catalogue: &Catalogue, heard: Heard<'_>) -> Result<Brought, IndexError> {
+    pub async fn bring_up_to(
+        &self,
+        catalogue: &Catalogue,
+        heard: Heard<'_>,
+    ) -> Result<Brought, IndexError> {
         let _writing = self.writing.lock().await;
         let doubted = self.doubted.swap(false, Ordering::Relaxed);
         match self.attempt(catalogue, doubted, heard).await {
@@ -195,8 +203,16 @@ impl Corpus {
         self.doubted.store(true, Ordering::Relaxed);
     }
 
-    async fn attempt(&self, catalogue: &Catalogue, remake: bool, heard: Heard<'_>) -> Result<Brought, IndexError> {
-        let mut brought = Brought { remade: remake, ..Brought::default() };
+    async fn attempt(
+        &self,
+        catalogue: &Catalogue,
+        remake: bool,
+        heard: Heard<'_>,
+    ) -> Result<Brought, IndexError> {
+        let mut brought = Brought {
+            remade: remake,
+            ..Brought::default()
+        };
         if !remake {
             brought.behind = self.lacking(catalogue).await?.len();
             if brought.behind == 0 && self.edition().is_some() {
@@ -208,7 +224,9 @@ impl Corpus {
             brought.behind = self.lacking(catalogue).await?.len();
             return Ok(brought);
         };
-        let generation = self.generation_to_write(&lock, &mut brought, catalogue).await?;
+        let generation = self
+            .generation_to_write(&lock, &mut brought, catalogue)
+            .await?;
         brought.behind = 0;
         self.enter(&generation, catalogue, brought, heard).await
     }
@@ -220,7 +238,11 @@ impl Corpus {
         brought: &mut Brought,
         catalogue: &Catalogue,
     ) -> Result<Generation, IndexError> {
-        let known = if brought.remade { None } else { self.known().await? };
+        let known = if brought.remade {
+            None
+        } else {
+            self.known().await?
+        };
         if let Some(known) = &known
             && self.lacking(catalogue).await?.add.len() < FAR_BEHIND
         {
@@ -249,14 +271,30 @@ impl Corpus {
         let total = add.len() + remove.len();
         let mut left = total;
         let alone: &[Arc<CatalogueEntry>] = &[];
-        let batches = if add.is_empty() && !remove.is_empty() { vec![alone] } else { add.chunks(BATCH).collect() };
+        let batches = if add.is_empty() && !remove.is_empty() {
+            vec![alone]
+        } else {
+            add.chunks(BATCH).collect()
+        };
         for batch in batches {
             let removed = std::mem::take(&mut remove);
-            let entered = update::enter(generation, &self.shape, self.shelf.as_ref(), batch, &removed, total).await?;
-            self.show(generation.clone(), Some((&entered, &removed))).await?;
+            let entered = update::enter(
+                generation,
+                &self.shape,
+                self.shelf.as_ref(),
+                batch,
+                &removed,
+                total,
+            )
+            .await?;
+            self.show(generation.clone(), Some((&entered, &removed)))
+                .await?;
             left -= batch.len() + removed.len();
             brought.add(&entered, removed.len());
-            self.unreadable.lock().unwrap_or_else(PoisonError::into_inner).extend(entered.unreadable);
+            self.unreadable
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .extend(entered.unreadable);
             heard(left);
         }
         Ok(brought)
@@ -264,7 +302,11 @@ impl Corpus {
 
     /// The generation that is there, as it is now: another process may have written to it, or replaced it.
     async fn known(&self) -> Result<Option<Generation>, IndexError> {
-        let open = self.open.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let open = self
+            .open
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
         if let Some((generation, edition)) = open
             && self.folder.is_current(&generation)
             && generation.commit()? == edition.commit
@@ -294,8 +336,13 @@ impl Corpus {
 
     /// Without what could not be read before.
     fn readable(&self, mut difference: Difference) -> Difference {
-        let unreadable = self.unreadable.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = |entry: &Arc<CatalogueEntry>| unreadable.get(&entry.version.doc) == Some(&entry.version.seq);
+        let unreadable = self
+            .unreadable
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let known = |entry: &Arc<CatalogueEntry>| {
+            unreadable.get(&entry.version.doc) == Some(&entry.version.seq)
+        };
         difference.add.retain(|entry| !known(entry));
         difference
     }
@@ -311,7 +358,10 @@ impl Corpus {
             return Ok(None);
         }
         let room = self.folder.room(lock)?;
-        let fetched = self.snapshots.fetch(manifest, &room, near.map(|near| near.path.as_path())).await;
+        let fetched = self
+            .snapshots
+            .fetch(manifest, &room, near.map(|near| near.path.as_path()))
+            .await;
         let opened = fetched.and_then(|bytes| Ok((Generation::open(&room, &self.shape)?, bytes)));
         match opened {
             Ok((generation, bytes)) => {
@@ -321,7 +371,11 @@ impl Corpus {
                 Ok(Some((generation, bytes)))
             }
             Err(IndexError::Damaged(message)) => {
-                tracing::warn!(seq, message, "the snapshot cannot be used; documents are read instead");
+                tracing::warn!(
+                    seq,
+                    message,
+                    "the snapshot cannot be used; documents are read instead"
+                );
                 Ok(None)
             }
             Err(error) => Err(error),
@@ -331,14 +385,22 @@ impl Corpus {
     /// For a builder: what is built goes on from the newest snapshot, so that both share their files.
     pub(super) async fn stand_on(&self, newest: &(u64, Manifest)) -> Result<(), IndexError> {
         let _writing = self.writing.lock().await;
-        let Some(lock) = self.folder.lock()? else { return Ok(()) };
+        let Some(lock) = self.folder.lock()? else {
+            return Ok(());
+        };
         let known = self.known().await.unwrap_or_default();
         self.fetch(&lock, newest, known.as_ref()).await.map(drop)
     }
 
     /// Whether the index is at the commit of a snapshot, and lacks nothing of `catalogue`.
-    pub(super) async fn says_what(&self, newest: &Manifest, catalogue: &Catalogue) -> Result<bool, IndexError> {
-        let Some(generation) = self.generation() else { return Ok(false) };
+    pub(super) async fn says_what(
+        &self,
+        newest: &Manifest,
+        catalogue: &Catalogue,
+    ) -> Result<bool, IndexError> {
+        let Some(generation) = self.generation() else {
+            return Ok(false);
+        };
         Ok(newest.is_commit_of(&generation)? && self.lacking(catalogue).await?.is_empty())
     }
 
@@ -349,10 +411,17 @@ impl Corpus {
         at_ms: Millis,
     ) -> Result<Option<Uploaded>, IndexError> {
         let _writing = self.writing.lock().await;
-        let Some(_lock) = self.folder.lock()? else { return Ok(None) };
-        let (Some(generation), Some(edition)) = (self.known().await?, self.edition()) else { return Ok(None) };
+        let Some(_lock) = self.folder.lock()? else {
+            return Ok(None);
+        };
+        let (Some(generation), Some(edition)) = (self.known().await?, self.edition()) else {
+            return Ok(None);
+        };
         let counts = (edition.documents() as u64, edition.entries());
-        let uploaded = self.snapshots.upload(&generation, base, counts, at_ms).await?;
+        let uploaded = self
+            .snapshots
+            .upload(&generation, base, counts, at_ms)
+            .await?;
         if let Some(uploaded) = &uploaded {
             generation.set_origin(uploaded.seq)?;
         }
@@ -398,7 +467,12 @@ impl Corpus {
             return Ok(Arc::clone(edition)); // shown while this one was read
         }
         let number = *self.shown.borrow() + 1;
-        let edition = Arc::new(Edition { searcher, held: Arc::new(held), commit, number });
+        let edition = Arc::new(Edition {
+            searcher,
+            held: Arc::new(held),
+            commit,
+            number,
+        });
         *open = Some((generation, Arc::clone(&edition)));
         self.shown.send_replace(number);
         Ok(edition)
@@ -407,7 +481,10 @@ impl Corpus {
 
 /// What is held after an update.
 fn after(mut held: Held, entered: &Entered, removed: &[DocId]) -> Held {
-    for doc in removed.iter().chain(entered.unreadable.iter().map(|(doc, _)| doc)) {
+    for doc in removed
+        .iter()
+        .chain(entered.unreadable.iter().map(|(doc, _)| doc))
+    {
         held.remove(doc);
     }
     held.extend(entered.documents.iter().copied());

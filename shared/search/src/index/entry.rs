@@ -5,7 +5,8 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 use stemma_document::{
-    Body, CatalogueEntry, Digest, Extent, PageNo, Reference, ReferenceTarget, Section, SectionId, SectionSpan, text,
+    Body, CatalogueEntry, Digest, Extent, PageNo, Reference, ReferenceTarget, Section, SectionId,
+    SectionSpan, text,
 };
 use tantivy::TantivyDocument;
 use tantivy::schema::Field;
@@ -68,7 +69,11 @@ pub fn enter(entry: &CatalogueEntry, opened: &Opened) -> Vec<TantivyDocument> {
         for (index, page) in body.iter().enumerate() {
             let number = u32::try_from(index + 1).unwrap_or(u32::MAX);
             let lines = pages.get(&number).map(Vec::as_slice).unwrap_or_default();
-            let label = page.label.as_ref().map(|label| label.0.clone()).filter(|label| *label != number.to_string());
+            let label = page
+                .label
+                .as_ref()
+                .map(|label| label.0.clone())
+                .filter(|label| *label != number.to_string());
             made.push(writer.page(number, label, lines));
         }
     }
@@ -130,7 +135,10 @@ impl<'a> Writer<'a> {
         let mut made = self.facets.clone();
         made.add_text(self.fields.kind, Kind::Document.as_str());
         for alias in aliases(self.entry) {
-            made.add_text(self.fields.aliases, Alias::term(alias.strength, &alias.name));
+            made.add_text(
+                self.fields.aliases,
+                Alias::term(alias.strength, &alias.name),
+            );
         }
         for name in identity(&self.entry.facts) {
             made.add_text(self.fields.identity, name);
@@ -142,10 +150,18 @@ impl<'a> Writer<'a> {
     }
 
     /// Adds the sections; gives back the lines of each page.
-    fn enter_sections(&self, made: &mut Vec<TantivyDocument>) -> BTreeMap<u32, Vec<SectionLine<'a>>> {
+    fn enter_sections(
+        &self,
+        made: &mut Vec<TantivyDocument>,
+    ) -> BTreeMap<u32, Vec<SectionLine<'a>>> {
         let mut pages: BTreeMap<u32, Vec<SectionLine<'a>>> = BTreeMap::new();
         for (at, section) in self.sections.iter().enumerate() {
-            let lines = self.opened.body.as_ref().map(|body| text::own_lines(section, body)).unwrap_or_default();
+            let lines = self
+                .opened
+                .body
+                .as_ref()
+                .map(|body| text::own_lines(section, body))
+                .unwrap_or_default();
             let is_text = !matches!(self.opened.body, Some(Body::Pages(_)));
             let mut entry = self.facets.clone();
             entry.add_text(self.fields.kind, Kind::Section.as_str());
@@ -154,9 +170,15 @@ impl<'a> Writer<'a> {
             if let Some(summary) = &section.summary {
                 add_words(&mut entry, self.fields.about, words(&summary.text));
             }
-            let above = self.paths[at].split_last().map_or(&[][..], |(_, above)| above);
+            let above = self.paths[at]
+                .split_last()
+                .map_or(&[][..], |(_, above)| above);
             add_words(&mut entry, self.fields.above, words(&above.join("\n")));
-            add_words(&mut entry, self.fields.own, words(&join(lines.iter().map(|line| line.text))));
+            add_words(
+                &mut entry,
+                self.fields.own,
+                words(&join(lines.iter().map(|line| line.text))),
+            );
             self.add_items(&mut entry, &[section.id.0]);
             if is_text {
                 self.add_passage(&mut entry, at, &lines);
@@ -165,14 +187,22 @@ impl<'a> Writer<'a> {
             made.push(entry);
             for line in lines {
                 if let Some(page) = line.page.map(PageNo::get) {
-                    pages.entry(page).or_default().push(SectionLine { section: at, line });
+                    pages
+                        .entry(page)
+                        .or_default()
+                        .push(SectionLine { section: at, line });
                 }
             }
         }
         pages
     }
 
-    fn page(&self, number: u32, label: Option<String>, lines: &[SectionLine<'_>]) -> TantivyDocument {
+    fn page(
+        &self,
+        number: u32,
+        label: Option<String>,
+        lines: &[SectionLine<'_>],
+    ) -> TantivyDocument {
         let fields = &self.fields;
         let mut made = self.facets.clone();
         made.add_text(fields.kind, Kind::Passage.as_str());
@@ -182,28 +212,48 @@ impl<'a> Writer<'a> {
         order.sort_unstable();
         order.dedup();
         let sections = &self.sections;
-        let on_page =
-            |at: &usize| matches!(sections[*at].span, SectionSpan::Pages { from, .. } if from.page.get() == number);
+        let on_page = |at: &usize| matches!(sections[*at].span, SectionSpan::Pages { from, .. } if from.page.get() == number);
         let begins: Vec<usize> = order.iter().copied().filter(on_page).collect();
-        let page_lines: Vec<PageLine<'_>> =
-            lines.iter().map(|line| PageLine { text: line.line.text, layout: line.line.layout }).collect();
+        let page_lines: Vec<PageLine<'_>> = lines
+            .iter()
+            .map(|line| PageLine {
+                text: line.line.text,
+                layout: line.line.layout,
+            })
+            .collect();
         let mut features = Features::of(&page_lines, number);
-        features.headings.extend(begins.iter().map(|at| sections[*at].title.clone()));
-        let mut path: Vec<&str> = order.iter().flat_map(|at| self.paths[*at].iter().map(String::as_str)).collect();
+        features
+            .headings
+            .extend(begins.iter().map(|at| sections[*at].title.clone()));
+        let mut path: Vec<&str> = order
+            .iter()
+            .flat_map(|at| self.paths[*at].iter().map(String::as_str))
+            .collect();
         path.sort_unstable();
         path.dedup();
         features.place(&path);
         add_words(&mut made, fields.path, words(&path.join("\n")));
         let summaries = order.iter().filter_map(|at| sections[*at].summary.as_ref());
-        let summaries: Vec<&str> =
-            summaries.filter(|summary| summary.by != "verbatim").map(|summary| summary.text.as_str()).collect();
+        let summaries: Vec<&str> = summaries
+            .filter(|summary| summary.by != "verbatim")
+            .map(|summary| summary.text.as_str())
+            .collect();
         add_words(&mut made, fields.summary, words(&summaries.join("\n")));
-        add_words(&mut made, fields.headings, words(&features.headings.join("\n")));
+        add_words(
+            &mut made,
+            fields.headings,
+            words(&features.headings.join("\n")),
+        );
         let ids: Vec<u32> = order.iter().map(|at| sections[*at].id.0).collect();
         self.add_items(&mut made, &ids);
         self.add_anchors(&mut made, &begins);
         self.add_text(&mut made, &features, &page_lines);
-        let begin = |at: &usize| lines.iter().position(|line| line.section == *at).unwrap_or(0);
+        let begin = |at: &usize| {
+            lines
+                .iter()
+                .position(|line| line.section == *at)
+                .unwrap_or(0)
+        };
         let shown = order.iter().map(|at| self.shown(*at, begin(at)));
         self.show(&mut made, label, shown.collect());
         made
@@ -213,14 +263,24 @@ impl<'a> Writer<'a> {
     fn add_passage(&self, made: &mut TantivyDocument, at: usize, lines: &[text::LineAt<'_>]) {
         made.add_text(self.fields.kind, Kind::Passage.as_str());
         let section = self.sections[at];
-        let lines: Vec<PageLine<'_>> = lines.iter().map(|line| PageLine { text: line.text, layout: None }).collect();
+        let lines: Vec<PageLine<'_>> = lines
+            .iter()
+            .map(|line| PageLine {
+                text: line.text,
+                layout: None,
+            })
+            .collect();
         let mut features = Features::of(&lines, 0);
         features.headings.push(section.title.clone());
         let path: Vec<&str> = self.paths[at].iter().map(String::as_str).collect();
         features.place(&path);
         add_words(made, self.fields.path, words(&path.join("\n")));
         add_words(made, self.fields.headings, words(&section.title));
-        if let Some(summary) = section.summary.as_ref().filter(|summary| summary.by != "verbatim") {
+        if let Some(summary) = section
+            .summary
+            .as_ref()
+            .filter(|summary| summary.by != "verbatim")
+        {
             add_words(made, self.fields.summary, words(&summary.text));
         }
         self.add_anchors(made, &[at]);
@@ -229,8 +289,18 @@ impl<'a> Writer<'a> {
 
     /// The lines that refer to sections: what others say that these are about.
     fn add_anchors(&self, made: &mut TantivyDocument, begins: &[usize]) {
-        let lines = begins.iter().filter_map(|at| self.anchors.get(&self.sections[*at].id)).flatten();
-        add_words(made, self.fields.anchors, lines.take(MAX_ANCHORS).flat_map(|line| content_words(line)).collect());
+        let lines = begins
+            .iter()
+            .filter_map(|at| self.anchors.get(&self.sections[*at].id))
+            .flatten();
+        add_words(
+            made,
+            self.fields.anchors,
+            lines
+                .take(MAX_ANCHORS)
+                .flat_map(|line| content_words(line))
+                .collect(),
+        );
     }
 
     /// What ranking looks at in a passage.
@@ -246,14 +316,22 @@ impl<'a> Writer<'a> {
         let vocabulary = Vocabulary::get();
         let (mut phrases, mut row_phrases) = (Vec::new(), Vec::new());
         // Line by line: a phrase does not run from one row into the next, but prose does.
-        vocabulary.each_phrase(&content_words(&text), |phrase, _| phrases.push(phrase.to_owned()));
+        vocabulary.each_phrase(&content_words(&text), |phrase, _| {
+            phrases.push(phrase.to_owned())
+        });
         for label in &features.labels {
-            vocabulary.each_phrase(&content_words(label), |phrase, _| row_phrases.push(phrase.to_owned()));
+            vocabulary.each_phrase(&content_words(label), |phrase, _| {
+                row_phrases.push(phrase.to_owned())
+            });
         }
         add_words(made, fields.phrases, phrases);
         add_words(made, fields.row_phrases, row_phrases);
         for (place, surety) in &features.places {
-            let field = if *surety == Surety::Strong { fields.places } else { fields.like };
+            let field = if *surety == Surety::Strong {
+                fields.places
+            } else {
+                fields.like
+            };
             made.add_text(field, place.code());
         }
         for year in &features.years {
@@ -278,7 +356,9 @@ impl<'a> Writer<'a> {
     fn shown(&self, at: usize, line: usize) -> ShownSection {
         let section = self.sections[at];
         let (pages, lines) = match section.span {
-            SectionSpan::Pages { pages, .. } => (Some((pages.start().get(), pages.end().get())), None),
+            SectionSpan::Pages { pages, .. } => {
+                (Some((pages.start().get(), pages.end().get())), None)
+            }
             SectionSpan::Lines { start, end } => (None, Some((start, end))),
         };
         ShownSection {
@@ -291,7 +371,11 @@ impl<'a> Writer<'a> {
     }
 
     fn show(&self, made: &mut TantivyDocument, label: Option<String>, sections: Vec<ShownSection>) {
-        let shown = Shown { name: self.entry.version.name.clone(), label, sections };
+        let shown = Shown {
+            name: self.entry.version.name.clone(),
+            label,
+            sections,
+        };
         if let Ok(json) = serde_json::to_string(&shown) {
             made.add_text(self.fields.shown, json);
         }
@@ -301,20 +385,31 @@ impl<'a> Writer<'a> {
 /// Per section, the lines that refer to it from others, at most [`MAX_ANCHORS`].
 fn anchors(opened: &Opened) -> BTreeMap<SectionId, Vec<String>> {
     let mut anchors: BTreeMap<SectionId, Vec<String>> = BTreeMap::new();
-    let Some(body) = &opened.body else { return anchors };
+    let Some(body) = &opened.body else {
+        return anchors;
+    };
     let mut by_section: BTreeMap<SectionId, Vec<&Reference>> = BTreeMap::new();
     for reference in &opened.tree.references {
-        by_section.entry(reference.from).or_default().push(reference);
+        by_section
+            .entry(reference.from)
+            .or_default()
+            .push(reference);
     }
     for (from, references) in by_section {
-        let Some(section) = opened.tree.section(from) else { continue };
+        let Some(section) = opened.tree.section(from) else {
+            continue;
+        };
         let lines = text::own_lines(section, body);
         for reference in references {
-            let ReferenceTarget::Section(to) = reference.to else { continue };
+            let ReferenceTarget::Section(to) = reference.to else {
+                continue;
+            };
             let said = anchors.entry(to).or_default();
             if to != from
                 && said.len() < MAX_ANCHORS
-                && let Some(line) = lines.iter().find(|line| line.text.contains(&reference.text))
+                && let Some(line) = lines
+                    .iter()
+                    .find(|line| line.text.contains(&reference.text))
             {
                 said.push(line.text.to_owned());
             }
@@ -331,10 +426,21 @@ fn add_words(to: &mut TantivyDocument, field: Field, words: Vec<String>) {
     if words.is_empty() {
         return;
     }
-    let token =
-        |(position, text): (usize, String)| Token { offset_from: 0, offset_to: 0, position, text, position_length: 1 };
+    let token = |(position, text): (usize, String)| Token {
+        offset_from: 0,
+        offset_to: 0,
+        position,
+        text,
+        position_length: 1,
+    };
     let tokens = words.into_iter().enumerate().map(token).collect();
-    to.add_pre_tokenized_text(field, PreTokenizedString { text: String::new(), tokens });
+    to.add_pre_tokenized_text(
+        field,
+        PreTokenizedString {
+            text: String::new(),
+            tokens,
+        },
+    );
 }
 
 /// What is known of the document, in every entry of it.
@@ -344,9 +450,17 @@ fn facets(fields: &Fields, entry: &CatalogueEntry) -> TantivyDocument {
     made.add_text(fields.doc, version.doc.to_string());
     made.add_u64(fields.doc_key, doc_key(version.doc));
     made.add_u64(fields.seq, version.seq);
-    let text = |fact: &Option<stemma_document::Fact>| fact.as_ref().map(|fact| fact.value.trim().to_lowercase());
-    let company = facts.issuer.as_ref().map(|issuer| fold(Axis::Company, &issuer.value));
-    made.add_u64(fields.company_key, company.as_deref().map_or(0, company_key));
+    let text = |fact: &Option<stemma_document::Fact>| {
+        fact.as_ref().map(|fact| fact.value.trim().to_lowercase())
+    };
+    let company = facts
+        .issuer
+        .as_ref()
+        .map(|issuer| fold(Axis::Company, &issuer.value));
+    made.add_u64(
+        fields.company_key,
+        company.as_deref().map_or(0, company_key),
+    );
     if let Some(company) = company {
         made.add_text(fields.company, company);
     }
@@ -367,23 +481,38 @@ fn facets(fields: &Fields, entry: &CatalogueEntry) -> TantivyDocument {
     let form = text(&facts.form).unwrap_or_default();
     made.add_u64(fields.amended, u64::from(form.ends_with("/a")));
     made.add_u64(fields.sort, Sort::of_form(&form) as u64);
-    let quarter = text(&facts.fiscal_period).and_then(|period| period.strip_prefix('q')?.parse().ok());
+    let quarter =
+        text(&facts.fiscal_period).and_then(|period| period.strip_prefix('q')?.parse().ok());
     made.add_u64(fields.quarter, quarter.unwrap_or(0));
-    made.add_text(fields.status, if entry.gaps.is_empty() { State::Done } else { State::DoneWithGaps }.as_str());
+    made.add_text(
+        fields.status,
+        if entry.gaps.is_empty() {
+            State::Done
+        } else {
+            State::DoneWithGaps
+        }
+        .as_str(),
+    );
     if let Some(year) = text(&facts.fiscal_year).and_then(|year| year.parse().ok()) {
         made.add_u64(fields.fiscal_year, year);
     }
     for year in near_years(entry) {
         made.add_text(fields.near_years, year.to_string());
     }
-    for (field, fact) in [(fields.period_end, &facts.period_end), (fields.filed, &facts.filed)] {
+    for (field, fact) in [
+        (fields.period_end, &facts.period_end),
+        (fields.filed, &facts.filed),
+    ] {
         if let Some(date) = text(fact).and_then(|date| date_number(&date)) {
             made.add_u64(field, date);
         }
     }
     made.add_text(fields.name, version.name.to_lowercase());
     made.add_text(fields.quality, crate::axes::quality(entry.accuracy));
-    made.add_u64(fields.accuracy, (f64::from(entry.accuracy) * 1000.0).round() as u64);
+    made.add_u64(
+        fields.accuracy,
+        (f64::from(entry.accuracy) * 1000.0).round() as u64,
+    );
     if let Extent::Pages(pages) = entry.extent {
         made.add_u64(fields.pages, u64::from(pages));
     }
@@ -392,26 +521,49 @@ fn facets(fields: &Fields, entry: &CatalogueEntry) -> TantivyDocument {
 
 /// The first eight bytes of a document's id.
 pub fn doc_key(doc: stemma_document::DocId) -> u64 {
-    doc.as_bytes().first_chunk::<8>().map_or(0, |bytes| u64::from_be_bytes(*bytes))
+    doc.as_bytes()
+        .first_chunk::<8>()
+        .map_or(0, |bytes| u64::from_be_bytes(*bytes))
 }
 
 fn company_key(company: &str) -> u64 {
     let digest = Digest::of(company.as_bytes());
-    digest.as_bytes().first_chunk::<8>().map_or(1, |bytes| u64::from_be_bytes(*bytes))
+    digest
+        .as_bytes()
+        .first_chunk::<8>()
+        .map_or(1, |bytes| u64::from_be_bytes(*bytes))
 }
 
 /// `20221231` for `2022-12-31`.
 pub fn date_number(date: &str) -> Option<u64> {
     let digits: String = date.chars().filter(char::is_ascii_digit).collect();
-    if digits.len() == 8 { digits.parse().ok() } else { None }
+    if digits.len() == 8 {
+        digits.parse().ok()
+    } else {
+        None
+    }
 }
 
 /// Years in the name of the file and in the dates of the document.
 fn near_years(entry: &CatalogueEntry) -> Vec<u32> {
-    let facts = [&entry.facts.fiscal_year, &entry.facts.period_end, &entry.facts.filed];
-    let mut years: Vec<u32> = facts.iter().filter_map(|fact| fact.as_ref()?.value.get(..4)?.parse().ok()).collect();
-    let runs = entry.version.name.split(|c: char| !c.is_ascii_digit()).filter(|run| run.len() == 4 || run.len() == 8);
-    years.extend(runs.filter_map(|run| run[..4].parse::<u32>().ok()).filter(|year| (1980..2100).contains(year)));
+    let facts = [
+        &entry.facts.fiscal_year,
+        &entry.facts.period_end,
+        &entry.facts.filed,
+    ];
+    let mut years: Vec<u32> = facts
+        .iter()
+        .filter_map(|fact| fact.as_ref()?.value.get(..4)?.parse().ok())
+        .collect();
+    let runs = entry
+        .version
+        .name
+        .split(|c: char| !c.is_ascii_digit())
+        .filter(|run| run.len() == 4 || run.len() == 8);
+    years.extend(
+        runs.filter_map(|run| run[..4].parse::<u32>().ok())
+            .filter(|year| (1980..2100).contains(year)),
+    );
     years.sort_unstable();
     years.dedup();
     years

@@ -16,7 +16,8 @@ use std::sync::Arc;
 use stemma_document::{Collection, DocId};
 use tantivy::directory::MmapDirectory;
 use tantivy::{
-    DocSet, Index, IndexReader, ReloadPolicy, Searcher, SegmentReader, TERMINATED, schema::IndexRecordOption,
+    DocSet, Index, IndexReader, ReloadPolicy, Searcher, SegmentReader, TERMINATED,
+    schema::IndexRecordOption,
 };
 
 use super::IndexError;
@@ -51,7 +52,12 @@ pub type Held = HashMap<DocId, u64>;
 impl Folder {
     /// The folder of `collection` below `cache`. Makes nothing.
     pub fn new(cache: &Path, collection: &Collection, shape: Arc<Shape>) -> Self {
-        Self { path: cache.join(collection.as_str()).join(format!("r{:08x}", shape.revision)), shape }
+        Self {
+            path: cache
+                .join(collection.as_str())
+                .join(format!("r{:08x}", shape.revision)),
+            shape,
+        }
     }
 
     /// Where it is.
@@ -66,7 +72,11 @@ impl Folder {
     pub fn lock(&self) -> Result<Option<Lock>, IndexError> {
         fs::create_dir_all(&self.path).map_err(IndexError::disk(&self.path))?;
         let name = self.path.join("lock");
-        let file = File::options().write(true).create(true).truncate(false).open(&name);
+        let file = File::options()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&name);
         let file = file.map_err(IndexError::disk(&name))?;
         match file.try_lock() {
             Ok(()) => Ok(Some(Lock(file))),
@@ -86,7 +96,10 @@ impl Folder {
             name => name.map_err(IndexError::disk(&current))?,
         };
         if number(&name).is_none() {
-            return Err(IndexError::Damaged(format!("{} names no generation", current.display())));
+            return Err(IndexError::Damaged(format!(
+                "{} names no generation",
+                current.display()
+            )));
         }
         Generation::open(&self.path.join(name), &self.shape).map(Some)
     }
@@ -96,7 +109,12 @@ impl Folder {
     /// # Errors
     /// [`IndexError::Disk`].
     pub fn room(&self, _lock: &Lock) -> Result<PathBuf, IndexError> {
-        let newest = self.generations().iter().filter_map(|name| number(name)).max().unwrap_or(0);
+        let newest = self
+            .generations()
+            .iter()
+            .filter_map(|name| number(name))
+            .max()
+            .unwrap_or(0);
         let path = self.path.join(format!("g{:06}", newest + 1));
         fs::create_dir_all(&path).map_err(IndexError::disk(&path))?;
         Ok(path)
@@ -116,9 +134,16 @@ impl Folder {
     /// # Errors
     /// [`IndexError::Disk`].
     pub fn adopt(&self, _lock: &Lock, generation: &Generation) -> Result<(), IndexError> {
-        let name = generation.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let name = generation
+            .path
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
         let (next, current) = (self.path.join("current.next"), self.path.join("current"));
-        fs::write(&next, &name).and_then(|()| File::open(&next)?.sync_all()).map_err(IndexError::disk(&next))?;
+        fs::write(&next, &name)
+            .and_then(|()| File::open(&next)?.sync_all())
+            .map_err(IndexError::disk(&next))?;
         fs::rename(&next, &current).map_err(IndexError::disk(&current))?;
         for other in self.generations().iter().filter(|other| **other != name) {
             let path = self.path.join(other);
@@ -129,7 +154,8 @@ impl Folder {
 
     /// Whether a generation is the one that is read.
     pub(crate) fn is_current(&self, generation: &Generation) -> bool {
-        fs::read_to_string(self.path.join("current")).is_ok_and(|name| generation.path.ends_with(name))
+        fs::read_to_string(self.path.join("current"))
+            .is_ok_and(|name| generation.path.ends_with(name))
     }
 
     fn generations(&self) -> Vec<String> {
@@ -145,12 +171,21 @@ impl Generation {
     /// # Errors
     /// [`IndexError::Damaged`] when it is no index of this shape.
     pub(crate) fn open(path: &Path, shape: &Arc<Shape>) -> Result<Self, IndexError> {
-        let directory = MmapDirectory::open(path).map_err(|error| IndexError::Damaged(error.to_string()))?;
+        let directory =
+            MmapDirectory::open(path).map_err(|error| IndexError::Damaged(error.to_string()))?;
         let mut index = Index::open(directory)?;
         shape.check(&index.schema())?;
         index.set_tokenizers(shape.tokenizers.clone());
-        let reader = index.reader_builder().reload_policy(ReloadPolicy::Manual).try_into()?;
-        Ok(Self { path: path.into(), index, reader, shape: Arc::clone(shape) })
+        let reader = index
+            .reader_builder()
+            .reload_policy(ReloadPolicy::Manual)
+            .try_into()?;
+        Ok(Self {
+            path: path.into(),
+            index,
+            reader,
+            shape: Arc::clone(shape),
+        })
     }
 
     /// The last commit, as it is now and for as long as the searcher lives.
@@ -180,9 +215,14 @@ impl Generation {
         let unread = |error: std::io::Error| IndexError::Damaged(error.to_string());
         let mut terms = postings_of.terms().stream().map_err(unread)?;
         while terms.advance() {
-            let doc = std::str::from_utf8(terms.key()).ok().and_then(|text| text.parse::<DocId>().ok());
-            let doc = doc.ok_or_else(|| IndexError::Damaged("it names a document by something else".into()))?;
-            let postings = postings_of.read_postings_from_terminfo(terms.value(), IndexRecordOption::Basic);
+            let doc = std::str::from_utf8(terms.key())
+                .ok()
+                .and_then(|text| text.parse::<DocId>().ok());
+            let doc = doc.ok_or_else(|| {
+                IndexError::Damaged("it names a document by something else".into())
+            })?;
+            let postings =
+                postings_of.read_postings_from_terminfo(terms.value(), IndexRecordOption::Basic);
             let mut postings = postings.map_err(unread)?;
             while postings.doc() != TERMINATED && segment.is_deleted(postings.doc()) {
                 postings.advance();
@@ -203,7 +243,10 @@ impl Generation {
 
     /// The snapshot it was made of, or that was made of it.
     pub(crate) fn origin(&self) -> Option<u64> {
-        fs::read_to_string(self.path.join(ORIGIN)).ok()?.parse().ok()
+        fs::read_to_string(self.path.join(ORIGIN))
+            .ok()?
+            .parse()
+            .ok()
     }
 
     pub(crate) fn set_origin(&self, seq: u64) -> Result<(), IndexError> {
@@ -216,8 +259,12 @@ impl Generation {
     /// # Errors
     /// [`IndexError::Damaged`] when that cannot be told.
     pub fn altered(&self) -> Result<Vec<String>, IndexError> {
-        let mut altered: Vec<String> =
-            self.index.validate_checksum()?.iter().map(|path| path.to_string_lossy().into_owned()).collect();
+        let mut altered: Vec<String> = self
+            .index
+            .validate_checksum()?
+            .iter()
+            .map(|path| path.to_string_lossy().into_owned())
+            .collect();
         altered.sort();
         Ok(altered)
     }
@@ -225,12 +272,19 @@ impl Generation {
     /// Bytes on disk.
     pub fn bytes(&self) -> u64 {
         let entries = fs::read_dir(&self.path).into_iter().flatten().flatten();
-        entries.filter_map(|entry| entry.metadata().ok()).map(|metadata| metadata.len()).sum()
+        entries
+            .filter_map(|entry| entry.metadata().ok())
+            .map(|metadata| metadata.len())
+            .sum()
     }
 }
 
 /// The number in the name of a generation.
 fn number(name: &str) -> Option<u64> {
     let digits = name.strip_prefix('g')?;
-    if digits.len() >= 6 && digits.bytes().all(|b| b.is_ascii_digit()) { digits.parse().ok() } else { None }
+    if digits.len() >= 6 && digits.bytes().all(|b| b.is_ascii_digit()) {
+        digits.parse().ok()
+    } else {
+        None
+    }
 }

@@ -55,7 +55,10 @@ pub enum IndexError {
 impl IndexError {
     fn disk(path: &Path) -> impl Fn(std::io::Error) -> Self {
         let path = path.to_path_buf();
-        move |error| Self::Disk { path: path.clone(), error }
+        move |error| Self::Disk {
+            path: path.clone(),
+            error,
+        }
     }
 }
 
@@ -63,7 +66,10 @@ impl From<TantivyError> for IndexError {
     fn from(error: TantivyError) -> Self {
         match error {
             TantivyError::LockFailure(..) => Self::Busy,
-            TantivyError::IoError(error) => Self::Disk { path: "index".into(), error: std::io::Error::other(error) },
+            TantivyError::IoError(error) => Self::Disk {
+                path: "index".into(),
+                error: std::io::Error::other(error),
+            },
             other => Self::Damaged(other.to_string()),
         }
     }

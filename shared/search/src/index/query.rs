@@ -8,8 +8,8 @@ use stemma_document::{DocId, SectionId};
 use stemma_engine::PortError;
 use tantivy::collector::{Count, TopDocs};
 use tantivy::query::{
-    AllQuery, BooleanQuery, BoostQuery, ConstScoreQuery, InvertedIndexRangeQuery, Occur, Query as IndexQuery,
-    RangeQuery, TermQuery, TermSetQuery,
+    AllQuery, BooleanQuery, BoostQuery, ConstScoreQuery, InvertedIndexRangeQuery, Occur,
+    Query as IndexQuery, RangeQuery, TermQuery, TermSetQuery,
 };
 use tantivy::schema::{Field as IndexField, IndexRecordOption, Value};
 use tantivy::{DocAddress, Searcher, TantivyDocument, Term};
@@ -21,8 +21,8 @@ use super::score::{Part, Plan, Scored};
 use crate::excerpt::{self, Weights};
 use crate::filter::{Condition, Field, Filter, Op};
 use crate::find::{
-    Chip, FindError, Found, Hit, Ingredient, MAX_LIMIT, MAX_QUERY_CHARS, MAX_SKIP, PageHit, Query, Strategy, Total,
-    Within,
+    Chip, FindError, Found, Hit, Ingredient, MAX_LIMIT, MAX_QUERY_CHARS, MAX_SKIP, PageHit, Query,
+    Strategy, Total, Within,
 };
 use crate::question::Question;
 
@@ -49,9 +49,13 @@ pub fn find(searcher: &Searcher, query: &Query) -> Result<Found, FindError> {
         return Err(FindError::TooFar);
     }
     if crate::words::words(&text).is_empty() {
-        return Err(FindError::NoWords { text: text.chars().take(80).collect() });
+        return Err(FindError::NoWords {
+            text: text.chars().take(80).collect(),
+        });
     }
-    let mut found = Search::new(searcher, query, &text).and_then(Search::run).map_err(|error| damaged(&error))?;
+    let mut found = Search::new(searcher, query, &text)
+        .and_then(Search::run)
+        .map_err(|error| damaged(&error))?;
     found.searched.took_us = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
     Ok(found)
 }
@@ -75,18 +79,38 @@ impl<'s> Search<'s> {
         let uses = |ingredient| !query.without.contains(&ingredient);
         let one = matches!(&query.within, Within::Documents(docs) if docs.len() == 1);
         let mut routed = route::route(searcher, &fields, text)?;
-        if one || !uses(Ingredient::Routing) || !query.filter.is_empty() && routed.documents.is_none() {
-            routed = Routed { issuer_words: routed.issuer_words, ..Routed::default() };
+        if one
+            || !uses(Ingredient::Routing)
+            || !query.filter.is_empty() && routed.documents.is_none()
+        {
+            routed = Routed {
+                issuer_words: routed.issuer_words,
+                ..Routed::default()
+            };
         }
         let question = Question::read(text, &routed.issuer_words);
         let weights = question.words.iter().cloned().collect();
-        Ok(Self { searcher, fields, query, routed, question, weights })
+        Ok(Self {
+            searcher,
+            fields,
+            query,
+            routed,
+            question,
+            weights,
+        })
     }
 
     fn run(mut self) -> tantivy::Result<Found> {
         let scope = self.scope();
-        let mut found =
-            Found { terms: self.question.words.iter().map(|(word, _)| word.clone()).collect(), ..Found::default() };
+        let mut found = Found {
+            terms: self
+                .question
+                .words
+                .iter()
+                .map(|(word, _)| word.clone())
+                .collect(),
+            ..Found::default()
+        };
         found.searched.documents_in_scope = self.count(&scope, Kind::Document)?;
         let mut routed = self.routed_scope(&scope);
         found.searched.documents = if routed.len() > scope.len() {
@@ -122,19 +146,31 @@ impl<'s> Search<'s> {
             .map(|(item, _)| item)
             .filter(|_| !self.query.without.contains(&Ingredient::Routing));
         let item = self.query.item.as_ref().or(asked)?;
-        Some(item.part.as_ref().map_or_else(|| item.number.clone(), |part| format!("{part}.{}", item.number)))
+        Some(item.part.as_ref().map_or_else(
+            || item.number.clone(),
+            |part| format!("{part}.{}", item.number),
+        ))
     }
 
     fn chips(&self) -> Vec<Chip> {
         let mut chips = self.routed.chips.clone();
         let mut add = |facet: &str, value: String, from: String| {
-            chips.push(Chip { facet: facet.into(), value, from, documents: 0 });
+            chips.push(Chip {
+                facet: facet.into(),
+                value,
+                from,
+                documents: 0,
+            });
         };
         for year in &self.question.years {
             add("fiscal_year", year.to_string(), year.to_string());
         }
         if let Some(quarter) = self.question.quarter {
-            add("fiscal_period", format!("Q{quarter}"), format!("Q{quarter}"));
+            add(
+                "fiscal_period",
+                format!("Q{quarter}"),
+                format!("Q{quarter}"),
+            );
         }
         if let Some(form) = &self.question.form {
             add("form", form.to_uppercase(), form.clone());
@@ -146,7 +182,10 @@ impl<'s> Search<'s> {
     }
 
     fn term(&self, field: IndexField, text: &str) -> Box<dyn IndexQuery> {
-        Box::new(TermQuery::new(Term::from_field_text(field, text), IndexRecordOption::Basic))
+        Box::new(TermQuery::new(
+            Term::from_field_text(field, text),
+            IndexRecordOption::Basic,
+        ))
     }
 
     /// What the caller allows.
@@ -157,7 +196,9 @@ impl<'s> Search<'s> {
             Within::Documents(docs) => Some(docs),
         };
         if let Some(docs) = within {
-            let terms = docs.iter().map(|doc| Term::from_field_text(self.fields.doc, &doc.to_string()));
+            let terms = docs
+                .iter()
+                .map(|doc| Term::from_field_text(self.fields.doc, &doc.to_string()));
             scope.push(Box::new(TermSetQuery::new(terms)));
         }
         scope.extend(filter(&self.fields, &self.query.filter));
@@ -166,14 +207,22 @@ impl<'s> Search<'s> {
 
     /// Whether amendments may be found: where they are asked for, or documents or forms are named.
     fn amendments(&self) -> bool {
-        let named = self.query.filter.conditions.iter().any(|condition| condition.field == Field::Form);
+        let named = self
+            .query
+            .filter
+            .conditions
+            .iter()
+            .any(|condition| condition.field == Field::Form);
         named || self.query.within != Within::All || self.question.amended
     }
 
     fn routed_scope(&self, scope: &[Box<dyn IndexQuery>]) -> Vec<Box<dyn IndexQuery>> {
-        let mut routed: Vec<Box<dyn IndexQuery>> = scope.iter().map(|query| query.box_clone()).collect();
+        let mut routed: Vec<Box<dyn IndexQuery>> =
+            scope.iter().map(|query| query.box_clone()).collect();
         if let Some(documents) = &self.routed.documents {
-            let terms = documents.iter().map(|key| Term::from_field_u64(self.fields.doc_key, *key));
+            let terms = documents
+                .iter()
+                .map(|key| Term::from_field_u64(self.fields.doc_key, *key));
             routed.push(Box::new(TermSetQuery::new(terms)));
         }
         routed
@@ -184,11 +233,15 @@ impl<'s> Search<'s> {
             // A term by itself is counted without being read.
             return self.searcher.search(&self.kind(kind), &Count);
         }
-        self.searcher.search(&all_of(scope, Some(self.kind(kind))), &Count)
+        self.searcher
+            .search(&all_of(scope, Some(self.kind(kind))), &Count)
     }
 
     fn kind(&self, kind: Kind) -> Box<dyn IndexQuery> {
-        Box::new(TermQuery::new(self.fields.kind_term(kind), IndexRecordOption::Basic))
+        Box::new(TermQuery::new(
+            self.fields.kind_term(kind),
+            IndexRecordOption::Basic,
+        ))
     }
 
     /// Passages by [`Plan`], gathered into sections.
@@ -211,9 +264,13 @@ impl<'s> Search<'s> {
         wanted: Box<dyn IndexQuery>,
         limit: usize,
     ) -> tantivy::Result<Vec<(f32, DocAddress)>> {
-        let query =
-            if scope.is_empty() { wanted } else { Box::new(all_of(scope, Some(wanted))) as Box<dyn IndexQuery> };
-        self.searcher.search(&query, &TopDocs::with_limit(limit).order_by_score())
+        let query = if scope.is_empty() {
+            wanted
+        } else {
+            Box::new(all_of(scope, Some(wanted))) as Box<dyn IndexQuery>
+        };
+        self.searcher
+            .search(&query, &TopDocs::with_limit(limit).order_by_score())
     }
 
     /// One hit for each section, in order of its best passage.
@@ -224,7 +281,9 @@ impl<'s> Search<'s> {
         let mut known: BTreeMap<(DocId, SectionId), usize> = BTreeMap::new();
         let mut more = false;
         for passage in scored {
-            let Some(hit) = self.hit(&passage)? else { continue };
+            let Some(hit) = self.hit(&passage)? else {
+                continue;
+            };
             match known.get(&(hit.doc, hit.section)) {
                 Some(at) => {
                     let pages = &mut hits[*at].best_pages;
@@ -243,18 +302,30 @@ impl<'s> Search<'s> {
         for hit in &mut hits {
             hit.best_pages.truncate(PAGES_PER_HIT);
         }
-        found.total =
-            if more || full { Total::AtLeast(hits.len() + usize::from(more)) } else { Total::Exact(hits.len()) };
+        found.total = if more || full {
+            Total::AtLeast(hits.len() + usize::from(more))
+        } else {
+            Total::Exact(hits.len())
+        };
         found.next = more.then_some(end);
         found.hits = hits.into_iter().skip(self.query.skip).collect();
         Ok(())
     }
 
     fn hit(&self, passage: &Scored) -> tantivy::Result<Option<Hit>> {
-        let Some(read) = Read::of(self.searcher, &self.fields, passage.address)? else { return Ok(None) };
+        let Some(read) = Read::of(self.searcher, &self.fields, passage.address)? else {
+            return Ok(None);
+        };
         let (excerpt, line) = excerpt::excerpt(&read.text, &self.weights);
-        let at = read.shown.sections.iter().rposition(|section| section.line as usize <= line).unwrap_or(0);
-        let Some(section) = read.shown.sections.get(at) else { return Ok(None) };
+        let at = read
+            .shown
+            .sections
+            .iter()
+            .rposition(|section| section.line as usize <= line)
+            .unwrap_or(0);
+        let Some(section) = read.shown.sections.get(at) else {
+            return Ok(None);
+        };
         let page = u32::try_from(passage.page).ok().filter(|page| *page > 0);
         let page = page.map(|page| PageHit {
             page,
@@ -273,7 +344,11 @@ impl<'s> Search<'s> {
             best_pages: page.into_iter().collect(),
             score: passage.score,
             parts: if self.query.explain {
-                passage.parts.iter().map(|(part, value)| (part.as_str(), *value)).collect()
+                passage
+                    .parts
+                    .iter()
+                    .map(|(part, value)| (part.as_str(), *value))
+                    .collect()
             } else {
                 BTreeMap::new()
             },
@@ -284,12 +359,19 @@ impl<'s> Search<'s> {
 
     /// The place, the phrase and the words that speak for it.
     fn why(&self, passage: &Scored, excerpt: &crate::find::Excerpt) -> String {
-        let mut said: Vec<String> = passage.place.map(|place| place.words().to_owned()).into_iter().collect();
+        let mut said: Vec<String> = passage
+            .place
+            .map(|place| place.words().to_owned())
+            .into_iter()
+            .collect();
         if let Some(phrase) = &passage.phrase {
             said.push(format!("phrase “{phrase}”"));
         }
-        let mut words: Vec<&str> =
-            excerpt.marks.iter().filter_map(|(start, end)| excerpt.text.get(*start..*end)).collect();
+        let mut words: Vec<&str> = excerpt
+            .marks
+            .iter()
+            .filter_map(|(start, end)| excerpt.text.get(*start..*end))
+            .collect();
         words.sort_unstable();
         words.dedup();
         words.truncate(5);
@@ -312,24 +394,39 @@ impl<'s> Search<'s> {
         ];
         let clauses = self.question.words.iter().flat_map(|(word, _)| {
             fields.map(|(field, weight)| {
-                let term = TermQuery::new(Term::from_field_text(field, word), IndexRecordOption::WithFreqs);
-                (Occur::Should, Box::new(BoostQuery::new(Box::new(term), weight)) as Box<dyn IndexQuery>)
+                let term = TermQuery::new(
+                    Term::from_field_text(field, word),
+                    IndexRecordOption::WithFreqs,
+                );
+                (
+                    Occur::Should,
+                    Box::new(BoostQuery::new(Box::new(term), weight)) as Box<dyn IndexQuery>,
+                )
             })
         });
         let query = BooleanQuery::new(clauses.collect());
         let limit = self.query.limit.clamp(1, MAX_LIMIT);
         let end = self.query.skip + limit;
-        let mut scope: Vec<Box<dyn IndexQuery>> = scope.iter().map(|query| query.box_clone()).collect();
+        let mut scope: Vec<Box<dyn IndexQuery>> =
+            scope.iter().map(|query| query.box_clone()).collect();
         if !self.amendments() {
             let term = Term::from_field_u64(self.fields.amended, 0);
             scope.push(Box::new(TermQuery::new(term, IndexRecordOption::Basic)));
         }
         let best = self.best(&scope, Box::new(query), end + 1)?;
         found.next = (best.len() > end).then_some(end);
-        found.total = if best.len() > end { Total::AtLeast(best.len()) } else { Total::Exact(best.len()) };
+        found.total = if best.len() > end {
+            Total::AtLeast(best.len())
+        } else {
+            Total::Exact(best.len())
+        };
         for (score, address) in best.into_iter().skip(self.query.skip).take(limit) {
-            let Some(read) = Read::of(self.searcher, &self.fields, address)? else { continue };
-            let Some(section) = read.shown.sections.first().cloned() else { continue };
+            let Some(read) = Read::of(self.searcher, &self.fields, address)? else {
+                continue;
+            };
+            let Some(section) = read.shown.sections.first().cloned() else {
+                continue;
+            };
             found.hits.push(self.section_hit(read, &section, score)?);
         }
         Ok(())
@@ -340,7 +437,11 @@ impl<'s> Search<'s> {
             Some(pages) => self.pages_of(&read, pages)?,
             None => (Vec::new(), excerpt::excerpt(&read.text, &self.weights).0),
         };
-        let parts = if self.query.explain { BTreeMap::from([("lexical", score)]) } else { BTreeMap::new() };
+        let parts = if self.query.explain {
+            BTreeMap::from([("lexical", score)])
+        } else {
+            BTreeMap::new()
+        };
         Ok(Hit {
             doc: read.doc,
             name: read.shown.name,
@@ -358,23 +459,45 @@ impl<'s> Search<'s> {
     }
 
     /// The pages of a section that have most of the words, and what the best says.
-    fn pages_of(&self, read: &Read, pages: (u32, u32)) -> tantivy::Result<(Vec<PageHit>, crate::find::Excerpt)> {
+    fn pages_of(
+        &self,
+        read: &Read,
+        pages: (u32, u32),
+    ) -> tantivy::Result<(Vec<PageHit>, crate::find::Excerpt)> {
         let words = self.question.words.iter().map(|(word, weight)| {
-            let term = TermQuery::new(Term::from_field_text(self.fields.body, word), IndexRecordOption::WithFreqs);
-            (Occur::Should, Box::new(BoostQuery::new(Box::new(term), *weight)) as Box<dyn IndexQuery>)
+            let term = TermQuery::new(
+                Term::from_field_text(self.fields.body, word),
+                IndexRecordOption::WithFreqs,
+            );
+            (
+                Occur::Should,
+                Box::new(BoostQuery::new(Box::new(term), *weight)) as Box<dyn IndexQuery>,
+            )
         });
-        let bound = |page: u32| Bound::Included(Term::from_field_u64(self.fields.page, u64::from(page)));
+        let bound =
+            |page: u32| Bound::Included(Term::from_field_u64(self.fields.page, u64::from(page)));
         let scope: [Box<dyn IndexQuery>; 2] = [
             self.term(self.fields.doc, &read.doc.to_string()),
             Box::new(RangeQuery::new(bound(pages.0), bound(pages.1))),
         ];
-        let best = self.best(&scope, Box::new(BooleanQuery::new(words.collect())), PAGES_PER_HIT)?;
+        let best = self.best(
+            &scope,
+            Box::new(BooleanQuery::new(words.collect())),
+            PAGES_PER_HIT,
+        )?;
         let (mut hits, mut excerpt) = (Vec::new(), None);
         for (score, address) in best {
-            let Some(page) = Read::of(self.searcher, &self.fields, address)? else { continue };
+            let Some(page) = Read::of(self.searcher, &self.fields, address)? else {
+                continue;
+            };
             let Some(number) = page.page else { continue };
             excerpt = excerpt.or_else(|| Some(excerpt::excerpt(&page.text, &self.weights).0));
-            hits.push(PageHit { page: number, label: page.shown.label, score, rectangles: Vec::new() });
+            hits.push(PageHit {
+                page: number,
+                label: page.shown.label,
+                score,
+                rectangles: Vec::new(),
+            });
         }
         Ok((hits, excerpt.unwrap_or_default()))
     }
@@ -393,11 +516,18 @@ fn by_document(scored: &mut [Scored]) {
         return;
     }
     for passage in scored.iter_mut() {
-        let share = sums.get(&passage.doc_key).map_or(0.0, |sum| value(sum) / best);
+        let share = sums
+            .get(&passage.doc_key)
+            .map_or(0.0, |sum| value(sum) / best);
         passage.score += DOC_SCORE * share;
         *passage.parts.entry(Part::Document).or_default() += DOC_SCORE * share;
     }
-    scored.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.doc_key.cmp(&b.doc_key)).then(a.page.cmp(&b.page)));
+    scored.sort_by(|a, b| {
+        b.score
+            .total_cmp(&a.score)
+            .then(a.doc_key.cmp(&b.doc_key))
+            .then(a.page.cmp(&b.page))
+    });
 }
 
 /// What is stored of an entry.
@@ -410,35 +540,61 @@ struct Read {
 }
 
 impl Read {
-    fn of(searcher: &Searcher, fields: &Fields, address: DocAddress) -> tantivy::Result<Option<Self>> {
+    fn of(
+        searcher: &Searcher,
+        fields: &Fields,
+        address: DocAddress,
+    ) -> tantivy::Result<Option<Self>> {
         let stored: TantivyDocument = searcher.doc(address)?;
         let text = |field| stored.get_first(field).and_then(|value| value.as_str());
         let number = |field| stored.get_first(field).and_then(|value| value.as_u64());
         let doc = text(fields.doc).and_then(|doc| doc.parse().ok());
         let shown = text(fields.shown).and_then(|shown| serde_json::from_str(shown).ok());
-        let (Some(doc), Some(shown)) = (doc, shown) else { return Ok(None) };
+        let (Some(doc), Some(shown)) = (doc, shown) else {
+            return Ok(None);
+        };
         let page = number(fields.page).and_then(|page| u32::try_from(page).ok());
         let text = text(fields.text).unwrap_or_default().to_owned();
-        Ok(Some(Self { doc, seq: number(fields.seq).unwrap_or(0), page, shown, text }))
+        Ok(Some(Self {
+            doc,
+            seq: number(fields.seq).unwrap_or(0),
+            page,
+            shown,
+            text,
+        }))
     }
 }
 
 /// All of the filters, without a score, and the query.
 fn all_of(filters: &[Box<dyn IndexQuery>], query: Option<Box<dyn IndexQuery>>) -> BooleanQuery {
-    let filters = filters
-        .iter()
-        .map(|filter| (Occur::Must, Box::new(ConstScoreQuery::new(filter.box_clone(), 0.0)) as Box<dyn IndexQuery>));
-    BooleanQuery::new(filters.chain(query.map(|query| (Occur::Must, query))).collect())
+    let filters = filters.iter().map(|filter| {
+        (
+            Occur::Must,
+            Box::new(ConstScoreQuery::new(filter.box_clone(), 0.0)) as Box<dyn IndexQuery>,
+        )
+    });
+    BooleanQuery::new(
+        filters
+            .chain(query.map(|query| (Occur::Must, query)))
+            .collect(),
+    )
 }
 
 /// The conditions of a filter as queries.
 fn filter(fields: &Fields, filter: &Filter) -> Vec<Box<dyn IndexQuery>> {
-    filter.conditions.iter().map(|condition| one(fields, condition)).collect()
+    filter
+        .conditions
+        .iter()
+        .map(|condition| one(fields, condition))
+        .collect()
 }
 
 fn one(fields: &Fields, condition: &Condition) -> Box<dyn IndexQuery> {
-    let terms: Vec<Term> =
-        condition.values.iter().filter_map(|value| value_term(fields, condition.field, value)).collect();
+    let terms: Vec<Term> = condition
+        .values
+        .iter()
+        .filter_map(|value| value_term(fields, condition.field, value))
+        .collect();
     let first = terms.first().cloned();
     match (condition.op, first) {
         (Op::In, _) => Box::new(TermSetQuery::new(terms)),
@@ -463,7 +619,10 @@ fn one(fields: &Fields, condition: &Condition) -> Box<dyn IndexQuery> {
 }
 
 fn numeric(field: Field) -> bool {
-    matches!(field, Field::FiscalYear | Field::PeriodEnd | Field::Filed | Field::Accuracy | Field::Pages)
+    matches!(
+        field,
+        Field::FiscalYear | Field::PeriodEnd | Field::Filed | Field::Accuracy | Field::Pages
+    )
 }
 
 /// A value as the index has it; `None` where no document can have it.
@@ -484,7 +643,8 @@ fn value_term(fields: &Fields, field: Field, value: &str) -> Option<Term> {
         Field::Accuracy => fields.accuracy,
         Field::Pages => fields.pages,
     };
-    let number = |number: f64| (number >= 0.0).then(|| Term::from_field_u64(index, number.round() as u64));
+    let number =
+        |number: f64| (number >= 0.0).then(|| Term::from_field_u64(index, number.round() as u64));
     match field {
         Field::FiscalYear | Field::Pages => number(value.parse().ok()?),
         Field::Accuracy => number(1000.0 * value.parse::<f64>().ok()?),

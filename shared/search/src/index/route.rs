@@ -106,9 +106,16 @@ pub fn route(searcher: &Searcher, fields: &Fields, text: &str) -> tantivy::Resul
     let mut named: Vec<Named> = Vec::new();
     for start in 0..tokens.len() {
         for end in (start + 1..=tokens.len().min(start + MAX_WORDS)).rev() {
-            let name = tokens[start..end].iter().map(|token| token.word.as_str()).collect::<Vec<_>>().join(" ");
+            let name = tokens[start..end]
+                .iter()
+                .map(|token| token.word.as_str())
+                .collect::<Vec<_>>()
+                .join(" ");
             if let Some(one) = named_by(searcher, fields, &tokens[start..end], &name)? {
-                named.push(Named { from: start..end, ..one });
+                named.push(Named {
+                    from: start..end,
+                    ..one
+                });
             }
         }
     }
@@ -124,9 +131,17 @@ pub fn route(searcher: &Searcher, fields: &Fields, text: &str) -> tantivy::Resul
 
 /// The documents that answer to a name, surely or not: where a sure answer names one issuer, documents that name none and
 /// answer too are its documents as well.
-fn named_by(searcher: &Searcher, fields: &Fields, tokens: &[Token], name: &str) -> tantivy::Result<Option<Named>> {
+fn named_by(
+    searcher: &Searcher,
+    fields: &Fields,
+    tokens: &[Token],
+    name: &str,
+) -> tantivy::Result<Option<Named>> {
     let mut named: Option<Named> = None;
-    for strength in Strength::ALL.into_iter().filter(|strength| may_name(*strength, tokens)) {
+    for strength in Strength::ALL
+        .into_iter()
+        .filter(|strength| may_name(*strength, tokens))
+    {
         let answers = answers(searcher, fields, strength, name)?;
         // A beginning or a blend that several issuers share names none of them.
         let sure = strength >= Strength::Capitals || answers.issuers.len() <= 1;
@@ -134,7 +149,13 @@ fn named_by(searcher: &Searcher, fields: &Fields, tokens: &[Token], name: &str) 
             continue;
         }
         match &mut named {
-            None => named = Some(Named { strength, from: 0..0, answers }),
+            None => {
+                named = Some(Named {
+                    strength,
+                    from: 0..0,
+                    answers,
+                })
+            }
             Some(known) if answers.issuers.is_subset(&known.answers.issuers) => {
                 known.answers.documents.extend(answers.documents);
             }
@@ -158,11 +179,24 @@ fn tokens(written: &[&str]) -> Vec<Token> {
     let mut first = true;
     for (at, raw) in written.iter().enumerate() {
         let letters = || raw.chars().filter(|c| c.is_alphabetic());
-        let bare = raw.trim_end_matches(|c: char| !c.is_alphanumeric()).trim_end_matches("'s").trim_end_matches("’s");
-        let upper = bare.chars().filter(|c| c.is_alphabetic()).all(char::is_uppercase) && letters().next().is_some();
+        let bare = raw
+            .trim_end_matches(|c: char| !c.is_alphanumeric())
+            .trim_end_matches("'s")
+            .trim_end_matches("’s");
+        let upper = bare
+            .chars()
+            .filter(|c| c.is_alphabetic())
+            .all(char::is_uppercase)
+            && letters().next().is_some();
         let capital = letters().next().is_none_or(char::is_uppercase);
         for word in name_words(raw) {
-            tokens.push(Token { word, at, capital, upper, first });
+            tokens.push(Token {
+                word,
+                at,
+                capital,
+                upper,
+                first,
+            });
         }
         first = raw.ends_with(['.', '?', '!', ':']);
     }
@@ -172,15 +206,19 @@ fn tokens(written: &[&str]) -> Vec<Token> {
 /// Whether words are written as such a name is written.
 fn may_name(strength: Strength, tokens: &[Token]) -> bool {
     let common = tokens.len() == 1 && COMMON.contains(&tokens[0].word.as_str());
-    let capital = tokens.iter().any(|token| token.capital && !token.word.starts_with(|c: char| c.is_ascii_digit()));
-    let mixed = tokens
+    let capital = tokens
         .iter()
-        .any(|token| token.word.chars().any(|c| c.is_ascii_digit()) && token.word.chars().any(char::is_alphabetic));
+        .any(|token| token.capital && !token.word.starts_with(|c: char| c.is_ascii_digit()));
+    let mixed = tokens.iter().any(|token| {
+        token.word.chars().any(|c| c.is_ascii_digit())
+            && token.word.chars().any(char::is_alphabetic)
+    });
     match strength {
         // "best buy" in small letters is a name; "target" is not.
         Strength::Name => !common || tokens[0].capital && !tokens[0].first,
         Strength::Capitals => {
-            tokens.iter().all(|token| token.upper) && tokens.iter().map(|token| token.word.len()).sum::<usize>() >= 2
+            tokens.iter().all(|token| token.upper)
+                && tokens.iter().map(|token| token.word.len()).sum::<usize>() >= 2
         }
         Strength::Likely => !common && (capital || mixed || tokens.len() > 1),
         Strength::First => !common && (capital || mixed),
@@ -188,48 +226,80 @@ fn may_name(strength: Strength, tokens: &[Token]) -> bool {
 }
 
 /// The documents of a name.
-fn answers(searcher: &Searcher, fields: &Fields, strength: Strength, name: &str) -> tantivy::Result<Answers> {
+fn answers(
+    searcher: &Searcher,
+    fields: &Fields,
+    strength: Strength,
+    name: &str,
+) -> tantivy::Result<Answers> {
     let term = Term::from_field_text(fields.aliases, &Alias::term(strength, name));
     let mut answers = Answers::default();
     if searcher.doc_freq(&term)? == 0 {
         return Ok(answers);
     }
     let query = TermQuery::new(term, IndexRecordOption::Basic);
-    let found = searcher.search(&query, &TopDocs::with_limit(MAX_DOCUMENTS + 1).order_by_score())?;
+    let found = searcher.search(
+        &query,
+        &TopDocs::with_limit(MAX_DOCUMENTS + 1).order_by_score(),
+    )?;
     if found.len() > MAX_DOCUMENTS {
         return Ok(answers);
     }
     for (_, address) in &found {
         let numbers = searcher.segment_reader(address.segment_ord).fast_fields();
-        answers.documents.extend(numbers.u64("doc_key")?.first(address.doc_id));
-        answers.issuers.extend(numbers.u64("company_key")?.first(address.doc_id).filter(|key| *key != 0));
+        answers
+            .documents
+            .extend(numbers.u64("doc_key")?.first(address.doc_id));
+        answers.issuers.extend(
+            numbers
+                .u64("company_key")?
+                .first(address.doc_id)
+                .filter(|key| *key != 0),
+        );
     }
     for (_, address) in found.iter().take(8) {
         let shown: TantivyDocument = searcher.doc(*address)?;
-        answers.company =
-            answers.company.or(shown.get_first(fields.company).and_then(|value| value.as_str()).map(str::to_owned));
+        answers.company = answers.company.or(shown
+            .get_first(fields.company)
+            .and_then(|value| value.as_str())
+            .map(str::to_owned));
     }
     Ok(answers)
 }
 
 /// Adds documents of the same issuers under other names: those with one of their keys or numbers.
-fn same_issuer(searcher: &Searcher, fields: &Fields, documents: &mut BTreeSet<u64>) -> tantivy::Result<()> {
+fn same_issuer(
+    searcher: &Searcher,
+    fields: &Fields,
+    documents: &mut BTreeSet<u64>,
+) -> tantivy::Result<()> {
     let mut identities: BTreeSet<String> = BTreeSet::new();
     for key in documents.iter().take(READ_DOCUMENTS) {
-        let of_document =
-            |term| Box::new(TermQuery::new(term, IndexRecordOption::Basic)) as Box<dyn tantivy::query::Query>;
+        let of_document = |term| {
+            Box::new(TermQuery::new(term, IndexRecordOption::Basic))
+                as Box<dyn tantivy::query::Query>
+        };
         let query = BooleanQuery::intersection(vec![
             of_document(Term::from_field_u64(fields.doc_key, *key)),
             of_document(fields.kind_term(Kind::Document)),
         ]);
         for (_, address) in searcher.search(&query, &TopDocs::with_limit(1).order_by_score())? {
             let stored: TantivyDocument = searcher.doc(address)?;
-            identities.extend(stored.get_all(fields.identity).filter_map(|value| value.as_str().map(str::to_owned)));
+            identities.extend(
+                stored
+                    .get_all(fields.identity)
+                    .filter_map(|value| value.as_str().map(str::to_owned)),
+            );
         }
     }
     for identity in identities {
-        let query = TermQuery::new(Term::from_field_text(fields.identity, &identity), IndexRecordOption::Basic);
-        for (_, address) in searcher.search(&query, &TopDocs::with_limit(MAX_DOCUMENTS).order_by_score())? {
+        let query = TermQuery::new(
+            Term::from_field_text(fields.identity, &identity),
+            IndexRecordOption::Basic,
+        );
+        for (_, address) in
+            searcher.search(&query, &TopDocs::with_limit(MAX_DOCUMENTS).order_by_score())?
+        {
             let numbers = searcher.segment_reader(address.segment_ord).fast_fields();
             documents.extend(numbers.u64("doc_key")?.first(address.doc_id));
         }
@@ -239,10 +309,17 @@ fn same_issuer(searcher: &Searcher, fields: &Fields, documents: &mut BTreeSet<u6
 
 /// The surest names win; of names within each other, the longest.
 fn decide(mut named: Vec<Named>, tokens: &[Token], written: &[&str]) -> Routed {
-    named.sort_by_key(|one| (std::cmp::Reverse(one.from.len()), std::cmp::Reverse(one.strength), one.from.start));
+    named.sort_by_key(|one| {
+        (
+            std::cmp::Reverse(one.from.len()),
+            std::cmp::Reverse(one.strength),
+            one.from.start,
+        )
+    });
     let mut taken: Vec<Named> = Vec::new();
     for one in named {
-        let overlaps = |other: &Named| one.from.start < other.from.end && other.from.start < one.from.end;
+        let overlaps =
+            |other: &Named| one.from.start < other.from.end && other.from.start < one.from.end;
         if !taken.iter().any(overlaps) {
             taken.push(one);
         }
@@ -254,13 +331,27 @@ fn decide(mut named: Vec<Named>, tokens: &[Token], written: &[&str]) -> Routed {
         return Routed::default();
     }
     taken.sort_by_key(|one| one.from.start);
-    let mut routed = Routed { documents: Some(BTreeSet::new()), ..Routed::default() };
+    let mut routed = Routed {
+        documents: Some(BTreeSet::new()),
+        ..Routed::default()
+    };
     for one in taken {
-        let places: Vec<usize> = tokens[one.from.clone()].iter().map(|token| token.at).collect();
-        let (first, last) = (places.first().copied().unwrap_or(0), places.last().copied().unwrap_or(0));
+        let places: Vec<usize> = tokens[one.from.clone()]
+            .iter()
+            .map(|token| token.at)
+            .collect();
+        let (first, last) = (
+            places.first().copied().unwrap_or(0),
+            places.last().copied().unwrap_or(0),
+        );
         let from = written[first..=last].join(" ");
-        let written_as =
-            || tokens[one.from.clone()].iter().map(|token| token.word.as_str()).collect::<Vec<_>>().join(" ");
+        let written_as = || {
+            tokens[one.from.clone()]
+                .iter()
+                .map(|token| token.word.as_str())
+                .collect::<Vec<_>>()
+                .join(" ")
+        };
         let value = one.answers.company.clone().unwrap_or_else(written_as);
         if !routed.chips.iter().any(|chip| chip.value == value) {
             let from = from.trim_matches(|c: char| !c.is_alphanumeric()).to_owned();
@@ -272,7 +363,10 @@ fn decide(mut named: Vec<Named>, tokens: &[Token], written: &[&str]) -> Routed {
             });
             routed.issuer_words.extend(words::words(&from));
         }
-        routed.documents.get_or_insert_default().extend(&one.answers.documents);
+        routed
+            .documents
+            .get_or_insert_default()
+            .extend(&one.answers.documents);
     }
     routed
 }

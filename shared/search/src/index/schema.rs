@@ -6,7 +6,8 @@
 
 use tantivy::Term;
 use tantivy::schema::{
-    FAST, Field, INDEXED, IndexRecordOption, STORED, Schema, SchemaBuilder, TextFieldIndexing, TextOptions,
+    FAST, Field, INDEXED, IndexRecordOption, STORED, Schema, SchemaBuilder, TextFieldIndexing,
+    TextOptions,
 };
 use tantivy::tokenizer::TokenizerManager;
 
@@ -184,7 +185,10 @@ fields! {
 }
 
 fn plain(record: IndexRecordOption, norms: bool) -> TextOptions {
-    let indexing = TextFieldIndexing::default().set_tokenizer("raw").set_index_option(record).set_fieldnorms(norms);
+    let indexing = TextFieldIndexing::default()
+        .set_tokenizer("raw")
+        .set_index_option(record)
+        .set_fieldnorms(norms);
     TextOptions::default().set_indexing_options(indexing)
 }
 

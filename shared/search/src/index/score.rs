@@ -140,7 +140,11 @@ pub(super) struct Plan<'q> {
 
 impl<'q> Plan<'q> {
     pub(super) fn of(question: &'q Question, fields: &Fields, without: &'q [Ingredient]) -> Self {
-        let mut plan = Self { question, without, clauses: Vec::new() };
+        let mut plan = Self {
+            question,
+            without,
+            clauses: Vec::new(),
+        };
         plan.words(fields);
         if plan.uses(Ingredient::Vocabulary) {
             plan.phrases(fields);
@@ -148,8 +152,20 @@ impl<'q> Plan<'q> {
         plan.places(fields);
         for year in &question.years {
             let text = year.to_string();
-            plan.add(What::Year, 1.0, fields.years, &text, IndexRecordOption::Basic);
-            plan.add(What::NearYear, 1.0, fields.near_years, &text, IndexRecordOption::Basic);
+            plan.add(
+                What::Year,
+                1.0,
+                fields.years,
+                &text,
+                IndexRecordOption::Basic,
+            );
+            plan.add(
+                What::NearYear,
+                1.0,
+                fields.near_years,
+                &text,
+                IndexRecordOption::Basic,
+            );
         }
         plan
     }
@@ -175,9 +191,19 @@ impl<'q> Plan<'q> {
             parts.push((Part::References, fields.anchors, ANCHORS));
         }
         for (word, weight) in &self.question.words {
-            let weight = if self.uses(Ingredient::Cleaning) { *weight } else { 1.0 };
+            let weight = if self.uses(Ingredient::Cleaning) {
+                *weight
+            } else {
+                1.0
+            };
             for (part, field, share) in &parts {
-                self.add(What::Word(*part), weight * share, *field, word, IndexRecordOption::WithFreqs);
+                self.add(
+                    What::Word(*part),
+                    weight * share,
+                    *field,
+                    word,
+                    IndexRecordOption::WithFreqs,
+                );
             }
         }
     }
@@ -186,7 +212,13 @@ impl<'q> Plan<'q> {
         for (at, group) in self.question.groups.iter().enumerate() {
             for phrase in &group.phrases {
                 let record = IndexRecordOption::WithFreqs;
-                self.add(What::Phrase(Part::Phrases, at), PHRASE * group.weight, fields.phrases, phrase, record);
+                self.add(
+                    What::Phrase(Part::Phrases, at),
+                    PHRASE * group.weight,
+                    fields.phrases,
+                    phrase,
+                    record,
+                );
                 if self.uses(Ingredient::Labels) {
                     self.add(
                         What::Phrase(Part::RowPhrases, at),
@@ -225,8 +257,20 @@ impl<'q> Plan<'q> {
         }
     }
 
-    fn add(&mut self, what: What, weight: f32, field: Field, text: &str, record: IndexRecordOption) {
-        self.clauses.push(Clause { what, weight, term: Term::from_field_text(field, text), record });
+    fn add(
+        &mut self,
+        what: What,
+        weight: f32,
+        field: Field,
+        text: &str,
+        record: IndexRecordOption,
+    ) {
+        self.clauses.push(Clause {
+            what,
+            weight,
+            term: Term::from_field_text(field, text),
+            record,
+        });
     }
 
     /// The terms as one query: what gives candidates. Places count by how rare they are here, and fields that count little
@@ -235,12 +279,17 @@ impl<'q> Plan<'q> {
         let clauses = self.clauses.iter().filter_map(|clause| {
             let boost = match clause.what {
                 What::Word(Part::Text) | What::Phrase(..) => clause.weight,
-                What::Word(Part::Headings | Part::Labels) if clause.weight > HEADINGS * 0.5 => clause.weight,
+                What::Word(Part::Headings | Part::Labels) if clause.weight > HEADINGS * 0.5 => {
+                    clause.weight
+                }
                 What::Landmark(_) => clause.weight / 4.0,
                 _ => return None,
             };
             let term = TermQuery::new(clause.term.clone(), clause.record);
-            Some((Occur::Should, Box::new(BoostQuery::new(Box::new(term), boost)) as Box<dyn Query>))
+            Some((
+                Occur::Should,
+                Box::new(BoostQuery::new(Box::new(term), boost)) as Box<dyn Query>,
+            ))
         });
         BooleanQuery::new(clauses.collect())
     }
@@ -255,7 +304,10 @@ impl<'q> Plan<'q> {
     ) -> tantivy::Result<Vec<Scored>> {
         let mut by_segment: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
         for address in candidates {
-            by_segment.entry(address.segment_ord).or_default().push(address.doc_id);
+            by_segment
+                .entry(address.segment_ord)
+                .or_default()
+                .push(address.doc_id);
         }
         let weights: tantivy::Result<Vec<Box<dyn Weight>>> = self
             .clauses
@@ -292,7 +344,12 @@ impl<'q> Plan<'q> {
                 scored.push(self.finish(DocAddress::new(segment, doc), sum, &numbers));
             }
         }
-        scored.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.doc_key.cmp(&b.doc_key)).then(a.page.cmp(&b.page)));
+        scored.sort_by(|a, b| {
+            b.score
+                .total_cmp(&a.score)
+                .then(a.doc_key.cmp(&b.doc_key))
+                .then(a.page.cmp(&b.page))
+        });
         Ok(scored)
     }
 
@@ -307,8 +364,13 @@ impl<'q> Plan<'q> {
             parts.insert(Part::Years, YEARS * years as f32 / asked);
         }
         if self.uses(Ingredient::Numbers) {
-            let share = get(&numbers.numbers) as f32 / (get(&numbers.length) as f32).max(50.0) / TABLE;
-            let fit = if self.question.numeric { NUMBERS * share.min(1.0) } else { PROSE * (1.0 - share).max(0.0) };
+            let share =
+                get(&numbers.numbers) as f32 / (get(&numbers.length) as f32).max(50.0) / TABLE;
+            let fit = if self.question.numeric {
+                NUMBERS * share.min(1.0)
+            } else {
+                PROSE * (1.0 - share).max(0.0)
+            };
             parts.insert(Part::Numbers, fit);
         }
         if self.uses(Ingredient::Contents) && get(&numbers.contents) > 0 {
@@ -320,7 +382,15 @@ impl<'q> Plan<'q> {
         }
         parts.retain(|_, value| *value != 0.0);
         let score = parts.values().sum();
-        Scored { address, doc_key: get(&numbers.doc_key), page: get(&numbers.page), score, parts, phrase, place }
+        Scored {
+            address,
+            doc_key: get(&numbers.doc_key),
+            page: get(&numbers.page),
+            score,
+            parts,
+            phrase,
+            place,
+        }
     }
 
     /// How well the document fits the year, quarter and form that are named.
@@ -331,7 +401,11 @@ impl<'q> Plan<'q> {
         near_years: usize,
     ) -> f32 {
         let question = self.question;
-        let (year, quarter, sort) = (get(&numbers.fiscal_year), get(&numbers.quarter), get(&numbers.sort));
+        let (year, quarter, sort) = (
+            get(&numbers.fiscal_year),
+            get(&numbers.quarter),
+            get(&numbers.sort),
+        );
         let mut fit = 0.0;
         if let Some(last) = question.years.last() {
             fit += match u64::from(*last) {
@@ -341,7 +415,9 @@ impl<'q> Plan<'q> {
             };
         }
         match question.quarter {
-            Some(asked) if quarter == u64::from(asked) && sort != Sort::Annual as u64 => fit += SAME_QUARTER,
+            Some(asked) if quarter == u64::from(asked) && sort != Sort::Annual as u64 => {
+                fit += SAME_QUARTER
+            }
             None if sort == Sort::Annual as u64 => fit += ANNUAL,
             _ => {}
         }
@@ -416,11 +492,17 @@ impl Sum {
     }
 
     fn best_place(&self) -> Option<Landmark> {
-        self.places.iter().max_by(|a, b| a.1.total_cmp(b.1)).map(|(place, _)| *place)
+        self.places
+            .iter()
+            .max_by(|a, b| a.1.total_cmp(b.1))
+            .map(|(place, _)| *place)
     }
 
     fn best_phrase(&self) -> Option<String> {
-        self.best_phrase.1.as_ref().and_then(|term| term.value().as_str().map(str::to_owned))
+        self.best_phrase
+            .1
+            .as_ref()
+            .and_then(|term| term.value().as_str().map(str::to_owned))
     }
 
     /// Words as they are; of each group the best phrase and half of the next; of statements and of sections the best.
@@ -432,7 +514,11 @@ impl Sum {
             *parts.entry(part).or_default() += scores[0] + NEXT * next;
         }
         for (place, bonus) in self.places {
-            let part = if place.is_statement() { Part::Statement } else { Part::Section };
+            let part = if place.is_statement() {
+                Part::Statement
+            } else {
+                Part::Section
+            };
             let best = parts.entry(part).or_default();
             *best = best.max(bonus);
         }

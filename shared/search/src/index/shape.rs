@@ -44,7 +44,10 @@ impl Shape {
         if *found == self.schema {
             Ok(())
         } else {
-            Err(IndexError::Damaged(format!("its schema is not that of revision {}", self.revision)))
+            Err(IndexError::Damaged(format!(
+                "its schema is not that of revision {}",
+                self.revision
+            )))
         }
     }
 }

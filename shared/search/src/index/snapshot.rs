@@ -64,7 +64,10 @@ impl Manifest {
     pub(super) fn is_commit_of(&self, generation: &Generation) -> Result<bool, IndexError> {
         let path = generation.path.join(META);
         let meta = fs::read(&path).map_err(IndexError::disk(&path))?;
-        Ok(self.files.get(META).is_some_and(|pieces| pieces.parts == [Digest::of(&meta)]))
+        Ok(self
+            .files
+            .get(META)
+            .is_some_and(|pieces| pieces.parts == [Digest::of(&meta)]))
     }
 
     fn parts(&self) -> impl Iterator<Item = &Digest> {
@@ -93,7 +96,10 @@ pub struct Snapshots {
 impl Snapshots {
     /// Those below the collection's prefix.
     pub fn new(blobs: Arc<dyn Blobs>, collection: &Collection, revision: u32) -> Self {
-        Self { blobs, prefix: format!("{}{revision:08x}/", layout::index_prefix(collection)) }
+        Self {
+            blobs,
+            prefix: format!("{}{revision:08x}/", layout::index_prefix(collection)),
+        }
     }
 
     /// The newest one that can be read, and its number.
@@ -101,12 +107,22 @@ impl Snapshots {
     /// # Errors
     /// [`IndexError::Port`].
     pub async fn newest(&self) -> Result<Option<(u64, Manifest)>, IndexError> {
-        for key in list_all(self.blobs.as_ref(), &self.folder("snapshots")).await?.iter().rev() {
-            let Some(seq) = layout::seq_of(key) else { continue };
-            let Some(json) = self.blobs.get(key).await? else { continue };
+        for key in list_all(self.blobs.as_ref(), &self.folder("snapshots"))
+            .await?
+            .iter()
+            .rev()
+        {
+            let Some(seq) = layout::seq_of(key) else {
+                continue;
+            };
+            let Some(json) = self.blobs.get(key).await? else {
+                continue;
+            };
             match serde_json::from_slice(&json) {
                 Ok(manifest) => return Ok(Some((seq, manifest))),
-                Err(error) => tracing::warn!(key, %error, "snapshot cannot be read; an older one is used"),
+                Err(error) => {
+                    tracing::warn!(key, %error, "snapshot cannot be read; an older one is used")
+                }
             }
         }
         Ok(None)
@@ -125,7 +141,11 @@ impl Snapshots {
     ) -> Result<Option<Uploaded>, IndexError> {
         let (mut files, mut new_bytes) = (BTreeMap::new(), 0);
         for path in files_of(generation)? {
-            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let name = path
+                .file_name()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned();
             let bytes = fs::metadata(&path).map_err(IndexError::disk(&path))?.len();
             // Names of segments are unique: what is called the same is the same. Only meta.json changes.
             let known = base.and_then(|(_, base)| base.files.get(&name));
@@ -134,18 +154,37 @@ impl Snapshots {
                 Some(known) => known.clone(),
                 None => {
                     new_bytes += bytes;
-                    Pieces { bytes, parts: self.upload_file(path).await? }
+                    Pieces {
+                        bytes,
+                        parts: self.upload_file(path).await?,
+                    }
                 }
             };
             files.insert(name, pieces);
         }
         let (documents, entries) = counts;
-        let manifest = Manifest { at_ms, documents, entries, files };
+        let manifest = Manifest {
+            at_ms,
+            documents,
+            entries,
+            files,
+        };
         let seq = base.map_or(0, |(seq, _)| *seq) + 1;
-        let json = serde_json::to_vec(&manifest).map_err(|error| IndexError::Damaged(error.to_string()))?;
+        let json = serde_json::to_vec(&manifest)
+            .map_err(|error| IndexError::Damaged(error.to_string()))?;
         self.blobs.barrier().await?;
-        let put = self.blobs.put(&format!("{}{seq:012}.json", self.folder("snapshots")), json.into()).await?;
-        Ok((put == Put::Created).then(|| Uploaded { seq, bytes: manifest.bytes(), new_bytes }))
+        let put = self
+            .blobs
+            .put(
+                &format!("{}{seq:012}.json", self.folder("snapshots")),
+                json.into(),
+            )
+            .await?;
+        Ok((put == Put::Created).then(|| Uploaded {
+            seq,
+            bytes: manifest.bytes(),
+            new_bytes,
+        }))
     }
 
     async fn upload_file(&self, path: PathBuf) -> Result<Vec<Digest>, IndexError> {
@@ -172,14 +211,24 @@ impl Snapshots {
     ///
     /// # Errors
     /// [`IndexError::Damaged`] when a part is missing or altered.
-    pub async fn fetch(&self, manifest: &Manifest, room: &Path, near: Option<&Path>) -> Result<u64, IndexError> {
+    pub async fn fetch(
+        &self,
+        manifest: &Manifest,
+        room: &Path,
+        near: Option<&Path>,
+    ) -> Result<u64, IndexError> {
         let mut fetched = 0;
         for (name, pieces) in &manifest.files {
             if !is_name(name) {
-                return Err(IndexError::Damaged(format!("`{}` is no name of an index file", name.escape_debug())));
+                return Err(IndexError::Damaged(format!(
+                    "`{}` is no name of an index file",
+                    name.escape_debug()
+                )));
             }
             let target = room.join(name);
-            if !near.is_some_and(|near| name != META && link(&near.join(name), &target, pieces.bytes)) {
+            if !near
+                .is_some_and(|near| name != META && link(&near.join(name), &target, pieces.bytes))
+            {
                 self.fetch_file(pieces, &target).await?;
                 fetched += pieces.bytes;
             }
@@ -187,7 +236,8 @@ impl Snapshots {
         // What the index may remove when it needs it no more.
         let managed = room.join(".managed.json");
         let names: Vec<&String> = manifest.files.keys().collect();
-        let json = serde_json::to_vec(&names).map_err(|error| IndexError::Damaged(error.to_string()))?;
+        let json =
+            serde_json::to_vec(&names).map_err(|error| IndexError::Damaged(error.to_string()))?;
         fs::write(&managed, json).map_err(IndexError::disk(&managed))?;
         Ok(fetched)
     }
@@ -197,7 +247,9 @@ impl Snapshots {
         let get = |digest: Digest| async move {
             let part = self.blobs.get(&self.part(digest)).await?;
             part.filter(|part| Digest::of(part) == digest)
-                .ok_or_else(|| IndexError::Damaged(format!("part {} is missing or altered", digest.short())))
+                .ok_or_else(|| {
+                    IndexError::Damaged(format!("part {} is missing or altered", digest.short()))
+                })
         };
         let mut parts = stream::iter(pieces.parts.iter().copied().map(get)).buffered(AT_ONCE);
         while let Some(part) = parts.next().await {
@@ -210,18 +262,28 @@ impl Snapshots {
     ///
     /// # Errors
     /// [`IndexError::Port`].
-    pub async fn missing(&self, manifest: &Manifest, deep: bool) -> Result<Vec<Digest>, IndexError> {
+    pub async fn missing(
+        &self,
+        manifest: &Manifest,
+        deep: bool,
+    ) -> Result<Vec<Digest>, IndexError> {
         let look = |digest: Digest| async move {
             let key = self.part(digest);
             let whole = if deep {
-                self.blobs.get(&key).await?.is_some_and(|part| Digest::of(&part) == digest)
+                self.blobs
+                    .get(&key)
+                    .await?
+                    .is_some_and(|part| Digest::of(&part) == digest)
             } else {
                 self.blobs.size(&key).await?.is_some()
             };
             Ok::<_, IndexError>((!whole).then_some(digest))
         };
         let looks = stream::iter(manifest.parts().copied().map(look)).buffered(AT_ONCE);
-        looks.try_filter_map(|missing| async move { Ok(missing) }).try_collect().await
+        looks
+            .try_filter_map(|missing| async move { Ok(missing) })
+            .try_collect()
+            .await
     }
 
     pub(super) fn folder(&self, name: &str) -> String {
@@ -247,14 +309,26 @@ pub async fn superseded(
 ) -> Result<Vec<String>, IndexError> {
     let mut gone = Vec::new();
     let old = |at_ms: Millis| at_ms + GRACE_MS < now_ms;
-    let ours = Snapshots::new(Arc::clone(blobs), collection, revision).newest().await?;
-    let replaced = |at_ms: Millis| old(at_ms) && ours.as_ref().is_some_and(|(_, ours)| ours.at_ms > at_ms);
-    for name in blobs.children(&layout::index_prefix(collection), None, 10_000).await? {
-        let Ok(found) = u32::from_str_radix(name.trim_end_matches('/'), 16) else { continue };
+    let ours = Snapshots::new(Arc::clone(blobs), collection, revision)
+        .newest()
+        .await?;
+    let replaced =
+        |at_ms: Millis| old(at_ms) && ours.as_ref().is_some_and(|(_, ours)| ours.at_ms > at_ms);
+    for name in blobs
+        .children(&layout::index_prefix(collection), None, 10_000)
+        .await?
+    {
+        let Ok(found) = u32::from_str_radix(name.trim_end_matches('/'), 16) else {
+            continue;
+        };
         let snapshots = Snapshots::new(Arc::clone(blobs), collection, found);
         if found == revision {
             gone.extend(snapshots.superseded(old).await?);
-        } else if snapshots.newest().await?.is_some_and(|(_, newest)| replaced(newest.at_ms)) {
+        } else if snapshots
+            .newest()
+            .await?
+            .is_some_and(|(_, newest)| replaced(newest.at_ms))
+        {
             gone.extend(list_all(blobs.as_ref(), &snapshots.prefix).await?);
         }
     }
@@ -272,14 +346,22 @@ impl Snapshots {
             }
         }
         let newer = keys.len().saturating_sub(KEPT);
-        let of_old = |key: &&String| manifests.get(key.as_str()).is_none_or(|manifest| old(manifest.at_ms));
+        let of_old = |key: &&String| {
+            manifests
+                .get(key.as_str())
+                .is_none_or(|manifest| old(manifest.at_ms))
+        };
         let mut gone: Vec<String> = keys[..newer].iter().filter(of_old).cloned().collect();
         if self.under_way(&keys, &old).await? {
             return Ok(gone);
         }
-        let kept = manifests.iter().filter(|(key, _)| !gone.iter().any(|gone| gone == *key));
-        let listed: BTreeSet<String> =
-            kept.flat_map(|(_, manifest)| manifest.parts()).map(|digest| self.part(*digest)).collect();
+        let kept = manifests
+            .iter()
+            .filter(|(key, _)| !gone.iter().any(|gone| gone == *key));
+        let listed: BTreeSet<String> = kept
+            .flat_map(|(_, manifest)| manifest.parts())
+            .map(|digest| self.part(*digest))
+            .collect();
         let parts = list_all(self.blobs.as_ref(), &self.folder("parts")).await?;
         gone.extend(parts.into_iter().filter(|part| !listed.contains(part)));
         let claims = list_all(self.blobs.as_ref(), &self.folder("claims")).await?;
@@ -288,10 +370,20 @@ impl Snapshots {
     }
 
     /// Whether someone may be uploading parts that no manifest lists yet.
-    async fn under_way(&self, keys: &[String], old: &impl Fn(Millis) -> bool) -> Result<bool, IndexError> {
+    async fn under_way(
+        &self,
+        keys: &[String],
+        old: &impl Fn(Millis) -> bool,
+    ) -> Result<bool, IndexError> {
         let newest = builder::newest_claim(self.blobs.as_ref(), &self.folder("claims")).await?;
-        let Some((seq, _, claim)) = newest else { return Ok(false) };
-        Ok(keys.last().and_then(|key| layout::seq_of(key)).is_none_or(|newest| newest < seq) && !old(claim.at_ms))
+        let Some((seq, _, claim)) = newest else {
+            return Ok(false);
+        };
+        Ok(keys
+            .last()
+            .and_then(|key| layout::seq_of(key))
+            .is_none_or(|newest| newest < seq)
+            && !old(claim.at_ms))
     }
 }
 
@@ -301,8 +393,14 @@ const META: &str = "meta.json";
 /// The files of the last commit.
 fn files_of(generation: &Generation) -> Result<Vec<PathBuf>, IndexError> {
     let metas = generation.index.load_metas()?;
-    let listed = metas.list_segment_files().into_iter().chain([PathBuf::from(META)]);
-    let mut files: Vec<PathBuf> = listed.map(|name| generation.path.join(name)).filter(|path| path.exists()).collect();
+    let listed = metas
+        .list_segment_files()
+        .into_iter()
+        .chain([PathBuf::from(META)]);
+    let mut files: Vec<PathBuf> = listed
+        .map(|name| generation.path.join(name))
+        .filter(|path| path.exists())
+        .collect();
     files.sort();
     Ok(files)
 }
@@ -314,5 +412,6 @@ fn is_name(name: &str) -> bool {
 }
 
 fn link(from: &Path, to: &Path, bytes: u64) -> bool {
-    fs::metadata(from).is_ok_and(|metadata| metadata.len() == bytes) && fs::hard_link(from, to).is_ok()
+    fs::metadata(from).is_ok_and(|metadata| metadata.len() == bytes)
+        && fs::hard_link(from, to).is_ok()
 }

@@ -45,12 +45,23 @@ pub struct Difference {
 impl Difference {
     /// What `held` lacks of `catalogue`.
     pub fn between(held: &Held, catalogue: &Catalogue) -> Self {
-        let entries = || catalogue.documents().iter().filter_map(Listed::shared_entry);
-        let lacking =
-            |entry: &&Arc<CatalogueEntry>| held.get(&entry.version.doc).is_none_or(|seq| *seq < entry.version.seq);
+        let entries = || {
+            catalogue
+                .documents()
+                .iter()
+                .filter_map(Listed::shared_entry)
+        };
+        let lacking = |entry: &&Arc<CatalogueEntry>| {
+            held.get(&entry.version.doc)
+                .is_none_or(|seq| *seq < entry.version.seq)
+        };
         let add = entries().filter(lacking).cloned().collect();
         let listed: HashSet<DocId> = entries().map(|entry| entry.version.doc).collect();
-        let remove = held.keys().filter(|doc| !listed.contains(doc)).copied().collect();
+        let remove = held
+            .keys()
+            .filter(|doc| !listed.contains(doc))
+            .copied()
+            .collect();
         Self { add, remove }
     }
 
@@ -97,7 +108,10 @@ pub async fn enter(
         writer.delete_term(shape.term(*doc));
     }
     let mut entered = Entered::default();
-    let work = add.iter().cloned().map(|entry| one(&writer, shape, shelf, entry));
+    let work = add
+        .iter()
+        .cloned()
+        .map(|entry| one(&writer, shape, shelf, entry));
     let mut work = stream::iter(work).buffer_unordered(READS_AT_ONCE);
     while let Some((version, entries)) = work.next().await {
         let entries = match entries {
@@ -120,13 +134,18 @@ pub async fn enter(
         }
     }
     drop(work);
-    let writer = Arc::into_inner(writer).ok_or_else(|| IndexError::Damaged("its writer is still in use".into()))?;
+    let writer = Arc::into_inner(writer)
+        .ok_or_else(|| IndexError::Damaged("its writer is still in use".into()))?;
     aside(move || commit(writer)).await?;
     Ok(entered)
 }
 
 fn writer(index: &tantivy::Index, small: bool) -> Result<IndexWriter, IndexError> {
-    let (threads, memory) = if small { (1, SMALL_MEMORY_BYTES) } else { (THREADS, MEMORY_BYTES) };
+    let (threads, memory) = if small {
+        (1, SMALL_MEMORY_BYTES)
+    } else {
+        (THREADS, MEMORY_BYTES)
+    };
     let writer = index.writer_with_num_threads(threads, memory)?;
     let mut merges = LogMergePolicy::default();
     merges.set_del_docs_ratio_before_merge(DELETED_SHARE);
@@ -152,7 +171,10 @@ async fn one(
     entry: Arc<CatalogueEntry>,
 ) -> ((DocId, u64), Result<Option<u64>, IndexError>) {
     let version = (entry.version.doc, entry.version.seq);
-    let opened = match shelf.open(&Listed::published(Arc::clone(&entry), None, None)).await {
+    let opened = match shelf
+        .open(&Listed::published(Arc::clone(&entry), None, None))
+        .await
+    {
         Ok(Some(opened)) => opened,
         Ok(None) => return (version, Ok(None)),
         Err(error) if error.passing => return (version, Err(error.into())),
@@ -166,7 +188,9 @@ async fn one(
         let documents: Vec<TantivyDocument> = (shape.enter)(&entry, &opened);
         writer.delete_term(shape.term(version.0));
         let entries = documents.len() as u64;
-        documents.into_iter().try_for_each(|document| writer.add_document(document).map(drop))?;
+        documents
+            .into_iter()
+            .try_for_each(|document| writer.add_document(document).map(drop))?;
         Ok(Some(entries))
     });
     (version, entered.await)

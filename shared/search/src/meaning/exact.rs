@@ -57,9 +57,19 @@ impl ExactVectors {
     /// The vectors of a model below `cache`; nothing is read or made yet. `model` names what made them: another model has
     /// other ones.
     pub fn new(cache: &Path, collection: &Collection, model: &str) -> Self {
-        let digest: String = Digest::of(model.as_bytes()).to_string().chars().take(12).collect();
-        let folder = cache.join(collection.as_str()).join(format!("vectors-{digest}"));
-        Self { folder, most: MOST, state: Arc::default() }
+        let digest: String = Digest::of(model.as_bytes())
+            .to_string()
+            .chars()
+            .take(12)
+            .collect();
+        let folder = cache
+            .join(collection.as_str())
+            .join(format!("vectors-{digest}"));
+        Self {
+            folder,
+            most: MOST,
+            state: Arc::default(),
+        }
     }
 
     /// The same for at most so many vectors.
@@ -127,14 +137,26 @@ impl Vectors for ExactVectors {
         self.with(false, move |held| {
             let new = rows.first().map_or(held.dimensions, |row| row.vector.len());
             let others = held.rows.iter().filter(|(other, ..)| *other != doc).count();
-            if others > 0 && new != held.dimensions || rows.iter().any(|row| row.vector.len() != new) {
-                return Err(MeaningError::Dimensions { kept: held.dimensions, new });
+            if others > 0 && new != held.dimensions
+                || rows.iter().any(|row| row.vector.len() != new)
+            {
+                return Err(MeaningError::Dimensions {
+                    kept: held.dimensions,
+                    new,
+                });
             }
             if others + rows.len() > most {
-                return Err(MeaningError::TooMany { vectors: others + rows.len(), most });
+                return Err(MeaningError::TooMany {
+                    vectors: others + rows.len(),
+                    most,
+                });
             }
             write(&path, &encoded(new, &rows))?;
-            let before = held.versions.get(&doc).copied().filter(|before| *before != version);
+            let before = held
+                .versions
+                .get(&doc)
+                .copied()
+                .filter(|before| *before != version);
             held.forget(doc);
             held.add(doc, version, new, &rows);
             // The newer one counts already; what is left of the older one is removed at the next reading, too.
@@ -148,7 +170,13 @@ impl Vectors for ExactVectors {
 
     async fn keep_part(&self, doc: DocId, rows: Vec<Row>) -> Result<(), MeaningError> {
         let path = self.part_file(doc);
-        super::aside(move || write(&path, &encoded(rows.first().map_or(0, |row| row.vector.len()), &rows))).await?
+        super::aside(move || {
+            write(
+                &path,
+                &encoded(rows.first().map_or(0, |row| row.vector.len()), &rows),
+            )
+        })
+        .await?
     }
 
     async fn part(&self, doc: DocId) -> Result<Vec<Row>, MeaningError> {
@@ -165,7 +193,11 @@ impl Vectors for ExactVectors {
         let folder = self.folder.join(PARTS);
         super::aside(move || {
             let of = |path: PathBuf| path.file_stem()?.to_str()?.parse().ok();
-            Ok(listed(&folder)?.into_iter().filter(|path| path.extension().is_some()).filter_map(of).collect())
+            Ok(listed(&folder)?
+                .into_iter()
+                .filter(|path| path.extension().is_some())
+                .filter_map(of)
+                .collect())
         })
         .await?
     }
@@ -175,7 +207,12 @@ impl Vectors for ExactVectors {
         super::aside(move || {
             fs::create_dir_all(&folder).map_err(disk(&folder))?;
             let name = folder.join("lock");
-            let file = File::options().create(true).truncate(false).write(true).open(&name).map_err(disk(&name))?;
+            let file = File::options()
+                .create(true)
+                .truncate(false)
+                .write(true)
+                .open(&name)
+                .map_err(disk(&name))?;
             match file.try_lock() {
                 Ok(()) => Ok(Some(Box::new(file) as Lock)),
                 Err(TryLockError::WouldBlock) => Ok(None),
@@ -209,7 +246,9 @@ impl Vectors for ExactVectors {
         // Comparing takes no one's turn: only readers.
         super::aside(move || {
             let state = state.read().unwrap_or_else(PoisonError::into_inner);
-            state.as_ref().map_or(Ok(Vec::new()), |held| held.nearest(&vector, within.as_ref(), most))
+            state.as_ref().map_or(Ok(Vec::new()), |held| {
+                held.nearest(&vector, within.as_ref(), most)
+            })
         })
         .await?
     }
@@ -232,7 +271,9 @@ impl Held {
         }
         let mut newest: HashMap<DocId, (u64, PathBuf)> = HashMap::new();
         for path in listed(folder)? {
-            let Some((doc, version)) = named(&path) else { continue };
+            let Some((doc, version)) = named(&path) else {
+                continue;
+            };
             let older = match newest.get(&doc) {
                 Some((known, _)) if *known >= version => Some(path),
                 _ => newest.insert(doc, (version, path)).map(|(_, path)| path),
@@ -241,7 +282,12 @@ impl Held {
                 remove(&older)?;
             }
         }
-        let gone: Vec<DocId> = self.versions.keys().filter(|doc| !newest.contains_key(doc)).copied().collect();
+        let gone: Vec<DocId> = self
+            .versions
+            .keys()
+            .filter(|doc| !newest.contains_key(doc))
+            .copied()
+            .collect();
         gone.into_iter().for_each(|doc| self.forget(doc));
         let mut found: Vec<(DocId, (u64, PathBuf))> = newest.into_iter().collect();
         found.retain(|(doc, (version, _))| self.versions.get(doc) != Some(version));
@@ -266,7 +312,9 @@ impl Held {
                 }
             }
         }
-        let settled = SystemTime::now().duration_since(changed).is_ok_and(|age| age > STEP);
+        let settled = SystemTime::now()
+            .duration_since(changed)
+            .is_ok_and(|age| age > STEP);
         self.seen = settled.then_some(changed);
         Ok(())
     }
@@ -289,55 +337,105 @@ impl Held {
         }
         // The rows of a document stand together.
         if let Some(first) = self.rows.iter().position(|(other, ..)| *other == doc) {
-            let count = self.rows[first..].iter().take_while(|(other, ..)| *other == doc).count();
+            let count = self.rows[first..]
+                .iter()
+                .take_while(|(other, ..)| *other == doc)
+                .count();
             self.rows.drain(first..first + count);
-            self.numbers.drain(first * dimensions..(first + count) * dimensions);
+            self.numbers
+                .drain(first * dimensions..(first + count) * dimensions);
         }
     }
 
     fn of(&self, doc: DocId) -> Vec<Row> {
-        let of_doc = self.rows.iter().enumerate().filter(|(_, (other, ..))| *other == doc);
+        let of_doc = self
+            .rows
+            .iter()
+            .enumerate()
+            .filter(|(_, (other, ..))| *other == doc);
         let row = |(at, (_, section, digest)): (usize, &(DocId, SectionId, u64))| {
             let vector = self.numbers[at * self.dimensions..(at + 1) * self.dimensions].to_vec();
-            Row { section: *section, digest: *digest, vector }
+            Row {
+                section: *section,
+                digest: *digest,
+                vector,
+            }
         };
         of_doc.map(row).collect()
     }
 
-    fn nearest(&self, vector: &[f32], within: Option<&HashSet<DocId>>, most: usize) -> Result<Vec<Near>, MeaningError> {
+    fn nearest(
+        &self,
+        vector: &[f32],
+        within: Option<&HashSet<DocId>>,
+        most: usize,
+    ) -> Result<Vec<Near>, MeaningError> {
         if self.rows.is_empty() {
             return Ok(Vec::new());
         }
         if vector.len() != self.dimensions {
-            return Err(MeaningError::Dimensions { kept: self.dimensions, new: vector.len() });
+            return Err(MeaningError::Dimensions {
+                kept: self.dimensions,
+                new: vector.len(),
+            });
         }
         let place = |at: usize| (self.rows[at].0, self.rows[at].1);
         let part = |(number, numbers): (usize, &[f32])| {
-            let counts = |at: usize| within.is_none_or(|docs| docs.contains(&self.rows[number * PART + at].0));
+            let counts = |at: usize| {
+                within.is_none_or(|docs| docs.contains(&self.rows[number * PART + at].0))
+            };
             let name = |at: usize| place(number * PART + at);
             let found = nearest::best(numbers, vector, most, counts, name);
-            found.into_iter().map(|(at, score)| (number * PART + at, score)).collect::<Vec<_>>()
+            found
+                .into_iter()
+                .map(|(at, score)| (number * PART + at, score))
+                .collect::<Vec<_>>()
         };
-        let parts: Vec<(usize, &[f32])> = self.numbers.chunks(PART * self.dimensions).enumerate().collect();
-        let threads = std::thread::available_parallelism().map_or(1, usize::from).min(parts.len());
+        let parts: Vec<(usize, &[f32])> = self
+            .numbers
+            .chunks(PART * self.dimensions)
+            .enumerate()
+            .collect();
+        let threads = std::thread::available_parallelism()
+            .map_or(1, usize::from)
+            .min(parts.len());
         let mut found: Vec<(usize, f32)> = std::thread::scope(|scope| {
             let of_thread = |thread: usize| {
-                let mine: Vec<_> = parts.iter().copied().skip(thread).step_by(threads).collect();
+                let mine: Vec<_> = parts
+                    .iter()
+                    .copied()
+                    .skip(thread)
+                    .step_by(threads)
+                    .collect();
                 scope.spawn(move || mine.into_iter().flat_map(part).collect::<Vec<_>>())
             };
             let working: Vec<_> = (0..threads).map(of_thread).collect();
-            working.into_iter().flat_map(|thread| thread.join().unwrap_or_default()).collect()
+            working
+                .into_iter()
+                .flat_map(|thread| thread.join().unwrap_or_default())
+                .collect()
         });
-        found.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then_with(|| place(a.0).cmp(&place(b.0))));
+        found.sort_unstable_by(|a, b| {
+            b.1.total_cmp(&a.1)
+                .then_with(|| place(a.0).cmp(&place(b.0)))
+        });
         found.truncate(most);
-        let near = |(at, score): (usize, f32)| Near { doc: self.rows[at].0, section: self.rows[at].1, score };
+        let near = |(at, score): (usize, f32)| Near {
+            doc: self.rows[at].0,
+            section: self.rows[at].1,
+            score,
+        };
         Ok(found.into_iter().map(near).collect())
     }
 }
 
 /// Document and version of a file.
 fn named(path: &Path) -> Option<(DocId, u64)> {
-    let stem = path.file_name()?.to_str()?.strip_suffix(ENDING)?.strip_suffix('.')?;
+    let stem = path
+        .file_name()?
+        .to_str()?
+        .strip_suffix(ENDING)?
+        .strip_suffix('.')?;
     let (doc, version) = stem.rsplit_once('-')?;
     Some((doc.parse().ok()?, version.parse().ok()?))
 }
@@ -352,7 +450,9 @@ fn encoded(dimensions: usize, rows: &[Row]) -> Vec<u8> {
         bytes.extend_from_slice(&row.section.0.to_le_bytes());
         bytes.extend_from_slice(&row.digest.to_le_bytes());
     }
-    rows.iter().flat_map(|row| &row.vector).for_each(|number| bytes.extend_from_slice(&number.to_le_bytes()));
+    rows.iter()
+        .flat_map(|row| &row.vector)
+        .for_each(|number| bytes.extend_from_slice(&number.to_le_bytes()));
     bytes
 }
 
@@ -361,20 +461,34 @@ fn decoded(bytes: &[u8]) -> Option<(usize, Vec<Row>)> {
     let rest = bytes.strip_prefix(MAGIC)?;
     let (dimensions, rest) = rest.split_first_chunk::<4>()?;
     let (count, rest) = rest.split_first_chunk::<4>()?;
-    let (dimensions, count) = (u32::from_le_bytes(*dimensions) as usize, u32::from_le_bytes(*count) as usize);
+    let (dimensions, count) = (
+        u32::from_le_bytes(*dimensions) as usize,
+        u32::from_le_bytes(*count) as usize,
+    );
     let heads_bytes = count.checked_mul(12)?;
     let (heads, numbers) = rest.split_at_checked(heads_bytes)?;
-    if numbers.len() != count.checked_mul(dimensions)?.checked_mul(4)? || dimensions == 0 && count > 0 {
+    if numbers.len() != count.checked_mul(dimensions)?.checked_mul(4)?
+        || dimensions == 0 && count > 0
+    {
         return None;
     }
     let number = |four: &[u8]| four.try_into().map(f32::from_le_bytes).unwrap_or_default();
     let row = |at: usize| {
-        let (section, digest) = heads.get(at * 12..(at + 1) * 12)?.split_first_chunk::<4>()?;
-        let vector: Vec<f32> =
-            numbers.get(at * 4 * dimensions..(at + 1) * 4 * dimensions)?.chunks_exact(4).map(number).collect();
+        let (section, digest) = heads
+            .get(at * 12..(at + 1) * 12)?
+            .split_first_chunk::<4>()?;
+        let vector: Vec<f32> = numbers
+            .get(at * 4 * dimensions..(at + 1) * 4 * dimensions)?
+            .chunks_exact(4)
+            .map(number)
+            .collect();
         let sound = vector.iter().all(|number| number.is_finite());
         let digest = u64::from_le_bytes(digest.try_into().ok()?);
-        sound.then_some(Row { section: SectionId(u32::from_le_bytes(*section)), digest, vector })
+        sound.then_some(Row {
+            section: SectionId(u32::from_le_bytes(*section)),
+            digest,
+            vector,
+        })
     };
     let rows: Option<Vec<Row>> = (0..count).map(row).collect();
     Some((dimensions, rows?))
@@ -387,7 +501,9 @@ fn listed(folder: &Path) -> Result<Vec<PathBuf>, MeaningError> {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(disk(folder)(error).into()),
     };
-    entries.map(|entry| Ok(entry.map_err(disk(folder))?.path())).collect()
+    entries
+        .map(|entry| Ok(entry.map_err(disk(folder))?.path()))
+        .collect()
 }
 
 /// Writes a file whole or not at all.

@@ -79,14 +79,22 @@ impl Wanted {
     /// Texts without a vector.
     fn unknown(&self) -> Vec<&str> {
         let lacks = |(_, text): &&(SectionId, String)| !self.known.contains_key(&digest(text));
-        self.texts.iter().filter(lacks).map(|(_, text)| text.as_str()).collect()
+        self.texts
+            .iter()
+            .filter(lacks)
+            .map(|(_, text)| text.as_str())
+            .collect()
     }
 
     /// A row for each text whose vector is known.
     fn rows(&self) -> Vec<Row> {
         let row = |(section, text): &(SectionId, String)| {
             let digest = digest(text);
-            Some(Row { section: *section, digest, vector: self.known.get(&digest)?.clone() })
+            Some(Row {
+                section: *section,
+                digest,
+                vector: self.known.get(&digest)?.clone(),
+            })
         };
         self.texts.iter().filter_map(row).collect()
     }
@@ -106,10 +114,24 @@ impl Meaning {
         purse: &dyn Purse,
         heard: Heard<'_>,
     ) -> Result<Option<Ended>, MeaningError> {
-        let Some(_lock) = self.vectors.lock().await? else { return Ok(None) };
-        let mut made = Embedded { nanodollars: Some(0), ..Embedded::default() };
-        let is_gone = |doc: &stemma_document::DocId| catalogue.get(*doc).is_none_or(|listed| listed.entry().is_none());
-        let kept = self.vectors.held().await?.into_keys().chain(self.vectors.parts().await?);
+        let Some(_lock) = self.vectors.lock().await? else {
+            return Ok(None);
+        };
+        let mut made = Embedded {
+            nanodollars: Some(0),
+            ..Embedded::default()
+        };
+        let is_gone = |doc: &stemma_document::DocId| {
+            catalogue
+                .get(*doc)
+                .is_none_or(|listed| listed.entry().is_none())
+        };
+        let kept = self
+            .vectors
+            .held()
+            .await?
+            .into_keys()
+            .chain(self.vectors.parts().await?);
         for doc in kept.filter(is_gone) {
             self.vectors.remove(doc).await?;
             made.removed += 1;
@@ -117,8 +139,11 @@ impl Meaning {
         let lacking = self.lacking(catalogue).await?;
         made.left = lacking.len();
         let (stop, made) = (AtomicBool::new(false), Mutex::new(made));
-        let work = lacking.iter().map(|listed| self.embed(listed, shelf, purse, &stop, &made));
-        let mut working = stream::iter(work).buffer_unordered(self.vectorizer.settings().at_once.max(1));
+        let work = lacking
+            .iter()
+            .map(|listed| self.embed(listed, shelf, purse, &stop, &made));
+        let mut working =
+            stream::iter(work).buffer_unordered(self.vectorizer.settings().at_once.max(1));
         let mut stopped = None;
         // What is under way when one fails is paid for: it is waited for, and kept.
         while let Some(ended) = working.next().await {
@@ -140,13 +165,24 @@ impl Meaning {
     ///
     /// # Errors
     /// [`MeaningError`] when documents or vectors cannot be read.
-    pub async fn estimate(&self, catalogue: &Catalogue, shelf: &dyn Shelf) -> Result<Estimate, MeaningError> {
+    pub async fn estimate(
+        &self,
+        catalogue: &Catalogue,
+        shelf: &dyn Shelf,
+    ) -> Result<Estimate, MeaningError> {
         let mut estimate = Estimate::default();
         for listed in self.lacking(catalogue).await? {
-            let Some(wanted) = self.wanted(listed, shelf).await? else { continue };
+            let Some(wanted) = self.wanted(listed, shelf).await? else {
+                continue;
+            };
             let (sections, tokens) = aside(move || {
                 let new = wanted.unknown();
-                (new.len(), new.iter().map(|text| u64::from(tokens::count(text))).sum::<u64>())
+                (
+                    new.len(),
+                    new.iter()
+                        .map(|text| u64::from(tokens::count(text)))
+                        .sum::<u64>(),
+                )
             })
             .await?;
             estimate.documents += 1;
@@ -159,18 +195,34 @@ impl Meaning {
 
     async fn lacking<'a>(&self, catalogue: &'a Catalogue) -> Result<Vec<&'a Listed>, MeaningError> {
         let held = self.vectors.held().await?;
-        let lacks =
-            |listed: &&Listed| listed.entry().is_some_and(|entry| held.get(&listed.doc()) != Some(&entry.version.seq));
+        let lacks = |listed: &&Listed| {
+            listed
+                .entry()
+                .is_some_and(|entry| held.get(&listed.doc()) != Some(&entry.version.seq))
+        };
         Ok(catalogue.documents().iter().filter(lacks).collect())
     }
 
     /// The texts of a document; `None` where its tree has gone meanwhile.
-    async fn wanted(&self, listed: &Listed, shelf: &dyn Shelf) -> Result<Option<Wanted>, MeaningError> {
-        let Some(opened) = shelf.open(listed).await? else { return Ok(None) };
+    async fn wanted(
+        &self,
+        listed: &Listed,
+        shelf: &dyn Shelf,
+    ) -> Result<Option<Wanted>, MeaningError> {
+        let Some(opened) = shelf.open(listed).await? else {
+            return Ok(None);
+        };
         let most = self.settings.section_tokens;
         let texts = aside(move || texts(&opened.tree, opened.body.as_ref(), most)).await?;
-        let (whole, part) = (self.vectors.of(listed.doc()).await?, self.vectors.part(listed.doc()).await?);
-        let known = whole.into_iter().chain(part).map(|row| (row.digest, row.vector)).collect();
+        let (whole, part) = (
+            self.vectors.of(listed.doc()).await?,
+            self.vectors.part(listed.doc()).await?,
+        );
+        let known = whole
+            .into_iter()
+            .chain(part)
+            .map(|row| (row.digest, row.vector))
+            .collect();
         Ok(Some(Wanted { texts, known }))
     }
 
@@ -186,7 +238,9 @@ impl Meaning {
         if stop.load(Ordering::Relaxed) {
             return Ok(());
         }
-        let Some(mut wanted) = self.wanted(listed, shelf).await? else { return Ok(()) };
+        let Some(mut wanted) = self.wanted(listed, shelf).await? else {
+            return Ok(());
+        };
         let (doc, seq) = (listed.doc(), listed.version().seq);
         let run = RunId(format!("{doc}-{seq}"));
         let new: Vec<String> = wanted.unknown().into_iter().map(str::to_owned).collect();
@@ -197,7 +251,9 @@ impl Meaning {
             let (vectors, paid) = self.vectorizer.of_document(batch, &run, purse).await?;
             count(made, batch.texts.len(), paid);
             let vectors = vectors.into_iter().map(nearest::unit);
-            wanted.known.extend(batch.texts.iter().map(|text| digest(text)).zip(vectors));
+            wanted
+                .known
+                .extend(batch.texts.iter().map(|text| digest(text)).zip(vectors));
             if at + 1 < batches.len() {
                 self.vectors.keep_part(doc, wanted.rows()).await?;
                 if stop.load(Ordering::Relaxed) {
@@ -219,23 +275,42 @@ fn count(made: &Mutex<Embedded>, texts: usize, paid: Paid) {
     made.sent += texts;
     made.calls += paid.calls;
     made.tokens += paid.prompt_tokens;
-    made.nanodollars = made.nanodollars.filter(|_| paid.without_price == 0).map(|sum| sum + paid.nanodollars);
+    made.nanodollars = made
+        .nanodollars
+        .filter(|_| paid.without_price == 0)
+        .map(|sum| sum + paid.nanodollars);
 }
 
 /// What is embedded of each section: titles from the top, its summary, the beginning of its own text.
 fn texts(tree: &SectionTree, body: Option<&Body>, most: u32) -> Vec<(SectionId, String)> {
     let of_section = |section: &Section| {
-        let path: Vec<&str> = tree.path_to(section.id).iter().map(|section| section.title.as_str()).collect();
-        let own = body.map(|body| text::own_text(section, body)).unwrap_or_default();
-        let summary = section.summary.as_ref().map(|summary| summary.text.as_str()).unwrap_or_default();
+        let path: Vec<&str> = tree
+            .path_to(section.id)
+            .iter()
+            .map(|section| section.title.as_str())
+            .collect();
+        let own = body
+            .map(|body| text::own_text(section, body))
+            .unwrap_or_default();
+        let summary = section
+            .summary
+            .as_ref()
+            .map(|summary| summary.text.as_str())
+            .unwrap_or_default();
         let whole = [path.join(" > ").as_str(), summary, own.as_str()].join("\n");
         (section.id, beginning(whole.trim(), most).to_owned())
     };
-    tree.walk().map(|(_, section)| of_section(section)).filter(|(_, text)| !text.trim().is_empty()).collect()
+    tree.walk()
+        .map(|(_, section)| of_section(section))
+        .filter(|(_, text)| !text.trim().is_empty())
+        .collect()
 }
 
 /// Tells a text from others of the same document.
 pub(super) fn digest(text: &str) -> u64 {
     let digest = Digest::of(text.as_bytes()).to_string();
-    digest.get(..16).and_then(|hex| u64::from_str_radix(hex, 16).ok()).unwrap_or_default()
+    digest
+        .get(..16)
+        .and_then(|hex| u64::from_str_radix(hex, 16).ok())
+        .unwrap_or_default()
 }

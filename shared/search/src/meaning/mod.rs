@@ -51,7 +51,11 @@ pub struct MeaningSettings {
 
 impl Default for MeaningSettings {
     fn default() -> Self {
-        Self { section_tokens: 400, nearest: 200, documents: 20 }
+        Self {
+            section_tokens: 400,
+            nearest: 200,
+            documents: 20,
+        }
     }
 }
 
@@ -93,8 +97,19 @@ pub struct Meaning {
 
 impl Meaning {
     /// Over what `vectors` keeps, by what `vectorizer` says.
-    pub fn new(env: Env, vectorizer: Vectorizer, vectors: Arc<dyn Vectors>, settings: MeaningSettings) -> Self {
-        Self { env, vectorizer, vectors, settings, asked: Cache::new(ASKED_BYTES, ASKED_MS) }
+    pub fn new(
+        env: Env,
+        vectorizer: Vectorizer,
+        vectors: Arc<dyn Vectors>,
+        settings: MeaningSettings,
+    ) -> Self {
+        Self {
+            env,
+            vectorizer,
+            vectors,
+            settings,
+            asked: Cache::new(ASKED_BYTES, ASKED_MS),
+        }
     }
 
     /// What is kept.
@@ -103,14 +118,23 @@ impl Meaning {
     }
 
     /// The vector of a question, and what it cost; nothing, where it was asked lately.
-    async fn asked(&self, question: &str, run: Option<&RunId>) -> Result<(Arc<Vec<f32>>, Paid), MeaningError> {
+    async fn asked(
+        &self,
+        question: &str,
+        run: Option<&RunId>,
+    ) -> Result<(Arc<Vec<f32>>, Paid), MeaningError> {
         let (key, now_ms) = (question.to_owned(), self.env.now_ms());
         if let Some(known) = self.asked.get(&key, now_ms) {
             return Ok((known, Paid::default()));
         }
         let (vector, paid) = self.vectorizer.of_question(question, run).await?;
         let vector = Arc::new(nearest::unit(vector));
-        self.asked.put(key, Arc::clone(&vector), 4 * vector.len() + question.len(), now_ms);
+        self.asked.put(
+            key,
+            Arc::clone(&vector),
+            4 * vector.len() + question.len(),
+            now_ms,
+        );
         Ok((vector, paid))
     }
 }
@@ -134,6 +158,10 @@ fn beginning(text: &str, most: u32) -> &str {
 }
 
 /// Work that keeps a core or the disk busy, off the threads that serve IO.
-async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, PortError> {
-    tokio::task::spawn_blocking(work).await.map_err(|error| PortError::lasting("vectors", "compute", error.to_string()))
+async fn aside<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, PortError> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .map_err(|error| PortError::lasting("vectors", "compute", error.to_string()))
 }

@@ -8,7 +8,11 @@ const LANES: usize = 16;
 /// A vector of length 1 in the same direction; one that is zero stays zero.
 #[must_use]
 pub fn unit(mut vector: Vec<f32>) -> Vec<f32> {
-    let length = vector.iter().map(|n| f64::from(*n) * f64::from(*n)).sum::<f64>().sqrt() as f32;
+    let length = vector
+        .iter()
+        .map(|n| f64::from(*n) * f64::from(*n))
+        .sum::<f64>()
+        .sqrt() as f32;
     if length > 0.0 && length.is_finite() {
         vector.iter_mut().for_each(|n| *n /= length);
     }
@@ -59,7 +63,10 @@ pub fn best<K: Ord>(
         if found.len() >= 2 * most + 64 {
             found.select_nth_unstable_by(most - 1, &order);
             found.truncate(most);
-            floor = found.iter().map(|(_, score)| *score).fold(f32::INFINITY, f32::min);
+            floor = found
+                .iter()
+                .map(|(_, score)| *score)
+                .fold(f32::INFINITY, f32::min);
         }
     }
     found.sort_unstable_by(&order);

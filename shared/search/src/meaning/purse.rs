@@ -34,20 +34,31 @@ struct Sum {
 
 impl Sum {
     fn and(self, amount: Amount) -> Self {
-        let nanodollars = self.nanodollars.saturating_add(amount.nanodollars.unwrap_or_default());
-        Self { tokens: self.tokens.saturating_add(amount.tokens), nanodollars }
+        let nanodollars = self
+            .nanodollars
+            .saturating_add(amount.nanodollars.unwrap_or_default());
+        Self {
+            tokens: self.tokens.saturating_add(amount.tokens),
+            nanodollars,
+        }
     }
 
     fn exceeds(self, budget: Budget) -> bool {
         budget.tokens.is_some_and(|most| self.tokens > most)
-            || budget.nanodollars.is_some_and(|most| self.nanodollars > most)
+            || budget
+                .nanodollars
+                .is_some_and(|most| self.nanodollars > most)
     }
 }
 
 impl Limited {
     /// A purse with `budget` in it.
     pub fn new(budget: Budget) -> Self {
-        Self { budget, state: Mutex::default(), settled: Notify::new() }
+        Self {
+            budget,
+            state: Mutex::default(),
+            settled: Notify::new(),
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -64,14 +75,21 @@ impl Purse for Limited {
             {
                 let mut state = self.state();
                 if state.spent.and(most).exceeds(self.budget) {
-                    let message = format!("the budget does not allow a further call of about {} tokens", most.tokens);
-                    return Err(Failure::permanent(USED_UP, message)
-                        .with_next("allow more; what was made is kept, and the same command goes on from it"));
+                    let message = format!(
+                        "the budget does not allow a further call of about {} tokens",
+                        most.tokens
+                    );
+                    return Err(Failure::permanent(USED_UP, message).with_next(
+                        "allow more; what was made is kept, and the same command goes on from it",
+                    ));
                 }
                 let reserved = state.reserved;
                 let all = state
                     .spent
-                    .and(Amount { tokens: reserved.tokens, nanodollars: Some(reserved.nanodollars) })
+                    .and(Amount {
+                        tokens: reserved.tokens,
+                        nanodollars: Some(reserved.nanodollars),
+                    })
                     .and(most);
                 if state.under_way == 0 || !all.exceeds(self.budget) {
                     state.reserved = state.reserved.and(most);
@@ -100,12 +118,18 @@ mod tests {
     use super::*;
 
     fn cost(tokens: u64) -> Amount {
-        Amount { nanodollars: Some(2 * tokens), tokens }
+        Amount {
+            nanodollars: Some(2 * tokens),
+            tokens,
+        }
     }
 
     #[tokio::test]
     async fn a_purse_is_not_overdrawn_by_calls_side_by_side() {
-        let purse = Limited::new(Budget { nanodollars: Some(200), tokens: None });
+        let purse = Limited::new(Budget {
+            nanodollars: Some(200),
+            tokens: None,
+        });
         purse.reserve(cost(60)).await.unwrap();
         // Fits only when the other has cost less than it might.
         let waiting = async {

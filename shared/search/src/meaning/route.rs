@@ -32,14 +32,27 @@ impl Meaning {
         run: Option<&RunId>,
     ) -> Result<Routed, MeaningError> {
         let held = self.vectors.held().await?;
-        let known: HashSet<DocId> =
-            among.iter().filter(|(doc, version)| held.get(*doc) == Some(*version)).map(|(doc, _)| *doc).collect();
+        let known: HashSet<DocId> = among
+            .iter()
+            .filter(|(doc, version)| held.get(*doc) == Some(*version))
+            .map(|(doc, _)| *doc)
+            .collect();
         let (vector, paid) = self.asked(question, run).await?;
         let all = known.len() == held.len();
-        let near = self.vectors.nearest(&vector, (!all).then_some(&known), self.settings.nearest).await?;
-        let mut documents: Vec<DocId> =
-            doc_scores(&near).into_iter().take(self.settings.documents).map(|(doc, _)| doc).collect();
-        let mut unknown: Vec<DocId> = among.keys().filter(|doc| !known.contains(*doc)).copied().collect();
+        let near = self
+            .vectors
+            .nearest(&vector, (!all).then_some(&known), self.settings.nearest)
+            .await?;
+        let mut documents: Vec<DocId> = doc_scores(&near)
+            .into_iter()
+            .take(self.settings.documents)
+            .map(|(doc, _)| doc)
+            .collect();
+        let mut unknown: Vec<DocId> = among
+            .keys()
+            .filter(|doc| !known.contains(*doc))
+            .copied()
+            .collect();
         unknown.sort_unstable();
         documents.extend(unknown);
         Ok(Routed { documents, paid })
@@ -61,7 +74,10 @@ pub fn doc_scores(near: &[Near]) -> Scored {
         *count += 1;
     }
     let score = |(sum, count): (f32, usize)| sum / ((count + 1) as f32).sqrt();
-    let mut scored: Scored = sums.into_iter().map(|(doc, fits)| (doc, score(fits))).collect();
+    let mut scored: Scored = sums
+        .into_iter()
+        .map(|(doc, fits)| (doc, score(fits)))
+        .collect();
     scored.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
     scored
 }

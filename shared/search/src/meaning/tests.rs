@@ -28,7 +28,9 @@ use super::vectorizer::VectorizerSettings;
 use super::vectors::{Near, Row, Vectors};
 use super::*;
 
-const WORDS: [&str; 8] = ["tariff", "hedge", "lawsuit", "patent", "loan", "store", "crew", "vaccine"];
+const WORDS: [&str; 8] = [
+    "tariff", "hedge", "lawsuit", "patent", "loan", "store", "crew", "vaccine",
+];
 
 /// Counts words; says how many texts it was sent, and when; fails of what it is told to first.
 #[derive(Default)]
@@ -42,7 +44,11 @@ struct Counting {
 impl Counting {
     fn failing(env: &Env, errors: impl IntoIterator<Item = LlmError>) -> Arc<Self> {
         let errors = Mutex::new(errors.into_iter().collect());
-        Arc::new(Self { errors, env: Some(env.clone()), ..Self::default() })
+        Arc::new(Self {
+            errors,
+            env: Some(env.clone()),
+            ..Self::default()
+        })
     }
 
     fn times_ms(&self) -> Vec<u64> {
@@ -50,19 +56,38 @@ impl Counting {
     }
 }
 
-fn vectorizer(env: &Env, embedder: &Arc<Counting>, limiter: &Arc<dyn Limiter>, per_minute: (u32, u32)) -> Vectorizer {
+fn vectorizer(
+    env: &Env,
+    embedder: &Arc<Counting>,
+    limiter: &Arc<dyn Limiter>,
+    per_minute: (u32, u32),
+) -> Vectorizer {
     let settings = GateSettings {
         requests_per_minute: per_minute.0,
         tokens_per_minute: per_minute.1,
-        prices: Prices { input: Some(0.1), cached_input: None, output: Some(0.0) },
+        prices: Prices {
+            input: Some(0.1),
+            cached_input: None,
+            output: Some(0.0),
+        },
         ..GateSettings::unlimited("counting", "here")
     };
-    let gate = Gate::of_vectors(env.clone(), Arc::clone(limiter), Arc::<Counting>::clone(embedder), settings);
+    let gate = Gate::of_vectors(
+        env.clone(),
+        Arc::clone(limiter),
+        Arc::<Counting>::clone(embedder),
+        settings,
+    );
     Vectorizer::new(env.clone(), Arc::new(gate), VectorizerSettings::default())
 }
 
 fn unlimited(env: &Env, embedder: &Arc<Counting>) -> Vectorizer {
-    vectorizer(env, embedder, &(Arc::new(MemoryLimiter::default()) as Arc<dyn Limiter>), (0, 0))
+    vectorizer(
+        env,
+        embedder,
+        &(Arc::new(MemoryLimiter::default()) as Arc<dyn Limiter>),
+        (0, 0),
+    )
 }
 
 #[async_trait]
@@ -75,10 +100,21 @@ impl Embedder for Counting {
             return Err(error);
         }
         self.sent.fetch_add(texts.len(), Ordering::Relaxed);
-        let count = |text: &str, word: &str| text.to_lowercase().matches(word).count() as f32 + 0.01;
-        let vectors = texts.iter().map(|text| WORDS.iter().map(|word| count(text, word)).collect()).collect();
-        let usage = Usage { prompt_tokens: 10 * texts.len() as u32, ..Usage::default() };
-        Ok(Made { vectors, usage, stated: Stated::default() })
+        let count =
+            |text: &str, word: &str| text.to_lowercase().matches(word).count() as f32 + 0.01;
+        let vectors = texts
+            .iter()
+            .map(|text| WORDS.iter().map(|word| count(text, word)).collect())
+            .collect();
+        let usage = Usage {
+            prompt_tokens: 10 * texts.len() as u32,
+            ..Usage::default()
+        };
+        Ok(Made {
+            vectors,
+            usage,
+            stated: Stated::default(),
+        })
     }
 }
 
@@ -87,18 +123,34 @@ fn doc(n: usize) -> DocId {
 }
 
 fn row(section: u32, text: &str) -> Row {
-    let vector = WORDS.iter().map(|word| text.matches(word).count() as f32 + 0.01).collect();
-    Row { section: SectionId(section), digest: digest(text), vector: unit(vector) }
+    let vector = WORDS
+        .iter()
+        .map(|word| text.matches(word).count() as f32 + 0.01)
+        .collect();
+    Row {
+        section: SectionId(section),
+        digest: digest(text),
+        vector: unit(vector),
+    }
 }
 
 fn exact(folder: &Path) -> Arc<ExactVectors> {
-    Arc::new(ExactVectors::new(folder, &Collection::default(), "counting"))
+    Arc::new(ExactVectors::new(
+        folder,
+        &Collection::default(),
+        "counting",
+    ))
 }
 
 async fn filled(folder: &Path) -> Arc<ExactVectors> {
     let vectors = exact(folder);
     for (n, word) in WORDS.iter().enumerate() {
-        let rows = (0..3).map(|section| row(section, &format!("{word} {word} {}", WORDS[(n + section as usize) % 8])));
+        let rows = (0..3).map(|section| {
+            row(
+                section,
+                &format!("{word} {word} {}", WORDS[(n + section as usize) % 8]),
+            )
+        });
         vectors.put(doc(n), 1, rows.collect()).await.unwrap();
     }
     vectors
@@ -110,24 +162,52 @@ async fn what_is_kept_is_found_again_by_another_process() {
     let first = filled(folder.path()).await;
     let asked = row(0, "lawsuit").vector;
     let near = first.nearest(&asked, None, 4).await.unwrap();
-    assert_eq!((near[0].doc, near[0].section, near.len()), (doc(2), SectionId(0), 4));
+    assert_eq!(
+        (near[0].doc, near[0].section, near.len()),
+        (doc(2), SectionId(0), 4)
+    );
     let again = exact(folder.path());
     assert_eq!(again.nearest(&asked, None, 4).await.unwrap(), near);
-    assert_eq!((again.count().await.unwrap(), again.held().await.unwrap()[&doc(2)]), (24, 1));
+    assert_eq!(
+        (
+            again.count().await.unwrap(),
+            again.held().await.unwrap()[&doc(2)]
+        ),
+        (24, 1)
+    );
     let others = HashSet::from([doc(0), doc(5)]);
     let within = again.nearest(&asked, Some(&others), 100).await.unwrap();
     assert!(within.len() == 6 && within.iter().all(|near| others.contains(&near.doc)));
     again.put(doc(2), 2, vec![row(7, "crew")]).await.unwrap();
     again.remove(doc(0)).await.unwrap();
     let third = exact(folder.path());
-    assert_eq!((third.count().await.unwrap(), third.held().await.unwrap().get(&doc(2))), (19, Some(&2)));
+    assert_eq!(
+        (
+            third.count().await.unwrap(),
+            third.held().await.unwrap().get(&doc(2))
+        ),
+        (19, Some(&2))
+    );
     assert_eq!(third.of(doc(2)).await.unwrap(), [row(7, "crew")]);
-    assert_eq!(std::fs::read_dir(third.folder()).unwrap().count(), 7, "one file per document");
+    assert_eq!(
+        std::fs::read_dir(third.folder()).unwrap().count(),
+        7,
+        "one file per document"
+    );
     // What another process made or removed meanwhile counts at the next question, without being opened again.
-    third.put(doc(40), 1, vec![row(0, "lawsuit lawsuit")]).await.unwrap();
+    third
+        .put(doc(40), 1, vec![row(0, "lawsuit lawsuit")])
+        .await
+        .unwrap();
     third.remove(doc(5)).await.unwrap();
     let near = again.nearest(&asked, None, 1).await.unwrap();
-    assert_eq!((near[0].doc, again.held().await.unwrap().contains_key(&doc(5))), (doc(40), false));
+    assert_eq!(
+        (
+            near[0].doc,
+            again.held().await.unwrap().contains_key(&doc(5))
+        ),
+        (doc(40), false)
+    );
     assert_eq!(first.count().await.unwrap(), 17);
 }
 
@@ -135,7 +215,12 @@ async fn what_is_kept_is_found_again_by_another_process() {
 async fn torn_files_and_other_lengths_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let vectors = filled(folder.path()).await;
-    let file = std::fs::read_dir(vectors.folder()).unwrap().next().unwrap().unwrap().path();
+    let file = std::fs::read_dir(vectors.folder())
+        .unwrap()
+        .next()
+        .unwrap()
+        .unwrap()
+        .path();
     let bytes = std::fs::read(&file).unwrap();
     for cut in [0, 7, 12, 30, bytes.len() - 1] {
         std::fs::write(&file, &bytes[..cut]).unwrap();
@@ -143,21 +228,51 @@ async fn torn_files_and_other_lengths_are_refused() {
         assert_eq!(read.held().await.unwrap().len(), 7, "{cut}");
         std::fs::write(&file, &bytes).unwrap();
     }
-    let long = Row { vector: vec![1.0; 9], ..row(0, "loan") };
-    assert!(matches!(vectors.put(doc(0), 2, vec![long]).await, Err(MeaningError::Dimensions { kept: 8, new: 9 })));
-    assert!(matches!(vectors.nearest(&[1.0; 9], None, 1).await, Err(MeaningError::Dimensions { .. })));
+    let long = Row {
+        vector: vec![1.0; 9],
+        ..row(0, "loan")
+    };
+    assert!(matches!(
+        vectors.put(doc(0), 2, vec![long]).await,
+        Err(MeaningError::Dimensions { kept: 8, new: 9 })
+    ));
+    assert!(matches!(
+        vectors.nearest(&[1.0; 9], None, 1).await,
+        Err(MeaningError::Dimensions { .. })
+    ));
     let few = ExactVectors::new(folder.path(), &Collection::default(), "counting").at_most(24);
     few.put(doc(0), 2, vec![row(0, "loan")]).await.unwrap();
     let many = (0..3).map(|section| row(section, "loan")).collect();
-    assert!(matches!(few.put(doc(99), 1, many).await, Err(MeaningError::TooMany { vectors: 25, most: 24 })));
+    assert!(matches!(
+        few.put(doc(99), 1, many).await,
+        Err(MeaningError::TooMany {
+            vectors: 25,
+            most: 24
+        })
+    ));
 }
 
 #[test]
 fn many_sections_count_and_not_each_as_much() {
-    let near = |n: usize, score| Near { doc: doc(n), section: SectionId(0), score };
-    let scored = doc_scores(&[near(1, 0.9), near(2, 0.6), near(2, 0.6), near(2, 0.6), near(3, 0.2)]);
-    assert_eq!(scored.iter().map(|(doc, _)| *doc).collect::<Vec<_>>(), [doc(2), doc(1), doc(3)]);
-    assert!((scored[0].1 - 1.8 / 2.0).abs() < 1e-6 && (scored[1].1 - 0.9 / 2.0_f32.sqrt()).abs() < 1e-6);
+    let near = |n: usize, score| Near {
+        doc: doc(n),
+        section: SectionId(0),
+        score,
+    };
+    let scored = doc_scores(&[
+        near(1, 0.9),
+        near(2, 0.6),
+        near(2, 0.6),
+        near(2, 0.6),
+        near(3, 0.2),
+    ]);
+    assert_eq!(
+        scored.iter().map(|(doc, _)| *doc).collect::<Vec<_>>(),
+        [doc(2), doc(1), doc(3)]
+    );
+    assert!(
+        (scored[0].1 - 1.8 / 2.0).abs() < 1e-6 && (scored[1].1 - 0.9 / 2.0_f32.sqrt()).abs() < 1e-6
+    );
 }
 
 #[tokio::test]
@@ -165,29 +280,57 @@ async fn a_question_is_routed_and_what_is_not_known_is_not_lost() {
     let folder = tempfile::tempdir().unwrap();
     let vectors = filled(folder.path()).await;
     let embedder = Arc::new(Counting::default());
-    let settings = MeaningSettings { documents: 2, nearest: 6, ..MeaningSettings::default() };
+    let settings = MeaningSettings {
+        documents: 2,
+        nearest: 6,
+        ..MeaningSettings::default()
+    };
     let env = Env::system();
     let meaning = Meaning::new(env.clone(), unlimited(&env, &embedder), vectors, settings);
     let mut among: HashMap<DocId, u64> = (0..8).map(|n| (doc(n), 1)).collect();
     let first = meaning.route("Which patent?", &among, None).await.unwrap();
     assert_eq!((first.documents.len(), first.documents[0]), (2, doc(3)));
-    assert_eq!((first.paid.calls, first.paid.prompt_tokens, first.paid.nanodollars), (1, 10, 1_000));
+    assert_eq!(
+        (
+            first.paid.calls,
+            first.paid.prompt_tokens,
+            first.paid.nanodollars
+        ),
+        (1, 10, 1_000)
+    );
     among.insert(doc(50), 1);
     among.insert(doc(3), 2); // published again, and not embedded yet
     let second = meaning.route("Which patent?", &among, None).await.unwrap();
-    assert_eq!(second.paid, Paid::default(), "what was asked lately costs nothing");
+    assert_eq!(
+        second.paid,
+        Paid::default(),
+        "what was asked lately costs nothing"
+    );
     let routed = second.documents;
-    assert!(routed.len() == 4 && routed.contains(&doc(50)) && routed.contains(&doc(3)), "{routed:?}");
-    assert_eq!(embedder.sent.load(Ordering::Relaxed), 1, "a question is embedded once");
+    assert!(
+        routed.len() == 4 && routed.contains(&doc(50)) && routed.contains(&doc(3)),
+        "{routed:?}"
+    );
+    assert_eq!(
+        embedder.sent.load(Ordering::Relaxed),
+        1,
+        "a question is embedded once"
+    );
     assert!(meaning.narrows(3) && !meaning.narrows(2));
 }
 
 fn throttled(seconds: u64) -> LlmError {
-    LlmError::Throttled { after: Some(Duration::from_secs(seconds)), stated: Stated::default() }
+    LlmError::Throttled {
+        after: Some(Duration::from_secs(seconds)),
+        stated: Stated::default(),
+    }
 }
 
 fn failed() -> LlmError {
-    LlmError::Server { status: 500, message: String::new() }
+    LlmError::Server {
+        status: 500,
+        message: String::new(),
+    }
 }
 
 fn run_of() -> RunId {
@@ -197,48 +340,85 @@ fn run_of() -> RunId {
 #[tokio::test(start_paused = true)]
 async fn pauses_that_are_asked_for_are_kept_and_every_reply_has_a_line() {
     let (env, blobs) = (Env::simulated(1), Arc::new(MemoryBlobs::default()));
-    let unreadable =
-        LlmError::Unreadable { message: "no".into(), usage: Usage { prompt_tokens: 7, ..Usage::default() } };
+    let unreadable = LlmError::Unreadable {
+        message: "no".into(),
+        usage: Usage {
+            prompt_tokens: 7,
+            ..Usage::default()
+        },
+    };
     let embedder = Counting::failing(&env, [throttled(7), failed(), unreadable]);
     let shared: Arc<dyn Blobs> = Arc::<MemoryBlobs>::clone(&blobs);
     let vectorizer = unlimited(&env, &embedder).over(shared, &Collection::default());
     let texts = ["a loan", "a store"];
     let batch = vectorizer.batches(&texts).unwrap()[0];
-    let (vectors, paid) = vectorizer.of_document(&batch, &run_of(), &Free).await.unwrap();
+    let (vectors, paid) = vectorizer
+        .of_document(&batch, &run_of(), &Free)
+        .await
+        .unwrap();
     assert_eq!((vectors.len(), paid.calls, paid.prompt_tokens), (2, 2, 27));
     let times = embedder.times_ms();
     let pauses: Vec<u64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
-    assert!(pauses[0] >= 7_000 && pauses[1] >= 400 && pauses[2] >= 800 && pauses[2] < 7_000, "{pauses:?}");
+    assert!(
+        pauses[0] >= 7_000 && pauses[1] >= 400 && pauses[2] >= 800 && pauses[2] < 7_000,
+        "{pauses:?}"
+    );
     let mut log = Vec::new();
-    calls::read(blobs.as_ref(), "c/default", 0, |record| log.push(record)).await.unwrap();
+    calls::read(blobs.as_ref(), "c/default", 0, |record| log.push(record))
+        .await
+        .unwrap();
     log.sort_by_key(|record| record.attempt);
-    let told: Vec<_> = log.iter().map(|call| (call.stage.as_str(), call.useful, call.usage.prompt_tokens)).collect();
+    let told: Vec<_> = log
+        .iter()
+        .map(|call| (call.stage.as_str(), call.useful, call.usage.prompt_tokens))
+        .collect();
     assert_eq!(told, [("embed", false, 7), ("embed", true, 20)]);
-    assert!(log.iter().all(|call| call.run == run_of() && call.model == "counting"));
+    assert!(
+        log.iter()
+            .all(|call| call.run == run_of() && call.model == "counting")
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_no_pause_mends_ends_at_once_and_a_question_waits_for_seconds_only() {
     let env = Env::simulated(1);
-    let refused = LlmError::Configuration { status: 401, message: String::new() };
+    let refused = LlmError::Configuration {
+        status: 401,
+        message: String::new(),
+    };
     let embedder = Counting::failing(&env, [refused]);
     let texts = ["a loan"];
     let one = unlimited(&env, &embedder);
     let batch = one.batches(&texts).unwrap()[0];
     let error = one.of_document(&batch, &run_of(), &Free).await.unwrap_err();
-    assert!(matches!(&error, MeaningError::Endpoint(failure) if failure.code == "model.configuration"), "{error}");
+    assert!(
+        matches!(&error, MeaningError::Endpoint(failure) if failure.code == "model.configuration"),
+        "{error}"
+    );
     assert_eq!(embedder.times_ms().len(), 1);
     let embedder = Counting::failing(&env, [throttled(60)]);
     let began_ms = env.now_ms();
-    unlimited(&env, &embedder).of_question("Which loan?", None).await.unwrap_err();
+    unlimited(&env, &embedder)
+        .of_question("Which loan?", None)
+        .await
+        .unwrap_err();
     assert!(env.now_ms() - began_ms <= 8_000 && embedder.times_ms().len() == 1);
-    let unreadable = || LlmError::Unreadable { message: String::new(), usage: Usage::default() };
+    let unreadable = || LlmError::Unreadable {
+        message: String::new(),
+        usage: Usage::default(),
+    };
     let embedder = Counting::failing(&env, (0..9).map(|_| unreadable()));
-    unlimited(&env, &embedder).of_document(&batch, &run_of(), &Free).await.unwrap_err();
+    unlimited(&env, &embedder)
+        .of_document(&batch, &run_of(), &Free)
+        .await
+        .unwrap_err();
     assert_eq!(embedder.times_ms().len(), 6, "each is paid for");
     // One that is away for a while is waited for: while the breaker is open no try is counted.
     let embedder = Counting::failing(&env, (0..9).map(|_| failed()));
-    unlimited(&env, &embedder).of_document(&batch, &run_of(), &Free).await.unwrap();
+    unlimited(&env, &embedder)
+        .of_document(&batch, &run_of(), &Free)
+        .await
+        .unwrap();
 }
 
 #[tokio::test(start_paused = true)]
@@ -257,11 +437,25 @@ async fn processes_share_the_limits_and_a_budget_is_not_overdrawn() {
     });
     futures::future::join_all(asking).await;
     let times = embedder.times_ms();
-    let worst = times.iter().map(|from| times.iter().filter(|at| (*from..from + 60_000).contains(at)).count()).max();
-    assert!(times.len() == 40 && worst <= Some(36), "30 a minute and a burst: {worst:?}");
+    let worst = times
+        .iter()
+        .map(|from| {
+            times
+                .iter()
+                .filter(|at| (*from..from + 60_000).contains(at))
+                .count()
+        })
+        .max();
+    assert!(
+        times.len() == 40 && worst <= Some(36),
+        "30 a minute and a burst: {worst:?}"
+    );
     let embedder = Counting::failing(&env, []);
     let one = unlimited(&env, &embedder);
-    let purse = Limited::new(Budget { nanodollars: Some(3_000), tokens: None });
+    let purse = Limited::new(Budget {
+        nanodollars: Some(3_000),
+        tokens: None,
+    });
     let texts = ["a loan of a store for a crew in a lawsuit"];
     let batch = one.batches(&texts).unwrap()[0];
     let mut made = 0;
@@ -271,8 +465,14 @@ async fn processes_share_the_limits_and_a_budget_is_not_overdrawn() {
             Err(error) => break error,
         }
     };
-    assert!(matches!(&error, MeaningError::Endpoint(failure) if failure.code == USED_UP), "{error}");
-    assert!((1..=3).contains(&made) && embedder.times_ms().len() == made, "{made} calls of 1,000 each");
+    assert!(
+        matches!(&error, MeaningError::Endpoint(failure) if failure.code == USED_UP),
+        "{error}"
+    );
+    assert!(
+        (1..=3).contains(&made) && embedder.times_ms().len() == made,
+        "{made} calls of 1,000 each"
+    );
 }
 
 proptest! {

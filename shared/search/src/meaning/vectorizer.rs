@@ -46,21 +46,33 @@ pub struct VectorizerSettings {
 
 impl Default for VectorizerSettings {
     fn default() -> Self {
-        Self { batch_tokens: MAX_TOKENS, at_once: 4, patience_ms: 600_000 }
+        Self {
+            batch_tokens: MAX_TOKENS,
+            at_once: 4,
+            patience_ms: 600_000,
+        }
     }
 }
 
 impl Vectorizer {
     /// Through `gate`, without a call log: for tests, and for stores that may not be written.
     pub fn new(env: Env, gate: Arc<Gate<dyn Embedder>>, settings: VectorizerSettings) -> Self {
-        Self { env, gate, shelf: None, settings }
+        Self {
+            env,
+            gate,
+            shelf: None,
+            settings,
+        }
     }
 
     /// The same with the call log of a collection.
     #[must_use]
     pub fn over(self, blobs: Arc<dyn Blobs>, collection: &Collection) -> Self {
         let prefix = layout::collection_prefix(collection);
-        Self { shelf: Some(Shelf::new(blobs, prefix.trim_end_matches('/').to_owned())), ..self }
+        Self {
+            shelf: Some(Shelf::new(blobs, prefix.trim_end_matches('/').to_owned())),
+            ..self
+        }
     }
 
     /// How the endpoint is asked.
@@ -70,7 +82,10 @@ impl Vectorizer {
 
     /// What so many tokens cost, in billionths of a dollar; `None` where there is no price.
     pub fn price(&self, tokens: u64) -> Option<u64> {
-        let usage = |prompt_tokens| stemma_llm::request::Usage { prompt_tokens, ..Default::default() };
+        let usage = |prompt_tokens| stemma_llm::request::Usage {
+            prompt_tokens,
+            ..Default::default()
+        };
         let million = self.gate.cost(usage(1_000_000)).nanodollars?;
         Some((u128::from(million) * u128::from(tokens) / 1_000_000) as u64)
     }
@@ -80,7 +95,8 @@ impl Vectorizer {
     /// # Errors
     /// [`MeaningError::Endpoint`] where one can never be embedded.
     pub fn batches<'a>(&self, texts: &'a [&'a str]) -> Result<Vec<Batch<'a>>, MeaningError> {
-        batches(texts, self.settings.batch_tokens).map_err(|error| MeaningError::Endpoint(error.failure()))
+        batches(texts, self.settings.batch_tokens)
+            .map_err(|error| MeaningError::Endpoint(error.failure()))
     }
 
     /// The vectors of a batch of a document's texts; `run` stands in the call log as who asked. Tried again where that may
@@ -101,13 +117,24 @@ impl Vectorizer {
     ///
     /// # Errors
     /// As [`Vectorizer::of_document`].
-    pub async fn of_question(&self, text: &str, run: Option<&RunId>) -> Result<(Vec<f32>, Paid), MeaningError> {
+    pub async fn of_question(
+        &self,
+        text: &str,
+        run: Option<&RunId>,
+    ) -> Result<(Vec<f32>, Paid), MeaningError> {
         let unnamed = || RunId(format!("q-{:016x}", self.env.random()));
         let run = run.cloned().unwrap_or_else(unnamed);
         let texts = [super::beginning(text, MAX_TEXT_TOKENS)];
         let batch = self.batches(&texts)?.into_iter().next();
-        let empty = || MeaningError::Endpoint(Failure::permanent("model.refused", "there is no text to embed"));
-        let (vectors, paid) = self.until_made(&batch.ok_or_else(empty)?, Class::Interactive, &run, &Free).await?;
+        let empty = || {
+            MeaningError::Endpoint(Failure::permanent(
+                "model.refused",
+                "there is no text to embed",
+            ))
+        };
+        let (vectors, paid) = self
+            .until_made(&batch.ok_or_else(empty)?, Class::Interactive, &run, &Free)
+            .await?;
         Ok((vectors.into_iter().next().unwrap_or_default(), paid))
     }
 
@@ -118,11 +145,21 @@ impl Vectorizer {
         run: &RunId,
         purse: &dyn Purse,
     ) -> Result<(Vec<Vec<f32>>, Paid), MeaningError> {
-        let patience_ms = if class == Class::Bulk { self.settings.patience_ms } else { QUESTION_MS };
+        let patience_ms = if class == Class::Bulk {
+            self.settings.patience_ms
+        } else {
+            QUESTION_MS
+        };
         let trying = self.tried(batch, class, run, purse, self.env.now_ms() + patience_ms);
-        let late = || Failure::transient("model.task_timeout", format!("no vectors within {} s", patience_ms / 1_000));
+        let late = || {
+            Failure::transient(
+                "model.task_timeout",
+                format!("no vectors within {} s", patience_ms / 1_000),
+            )
+        };
         let made = tokio::time::timeout(Duration::from_millis(patience_ms), trying).await;
-        made.unwrap_or_else(|_| Err(late())).map_err(MeaningError::Endpoint)
+        made.unwrap_or_else(|_| Err(late()))
+            .map_err(MeaningError::Endpoint)
     }
 
     async fn tried(
@@ -133,18 +170,24 @@ impl Vectorizer {
         purse: &dyn Purse,
         until_ms: Millis,
     ) -> Result<(Vec<Vec<f32>>, Paid), Failure> {
-        let most = if class == Class::Bulk { TRIES.0 } else { TRIES.1 };
+        let most = if class == Class::Bulk {
+            TRIES.0
+        } else {
+            TRIES.1
+        };
         let (mut tries, mut paid) = (0, Paid::default());
         loop {
             tries += 1;
             let failure = match self.gate.embed(batch, class, purse).await {
                 Ok((made, replied)) => {
-                    self.note(batch, run, tries, &replied, true, &mut paid).await;
+                    self.note(batch, run, tries, &replied, true, &mut paid)
+                        .await;
                     return Ok((made.vectors, paid));
                 }
                 Err(refusal) => {
                     if let Some(replied) = &refusal.replied {
-                        self.note(batch, run, tries, replied, false, &mut paid).await;
+                        self.note(batch, run, tries, replied, false, &mut paid)
+                            .await;
                     }
                     refusal.failure
                 }
@@ -183,7 +226,9 @@ impl Vectorizer {
         let record = CallRecord {
             at_ms: replied.at_ms,
             run: run.clone(),
-            task: request.parse().unwrap_or_else(|_| TaskKey::identity(EMBED, 1).finish()),
+            task: request
+                .parse()
+                .unwrap_or_else(|_| TaskKey::identity(EMBED, 1).finish()),
             stage: EMBED.into(),
             attempt,
             request,

@@ -30,7 +30,10 @@ struct Said {
 ///
 /// # Errors
 /// [`AskError`] when there is no answer: the question stands for itself then.
-pub(super) async fn analyze(question: &str, consultation: &Consultation) -> Result<Analysis, AskError> {
+pub(super) async fn analyze(
+    question: &str,
+    consultation: &Consultation,
+) -> Result<Analysis, AskError> {
     let texts = || json!({ "type": "array", "items": { "type": "string" } });
     let properties = json!({
         "topic": { "type": "string" },
@@ -45,22 +48,37 @@ pub(super) async fn analyze(question: &str, consultation: &Consultation) -> Resu
                   question of its own; one where there is only one. `key_terms`: words that such a passage would use. \
                   `years`: fiscal years it asks about, as four digits; none where it names none. `locations`: titles of \
                   sections in which the answer is to be expected, most likely first.";
-    let prompt = Prompt::new(system, Schema::strict("analyze_question", &properties)).block("Question", question);
-    consultation.ask(&prompt.at_most(600), |said: Said| Ok(bounded(&said))).await
+    let prompt = Prompt::new(system, Schema::strict("analyze_question", &properties))
+        .block("Question", question);
+    consultation
+        .ask(&prompt.at_most(600), |said: Said| Ok(bounded(&said)))
+        .await
 }
 
 /// What was said, cut to what is used of it.
 fn bounded(said: &Said) -> Analysis {
     let line = |text: &String| cut(&one_line(text), MAX_CHARS);
     let lines = |texts: &[String], most: usize| {
-        texts.iter().map(line).filter(|text| !text.is_empty()).take(most).collect::<Vec<_>>()
+        texts
+            .iter()
+            .map(line)
+            .filter(|text| !text.is_empty())
+            .take(most)
+            .collect::<Vec<_>>()
     };
-    let years =
-        said.years.iter().filter_map(|year| u16::try_from(*year).ok()).filter(|year| (1980..2050).contains(year));
+    let years = said
+        .years
+        .iter()
+        .filter_map(|year| u16::try_from(*year).ok())
+        .filter(|year| (1980..2050).contains(year));
     Analysis {
         topic: line(&said.topic),
         aspects: lines(&said.aspects, MAX_ASPECTS),
-        kind: KINDS.into_iter().find(|kind| *kind == said.kind).unwrap_or("fact").to_owned(),
+        kind: KINDS
+            .into_iter()
+            .find(|kind| *kind == said.kind)
+            .unwrap_or("fact")
+            .to_owned(),
         key_terms: lines(&said.key_terms, MAX_LISTED),
         years: years.take(MAX_LISTED).collect(),
         locations: lines(&said.locations, MAX_LISTED),
@@ -86,7 +104,10 @@ mod tests {
         let (_, asker) = Scripted::asker(move |_| Ok(said.clone()));
         let begun = Arc::new(asker).begin(RunId("s".into()), Budget::default());
         let analysis = analyze("What of cash?", &begun).await.unwrap();
-        assert_eq!((analysis.topic.as_str(), analysis.kind.as_str()), ("cash flow", "fact"));
+        assert_eq!(
+            (analysis.topic.as_str(), analysis.kind.as_str()),
+            ("cash flow", "fact")
+        );
         assert_eq!((analysis.aspects.len(), analysis.years), (4, vec![2022]));
         assert!(analysis.locations[0].chars().count() <= MAX_CHARS);
     }

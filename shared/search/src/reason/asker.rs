@@ -40,8 +40,13 @@ const TRIES: u32 = 3;
 const PAUSE_MS: u64 = 400;
 
 /// What is not waited for where a person waits: someone has to mend it, or the breaker says that the provider is gone.
-const AWAY: [&str; 5] =
-    ["model.configuration", "model.breaker_open", "model.unreachable", "model.timeout", "model.server_error"];
+const AWAY: [&str; 5] = [
+    "model.configuration",
+    "model.breaker_open",
+    "model.unreachable",
+    "model.timeout",
+    "model.server_error",
+];
 
 /// How a model is asked on behalf of a person; configuration of the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,7 +62,11 @@ pub struct AskerSettings {
 
 impl Default for AskerSettings {
     fn default() -> Self {
-        Self { max_prompt_tokens: 110_000, max_output_tokens: 2_000, patience_seconds: 60 }
+        Self {
+            max_prompt_tokens: 110_000,
+            max_output_tokens: 2_000,
+            patience_seconds: 60,
+        }
     }
 }
 
@@ -74,7 +83,13 @@ impl Asker {
     /// An asker that remembers in memory alone and keeps no call log: for tests, and for stores that may not be written.
     pub fn new(env: Env, gate: Arc<Gate>, settings: AskerSettings) -> Self {
         let memory = Memory::new(&env, None);
-        Self { env, gate, settings, memory, asking: Asking::default() }
+        Self {
+            env,
+            gate,
+            settings,
+            memory,
+            asking: Asking::default(),
+        }
     }
 
     /// The same with the call log of a collection, and with the replies it remembers.
@@ -82,7 +97,10 @@ impl Asker {
     pub fn over(self, blobs: Arc<dyn Blobs>, collection: &Collection) -> Self {
         let prefix = layout::collection_prefix(collection);
         let shelf = Shelf::new(blobs, prefix.trim_end_matches('/').to_owned());
-        Self { memory: Memory::new(&self.env, Some(shelf)), ..self }
+        Self {
+            memory: Memory::new(&self.env, Some(shelf)),
+            ..self
+        }
     }
 
     /// The model that is asked.
@@ -113,7 +131,11 @@ impl Asker {
     /// Begins to ask for the question `id`, which stands in the call log as the run that asked: never the name of a
     /// document's run.
     pub fn begin(self: &Arc<Self>, id: RunId, budget: Budget) -> Consultation {
-        Consultation { asker: Arc::clone(self), id, account: Arc::new(Account::new(budget)) }
+        Consultation {
+            asker: Arc::clone(self),
+            id,
+            account: Arc::new(Account::new(budget)),
+        }
     }
 }
 
@@ -138,7 +160,12 @@ impl Prompt {
     /// A prompt with instructions, which are ours and hold nothing of anyone else's, and the shape of the answer; the name of
     /// the shape is that of the stage in the call log.
     pub fn new(system: impl Into<String>, schema: Schema) -> Self {
-        Self { system: system.into(), blocks: Vec::new(), schema, max_output_tokens: None }
+        Self {
+            system: system.into(),
+            blocks: Vec::new(),
+            schema,
+            max_output_tokens: None,
+        }
     }
 
     /// Adds a text under a name (`Question`, `Section 3`): fenced, as data.
@@ -151,17 +178,26 @@ impl Prompt {
     /// Allows a longer or shorter reply than usual, in tokens.
     #[must_use]
     pub fn at_most(self, tokens: u32) -> Self {
-        Self { max_output_tokens: Some(tokens), ..self }
+        Self {
+            max_output_tokens: Some(tokens),
+            ..self
+        }
     }
 
     fn request(&self, asker: &Asker) -> Request {
-        let blocks: Vec<String> = self.blocks.iter().map(|(name, text)| fenced(name, text)).collect();
+        let blocks: Vec<String> = self
+            .blocks
+            .iter()
+            .map(|(name, text)| fenced(name, text))
+            .collect();
         Request {
             model: asker.gate.model().into(),
             system: format!("{}\n\n{DATA_ONLY}", self.system),
             user: blocks.join("\n\n"),
             schema: self.schema.clone(),
-            max_output_tokens: self.max_output_tokens.unwrap_or(asker.settings.max_output_tokens),
+            max_output_tokens: self
+                .max_output_tokens
+                .unwrap_or(asker.settings.max_output_tokens),
             follow_up: None,
             urgency: 0,
         }
@@ -199,7 +235,12 @@ impl AskError {
     /// The codes of what a question may not ask for any more.
     pub const LIMITS: [&str; 2] = ["budget.used_up", "prompt.too_long"];
     /// All codes.
-    pub const CODES: [&str; 4] = [Self::LIMITS[0], Self::LIMITS[1], "model.away", "model.unusable"];
+    pub const CODES: [&str; 4] = [
+        Self::LIMITS[0],
+        Self::LIMITS[1],
+        "model.away",
+        "model.unusable",
+    ];
 
     /// A stable code: `budget.used_up`, `model.away`, `model.unusable`, `prompt.too_long`.
     pub fn code(&self) -> &'static str {
@@ -213,7 +254,9 @@ impl AskError {
 
     fn of(failure: Failure) -> Self {
         match failure.code.as_str() {
-            USED_UP => Self::Budget { message: failure.message },
+            USED_UP => Self::Budget {
+                message: failure.message,
+            },
             "model.reply_unreadable" | "model.refused" => Self::Unusable(failure),
             _ => Self::Away(failure),
         }
@@ -258,7 +301,8 @@ impl Consultation {
 
     /// Whether the budget has room for a further call whose prompt has so many tokens.
     pub fn allows(&self, prompt_tokens: u32) -> bool {
-        self.account.allows(u64::from(prompt_tokens) + u64::from(self.asker.settings.max_output_tokens))
+        self.account
+            .allows(u64::from(prompt_tokens) + u64::from(self.asker.settings.max_output_tokens))
     }
 
     /// Asks until a reply is an answer that `check` lets pass; the words of its error are shown to the model. What was
@@ -283,15 +327,30 @@ impl Consultation {
             self.account.remembered();
             return Ok(answer);
         }
-        let (stage, tokens, most) =
-            (request.schema.name, request.prompt_tokens(), self.asker.settings.max_prompt_tokens);
+        let (stage, tokens, most) = (
+            request.schema.name,
+            request.prompt_tokens(),
+            self.asker.settings.max_prompt_tokens,
+        );
         if tokens > most {
-            return Err(AskError::TooLong { stage, tokens, most });
+            return Err(AskError::TooLong {
+                stage,
+                tokens,
+                most,
+            });
         }
         let patience = Duration::from_secs(self.asker.settings.patience_seconds.max(1));
-        let asked = tokio::time::timeout(patience, self.until_replied(&request, &digest, &check)).await;
-        let late = || Failure::transient("model.task_timeout", format!("{stage} took longer than {patience:?}"));
-        let (raw, answer) = asked.unwrap_or_else(|_| Err(late())).map_err(AskError::of)?;
+        let asked =
+            tokio::time::timeout(patience, self.until_replied(&request, &digest, &check)).await;
+        let late = || {
+            Failure::transient(
+                "model.task_timeout",
+                format!("{stage} took longer than {patience:?}"),
+            )
+        };
+        let (raw, answer) = asked
+            .unwrap_or_else(|_| Err(late()))
+            .map_err(AskError::of)?;
         self.asker.memory.keep(&digest, raw).await;
         Ok(answer)
     }
@@ -304,7 +363,10 @@ impl Consultation {
         check: &impl Fn(T) -> Result<U, String>,
     ) -> Result<(Value, U), Failure> {
         let (env, gate) = (&self.asker.env, &self.asker.gate);
-        let log = Log { consultation: self, digest };
+        let log = Log {
+            consultation: self,
+            digest,
+        };
         let mut tries = 0;
         loop {
             tries += 1;
@@ -319,7 +381,9 @@ impl Consultation {
                 Err(failure) => failure,
             };
             let pause_ms = match failure.kind {
-                _ if AWAY.contains(&failure.code.as_str()) && is_throttled(&failure) => return Err(failure),
+                _ if AWAY.contains(&failure.code.as_str()) && is_throttled(&failure) => {
+                    return Err(failure);
+                }
                 FailureKind::Throttled { after_ms } => after_ms.max(1),
                 FailureKind::Transient if tries < TRIES => PAUSE_MS << (tries - 1),
                 _ => return Err(failure),
@@ -349,7 +413,10 @@ impl Asking {
             Entry::Occupied(other) => other.get().subscribe(),
             Entry::Vacant(free) => {
                 free.insert(watch::Sender::new(()));
-                return Some(Begun { asking: self, digest: digest.to_owned() });
+                return Some(Begun {
+                    asking: self,
+                    digest: digest.to_owned(),
+                });
             }
         };
         // Nothing is ever sent: it ends when the sender is dropped.
@@ -397,11 +464,16 @@ impl Log<'_> {
     async fn write(&self, request: &Request, reply: &Replied, useful: bool) {
         let Consultation { asker, id, account } = self.consultation;
         account.replied(reply.usage, asker.gate.cost(reply.usage));
-        let Some(shelf) = asker.memory.shelf() else { return };
+        let Some(shelf) = asker.memory.shelf() else {
+            return;
+        };
         let record = CallRecord {
             at_ms: reply.at_ms,
             run: id.clone(),
-            task: self.digest.parse().unwrap_or_else(|_| TaskKey::identity(request.schema.name, 1).finish()),
+            task: self
+                .digest
+                .parse()
+                .unwrap_or_else(|_| TaskKey::identity(request.schema.name, 1).finish()),
             stage: request.schema.name.into(),
             attempt: 1,
             request: self.digest.into(),
@@ -449,12 +521,21 @@ mod tests {
     }
 
     fn prompt(text: &str) -> Prompt {
-        Prompt::new("Say the title.", Schema::strict("tell", &json!({ "title": { "type": "string" } })))
-            .block("Text", text)
+        Prompt::new(
+            "Say the title.",
+            Schema::strict("tell", &json!({ "title": { "type": "string" } })),
+        )
+        .block("Text", text)
     }
 
     async fn ask(consultation: &Consultation, text: &str) -> Result<String, AskError> {
-        let check = |told: Told| if told.title.is_empty() { Err("it is empty".into()) } else { Ok(told.title) };
+        let check = |told: Told| {
+            if told.title.is_empty() {
+                Err("it is empty".into())
+            } else {
+                Ok(told.title)
+            }
+        };
         consultation.ask(&prompt(text), check).await
     }
 
@@ -463,31 +544,62 @@ mod tests {
         let blobs: Arc<dyn Blobs> = Arc::new(MemoryBlobs::default());
         let asker = || {
             let (script, asker) = Scripted::lines(&[r#"{"title":"A"}"#]);
-            (script, Arc::new(asker.over(Arc::clone(&blobs), &Collection::default())))
+            (
+                script,
+                Arc::new(asker.over(Arc::clone(&blobs), &Collection::default())),
+            )
         };
         let (script, first) = asker();
         let begun = first.begin(RunId("a-1".into()), Budget::default());
         assert_eq!(ask(&begun, "x").await, Ok("A".into()));
         assert_eq!(ask(&begun, "x").await, Ok("A".into()));
-        assert_eq!((script.asked().len(), begun.spent().calls, begun.spent().remembered), (1, 1, 1));
-        assert!(script.asked()[0].system.ends_with(DATA_ONLY) && script.asked()[0].user.starts_with("Text:\n["));
+        assert_eq!(
+            (
+                script.asked().len(),
+                begun.spent().calls,
+                begun.spent().remembered
+            ),
+            (1, 1, 1)
+        );
+        assert!(
+            script.asked()[0].system.ends_with(DATA_ONLY)
+                && script.asked()[0].user.starts_with("Text:\n[")
+        );
         // Another process.
         let (script, second) = asker();
-        let begun = second.begin(RunId("a-2".into()), Budget { calls: 0, tokens: 0, nanodollars: None });
+        let begun = second.begin(
+            RunId("a-2".into()),
+            Budget {
+                calls: 0,
+                tokens: 0,
+                nanodollars: None,
+            },
+        );
         assert_eq!(ask(&begun, "x").await, Ok("A".into()));
         assert_eq!((script.asked().len(), begun.spent().remembered), (0, 1));
-        assert!(matches!(ask(&begun, "y").await, Err(AskError::Budget { .. })));
+        assert!(matches!(
+            ask(&begun, "y").await,
+            Err(AskError::Budget { .. })
+        ));
         let mut log = Vec::new();
-        calls::read(blobs.as_ref(), "c/default", 0, |record| log.push(record)).await.unwrap();
+        calls::read(blobs.as_ref(), "c/default", 0, |record| log.push(record))
+            .await
+            .unwrap();
         assert_eq!(log.len(), 1);
-        assert_eq!((log[0].run.0.as_str(), log[0].stage.as_str(), log[0].useful), ("a-1", "tell", true));
+        assert_eq!(
+            (log[0].run.0.as_str(), log[0].stage.as_str(), log[0].useful),
+            ("a-1", "tell", true)
+        );
     }
 
     #[tokio::test]
     async fn who_asks_the_same_meanwhile_waits_for_its_end_whatever_that_is() {
         let asking = Asking::default();
         let first = asking.begin("x").await;
-        assert!(first.is_some() && asking.begin("y").await.is_some(), "others do not wait");
+        assert!(
+            first.is_some() && asking.begin("y").await.is_some(),
+            "others do not wait"
+        );
         let mut second = std::pin::pin!(asking.begin("x"));
         assert!(futures::poll!(&mut second).is_pending());
         drop(first); // as where its asker went away
@@ -504,10 +616,27 @@ mod tests {
         let asker = Arc::new(asker);
         let begun = asker.begin(RunId("a".into()), Budget::default());
         assert!(matches!(ask(&begun, "x").await, Err(AskError::Unusable(_))));
-        assert_eq!((script.asked().len(), begun.spent().calls), (3, 3), "asked again, and paid for");
-        let begun = asker.begin(RunId("a".into()), Budget { calls: 2, tokens: 100_000, nanodollars: None });
-        assert!(matches!(ask(&begun, "x").await, Err(AskError::Budget { .. })));
-        assert!(matches!(ask(&begun, &"word ".repeat(200_000)).await, Err(AskError::TooLong { .. })));
+        assert_eq!(
+            (script.asked().len(), begun.spent().calls),
+            (3, 3),
+            "asked again, and paid for"
+        );
+        let begun = asker.begin(
+            RunId("a".into()),
+            Budget {
+                calls: 2,
+                tokens: 100_000,
+                nanodollars: None,
+            },
+        );
+        assert!(matches!(
+            ask(&begun, "x").await,
+            Err(AskError::Budget { .. })
+        ));
+        assert!(matches!(
+            ask(&begun, &"word ".repeat(200_000)).await,
+            Err(AskError::TooLong { .. })
+        ));
         assert_eq!((script.asked().len(), begun.spent().calls), (5, 2));
     }
 }

@@ -27,7 +27,11 @@ pub struct Budget {
 
 impl Default for Budget {
     fn default() -> Self {
-        Self { calls: 30, tokens: 250_000, nanodollars: None }
+        Self {
+            calls: 30,
+            tokens: 250_000,
+            nanodollars: None,
+        }
     }
 }
 
@@ -73,17 +77,30 @@ struct Sum {
 
 impl Sum {
     fn plus(self, more: Amount) -> Self {
-        let nanodollars = self.nanodollars.saturating_add(more.nanodollars.unwrap_or(0));
-        Self { tokens: self.tokens.saturating_add(more.tokens), nanodollars }
+        let nanodollars = self
+            .nanodollars
+            .saturating_add(more.nanodollars.unwrap_or(0));
+        Self {
+            tokens: self.tokens.saturating_add(more.tokens),
+            nanodollars,
+        }
     }
 
     fn and(self, other: Self) -> Self {
-        self.plus(Amount { tokens: other.tokens, nanodollars: Some(other.nanodollars) })
+        self.plus(Amount {
+            tokens: other.tokens,
+            nanodollars: Some(other.nanodollars),
+        })
     }
 
     fn less(self, most: Amount) -> Self {
-        let nanodollars = self.nanodollars.saturating_sub(most.nanodollars.unwrap_or(0));
-        Self { tokens: self.tokens.saturating_sub(most.tokens), nanodollars }
+        let nanodollars = self
+            .nanodollars
+            .saturating_sub(most.nanodollars.unwrap_or(0));
+        Self {
+            tokens: self.tokens.saturating_sub(most.tokens),
+            nanodollars,
+        }
     }
 }
 
@@ -100,10 +117,22 @@ impl Budget {
 
 impl Account {
     pub(super) fn new(budget: Budget) -> Self {
-        let spent = Spent { nanodollars: Some(0), ..Spent::default() };
-        let state =
-            Mutex::new(State { calls: 0, settled: Sum::default(), reserved: Sum::default(), under_way: 0, spent });
-        Self { budget, state, settled: Notify::new() }
+        let spent = Spent {
+            nanodollars: Some(0),
+            ..Spent::default()
+        };
+        let state = Mutex::new(State {
+            calls: 0,
+            settled: Sum::default(),
+            reserved: Sum::default(),
+            under_way: 0,
+            spent,
+        });
+        Self {
+            budget,
+            state,
+            settled: Notify::new(),
+        }
     }
 
     pub(super) fn budget(&self) -> Budget {
@@ -130,7 +159,10 @@ impl Account {
                 if let Some(what) = self.budget.exceeded_by(state.settled.plus(most)) {
                     return Err(used_up(&what));
                 }
-                let fits = self.budget.exceeded_by(state.settled.and(state.reserved).plus(most)).is_none();
+                let fits = self
+                    .budget
+                    .exceeded_by(state.settled.and(state.reserved).plus(most))
+                    .is_none();
                 if state.under_way == 0 || fits {
                     state.calls += 1;
                     state.spent.calls += 1;
@@ -157,14 +189,20 @@ impl Account {
         let spent = &mut self.state().spent;
         spent.prompt_tokens += u64::from(usage.prompt_tokens);
         spent.output_tokens += u64::from(usage.output_tokens);
-        spent.nanodollars = spent.nanodollars.zip(cost.nanodollars).map(|(sum, more)| sum + more);
+        spent.nanodollars = spent
+            .nanodollars
+            .zip(cost.nanodollars)
+            .map(|(sum, more)| sum + more);
     }
 
     /// Notes calls that were made for the question elsewhere; they count, and leave less for others.
     pub(super) fn charge(&self, paid: Paid) {
         let mut state = self.state();
         state.calls += paid.calls;
-        state.settled = state.settled.plus(Amount { tokens: paid.prompt_tokens, nanodollars: Some(paid.nanodollars) });
+        state.settled = state.settled.plus(Amount {
+            tokens: paid.prompt_tokens,
+            nanodollars: Some(paid.nanodollars),
+        });
         let spent = &mut state.spent;
         spent.calls += paid.calls;
         spent.prompt_tokens += paid.prompt_tokens;
@@ -179,7 +217,10 @@ impl Account {
     /// Whether one more call of `tokens` would be allowed.
     pub(super) fn allows(&self, tokens: u64) -> bool {
         let state = self.state();
-        let more = state.settled.and(state.reserved).plus(Amount { tokens, nanodollars: None });
+        let more = state.settled.and(state.reserved).plus(Amount {
+            tokens,
+            nanodollars: None,
+        });
         state.calls < self.budget.calls && self.budget.exceeded_by(more).is_none()
     }
 
@@ -201,12 +242,19 @@ mod tests {
     use super::*;
 
     fn tokens(tokens: u64) -> Amount {
-        Amount { nanodollars: None, tokens }
+        Amount {
+            nanodollars: None,
+            tokens,
+        }
     }
 
     #[tokio::test(start_paused = true)]
     async fn calls_under_way_are_waited_for_and_the_budget_holds() {
-        let account = Arc::new(Account::new(Budget { calls: 3, tokens: 100, nanodollars: None }));
+        let account = Arc::new(Account::new(Budget {
+            calls: 3,
+            tokens: 100,
+            nanodollars: None,
+        }));
         account.reserve(tokens(70)).await.unwrap();
         let other = Arc::clone(&account);
         let waits = tokio::spawn(async move { other.reserve(tokens(60)).await });
@@ -217,21 +265,47 @@ mod tests {
         assert_eq!(account.reserve(tokens(80)).await.unwrap_err().code, USED_UP);
         account.settle(tokens(60), tokens(10));
         account.reserve(tokens(60)).await.unwrap();
-        assert!(account.reserve(tokens(1)).await.unwrap_err().message.contains("3 calls"));
+        assert!(
+            account
+                .reserve(tokens(1))
+                .await
+                .unwrap_err()
+                .message
+                .contains("3 calls")
+        );
         assert_eq!(account.spent().calls, 3);
     }
 
     #[tokio::test(start_paused = true)]
     async fn money_is_kept_as_tokens_are() {
-        let priced = |nanodollars| Amount { nanodollars: Some(nanodollars), tokens: 1 };
-        let account = Account::new(Budget { nanodollars: Some(100), ..Budget::default() });
+        let priced = |nanodollars| Amount {
+            nanodollars: Some(nanodollars),
+            tokens: 1,
+        };
+        let account = Account::new(Budget {
+            nanodollars: Some(100),
+            ..Budget::default()
+        });
         account.reserve(priced(70)).await.unwrap();
         account.settle(priced(70), priced(30));
         let refused = account.reserve(priced(71)).await.unwrap_err();
-        assert_eq!((refused.code.as_str(), refused.message.contains("$0.0000001")), (USED_UP, true));
+        assert_eq!(
+            (
+                refused.code.as_str(),
+                refused.message.contains("$0.0000001")
+            ),
+            (USED_UP, true)
+        );
         account.reserve(priced(70)).await.unwrap();
-        assert_eq!(account.reserve(tokens(1)).await.unwrap_err().code, USED_UP, "no price is no leave to spend");
-        let nothing = Account::new(Budget { nanodollars: Some(0), ..Budget::default() });
+        assert_eq!(
+            account.reserve(tokens(1)).await.unwrap_err().code,
+            USED_UP,
+            "no price is no leave to spend"
+        );
+        let nothing = Account::new(Budget {
+            nanodollars: Some(0),
+            ..Budget::default()
+        });
         assert!(nothing.reserve(priced(1)).await.is_err() && nothing.spent().calls == 0);
     }
 }

@@ -30,23 +30,36 @@ pub(super) type At = (usize, usize);
 pub(super) fn choose(settings: &ReasonSettings, walks: &[Walk], most: usize) -> Vec<At> {
     let mut all: Vec<(f32, At)> = Vec::new();
     for (index, walk) in walks.iter().enumerate() {
-        let good =
-            walk.trail.judged.iter().filter(|(_, judged)| judged.by_words || judged.score() >= settings.threshold);
+        let good = walk
+            .trail
+            .judged
+            .iter()
+            .filter(|(_, judged)| judged.by_words || judged.score() >= settings.threshold);
         all.extend(good.map(|(at, judged)| (judged.score(), (index, *at))));
     }
     let lexical = |(index, at): At| walks[index].outline.nodes[at].lexical;
-    all.sort_by(|a, b| b.0.total_cmp(&a.0).then(lexical(b.1).total_cmp(&lexical(a.1))).then(a.1.cmp(&b.1)));
+    all.sort_by(|a, b| {
+        b.0.total_cmp(&a.0)
+            .then(lexical(b.1).total_cmp(&lexical(a.1)))
+            .then(a.1.cmp(&b.1))
+    });
     let mut topics: Vec<(At, HashSet<String>)> = Vec::new();
     for (score, (index, at)) in all {
         let node = &walks[index].outline.nodes[at];
-        let topic: HashSet<String> = content_words(&format!("{} {}", node.title, node.summary)).into_iter().collect();
+        let topic: HashSet<String> = content_words(&format!("{} {}", node.title, node.summary))
+            .into_iter()
+            .collect();
         let is_known = topics.iter().any(|((other, known), words)| {
             let outline = &walks[*other].outline;
             let is_above = |above: usize, below: usize| {
-                *other == index && outline.holds(above, below) && !is_whole(settings, &outline.nodes[above])
+                *other == index
+                    && outline.holds(above, below)
+                    && !is_whole(settings, &outline.nodes[above])
             };
             let is_apart = is_above(*known, at) || is_above(at, *known);
-            !is_apart && outline.nodes[*known].aspect == node.aspect && likeness(words, &topic) >= SAME_TOPIC
+            !is_apart
+                && outline.nodes[*known].aspect == node.aspect
+                && likeness(words, &topic) >= SAME_TOPIC
         });
         if !is_known || score > settings.sure {
             topics.push(((index, at), topic));
@@ -58,7 +71,12 @@ pub(super) fn choose(settings: &ReasonSettings, walks: &[Walk], most: usize) -> 
 
 /// Adds the sections that chosen ones refer to, hop by hop, worth less with each; those that were judged poor are left out.
 /// Returns how many were added.
-pub(super) fn follow(settings: &ReasonSettings, walks: &mut [Walk], chosen: &mut Vec<At>, most: usize) -> usize {
+pub(super) fn follow(
+    settings: &ReasonSettings,
+    walks: &mut [Walk],
+    chosen: &mut Vec<At>,
+    most: usize,
+) -> usize {
     let before = chosen.len();
     let mut edge = chosen.clone();
     for _ in 0..settings.hops.min(2) {
@@ -68,13 +86,15 @@ pub(super) fn follow(settings: &ReasonSettings, walks: &mut [Walk], chosen: &mut
             let score = REFERRED * walk.trail.score(at).unwrap_or(0.0);
             for (text, to) in walk.outline.references_of(at) {
                 let known = walk.trail.score(to);
-                let is_poor = known.is_some_and(|known| known < settings.threshold) || score < settings.threshold;
+                let is_poor = known.is_some_and(|known| known < settings.threshold)
+                    || score < settings.threshold;
                 if is_poor || chosen.contains(&(index, to)) || chosen.len() >= most {
                     continue;
                 }
                 if known.is_none() {
                     let from = walk.outline.nodes[at].id;
-                    walk.trail.set(to, score, &format!("{from} refers to it: “{text}”"));
+                    walk.trail
+                        .set(to, score, &format!("{from} refers to it: “{text}”"));
                 }
                 chosen.push((index, to));
                 next.push((index, to));
@@ -98,9 +118,14 @@ pub(super) fn relate(
         let repeats = |other: &usize| overlap(&shingles[at], &shingles[*other]) >= settings.overlap;
         let (index, section) = chosen[at];
         let outline = &walks[index].outline;
-        let brought = kept.iter().map(|above| chosen[*above]).any(|(other, above)| {
-            other == index && is_whole(settings, &outline.nodes[above]) && outline.holds(above, section)
-        });
+        let brought = kept
+            .iter()
+            .map(|above| chosen[*above])
+            .any(|(other, above)| {
+                other == index
+                    && is_whole(settings, &outline.nodes[above])
+                    && outline.holds(above, section)
+            });
         if !brought && !kept.iter().any(repeats) {
             kept.push(at);
         }
@@ -108,8 +133,17 @@ pub(super) fn relate(
     let mut relations = Vec::new();
     for (rank, at) in kept.iter().enumerate() {
         for (other_rank, other) in kept.iter().enumerate().skip(rank + 1) {
-            let relation = relation(walks, chosen[*at], chosen[*other], overlap(&shingles[*at], &shingles[*other]));
-            relations.push(Related { one: rank + 1, other: other_rank + 1, relation });
+            let relation = relation(
+                walks,
+                chosen[*at],
+                chosen[*other],
+                overlap(&shingles[*at], &shingles[*other]),
+            );
+            relations.push(Related {
+                one: rank + 1,
+                other: other_rank + 1,
+                relation,
+            });
         }
     }
     let dropped = chosen.len() - kept.len();
@@ -123,7 +157,8 @@ fn is_whole(settings: &ReasonSettings, node: &Node) -> bool {
 }
 
 fn relation(walks: &[Walk], one: At, other: At, overlap: f32) -> Relation {
-    let holds = |above: At, below: At| above.0 == below.0 && walks[above.0].outline.holds(above.1, below.1);
+    let holds =
+        |above: At, below: At| above.0 == below.0 && walks[above.0].outline.holds(above.1, below.1);
     if holds(one, other) || holds(other, one) {
         Relation::Hierarchical
     } else if overlap >= 0.5 {
@@ -135,8 +170,11 @@ fn relation(walks: &[Walk], one: At, other: At, overlap: f32) -> Relation {
 
 /// Digests of all runs of words.
 fn shingles(text: &str) -> HashSet<u64> {
-    let words: Vec<String> =
-        text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_lowercase).collect();
+    let words: Vec<String> = text
+        .split(|c: char| !c.is_alphanumeric())
+        .filter(|word| !word.is_empty())
+        .map(str::to_lowercase)
+        .collect();
     let digest = |window: &[String]| {
         let mut hasher = DefaultHasher::new();
         window.hash(&mut hasher);
@@ -148,7 +186,11 @@ fn shingles(text: &str) -> HashSet<u64> {
 /// The share of the shorter text's shingles that the longer one has; 0 where one has none.
 fn overlap(one: &HashSet<u64>, other: &HashSet<u64>) -> f32 {
     let shorter = one.len().min(other.len());
-    if shorter == 0 { 0.0 } else { one.intersection(other).count() as f32 / shorter as f32 }
+    if shorter == 0 {
+        0.0
+    } else {
+        one.intersection(other).count() as f32 / shorter as f32
+    }
 }
 
 /// The share of words that two sets have in common.
@@ -173,10 +215,18 @@ mod tests {
 
     #[test]
     fn texts_that_repeat_each_other_overlap() {
-        let text = |from: u32, to: u32| (from..to).map(|n| format!("w{n}")).collect::<Vec<_>>().join(" ");
+        let text = |from: u32, to: u32| {
+            (from..to)
+                .map(|n| format!("w{n}"))
+                .collect::<Vec<_>>()
+                .join(" ")
+        };
         let share = |one: &str, other: &str| overlap(&shingles(one), &shingles(other));
         assert_eq!(share(&text(0, 100), &text(0, 100).to_uppercase()), 1.0);
-        assert!(share(&text(0, 100), &text(50, 400)) > 0.4 && share(&text(0, 100), &text(200, 300)) == 0.0);
+        assert!(
+            share(&text(0, 100), &text(50, 400)) > 0.4
+                && share(&text(0, 100), &text(200, 300)) == 0.0
+        );
         assert_eq!(share("one two", &text(0, 9)), 0.0);
     }
 }

@@ -137,7 +137,10 @@ struct Named {
 impl Asked {
     /// Parts of the question that may be answered in different places.
     pub(super) fn aspects(&self) -> usize {
-        self.analysis.as_ref().map_or(1, |analysis| analysis.aspects.len()).max(1)
+        self.analysis
+            .as_ref()
+            .map_or(1, |analysis| analysis.aspects.len())
+            .max(1)
     }
 
     /// Its parts, where it has several.
@@ -150,7 +153,12 @@ impl Asked {
     pub(super) fn digest(&self, model: &str) -> Digest {
         let analysis = self.analysis.as_ref().map(described).unwrap_or_default();
         let parts = [model, &self.question, &analysis, &self.knowledge];
-        Digest::of(parts.map(|part| format!("{}:{part}", part.len())).concat().as_bytes())
+        Digest::of(
+            parts
+                .map(|part| format!("{}:{part}", part.len()))
+                .concat()
+                .as_bytes(),
+        )
     }
 
     /// The prompt of a listing.
@@ -163,8 +171,14 @@ impl Asked {
         if let Some(analysis) = &self.analysis {
             prompt = prompt.block("Analysis", described(analysis));
         }
-        let about = format!("{}\n{}", one_line(&outline.name), cut(&one_line(&outline.about), 300));
-        prompt.block("Document", about.trim_end()).block("Listing", listing)
+        let about = format!(
+            "{}\n{}",
+            one_line(&outline.name),
+            cut(&one_line(&outline.about), 300)
+        );
+        prompt
+            .block("Document", about.trim_end())
+            .block("Listing", listing)
     }
 
     /// Asks about a listing that shows the sections `shown`.
@@ -180,30 +194,49 @@ impl Asked {
         shown: &[usize],
     ) -> Result<Said, AskError> {
         let prompt = self.prompt(kind, outline, listing);
-        consultation.ask(&prompt, |reply: Value| read(&reply, kind, outline, shown)).await
+        consultation
+            .ask(&prompt, |reply: Value| read(&reply, kind, outline, shown))
+            .await
     }
 }
 
 /// Reads a reply: scores within 0–1, each section once, ids that were not shown dropped and counted.
 fn read(reply: &Value, kind: Kind, outline: &Outline, shown: &[usize]) -> Result<Said, String> {
-    let named = reply.get(kind.property).and_then(Value::as_array).ok_or(format!("{} is missing", kind.property))?;
+    let named = reply
+        .get(kind.property)
+        .and_then(Value::as_array)
+        .ok_or(format!("{} is missing", kind.property))?;
     if named.len() > MAX_NAMED {
         return Err(format!("{} sections are too many", named.len()));
     }
-    let thinking = reply.get("thinking").and_then(Value::as_str).unwrap_or_default();
-    let mut said = Said { thinking: cut(&one_line(thinking), THINKING_CHARS), ..Said::default() };
+    let thinking = reply
+        .get("thinking")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    let mut said = Said {
+        thinking: cut(&one_line(thinking), THINKING_CHARS),
+        ..Said::default()
+    };
     for one in named {
-        let named = Named::deserialize(one).map_err(|_| "a section lacks id or score".to_owned())?;
+        let named =
+            Named::deserialize(one).map_err(|_| "a section lacks id or score".to_owned())?;
         if !named.score.is_finite() {
             return Err("a score is no number".into());
         }
-        let id = named.id.as_str().map_or_else(|| named.id.to_string(), str::to_owned);
+        let id = named
+            .id
+            .as_str()
+            .map_or_else(|| named.id.to_string(), str::to_owned);
         match outline.at(&id).filter(|at| shown.contains(at)) {
             None => said.unknown += 1,
             Some(at) if said.verdicts.iter().any(|known| known.at == at) => {}
             Some(at) => {
                 let reason = cut(&one_line(&named.reason), REASON_CHARS);
-                said.verdicts.push(Verdict { at, score: named.score.clamp(0.0, 1.0), reason });
+                said.verdicts.push(Verdict {
+                    at,
+                    score: named.score.clamp(0.0, 1.0),
+                    reason,
+                });
             }
         }
     }
@@ -212,8 +245,14 @@ fn read(reply: &Value, kind: Kind, outline: &Outline, shown: &[usize]) -> Result
 
 /// An analysis in a few lines.
 fn described(analysis: &Analysis) -> String {
-    let list = |name: &str, values: &[String]| (!values.is_empty()).then(|| format!("{name}: {}", values.join("; ")));
+    let list = |name: &str, values: &[String]| {
+        (!values.is_empty()).then(|| format!("{name}: {}", values.join("; ")))
+    };
     let topic = (!analysis.topic.is_empty()).then(|| format!("topic: {}", analysis.topic));
-    let lines = [topic, list("aspects", &analysis.aspects), list("expected in", &analysis.locations)];
+    let lines = [
+        topic,
+        list("aspects", &analysis.aspects),
+        list("expected in", &analysis.locations),
+    ];
     lines.into_iter().flatten().collect::<Vec<_>>().join("\n")
 }

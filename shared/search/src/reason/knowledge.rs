@@ -144,14 +144,19 @@ impl Knowledge {
         if text.len() > MAX_BYTES {
             return Err(KnowledgeError::TooLarge(text.len()));
         }
-        let read: Self = toml::from_str(text).map_err(|error| KnowledgeError::Unreadable(error.to_string()))?;
+        let read: Self =
+            toml::from_str(text).map_err(|error| KnowledgeError::Unreadable(error.to_string()))?;
         let count = read.rules.len() + read.preferences.len();
         if count > MAX_RULES {
             return Err(KnowledgeError::TooMany(count));
         }
-        let says_nothing =
-            |entry: &Entry<'_>| entry.when.iter().all(|when| when.trim().is_empty()) || entry.says().is_empty();
-        let empty = read.entries().find(says_nothing).map(|entry| entry.name.to_owned());
+        let says_nothing = |entry: &Entry<'_>| {
+            entry.when.iter().all(|when| when.trim().is_empty()) || entry.says().is_empty()
+        };
+        let empty = read
+            .entries()
+            .find(says_nothing)
+            .map(|entry| entry.name.to_owned());
         match empty {
             Some(name) => Err(KnowledgeError::Empty(name)),
             None => Ok(read),
@@ -218,7 +223,8 @@ struct Entry<'a> {
 
 impl Entry<'_> {
     fn says(&self) -> String {
-        let prefer = (!self.sections.is_empty()).then(|| format!("prefer the sections {}", self.sections.join("; ")));
+        let prefer = (!self.sections.is_empty())
+            .then(|| format!("prefer the sections {}", self.sections.join("; ")));
         let parts = [prefer.as_deref(), self.guidance.map(String::as_str)];
         parts.into_iter().flatten().collect::<Vec<_>>().join(": ")
     }
@@ -235,7 +241,10 @@ fn by_keyword(entries: &[Entry<'_>], question: &str) -> Found {
         !phrase.is_empty() && words.windows(phrase.len()).any(|window| window == phrase)
     };
     let found = |(at, entry): (usize, &Entry<'_>)| {
-        Some((at, format!("keyword “{}”", entry.when.iter().find(|when| stands(when))?)))
+        Some((
+            at,
+            format!("keyword “{}”", entry.when.iter().find(|when| stands(when))?),
+        ))
     };
     entries.iter().enumerate().filter_map(found).collect()
 }
@@ -249,23 +258,41 @@ fn by_likeness(entries: &[Entry<'_>], question: &str, least: f32) -> Found {
         let both = asked.intersection(&words).count() as f32;
         both / ((asked.len() * words.len()) as f32).sqrt().max(1.0)
     };
-    let mut found: Vec<(usize, f32)> =
-        entries.iter().map(likeness).enumerate().filter(|(_, value)| *value >= least).collect();
+    let mut found: Vec<(usize, f32)> = entries
+        .iter()
+        .map(likeness)
+        .enumerate()
+        .filter(|(_, value)| *value >= least)
+        .collect();
     found.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-    found.into_iter().map(|(at, value)| (at, format!("similarity {value:.2}"))).collect()
+    found
+        .into_iter()
+        .map(|(at, value)| (at, format!("similarity {value:.2}")))
+        .collect()
 }
 
 /// Entries the model chooses among those that come nearest.
-async fn by_model(entries: &[Entry<'_>], question: &str, consultation: &Consultation) -> Result<Found, AskError> {
-    let mut nearest: Vec<usize> = by_likeness(entries, question, 0.0).into_iter().map(|(at, _)| at).collect();
+async fn by_model(
+    entries: &[Entry<'_>],
+    question: &str,
+    consultation: &Consultation,
+) -> Result<Found, AskError> {
+    let mut nearest: Vec<usize> = by_likeness(entries, question, 0.0)
+        .into_iter()
+        .map(|(at, _)| at)
+        .collect();
     nearest.truncate(SHOWN);
     let system = "Rules of experts may help to find where a document answers a question. Name by their numbers those that \
                   fit the question, most helpful first, at most four; none where none does.";
     let properties = json!({ "rules": { "type": "array", "items": { "type": "integer" } } });
-    let mut prompt = Prompt::new(system, Schema::strict("choose_rules", &properties)).block("Question", question);
+    let mut prompt = Prompt::new(system, Schema::strict("choose_rules", &properties))
+        .block("Question", question);
     for (number, at) in nearest.iter().enumerate() {
         let entry = &entries[*at];
-        prompt = prompt.block(format!("Rule {}", number + 1), format!("{}: {}", entry.when.join(", "), entry.says()));
+        prompt = prompt.block(
+            format!("Rule {}", number + 1),
+            format!("{}: {}", entry.when.join(", "), entry.says()),
+        );
     }
     #[derive(Deserialize)]
     struct Named {
@@ -274,8 +301,16 @@ async fn by_model(entries: &[Entry<'_>], question: &str, consultation: &Consulta
     let check = |named: Named| Ok::<_, String>(named.rules);
     let named = consultation.ask(&prompt, check).await?;
     // A number that was not shown is no rule.
-    let known = |number: &u64| nearest.get(usize::try_from(number.checked_sub(1)?).ok()?).copied();
-    Ok(named.iter().filter_map(known).map(|at| (at, "model".into())).collect())
+    let known = |number: &u64| {
+        nearest
+            .get(usize::try_from(number.checked_sub(1)?).ok()?)
+            .copied()
+    };
+    Ok(named
+        .iter()
+        .filter_map(known)
+        .map(|at| (at, "model".into()))
+        .collect())
 }
 
 fn chosen(entries: &[Entry<'_>], mut found: Found) -> Chosen {
@@ -283,12 +318,26 @@ fn chosen(entries: &[Entry<'_>], mut found: Found) -> Chosen {
     let mut chosen = Chosen::default();
     for (at, by) in found {
         let entry = &entries[at];
-        if chosen.applied.len() < MOST && !chosen.applied.iter().any(|applied| applied.name == entry.name) {
-            chosen.applied.push(Applied { name: entry.name.into(), by, says: entry.says() });
+        if chosen.applied.len() < MOST
+            && !chosen
+                .applied
+                .iter()
+                .any(|applied| applied.name == entry.name)
+        {
+            chosen.applied.push(Applied {
+                name: entry.name.into(),
+                by,
+                says: entry.says(),
+            });
             chosen.sections.extend(entry.sections.iter().cloned());
         }
     }
-    chosen.text = chosen.applied.iter().map(|applied| format!("- {}", applied.says)).collect::<Vec<_>>().join("\n");
+    chosen.text = chosen
+        .applied
+        .iter()
+        .map(|applied| format!("- {}", applied.says))
+        .collect::<Vec<_>>()
+        .join("\n");
     chosen
 }
 
@@ -302,24 +351,57 @@ mod tests {
     use crate::reason::budget::Budget;
     use crate::reason::scripted::Scripted;
 
-    async fn choose(question: &str, by: ChosenBy, says: &[&str]) -> (Vec<String>, Option<AskError>) {
+    async fn choose(
+        question: &str,
+        by: ChosenBy,
+        says: &[&str],
+    ) -> (Vec<String>, Option<AskError>) {
         let (_, asker) = Scripted::lines(says);
         let begun = Arc::new(asker).begin(RunId("s".into()), Budget::default());
         let (chosen, error) = Knowledge::sec().choose(question, by, 0.2, &begun).await;
-        (chosen.applied.into_iter().map(|applied| format!("{} by {}", applied.name, applied.by)).collect(), error)
+        (
+            chosen
+                .applied
+                .into_iter()
+                .map(|applied| format!("{} by {}", applied.name, applied.by))
+                .collect(),
+            error,
+        )
     }
 
     #[tokio::test(start_paused = true)]
     async fn what_fits_a_question_is_chosen_by_words_likeness_or_the_model() {
         let (found, _) = choose("How large was capex in 2022?", ChosenBy::Keyword, &[]).await;
         assert_eq!(found, ["capital expenditure by keyword “capex”"]);
-        assert!(choose("What is the weather?", ChosenBy::Keyword, &[]).await.0.is_empty());
-        let (found, _) = choose("purchases of property, plant and equipment", ChosenBy::Similarity, &[]).await;
-        assert!(found[0].starts_with("capital expenditure by similarity"), "{found:?}");
-        let (found, _) = choose("How large was capex?", ChosenBy::Model, &[r#"{"rules":[0,1,999]}"#]).await;
+        assert!(
+            choose("What is the weather?", ChosenBy::Keyword, &[])
+                .await
+                .0
+                .is_empty()
+        );
+        let (found, _) = choose(
+            "purchases of property, plant and equipment",
+            ChosenBy::Similarity,
+            &[],
+        )
+        .await;
+        assert!(
+            found[0].starts_with("capital expenditure by similarity"),
+            "{found:?}"
+        );
+        let (found, _) = choose(
+            "How large was capex?",
+            ChosenBy::Model,
+            &[r#"{"rules":[0,1,999]}"#],
+        )
+        .await;
         assert_eq!(found.len(), 1, "numbers that were not shown are no rules");
         let (found, error) = choose("How large was capex?", ChosenBy::Model, &[]).await;
-        assert_eq!((found.len(), error.is_some()), (1, true), "keywords stand in for the model");
+        assert_eq!(
+            (found.len(), error.is_some()),
+            (1, true),
+            "keywords stand in for the model"
+        );
     }
 
     #[test]
@@ -327,8 +409,16 @@ mod tests {
         let built_in = Knowledge::parse(SEC).unwrap();
         assert!(built_in.rules.len() >= 10 && built_in.preferences.len() >= 6);
         let names: BTreeSet<&str> = built_in.entries().map(|entry| entry.name).collect();
-        assert_eq!(names.len(), built_in.entries().count(), "each has a name of its own");
-        for wrong in ["rules = 1", "[[rules]]\nname = \"x\"\nwhen = []\nguidance = \"y\"", "[[rules]]\nwhat = 1"] {
+        assert_eq!(
+            names.len(),
+            built_in.entries().count(),
+            "each has a name of its own"
+        );
+        for wrong in [
+            "rules = 1",
+            "[[rules]]\nname = \"x\"\nwhen = []\nguidance = \"y\"",
+            "[[rules]]\nwhat = 1",
+        ] {
             assert!(Knowledge::parse(wrong).is_err(), "{wrong}");
         }
     }

@@ -33,7 +33,11 @@ pub(super) struct Memory {
 
 impl Memory {
     pub(super) fn new(env: &Env, shelf: Option<Shelf>) -> Self {
-        Self { env: env.clone(), held: Cache::new(HELD_BYTES, HELD_MS), shelf }
+        Self {
+            env: env.clone(),
+            held: Cache::new(HELD_BYTES, HELD_MS),
+            shelf,
+        }
     }
 
     pub(super) fn shelf(&self) -> Option<&Shelf> {
@@ -48,11 +52,15 @@ impl Memory {
         }
         let shelf = self.shelf.as_ref()?;
         let month = now_ms / MONTH_MS;
-        let (this, last) = (shelf.reply(month, request), shelf.reply(month.saturating_sub(1), request));
+        let (this, last) = (
+            shelf.reply(month, request),
+            shelf.reply(month.saturating_sub(1), request),
+        );
         let (this, last) = futures::join!(shelf.blobs.get(&this), shelf.blobs.get(&last));
         let bytes = this.ok().flatten().or(last.ok().flatten())?;
         let reply = Arc::new(serde_json::from_slice::<Value>(&bytes).ok()?);
-        self.held.put(request.to_owned(), Arc::clone(&reply), bytes.len(), now_ms);
+        self.held
+            .put(request.to_owned(), Arc::clone(&reply), bytes.len(), now_ms);
         Some(reply)
     }
 
@@ -60,9 +68,12 @@ impl Memory {
     pub(super) async fn keep(&self, request: &str, reply: Value) {
         let now_ms = self.env.now_ms();
         let bytes = Bytes::from(reply.to_string());
-        self.held.put(request.to_owned(), Arc::new(reply), bytes.len(), now_ms);
+        self.held
+            .put(request.to_owned(), Arc::new(reply), bytes.len(), now_ms);
         if let Some(shelf) = &self.shelf {
-            shelf.put(&self.env, &shelf.reply(now_ms / MONTH_MS, request), bytes).await;
+            shelf
+                .put(&self.env, &shelf.reply(now_ms / MONTH_MS, request), bytes)
+                .await;
         }
     }
 }
@@ -83,7 +94,8 @@ pub async fn forgotten(
     let mut keys = Vec::new();
     for month in blobs.children(&prefix, None, MONTHS).await? {
         let number = month.trim_end_matches('/').parse::<u64>();
-        let quotes = |number: u64| removed_ms.is_some_and(|removed_ms| number <= removed_ms / MONTH_MS);
+        let quotes =
+            |number: u64| removed_ms.is_some_and(|removed_ms| number <= removed_ms / MONTH_MS);
         if number.is_ok_and(|number| number + 1 < kept || quotes(number)) {
             keys.extend(list_all(blobs, &format!("{prefix}{month}")).await?);
         }

@@ -48,7 +48,12 @@ pub(super) struct Node {
 
 impl Outline {
     /// Lays a tree out. `found`: what search without a model found in the document for each part of the question.
-    pub(super) fn of(doc: DocId, (name, version): (&str, u64), tree: &SectionTree, found: Vec<Vec<Hit>>) -> Self {
+    pub(super) fn of(
+        doc: DocId,
+        (name, version): (&str, u64),
+        tree: &SectionTree,
+        found: Vec<Vec<Hit>>,
+    ) -> Self {
         let mut nodes: Vec<Node> = Vec::new();
         let mut above: Vec<usize> = Vec::new();
         for (depth, section) in tree.walk() {
@@ -60,12 +65,21 @@ impl Outline {
             nodes.push(node(section, depth, above.last().copied()));
             above.push(at);
         }
-        let positions: HashMap<SectionId, usize> = nodes.iter().enumerate().map(|(at, node)| (node.id, at)).collect();
+        let positions: HashMap<SectionId, usize> = nodes
+            .iter()
+            .enumerate()
+            .map(|(at, node)| (node.id, at))
+            .collect();
         let mut hits: HashMap<SectionId, Hit> = HashMap::new();
         for (aspect, found) in found.into_iter().enumerate() {
-            let best = found.first().map_or(1.0, |hit| hit.score).max(f32::MIN_POSITIVE);
+            let best = found
+                .first()
+                .map_or(1.0, |hit| hit.score)
+                .max(f32::MIN_POSITIVE);
             for hit in found {
-                let Some(node) = positions.get(&hit.section).map(|at| &mut nodes[*at]) else { continue };
+                let Some(node) = positions.get(&hit.section).map(|at| &mut nodes[*at]) else {
+                    continue;
+                };
                 let value = (hit.score / best).clamp(0.0, 1.0);
                 if value > node.lexical {
                     (node.lexical, node.aspect) = (value, aspect);
@@ -79,10 +93,27 @@ impl Outline {
             ReferenceTarget::Unresolved => None,
         };
         let reference = |reference: &stemma_document::Reference| {
-            Some((*positions.get(&reference.from)?, one_line(&reference.text), target(reference.to)?))
+            Some((
+                *positions.get(&reference.from)?,
+                one_line(&reference.text),
+                target(reference.to)?,
+            ))
         };
-        let references = tree.references.iter().filter_map(reference).filter(|(from, _, to)| from != to).collect();
-        let mut outline = Self { doc, version, name: name.into(), about, nodes, references, hits };
+        let references = tree
+            .references
+            .iter()
+            .filter_map(reference)
+            .filter(|(from, _, to)| from != to)
+            .collect();
+        let mut outline = Self {
+            doc,
+            version,
+            name: name.into(),
+            about,
+            nodes,
+            references,
+            hits,
+        };
         outline.carry_up();
         outline
     }
@@ -93,7 +124,10 @@ impl Outline {
         for node in &mut self.nodes {
             let words = content_words(&node.title);
             let holds = |phrase: &Vec<String>| {
-                !phrase.is_empty() && words.windows(phrase.len()).any(|window| window == phrase.as_slice())
+                !phrase.is_empty()
+                    && words
+                        .windows(phrase.len())
+                        .any(|window| window == phrase.as_slice())
             };
             if phrases.iter().any(holds) {
                 node.lexical = (node.lexical + by).min(1.0);
@@ -126,19 +160,27 @@ impl Outline {
 
     /// The sections without a section above.
     pub(super) fn top(&self) -> Vec<usize> {
-        (0..self.nodes.len()).filter(|at| self.nodes[*at].parent.is_none()).collect()
+        (0..self.nodes.len())
+            .filter(|at| self.nodes[*at].parent.is_none())
+            .collect()
     }
 
     /// The section of an id as a model writes it; `None`: there is none.
     pub(super) fn at(&self, id: &str) -> Option<usize> {
         let digits = id.trim().trim_start_matches('#');
         let id = digits.parse::<u32>().ok().filter(|_| digits.len() <= 8)?;
-        self.nodes.binary_search_by_key(&SectionId(id), |node| node.id).ok()
+        self.nodes
+            .binary_search_by_key(&SectionId(id), |node| node.id)
+            .ok()
     }
 
     /// Titles from the top down to a section.
     pub(super) fn path(&self, at: usize) -> Vec<String> {
-        let mut path: Vec<String> = self.line(at).iter().map(|at| self.nodes[*at].title.clone()).collect();
+        let mut path: Vec<String> = self
+            .line(at)
+            .iter()
+            .map(|at| self.nodes[*at].title.clone())
+            .collect();
         path.reverse();
         path
     }
@@ -155,8 +197,15 @@ impl Outline {
 
     /// The sections that fit best without a model, best first.
     pub(super) fn lexical(&self, most: usize) -> Vec<usize> {
-        let mut best: Vec<usize> = (0..self.nodes.len()).filter(|at| self.nodes[*at].lexical > 0.0).collect();
-        best.sort_by(|a, b| self.nodes[*b].lexical.total_cmp(&self.nodes[*a].lexical).then(a.cmp(b)));
+        let mut best: Vec<usize> = (0..self.nodes.len())
+            .filter(|at| self.nodes[*at].lexical > 0.0)
+            .collect();
+        best.sort_by(|a, b| {
+            self.nodes[*b]
+                .lexical
+                .total_cmp(&self.nodes[*a].lexical)
+                .then(a.cmp(b))
+        });
         best.truncate(most);
         best
     }
@@ -166,7 +215,9 @@ impl Outline {
     pub(super) fn entry(&self, at: usize, above: Option<&str>, summary_chars: usize) -> String {
         let node = &self.nodes[at];
         let place = match node.span {
-            SectionSpan::Pages { pages, .. } if pages.start() == pages.end() => format!("p {}", pages.start()),
+            SectionSpan::Pages { pages, .. } if pages.start() == pages.end() => {
+                format!("p {}", pages.start())
+            }
             SectionSpan::Pages { pages, .. } => format!("p {}-{}", pages.start(), pages.end()),
             SectionSpan::Lines { start, end } => format!("l {start}-{end}"),
         };
@@ -174,15 +225,26 @@ impl Outline {
         let title = cut(&node.title, TITLE_CHARS);
         let title = above.map_or_else(|| title.clone(), |above| format!("{above} › {title}"));
         let parts = [node.id.to_string(), place, title, summary];
-        parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" | ")
+        parts
+            .into_iter()
+            .filter(|part| !part.is_empty())
+            .collect::<Vec<_>>()
+            .join(" | ")
     }
 }
 
 fn node(section: &Section, depth: usize, parent: Option<usize>) -> Node {
-    let summary = section.summary.as_ref().map(|summary| one_line(&summary.text)).unwrap_or_default();
+    let summary = section
+        .summary
+        .as_ref()
+        .map(|summary| one_line(&summary.text))
+        .unwrap_or_default();
     let title = one_line(&section.title);
     // Extractive summaries begin with the title: a listing says it once.
-    let summary = summary.strip_prefix(title.as_str()).map(|rest| rest.trim_start().to_owned()).unwrap_or(summary);
+    let summary = summary
+        .strip_prefix(title.as_str())
+        .map(|rest| rest.trim_start().to_owned())
+        .unwrap_or(summary);
     Node {
         id: section.id,
         title,
@@ -212,7 +274,10 @@ pub(super) fn cut(text: &str, most: usize) -> String {
         None => text.to_owned(),
         Some((end, _)) => {
             let begin = &text[..end];
-            begin.rsplit_once(' ').map_or(begin, |(words, _)| words).to_owned()
+            begin
+                .rsplit_once(' ')
+                .map_or(begin, |(words, _)| words)
+                .to_owned()
         }
     }
 }

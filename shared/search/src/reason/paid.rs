@@ -55,7 +55,10 @@ pub(crate) struct Accounted<'a> {
 #[async_trait]
 impl Finder for Accounted<'_> {
     async fn find(&self, query: &Query) -> Result<Found, FindError> {
-        let named = Query { on_behalf: Some(self.consultation.id().clone()), ..query.clone() };
+        let named = Query {
+            on_behalf: Some(self.consultation.id().clone()),
+            ..query.clone()
+        };
         let mut found = self.finder.find(&named).await?;
         self.consultation.charge(std::mem::take(&mut found.paid));
         Ok(found)
@@ -72,14 +75,27 @@ pub(crate) struct Shelf {
 
 impl Shelf {
     pub(crate) fn new(blobs: Arc<dyn Blobs>, collection: String) -> Self {
-        Self { blobs, collection, refuses: AtomicBool::new(false) }
+        Self {
+            blobs,
+            collection,
+            refuses: AtomicBool::new(false),
+        }
     }
 
     /// Writes a line of the call log.
     pub(crate) async fn note(&self, env: &Env, record: &CallRecord) {
         match serde_json::to_vec(record) {
-            Ok(json) => self.put(env, &record.key(&self.collection, env.random()), json.into()).await,
-            Err(error) => tracing::error!(run = %record.run, %error, "a line of the call log could not be written"),
+            Ok(json) => {
+                self.put(
+                    env,
+                    &record.key(&self.collection, env.random()),
+                    json.into(),
+                )
+                .await
+            }
+            Err(error) => {
+                tracing::error!(run = %record.run, %error, "a line of the call log could not be written")
+            }
         }
     }
 

@@ -23,7 +23,12 @@ const ABOUT_CHARS: usize = 300;
 /// Values of a field that are shown.
 const VALUES: usize = 40;
 /// Fields a model may choose from.
-const FIELDS: [Field; 4] = [Field::Company, Field::Form, Field::FiscalYear, Field::FiscalPeriod];
+const FIELDS: [Field; 4] = [
+    Field::Company,
+    Field::Form,
+    Field::FiscalYear,
+    Field::FiscalPeriod,
+];
 /// The score from which on a document is taken.
 const FITS: f32 = 0.3;
 
@@ -83,7 +88,10 @@ impl Routing {
                 for shown in candidates.chunks(described.max(1)).take(LOOKS) {
                     let fit = by_description(question, shown, consultation).await?;
                     if !fit.is_empty() {
-                        return Ok(Left { documents: Some(fit), ..Left::default() });
+                        return Ok(Left {
+                            documents: Some(fit),
+                            ..Left::default()
+                        });
                     }
                 }
                 Ok(Left::default())
@@ -91,10 +99,15 @@ impl Routing {
             Self::Metadata => {
                 let (filter, unknown) = by_metadata(question, scope, consultation).await?;
                 let documents = holding(&filter, scope);
-                let message = "no document has all that the model asked of its metadata: that was left out";
+                let message =
+                    "no document has all that the model asked of its metadata: that was left out";
                 let is_empty = documents.is_none() && !filter.is_empty();
                 let note = is_empty.then(|| Note::new("routing.filter_empty", message));
-                Ok(Left { documents, unknown, note })
+                Ok(Left {
+                    documents,
+                    unknown,
+                    note,
+                })
             }
         }
     }
@@ -103,9 +116,25 @@ impl Routing {
 /// The documents of these fiscal years, and of the year after each, which tells of the year before; `None`: of no year, or
 /// there are none.
 pub(super) fn of_years(years: &[u16], scope: &[&Listed]) -> Option<Vec<DocId>> {
-    let values: Vec<String> = years.iter().flat_map(|year| [*year, year + 1]).map(|year| year.to_string()).collect();
-    let condition = Condition { field: Field::FiscalYear, op: Op::In, values };
-    holding(&Filter { conditions: (!years.is_empty()).then_some(condition).into_iter().collect() }, scope)
+    let values: Vec<String> = years
+        .iter()
+        .flat_map(|year| [*year, year + 1])
+        .map(|year| year.to_string())
+        .collect();
+    let condition = Condition {
+        field: Field::FiscalYear,
+        op: Op::In,
+        values,
+    };
+    holding(
+        &Filter {
+            conditions: (!years.is_empty())
+                .then_some(condition)
+                .into_iter()
+                .collect(),
+        },
+        scope,
+    )
 }
 
 /// The documents that fit, best first, by their descriptions.
@@ -123,7 +152,8 @@ async fn by_description(
     let properties = json!({ "documents": { "type": "array", "items": node } });
     let system = "Choose the documents that answer a question, by their descriptions. Give each that may a score from 0 \
                   (surely not) to 1 (surely) and a reason of a few words; leave the others out.";
-    let mut prompt = Prompt::new(system, Schema::strict("route_documents", &properties)).block("Question", question);
+    let mut prompt = Prompt::new(system, Schema::strict("route_documents", &properties))
+        .block("Question", question);
     for (at, listed) in candidates.iter().enumerate() {
         prompt = prompt.block(format!("Document {}", at + 1), described(listed));
     }
@@ -136,13 +166,21 @@ async fn by_description(
     struct Said {
         documents: Vec<Named>,
     }
-    let mut named = consultation.ask(&prompt, |said: Said| Ok(said.documents)).await?;
+    let mut named = consultation
+        .ask(&prompt, |said: Said| Ok(said.documents))
+        .await?;
     named.retain(|named| named.score >= FITS);
     named.sort_by(|a, b| b.score.total_cmp(&a.score));
     // A number that was not shown is no document.
-    let known = |named: &Named| candidates.get(usize::try_from(named.document.checked_sub(1)?).ok()?);
+    let known =
+        |named: &Named| candidates.get(usize::try_from(named.document.checked_sub(1)?).ok()?);
     let mut seen = BTreeSet::new();
-    Ok(named.iter().filter_map(known).map(|listed| listed.doc()).filter(|doc| seen.insert(*doc)).collect())
+    Ok(named
+        .iter()
+        .filter_map(known)
+        .map(|listed| listed.doc())
+        .filter(|doc| seen.insert(*doc))
+        .collect())
 }
 
 /// What must be true of documents, by what is true of some.
@@ -166,8 +204,10 @@ async fn by_metadata(
                   must have to answer it, each with a facet and a value copied from the list; several values of one facet \
                   where any of them will do. None where the question does not say. A document tells of the years before \
                   its own, too.";
-    let listing: Vec<String> =
-        known.iter().map(|(field, values)| format!("{}: {}", field.as_str(), values.join(" | "))).collect();
+    let listing: Vec<String> = known
+        .iter()
+        .map(|(field, values)| format!("{}: {}", field.as_str(), values.join(" | ")))
+        .collect();
     let prompt = Prompt::new(system, Schema::strict("route_filter", &properties))
         .block("Question", question)
         .block("Facets", listing.join("\n"));
@@ -180,13 +220,18 @@ async fn by_metadata(
     struct Said {
         conditions: Vec<Named>,
     }
-    let named = consultation.ask(&prompt, |said: Said| Ok(said.conditions)).await?;
+    let named = consultation
+        .ask(&prompt, |said: Said| Ok(said.conditions))
+        .await?;
     let mut chosen: BTreeMap<Field, Vec<String>> = BTreeMap::new();
     let mut unknown = 0;
     for Named { facet, value } in named {
         let of = Field::named(&facet).and_then(|field| Some((field, known.get(&field)?)));
         match of.and_then(|(field, values)| {
-            values.iter().find(|known| **known == field.canonical(&value)).map(|v| (field, v))
+            values
+                .iter()
+                .find(|known| **known == field.canonical(&value))
+                .map(|v| (field, v))
         }) {
             Some((field, value)) => chosen.entry(field).or_default().push(value.clone()),
             None => unknown += 1,
@@ -195,47 +240,109 @@ async fn by_metadata(
     // A document tells of the year before its own, too.
     if let Some(years) = chosen.get_mut(&Field::FiscalYear) {
         let after = |year: &String| Some((year.parse::<u16>().ok()? + 1).to_string());
-        let later: Vec<String> = years.iter().filter_map(after).filter(|year| !years.contains(year)).collect();
+        let later: Vec<String> = years
+            .iter()
+            .filter_map(after)
+            .filter(|year| !years.contains(year))
+            .collect();
         years.extend(later);
     }
-    let condition = |(field, values)| Condition { field, op: Op::In, values };
-    Ok((Filter { conditions: chosen.into_iter().map(condition).collect() }, unknown))
+    let condition = |(field, values)| Condition {
+        field,
+        op: Op::In,
+        values,
+    };
+    Ok((
+        Filter {
+            conditions: chosen.into_iter().map(condition).collect(),
+        },
+        unknown,
+    ))
 }
 
 /// The values documents have, those with words of the question first.
 fn values(question: &str, documents: &[&Listed]) -> BTreeMap<Field, Vec<String>> {
     let lower = question.to_lowercase();
-    let named = |value: &str| value.split_whitespace().any(|word| word.len() > 1 && lower.contains(word));
+    let named = |value: &str| {
+        value
+            .split_whitespace()
+            .any(|word| word.len() > 1 && lower.contains(word))
+    };
     let of = |field: Field| {
-        let all: BTreeSet<String> = documents.iter().flat_map(|listed| field.values(listed)).collect();
-        let (mut first, rest): (Vec<String>, Vec<String>) = all.into_iter().partition(|value| named(value));
+        let all: BTreeSet<String> = documents
+            .iter()
+            .flat_map(|listed| field.values(listed))
+            .collect();
+        let (mut first, rest): (Vec<String>, Vec<String>) =
+            all.into_iter().partition(|value| named(value));
         first.extend(rest);
         first.truncate(VALUES);
-        (field, first.iter().map(|value| one_line(value)).collect::<Vec<_>>())
+        (
+            field,
+            first
+                .iter()
+                .map(|value| one_line(value))
+                .collect::<Vec<_>>(),
+        )
     };
-    FIELDS.into_iter().map(of).filter(|(_, values)| values.len() > 1).collect()
+    FIELDS
+        .into_iter()
+        .map(of)
+        .filter(|(_, values)| values.len() > 1)
+        .collect()
 }
 
 /// The documents for which a filter holds; `None` where it says nothing, or leaves none.
 fn holding(filter: &Filter, scope: &[&Listed]) -> Option<Vec<DocId>> {
-    let fits = scope.iter().filter(|listed| filter.holds(listed)).map(|listed| listed.doc());
-    let fits: Vec<DocId> = if filter.is_empty() { Vec::new() } else { fits.collect() };
+    let fits = scope
+        .iter()
+        .filter(|listed| filter.holds(listed))
+        .map(|listed| listed.doc());
+    let fits: Vec<DocId> = if filter.is_empty() {
+        Vec::new()
+    } else {
+        fits.collect()
+    };
     Some(fits).filter(|fits| !fits.is_empty())
 }
 
 /// All documents with a tree in scope.
-pub(super) fn in_scope<'a>(catalogue: &'a Catalogue, within: &crate::Within, filter: &Filter) -> Vec<&'a Listed> {
+pub(super) fn in_scope<'a>(
+    catalogue: &'a Catalogue,
+    within: &crate::Within,
+    filter: &Filter,
+) -> Vec<&'a Listed> {
     let inside = |listed: &&Listed| match within {
         crate::Within::All => true,
         crate::Within::Documents(docs) => docs.contains(&listed.doc()),
     };
     let fits = |listed: &&Listed| listed.entry().is_some() && filter.holds(listed);
-    catalogue.documents().iter().filter(inside).filter(fits).collect()
+    catalogue
+        .documents()
+        .iter()
+        .filter(inside)
+        .filter(fits)
+        .collect()
 }
 
 fn described(listed: &Listed) -> String {
-    let facts = FIELDS.iter().flat_map(|field| field.values(listed)).collect::<Vec<_>>().join(", ");
-    let about = listed.entry().and_then(|entry| entry.description.clone()).unwrap_or_default();
-    let lines = [one_line(&listed.version().name), one_line(&facts), cut(&one_line(&about), ABOUT_CHARS)];
-    lines.into_iter().filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n")
+    let facts = FIELDS
+        .iter()
+        .flat_map(|field| field.values(listed))
+        .collect::<Vec<_>>()
+        .join(", ");
+    let about = listed
+        .entry()
+        .and_then(|entry| entry.description.clone())
+        .unwrap_or_default();
+    let lines = [
+        one_line(&listed.version().name),
+        one_line(&facts),
+        cut(&one_line(&about), ABOUT_CHARS),
+    ];
+    lines
+        .into_iter()
+        .filter(|line| !line.is_empty())
+        .collect::<Vec<_>>()
+        .join("\n")
 }

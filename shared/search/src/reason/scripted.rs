@@ -27,18 +27,33 @@ impl Scripted {
         says: impl Fn(&Request) -> Result<Value, LlmError> + Send + Sync + 'static,
     ) -> (Arc<Self>, Asker) {
         let says: Says = Box::new(move |request| says(request).map(|value| value.to_string()));
-        let script = Arc::new(Self { says, asked: Mutex::default() });
+        let script = Arc::new(Self {
+            says,
+            asked: Mutex::default(),
+        });
         let (env, limiter) = (Env::simulated(1), Arc::new(MemoryLimiter::default()));
-        let gate = Gate::new(env.clone(), limiter, Arc::<Self>::clone(&script), GateSettings::unlimited("m", "host"));
-        (script, Asker::new(env, Arc::new(gate), AskerSettings::default()))
+        let gate = Gate::new(
+            env.clone(),
+            limiter,
+            Arc::<Self>::clone(&script),
+            GateSettings::unlimited("m", "host"),
+        );
+        (
+            script,
+            Asker::new(env, Arc::new(gate), AskerSettings::default()),
+        )
     }
 
     /// An asker before a model that says these one after the other, and is away then.
     pub(crate) fn lines(lines: &[&str]) -> (Arc<Self>, Asker) {
-        let left: Mutex<VecDeque<String>> = Mutex::new(lines.iter().map(|line| (*line).to_owned()).collect());
+        let left: Mutex<VecDeque<String>> =
+            Mutex::new(lines.iter().map(|line| (*line).to_owned()).collect());
         Self::asker(move |_| match left.lock().unwrap().pop_front() {
             Some(line) => Ok(serde_json::from_str(&line).unwrap_or(Value::String(line))),
-            None => Err(LlmError::Server { status: 500, message: String::new() }),
+            None => Err(LlmError::Server {
+                status: 500,
+                message: String::new(),
+            }),
         })
     }
 
@@ -52,7 +67,11 @@ impl Scripted {
 impl Llm for Scripted {
     async fn complete(&self, request: &Request) -> Result<Reply, LlmError> {
         self.asked.lock().unwrap().push(request.clone());
-        let usage = Usage { prompt_tokens: request.prompt_tokens(), cached_tokens: 0, output_tokens: 20 };
+        let usage = Usage {
+            prompt_tokens: request.prompt_tokens(),
+            cached_tokens: 0,
+            output_tokens: 20,
+        };
         (self.says)(request).map(|text| Reply::new(text, usage))
     }
 }

@@ -100,7 +100,13 @@ pub struct KnowledgeSettings {
 
 impl Default for KnowledgeSettings {
     fn default() -> Self {
-        Self { built_in: true, files: BTreeMap::new(), chosen_by: ChosenBy::Keyword, similarity: 0.25, prior: 0.15 }
+        Self {
+            built_in: true,
+            files: BTreeMap::new(),
+            chosen_by: ChosenBy::Keyword,
+            similarity: 0.25,
+            prior: 0.15,
+        }
     }
 }
 
@@ -116,7 +122,10 @@ pub struct SingleSettings {
 
 impl Default for SingleSettings {
     fn default() -> Self {
-        Self { listing_tokens: 60_000, summary_chars: 240 }
+        Self {
+            listing_tokens: 60_000,
+            summary_chars: 240,
+        }
     }
 }
 
@@ -147,7 +156,16 @@ pub struct BestFirstSettings {
 
 impl Default for BestFirstSettings {
     fn default() -> Self {
-        Self { calls: 5, batch: 12, warm: 10, summary_chars: 160, lexical: 0.4, least: 0.3, enough: 4, stop_score: 0.8 }
+        Self {
+            calls: 5,
+            batch: 12,
+            warm: 10,
+            summary_chars: 160,
+            lexical: 0.4,
+            least: 0.3,
+            enough: 4,
+            stop_score: 0.8,
+        }
     }
 }
 
@@ -228,7 +246,14 @@ pub struct MctsSettings {
 
 impl Default for MctsSettings {
     fn default() -> Self {
-        Self { calls: 8, exploration: 1.4, lexical: 0.3, batch: 12, summary_chars: 160, excerpt_chars: 600 }
+        Self {
+            calls: 8,
+            exploration: 1.4,
+            lexical: 0.3,
+            batch: 12,
+            summary_chars: 160,
+            excerpt_chars: 600,
+        }
     }
 }
 
@@ -249,7 +274,12 @@ pub struct AutoSettings {
 
 impl Default for AutoSettings {
     fn default() -> Self {
-        Self { single_tokens: 3_000, beam_calls: 5, mcts_calls: 8, vague: 0.25 }
+        Self {
+            single_tokens: 3_000,
+            beam_calls: 5,
+            mcts_calls: 8,
+            vague: 0.25,
+        }
     }
 }
 

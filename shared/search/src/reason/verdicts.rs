@@ -24,7 +24,10 @@ pub(super) struct Verdicts {
 
 impl Verdicts {
     pub(super) fn new(env: &Env) -> Self {
-        Self { env: env.clone(), held: Cache::new(HELD_BYTES, HELD_MS) }
+        Self {
+            env: env.clone(),
+            held: Cache::new(HELD_BYTES, HELD_MS),
+        }
     }
 
     pub(super) fn get(&self, ground: &Ground<'_>, kind: Kind, at: usize) -> Option<Verdict> {
@@ -35,12 +38,23 @@ impl Verdicts {
     pub(super) fn put(&self, ground: &Ground<'_>, kind: Kind, verdict: &Verdict) {
         let value = (verdict.score, verdict.reason.clone());
         let bytes = verdict.reason.len() + size_of::<Key>();
-        self.held.put(key(ground, kind, verdict.at), value, bytes, self.env.now_ms());
+        self.held.put(
+            key(ground, kind, verdict.at),
+            value,
+            bytes,
+            self.env.now_ms(),
+        );
     }
 }
 
 fn key(ground: &Ground<'_>, kind: Kind, at: usize) -> Key {
     let outline = ground.outline;
     let digest = ground.asked.digest(ground.consultation.asker().model());
-    (outline.doc, outline.version, outline.nodes[at].id, kind.stage, digest)
+    (
+        outline.doc,
+        outline.version,
+        outline.nodes[at].id,
+        kind.stage,
+        digest,
+    )
 }

@@ -27,8 +27,13 @@ pub enum Strategy {
 
 impl Strategy {
     /// All, by their words.
-    pub const ALL: [Strategy; 5] =
-        [Strategy::Auto, Strategy::Single, Strategy::BestFirst, Strategy::Beam, Strategy::Mcts];
+    pub const ALL: [Strategy; 5] = [
+        Strategy::Auto,
+        Strategy::Single,
+        Strategy::BestFirst,
+        Strategy::Beam,
+        Strategy::Mcts,
+    ];
 
     /// The stable word for it.
     pub fn as_str(self) -> &'static str {
@@ -43,7 +48,9 @@ impl Strategy {
 
     /// The strategy of this name.
     pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|strategy| strategy.as_str() == name)
+        Self::ALL
+            .into_iter()
+            .find(|strategy| strategy.as_str() == name)
     }
 }
 
@@ -89,7 +96,8 @@ pub struct Reasoning {
 impl Reasoning {
     /// Notes that something was done without the model.
     pub(super) fn lacks(&mut self, what: &str, error: &AskError) {
-        self.notes.push(Note::new(error.code(), format!("{what}: {error}")));
+        self.notes
+            .push(Note::new(error.code(), format!("{what}: {error}")));
     }
 }
 
@@ -191,6 +199,9 @@ pub struct Note {
 impl Note {
     /// A note under a stable code.
     pub fn new(code: &str, message: impl Into<String>) -> Self {
-        Self { code: code.into(), message: message.into() }
+        Self {
+            code: code.into(),
+            message: message.into(),
+        }
     }
 }

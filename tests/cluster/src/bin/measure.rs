@@ -10,10 +10,17 @@ use stemma_cluster::measure::{Lab, Many, Table, limit, many, rates, scale};
 const USAGE: &str = "usage: measure limit | scale | rates | many [--documents N] [--seconds N]";
 
 fn main() -> ExitCode {
-    match tokio::runtime::Runtime::new().context("starting").and_then(|runtime| runtime.block_on(run())) {
+    match tokio::runtime::Runtime::new()
+        .context("starting")
+        .and_then(|runtime| runtime.block_on(run()))
+    {
         Ok(table) => {
             print!("{table}");
-            if table.is_met() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+            if table.is_met() {
+                ExitCode::SUCCESS
+            } else {
+                ExitCode::FAILURE
+            }
         }
         Err(error) => {
             eprintln!("measure: {error:#}");

@@ -23,7 +23,11 @@ use crate::{Fleet, Proxy, Role, Server, Servers, Trouble, binary, documents};
 
 const BUCKET: &str = "chaos";
 /// The processes of each role.
-const PROCESSES: [(Role, usize); 3] = [(Role::Coordinator, 2), (Role::Worker, 4), (Role::Assembler, 2)];
+const PROCESSES: [(Role, usize); 3] = [
+    (Role::Coordinator, 2),
+    (Role::Worker, 4),
+    (Role::Assembler, 2),
+];
 /// Model calls one worker has in flight.
 const CALLS: usize = 24;
 /// How long a process may take until it is ready, on a machine that does much else.
@@ -41,7 +45,11 @@ const TROUBLED: Duration = Duration::from_secs(2);
 pub async fn cluster(scenario: &Scenario) -> Result<Report> {
     let ground = Ground::make(scenario).await?;
     let peace = ground.peace().await?;
-    eprintln!("quiet run: {} model tasks, {} s", peace.tasks, peace.took.as_secs());
+    eprintln!(
+        "quiet run: {} model tasks, {} s",
+        peace.tasks,
+        peace.took.as_secs()
+    );
     ground.storm(scenario, &peace).await
 }
 
@@ -56,10 +64,19 @@ impl Ground {
     async fn make(scenario: &Scenario) -> Result<Self> {
         let binary = binary()?;
         let filings = tempfile::tempdir()?;
-        documents::write(filings.path(), scenario.documents, scenario.pages, scenario.seed)?;
+        documents::write(
+            filings.path(),
+            scenario.documents,
+            scenario.pages,
+            scenario.seed,
+        )?;
         let servers = Servers::start().await?;
         servers.make_bucket(BUCKET).await?;
-        Ok(Self { servers, binary, filings })
+        Ok(Self {
+            servers,
+            binary,
+            filings,
+        })
     }
 
     /// A fleet on a store, queues and keys of this name, with everything ready.
@@ -71,7 +88,10 @@ impl Ground {
     ) -> Result<Fleet> {
         let mut all = self.servers.settings(through)?;
         all.extend(settings(CALLS));
-        let own = [("STEMMA_BROKER__PREFIX", name), ("STEMMA_REDIS__PREFIX", name)];
+        let own = [
+            ("STEMMA_BROKER__PREFIX", name),
+            ("STEMMA_REDIS__PREFIX", name),
+        ];
         all.extend(own.map(|(key, value)| (key.to_string(), value.to_string())));
         let mut fleet = Fleet::new(self.binary.clone(), &format!("s3://{BUCKET}/{name}"), all)?;
         fleet.ask(provider.address());
@@ -89,7 +109,11 @@ impl Ground {
     }
 
     fn submit(&self, fleet: &Fleet) -> Result<JoinHandle<std::io::Result<Output>>> {
-        let folder = self.filings.path().to_str().context("a folder that can be written down")?;
+        let folder = self
+            .filings
+            .path()
+            .to_str()
+            .context("a folder that can be written down")?;
         let submit = fleet.launch("cli", &["submit", folder, "--wait", "--json"])?;
         Ok(tokio::spawn(submit.wait_with_output()))
     }
@@ -102,8 +126,14 @@ impl Ground {
         let provider = Provider::start(Behavior::after(LATENCY)).await?;
         let mut fleet = self.fleet("quiet", &[], &provider).await?;
         let begun = Instant::now();
-        let output = timeout(LIMIT, self.submit(&fleet)?).await.context("the quiet run does not end")???;
-        ensure!(output.status.success(), "the quiet run ended badly: {}", end(&output));
+        let output = timeout(LIMIT, self.submit(&fleet)?)
+            .await
+            .context("the quiet run does not end")???;
+        ensure!(
+            output.status.success(),
+            "the quiet run ended badly: {}",
+            end(&output)
+        );
         let fallen = fleet.ended()?;
         ensure!(fallen.is_empty(), "in the quiet run {}", fallen.join("\n"));
         let took = begun.elapsed();
@@ -117,10 +147,21 @@ impl Ground {
 
     async fn storm(&self, scenario: &Scenario, peace: &Peace) -> Result<Report> {
         let Scenario { seed, demand, .. } = *scenario;
-        let provider = Provider::start(Behavior::after(calmer(scenario, peace, 0, Duration::ZERO, 0, slots()))).await?;
+        let provider = Provider::start(Behavior::after(calmer(
+            scenario,
+            peace,
+            0,
+            Duration::ZERO,
+            0,
+            slots(),
+        )))
+        .await?;
         let broker = Proxy::tcp(self.servers.address(Server::RabbitMq)?).await?;
         let s3 = Proxy::http(self.servers.address(Server::S3)?, seed).await?;
-        let through = [(Server::RabbitMq, broker.address()), (Server::S3, s3.address())];
+        let through = [
+            (Server::RabbitMq, broker.address()),
+            (Server::S3, s3.address()),
+        ];
         let fleet = self.fleet("storm", &through, &provider).await?;
         let begun = Instant::now();
         let mut job = self.submit(&fleet)?;
@@ -138,7 +179,10 @@ impl Ground {
             if !until_busy(&provider, demand.in_flight, &job).await {
                 break;
             }
-            done.push(Done { fault, in_flight: provider.in_flight() });
+            done.push(Done {
+                fault,
+                in_flight: provider.in_flight(),
+            });
             eprintln!(
                 "{:>6.1} s  {:>3}  {} ({} in flight)",
                 begun.elapsed().as_secs_f64(),
@@ -148,7 +192,14 @@ impl Ground {
             );
             storm.strike(fault).await?;
             storm.replace_fallen()?;
-            let latency = calmer(scenario, peace, done.len(), begun.elapsed(), counts(&provider.asks()).len(), slots());
+            let latency = calmer(
+                scenario,
+                peace,
+                done.len(),
+                begun.elapsed(),
+                counts(&provider.asks()).len(),
+                slots(),
+            );
             provider.behave(Behavior::after(latency));
             let pause = scenario.pace * storm.dice.random_range(0.5..1.5);
             sleep(Duration::from_secs_f64(pause)).await;
@@ -158,12 +209,17 @@ impl Ground {
             Ok(output) => {
                 let output = output??;
                 if !output.status.success() {
-                    storm.wrong.push(format!("the job ended badly: {}", end(&output)));
+                    storm
+                        .wrong
+                        .push(format!("the job ended badly: {}", end(&output)));
                 }
             }
             Err(_) => {
                 job.abort();
-                storm.wrong.push(format!("the job had not ended {} s after the last fault", LIMIT.as_secs()));
+                storm.wrong.push(format!(
+                    "the job had not ended {} s after the last fault",
+                    LIMIT.as_secs()
+                ));
             }
         }
         storm.replace_fallen()?;
@@ -185,7 +241,11 @@ impl Ground {
 
 /// Model calls that all workers have in flight together.
 fn slots() -> usize {
-    let workers = PROCESSES.iter().filter(|(role, _)| *role == Role::Worker).map(|(_, count)| count).sum::<usize>();
+    let workers = PROCESSES
+        .iter()
+        .filter(|(role, _)| *role == Role::Worker)
+        .map(|(_, count)| count)
+        .sum::<usize>();
     workers * CALLS
 }
 
@@ -219,11 +279,28 @@ impl Storm<'_> {
                 servers.kill(Server::Redis).await?;
                 servers.restart(Server::Redis).await?;
             }
-            Fault::RefuseS3 => self.trouble(Trouble { refused: 0.5, ..Trouble::default() }).await,
-            Fault::SlowS3 => {
-                self.trouble(Trouble { slow: 0.5, slowness: Duration::from_secs(1), ..Trouble::default() }).await;
+            Fault::RefuseS3 => {
+                self.trouble(Trouble {
+                    refused: 0.5,
+                    ..Trouble::default()
+                })
+                .await
             }
-            Fault::ResetS3 => self.trouble(Trouble { reset: 0.5, ..Trouble::default() }).await,
+            Fault::SlowS3 => {
+                self.trouble(Trouble {
+                    slow: 0.5,
+                    slowness: Duration::from_secs(1),
+                    ..Trouble::default()
+                })
+                .await;
+            }
+            Fault::ResetS3 => {
+                self.trouble(Trouble {
+                    reset: 0.5,
+                    ..Trouble::default()
+                })
+                .await
+            }
             Fault::LoseAllButS3 => {
                 for server in [Server::RabbitMq, Server::Redis] {
                     servers.lose(server).await?;
@@ -244,7 +321,9 @@ impl Storm<'_> {
     /// Kills one process of a role, and starts another.
     fn kill(&mut self, role: Role) -> Result<()> {
         let running = self.fleet.running(role);
-        let victim = running.get(self.dice.random_range(0..running.len().max(1))).context("nobody to kill")?;
+        let victim = running
+            .get(self.dice.random_range(0..running.len().max(1)))
+            .context("nobody to kill")?;
         self.deaths.push(self.fleet.kill(victim)?);
         self.fleet.spawn(role, &[]).map(drop)
     }

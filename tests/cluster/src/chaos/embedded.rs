@@ -32,7 +32,11 @@ const LATENCY: Duration = Duration::from_millis(50);
 pub async fn embedded(scenario: &Scenario) -> Result<Report> {
     let ground = Ground::make(scenario)?;
     let peace = ground.peace().await?;
-    eprintln!("quiet run: {} model tasks, {} s", peace.tasks, peace.took.as_secs());
+    eprintln!(
+        "quiet run: {} model tasks, {} s",
+        peace.tasks,
+        peace.took.as_secs()
+    );
     ground.storm(scenario, &peace).await
 }
 
@@ -44,8 +48,16 @@ struct Ground {
 impl Ground {
     fn make(scenario: &Scenario) -> Result<Self> {
         let folder = tempfile::tempdir()?;
-        documents::write(&folder.path().join("filings"), scenario.documents, scenario.pages, scenario.seed)?;
-        Ok(Self { binary: binary()?, folder })
+        documents::write(
+            &folder.path().join("filings"),
+            scenario.documents,
+            scenario.pages,
+            scenario.seed,
+        )?;
+        Ok(Self {
+            binary: binary()?,
+            folder,
+        })
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -57,23 +69,44 @@ impl Ground {
     }
 
     fn fleet(&self, store: &str, provider: &Provider) -> Result<Fleet> {
-        let mut fleet = Fleet::new(self.binary.clone(), text(&self.path(store))?, settings(CALLS))?;
+        let mut fleet = Fleet::new(
+            self.binary.clone(),
+            text(&self.path(store))?,
+            settings(CALLS),
+        )?;
         fleet.ask(provider.address());
         Ok(fleet)
     }
 
     async fn trees(&self, store: &str) -> Result<std::collections::BTreeMap<String, bytes::Bytes>> {
-        trees(&FolderBlobs::open(&self.path(store))?, &Collection::default()).await
+        trees(
+            &FolderBlobs::open(&self.path(store))?,
+            &Collection::default(),
+        )
+        .await
     }
 
     async fn peace(&self) -> Result<Peace> {
         let provider = Provider::start(Behavior::after(LATENCY)).await?;
         let begun = Instant::now();
-        let ingest = self.ingest(&self.fleet("quiet", &provider)?, "quiet")?.wait_with_output();
-        let output = timeout(LIMIT, ingest).await.context("the quiet run does not end")??;
-        ensure!(output.status.success(), "the quiet run ended badly: {}", end(&output));
+        let ingest = self
+            .ingest(&self.fleet("quiet", &provider)?, "quiet")?
+            .wait_with_output();
+        let output = timeout(LIMIT, ingest)
+            .await
+            .context("the quiet run does not end")??;
+        ensure!(
+            output.status.success(),
+            "the quiet run ended badly: {}",
+            end(&output)
+        );
         let (asks, took) = (provider.asks(), begun.elapsed());
-        Ok(Peace { needed: counts(&asks), tasks: asks.len(), took, trees: self.trees("quiet").await? })
+        Ok(Peace {
+            needed: counts(&asks),
+            tasks: asks.len(),
+            took,
+            trees: self.trees("quiet").await?,
+        })
     }
 
     async fn storm(&self, scenario: &Scenario, peace: &Peace) -> Result<Report> {
@@ -96,18 +129,39 @@ impl Ground {
                     _ = stopped => child.kill().await.map(|()| None),
                 }
             });
-            sleep(Duration::from_secs_f64(scenario.pace * dice.random_range(0.0..1.0))).await;
+            sleep(Duration::from_secs_f64(
+                scenario.pace * dice.random_range(0.0..1.0),
+            ))
+            .await;
             if !until_busy(&provider, demand.in_flight, &job).await {
                 break;
             }
-            done.push(Done { fault, in_flight: provider.in_flight() });
-            eprintln!("{:>6.1} s  {:>3}  {} {pid:?}", begun.elapsed().as_secs_f64(), done.len(), fault.name());
-            deaths.push(Death { process, at: Instant::now() });
+            done.push(Done {
+                fault,
+                in_flight: provider.in_flight(),
+            });
+            eprintln!(
+                "{:>6.1} s  {:>3}  {} {pid:?}",
+                begun.elapsed().as_secs_f64(),
+                done.len(),
+                fault.name()
+            );
+            deaths.push(Death {
+                process,
+                at: Instant::now(),
+            });
             drop(stop);
             if let Some(status) = job.await?? {
                 wrong.push(format!("an ingest ended by itself: {status}"));
             }
-            let latency = calmer(scenario, peace, done.len(), begun.elapsed(), counts(&provider.asks()).len(), CALLS);
+            let latency = calmer(
+                scenario,
+                peace,
+                done.len(),
+                begun.elapsed(),
+                counts(&provider.asks()).len(),
+                CALLS,
+            );
             provider.behave(Behavior::after(latency));
         }
         provider.behave(Behavior::after(LATENCY));
@@ -115,7 +169,8 @@ impl Ground {
             Ok(output) => {
                 let output = output?;
                 wrong.extend(
-                    (!output.status.success()).then(|| format!("the last ingest ended badly: {}", end(&output))),
+                    (!output.status.success())
+                        .then(|| format!("the last ingest ended badly: {}", end(&output))),
                 );
             }
             Err(_) => wrong.push("the last ingest does not end".into()),

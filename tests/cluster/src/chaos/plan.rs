@@ -79,8 +79,15 @@ impl Fault {
 /// At least `total` faults of these kinds in random order, every kind at least `each` times.
 pub fn plan(kinds: &[Fault], seed: u64, total: usize, each: usize) -> Vec<Fault> {
     let mut dice = SmallRng::seed_from_u64(seed);
-    let mut faults: Vec<_> = kinds.iter().flat_map(|fault| std::iter::repeat_n(*fault, each)).collect();
-    let cheap: Vec<_> = kinds.iter().copied().filter(|fault| !fault.is_dear()).collect();
+    let mut faults: Vec<_> = kinds
+        .iter()
+        .flat_map(|fault| std::iter::repeat_n(*fault, each))
+        .collect();
+    let cheap: Vec<_> = kinds
+        .iter()
+        .copied()
+        .filter(|fault| !fault.is_dear())
+        .collect();
     while faults.len() < total {
         faults.push(cheap[dice.random_range(0..cheap.len())]);
     }
@@ -97,7 +104,11 @@ mod tests {
         let faults = plan(Fault::CLUSTER, 1, 100, 5);
         assert_eq!(faults.len(), 100);
         for kind in Fault::CLUSTER {
-            assert!(faults.iter().filter(|fault| *fault == kind).count() >= 5, "{}", kind.name());
+            assert!(
+                faults.iter().filter(|fault| *fault == kind).count() >= 5,
+                "{}",
+                kind.name()
+            );
         }
         assert_eq!(faults, plan(Fault::CLUSTER, 1, 100, 5));
         assert_ne!(faults, plan(Fault::CLUSTER, 2, 100, 5));

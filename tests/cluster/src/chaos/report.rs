@@ -68,34 +68,73 @@ pub struct Report {
 impl Report {
     /// What keeps the run from having shown what was demanded; empty when it has.
     pub fn complaints(&self) -> Vec<String> {
-        let Demand { kinds: _, faults, each, in_flight, tasks, again } = self.demand;
+        let Demand {
+            kinds: _,
+            faults,
+            each,
+            in_flight,
+            tasks,
+            again,
+        } = self.demand;
         let mut complaints = self.wrong.clone();
-        let mut demand = |met: bool, complaint: String| complaints.extend((!met).then_some(complaint));
+        let mut demand =
+            |met: bool, complaint: String| complaints.extend((!met).then_some(complaint));
         demand(
             self.done.len() >= faults,
-            format!("{} of {faults} faults were done before the job ended", self.done.len()),
+            format!(
+                "{} of {faults} faults were done before the job ended",
+                self.done.len()
+            ),
         );
         for (fault, done) in self.by_kind() {
-            demand(done.len() >= each, format!("{}: {} times, not {each}", fault.name(), done.len()));
+            demand(
+                done.len() >= each,
+                format!("{}: {} times, not {each}", fault.name(), done.len()),
+            );
         }
-        let idle = self.done.iter().filter(|done| done.in_flight < in_flight).count();
-        demand(idle == 0, format!("{idle} faults with fewer than {in_flight} requests in flight"));
-        demand(self.quiet.0 >= tasks, format!("{} model tasks, not {tasks}", self.quiet.0));
+        let idle = self
+            .done
+            .iter()
+            .filter(|done| done.in_flight < in_flight)
+            .count();
+        demand(
+            idle == 0,
+            format!("{idle} faults with fewer than {in_flight} requests in flight"),
+        );
+        demand(
+            self.quiet.0 >= tasks,
+            format!("{} model tasks, not {tasks}", self.quiet.0),
+        );
         demand(
             self.trees >= self.documents,
-            format!("{} trees of {} documents in the quiet run", self.trees, self.documents),
+            format!(
+                "{} trees of {} documents in the quiet run",
+                self.trees, self.documents
+            ),
         );
-        demand(self.differences.is_empty(), format!("{} trees are missing or different", self.differences.len()));
+        demand(
+            self.differences.is_empty(),
+            format!("{} trees are missing or different", self.differences.len()),
+        );
         let share = self.asked.again_share();
         demand(
             share <= AGAIN_SHARE || self.asked.again <= again,
-            format!("{} ({:.2} %) of the replies that were had were asked for again", self.asked.again, share * 100.0),
+            format!(
+                "{} ({:.2} %) of the replies that were had were asked for again",
+                self.asked.again,
+                share * 100.0
+            ),
         );
         complaints
     }
 
     fn by_kind(&self) -> BTreeMap<Fault, Vec<Done>> {
-        let mut kinds: BTreeMap<_, Vec<_>> = self.demand.kinds.iter().map(|fault| (*fault, Vec::new())).collect();
+        let mut kinds: BTreeMap<_, Vec<_>> = self
+            .demand
+            .kinds
+            .iter()
+            .map(|fault| (*fault, Vec::new()))
+            .collect();
         for done in &self.done {
             kinds.entry(done.fault).or_default().push(*done);
         }
@@ -118,12 +157,24 @@ impl fmt::Display for Report {
         line("quiet run, seconds", seconds(self.quiet.1).to_string())?;
         line("run with faults, seconds", seconds(self.took).to_string())?;
         line("faults", self.done.len().to_string())?;
-        line("trees missing or different", format!("{} of {}", self.differences.len(), self.trees))?;
+        line(
+            "trees missing or different",
+            format!("{} of {}", self.differences.len(), self.trees),
+        )?;
         line("requests to the provider", asked.requests.to_string())?;
         line("  refused by it (429, 5xx)", asked.refused.to_string())?;
-        line("  replies had by a process that lived", asked.had.to_string())?;
-        line("  of these asked for again", format!("{} ({:.2} %)", asked.again, asked.again_share() * 100.0))?;
-        line("  lost in flight, and asked again", asked.lost_in_flight.to_string())?;
+        line(
+            "  replies had by a process that lived",
+            asked.had.to_string(),
+        )?;
+        line(
+            "  of these asked for again",
+            format!("{} ({:.2} %)", asked.again, asked.again_share() * 100.0),
+        )?;
+        line(
+            "  lost in flight, and asked again",
+            asked.lost_in_flight.to_string(),
+        )?;
         for difference in self.differences.iter().take(SHOWN) {
             writeln!(f, "  {difference}")?;
         }
@@ -131,7 +182,15 @@ impl fmt::Display for Report {
         for complaint in &complaints {
             writeln!(f, "WRONG: {complaint}")?;
         }
-        write!(f, "{}", if complaints.is_empty() { "ok" } else { "FAILED" })
+        write!(
+            f,
+            "{}",
+            if complaints.is_empty() {
+                "ok"
+            } else {
+                "FAILED"
+            }
+        )
     }
 }
 
@@ -142,14 +201,35 @@ mod tests {
     fn report(done: usize, again: usize) -> Report {
         Report {
             seed: 1,
-            demand: Demand { kinds: Fault::CLUSTER, faults: 10, each: 1, in_flight: 50, tasks: 100, again: 2 },
+            demand: Demand {
+                kinds: Fault::CLUSTER,
+                faults: 10,
+                each: 1,
+                in_flight: 50,
+                tasks: 100,
+                again: 2,
+            },
             documents: 3,
             quiet: (100, Duration::from_secs(3)),
             took: Duration::from_secs(9),
-            done: Fault::CLUSTER.iter().take(done).map(|fault| Done { fault: *fault, in_flight: 60 }).collect(),
+            done: Fault::CLUSTER
+                .iter()
+                .take(done)
+                .map(|fault| Done {
+                    fault: *fault,
+                    in_flight: 60,
+                })
+                .collect(),
             trees: 3,
             differences: Vec::new(),
-            asked: Asked { requests: 120, digests: 100, refused: 0, had: 110, again, lost_in_flight: 10 },
+            asked: Asked {
+                requests: 120,
+                digests: 100,
+                refused: 0,
+                had: 110,
+                again,
+                lost_in_flight: 10,
+            },
             wrong: Vec::new(),
         }
     }
@@ -166,11 +246,34 @@ mod tests {
         let fewer = report(9, 0);
         assert_eq!(fewer.complaints().len(), 2, "{fewer}");
         let again = report(10, 3).complaints();
-        assert_eq!(again, ["3 (2.73 %) of the replies that were had were asked for again"]);
+        assert_eq!(
+            again,
+            ["3 (2.73 %) of the replies that were had were asked for again"]
+        );
         assert_eq!(report(10, 2).complaints(), [""; 0]);
-        let different = Report { differences: vec!["a is missing".into()], ..report(10, 0) };
-        assert!(different.to_string().contains("a is missing") && different.to_string().ends_with("FAILED"));
-        let idle = Report { done: vec![Done { fault: Fault::SlowS3, in_flight: 49 }; 10], ..report(10, 0) };
-        assert!(idle.complaints().iter().any(|complaint| complaint.contains("fewer than 50")), "{idle}");
+        let different = Report {
+            differences: vec!["a is missing".into()],
+            ..report(10, 0)
+        };
+        assert!(
+            different.to_string().contains("a is missing")
+                && different.to_string().ends_with("FAILED")
+        );
+        let idle = Report {
+            done: vec![
+                Done {
+                    fault: Fault::SlowS3,
+                    in_flight: 49
+                };
+                10
+            ],
+            ..report(10, 0)
+        };
+        assert!(
+            idle.complaints()
+                .iter()
+                .any(|complaint| complaint.contains("fewer than 50")),
+            "{idle}"
+        );
     }
 }

@@ -38,11 +38,18 @@ pub(super) fn settings(calls: usize) -> Vec<(String, String)> {
         ("STEMMA_MODEL__CONCURRENCY", &calls),
         ("STEMMA_LOCAL__CONCURRENCY", "2"),
     ];
-    settings.into_iter().map(|(name, value)| (name.to_string(), value.to_string())).collect()
+    settings
+        .into_iter()
+        .map(|(name, value)| (name.to_string(), value.to_string()))
+        .collect()
 }
 
 /// Waits until so many requests are in flight; whether it was not in vain.
-pub(super) async fn until_busy<T>(provider: &Provider, in_flight: usize, job: &JoinHandle<T>) -> bool {
+pub(super) async fn until_busy<T>(
+    provider: &Provider,
+    in_flight: usize,
+    job: &JoinHandle<T>,
+) -> bool {
     let begun = Instant::now();
     while provider.in_flight() < in_flight {
         if job.is_finished() || begun.elapsed() > LIMIT {
@@ -63,8 +70,15 @@ pub(super) fn calmer(
     answered: usize,
     slots: usize,
 ) -> Duration {
-    let spacing = if done == 0 { scenario.pace + 1.0 } else { elapsed.as_secs_f64() / done as f64 };
-    let (faults, work) = (scenario.demand.faults.saturating_sub(done), peace.needed.len().saturating_sub(answered));
+    let spacing = if done == 0 {
+        scenario.pace + 1.0
+    } else {
+        elapsed.as_secs_f64() / done as f64
+    };
+    let (faults, work) = (
+        scenario.demand.faults.saturating_sub(done),
+        peace.needed.len().saturating_sub(answered),
+    );
     let latency = spacing * (faults + 2) as f64 * slots as f64 / work.max(1) as f64;
     Duration::from_secs_f64(latency.clamp(LATENCY.0.as_secs_f64(), LATENCY.1.as_secs_f64()))
 }
@@ -73,5 +87,9 @@ pub(super) fn calmer(
 pub(super) fn end(output: &Output) -> String {
     let words = String::from_utf8_lossy(&output.stderr);
     let lines: Vec<_> = words.lines().collect();
-    format!("{}\n{}", output.status, lines[lines.len().saturating_sub(10)..].join("\n"))
+    format!(
+        "{}\n{}",
+        output.status,
+        lines[lines.len().saturating_sub(10)..].join("\n")
+    )
 }

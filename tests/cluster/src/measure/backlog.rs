@@ -41,7 +41,11 @@ impl Backlog {
         let filings = tempfile::tempdir()?;
         documents::write(filings.path(), count, pages, 1)?;
         let provider = Provider::start(Behavior::after(latency)).await?;
-        let own: Vec<_> = own.iter().copied().chain([("STEMMA_STRUCTURE", "llm")]).collect();
+        let own: Vec<_> = own
+            .iter()
+            .copied()
+            .chain([("STEMMA_STRUCTURE", "llm")])
+            .collect();
         let mut fleet = lab.fleet(&name, &own, through, &provider)?;
         fleet.spawn(Role::Coordinator, &[])?;
         fleet.spawn(Role::Assembler, &[])?;
@@ -51,7 +55,13 @@ impl Backlog {
         }
         let tap = Tap::on(&lab.broker()?, &name).await?;
         submit(&fleet, filings.path()).await?;
-        let backlog = Self { fleet, provider, tap, name, _filings: filings };
+        let backlog = Self {
+            fleet,
+            provider,
+            tap,
+            name,
+            _filings: filings,
+        };
         backlog.until_still().await?;
         Ok(backlog)
     }
@@ -60,9 +70,16 @@ impl Backlog {
         let begun = Instant::now();
         let (mut last, mut same) = (0, 0);
         while same < STILL {
-            ensure!(begun.elapsed() < PATIENCE, "{}: reading the filings takes too long", self.name);
+            ensure!(
+                begun.elapsed() < PATIENCE,
+                "{}: reading the filings takes too long",
+                self.name
+            );
             sleep(LOOK_EVERY).await;
-            let (cpu, llm) = (self.tap.depth("cpu.bulk").await?, self.tap.depth("llm.bulk").await?);
+            let (cpu, llm) = (
+                self.tap.depth("cpu.bulk").await?,
+                self.tap.depth("llm.bulk").await?,
+            );
             let still = llm > 0 && llm == last && cpu == 0;
             (last, same) = (llm, if still { same + 1 } else { 0 });
         }
@@ -73,7 +90,10 @@ impl Backlog {
     pub(super) async fn work(&mut self, count: usize, calls: usize) -> Result<Vec<String>> {
         let mut names = Vec::new();
         for _ in 0..count {
-            names.push(self.fleet.spawn(Role::Worker, &["--lanes", "llm", "--concurrency", &calls.to_string()])?);
+            names.push(self.fleet.spawn(
+                Role::Worker,
+                &["--lanes", "llm", "--concurrency", &calls.to_string()],
+            )?);
         }
         ready(&mut self.fleet, Role::Worker).await?;
         Ok(names)
@@ -84,7 +104,10 @@ impl Backlog {
         let begun = Instant::now();
         while self.provider.asked() < calls {
             let (name, asked) = (&self.name, self.provider.asked());
-            ensure!(begun.elapsed() < PATIENCE, "{name}: {asked} of {calls} calls were made in time");
+            ensure!(
+                begun.elapsed() < PATIENCE,
+                "{name}: {asked} of {calls} calls were made in time"
+            );
             sleep(Duration::from_millis(100)).await;
         }
         Ok(())

@@ -9,8 +9,8 @@ use anyhow::{Context, Result};
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use lapin::options::{
-    BasicAckOptions, BasicConsumeOptions, BasicPublishOptions, BasicQosOptions, ConfirmSelectOptions, QueueBindOptions,
-    QueueDeclareOptions, QueueDeleteOptions,
+    BasicAckOptions, BasicConsumeOptions, BasicPublishOptions, BasicQosOptions,
+    ConfirmSelectOptions, QueueBindOptions, QueueDeclareOptions, QueueDeleteOptions,
 };
 use lapin::types::{AMQPValue, FieldTable, ShortString};
 use lapin::{BasicProperties, Channel, Connection, ConnectionProperties};
@@ -53,15 +53,41 @@ impl Tap {
     pub(super) async fn on(url: &str, prefix: &str) -> Result<Self> {
         let connection = connect(url).await?;
         let channel = connection.create_channel().await?;
-        let own = QueueDeclareOptions { exclusive: true, auto_delete: true, ..QueueDeclareOptions::default() };
-        let queue = channel.queue_declare(ShortString::default(), own, FieldTable::default()).await?.name().clone();
+        let own = QueueDeclareOptions {
+            exclusive: true,
+            auto_delete: true,
+            ..QueueDeclareOptions::default()
+        };
+        let queue = channel
+            .queue_declare(ShortString::default(), own, FieldTable::default())
+            .await?
+            .name()
+            .clone();
         let flows = (0..FLOWS).map(|n| format!("flow.{n:02}"));
         for key in LANES.into_iter().map(String::from).chain(flows) {
             let (exchange, options) = (ShortString::from(prefix), QueueBindOptions::default());
-            channel.queue_bind(queue.clone(), exchange, key.into(), options, FieldTable::default()).await?;
+            channel
+                .queue_bind(
+                    queue.clone(),
+                    exchange,
+                    key.into(),
+                    options,
+                    FieldTable::default(),
+                )
+                .await?;
         }
-        let options = BasicConsumeOptions { no_ack: true, ..BasicConsumeOptions::default() };
-        let mut consumer = channel.basic_consume(queue, ShortString::default(), options, FieldTable::default()).await?;
+        let options = BasicConsumeOptions {
+            no_ack: true,
+            ..BasicConsumeOptions::default()
+        };
+        let mut consumer = channel
+            .basic_consume(
+                queue,
+                ShortString::default(),
+                options,
+                FieldTable::default(),
+            )
+            .await?;
         let seen = Arc::new(Mutex::new(Seen::default()));
         let shared = Arc::clone(&seen);
         let taking = tokio::spawn(async move {
@@ -71,7 +97,13 @@ impl Tap {
                 lock(&shared).note(delivery.routing_key.as_str(), &delivery.data, delayed);
             }
         });
-        Ok(Self { channel, prefix: prefix.into(), seen, taking, _connection: connection })
+        Ok(Self {
+            channel,
+            prefix: prefix.into(),
+            seen,
+            taking,
+            _connection: connection,
+        })
     }
 
     pub(super) fn seen(&self) -> Seen {
@@ -80,9 +112,16 @@ impl Tap {
 
     /// Messages that wait on a queue.
     pub(super) async fn depth(&self, queue: &str) -> Result<u32> {
-        let passive = QueueDeclareOptions { passive: true, ..QueueDeclareOptions::default() };
+        let passive = QueueDeclareOptions {
+            passive: true,
+            ..QueueDeclareOptions::default()
+        };
         let name = format!("{}.{queue}", self.prefix);
-        Ok(self.channel.queue_declare(name.into(), passive, FieldTable::default()).await?.message_count())
+        Ok(self
+            .channel
+            .queue_declare(name.into(), passive, FieldTable::default())
+            .await?
+            .message_count())
     }
 }
 
@@ -103,7 +142,13 @@ impl Seen {
         if key == LANES[0] {
             self.times.push(Instant::now());
         }
-        let Some(lane) = LANES.iter().position(|lane| *lane == key).filter(|_| !delayed) else { return };
+        let Some(lane) = LANES
+            .iter()
+            .position(|lane| *lane == key)
+            .filter(|_| !delayed)
+        else {
+            return;
+        };
         let task: Value = serde_json::from_slice(body).unwrap_or_default();
         let name = blake3::hash(format!("{} {}", task["run"]["run"], task["key"]).as_bytes());
         self.tasks.entry(name).or_insert((0, lane)).0 += 1;
@@ -112,13 +157,20 @@ impl Seen {
     /// How long the oldest message of the first lane has waited, where `waiting` of them do: a queue gives the oldest
     /// first.
     pub(super) fn oldest(&self, waiting: u32) -> Duration {
-        let oldest = self.times.len().checked_sub(waiting as usize).and_then(|taken| self.times.get(taken));
+        let oldest = self
+            .times
+            .len()
+            .checked_sub(waiting as usize)
+            .and_then(|taken| self.times.get(taken));
         oldest.map_or(Duration::ZERO, Instant::elapsed)
     }
 
     /// Different tasks that were published to the queues of a lane.
     pub(super) fn tasks_of(&self, lane: &str) -> usize {
-        self.tasks.values().filter(|(_, at)| LANES[*at] == lane).count()
+        self.tasks
+            .values()
+            .filter(|(_, at)| LANES[*at] == lane)
+            .count()
     }
 
     /// Different tasks that were published.
@@ -137,11 +189,18 @@ impl Seen {
 pub(super) async fn bare_rate(url: &str, name: &str, over: Duration) -> Result<f64> {
     let (publishing, consuming) = (connect(url).await?, connect(url).await?);
     let channel = publishing.create_channel().await?;
-    channel.confirm_select(ConfirmSelectOptions::default()).await?;
+    channel
+        .confirm_select(ConfirmSelectOptions::default())
+        .await?;
     let queue = ShortString::from(name);
     let mut arguments = FieldTable::default();
-    arguments.insert("x-queue-type".into(), AMQPValue::LongString("quorum".into()));
-    channel.queue_declare(queue.clone(), QueueDeclareOptions::durable(), arguments).await?;
+    arguments.insert(
+        "x-queue-type".into(),
+        AMQPValue::LongString("quorum".into()),
+    );
+    channel
+        .queue_declare(queue.clone(), QueueDeclareOptions::durable(), arguments)
+        .await?;
     let consumed = tokio::spawn(consume(consuming, queue.clone(), over));
     let begun = Instant::now();
     let mut confirms = FuturesUnordered::new();
@@ -149,22 +208,41 @@ pub(super) async fn bare_rate(url: &str, name: &str, over: Duration) -> Result<f
         while confirms.len() < usize::from(WINDOW) {
             let (options, body) = (BasicPublishOptions::default(), vec![b'x'; MESSAGE_BYTES]);
             let properties = BasicProperties::default().with_delivery_mode(2);
-            let sent = channel.basic_publish(ShortString::default(), queue.clone(), options, &body, properties).await?;
+            let sent = channel
+                .basic_publish(
+                    ShortString::default(),
+                    queue.clone(),
+                    options,
+                    &body,
+                    properties,
+                )
+                .await?;
             confirms.push(sent);
         }
         confirms.next().await.context("no confirm")??;
     }
     let messages = consumed.await??;
-    channel.queue_delete(queue, QueueDeleteOptions::default()).await?;
+    channel
+        .queue_delete(queue, QueueDeleteOptions::default())
+        .await?;
     Ok(messages as f64 / over.as_secs_f64())
 }
 
 /// How many messages were consumed and acknowledged.
 async fn consume(connection: Connection, queue: ShortString, over: Duration) -> Result<usize> {
     let channel = connection.create_channel().await?;
-    channel.basic_qos(WINDOW, BasicQosOptions::default()).await?;
+    channel
+        .basic_qos(WINDOW, BasicQosOptions::default())
+        .await?;
     let options = BasicConsumeOptions::default();
-    let mut consumer = channel.basic_consume(queue, ShortString::default(), options, FieldTable::default()).await?;
+    let mut consumer = channel
+        .basic_consume(
+            queue,
+            ShortString::default(),
+            options,
+            FieldTable::default(),
+        )
+        .await?;
     let mut messages = 0;
     let take = async {
         while let Some(delivery) = consumer.next().await {
@@ -181,7 +259,9 @@ async fn consume(connection: Connection, queue: ShortString, over: Duration) -> 
 }
 
 async fn connect(url: &str) -> Result<Connection> {
-    Connection::connect(url, ConnectionProperties::default()).await.context("connecting to the broker")
+    Connection::connect(url, ConnectionProperties::default())
+        .await
+        .context("connecting to the broker")
 }
 
 #[cfg(test)]
@@ -198,9 +278,16 @@ mod tests {
         seen.note("llm.bulk", body("r1", "b").as_bytes(), true);
         seen.note("flow.07", b"{}", false);
         assert_eq!((seen.tasks(), seen.again(), seen.delayed), (3, 1, 1));
-        assert_eq!((seen.tasks_of("llm.bulk"), seen.tasks_of("cpu.bulk")), (3, 0));
+        assert_eq!(
+            (seen.tasks_of("llm.bulk"), seen.tasks_of("cpu.bulk")),
+            (3, 0)
+        );
         assert_eq!(seen.messages["llm.bulk"], 5);
-        assert_eq!(seen.oldest(1), Duration::ZERO, "nothing went to the first lane");
+        assert_eq!(
+            seen.oldest(1),
+            Duration::ZERO,
+            "nothing went to the first lane"
+        );
         seen.note("cpu.bulk", body("r1", "c").as_bytes(), false);
         std::thread::sleep(Duration::from_millis(20));
         seen.note("cpu.bulk", body("r1", "d").as_bytes(), false);

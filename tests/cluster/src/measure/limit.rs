@@ -37,7 +37,10 @@ const LOOK: Duration = Duration::from_secs(5);
 /// When the ground gives way.
 pub async fn limit(lab: &Lab) -> Result<Table> {
     let limit = LIMIT.to_string();
-    let own = [("STEMMA_MODEL__REQUESTS_PER_MINUTE", limit.as_str()), ("STEMMA_MODEL__EXPECTED_WORKERS", "4")];
+    let own = [
+        ("STEMMA_MODEL__REQUESTS_PER_MINUTE", limit.as_str()),
+        ("STEMMA_MODEL__EXPECTED_WORKERS", "4"),
+    ];
     let mut backlog = Backlog::make(lab, "limit", FILINGS, LATENCY, &own, &[]).await?;
     let workers = backlog.work(WORKERS, CALLS).await?;
     backlog.until_asked(1).await?;
@@ -58,22 +61,47 @@ pub async fn limit(lab: &Lab) -> Result<Table> {
 }
 
 fn table(asks: &[Ask], first: Instant, killed: Instant, flushed: Instant) -> Table {
-    let mut table = Table::new(format!("limit: {WORKERS} workers under {LIMIT} requests/min, from the provider's log"));
+    let mut table = Table::new(format!(
+        "limit: {WORKERS} workers under {LIMIT} requests/min, from the provider's log"
+    ));
     table.note("requests", format!("{} in {} s", asks.len(), END.as_secs()));
-    let calm: Vec<_> = asks.iter().filter(|ask| ask.arrived < flushed).cloned().collect();
+    let calm: Vec<_> = asks
+        .iter()
+        .filter(|ask| ask.arrived < flushed)
+        .cloned()
+        .collect();
     let most = busiest(&calm, MINUTE);
     table.mark("busiest 60 s", most, "<= 630", most <= LIMIT * 105 / 100);
     let used = share(asks, first + STEADY, killed);
     table.mark("used while steady", percent(used), ">= 95 %", used >= 0.95);
     let back = back_after(asks, killed);
-    let told = back.map_or_else(|| "never".into(), |back| format!("{:.1} s", back.as_secs_f64()));
-    table.mark("rate back after kill -9 of two", told, "<= 10 s", back.is_some_and(|back| back <= BACK_WITHIN));
-    table.note("used after that", percent(share(asks, killed + BACK_WITHIN, flushed)));
+    let told = back.map_or_else(
+        || "never".into(),
+        |back| format!("{:.1} s", back.as_secs_f64()),
+    );
+    table.mark(
+        "rate back after kill -9 of two",
+        told,
+        "<= 10 s",
+        back.is_some_and(|back| back <= BACK_WITHIN),
+    );
+    table.note(
+        "used after that",
+        percent(share(asks, killed + BACK_WITHIN, flushed)),
+    );
     let forgotten = busiest(asks, MINUTE);
     let allowed = LIMIT * 105 / 100 + BURST;
     let mark = format!("<= 630 and a burst of {BURST}");
-    table.mark("busiest 60 s with FLUSHALL", forgotten, &mark, forgotten <= allowed);
-    table.note("used after FLUSHALL", percent(share(asks, flushed, first + END)));
+    table.mark(
+        "busiest 60 s with FLUSHALL",
+        forgotten,
+        &mark,
+        forgotten <= allowed,
+    );
+    table.note(
+        "used after FLUSHALL",
+        percent(share(asks, flushed, first + END)),
+    );
     table
 }
 
@@ -99,7 +127,13 @@ mod tests {
 
     /// Requests at these milliseconds.
     fn asks(first: Instant, times: impl Iterator<Item = u64>) -> Vec<Ask> {
-        let ask = |ms| Ask::new(blake3::hash(b""), "worker", first + Duration::from_millis(ms));
+        let ask = |ms| {
+            Ask::new(
+                blake3::hash(b""),
+                "worker",
+                first + Duration::from_millis(ms),
+            )
+        };
         times.map(ask).collect()
     }
 
@@ -114,6 +148,9 @@ mod tests {
         assert!(back_after(&gone, killed).is_some_and(|back| back > BACK_WITHIN));
         assert!(!table(&gone, first, killed, flushed).is_met());
         let fast = asks(first, (0..1_800).map(|n| 95 * n));
-        assert!(!table(&fast, first, killed, flushed).is_met(), "631 in a minute");
+        assert!(
+            !table(&fast, first, killed, flushed).is_met(),
+            "631 in a minute"
+        );
     }
 }

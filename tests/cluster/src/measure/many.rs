@@ -30,7 +30,10 @@ pub struct Many {
 
 impl Default for Many {
     fn default() -> Self {
-        Self { documents: 100_000, seconds: 180 }
+        Self {
+            documents: 100_000,
+            seconds: 180,
+        }
     }
 }
 
@@ -40,7 +43,9 @@ impl Default for Many {
 /// When the ground gives way.
 pub async fn many(lab: &Lab, size: Many) -> Result<Table> {
     let Many { documents, seconds } = size;
-    let mut table = Table::new(format!("many: a job of {documents} documents, watched for {seconds} s"));
+    let mut table = Table::new(format!(
+        "many: a job of {documents} documents, watched for {seconds} s"
+    ));
     let name = lab.name("many");
     let folder = tempfile::tempdir()?;
     write(folder.path(), documents)?;
@@ -56,7 +61,10 @@ pub async fn many(lab: &Lab, size: Many) -> Result<Table> {
     let coordinator = fleet.pid(&coordinator)?;
     let begun = Instant::now();
     submit(&fleet, folder.path()).await?;
-    table.note("submitted in", format!("{:.0} s", begun.elapsed().as_secs_f64()));
+    table.note(
+        "submitted in",
+        format!("{:.0} s", begun.elapsed().as_secs_f64()),
+    );
     let (begun, over) = (Instant::now(), Duration::from_secs(seconds));
     let (mut resident, mut depth, mut wait) = (Vec::new(), 0, Duration::ZERO);
     while begun.elapsed() < over {
@@ -71,11 +79,28 @@ pub async fn many(lab: &Lab, size: Many) -> Result<Table> {
     table.note("documents to publish", format!("{done}, {rate:.0}/s"));
     note_memory(&mut table, &resident);
     table.note("most tasks waiting", depth);
-    table.mark("longest wait", format!("{:.0} s", wait.as_secs_f64()), ">= 10 sweeps of 5 s", wait >= 10 * SWEEP);
+    table.mark(
+        "longest wait",
+        format!("{:.0} s", wait.as_secs_f64()),
+        ">= 10 sweeps of 5 s",
+        wait >= 10 * SWEEP,
+    );
     let share = seen.again() as f64 / seen.tasks().max(1) as f64;
-    table
-        .note("messages of tasks", format!("{} tasks, {} again, {} delayed", seen.tasks(), seen.again(), seen.delayed));
-    table.mark("published again", format!("{:.2} %", 100.0 * share), "<= 1 %", share <= 0.01);
+    table.note(
+        "messages of tasks",
+        format!(
+            "{} tasks, {} again, {} delayed",
+            seen.tasks(),
+            seen.again(),
+            seen.delayed
+        ),
+    );
+    table.mark(
+        "published again",
+        format!("{:.2} %", 100.0 * share),
+        "<= 1 %",
+        share <= 0.01,
+    );
     let fallen = fleet.ended()?;
     table.mark("processes that ended", fallen.len(), "0", fallen.is_empty());
     Ok(table)
@@ -98,17 +123,31 @@ fn write(root: &Path, documents: u64) -> Result<()> {
 
 fn note_memory(table: &mut Table, resident: &[u64]) {
     let megabytes = |bytes: u64| format!("{:.0} MB", bytes as f64 / 1e6);
-    let at = |tenths: usize| resident.get((resident.len() * tenths / 10).min(resident.len().saturating_sub(1)));
-    let shown: Vec<_> = [0, 2, 4, 6, 8, 10].into_iter().filter_map(at).map(|bytes| megabytes(*bytes)).collect();
+    let at = |tenths: usize| {
+        resident.get((resident.len() * tenths / 10).min(resident.len().saturating_sub(1)))
+    };
+    let shown: Vec<_> = [0, 2, 4, 6, 8, 10]
+        .into_iter()
+        .filter_map(at)
+        .map(|bytes| megabytes(*bytes))
+        .collect();
     table.note("coordinator over time", shown.join(", "));
     let most = resident.iter().copied().max().unwrap_or_default();
-    table.mark("coordinator at most", megabytes(most), "<= 300 MB", most <= MOST);
+    table.mark(
+        "coordinator at most",
+        megabytes(most),
+        "<= 300 MB",
+        most <= MOST,
+    );
 }
 
 /// Resident memory of a process.
 fn resident_bytes(pid: u32) -> Result<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("a process without memory")?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))
+        .context("a process without memory")?;
     let kilobytes: u64 = line.trim().trim_end_matches("kB").trim().parse()?;
     Ok(kilobytes * 1_024)
 }

@@ -51,8 +51,14 @@ impl Lab {
         let binary = binary()?;
         let servers = Servers::named_or_own().await?;
         servers.make_bucket(BUCKET).await?;
-        let stamp = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH)?.as_secs();
-        Ok(Self { servers, binary, stamp })
+        let stamp = std::time::SystemTime::now()
+            .duration_since(std::time::UNIX_EPOCH)?
+            .as_secs();
+        Ok(Self {
+            servers,
+            binary,
+            stamp,
+        })
     }
 
     /// What is measured, as it is printed.
@@ -82,8 +88,17 @@ impl Lab {
             ("STEMMA_BROKER__PREFIX", name),
             ("STEMMA_REDIS__PREFIX", name),
         ];
-        settings.extend(common.iter().chain(own).map(|(key, value)| ((*key).to_string(), (*value).to_string())));
-        let mut fleet = Fleet::new(self.binary.clone(), &format!("s3://{BUCKET}/{name}"), settings)?;
+        settings.extend(
+            common
+                .iter()
+                .chain(own)
+                .map(|(key, value)| ((*key).to_string(), (*value).to_string())),
+        );
+        let mut fleet = Fleet::new(
+            self.binary.clone(),
+            &format!("s3://{BUCKET}/{name}"),
+            settings,
+        )?;
         fleet.ask(provider.address());
         Ok(fleet)
     }
@@ -91,7 +106,9 @@ impl Lab {
     /// The URL of the broker, with its password.
     fn broker(&self) -> Result<String> {
         let settings = self.servers.settings(&[])?;
-        let url = settings.into_iter().find(|(name, _)| name == "STEMMA_BROKER__URL");
+        let url = settings
+            .into_iter()
+            .find(|(name, _)| name == "STEMMA_BROKER__URL");
         url.map(|(_, url)| url).context("servers without a broker")
     }
 }
@@ -106,13 +123,21 @@ async fn ready(fleet: &mut Fleet, role: Role) -> Result<()> {
 
 /// Submits a folder; the job goes on by itself.
 async fn submit(fleet: &Fleet, folder: &std::path::Path) -> Result<()> {
-    let folder = folder.to_str().context("a folder that can be written down")?;
+    let folder = folder
+        .to_str()
+        .context("a folder that can be written down")?;
     let output = fleet.run(&["submit", folder], PATIENCE).await?;
-    ensure!(output.status.success(), "submit: {}", String::from_utf8_lossy(&output.stderr));
+    ensure!(
+        output.status.success(),
+        "submit: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     Ok(())
 }
 
 /// Requests that arrived from `begin` to before `end`, but for those that were refused.
 fn arrived(asks: &[Ask], begin: Instant, end: Instant) -> usize {
-    asks.iter().filter(|ask| ask.status != 429 && ask.arrived >= begin && ask.arrived < end).count()
+    asks.iter()
+        .filter(|ask| ask.status != 429 && ask.arrived >= begin && ask.arrived < end)
+        .count()
 }

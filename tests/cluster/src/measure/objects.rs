@@ -26,8 +26,18 @@ pub(super) async fn bare_rate(lab: &Lab, name: &str, over: Duration) -> Result<f
         writers.spawn(async move {
             let mut written = 0;
             while begun.elapsed() < over {
-                let (key, body) = (format!("{name}/{writer}/{written}"), ByteStream::from(vec![b'x'; OBJECT_BYTES]));
-                client.put_object().bucket(BUCKET).key(key).if_none_match("*").body(body).send().await?;
+                let (key, body) = (
+                    format!("{name}/{writer}/{written}"),
+                    ByteStream::from(vec![b'x'; OBJECT_BYTES]),
+                );
+                client
+                    .put_object()
+                    .bucket(BUCKET)
+                    .key(key)
+                    .if_none_match("*")
+                    .body(body)
+                    .send()
+                    .await?;
                 written += 1;
             }
             anyhow::Ok(written)
@@ -46,6 +56,11 @@ pub(super) async fn redis_commands(lab: &Lab) -> Result<u64> {
     stream.write_all(b"INFO stats\r\nQUIT\r\n").await?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await?;
-    let line = answer.lines().find_map(|line| line.strip_prefix("total_commands_processed:"));
-    line.context("redis does not count its commands")?.trim().parse().context("a number of commands")
+    let line = answer
+        .lines()
+        .find_map(|line| line.strip_prefix("total_commands_processed:"));
+    line.context("redis does not count its commands")?
+        .trim()
+        .parse()
+        .context("a number of commands")
 }

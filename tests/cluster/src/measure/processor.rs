@@ -28,9 +28,17 @@ impl Processor {
     pub(super) fn now() -> Result<Self> {
         let mut processes = HashMap::new();
         for entry in fs::read_dir("/proc")? {
-            let Some(pid) = entry?.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+            let Some(pid) = entry?
+                .file_name()
+                .to_str()
+                .and_then(|name| name.parse().ok())
+            else {
+                continue;
+            };
             // One that has ended meanwhile has none.
-            let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else { continue };
+            let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else {
+                continue;
+            };
             if let Some(process) = process(&stat) {
                 processes.insert(pid, process);
             }
@@ -52,7 +60,12 @@ impl Processor {
                 }
             }
         };
-        let ticks: u64 = self.processes.iter().filter(|(pid, process)| below(pid, process)).map(|(_, p)| p.ticks).sum();
+        let ticks: u64 = self
+            .processes
+            .iter()
+            .filter(|(pid, process)| below(pid, process))
+            .map(|(_, p)| p.ticks)
+            .sum();
         ticks as f64 / TICKS
     }
 }
@@ -62,11 +75,21 @@ fn process(stat: &str) -> Option<Process> {
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
     let number = |n: usize| fields.get(n - 3)?.parse::<u64>().ok();
     let ticks = number(14)? + number(15)? + number(16)? + number(17)?;
-    Some(Process { parent: u32::try_from(number(4)?).ok()?, session: u32::try_from(number(6)?).ok()?, ticks })
+    Some(Process {
+        parent: u32::try_from(number(4)?).ok()?,
+        session: u32::try_from(number(6)?).ok()?,
+        ticks,
+    })
 }
 
 fn machine(stat: &str) -> Option<(u64, u64)> {
-    let ticks: Vec<u64> = stat.lines().next()?.split_whitespace().skip(1).map_while(|word| word.parse().ok()).collect();
+    let ticks: Vec<u64> = stat
+        .lines()
+        .next()?
+        .split_whitespace()
+        .skip(1)
+        .map_while(|word| word.parse().ok())
+        .collect();
     let idle = ticks.get(3)? + ticks.get(4)?;
     // Those of guests are in the first two already.
     let all: u64 = ticks.iter().take(8).sum();
@@ -86,8 +109,14 @@ impl Used {
         for (kind, pid) in kinds {
             *seconds.entry(kind.clone()).or_default() += after.seconds(*pid) - before.seconds(*pid);
         }
-        let (busy, all) = (after.machine.0 - before.machine.0, after.machine.1 - before.machine.1);
-        Self { seconds, machine: busy as f64 / all.max(1) as f64 }
+        let (busy, all) = (
+            after.machine.0 - before.machine.0,
+            after.machine.1 - before.machine.1,
+        );
+        Self {
+            seconds,
+            machine: busy as f64 / all.max(1) as f64,
+        }
     }
 
     pub(super) fn total(&self) -> f64 {
@@ -97,9 +126,18 @@ impl Used {
     /// A line per kind: seconds, and the share of all that is ours.
     pub(super) fn note(&self, table: &mut Table, over: &str) {
         let total = self.total();
-        table.note(&format!("CPU, {over}"), format!("{total:.1} s; all cores {:.0} % busy", 100.0 * self.machine));
+        table.note(
+            &format!("CPU, {over}"),
+            format!("{total:.1} s; all cores {:.0} % busy", 100.0 * self.machine),
+        );
         for (kind, seconds) in &self.seconds {
-            table.note(&format!("  {kind}"), format!("{seconds:6.1} s  {:3.0} %", 100.0 * seconds / total.max(1e-9)));
+            table.note(
+                &format!("  {kind}"),
+                format!(
+                    "{seconds:6.1} s  {:3.0} %",
+                    100.0 * seconds / total.max(1e-9)
+                ),
+            );
         }
     }
 }
@@ -124,14 +162,19 @@ mod tests {
         let stat = "7 (a b) c) S 3 7 5 0 -1 0 0 0 0 0 10 20 3 4 20 0 1 0 99";
         let process = process(stat).unwrap();
         assert_eq!((process.parent, process.session, process.ticks), (3, 5, 37));
-        assert_eq!(machine("cpu  10 0 5 80 5 0 0 0 3 0\ncpu0 1\n"), Some((15, 100)));
+        assert_eq!(
+            machine("cpu  10 0 5 80 5 0 0 0 3 0\ncpu0 1\n"),
+            Some((15, 100))
+        );
     }
 
     #[test]
     fn work_of_this_process_is_seen() {
         let before = Processor::now().unwrap();
         let mut hash = blake3::hash(b"");
-        while Processor::now().unwrap().seconds(std::process::id()) < before.seconds(std::process::id()) + 0.1 {
+        while Processor::now().unwrap().seconds(std::process::id())
+            < before.seconds(std::process::id()) + 0.1
+        {
             (0..10_000).for_each(|_| hash = blake3::hash(hash.as_bytes()));
         }
         let kinds = [("own".to_string(), std::process::id())];

@@ -32,26 +32,57 @@ pub async fn scale(lab: &Lab) -> Result<Table> {
     for (workers, rate) in [(1, one), (MANY, many)] {
         let possible = (workers * CALLS) as f64 / LATENCY.as_secs_f64();
         let share = 100.0 * rate / possible;
-        table.note(&format!("{workers} workers"), format!("{rate:.1} calls/s, {share:.0} % of {possible:.0}"));
+        table.note(
+            &format!("{workers} workers"),
+            format!("{rate:.1} calls/s, {share:.0} % of {possible:.0}"),
+        );
     }
     used_by_one.note(&mut table, "1 worker");
     used_by_many.note(&mut table, "8 workers");
     let per_call = |used: &Used| 1_000.0 * used.total() / COUNTED as f64;
-    table.note("CPU per call", format!("{:.1} ms, {:.1} ms", per_call(&used_by_one), per_call(&used_by_many)));
-    table.mark("throughput", format!("x {:.2}", many / one), ">= x 7.5", many / one >= 7.5);
+    table.note(
+        "CPU per call",
+        format!(
+            "{:.1} ms, {:.1} ms",
+            per_call(&used_by_one),
+            per_call(&used_by_many)
+        ),
+    );
+    table.mark(
+        "throughput",
+        format!("x {:.2}", many / one),
+        ">= x 7.5",
+        many / one >= 7.5,
+    );
     Ok(table)
 }
 
 /// Calls per second of so many workers, and the processor time meanwhile.
 async fn run(lab: &Lab, workers: usize) -> Result<(f64, Used)> {
-    let mut backlog = Backlog::make(lab, &format!("scale-{workers}"), FILINGS, LATENCY, &[], &[]).await?;
+    let mut backlog =
+        Backlog::make(lab, &format!("scale-{workers}"), FILINGS, LATENCY, &[], &[]).await?;
     backlog.work(workers, CALLS).await?;
-    let kinds = [kinds(lab, &mut backlog.fleet)?, vec![("provider".into(), std::process::id())]].concat();
+    let kinds = [
+        kinds(lab, &mut backlog.fleet)?,
+        vec![("provider".into(), std::process::id())],
+    ]
+    .concat();
     let before = Processor::now()?;
     backlog.until_asked(COUNTED).await?;
     let used = Used::between(&before, &Processor::now()?, &kinds);
-    let mut arrived: Vec<_> = backlog.provider.asks().iter().map(|ask| ask.arrived).collect();
+    let mut arrived: Vec<_> = backlog
+        .provider
+        .asks()
+        .iter()
+        .map(|ask| ask.arrived)
+        .collect();
     arrived.sort_unstable();
-    let (first, last) = (arrived[SKIPPED], *arrived.get(COUNTED - 1).context("calls were counted")?);
-    Ok(((COUNTED - 1 - SKIPPED) as f64 / last.duration_since(first).as_secs_f64(), used))
+    let (first, last) = (
+        arrived[SKIPPED],
+        *arrived.get(COUNTED - 1).context("calls were counted")?,
+    );
+    Ok((
+        (COUNTED - 1 - SKIPPED) as f64 / last.duration_since(first).as_secs_f64(),
+        used,
+    ))
 }

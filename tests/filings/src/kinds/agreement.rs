@@ -8,7 +8,16 @@ use crate::random::Rng;
 use crate::words::{self, Titles};
 
 const ARTICLES: [(&str, [&str; 5]); 9] = [
-    ("DEFINITIONS", ["Defined Terms", "Terms Generally", "Accounting Terms", "Rates", "Divisions"]),
+    (
+        "DEFINITIONS",
+        [
+            "Defined Terms",
+            "Terms Generally",
+            "Accounting Terms",
+            "Rates",
+            "Divisions",
+        ],
+    ),
     (
         "THE CREDITS",
         [
@@ -21,23 +30,74 @@ const ARTICLES: [(&str, [&str; 5]); 9] = [
     ),
     (
         "REPRESENTATIONS AND WARRANTIES",
-        ["Organization; Powers", "Authorization", "Governmental Approvals", "Financial Condition", "Litigation"],
+        [
+            "Organization; Powers",
+            "Authorization",
+            "Governmental Approvals",
+            "Financial Condition",
+            "Litigation",
+        ],
     ),
-    ("CONDITIONS", ["Effective Date", "Each Credit Event", "Opinions of Counsel", "Officer Certificates", "Fees"]),
+    (
+        "CONDITIONS",
+        [
+            "Effective Date",
+            "Each Credit Event",
+            "Opinions of Counsel",
+            "Officer Certificates",
+            "Fees",
+        ],
+    ),
     (
         "AFFIRMATIVE COVENANTS",
-        ["Financial Statements", "Notices", "Existence", "Payment of Obligations", "Books and Records"],
+        [
+            "Financial Statements",
+            "Notices",
+            "Existence",
+            "Payment of Obligations",
+            "Books and Records",
+        ],
     ),
     (
         "NEGATIVE COVENANTS",
-        ["Indebtedness", "Liens", "Fundamental Changes", "Transactions with Affiliates", "Leverage Ratio"],
+        [
+            "Indebtedness",
+            "Liens",
+            "Fundamental Changes",
+            "Transactions with Affiliates",
+            "Leverage Ratio",
+        ],
     ),
-    ("EVENTS OF DEFAULT", ["Defaults", "Remedies", "Application of Payments", "Cure Rights", "Waivers of Default"]),
+    (
+        "EVENTS OF DEFAULT",
+        [
+            "Defaults",
+            "Remedies",
+            "Application of Payments",
+            "Cure Rights",
+            "Waivers of Default",
+        ],
+    ),
     (
         "THE ADMINISTRATIVE AGENT",
-        ["Appointment", "Rights as a Lender", "Reliance", "Resignation", "Erroneous Payments"],
+        [
+            "Appointment",
+            "Rights as a Lender",
+            "Reliance",
+            "Resignation",
+            "Erroneous Payments",
+        ],
     ),
-    ("MISCELLANEOUS", ["Notices to Parties", "Amendments", "Expenses", "Successors and Assigns", "Governing Law"]),
+    (
+        "MISCELLANEOUS",
+        [
+            "Notices to Parties",
+            "Amendments",
+            "Expenses",
+            "Successors and Assigns",
+            "Governing Law",
+        ],
+    ),
 ];
 
 pub(super) fn manuscript(spec: &Spec) -> Manuscript {
@@ -58,22 +118,47 @@ pub(super) fn manuscript(spec: &Spec) -> Manuscript {
     let heading = |rng: &mut Rng, titles: &mut Titles, level: u16, _: &str| {
         Heading::new(titles.short(rng), level, Style::italic(size))
     };
-    let manner = Manner { heading: &heading, paragraph: words::paragraph, longest: 12_000, deepest: 4, bullets: false };
-    fill(&mut sections, room(&look, spec.pages, 6.5), &manner, rng, &mut Titles::default());
+    let manner = Manner {
+        heading: &heading,
+        paragraph: words::paragraph,
+        longest: 12_000,
+        deepest: 4,
+        bullets: false,
+    };
+    fill(
+        &mut sections,
+        room(&look, spec.pages, 6.5),
+        &manner,
+        rng,
+        &mut Titles::default(),
+    );
     let amount = format!("${},000,000", rng.between(150, 950));
-    let text = format!("The aggregate amount of the Commitments on the Effective Date is {amount}.");
+    let text =
+        format!("The aggregate amount of the Commitments on the Effective Date is {amount}.");
     plant(
         &mut sections,
         |s| s.heading.title.ends_with("Commitments"),
-        answering("What is the aggregate amount of the commitments?", text, amount),
+        answering(
+            "What is the aggregate amount of the commitments?",
+            text,
+            amount,
+        ),
     );
     let attached = sections.split_off(items);
-    let mut body = vec![Block::Numbering(Numbering::Arabic(1)), Block::RunningHead(registrant.name.clone())];
+    let mut body = vec![
+        Block::Numbering(Numbering::Arabic(1)),
+        Block::RunningHead(registrant.name.clone()),
+    ];
     body.extend(unfold(sections));
-    body.extend([Block::RunningHead("Credit Agreement".into()), Block::Numbering(Numbering::Arabic(1))]);
+    body.extend([
+        Block::RunningHead("Credit Agreement".into()),
+        Block::Numbering(Numbering::Arabic(1)),
+    ]);
     body.extend(unfold(attached));
-    let period =
-        ["CURRENT REPORT".to_owned(), format!("Date of report (date of earliest event reported): June {day}, {year}")];
+    let period = [
+        "CURRENT REPORT".to_owned(),
+        format!("Date of report (date of earliest event reported): June {day}, {year}"),
+    ];
     let mut facts = registrant.facts("8-K", "", &format!("{year}-06-{day:02}"));
     facts.fiscal_period = None;
     facts.fiscal_year = None;
@@ -101,43 +186,69 @@ fn report(size: f32) -> Vec<Section> {
         &[("Item 1.01", "item 1.01")],
         "is incorporated by reference.",
     ));
-    let files = Block::Bullets(vec!["10.1 Credit Agreement.".into(), "104 Cover page interactive data file.".into()]);
+    let files = Block::Bullets(vec![
+        "10.1 Credit Agreement.".into(),
+        "104 Cover page interactive data file.".into(),
+    ]);
     let signed = [
         "Pursuant to the requirements of the Securities Exchange Act of 1934, the registrant has duly caused this report to be signed.",
         "By /s/ A. Example",
     ];
     let signature = Heading::new("SIGNATURE", 1, style.centered());
     vec![
-        Section::new(item("1.01", "Entry into a Material Definitive Agreement"), 1)
-            .about("the credit agreement")
-            .with(vec![entry])
-            .undivided(),
-        Section::new(item("2.03", "Creation of a Direct Financial Obligation"), 0).with(vec![creation]),
+        Section::new(
+            item("1.01", "Entry into a Material Definitive Agreement"),
+            1,
+        )
+        .about("the credit agreement")
+        .with(vec![entry])
+        .undivided(),
+        Section::new(item("2.03", "Creation of a Direct Financial Obligation"), 0)
+            .with(vec![creation]),
         Section::new(item("9.01", "Financial Statements and Exhibits"), 0).with(vec![files]),
-        Section::new(signature, 0).with(signed.map(|text| Block::Prose(text.to_owned().into())).into()),
+        Section::new(signature, 0).with(
+            signed
+                .map(|text| Block::Prose(text.to_owned().into()))
+                .into(),
+        ),
     ]
 }
 
 fn agreement(articles: usize, size: f32, rng: &mut Rng) -> Section {
     let spelled = rng.chance(50);
-    let exhibit = Heading::new("EXHIBIT 10.1 CREDIT AGREEMENT", 1, Style::bold(size + 3.0).centered()).on_new_page();
-    let children = ARTICLES.iter().take(articles).enumerate().map(|(n, (name, sections))| {
-        let roman = crate::manuscript::roman(n as u32 + 1);
-        let style = Style::bold(size).centered();
-        let mut heading = Heading::new(format!("ARTICLE {} {name}", roman.to_uppercase()), 2, style)
-            .known_as(format!("article {roman}"));
-        heading.printed = Some(vec![format!("ARTICLE {}", roman.to_uppercase()), (*name).to_owned()]);
-        let children = sections.iter().enumerate().map(|(m, section)| {
-            let title = if spelled {
-                format!("Section {}.{:02} {section}", n + 1, m + 1)
-            } else {
-                format!("{}.{} {section}", n + 1, m + 1)
-            };
-            let key = format!("section {}.{:02}", n + 1, m + 1);
-            Section::new(Heading::new(title, 3, Style::bold(size)).known_as(key), 2).about(section).undivided()
+    let exhibit = Heading::new(
+        "EXHIBIT 10.1 CREDIT AGREEMENT",
+        1,
+        Style::bold(size + 3.0).centered(),
+    )
+    .on_new_page();
+    let children = ARTICLES
+        .iter()
+        .take(articles)
+        .enumerate()
+        .map(|(n, (name, sections))| {
+            let roman = crate::manuscript::roman(n as u32 + 1);
+            let style = Style::bold(size).centered();
+            let mut heading =
+                Heading::new(format!("ARTICLE {} {name}", roman.to_uppercase()), 2, style)
+                    .known_as(format!("article {roman}"));
+            heading.printed = Some(vec![
+                format!("ARTICLE {}", roman.to_uppercase()),
+                (*name).to_owned(),
+            ]);
+            let children = sections.iter().enumerate().map(|(m, section)| {
+                let title = if spelled {
+                    format!("Section {}.{:02} {section}", n + 1, m + 1)
+                } else {
+                    format!("{}.{} {section}", n + 1, m + 1)
+                };
+                let key = format!("section {}.{:02}", n + 1, m + 1);
+                Section::new(Heading::new(title, 3, Style::bold(size)).known_as(key), 2)
+                    .about(section)
+                    .undivided()
+            });
+            Section::new(heading, 0).over(children.collect())
         });
-        Section::new(heading, 0).over(children.collect())
-    });
     let dated = "dated as of the Effective Date, among the registrant, as Borrower, the Lenders party hereto, and First Example Bank, as Administrative Agent";
     let own = vec![Block::Line(dated.into(), Style::plain(size).centered())];
     Section::new(exhibit, 0).with(own).over(children.collect())

@@ -25,19 +25,32 @@ pub(super) fn manuscript(spec: &Spec) -> Manuscript {
     let rng = &mut Rng::new(spec.seed, "ten-k");
     let look = look(rng);
     let registrant = Registrant::new(rng);
-    let heads = (0..3).map(|ago| (registrant.year - ago).to_string()).collect();
+    let heads = (0..3)
+        .map(|ago| (registrant.year - ago).to_string())
+        .collect();
     let mut items = ItemManner::new(rng, look.size);
     items.pages &= spec.pages >= 20;
-    let report = Report { spec, look, items, registrant, f_pages: rng.chance(35), combined: rng.chance(30), heads };
+    let report = Report {
+        spec,
+        look,
+        items,
+        registrant,
+        f_pages: rng.chance(35),
+        combined: rng.chance(30),
+        heads,
+    };
     let size = report.look.size;
     let year = report.registrant.year;
     let period = [
-        "ANNUAL REPORT PURSUANT TO SECTION 13 OR 15(d) OF THE SECURITIES EXCHANGE ACT OF 1934".to_owned(),
+        "ANNUAL REPORT PURSUANT TO SECTION 13 OR 15(d) OF THE SECURITIES EXCHANGE ACT OF 1934"
+            .to_owned(),
         format!("For the fiscal year ended December 31, {year}"),
     ];
     Manuscript {
         title: format!("{} Form 10-K {year}", report.registrant.name),
-        facts: report.registrant.facts("10-K", "FY", &format!("{year}-12-31")),
+        facts: report
+            .registrant
+            .facts("10-K", "FY", &format!("{year}-12-31")),
         cover: report.registrant.cover("10-K", &period, size),
         body: report.body(rng),
         look: report.look,
@@ -48,27 +61,44 @@ impl Report<'_> {
     fn body(&self, rng: &mut Rng) -> Vec<Block> {
         let size = self.look.size;
         let mut titles = Titles::default();
-        let mut parts = vec![self.first(rng), self.second(rng), self.third(), self.fourth()];
+        let mut parts = vec![
+            self.first(rng),
+            self.second(rng),
+            self.third(),
+            self.fourth(),
+        ];
         parts.push(vec![signatures(
             &self.registrant.name,
             &format!("February 11, {}", self.registrant.year + 1),
             size,
         )]);
         if self.f_pages {
-            let heading =
-                Heading::new("INDEX TO CONSOLIDATED FINANCIAL STATEMENTS", 1, Style::bold(size + 1.0).centered());
+            let heading = Heading::new(
+                "INDEX TO CONSOLIDATED FINANCIAL STATEMENTS",
+                1,
+                Style::bold(size + 1.0).centered(),
+            );
             let index = Section::new(heading.on_new_page(), 0).with(vec![Block::Prose(
-                "The statements listed below are filed as part of this report.".to_owned().into(),
+                "The statements listed below are filed as part of this report."
+                    .to_owned()
+                    .into(),
             )]);
             parts.push(vec![index.over(self.financials(2, rng))]);
         }
         let heading = sub_heading(size);
-        let manner =
-            Manner { heading: &heading, paragraph: words::paragraph, longest: 6500, deepest: 5, bullets: true };
+        let manner = Manner {
+            heading: &heading,
+            paragraph: words::paragraph,
+            longest: 6500,
+            deepest: 5,
+            bullets: true,
+        };
         let characters = room(&self.look, self.spec.pages, 14.5);
         let mut sections: Vec<Section> = parts.iter().flatten().cloned().collect();
         if rng.chance(25) {
-            sections.iter_mut().for_each(|part| part.children.iter_mut().for_each(continue_head));
+            sections
+                .iter_mut()
+                .for_each(|part| part.children.iter_mut().for_each(continue_head));
         }
         fill(&mut sections, characters, &manner, rng, &mut titles);
         self.plant_answers(&mut sections, rng);
@@ -79,11 +109,18 @@ impl Report<'_> {
     fn bind(&self, lengths: Vec<usize>, sections: Vec<Section>, rng: &mut Rng) -> Vec<Block> {
         const HEADS: [&str; 6] = ["PART I", "PART II", "PART III", "PART IV", "", ""];
         let by_part = rng.chance(40);
-        let mut blocks =
-            vec![Block::Numbering(Numbering::Arabic(if rng.chance(60) { 1 } else { rng.between(2, 5) as u32 }))];
+        let mut blocks = vec![Block::Numbering(Numbering::Arabic(if rng.chance(60) {
+            1
+        } else {
+            rng.between(2, 5) as u32
+        }))];
         let mut sections = sections.into_iter();
         for (n, length) in lengths.into_iter().enumerate() {
-            let head = if by_part { HEADS[n].to_owned() } else { self.registrant.name.clone() };
+            let head = if by_part {
+                HEADS[n].to_owned()
+            } else {
+                self.registrant.name.clone()
+            };
             blocks.push(Block::RunningHead(head));
             if n == 5 {
                 blocks.push(Block::Numbering(Numbering::Prefixed("F-", 1)));
@@ -96,9 +133,16 @@ impl Report<'_> {
     }
 
     fn part(&self, number: &str, pages: bool) -> Section {
-        let mut heading = Heading::new(format!("PART {number}"), 1, Style::bold(self.look.size + 2.0).centered());
+        let mut heading = Heading::new(
+            format!("PART {number}"),
+            1,
+            Style::bold(self.look.size + 2.0).centered(),
+        );
         heading.new_page = pages;
-        Section::new(heading.known_as(format!("part {}", number.to_lowercase())), 0)
+        Section::new(
+            heading.known_as(format!("part {}", number.to_lowercase())),
+            0,
+        )
     }
 
     fn item(&self, number: &str, name: &str, weight: usize) -> Section {
@@ -113,20 +157,28 @@ impl Report<'_> {
 
     fn first(&self, rng: &mut Rng) -> Vec<Section> {
         let size = self.look.size;
-        let business = ["Overview", "Products and Services", "Competition", "Human Capital"];
+        let business = [
+            "Overview",
+            "Products and Services",
+            "Competition",
+            "Human Capital",
+        ];
         let mut items = vec![
-            self.item("1", "Business", 2).over(children(&business, 3, 3, size)),
+            self.item("1", "Business", 2)
+                .over(children(&business, 3, 3, size)),
             self.item("1A", "Risk Factors", 18),
             self.stub("1B", "Unresolved Staff Comments", "None."),
         ];
         if self.registrant.year >= 2023 {
             items.push(self.item("1C", "Cybersecurity", 2));
         }
-        let legal = self.item("3", "Legal Proceedings", 1).with(vec![Block::Prose(mentioning(
-            "Information about these matters is given in",
-            &[("Note 6", "note 6"), ("Item 1A of this report", "item 1a")],
-            "and is incorporated here by reference.",
-        ))]);
+        let legal = self
+            .item("3", "Legal Proceedings", 1)
+            .with(vec![Block::Prose(mentioning(
+                "Information about these matters is given in",
+                &[("Note 6", "note 6"), ("Item 1A of this report", "item 1a")],
+                "and is incorporated here by reference.",
+            ))]);
         items.extend([
             self.item("2", "Properties", 2),
             legal,
@@ -142,9 +194,15 @@ impl Report<'_> {
         let size = self.look.size;
         let market = "Market for Registrant\u{2019}s Common Equity, Related Stockholder Matters and Issuer Purchases of Equity Securities";
         let analysis = "Management\u{2019}s Discussion and Analysis of Financial Condition and Results of Operations";
-        let accountants = "Changes in and Disagreements With Accountants on Accounting and Financial Disclosure";
+        let accountants =
+            "Changes in and Disagreements With Accountants on Accounting and Financial Disclosure";
         let mut sub = children(
-            &["OVERVIEW", "Results of Operations", "Liquidity and Capital Resources", "Critical Accounting Estimates"],
+            &[
+                "OVERVIEW",
+                "Results of Operations",
+                "Liquidity and Capital Resources",
+                "Critical Accounting Estimates",
+            ],
             3,
             5,
             size,
@@ -153,7 +211,11 @@ impl Report<'_> {
             // Letter spacing that a reader takes for a blank.
             sub[0].heading.printed = Some(vec!["OVERVI EW".into()]);
         }
-        sub[1].own.push(table(&["Net sales", "Operating income", "Net income"], &self.heads, rng));
+        sub[1].own.push(table(
+            &["Net sales", "Operating income", "Net income"],
+            &self.heads,
+            rng,
+        ));
         sub[2].own.push(Block::Prose(mentioning(
             "Our borrowings are described in",
             &[("Note 4", "note 4")],
@@ -166,20 +228,33 @@ impl Report<'_> {
                 "The statements begin on page F-1 of this report.",
             )
         } else {
-            self.item("8", "Financial Statements and Supplementary Data", 0).over(self.financials(3, rng))
+            self.item("8", "Financial Statements and Supplementary Data", 0)
+                .over(self.financials(3, rng))
         };
-        let reserved = if self.registrant.year >= 2021 { "[Reserved]" } else { "Selected Financial Data" };
+        let reserved = if self.registrant.year >= 2021 {
+            "[Reserved]"
+        } else {
+            "Selected Financial Data"
+        };
         let items = vec![
             self.item("5", market, 3),
             self.stub("6", reserved, "Not applicable."),
             self.item("7", analysis, 1).over(sub),
-            self.item("7A", "Quantitative and Qualitative Disclosures About Market Risk", 3)
-                .about("interest and exchange rates"),
+            self.item(
+                "7A",
+                "Quantitative and Qualitative Disclosures About Market Risk",
+                3,
+            )
+            .about("interest and exchange rates"),
             financial,
             self.stub("9", accountants, "None."),
             self.item("9A", "Controls and Procedures", 2),
             self.stub("9B", "Other Information", "None."),
-            self.stub("9C", "Disclosure Regarding Foreign Jurisdictions that Prevent Inspections", "Not applicable."),
+            self.stub(
+                "9C",
+                "Disclosure Regarding Foreign Jurisdictions that Prevent Inspections",
+                "Not applicable.",
+            ),
         ];
         vec![self.part("II", rng.chance(50)).over(items)]
     }
@@ -192,10 +267,26 @@ impl Report<'_> {
             Style::bold(size).centered(),
         );
         let mut sections = vec![Section::new(heading, 2).about("our audits").undivided()];
-        sections.extend(statements("Consolidated", &self.heads, level, self.spec.pages >= 20, size, rng));
-        let all = notes(note_count(self.spec.pages), level + 1, size, &self.heads, rng);
-        let heading =
-            Heading::new("Notes to Consolidated Financial Statements", level, Style::bold(size + 1.0).centered());
+        sections.extend(statements(
+            "Consolidated",
+            &self.heads,
+            level,
+            self.spec.pages >= 20,
+            size,
+            rng,
+        ));
+        let all = notes(
+            note_count(self.spec.pages),
+            level + 1,
+            size,
+            &self.heads,
+            rng,
+        );
+        let heading = Heading::new(
+            "Notes to Consolidated Financial Statements",
+            level,
+            Style::bold(size + 1.0).centered(),
+        );
         sections.push(Section::new(heading.on_new_page(), 0).over(all));
         sections
     }
@@ -232,34 +323,54 @@ impl Report<'_> {
         );
         let mut own = schedules.own.clone();
         own.push(exhibits());
-        vec![self.part("IV", false).over(vec![schedules.with(own), self.stub("16", "Form 10-K Summary", "None.")])]
+        vec![self.part("IV", false).over(vec![
+            schedules.with(own),
+            self.stub("16", "Form 10-K Summary", "None."),
+        ])]
     }
 
     fn plant_answers(&self, sections: &mut [Section], rng: &mut Rng) {
         let year = self.registrant.year;
-        let mut plant_at =
-            |title: &str, prose: Prose| plant(sections, |s| s.heading.title.eq_ignore_ascii_case(title), prose);
+        let mut plant_at = |title: &str, prose: Prose| {
+            plant(
+                sections,
+                |s| s.heading.title.eq_ignore_ascii_case(title),
+                prose,
+            )
+        };
         let staff = format!("{},{:03}", rng.between(2, 90), rng.below(1000));
         let text = format!(
             "At December 31, {year}, the Company employed approximately {staff} people, of whom about half work outside the United States."
         );
-        plant_at("Human Capital", answering("How many people does the company employ?", text, staff));
+        plant_at(
+            "Human Capital",
+            answering("How many people does the company employ?", text, staff),
+        );
         let facility = format!("${}.{} billion", rng.between(1, 9), rng.between(1, 9));
         let text = format!(
             "In May {year} the Company renewed its five-year revolving credit facility, which now provides for borrowings of up to {facility}."
         );
         plant_at(
             "Liquidity and Capital Resources",
-            answering("How large is the revolving credit facility?", text, facility),
+            answering(
+                "How large is the revolving credit facility?",
+                text,
+                facility,
+            ),
         );
         let growth = format!("{}.{}%", rng.between(2, 14), rng.between(1, 9));
-        let text = format!("Organic sales grew by {growth} in {year}, led by the service business.");
-        plant_at("Results of Operations", answering("How fast did organic sales grow?", text, growth));
+        let text =
+            format!("Organic sales grew by {growth} in {year}, led by the service business.");
+        plant_at(
+            "Results of Operations",
+            answering("How fast did organic sales grow?", text, growth),
+        );
     }
 }
 
 /// From the page after its heading on, an Item stands in the running head.
 fn continue_head(item: &mut Section) {
     let head: String = item.heading.title.chars().take(60).collect();
-    item.own.insert(0, Block::RunningHead(format!("{head} (continued)")));
+    item.own
+        .insert(0, Block::RunningHead(format!("{head} (continued)")));
 }

@@ -18,12 +18,60 @@ const NAMES: [&str; 7] = [
     "FIRST AMENDMENT TO CREDIT AGREEMENT",
 ];
 const ARTICLES: [(&str, [&str; 4]); 6] = [
-    ("DEFINITIONS", ["Defined Terms", "Terms Generally", "Accounting Terms", "Rules of Construction"]),
-    ("THE TRANSACTION", ["Undertakings", "Deliveries at Closing", "Consideration", "Adjustments"]),
-    ("REPRESENTATIONS AND WARRANTIES", ["Organization", "Authority; No Conflict", "Title to Assets", "Litigation"]),
-    ("COVENANTS", ["Conduct of Business", "Access to Information", "Confidentiality", "Further Assurances"]),
-    ("TERMINATION", ["Termination Events", "Notice of Termination", "Effect of Termination", "Survival"]),
-    ("MISCELLANEOUS", ["Notices", "Amendments and Waivers", "Governing Law", "Counterparts"]),
+    (
+        "DEFINITIONS",
+        [
+            "Defined Terms",
+            "Terms Generally",
+            "Accounting Terms",
+            "Rules of Construction",
+        ],
+    ),
+    (
+        "THE TRANSACTION",
+        [
+            "Undertakings",
+            "Deliveries at Closing",
+            "Consideration",
+            "Adjustments",
+        ],
+    ),
+    (
+        "REPRESENTATIONS AND WARRANTIES",
+        [
+            "Organization",
+            "Authority; No Conflict",
+            "Title to Assets",
+            "Litigation",
+        ],
+    ),
+    (
+        "COVENANTS",
+        [
+            "Conduct of Business",
+            "Access to Information",
+            "Confidentiality",
+            "Further Assurances",
+        ],
+    ),
+    (
+        "TERMINATION",
+        [
+            "Termination Events",
+            "Notice of Termination",
+            "Effect of Termination",
+            "Survival",
+        ],
+    ),
+    (
+        "MISCELLANEOUS",
+        [
+            "Notices",
+            "Amendments and Waivers",
+            "Governing Law",
+            "Counterparts",
+        ],
+    ),
 ];
 
 /// How one bundle is put together.
@@ -54,22 +102,44 @@ pub(super) fn manuscript(spec: &Spec) -> Manuscript {
     let registrant = Registrant::new(rng);
     let report = rng.chance(50);
     let exhibits = report || rng.chance(50);
-    let binder = Binder { joined: rng.chance(60), exhibits, level: if exhibits { 2 } else { 1 }, look };
+    let binder = Binder {
+        joined: rng.chance(60),
+        exhibits,
+        level: if exhibits { 2 } else { 1 },
+        look,
+    };
     let count = (2 + spec.pages as usize / 30).clamp(2, 5);
     let first = rng.below(NAMES.len());
-    let mut parts: Vec<(Vec<Block>, Section)> =
-        (0..count).map(|n| binder.agreement(n, NAMES[(first + n) % NAMES.len()], spec, rng)).collect();
+    let mut parts: Vec<(Vec<Block>, Section)> = (0..count)
+        .map(|n| binder.agreement(n, NAMES[(first + n) % NAMES.len()], spec, rng))
+        .collect();
     let size = binder.look.size;
     let heading = |rng: &mut Rng, titles: &mut Titles, level: u16, _: &str| {
         Heading::new(titles.short(rng), level, Style::italic(size))
     };
-    let manner = Manner { heading: &heading, paragraph: words::paragraph, longest: 60_000, deepest: 4, bullets: false };
+    let manner = Manner {
+        heading: &heading,
+        paragraph: words::paragraph,
+        longest: 60_000,
+        deepest: 4,
+        bullets: false,
+    };
     let mut sections: Vec<Section> = parts.iter().map(|(_, section)| section.clone()).collect();
     let fixed = 2.0 + count as f32 * 2.5;
-    fill(&mut sections, room(&binder.look, spec.pages, fixed), &manner, rng, &mut Titles::default());
+    fill(
+        &mut sections,
+        room(&binder.look, spec.pages, fixed),
+        &manner,
+        rng,
+        &mut Titles::default(),
+    );
     let days = rng.between(20, 90).to_string();
     let text = format!("Either party may end this instrument on {days} days of notice in writing.");
-    plant(&mut sections, |s| s.weight > 0, answering("How many days of notice are needed?", text, days));
+    plant(
+        &mut sections,
+        |s| s.weight > 0,
+        answering("How many days of notice are needed?", text, days),
+    );
     let mut body = vec![Block::Numbering(Numbering::Arabic(1))];
     let mut cover = Vec::new();
     if report {
@@ -85,7 +155,13 @@ pub(super) fn manuscript(spec: &Spec) -> Manuscript {
     if !report {
         (facts.form, facts.file_number, facts.issuer) = (None, None, None);
     }
-    Manuscript { title: "Agreements".into(), facts, cover, body, look: binder.look }
+    Manuscript {
+        title: "Agreements".into(),
+        facts,
+        cover,
+        body,
+        look: binder.look,
+    }
 }
 
 /// The Items of the report, which mention nothing that is not there.
@@ -116,9 +192,15 @@ impl Binder {
         let center = |text: &str, style: Style| Block::Line(text.to_owned(), style.centered());
         let mut front = vec![Block::Numbering(Numbering::None)];
         if self.exhibits {
-            let style = if rng.chance(50) { Style::bold(size) } else { Style::plain(size) };
+            let style = if rng.chance(50) {
+                Style::bold(size)
+            } else {
+                Style::plain(size)
+            };
             let style = if self.joined { style } else { style.centered() };
-            front.push(Block::Heading(Heading::new(format!("EXHIBIT 10.{}", n + 1), 1, style).on_new_page()));
+            front.push(Block::Heading(
+                Heading::new(format!("EXHIBIT 10.{}", n + 1), 1, style).on_new_page(),
+            ));
         }
         let style = Style::bold(size + rng.pick(&[1.0, 3.0, 5.0])).centered();
         let mut title = Heading::new(name, self.level, style);
@@ -136,9 +218,15 @@ impl Binder {
             articles: !name.contains("AMENDMENT") && rng.chance(80),
             split: rng.chance(60),
         };
-        let form = Form { word: if form.articles { form.word } else { "Section " }, ..form };
+        let form = Form {
+            word: if form.articles { form.word } else { "Section " },
+            ..form
+        };
         if rng.chance(60) {
-            front.push(Block::Contents { from: self.level + 1, to: self.level + 2 });
+            front.push(Block::Contents {
+                from: self.level + 1,
+                to: self.level + 2,
+            });
         }
         front.push(Block::Numbering(Numbering::Arabic(1)));
         if rng.chance(50) {
@@ -161,28 +249,59 @@ impl Binder {
         let size = self.look.size;
         let level = self.level + 1;
         if !form.articles {
-            let names = ["Amendments", "Conditions Precedent", "Representations", "Expenses", "Governing Law"];
+            let names = [
+                "Amendments",
+                "Conditions Precedent",
+                "Representations",
+                "Expenses",
+                "Governing Law",
+            ];
             let each = names.iter().enumerate();
-            return each.map(|(m, name)| self.section(n, &format!("{}", m + 1), name, level, form, rng)).collect();
+            return each
+                .map(|(m, name)| self.section(n, &format!("{}", m + 1), name, level, form, rng))
+                .collect();
         }
         let count = (3 + spec.pages as usize / 25).min(ARTICLES.len());
         let mut articles = Vec::new();
         for (a, (name, sections)) in ARTICLES.iter().take(count).enumerate() {
             let roman = crate::manuscript::roman(a as u32 + 1).to_uppercase();
-            let mut heading = Heading::new(format!("ARTICLE {roman} {name}"), level, Style::bold(size).centered());
-            heading.printed = form.split.then(|| vec![format!("ARTICLE {roman}"), (*name).to_owned()]);
+            let mut heading = Heading::new(
+                format!("ARTICLE {roman} {name}"),
+                level,
+                Style::bold(size).centered(),
+            );
+            heading.printed = form
+                .split
+                .then(|| vec![format!("ARTICLE {roman}"), (*name).to_owned()]);
             let own = sections.iter().enumerate();
-            let own =
-                own.map(|(m, name)| self.section(n, &format!("{}.{:02}", a + 1, m + 1), name, level + 1, form, rng));
+            let own = own.map(|(m, name)| {
+                self.section(
+                    n,
+                    &format!("{}.{:02}", a + 1, m + 1),
+                    name,
+                    level + 1,
+                    form,
+                    rng,
+                )
+            });
             articles.push(Section::new(heading, 0).over(own.collect()));
         }
         articles
     }
 
-    fn section(&self, n: usize, number: &str, name: &str, level: u16, form: Form, rng: &mut Rng) -> Section {
+    fn section(
+        &self,
+        n: usize,
+        number: &str,
+        name: &str,
+        level: u16,
+        form: Form,
+        rng: &mut Rng,
+    ) -> Section {
         let style = Style::bold(self.look.size);
         let key = format!("agreement {n} section {number}");
-        let mut heading = Heading::new(format!("{}{number} {name}", form.word), level, style).known_as(key);
+        let mut heading =
+            Heading::new(format!("{}{number} {name}", form.word), level, style).known_as(key);
         heading.title = if form.runs_in && !form.word.is_empty() {
             format!("{}{number}. {name}", form.word)
         } else {
@@ -192,7 +311,10 @@ impl Binder {
         let mut section = Section::new(heading, 2).about(name).undivided();
         if number == "1.02" || number == "2" {
             let other = if number == "2" { "1" } else { "1.01" };
-            let (mention, key) = (format!("Section {other}"), format!("agreement {n} section {other}"));
+            let (mention, key) = (
+                format!("Section {other}"),
+                format!("agreement {n} section {other}"),
+            );
             section.own.push(Block::Prose(mentioning(
                 "The parties refer to",
                 &[(&mention, &key)],
@@ -207,24 +329,49 @@ impl Binder {
         let size = self.look.size;
         let level = self.level + 1;
         let form = rng.chance(50);
-        let (word, name) =
-            if form { ("EXHIBIT A", "FORM OF PROMISSORY NOTE") } else { ("SCHEDULE 1.01", "COMMITMENTS") };
-        let mut heading = Heading::new(format!("{word} {name}"), level, Style::bold(size).centered()).on_new_page();
+        let (word, name) = if form {
+            ("EXHIBIT A", "FORM OF PROMISSORY NOTE")
+        } else {
+            ("SCHEDULE 1.01", "COMMITMENTS")
+        };
+        let mut heading = Heading::new(
+            format!("{word} {name}"),
+            level,
+            Style::bold(size).centered(),
+        )
+        .on_new_page();
         heading.printed = Some(vec![word.to_owned(), name.to_owned()]);
         if form {
-            let kind = Form { word: "Section ", runs_in: true, articles: false, split: false };
+            let kind = Form {
+                word: "Section ",
+                runs_in: true,
+                articles: false,
+                split: false,
+            };
             let own = ["Payment", "Prepayment", "Transfer"].iter().enumerate();
             let own = own.map(|(m, name)| {
-                let mut section = self.section(n + 100, &format!("{}", m + 1), name, level + 1, kind, rng);
+                let mut section =
+                    self.section(n + 100, &format!("{}", m + 1), name, level + 1, kind, rng);
                 section.own.clear();
                 section
             });
-            let text = "For value received, the undersigned promises to pay the amount stated above.".to_owned();
-            return Section::new(heading, 0).with(vec![Block::Prose(text.into())]).over(own.collect());
+            let text =
+                "For value received, the undersigned promises to pay the amount stated above."
+                    .to_owned();
+            return Section::new(heading, 0)
+                .with(vec![Block::Prose(text.into())])
+                .over(own.collect());
         }
-        let rows = ["First Example Bank", "Second Example Bank", "Third Example Bank"];
+        let rows = [
+            "First Example Bank",
+            "Second Example Bank",
+            "Third Example Bank",
+        ];
         let rows = rows.map(|bank| (bank.to_owned(), vec![words::figure(rng)]));
-        let table = Table { heads: vec!["Commitment".into()], rows: rows.into() };
+        let table = Table {
+            heads: vec!["Commitment".into()],
+            rows: rows.into(),
+        };
         Section::new(heading, 0).with(vec![Block::Table(table)])
     }
 }

@@ -16,22 +16,63 @@ const ITEMS: [(&str, &str, &str); 19] = [
     ("Item 2.", "Properties", "@sites"),
     ("Item 3.", "Legal Proceedings", "@note 6"),
     ("Item 4.", "Mine Safety Disclosures", "Not applicable"),
-    ("Item 5.", "Market for Registrant\u{2019}s Common Equity", "@shareholders"),
+    (
+        "Item 5.",
+        "Market for Registrant\u{2019}s Common Equity",
+        "@shareholders",
+    ),
     ("Item 6.", "[Reserved]", ""),
-    ("Item 7.", "Management\u{2019}s Discussion and Analysis", "@review, @risk"),
-    ("Item 7A.", "Quantitative and Qualitative Disclosures About Market Risk", "@market risk"),
-    ("Item 8.", "Financial Statements and Supplementary Data", "@statements"),
-    ("Item 9.", "Changes in and Disagreements With Accountants", "N/A"),
+    (
+        "Item 7.",
+        "Management\u{2019}s Discussion and Analysis",
+        "@review, @risk",
+    ),
+    (
+        "Item 7A.",
+        "Quantitative and Qualitative Disclosures About Market Risk",
+        "@market risk",
+    ),
+    (
+        "Item 8.",
+        "Financial Statements and Supplementary Data",
+        "@statements",
+    ),
+    (
+        "Item 9.",
+        "Changes in and Disagreements With Accountants",
+        "N/A",
+    ),
     ("Item 9A.", "Controls and Procedures", "@shareholders"),
-    ("Item 10.", "Directors, Executive Officers and Corporate Governance", "(a)"),
+    (
+        "Item 10.",
+        "Directors, Executive Officers and Corporate Governance",
+        "(a)",
+    ),
     ("Item 11.", "Executive Compensation", "(a)"),
-    ("Item 12.", "Security Ownership of Certain Beneficial Owners", "(a)"),
-    ("Item 13.", "Certain Relationships and Related Transactions", "(a)"),
+    (
+        "Item 12.",
+        "Security Ownership of Certain Beneficial Owners",
+        "(a)",
+    ),
+    (
+        "Item 13.",
+        "Certain Relationships and Related Transactions",
+        "(a)",
+    ),
     ("Item 14.", "Principal Accountant Fees and Services", "(a)"),
-    ("Item 15.", "Exhibits and Financial Statement Schedules", "@shareholders"),
+    (
+        "Item 15.",
+        "Exhibits and Financial Statement Schedules",
+        "@shareholders",
+    ),
 ];
 /// PARTs, before the Item of this index.
-const PARTS: [(usize, &str); 4] = [(0, "Part I"), (6, "Part II"), (13, "Part III"), (18, "Part IV")];
+const PARTS: [(usize, &str); 4] = [
+    (0, "Part I"),
+    (6, "Part II"),
+    (13, "Part III"),
+    (18, "Part IV"),
+];
 
 pub(super) fn manuscript(spec: &Spec) -> Manuscript {
     let rng = &mut Rng::new(spec.seed, "integrated");
@@ -43,8 +84,20 @@ pub(super) fn manuscript(spec: &Spec) -> Manuscript {
     let year = registrant.year;
     let mut sections = report(&registrant, spec, size, rng);
     let heading = sub_heading(size);
-    let manner = Manner { heading: &heading, paragraph: words::paragraph, longest: 7000, deepest: 3, bullets: true };
-    fill(&mut sections, room(&look, spec.pages, 9.0), &manner, rng, &mut Titles::default());
+    let manner = Manner {
+        heading: &heading,
+        paragraph: words::paragraph,
+        longest: 7000,
+        deepest: 3,
+        bullets: true,
+    };
+    fill(
+        &mut sections,
+        room(&look, spec.pages, 9.0),
+        &manner,
+        rng,
+        &mut Titles::default(),
+    );
     let plants = rng.between(11, 48).to_string();
     let text = format!("At year end we operated {plants} plants and offices.");
     plant(
@@ -55,10 +108,14 @@ pub(super) fn manuscript(spec: &Spec) -> Manuscript {
     let index = index(size, rng);
     let at = if rng.chance(50) { 0 } else { sections.len() };
     sections.insert(at, index);
-    let mut body = vec![Block::RunningHead(registrant.name.clone()), Block::Numbering(Numbering::Arabic(1))];
+    let mut body = vec![
+        Block::RunningHead(registrant.name.clone()),
+        Block::Numbering(Numbering::Arabic(1)),
+    ];
     body.extend(unfold(sections));
     let period = [
-        "ANNUAL REPORT PURSUANT TO SECTION 13 OR 15(d) OF THE SECURITIES EXCHANGE ACT OF 1934".to_owned(),
+        "ANNUAL REPORT PURSUANT TO SECTION 13 OR 15(d) OF THE SECURITIES EXCHANGE ACT OF 1934"
+            .to_owned(),
         format!("For the fiscal year ended December 31, {year}"),
     ];
     Manuscript {
@@ -71,10 +128,16 @@ pub(super) fn manuscript(spec: &Spec) -> Manuscript {
 }
 
 fn report(registrant: &Registrant, spec: &Spec, size: f32, rng: &mut Rng) -> Vec<Section> {
-    let heads: Vec<String> = (0..3).map(|ago| (registrant.year - ago).to_string()).collect();
+    let heads: Vec<String> = (0..3)
+        .map(|ago| (registrant.year - ago).to_string())
+        .collect();
     let top = |title: &str, key: &str, weight: usize| {
-        let heading = Heading::new(title, 1, Style::bold(size + 6.0)).on_new_page().known_as(key);
-        Section::new(heading, weight).about(&title.to_lowercase()).undivided()
+        let heading = Heading::new(title, 1, Style::bold(size + 6.0))
+            .on_new_page()
+            .known_as(key);
+        Section::new(heading, weight)
+            .about(&title.to_lowercase())
+            .undivided()
     };
     let keyed = |names: &[(&str, &str)]| {
         let titles: Vec<&str> = names.iter().map(|(title, _)| *title).collect();
@@ -85,12 +148,21 @@ fn report(registrant: &Registrant, spec: &Spec, size: f32, rng: &mut Rng) -> Vec
         sections
     };
     let mut statements = statements("Consolidated", &heads, 2, true, size, rng);
-    let heading = Heading::new("Notes to Consolidated Financial Statements", 2, Style::bold(size).centered());
+    let heading = Heading::new(
+        "Notes to Consolidated Financial Statements",
+        2,
+        Style::bold(size).centered(),
+    );
     let notes = notes(note_count(spec.pages).max(6), 3, size, &heads, rng);
     statements.push(Section::new(heading.on_new_page(), 0).over(notes));
-    let mut review =
-        keyed(&[("Results in Brief", "brief"), ("Cash and Capital", "cash"), ("Market Risk", "market risk")]);
-    review.iter_mut().for_each(|section| section.topic = "the results of the year".into());
+    let mut review = keyed(&[
+        ("Results in Brief", "brief"),
+        ("Cash and Capital", "cash"),
+        ("Market Risk", "market risk"),
+    ]);
+    review
+        .iter_mut()
+        .for_each(|section| section.topic = "the results of the year".into());
     vec![
         top("Letter to Shareholders", "letter", 3),
         top("Our Business", "our business", 2).over(keyed(&[
@@ -107,15 +179,24 @@ fn report(registrant: &Registrant, spec: &Spec, size: f32, rng: &mut Rng) -> Vec
 
 /// The index: a table of Items and pages with footnotes.
 fn index(size: f32, rng: &mut Rng) -> Section {
-    let title =
-        rng.pick(&["FORM 10-K CROSS-REFERENCE INDEX", "Cross-Reference Index", "Form 10-K Cross Reference Index"]);
-    let mut own = vec![Block::Line("The Items of Form 10-K are answered on these pages:".into(), Style::plain(size))];
+    let title = rng.pick(&[
+        "FORM 10-K CROSS-REFERENCE INDEX",
+        "Cross-Reference Index",
+        "Form 10-K Cross Reference Index",
+    ]);
+    let mut own = vec![Block::Line(
+        "The Items of Form 10-K are answered on these pages:".into(),
+        Style::plain(size),
+    )];
     for (n, (item, title, places)) in ITEMS.iter().enumerate() {
         if let Some((_, part)) = PARTS.iter().find(|(at, _)| *at == n) {
             own.push(Block::Line((*part).to_owned(), Style::bold(size)));
         }
         let rows = vec![(format!("{item} {title}"), vec![(*places).to_owned()])];
-        own.push(Block::Table(Table { heads: Vec::new(), rows }));
+        own.push(Block::Table(Table {
+            heads: Vec::new(),
+            rows,
+        }));
         own.push(Block::Gap(-size));
     }
     own.push(Block::Gap(size));
@@ -123,5 +204,9 @@ fn index(size: f32, rng: &mut Rng) -> Section {
         "(a) Incorporated by reference to the proxy statement for the annual meeting of shareholders.".into(),
         Style::plain(size - 1.0),
     ));
-    Section::new(Heading::new(title, 1, Style::bold(size + 4.0)).on_new_page(), 0).with(own)
+    Section::new(
+        Heading::new(title, 1, Style::bold(size + 4.0)).on_new_page(),
+        0,
+    )
+    .with(own)
 }

@@ -29,26 +29,58 @@ pub(super) fn manuscript(spec: &Spec) -> Manuscript {
     let size = look.size;
     let name = words::company(rng);
     let chapters = (3 + spec.pages as usize / 8).min(CHAPTERS.len());
-    let mut sections: Vec<Section> = CHAPTERS.iter().take(chapters).map(|name| chapter(name, size)).collect();
+    let mut sections: Vec<Section> = CHAPTERS
+        .iter()
+        .take(chapters)
+        .map(|name| chapter(name, size))
+        .collect();
     let heading = |rng: &mut Rng, titles: &mut Titles, level: u16, _: &str| {
-        Heading::new(titles.short(rng), level, Style::bold(size + if level == 2 { 2.0 } else { 0.5 }))
+        Heading::new(
+            titles.short(rng),
+            level,
+            Style::bold(size + if level == 2 { 2.0 } else { 0.5 }),
+        )
     };
-    let manner = Manner { heading: &heading, paragraph: words::paragraph, longest: 3500, deepest: 4, bullets: true };
+    let manner = Manner {
+        heading: &heading,
+        paragraph: words::paragraph,
+        longest: 3500,
+        deepest: 4,
+        bullets: true,
+    };
     let characters = room(&look, spec.pages, 4.0 + chapters as f32 * 0.5);
-    fill(&mut sections, characters, &manner, rng, &mut Titles::default());
+    fill(
+        &mut sections,
+        characters,
+        &manner,
+        rng,
+        &mut Titles::default(),
+    );
     let pressure = format!("{}.{} bar", rng.between(2, 9), rng.between(1, 9));
-    let text = format!("The relief valve opens at {pressure}; never run the unit above this pressure.");
+    let text =
+        format!("The relief valve opens at {pressure}; never run the unit above this pressure.");
     plant(
         &mut sections,
         |s| s.heading.title == "Installation",
-        answering("At which pressure does the relief valve open?", text, pressure),
+        answering(
+            "At which pressure does the relief valve open?",
+            text,
+            pressure,
+        ),
     );
-    let other = Block::Prose(mentioning("Before you go on, read", &[("section 2", "section 2")], "of this manual."));
+    let other = Block::Prose(mentioning(
+        "Before you go on, read",
+        &[("section 2", "section 2")],
+        "of this manual.",
+    ));
     if let Some(last) = sections.last_mut() {
         last.own.push(other);
     }
     number(&mut sections, "", if rng.chance(30) { "." } else { "" });
-    let mut body = vec![Block::RunningHead(format!("{name} User Manual")), Block::Numbering(Numbering::Arabic(1))];
+    let mut body = vec![
+        Block::RunningHead(format!("{name} User Manual")),
+        Block::Numbering(Numbering::Arabic(1)),
+    ];
     body.extend(unfold(sections));
     let title = format!("{name} User Manual");
     Manuscript {
@@ -61,12 +93,19 @@ pub(super) fn manuscript(spec: &Spec) -> Manuscript {
             ),
         ],
         title,
-        facts: Facts { issuer: Some(name), language: Some("en".into()), ..Facts::default() },
+        facts: Facts {
+            issuer: Some(name),
+            language: Some("en".into()),
+            ..Facts::default()
+        },
         body,
         look,
     }
 }
 
 fn chapter(name: &str, size: f32) -> Section {
-    Section::new(Heading::new(name, 1, Style::bold(size + 6.0)).on_new_page(), 3)
+    Section::new(
+        Heading::new(name, 1, Style::bold(size + 6.0)).on_new_page(),
+        3,
+    )
 }

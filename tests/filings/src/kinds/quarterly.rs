@@ -15,17 +15,38 @@ pub(super) fn manuscript(spec: &Spec) -> Manuscript {
     let registrant = Registrant::new(rng);
     let items = ItemManner::new(rng, size);
     let quarter = rng.between(1, 3);
-    let (end, iso) = [("March 31", "03-31"), ("June 30", "06-30"), ("September 30", "09-30")][quarter - 1];
+    let (end, iso) = [
+        ("March 31", "03-31"),
+        ("June 30", "06-30"),
+        ("September 30", "09-30"),
+    ][quarter - 1];
     let year = registrant.year;
     let heads = [year.to_string(), (year - 1).to_string()];
     let mut sections = parts(spec, &items, &heads, size, rng);
-    sections.push(signatures(&registrant.name, &format!("November 4, {year}"), size));
+    sections.push(signatures(
+        &registrant.name,
+        &format!("November 4, {year}"),
+        size,
+    ));
     let heading = sub_heading(size);
-    let manner = Manner { heading: &heading, paragraph: words::paragraph, longest: 5000, deepest: 5, bullets: true };
-    fill(&mut sections, room(&look, spec.pages, 10.0), &manner, rng, &mut Titles::default());
+    let manner = Manner {
+        heading: &heading,
+        paragraph: words::paragraph,
+        longest: 5000,
+        deepest: 5,
+        bullets: true,
+    };
+    fill(
+        &mut sections,
+        room(&look, spec.pages, 10.0),
+        &manner,
+        rng,
+        &mut Titles::default(),
+    );
     let rate = format!("{}.{}%", rng.between(15, 29), rng.between(1, 9));
-    let text =
-        format!("The effective tax rate for the quarter was {rate}, which reflects the mix of income by country.");
+    let text = format!(
+        "The effective tax rate for the quarter was {rate}, which reflects the mix of income by country."
+    );
     plant(
         &mut sections,
         |s| s.heading.title == "Results of Operations",
@@ -37,7 +58,8 @@ pub(super) fn manuscript(spec: &Spec) -> Manuscript {
     ];
     body.extend(unfold(sections));
     let period = [
-        "QUARTERLY REPORT PURSUANT TO SECTION 13 OR 15(d) OF THE SECURITIES EXCHANGE ACT OF 1934".to_owned(),
+        "QUARTERLY REPORT PURSUANT TO SECTION 13 OR 15(d) OF THE SECURITIES EXCHANGE ACT OF 1934"
+            .to_owned(),
         format!("For the quarterly period ended {end}, {year}"),
     ];
     Manuscript {
@@ -49,7 +71,13 @@ pub(super) fn manuscript(spec: &Spec) -> Manuscript {
     }
 }
 
-fn parts(spec: &Spec, items: &ItemManner, heads: &[String], size: f32, rng: &mut Rng) -> Vec<Section> {
+fn parts(
+    spec: &Spec,
+    items: &ItemManner,
+    heads: &[String],
+    size: f32,
+    rng: &mut Rng,
+) -> Vec<Section> {
     let two_lines = rng.chance(50);
     let part = |number: &str, name: &str| {
         let (number, dot) = (format!("PART {number}"), if two_lines { "" } else { "." });
@@ -67,12 +95,32 @@ fn parts(spec: &Spec, items: &ItemManner, heads: &[String], size: f32, rng: &mut
     let stub = |number: &str, name: &str, text: &str| {
         item("ii", number, name, 0).with(vec![Block::Prose(text.to_owned().into())])
     };
-    let mut financial = statements("Condensed Consolidated", heads, 3, spec.pages >= 12, size, rng);
+    let mut financial = statements(
+        "Condensed Consolidated",
+        heads,
+        3,
+        spec.pages >= 12,
+        size,
+        rng,
+    );
     let count = (4 + spec.pages as usize / 10).min(16);
-    let heading = Heading::new("Notes to Condensed Consolidated Financial Statements", 3, Style::bold(size).centered());
+    let heading = Heading::new(
+        "Notes to Condensed Consolidated Financial Statements",
+        3,
+        Style::bold(size).centered(),
+    );
     financial.push(Section::new(heading.on_new_page(), 0).over(notes(count, 4, size, heads, rng)));
-    let mut analysis = children(&["Results of Operations", "Liquidity and Capital Resources"], 3, 6, size);
-    analysis[0].own.push(table(&["Net sales", "Operating income", "Net income"], heads, rng));
+    let mut analysis = children(
+        &["Results of Operations", "Liquidity and Capital Resources"],
+        3,
+        6,
+        size,
+    );
+    analysis[0].own.push(table(
+        &["Net sales", "Operating income", "Net income"],
+        heads,
+        rng,
+    ));
     let legal = item("ii", "1", "Legal Proceedings", 1).with(vec![Block::Prose(mentioning(
         "For information on legal proceedings see",
         &[("Note 3", "note 3")],

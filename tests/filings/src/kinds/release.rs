@@ -16,11 +16,21 @@ pub(super) fn manuscript(spec: &Spec) -> Manuscript {
     let size = look.size;
     let registrant = Registrant::new(rng);
     let quarter = rng.between(1, 3);
-    let (end, iso) = [("March 31", "03-31"), ("June 30", "06-30"), ("September 30", "09-30")][quarter - 1];
+    let (end, iso) = [
+        ("March 31", "03-31"),
+        ("June 30", "06-30"),
+        ("September 30", "09-30"),
+    ][quarter - 1];
     let year = registrant.year;
     let spelled = ["First", "Second", "Third"][quarter - 1];
-    let title = format!("{} Reports {spelled} Quarter {year} Results", registrant.name);
-    let heads = [format!("Q{quarter} {year}"), format!("Q{quarter} {}", year - 1)];
+    let title = format!(
+        "{} Reports {spelled} Quarter {year} Results",
+        registrant.name
+    );
+    let heads = [
+        format!("Q{quarter} {year}"),
+        format!("Q{quarter} {}", year - 1),
+    ];
     let mut sections = children(
         &[
             "Financial Highlights",
@@ -34,24 +44,69 @@ pub(super) fn manuscript(spec: &Spec) -> Manuscript {
         3,
         size + 1.0,
     );
-    sections[0].own.push(table(&["Net sales", "Operating income", "Diluted earnings per share"], &heads, rng));
+    sections[0].own.push(table(
+        &[
+            "Net sales",
+            "Operating income",
+            "Diluted earnings per share",
+        ],
+        &heads,
+        rng,
+    ));
     let sub_heading = sub_heading(size);
-    let manner =
-        Manner { heading: &sub_heading, paragraph: words::paragraph, longest: 4000, deepest: 3, bullets: true };
-    fill(&mut sections, room(&look, spec.pages, 4.4), &manner, rng, &mut Titles::default());
-    let range = format!("${}.{:02} to ${}.{:02}", 3, rng.between(1, 49), 3, rng.between(50, 99));
-    let text = format!("For the full year the Company now expects adjusted earnings per share of {range}.");
+    let manner = Manner {
+        heading: &sub_heading,
+        paragraph: words::paragraph,
+        longest: 4000,
+        deepest: 3,
+        bullets: true,
+    };
+    fill(
+        &mut sections,
+        room(&look, spec.pages, 4.4),
+        &manner,
+        rng,
+        &mut Titles::default(),
+    );
+    let range = format!(
+        "${}.{:02} to ${}.{:02}",
+        3,
+        rng.between(1, 49),
+        3,
+        rng.between(50, 99)
+    );
+    let text = format!(
+        "For the full year the Company now expects adjusted earnings per share of {range}."
+    );
     plant(
         &mut sections,
         |s| s.heading.title == "Outlook",
-        answering("What earnings per share does the company expect for the full year?", text, range),
+        answering(
+            "What earnings per share does the company expect for the full year?",
+            text,
+            range,
+        ),
     );
-    sections.extend(statements("Condensed Consolidated", &heads, 2, spec.pages >= 6, size, rng));
+    sections.extend(statements(
+        "Condensed Consolidated",
+        &heads,
+        2,
+        spec.pages >= 6,
+        size,
+        rng,
+    ));
     let center = |text: String, style: Style| Block::Line(text, style.centered());
     let mut body = vec![
         Block::Numbering(Numbering::Arabic(1)),
-        Block::Heading(Heading::new(title.clone(), 1, Style::bold(size + 6.0).centered())),
-        center(format!("Results for the quarter ended {end}, {year}"), Style::italic(size)),
+        Block::Heading(Heading::new(
+            title.clone(),
+            1,
+            Style::bold(size + 6.0).centered(),
+        )),
+        center(
+            format!("Results for the quarter ended {end}, {year}"),
+            Style::italic(size),
+        ),
         Block::Gap(10.0),
         Block::Prose(
             format!(
@@ -63,7 +118,17 @@ pub(super) fn manuscript(spec: &Spec) -> Manuscript {
         ),
     ];
     body.extend(unfold(sections));
-    let mut facts = registrant.facts("earnings_release", &format!("Q{quarter}"), &format!("{year}-{iso}"));
+    let mut facts = registrant.facts(
+        "earnings_release",
+        &format!("Q{quarter}"),
+        &format!("{year}-{iso}"),
+    );
     facts.file_number = None;
-    Manuscript { title, facts, cover: Vec::new(), body, look }
+    Manuscript {
+        title,
+        facts,
+        cover: Vec::new(),
+        body,
+        look,
+    }
 }

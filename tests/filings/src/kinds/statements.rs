@@ -97,7 +97,10 @@ pub(super) fn table(labels: &[&str], heads: &[String], rng: &mut Rng) -> Block {
         let cells = heads.iter().map(|_| words::figure(rng)).collect();
         ((*label).to_owned(), cells)
     });
-    Block::Table(Table { heads: heads.to_vec(), rows: rows.collect() })
+    Block::Table(Table {
+        heads: heads.to_vec(),
+        rows: rows.collect(),
+    })
 }
 
 /// The statements at `level`; `pages`: each starts one.
@@ -109,13 +112,23 @@ pub(super) fn statements(
     size: f32,
     rng: &mut Rng,
 ) -> Vec<Section> {
-    let named: [(&str, &[&str]); 3] =
-        [("Statements of Operations", &OPERATIONS), ("Balance Sheets", &BALANCE), ("Statements of Cash Flows", &FLOWS)];
+    let named: [(&str, &[&str]); 3] = [
+        ("Statements of Operations", &OPERATIONS),
+        ("Balance Sheets", &BALANCE),
+        ("Statements of Cash Flows", &FLOWS),
+    ];
     let each = named.map(|(name, labels)| {
-        let mut heading = Heading::new(format!("{prefix} {name}"), level, Style::bold(size).centered());
+        let mut heading = Heading::new(
+            format!("{prefix} {name}"),
+            level,
+            Style::bold(size).centered(),
+        );
         heading.new_page = pages;
         let own = vec![
-            Block::Line("(dollars in millions, except per share amounts)".into(), Style::italic(size - 1.0).centered()),
+            Block::Line(
+                "(dollars in millions, except per share amounts)".into(),
+                Style::italic(size - 1.0).centered(),
+            ),
             table(labels, heads, rng),
             Block::Line(
                 "The accompanying notes are an integral part of these statements.".into(),
@@ -128,9 +141,19 @@ pub(super) fn statements(
 }
 
 /// The notes 1 to `count` at `level`, with mentions of each other.
-pub(super) fn notes(count: usize, level: u16, size: f32, heads: &[String], rng: &mut Rng) -> Vec<Section> {
+pub(super) fn notes(
+    count: usize,
+    level: u16,
+    size: f32,
+    heads: &[String],
+    rng: &mut Rng,
+) -> Vec<Section> {
     let shape = rng.below(3);
-    let style = if rng.chance(50) { Style::bold(size) } else { Style::bold(size + 0.5) };
+    let style = if rng.chance(50) {
+        Style::bold(size)
+    } else {
+        Style::bold(size + 0.5)
+    };
     let section = |(n, name): (usize, &&str)| {
         let number = n + 1;
         let title = match shape {
@@ -174,10 +197,16 @@ pub(super) fn signatures(registrant: &str, date: &str, size: f32) -> Section {
         ("C. Specimen", "Chief Accounting Officer"),
         ("D. Placeholder", "Director"),
     ] {
-        own.extend([Block::Gap(10.0), line(format!("/s/ {name}")), line(office.into()), line(date.to_owned())]);
+        own.extend([
+            Block::Gap(10.0),
+            line(format!("/s/ {name}")),
+            line(office.into()),
+            line(date.to_owned()),
+        ]);
     }
-    let heading =
-        Heading::new("SIGNATURES", 1, Style::bold(size + 1.0).centered()).on_new_page().known_as("signatures");
+    let heading = Heading::new("SIGNATURES", 1, Style::bold(size + 1.0).centered())
+        .on_new_page()
+        .known_as("signatures");
     Section::new(heading, 0).with(own)
 }
 
@@ -192,11 +221,17 @@ pub(super) fn exhibits() -> Block {
         ("4.1", "Description of registered securities."),
         ("10.1", "Executive deferred compensation plan."),
         ("21", "Subsidiaries of the registrant."),
-        ("23", "Consent of the independent registered public accounting firm."),
+        (
+            "23",
+            "Consent of the independent registered public accounting firm.",
+        ),
         ("31.1", "Certification of the principal executive officer."),
         ("31.2", "Certification of the principal financial officer."),
         ("101", "Interactive data files."),
     ];
     let row = |(number, text): (&str, &str)| (format!("{number} {text}"), Vec::new());
-    Block::Table(Table { heads: Vec::new(), rows: list.into_iter().map(row).collect() })
+    Block::Table(Table {
+        heads: Vec::new(),
+        rows: list.into_iter().map(row).collect(),
+    })
 }

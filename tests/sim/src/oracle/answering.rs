@@ -19,11 +19,17 @@ const DONE: &str = "answer";
 pub(super) fn answer(golds: &[Gold], question: &Question) -> Value {
     let asked = asked(question);
     let gold = golds.iter().find(|gold| folded(&gold.question) == asked);
-    let passages: Vec<&Block> =
-        question.named("Passage").filter(|passage| gold.is_none_or(|gold| is_of(passage, gold))).collect();
+    let passages: Vec<&Block> = question
+        .named("Passage")
+        .filter(|passage| gold.is_none_or(|gold| is_of(passage, gold)))
+        .collect();
     let mut lines: Vec<(f64, u64, &str)> = Vec::new();
     for passage in &passages {
-        let text = passage.text.lines().skip(1).filter(|line| line.chars().filter(|c| c.is_alphabetic()).count() > 3);
+        let text = passage
+            .text
+            .lines()
+            .skip(1)
+            .filter(|line| line.chars().filter(|c| c.is_alphabetic()).count() > 3);
         lines.extend(text.map(|line| (likeness(&asked, line), passage.number, line)));
     }
     lines.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
@@ -38,15 +44,31 @@ pub(super) fn answer(golds: &[Gold], question: &Question) -> Value {
 
 /// The question as it is understood behind the one before it.
 pub(super) fn restate(question: &Question) -> Value {
-    let last = question.named("Earlier").last().and_then(|block| block.text.lines().next()).unwrap_or_default();
-    let asked = question.named("Question").next().map(|block| block.text.trim()).unwrap_or_default();
+    let last = question
+        .named("Earlier")
+        .last()
+        .and_then(|block| block.text.lines().next())
+        .unwrap_or_default();
+    let asked = question
+        .named("Question")
+        .next()
+        .map(|block| block.text.trim())
+        .unwrap_or_default();
     json!({ "standalone": format!("{asked} ({last})") })
 }
 
 /// One search, then the answer.
 pub(super) fn choose_tool(question: &Question) -> Value {
-    let asked = question.named("Question").next().map(|block| block.text.trim()).unwrap_or_default();
-    let (tool, query) = if question.named("Step").count() < 2 { ("search", asked) } else { (DONE, "") };
+    let asked = question
+        .named("Question")
+        .next()
+        .map(|block| block.text.trim())
+        .unwrap_or_default();
+    let (tool, query) = if question.named("Step").count() < 2 {
+        ("search", asked)
+    } else {
+        (DONE, "")
+    };
     let empty = "";
     json!({
         "why": "it may stand there", "tool": tool, "query": query, "document": empty, "pages": empty, "section": empty,
@@ -57,12 +79,21 @@ pub(super) fn choose_tool(question: &Question) -> Value {
 /// A careful reader's verdict: an answer is right when it has the numbers of the reference, or, where that has none, most of its
 /// words.
 pub(super) fn judge(question: &Question) -> Value {
-    let text = |name: &str| question.named(name).next().map(|block| folded(&block.text)).unwrap_or_default();
+    let text = |name: &str| {
+        question
+            .named(name)
+            .next()
+            .map(|block| folded(&block.text))
+            .unwrap_or_default()
+    };
     let (reference, answer) = (text("Reference answer"), text("Answer"));
     let figures = |text: &str| -> Vec<String> {
         let is_figure = |word: &&str| word.chars().any(|c| c.is_ascii_digit());
         let bare = |word: &str| word.trim_matches(|c: char| !c.is_alphanumeric()).to_owned();
-        text.split_whitespace().filter(is_figure).map(bare).collect()
+        text.split_whitespace()
+            .filter(is_figure)
+            .map(bare)
+            .collect()
     };
     let (wanted, said) = (figures(&reference), figures(&answer));
     let right = match wanted.is_empty() {
@@ -81,13 +112,20 @@ pub(super) fn judge(question: &Question) -> Value {
 }
 
 fn asked(question: &Question) -> String {
-    question.named("Question").next().map(|block| folded(&block.text)).unwrap_or_default()
+    question
+        .named("Question")
+        .next()
+        .map(|block| folded(&block.text))
+        .unwrap_or_default()
 }
 
 /// Whether a passage is of a page on which the answer stands; its first line says from where it is.
 fn is_of(passage: &Block, gold: &Gold) -> bool {
     let heading = passage.text.lines().next().unwrap_or_default();
-    let page = heading.rsplit("page ").next().and_then(|page| page.trim().parse::<u32>().ok());
+    let page = heading
+        .rsplit("page ")
+        .next()
+        .and_then(|page| page.trim().parse::<u32>().ok());
     names(heading, &gold.doc) && page.is_some_and(|page| gold.pages.contains(&page))
 }
 
@@ -96,7 +134,9 @@ mod tests {
     use super::*;
 
     fn question(blocks: &[(&str, &str)]) -> Question {
-        let fence = |(name, text): &(&str, &str)| format!("{name}:\n[0123456789abcdef]\n{text}\n[/0123456789abcdef]");
+        let fence = |(name, text): &(&str, &str)| {
+            format!("{name}:\n[0123456789abcdef]\n{text}\n[/0123456789abcdef]")
+        };
         let user = blocks.iter().map(fence).collect::<Vec<_>>().join("\n\n");
         Question::of(&json!({ "messages": [{ "role": "user", "content": user }] })).unwrap()
     }
@@ -105,16 +145,41 @@ mod tests {
     fn it_quotes_lines_of_the_pages_it_knows_and_else_of_those_that_are_like_the_question() {
         let question = question(&[
             ("Question", "What was capital expenditure?"),
-            ("Passage 1", "ACME.pdf · Business · page 3\nCapital expenditure is spoken of here"),
-            ("Passage 2", "ACME.pdf · Cash Flows · page 60\nPurchases of plant (1,749)\n12"),
+            (
+                "Passage 1",
+                "ACME.pdf · Business · page 3\nCapital expenditure is spoken of here",
+            ),
+            (
+                "Passage 2",
+                "ACME.pdf · Cash Flows · page 60\nPurchases of plant (1,749)\n12",
+            ),
         ]);
-        let gold = Gold { question: "What was capital expenditure?".into(), doc: "ACME".into(), pages: vec![60] };
+        let gold = Gold {
+            question: "What was capital expenditure?".into(),
+            doc: "ACME".into(),
+            pages: vec![60],
+        };
         let said = answer(std::slice::from_ref(&gold), &question);
-        assert_eq!(said["claims"][0]["citations"][0], json!({ "passage": 2, "quote": "Purchases of plant (1,749)" }));
-        assert_eq!(answer(&[], &question)["claims"][0]["citations"][0]["passage"], 1);
-        let elsewhere = answer(&[Gold { pages: vec![61], ..gold }], &question);
         assert_eq!(
-            (elsewhere["answerable"].as_bool(), elsewhere["claims"].as_array().map(Vec::len)),
+            said["claims"][0]["citations"][0],
+            json!({ "passage": 2, "quote": "Purchases of plant (1,749)" })
+        );
+        assert_eq!(
+            answer(&[], &question)["claims"][0]["citations"][0]["passage"],
+            1
+        );
+        let elsewhere = answer(
+            &[Gold {
+                pages: vec![61],
+                ..gold
+            }],
+            &question,
+        );
+        assert_eq!(
+            (
+                elsewhere["answerable"].as_bool(),
+                elsewhere["claims"].as_array().map(Vec::len)
+            ),
             (Some(false), Some(0))
         );
     }
@@ -122,22 +187,56 @@ mod tests {
     #[test]
     fn it_searches_once_and_takes_up_what_was_said() {
         let question = |steps: &[(&str, &str)]| {
-            question(&[&[("Question", "and 2021?"), ("Earlier 1", "capex 2022?\n\nIt was 5.")], steps].concat())
+            question(
+                &[
+                    &[
+                        ("Question", "and 2021?"),
+                        ("Earlier 1", "capex 2022?\n\nIt was 5."),
+                    ],
+                    steps,
+                ]
+                .concat(),
+            )
         };
-        assert_eq!(choose_tool(&question(&[("Step 1", "read")]))["tool"], "search");
-        assert_eq!(choose_tool(&question(&[("Step 1", "read"), ("Step 2", "found")]))["tool"], "answer");
-        assert_eq!(restate(&question(&[]))["standalone"], "and 2021? (capex 2022?)");
+        assert_eq!(
+            choose_tool(&question(&[("Step 1", "read")]))["tool"],
+            "search"
+        );
+        assert_eq!(
+            choose_tool(&question(&[("Step 1", "read"), ("Step 2", "found")]))["tool"],
+            "answer"
+        );
+        assert_eq!(
+            restate(&question(&[]))["standalone"],
+            "and 2021? (capex 2022?)"
+        );
     }
 
     #[test]
     fn it_judges_by_figures_and_else_by_words() {
         let verdict = |reference: &str, answer: &str| {
-            let asked = question(&[("Question", "?"), ("Reference answer", reference), ("Answer", answer)]);
-            judge(&asked)["judged_verdict"].as_str().unwrap_or_default().to_owned()
+            let asked = question(&[
+                ("Question", "?"),
+                ("Reference answer", reference),
+                ("Answer", answer),
+            ]);
+            judge(&asked)["judged_verdict"]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned()
         };
         assert_eq!(verdict("It was 1,749.", "Purchases of 1,749 [1]."), "right");
         assert_eq!(verdict("It was 1,749.", "Purchases of 1,577 [1]."), "wrong");
-        assert_eq!(verdict("Margins fell because demand was weak", "Weak demand: margins fell [1]"), "right");
-        assert_eq!(verdict("5", "Not in these documents: 1 of 1 were searched"), "declined");
+        assert_eq!(
+            verdict(
+                "Margins fell because demand was weak",
+                "Weak demand: margins fell [1]"
+            ),
+            "right"
+        );
+        assert_eq!(
+            verdict("5", "Not in these documents: 1 of 1 were searched"),
+            "declined"
+        );
     }
 }

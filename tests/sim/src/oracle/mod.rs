@@ -46,7 +46,10 @@ struct PageBlock<'a> {
 impl Oracle {
     /// An oracle that knows these documents; of others it reads what any careful reader can.
     pub fn new(library: Library) -> Self {
-        Self { library, golds: Vec::new() }
+        Self {
+            library,
+            golds: Vec::new(),
+        }
     }
 
     /// The same, knowing where these questions are answered.
@@ -58,7 +61,10 @@ impl Oracle {
     /// What it says about sections and documents that may answer a question, each score moved by at most `noise`; `None` where
     /// something else is asked.
     pub(crate) fn judge(&self, question: &Question, noise: f64, seed: u64) -> Option<Value> {
-        question.stage.is_search().then(|| search::answer(&self.golds, question, noise, seed))
+        question
+            .stage
+            .is_search()
+            .then(|| search::answer(&self.golds, question, noise, seed))
     }
 
     /// The right answer, of the shape that is asked for.
@@ -95,18 +101,32 @@ impl Oracle {
                 lines: squashed(&block.text),
             })
             .collect();
-        let doc = places.iter().flatten().next().map(|place| place.doc).or_else(|| {
-            let lines: Vec<String> = pages.iter().flat_map(|page| page.lines.clone()).collect();
-            self.library.by_titles(&lines)
-        });
-        Reading { question, known: doc.map(|doc| &self.library.documents[doc]), pages, reads }
+        let doc = places
+            .iter()
+            .flatten()
+            .next()
+            .map(|place| place.doc)
+            .or_else(|| {
+                let lines: Vec<String> = pages.iter().flat_map(|page| page.lines.clone()).collect();
+                self.library.by_titles(&lines)
+            });
+        Reading {
+            question,
+            known: doc.map(|doc| &self.library.documents[doc]),
+            pages,
+            reads,
+        }
     }
 }
 
 impl Reading<'_> {
     fn detect_toc(&self) -> Value {
-        let Some(page) = self.pages.first() else { return json!({ "is_contents": false, "has_page_numbers": false }) };
-        let known = self.known.filter(|known| self.reads == Reads::Page || known.complete);
+        let Some(page) = self.pages.first() else {
+            return json!({ "is_contents": false, "has_page_numbers": false });
+        };
+        let known = self
+            .known
+            .filter(|known| self.reads == Reads::Page || known.complete);
         let is_contents = match (self.known, page.page) {
             (Some(_), Some(number)) => known.is_some_and(|known| known.contents.contains(&number)),
             _ => contents::looks(&page.block.text),
@@ -117,12 +137,24 @@ impl Reading<'_> {
     }
 
     fn read_contents(&self) -> Value {
-        let text = self.pages.iter().map(|page| page.block.text.as_str()).collect::<Vec<_>>().join("\n");
+        let text = self
+            .pages
+            .iter()
+            .map(|page| page.block.text.as_str())
+            .collect::<Vec<_>>()
+            .join("\n");
         let mut level = 1;
         let mut entry = |row: Row| {
-            let of = row.node.zip(self.known).map(|(node, known)| known.truth.nodes[node].level);
+            let of = row
+                .node
+                .zip(self.known)
+                .map(|(node, known)| known.truth.nodes[node].level);
             level = of.unwrap_or(level);
-            let deeper = if of.is_none() && self.known.is_some() { level + 1 } else { level };
+            let deeper = if of.is_none() && self.known.is_some() {
+                level + 1
+            } else {
+                level
+            };
             let (number, title) = parts(&row.title);
             json!({ "number": number, "title": title, "label": row.label, "level": deeper })
         };
@@ -131,8 +163,9 @@ impl Reading<'_> {
             // What is no table of contents to it has no entries.
             rows.clear();
         }
-        let kept =
-            rows.into_iter().filter(|row| row.node.is_some() || self.known.is_none() || self.reads == Reads::Page);
+        let kept = rows
+            .into_iter()
+            .filter(|row| row.node.is_some() || self.known.is_none() || self.reads == Reads::Page);
         json!({ "entries": kept.map(&mut entry).collect::<Vec<_>>() })
     }
 }

@@ -55,20 +55,27 @@ pub(super) fn answer(golds: &[Gold], question: &Question, noise: f64, seed: u64)
         Stage::RouteDocuments => {
             let one = |block: &crate::question::Block| {
                 let is_gold = asked.gold.is_some_and(|gold| names(&block.text, &gold.doc));
-                let truth = if is_gold { 0.95 } else { 0.4 * likeness(&asked.question, &block.text) };
+                let truth = if is_gold {
+                    0.95
+                } else {
+                    0.4 * likeness(&asked.question, &block.text)
+                };
                 json!({ "document": block.number, "score": score(&block.number.to_string(), truth), "reason": "as it is" })
             };
             json!({ "documents": question.named("Document").map(one).collect::<Vec<_>>() })
         }
         Stage::RouteFilter => json!({ "conditions": conditions(&asked, question) }),
         Stage::ChooseRules => {
-            let fits = |block: &&crate::question::Block| likeness(&asked.question, &block.text) > 0.2;
+            let fits =
+                |block: &&crate::question::Block| likeness(&asked.question, &block.text) > 0.2;
             json!({ "rules": question.named("Rule").filter(fits).map(|block| block.number).collect::<Vec<_>>() })
         }
         _ => {
             let entries = entries(question);
-            let mut scored: Vec<(f64, &Entry)> =
-                entries.iter().map(|entry| (score(&entry.id, worth(&asked, entry)), entry)).collect();
+            let mut scored: Vec<(f64, &Entry)> = entries
+                .iter()
+                .map(|entry| (score(&entry.id, worth(&asked, entry)), entry))
+                .collect();
             if matches!(question.stage, Stage::Select | Stage::Descend) {
                 scored.retain(|(score, _)| *score >= GOOD);
                 scored.sort_by(|a, b| b.0.total_cmp(&a.0));
@@ -82,17 +89,28 @@ pub(super) fn answer(golds: &[Gold], question: &Question, noise: f64, seed: u64)
 }
 
 fn asked<'a>(golds: &'a [Gold], question: &Question) -> Asked<'a> {
-    let text = |name| question.named(name).next().map(|block| folded(&block.text)).unwrap_or_default();
+    let text = |name| {
+        question
+            .named(name)
+            .next()
+            .map(|block| folded(&block.text))
+            .unwrap_or_default()
+    };
     let (asked, document) = (text("Question"), text("Document"));
     let gold = golds.iter().find(|gold| folded(&gold.question) == asked);
-    Asked { question: asked, document, gold }
+    Asked {
+        question: asked,
+        document,
+        gold,
+    }
 }
 
 /// 0–1: how much a section is the place of the answer.
 fn worth(asked: &Asked<'_>, entry: &Entry) -> f64 {
     let (first, last) = entry.pages;
     let gold = asked.gold.filter(|gold| names(&asked.document, &gold.doc));
-    let holds = gold.is_some_and(|gold| gold.pages.iter().any(|page| (first..=last).contains(page)));
+    let holds =
+        gold.is_some_and(|gold| gold.pages.iter().any(|page| (first..=last).contains(page)));
     if holds {
         return 0.55 + 0.4 / f64::from(last - first + 1).sqrt();
     }
@@ -102,7 +120,9 @@ fn worth(asked: &Asked<'_>, entry: &Entry) -> f64 {
 /// Share of the longer words of a question that a text has.
 pub(super) fn likeness(question: &str, text: &str) -> f64 {
     let words = |text: &str| -> HashSet<String> {
-        let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| word.len() > 3);
+        let words = text
+            .split(|c: char| !c.is_alphanumeric())
+            .filter(|word| word.len() > 3);
         words.map(str::to_lowercase).collect()
     };
     let (question, text) = (words(question), words(text));
@@ -117,13 +137,21 @@ pub(super) fn names(text: &str, doc: &str) -> bool {
 /// The lines of a listing, each with the lines of its excerpt.
 fn entries(question: &Question) -> Vec<Entry> {
     let mut entries: Vec<Entry> = Vec::new();
-    let text = question.named("Listing").next().map(|block| block.text.as_str()).unwrap_or_default();
+    let text = question
+        .named("Listing")
+        .next()
+        .map(|block| block.text.as_str())
+        .unwrap_or_default();
     for line in text.lines() {
         let mut parts = line.trim().splitn(3, " | ");
         let (id, place, rest) = (parts.next().unwrap_or_default(), parts.next(), parts.next());
         match place {
             Some(place) if id.len() >= 4 && id.bytes().all(|byte| byte.is_ascii_digit()) => {
-                entries.push(Entry { id: id.into(), pages: pages(place), words: rest.unwrap_or_default().into() });
+                entries.push(Entry {
+                    id: id.into(),
+                    pages: pages(place),
+                    words: rest.unwrap_or_default().into(),
+                });
             }
             _ => {
                 if let Some(last) = entries.last_mut() {
@@ -137,14 +165,29 @@ fn entries(question: &Question) -> Vec<Entry> {
 
 /// `p 4-10`.
 fn pages(place: &str) -> (u32, u32) {
-    let Some(numbers) = place.strip_prefix("p ") else { return (0, 0) };
+    let Some(numbers) = place.strip_prefix("p ") else {
+        return (0, 0);
+    };
     let (first, last) = numbers.split_once('-').unwrap_or((numbers, numbers));
-    first.parse().ok().zip(last.parse().ok()).filter(|(first, last)| first <= last).unwrap_or((0, 0))
+    first
+        .parse()
+        .ok()
+        .zip(last.parse().ok())
+        .filter(|(first, last)| first <= last)
+        .unwrap_or((0, 0))
 }
 
 fn analysis(asked: &Asked<'_>) -> Value {
-    let words: Vec<&str> = asked.question.split_whitespace().filter(|word| word.len() > 5).take(6).collect();
-    let years = asked.question.split(|c: char| !c.is_ascii_digit()).filter(|word| word.len() == 4);
+    let words: Vec<&str> = asked
+        .question
+        .split_whitespace()
+        .filter(|word| word.len() > 5)
+        .take(6)
+        .collect();
+    let years = asked
+        .question
+        .split(|c: char| !c.is_ascii_digit())
+        .filter(|word| word.len() == 4);
     json!({
         "topic": words.join(" "), "aspects": [asked.question], "kind": "fact", "key_terms": words,
         "years": years.filter_map(|year| year.parse::<u16>().ok()).collect::<Vec<_>>(), "locations": [],
@@ -153,12 +196,24 @@ fn analysis(asked: &Asked<'_>) -> Value {
 
 /// Values of facets that the question names.
 fn conditions(asked: &Asked<'_>, question: &Question) -> Vec<Value> {
-    let text = question.named("Facets").next().map(|block| block.text.as_str()).unwrap_or_default();
+    let text = question
+        .named("Facets")
+        .next()
+        .map(|block| block.text.as_str())
+        .unwrap_or_default();
     let lines = text.lines().filter_map(|line| line.split_once(": "));
-    let named = |value: &str| !value.is_empty() && asked.question.to_lowercase().contains(&value.to_lowercase());
+    let named = |value: &str| {
+        !value.is_empty()
+            && asked
+                .question
+                .to_lowercase()
+                .contains(&value.to_lowercase())
+    };
     let found = lines.flat_map(|(facet, values)| {
         let values = values.split(" | ").filter(|value| named(value));
-        values.map(move |value| json!({ "facet": facet, "value": value })).collect::<Vec<_>>()
+        values
+            .map(move |value| json!({ "facet": facet, "value": value }))
+            .collect::<Vec<_>>()
     });
     found.collect()
 }
@@ -175,7 +230,9 @@ mod tests {
                            p 8-9 | Risks";
 
     fn ask(property: &str, noise: f64, seed: u64) -> Vec<(String, f64)> {
-        let fence = |name: &str, text: &str| format!("{name}:\n[0123456789abcdef]\n{text}\n[/0123456789abcdef]");
+        let fence = |name: &str, text: &str| {
+            format!("{name}:\n[0123456789abcdef]\n{text}\n[/0123456789abcdef]")
+        };
         let user = [
             fence("Question", "What was  capital spent?"),
             fence("Document", "ACME_2022.pdf"),
@@ -183,10 +240,20 @@ mod tests {
         ];
         let schema = json!({ "json_schema": { "schema": { "properties": { "thinking": {}, property: {} } } } });
         let message = json!({ "role": "user", "content": user.join("\n\n") });
-        let question = Question::of(&json!({ "messages": [message], "response_format": schema })).unwrap();
-        let gold = Gold { question: "What was capital spent?".into(), doc: "ACME_2022".into(), pages: vec![4] };
+        let question =
+            Question::of(&json!({ "messages": [message], "response_format": schema })).unwrap();
+        let gold = Gold {
+            question: "What was capital spent?".into(),
+            doc: "ACME_2022".into(),
+            pages: vec![4],
+        };
         let said = answer(&[gold], &question, noise, seed);
-        let one = |one: &Value| (one["id"].as_str().unwrap().to_owned(), one["score"].as_f64().unwrap());
+        let one = |one: &Value| {
+            (
+                one["id"].as_str().unwrap().to_owned(),
+                one["score"].as_f64().unwrap(),
+            )
+        };
         said[property].as_array().unwrap().iter().map(one).collect()
     }
 
@@ -194,14 +261,29 @@ mod tests {
     fn sections_with_the_answer_are_worth_the_more_the_narrower_they_are() {
         let values = ask("values", 0.0, 1);
         assert_eq!(values[1], ("0001".into(), 0.95));
-        assert!(values[0].1 > 0.6 && values[0].1 < 0.8 && values[2].1 < 0.5, "{values:?}");
-        assert_eq!(ask("nodes", 0.0, 1).iter().map(|(id, _)| id.as_str()).collect::<Vec<_>>(), ["0001", "0000"]);
+        assert!(
+            values[0].1 > 0.6 && values[0].1 < 0.8 && values[2].1 < 0.5,
+            "{values:?}"
+        );
+        assert_eq!(
+            ask("nodes", 0.0, 1)
+                .iter()
+                .map(|(id, _)| id.as_str())
+                .collect::<Vec<_>>(),
+            ["0001", "0000"]
+        );
     }
 
     #[test]
     fn noise_is_bounded_and_another_for_other_evidence() {
         let (truth, noisy) = (ask("values", 0.0, 1), ask("values", 0.2, 1));
-        assert!(truth.iter().zip(&noisy).all(|(a, b)| (a.1 - b.1).abs() <= 0.2001) && truth != noisy);
+        assert!(
+            truth
+                .iter()
+                .zip(&noisy)
+                .all(|(a, b)| (a.1 - b.1).abs() <= 0.2001)
+                && truth != noisy
+        );
         assert_eq!(noisy, ask("values", 0.2, 1));
         assert_ne!(noisy, ask("values", 0.2, 2));
         assert_ne!(noisy, ask("readings", 0.2, 1));

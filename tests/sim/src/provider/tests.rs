@@ -9,15 +9,27 @@ use crate::behavior::{Faults, Latency, Limits, Outage, Told};
 /// Status, head and body of the reply; status 0 where the connection broke.
 async fn post(provider: &Provider, path: &str, body: &Value) -> (u16, String, Value) {
     let body = body.to_string();
-    let request =
-        format!("POST /w{path} HTTP/1.1\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}", body.len());
+    let request = format!(
+        "POST /w{path} HTTP/1.1\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
+        body.len()
+    );
     let mut stream = TcpStream::connect(provider.address()).await.unwrap();
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut stream = BufReader::new(stream);
-    let Ok(Some(head)) = Head::read(&mut stream).await else { return (0, String::new(), Value::Null) };
-    let Ok(body) = head.body(&mut stream).await else { return (0, String::new(), Value::Null) };
-    let text = String::from_utf8(head.bytes.clone()).unwrap().to_lowercase();
-    (head.word(1).parse().unwrap(), text, serde_json::from_slice(&body).unwrap())
+    let Ok(Some(head)) = Head::read(&mut stream).await else {
+        return (0, String::new(), Value::Null);
+    };
+    let Ok(body) = head.body(&mut stream).await else {
+        return (0, String::new(), Value::Null);
+    };
+    let text = String::from_utf8(head.bytes.clone())
+        .unwrap()
+        .to_lowercase();
+    (
+        head.word(1).parse().unwrap(),
+        text,
+        serde_json::from_slice(&body).unwrap(),
+    )
 }
 
 fn question(text: &str) -> Value {
@@ -47,20 +59,45 @@ async fn both_dialects_get_the_same_answer() {
     let provider = start(Behavior::default()).await;
     let (status, _, reply) = ask(&provider, "We sell things").await;
     let said = content(&reply).unwrap();
-    assert_eq!((status, said["summaries"][0]["section"].as_u64()), (200, Some(1)));
+    assert_eq!(
+        (status, said["summaries"][0]["section"].as_u64()),
+        (200, Some(1))
+    );
     let asked = question("We sell things");
     let anthropic = json!({
         "model": "m", "max_tokens": 400, "system": "Sum up.", "messages": [asked["messages"][1]],
         "tools": [{"name": "answer", "input_schema": asked["response_format"]["json_schema"]["schema"]}],
     });
     let (_, _, reply) = post(&provider, "/v1/messages", &anthropic).await;
-    assert_eq!((&reply["content"][0]["input"], &reply["stop_reason"]), (&said, &json!("tool_use")));
-    assert_eq!(provider.report().repeated, 1, "the same question in another dialect");
-    let (status, ..) = post(&provider, "/v1/embeddings", &json!({"model": "m", "input": "x"})).await;
+    assert_eq!(
+        (&reply["content"][0]["input"], &reply["stop_reason"]),
+        (&said, &json!("tool_use"))
+    );
+    assert_eq!(
+        provider.report().repeated,
+        1,
+        "the same question in another dialect"
+    );
+    let (status, ..) = post(
+        &provider,
+        "/v1/embeddings",
+        &json!({"model": "m", "input": "x"}),
+    )
+    .await;
     let (nowhere, _, error) = post(&provider, "/v1/elsewhere", &json!({})).await;
-    assert_eq!((status, nowhere, error["error"]["code"].as_str()), (200, 404, Some("not_found_error")));
+    assert_eq!(
+        (status, nowhere, error["error"]["code"].as_str()),
+        (200, 404, Some("not_found_error"))
+    );
     let stages = provider.report().stages;
-    assert_eq!((stages["summarize"].answered, stages["embedding"].answered, stages["none"].answered), (2, 1, 0));
+    assert_eq!(
+        (
+            stages["summarize"].answered,
+            stages["embedding"].answered,
+            stages["none"].answered
+        ),
+        (2, 1, 0)
+    );
 }
 
 #[tokio::test]
@@ -69,41 +106,96 @@ async fn it_remembers_who_asked_and_reports() {
     ask(&provider, "one").await;
     ask(&provider, "two").await;
     let asks = provider.asks();
-    assert_eq!(asks.iter().map(|ask| ask.process.as_str()).collect::<Vec<_>>(), ["w", "w"]);
-    assert!(asks.iter().all(|ask| ask.delivered.is_some_and(|at| at >= ask.arrived)));
+    assert_eq!(
+        asks.iter()
+            .map(|ask| ask.process.as_str())
+            .collect::<Vec<_>>(),
+        ["w", "w"]
+    );
+    assert!(
+        asks.iter()
+            .all(|ask| ask.delivered.is_some_and(|at| at >= ask.arrived))
+    );
     assert_eq!((provider.in_flight(), provider.asked()), (0, 2));
     let mut stream = TcpStream::connect(provider.address()).await.unwrap();
-    stream.write_all(b"GET /w/v1/models HTTP/1.1\r\n\r\nGET /report HTTP/1.1\r\n\r\n").await.unwrap();
+    stream
+        .write_all(b"GET /w/v1/models HTTP/1.1\r\n\r\nGET /report HTTP/1.1\r\n\r\n")
+        .await
+        .unwrap();
     let mut reader = BufReader::new(stream);
     let head = Head::read(&mut reader).await.unwrap().unwrap();
-    assert_eq!(head.body(&mut reader).await.unwrap(), br#"{"object":"list","data":[]}"#);
+    assert_eq!(
+        head.body(&mut reader).await.unwrap(),
+        br#"{"object":"list","data":[]}"#
+    );
     let head = Head::read(&mut reader).await.unwrap().unwrap();
     let report: Value = serde_json::from_slice(&head.body(&mut reader).await.unwrap()).unwrap();
-    assert_eq!((report["calls"].as_u64(), report["sections"]["most"].as_u64()), (Some(2), Some(1)));
+    assert_eq!(
+        (
+            report["calls"].as_u64(),
+            report["sections"]["most"].as_u64()
+        ),
+        (Some(2), Some(1))
+    );
 }
 
 #[tokio::test]
 async fn limits_are_enforced_and_told() {
-    let limits = Limits { requests_per_minute: Some(3), ..Limits::default() };
-    let provider = start(Behavior { limits, ..Behavior::default() }).await;
+    let limits = Limits {
+        requests_per_minute: Some(3),
+        ..Limits::default()
+    };
+    let provider = start(Behavior {
+        limits,
+        ..Behavior::default()
+    })
+    .await;
     let mut replies = Vec::new();
     for n in 0..5 {
         replies.push(ask(&provider, &n.to_string()).await);
     }
-    assert_eq!(replies.iter().map(|reply| reply.0).collect::<Vec<_>>(), [200, 200, 200, 429, 429]);
-    assert!(replies[0].1.contains("x-ratelimit-remaining-requests: 2"), "{}", replies[0].1);
-    assert!(replies[3].1.contains("retry-after: 60") || replies[3].1.contains("retry-after: 59"), "{}", replies[3].1);
-    provider.behave(Behavior { limits: Limits { told: Told::Nothing, ..limits }, ..Behavior::default() });
+    assert_eq!(
+        replies.iter().map(|reply| reply.0).collect::<Vec<_>>(),
+        [200, 200, 200, 429, 429]
+    );
+    assert!(
+        replies[0].1.contains("x-ratelimit-remaining-requests: 2"),
+        "{}",
+        replies[0].1
+    );
+    assert!(
+        replies[3].1.contains("retry-after: 60") || replies[3].1.contains("retry-after: 59"),
+        "{}",
+        replies[3].1
+    );
+    provider.behave(Behavior {
+        limits: Limits {
+            told: Told::Nothing,
+            ..limits
+        },
+        ..Behavior::default()
+    });
     let (status, head, _) = ask(&provider, "again").await;
-    assert!(status == 429 && !head.contains("retry-after") && !head.contains("ratelimit"), "{head}");
+    assert!(
+        status == 429 && !head.contains("retry-after") && !head.contains("ratelimit"),
+        "{head}"
+    );
     assert_eq!(provider.report().worst_minute.requests, 3);
 }
 
 #[tokio::test]
 async fn each_fault_is_what_it_is_called_and_passes() {
     for fault in Fault::ALL.into_iter().filter(|fault| *fault != Fault::Hang) {
-        let faults = Faults { rate: 1.0, always: 0.0, kinds: vec![fault] };
-        let provider = start(Behavior { faults, ..Behavior::default() }).await;
+        let faults = Faults {
+            rate: 1.0,
+            always: 0.0,
+            kinds: vec![fault],
+        };
+        let provider = start(Behavior {
+            faults,
+            ..Behavior::default()
+        })
+        .await;
         let (status, _, reply) = ask(&provider, "We sell things, and have done so for years").await;
         let finish = reply["choices"][0]["finish_reason"].as_str();
         match fault {
@@ -111,21 +203,27 @@ async fn each_fault_is_what_it_is_called_and_passes() {
             Fault::Reset => assert_eq!(status, 0),
             Fault::Truncated => assert_eq!((finish, content(&reply)), (Some("length"), None)),
             _ => assert!(
-                content(&reply).is_none_or(|said| said["summaries"][0]["section"] != 1 || finish.is_none()),
+                content(&reply)
+                    .is_none_or(|said| said["summaries"][0]["section"] != 1 || finish.is_none()),
                 "{fault:?}"
             ),
         }
         ask(&provider, "We sell things, and have done so for years").await;
         let (status, _, reply) = ask(&provider, "We sell things, and have done so for years").await;
-        assert!(status == 200 && content(&reply).is_some(), "{fault:?}: {reply}");
+        assert!(
+            status == 200 && content(&reply).is_some(),
+            "{fault:?}: {reply}"
+        );
     }
 }
 
 #[tokio::test]
 async fn a_cut_reply_can_be_continued_to_the_same_answer() {
     let provider = start(Behavior::default()).await;
-    let whole =
-        ask(&provider, "We sell things").await.2["choices"][0]["message"]["content"].as_str().unwrap().to_string();
+    let whole = ask(&provider, "We sell things").await.2["choices"][0]["message"]["content"]
+        .as_str()
+        .unwrap()
+        .to_string();
     let mut body = question("We sell things");
     body["max_tokens"] = json!(20);
     let mut begun = String::new();
@@ -147,15 +245,28 @@ async fn a_cut_reply_can_be_continued_to_the_same_answer() {
 
 #[tokio::test]
 async fn nobody_answers_during_an_outage() {
-    let outage = |status| Some(Outage { after_s: 0.2, lasts_s: Some(0.4), status });
+    let outage = |status| {
+        Some(Outage {
+            after_s: 0.2,
+            lasts_s: Some(0.4),
+            status,
+        })
+    };
     for (status, wanted) in [(None, 0), (Some(503), 503)] {
-        let provider = start(Behavior { outage: outage(status), ..Behavior::default() }).await;
+        let provider = start(Behavior {
+            outage: outage(status),
+            ..Behavior::default()
+        })
+        .await;
         assert_eq!(ask(&provider, "a").await.0, 200);
         sleep(Duration::from_millis(300)).await;
         assert_eq!(ask(&provider, "b").await.0, wanted);
         sleep(Duration::from_millis(400)).await;
         assert_eq!(ask(&provider, "b").await.0, 200);
-        assert_eq!(provider.report().outcomes, [("good", 2), ("outage", 1)].into());
+        assert_eq!(
+            provider.report().outcomes,
+            [("good", 2), ("outage", 1)].into()
+        );
     }
 }
 
@@ -163,16 +274,31 @@ async fn nobody_answers_during_an_outage() {
 async fn a_peer_that_left_got_no_reply() {
     for hangs in [false, true] {
         let always = if hangs { 1.0 } else { 0.0 };
-        let faults = Faults { rate: 0.0, always, kinds: vec![Fault::Hang] };
-        let latency = Latency { median_ms: 200, sigma: 0.0 };
-        let provider = start(Behavior { latency, faults, ..Behavior::default() }).await;
+        let faults = Faults {
+            rate: 0.0,
+            always,
+            kinds: vec![Fault::Hang],
+        };
+        let latency = Latency {
+            median_ms: 200,
+            sigma: 0.0,
+        };
+        let provider = start(Behavior {
+            latency,
+            faults,
+            ..Behavior::default()
+        })
+        .await;
         let left = timeout(Duration::from_millis(50), ask(&provider, "never mind")).await;
         assert!(left.is_err());
         while provider.in_flight() > 0 {
             sleep(Duration::from_millis(10)).await;
         }
         assert!(provider.asks()[0].delivered.is_none());
-        assert_eq!(provider.asks()[0].outcome, if hangs { "hang" } else { "left" });
+        assert_eq!(
+            provider.asks()[0].outcome,
+            if hangs { "hang" } else { "left" }
+        );
     }
 }
 
@@ -180,14 +306,25 @@ async fn a_peer_that_left_got_no_reply() {
 async fn what_is_asked_is_recorded() {
     let mut file = tempfile::tempfile().unwrap();
     let record = Some(file.try_clone().unwrap());
-    let provider = Provider::set_up(Setup { record, ..Setup::default() }).await.unwrap();
+    let provider = Provider::set_up(Setup {
+        record,
+        ..Setup::default()
+    })
+    .await
+    .unwrap();
     ask(&provider, "We sell things").await;
     let mut text = String::new();
     std::io::Seek::rewind(&mut file).unwrap();
     std::io::Read::read_to_string(&mut file, &mut text).unwrap();
     let line: Value = serde_json::from_str(text.trim()).unwrap();
-    assert_eq!((&line["blocks"][0][2], &line["outcome"]), (&json!("We sell things"), &json!("good")));
+    assert_eq!(
+        (&line["blocks"][0][2], &line["outcome"]),
+        (&json!("We sell things"), &json!("good"))
+    );
     let mut stream = TcpStream::connect(provider.address()).await.unwrap();
     stream.write_all(b"nonsense\r\n\r\n").await.unwrap();
-    assert!(stream.read(&mut [0; 64]).await.unwrap() > 0, "refused, not dropped");
+    assert!(
+        stream.read(&mut [0; 64]).await.unwrap() > 0,
+        "refused, not dropped"
+    );
 }

@@ -107,7 +107,12 @@ pub(in crate::server) async fn completions(
     body: Result<Bytes, BytesRejection>,
 ) -> Answer {
     let place = Stay::of(&parts)?.ask().await?;
-    let Asked { model, messages, stream, stream_options } = read(&parts, body)?;
+    let Asked {
+        model,
+        messages,
+        stream,
+        stream_options,
+    } = read(&parts, body)?;
     let (reader, scopes) = meant(&site, &parts, &model)?;
     let dialogue = Dialogue::of(&site, place, &reader, scopes, &messages)?;
     let created = site.env.now_ms() / 1_000;
@@ -116,7 +121,9 @@ pub(in crate::server) async fn completions(
         return answered(completion(&parts, &model, created, &answer)).await;
     }
     let with_usage = stream_options.is_some_and(|options| options.include_usage);
-    let frames = dialogue.told(&site.env).filter_map(|event| async { ended(event) });
+    let frames = dialogue
+        .told(&site.env)
+        .filter_map(|event| async { ended(event) });
     // The id of an answer is known when it is stored, and its text is told then: all chunks have it.
     let frames = frames.take(1).flat_map(move |ended| {
         let chunks = match ended {
@@ -124,7 +131,11 @@ pub(in crate::server) async fn completions(
             Err(error) => vec![error],
         };
         stream::iter(
-            chunks.iter().map(frame).chain([axum::response::sse::Event::default().data("[DONE]")]).collect::<Vec<_>>(),
+            chunks
+                .iter()
+                .map(frame)
+                .chain([axum::response::sse::Event::default().data("[DONE]")])
+                .collect::<Vec<_>>(),
         )
     });
     Ok(streamed(frames))
@@ -134,9 +145,9 @@ pub(in crate::server) async fn completions(
 fn ended(event: Event) -> Option<Result<Box<Record>, Value>> {
     match event {
         Event::Done(answer) => Some(Ok(answer)),
-        Event::Error { code, message } => {
-            Some(Err(json!({ "error": { "message": message, "type": "server_error", "code": code, "param": null } })))
-        }
+        Event::Error { code, message } => Some(Err(
+            json!({ "error": { "message": message, "type": "server_error", "code": code, "param": null } }),
+        )),
         _ => None,
     }
 }
@@ -155,19 +166,33 @@ fn completion(parts: &Parts, model: &str, created: u64, answer: &Record) -> Chat
         object: "chat.completion",
         created,
         model: model.to_owned(),
-        choices: vec![ChatChoice { index: 0, message, logprobs: None, finish_reason: dialogue::finish_reason(answer) }],
+        choices: vec![ChatChoice {
+            index: 0,
+            message,
+            logprobs: None,
+            finish_reason: dialogue::finish_reason(answer),
+        }],
         usage: dialogue::usage(answer),
         stemma: dialogue::beside(answer),
     }
 }
 
 fn annotations(parts: &Parts, shown: &Shown<'_>) -> Vec<ChatAnnotation> {
-    let one = |mark| ChatAnnotation { kind: "url_citation", url_citation: annotation(parts, mark) };
+    let one = |mark| ChatAnnotation {
+        kind: "url_citation",
+        url_citation: annotation(parts, mark),
+    };
     shown.marks.iter().map(one).collect()
 }
 
 /// The pieces of the text, then the end with what it rests on.
-fn chunks(parts: &Parts, model: &str, created: u64, answer: &Record, with_usage: bool) -> Vec<Value> {
+fn chunks(
+    parts: &Parts,
+    model: &str,
+    created: u64,
+    answer: &Record,
+    with_usage: bool,
+) -> Vec<Value> {
     let chunk = |delta: Value, finish: Option<&str>| {
         json!({
             "id": answer.id,
@@ -179,8 +204,15 @@ fn chunks(parts: &Parts, model: &str, created: u64, answer: &Record, with_usage:
     };
     let shown = Shown::of(answer);
     let mut chunks = vec![chunk(json!({ "role": "assistant", "content": "" }), None)];
-    chunks.extend(shown.pieces().map(|piece| chunk(json!({ "content": piece }), None)));
-    let mut last = chunk(json!({ "annotations": annotations(parts, &shown) }), Some(dialogue::finish_reason(answer)));
+    chunks.extend(
+        shown
+            .pieces()
+            .map(|piece| chunk(json!({ "content": piece }), None)),
+    );
+    let mut last = chunk(
+        json!({ "annotations": annotations(parts, &shown) }),
+        Some(dialogue::finish_reason(answer)),
+    );
     last["stemma"] = json!(dialogue::beside(answer));
     chunks.push(last);
     if with_usage {

@@ -32,14 +32,23 @@ pub(super) fn routes() -> Vec<Route> {
     vec![
         ("/v1/models", get(models::list)),
         ("/v1/models/{*model}", get(models::one)),
-        ("/v1/chat/completions", post(chat::completions).layer(conversations)),
-        ("/v1/responses", post(responses::create).layer(conversations)),
+        (
+            "/v1/chat/completions",
+            post(chat::completions).layer(conversations),
+        ),
+        (
+            "/v1/responses",
+            post(responses::create).layer(conversations),
+        ),
     ]
 }
 
 /// Whether requests to this path are answered, and refused, in this shape.
 pub(super) fn speaks(path: &str) -> bool {
-    matches!(path, "/v1/chat/completions" | "/v1/responses" | "/v1/models") || path.starts_with("/v1/models/")
+    matches!(
+        path,
+        "/v1/chat/completions" | "/v1/responses" | "/v1/models"
+    ) || path.starts_with("/v1/models/")
 }
 
 /// What a model names: a collection the key reaches, and a scope in it; a name that is none of a collection is a scope in
@@ -47,8 +56,15 @@ pub(super) fn speaks(path: &str) -> bool {
 fn meant(site: &Site, parts: &Parts, model: &str) -> Result<(Arc<Reader>, Vec<String>), Problem> {
     let reach = Reach::of(parts);
     let (first, rest) = model.split_once('/').unwrap_or((model, ""));
-    let named = site.collections(reach).into_iter().any(|collection| collection.as_str() == first);
-    let (collection, scope) = if named { (Some(first), rest) } else { (None, model) };
+    let named = site
+        .collections(reach)
+        .into_iter()
+        .any(|collection| collection.as_str() == first);
+    let (collection, scope) = if named {
+        (Some(first), rest)
+    } else {
+        (None, model)
+    };
     let reader = site.reader(reach, collection)?;
     let scope = scope.trim_matches('/');
     if scope.is_empty() {
@@ -56,7 +72,10 @@ fn meant(site: &Site, parts: &Parts, model: &str) -> Result<(Arc<Reader>, Vec<St
     }
     // A folder or axis is a path of the file-system view; a document is found by its name as well.
     let unknown = || {
-        let detail = format!("there is no model `{}`", model.chars().take(80).collect::<String>());
+        let detail = format!(
+            "there is no model `{}`",
+            model.chars().take(80).collect::<String>()
+        );
         Problem::new(404, "model_not_found", detail).next("GET /v1/models")
     };
     let paths = [format!("/{scope}"), scope.to_owned()];
@@ -69,7 +88,10 @@ fn meant(site: &Site, parts: &Parts, model: &str) -> Result<(Arc<Reader>, Vec<St
 fn annotation(parts: &Parts, mark: &Mark<'_>) -> UrlCitation {
     let citation = mark.citation;
     let doubt = if mark.verified { "" } else { DOUBT };
-    let place = citation.page_label.clone().or_else(|| citation.page.map(|page| page.to_string()));
+    let place = citation
+        .page_label
+        .clone()
+        .or_else(|| citation.page.map(|page| page.to_string()));
     let place = place.map(|page| format!(", p {page}")).unwrap_or_default();
     UrlCitation {
         start_index: mark.start,

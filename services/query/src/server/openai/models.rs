@@ -44,12 +44,18 @@ pub(super) async fn list(site: State<Site>, parts: Parts) -> Answer {
     let mut models = Vec::new();
     for collection in site.collections(reach) {
         models.push(model(collection.as_str()));
-        let Ok(reader) = site.reader(reach, Some(collection.as_str())) else { continue };
+        let Ok(reader) = site.reader(reach, Some(collection.as_str())) else {
+            continue;
+        };
         let top = reader.list("/", false)?;
         let folders = top.folders.iter().take(MAX_FOLDERS);
         models.extend(folders.map(|folder| model(&format!("{collection}{}", folder.locator))));
     }
-    answered(Models { object: "list", data: models }).await
+    answered(Models {
+        object: "list",
+        data: models,
+    })
+    .await
 }
 
 /// A model
@@ -64,5 +70,10 @@ pub(super) async fn one(site: State<Site>, Path(name): Path<String>, parts: Part
 }
 
 fn model(name: &str) -> Model {
-    Model { id: name.to_owned(), object: "model", created: 0, owned_by: "stemma" }
+    Model {
+        id: name.to_owned(),
+        object: "model",
+        created: 0,
+        owned_by: "stemma",
+    }
 }

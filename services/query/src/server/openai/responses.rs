@@ -38,7 +38,10 @@ pub(in crate::server) struct Asked {
 
 /// A question, or a conversation.
 #[derive(Debug, Deserialize, ToSchema)]
-#[serde(untagged, expecting = "`input` is a text or a list of messages, each with `role` and `content`")]
+#[serde(
+    untagged,
+    expecting = "`input` is a text or a list of messages, each with `role` and `content`"
+)]
 enum Input {
     Text(String),
     Messages(Vec<Message>),
@@ -155,9 +158,18 @@ struct OutputTokens {
 /// `response.completed`. Needs the scope `ask`.
 #[utoipa::path(post, path = "/v1/responses", operation_id = "openai_response", tag = "openai", request_body = Asked,
     responses((status = 200, content((ResponseAnswer = "application/json"), (crate::server::openapi::FrameObject = "text/event-stream")))))]
-pub(in crate::server) async fn create(site: State<Site>, parts: Parts, body: Result<Bytes, BytesRejection>) -> Answer {
+pub(in crate::server) async fn create(
+    site: State<Site>,
+    parts: Parts,
+    body: Result<Bytes, BytesRejection>,
+) -> Answer {
     let place = Stay::of(&parts)?.ask().await?;
-    let Asked { model, input, stream, previous_response_id } = read(&parts, body)?;
+    let Asked {
+        model,
+        input,
+        stream,
+        previous_response_id,
+    } = read(&parts, body)?;
     if previous_response_id.is_some() {
         let detail = "conversations are not kept here: send what was said before in `input`";
         return Err(Problem::parameter(422, "/previous_response_id", detail).into());
@@ -187,7 +199,13 @@ pub(in crate::server) async fn create(site: State<Site>, parts: Parts, body: Res
                 vec![json!({ "type": "error", "code": code, "message": message, "param": null })]
             }
         };
-        stream::iter(events.into_iter().enumerate().map(|(at, event)| numbered(at, event)).collect::<Vec<_>>())
+        stream::iter(
+            events
+                .into_iter()
+                .enumerate()
+                .map(|(at, event)| numbered(at, event))
+                .collect::<Vec<_>>(),
+        )
     });
     Ok(streamed(frames))
 }
@@ -195,7 +213,9 @@ pub(in crate::server) async fn create(site: State<Site>, parts: Parts, body: Res
 /// An event under its own name, with its place in the stream.
 fn numbered(at: usize, mut event: Value) -> Frame {
     event["sequence_number"] = json!(at);
-    Frame::default().event(event["type"].as_str().unwrap_or_default()).data(event.to_string())
+    Frame::default()
+        .event(event["type"].as_str().unwrap_or_default())
+        .data(event.to_string())
 }
 
 fn response(parts: &Parts, model: &str, created: u64, answer: &Record) -> ResponseAnswer {
@@ -207,7 +227,9 @@ fn response(parts: &Parts, model: &str, created: u64, answer: &Record) -> Respon
         created_at: created,
         status: if cut { "incomplete" } else { "completed" },
         error: None,
-        incomplete_details: cut.then_some(Incomplete { reason: "max_output_tokens" }),
+        incomplete_details: cut.then_some(Incomplete {
+            reason: "max_output_tokens",
+        }),
         instructions: None,
         metadata: json!({}),
         model: model.to_owned(),
@@ -230,17 +252,31 @@ fn response(parts: &Parts, model: &str, created: u64, answer: &Record) -> Respon
 
 fn item(parts: &Parts, answer: &Record, status: &'static str) -> ResponseMessage {
     let (id, content) = (format!("msg-{}", answer.id), vec![part(parts, answer)]);
-    ResponseMessage { kind: "message", id, status, role: "assistant", content }
+    ResponseMessage {
+        kind: "message",
+        id,
+        status,
+        role: "assistant",
+        content,
+    }
 }
 
 fn part(parts: &Parts, answer: &Record) -> ResponsePart {
     let shown = Shown::of(answer);
     let annotations = annotations(parts, &shown);
-    ResponsePart { kind: "output_text", text: shown.text, annotations, logprobs: Vec::new() }
+    ResponsePart {
+        kind: "output_text",
+        text: shown.text,
+        annotations,
+        logprobs: Vec::new(),
+    }
 }
 
 fn annotations(parts: &Parts, shown: &Shown<'_>) -> Vec<ResponseAnnotation> {
-    let one = |mark| ResponseAnnotation { kind: "url_citation", citation: annotation(parts, mark) };
+    let one = |mark| ResponseAnnotation {
+        kind: "url_citation",
+        citation: annotation(parts, mark),
+    };
     shown.marks.iter().map(one).collect()
 }
 
@@ -249,7 +285,14 @@ fn events(parts: &Parts, model: &str, created: u64, answer: &Record) -> Vec<Valu
     let whole = response(parts, model, created, answer);
     let shown = Shown::of(answer);
     let (status, output) = ("in_progress", Vec::new());
-    let begun = ResponseAnswer { status, output, incomplete_details: None, usage: None, stemma: None, ..whole.clone() };
+    let begun = ResponseAnswer {
+        status,
+        output,
+        incomplete_details: None,
+        usage: None,
+        stemma: None,
+        ..whole.clone()
+    };
     let id = format!("msg-{}", answer.id);
     let at = || json!({ "item_id": id, "output_index": 0, "content_index": 0 });
     let event = |kind: &str, mut fields: Value| {
@@ -262,11 +305,17 @@ fn events(parts: &Parts, model: &str, created: u64, answer: &Record) -> Vec<Valu
         fields
     };
     let empty = json!({ "type": "output_text", "text": "", "annotations": [], "logprobs": [] });
-    let bare = ResponseMessage { content: Vec::new(), ..item(parts, answer, "in_progress") };
+    let bare = ResponseMessage {
+        content: Vec::new(),
+        ..item(parts, answer, "in_progress")
+    };
     let mut events = vec![
         event("response.created", json!({ "response": begun })),
         event("response.in_progress", json!({ "response": begun })),
-        event("response.output_item.added", json!({ "output_index": 0, "item": bare })),
+        event(
+            "response.output_item.added",
+            json!({ "output_index": 0, "item": bare }),
+        ),
         event("response.content_part.added", with("part", empty)),
     ];
     let delta = |piece: &str| {
@@ -283,12 +332,19 @@ fn events(parts: &Parts, model: &str, created: u64, answer: &Record) -> Vec<Valu
     let mut done = with("text", json!(shown.text));
     done["logprobs"] = json!([]);
     events.push(event("response.output_text.done", done));
-    events.push(event("response.content_part.done", with("part", json!(part(parts, answer)))));
+    events.push(event(
+        "response.content_part.done",
+        with("part", json!(part(parts, answer))),
+    ));
     events.push(event(
         "response.output_item.done",
         json!({ "output_index": 0, "item": item(parts, answer, "completed") }),
     ));
-    let end = if whole.status == "incomplete" { "response.incomplete" } else { "response.completed" };
+    let end = if whole.status == "incomplete" {
+        "response.incomplete"
+    } else {
+        "response.completed"
+    };
     events.push(event(end, json!({ "response": whole })));
     events
 }

@@ -13,22 +13,35 @@ struct Script;
 
 impl Answering for Script {
     fn over(&self, _: &Arc<Reader>) -> Arc<dyn Answerer> {
-        let told = Scripted::default().says("capex", "Capital expenditure was 5 [1]. It rose from 4 [2].");
-        let told =
-            told.says("profits", "Ünd profits were $99,999 million [1]. <doc=X;page=1> they fell. Sales rose [2][1].");
+        let told = Scripted::default().says(
+            "capex",
+            "Capital expenditure was 5 [1]. It rose from 4 [2].",
+        );
+        let told = told.says(
+            "profits",
+            "Ünd profits were $99,999 million [1]. <doc=X;page=1> they fell. Sales rose [2][1].",
+        );
         Arc::new(told.doubts("99,999"))
     }
 }
 
 /// A server that answers from a script.
 pub(in crate::server) async fn scripted() -> Server {
-    start_with(Means { answering: Some(Arc::new(Script)), ..Means::default() }).await
+    start_with(Means {
+        answering: Some(Arc::new(Script)),
+        ..Means::default()
+    })
+    .await
 }
 
 /// The JSON of all frames but the last, which ends the stream.
 pub(in crate::server) fn frames(body: &str) -> Vec<Value> {
-    let data = body.lines().filter_map(|line| line.split_once("data: ").map(|(_, data)| data));
-    data.filter(|data| *data != "[DONE]").map(|data| serde_json::from_str(data).unwrap()).collect()
+    let data = body
+        .lines()
+        .filter_map(|line| line.split_once("data: ").map(|(_, data)| data));
+    data.filter(|data| *data != "[DONE]")
+        .map(|data| serde_json::from_str(data).unwrap())
+        .collect()
 }
 
 #[tokio::test]
@@ -38,18 +51,29 @@ async fn a_completion_cites_its_pages() {
         "model": "default", "temperature": 0.2, "stream": false,
         "messages": [{"role": "system", "content": "Be kind."}, {"role": "user", "content": "What was capex?"}],
     });
-    let whole = server.post("/v1/chat/completions", &asked.to_string()).await.json();
+    let whole = server
+        .post("/v1/chat/completions", &asked.to_string())
+        .await
+        .json();
     let message = &whole["choices"][0]["message"];
     let text = message["content"].as_str().unwrap();
     assert_eq!(
         (text, &whole["choices"][0]["finish_reason"]),
-        ("Capital expenditure was 5 [1]. It rose from 4 [2].", &json!("stop"))
+        (
+            "Capital expenditure was 5 [1]. It rose from 4 [2].",
+            &json!("stop")
+        )
     );
-    assert_eq!(whole["usage"], json!({ "prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110 }));
+    assert_eq!(
+        whole["usage"],
+        json!({ "prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110 })
+    );
     let cited = message["annotations"].as_array().unwrap();
     assert_eq!(cited.len(), 2);
-    let (start, end) =
-        (cited[1]["url_citation"]["start_index"].as_u64(), cited[1]["url_citation"]["end_index"].as_u64());
+    let (start, end) = (
+        cited[1]["url_citation"]["start_index"].as_u64(),
+        cited[1]["url_citation"]["end_index"].as_u64(),
+    );
     assert_eq!(&text[start.unwrap() as usize..end.unwrap() as usize], "[2]");
     assert_eq!(
         cited[0]["url_citation"]["url"],
@@ -58,18 +82,47 @@ async fn a_completion_cites_its_pages() {
     assert_eq!(message["stemma"]["citations"][0]["verified"], "exact");
     assert_eq!(whole["stemma"]["answer_id"], whole["id"]);
     let mut streaming = asked.clone();
-    (streaming["stream"], streaming["stream_options"]) = (json!(true), json!({ "include_usage": true }));
-    let stream = server.stream("/v1/chat/completions", &streaming.to_string(), "application/json").await;
-    assert!(stream.head.contains("text/event-stream") && stream.body.contains("data: [DONE]"), "{}", stream.head);
+    (streaming["stream"], streaming["stream_options"]) =
+        (json!(true), json!({ "include_usage": true }));
+    let stream = server
+        .stream(
+            "/v1/chat/completions",
+            &streaming.to_string(),
+            "application/json",
+        )
+        .await;
+    assert!(
+        stream.head.contains("text/event-stream") && stream.body.contains("data: [DONE]"),
+        "{}",
+        stream.head
+    );
     let chunks = frames(&stream.body);
-    let said: String = chunks.iter().filter_map(|chunk| chunk["choices"][0]["delta"]["content"].as_str()).collect();
+    let said: String = chunks
+        .iter()
+        .filter_map(|chunk| chunk["choices"][0]["delta"]["content"].as_str())
+        .collect();
     assert_eq!(said, text);
-    assert!(chunks.iter().all(|chunk| chunk["id"] == whole["id"]), "all chunks have the id of the stored answer");
+    assert!(
+        chunks.iter().all(|chunk| chunk["id"] == whole["id"]),
+        "all chunks have the id of the stored answer"
+    );
     let last = &chunks[chunks.len() - 2];
-    assert_eq!(last["choices"][0]["delta"]["annotations"], message["annotations"]);
-    assert_eq!((&last["stemma"], &last["choices"][0]["finish_reason"]), (&whole["stemma"], &json!("stop")));
     assert_eq!(
-        (&chunks[chunks.len() - 1]["usage"], chunks[chunks.len() - 1]["choices"].as_array().unwrap().len()),
+        last["choices"][0]["delta"]["annotations"],
+        message["annotations"]
+    );
+    assert_eq!(
+        (&last["stemma"], &last["choices"][0]["finish_reason"]),
+        (&whole["stemma"], &json!("stop"))
+    );
+    assert_eq!(
+        (
+            &chunks[chunks.len() - 1]["usage"],
+            chunks[chunks.len() - 1]["choices"]
+                .as_array()
+                .unwrap()
+                .len()
+        ),
         (&whole["usage"], 0)
     );
 }
@@ -77,21 +130,50 @@ async fn a_completion_cites_its_pages() {
 #[tokio::test]
 async fn a_response_is_the_same_answer() {
     let server = scripted().await;
-    let whole = server.post("/v1/responses", r#"{"model": "default", "input": "What was capex?"}"#).await.json();
+    let whole = server
+        .post(
+            "/v1/responses",
+            r#"{"model": "default", "input": "What was capex?"}"#,
+        )
+        .await
+        .json();
     let part = &whole["output"][0]["content"][0];
-    assert_eq!((&whole["status"], &part["type"]), (&json!("completed"), &json!("output_text")));
+    assert_eq!(
+        (&whole["status"], &part["type"]),
+        (&json!("completed"), &json!("output_text"))
+    );
     assert_eq!(part["annotations"][0]["type"], "url_citation");
-    let parts = json!([{"role": "user", "content": [{"type": "input_text", "text": "What was capex?"}]}]);
+    let parts =
+        json!([{"role": "user", "content": [{"type": "input_text", "text": "What was capex?"}]}]);
     let asked = json!({ "model": "default", "input": parts, "stream": true });
-    let stream = server.stream("/v1/responses", &asked.to_string(), "*/*").await;
+    let stream = server
+        .stream("/v1/responses", &asked.to_string(), "*/*")
+        .await;
     let events = frames(&stream.body);
-    let names: Vec<&str> = events.iter().map(|event| event["type"].as_str().unwrap()).collect();
-    assert_eq!((names[0], names[names.len() - 1]), ("response.created", "response.completed"));
-    assert!(events.iter().enumerate().all(|(at, event)| event["sequence_number"] == at));
-    let said: String = events.iter().filter_map(|event| event["delta"].as_str()).collect();
+    let names: Vec<&str> = events
+        .iter()
+        .map(|event| event["type"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        (names[0], names[names.len() - 1]),
+        ("response.created", "response.completed")
+    );
+    assert!(
+        events
+            .iter()
+            .enumerate()
+            .all(|(at, event)| event["sequence_number"] == at)
+    );
+    let said: String = events
+        .iter()
+        .filter_map(|event| event["delta"].as_str())
+        .collect();
     assert_eq!(said, part["text"].as_str().unwrap());
     let end = &events[events.len() - 1]["response"];
-    assert_eq!((&end["output"], &end["id"], &end["usage"]), (&whole["output"], &whole["id"], &whole["usage"]));
+    assert_eq!(
+        (&end["output"], &end["id"], &end["usage"]),
+        (&whole["output"], &whole["id"], &whole["usage"])
+    );
     let kept = r#"{"model": "default", "input": "x", "previous_response_id": "a-1"}"#;
     assert_eq!(server.post("/v1/responses", kept).await.status, 422);
 }
@@ -100,7 +182,10 @@ async fn a_response_is_the_same_answer() {
 async fn what_is_not_verified_is_shown_so_in_whole_and_in_stream() {
     let server = scripted().await;
     let asked = json!({ "model": "default", "messages": [{ "role": "user", "content": "What were profits?" }] });
-    let whole = server.post("/v1/chat/completions", &asked.to_string()).await.json();
+    let whole = server
+        .post("/v1/chat/completions", &asked.to_string())
+        .await
+        .json();
     let message = &whole["choices"][0]["message"];
     let text = message["content"].as_str().unwrap();
     let shown = "Ünd profits were $99,999 million [1] (not verified). (doc=X;page=1> they fell (not verified). Sales rose [2][1].";
@@ -111,7 +196,10 @@ async fn what_is_not_verified_is_shown_so_in_whole_and_in_stream() {
         .iter()
         .map(|claim| claim["verified"].as_bool().unwrap())
         .collect();
-    assert_eq!((verified, &message["stemma"]), (vec![false, false, true], &whole["stemma"]));
+    assert_eq!(
+        (verified, &message["stemma"]),
+        (vec![false, false, true], &whole["stemma"])
+    );
     // Each mark is where it is said to be, and a list of sources says of which claim it is.
     let chars: Vec<char> = text.chars().collect();
     let marks: Vec<(String, bool)> = message["annotations"]
@@ -121,22 +209,57 @@ async fn what_is_not_verified_is_shown_so_in_whole_and_in_stream() {
         .map(|annotation| {
             let at = |name: &str| annotation["url_citation"][name].as_u64().unwrap() as usize;
             let mark = chars[at("start_index")..at("end_index")].iter().collect();
-            (mark, annotation["url_citation"]["title"].as_str().unwrap().ends_with(", p 1 (not verified)"))
+            (
+                mark,
+                annotation["url_citation"]["title"]
+                    .as_str()
+                    .unwrap()
+                    .ends_with(", p 1 (not verified)"),
+            )
         })
         .collect();
-    assert_eq!(marks, [("[1]".into(), true), ("[2]".into(), false), ("[1]".into(), false)]);
+    assert_eq!(
+        marks,
+        [
+            ("[1]".into(), true),
+            ("[2]".into(), false),
+            ("[1]".into(), false)
+        ]
+    );
     let mut streaming = asked.clone();
     streaming["stream"] = json!(true);
-    let chunks = frames(&server.stream("/v1/chat/completions", &streaming.to_string(), "*/*").await.body);
-    let said: String = chunks.iter().filter_map(|chunk| chunk["choices"][0]["delta"]["content"].as_str()).collect();
+    let chunks = frames(
+        &server
+            .stream("/v1/chat/completions", &streaming.to_string(), "*/*")
+            .await
+            .body,
+    );
+    let said: String = chunks
+        .iter()
+        .filter_map(|chunk| chunk["choices"][0]["delta"]["content"].as_str())
+        .collect();
     let last = &chunks[chunks.len() - 1];
     assert_eq!((said.as_str(), &last["stemma"]), (text, &whole["stemma"]));
-    assert_eq!(last["choices"][0]["delta"]["annotations"], message["annotations"]);
+    assert_eq!(
+        last["choices"][0]["delta"]["annotations"],
+        message["annotations"]
+    );
     let input = json!({ "model": "default", "input": "What were profits?", "stream": true });
-    let events = frames(&server.stream("/v1/responses", &input.to_string(), "*/*").await.body);
-    let said: String = events.iter().filter_map(|event| event["delta"].as_str()).collect();
+    let events = frames(
+        &server
+            .stream("/v1/responses", &input.to_string(), "*/*")
+            .await
+            .body,
+    );
+    let said: String = events
+        .iter()
+        .filter_map(|event| event["delta"].as_str())
+        .collect();
     let end = &events[events.len() - 1]["response"];
-    assert_eq!((said.as_str(), &end["output"][0]["content"][0]["text"]), (text, &json!(text)));
+    assert_eq!(
+        (said.as_str(), &end["output"][0]["content"][0]["text"]),
+        (text, &json!(text))
+    );
     assert_eq!(end["stemma"]["claims"], whole["stemma"]["claims"]);
 }
 
@@ -144,49 +267,113 @@ async fn what_is_not_verified_is_shown_so_in_whole_and_in_stream() {
 async fn models_are_collections_and_scopes() {
     let server = scripted().await;
     let list = server.get("/v1/models").await.json();
-    let ids: Vec<&str> = list["data"].as_array().unwrap().iter().map(|model| model["id"].as_str().unwrap()).collect();
+    let ids: Vec<&str> = list["data"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|model| model["id"].as_str().unwrap())
+        .collect();
     assert_eq!(ids, ["default", "default/10-K", "default/8-K"]);
-    for model in ["default", "default/10-K", "default/@form/10-K", "default/ACME_2022", "ACME_2022", "@form/10-K"] {
-        assert_eq!(server.get(&format!("/v1/models/{model}")).await.json()["id"], model);
+    for model in [
+        "default",
+        "default/10-K",
+        "default/@form/10-K",
+        "default/ACME_2022",
+        "ACME_2022",
+        "@form/10-K",
+    ] {
+        assert_eq!(
+            server.get(&format!("/v1/models/{model}")).await.json()["id"],
+            model
+        );
         let asked = json!({ "model": model, "messages": [{"role": "user", "content": "capex?"}] });
-        let reply = server.post("/v1/chat/completions", &asked.to_string()).await;
-        assert_eq!((reply.status, &reply.json()["model"]), (200, &json!(model)), "{}", reply.body);
+        let reply = server
+            .post("/v1/chat/completions", &asked.to_string())
+            .await;
+        assert_eq!(
+            (reply.status, &reply.json()["model"]),
+            (200, &json!(model)),
+            "{}",
+            reply.body
+        );
     }
 }
 
 #[tokio::test]
 async fn refusals_have_the_shape_its_clients_read() {
     let server = scripted().await;
-    let asked = |model: &str, messages: Value| json!({ "model": model, "messages": messages }).to_string();
+    let asked =
+        |model: &str, messages: Value| json!({ "model": model, "messages": messages }).to_string();
     let question = json!([{"role": "user", "content": "capex?"}]);
     for (body, status, code) in [
         (asked("gpt-9", question.clone()), 404, "model_not_found"),
         (asked("default", json!([])), 422, "request.invalid"),
-        (asked("default", json!([{"role": "assistant", "content": "x"}])), 422, "request.invalid"),
+        (
+            asked("default", json!([{"role": "assistant", "content": "x"}])),
+            422,
+            "request.invalid",
+        ),
         ("{".into(), 400, "request.invalid"),
         (r#"{"model": "default"}"#.into(), 422, "request.invalid"),
     ] {
         let reply = server.post("/v1/chat/completions", &body).await;
         let error = &reply.json()["error"];
-        assert_eq!((reply.status, &error["code"]), (status, &json!(code)), "{body}");
-        assert!(error["message"].is_string() && error["type"] == "invalid_request_error", "{error}");
+        assert_eq!(
+            (reply.status, &error["code"]),
+            (status, &json!(code)),
+            "{body}"
+        );
+        assert!(
+            error["message"].is_string() && error["type"] == "invalid_request_error",
+            "{error}"
+        );
         assert_eq!(error["trace_id"].as_str().map(str::len), Some(32));
     }
-    let untagged = server.post("/v1/responses", r#"{"model": "default", "input": 5}"#).await;
-    let message = untagged.json()["error"]["message"].as_str().unwrap().to_owned();
-    assert!(untagged.status == 422 && message.starts_with("`input` is a text or a list"), "{message}");
+    let untagged = server
+        .post("/v1/responses", r#"{"model": "default", "input": 5}"#)
+        .await;
+    let message = untagged.json()["error"]["message"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    assert!(
+        untagged.status == 422 && message.starts_with("`input` is a text or a list"),
+        "{message}"
+    );
     for stream in [false, true] {
         let nothing = json!({ "model": "default", "stream": stream, "messages": [{"role": "user", "content": "???"}] });
-        let reply = server.post("/v1/chat/completions", &nothing.to_string()).await;
-        assert_eq!((reply.status, &reply.json()["error"]["code"]), (422, &json!("answer.question")), "{stream}");
+        let reply = server
+            .post("/v1/chat/completions", &nothing.to_string())
+            .await;
+        assert_eq!(
+            (reply.status, &reply.json()["error"]["code"]),
+            (422, &json!("answer.question")),
+            "{stream}"
+        );
     }
     let turn = json!({ "role": "user", "content": "capex?" });
-    let long: Vec<Value> =
-        (0..3_000).map(|_| json!({ "role": "assistant", "content": "It was said before." })).chain([turn]).collect();
+    let long: Vec<Value> = (0..3_000)
+        .map(|_| json!({ "role": "assistant", "content": "It was said before." }))
+        .chain([turn])
+        .collect();
     let asked_long = asked("default", json!(long));
-    assert!(asked_long.len() > 64 << 10, "longer than other bodies may be");
-    assert_eq!(server.post("/v1/chat/completions", &asked_long).await.status, 200);
+    assert!(
+        asked_long.len() > 64 << 10,
+        "longer than other bodies may be"
+    );
+    assert_eq!(
+        server
+            .post("/v1/chat/completions", &asked_long)
+            .await
+            .status,
+        200
+    );
     let searching = start().await;
-    let reply = searching.post("/v1/chat/completions", &asked("default", question)).await;
-    assert_eq!((reply.status, &reply.json()["error"]["code"]), (501, &json!("answer.not_here")));
+    let reply = searching
+        .post("/v1/chat/completions", &asked("default", question))
+        .await;
+    assert_eq!(
+        (reply.status, &reply.json()["error"]["code"]),
+        (501, &json!("answer.not_here"))
+    );
 }

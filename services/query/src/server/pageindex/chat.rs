@@ -109,7 +109,10 @@ struct Cited {
 
 /// One document, or several.
 #[derive(Debug, Deserialize, ToSchema)]
-#[serde(untagged, expecting = "`doc_id` is the name of a document or a list of names")]
+#[serde(
+    untagged,
+    expecting = "`doc_id` is the name of a document or a list of names"
+)]
 enum Asking {
     One(String),
     Several(Vec<String>),
@@ -127,11 +130,20 @@ pub(in crate::server) async fn completions(
     body: Result<Bytes, BytesRejection>,
 ) -> Answer {
     let place = Stay::of(&parts)?.ask().await?;
-    let Asked { messages, doc_id, folder_id, stream, enable_citations } = read(&parts, body)?;
+    let Asked {
+        messages,
+        doc_id,
+        folder_id,
+        stream,
+        enable_citations,
+    } = read(&parts, body)?;
     let reader = site.reader(Reach::of(&parts), None)?;
     let scopes = scopes(&reader, doc_id, folder_id)?;
     let dialogue = Dialogue::of(&site, place, &reader, scopes, &messages)?;
-    let style = Style { tags: enable_citations, created: site.env.now_ms() / 1_000 };
+    let style = Style {
+        tags: enable_citations,
+        created: site.env.now_ms() / 1_000,
+    };
     if !stream {
         let answer = dialogue.whole(&site.env).await?;
         return answered(style.completion(&reader, &answer)).await;
@@ -142,16 +154,22 @@ pub(in crate::server) async fn completions(
             Event::Step(step) => style.step(&step).iter().map(frame).collect(),
             Event::Done(answer) => {
                 let chunks = style.chunks(&reader, &answer);
-                chunks.iter().map(frame).chain([Frame::default().data("[DONE]")]).collect()
+                chunks
+                    .iter()
+                    .map(frame)
+                    .chain([Frame::default().data("[DONE]")])
+                    .collect()
             }
             Event::Error { code, message } => {
                 let error = json!({ "error": { "code": code, "message": message } });
                 vec![frame(&error), Frame::default().data("[DONE]")]
             }
             // What is part of the answer is told with its end, under its id.
-            Event::Route(_) | Event::Section(_) | Event::Delta { .. } | Event::Citation(_) | Event::Usage(_) => {
-                Vec::new()
-            }
+            Event::Route(_)
+            | Event::Section(_)
+            | Event::Delta { .. }
+            | Event::Citation(_)
+            | Event::Usage(_) => Vec::new(),
         };
         stream::iter(frames)
     });
@@ -159,19 +177,31 @@ pub(in crate::server) async fn completions(
 }
 
 /// Where is looked: in the documents, or else in the folder, or else everywhere.
-fn scopes(reader: &Reader, docs: Option<Asking>, folder: Option<String>) -> Result<Vec<String>, Problem> {
+fn scopes(
+    reader: &Reader,
+    docs: Option<Asking>,
+    folder: Option<String>,
+) -> Result<Vec<String>, Problem> {
     let docs = match docs {
-        None => return Ok(folder.filter(|folder| !is_root(folder)).into_iter().collect()),
+        None => {
+            return Ok(folder
+                .filter(|folder| !is_root(folder))
+                .into_iter()
+                .collect());
+        }
         Some(Asking::One(doc)) => vec![doc],
         Some(Asking::Several(docs)) => docs,
     };
     if docs.is_empty() {
         // A list that came out empty does not mean all.
         return Err(
-            Problem::new(422, "request.doc_id", "`doc_id` names no document").next("leave it out to ask about all")
+            Problem::new(422, "request.doc_id", "`doc_id` names no document")
+                .next("leave it out to ask about all"),
         );
     }
-    docs.iter().map(|doc| Ok(named(reader, doc)?.label.clone())).collect()
+    docs.iter()
+        .map(|doc| Ok(named(reader, doc)?.label.clone()))
+        .collect()
 }
 
 /// How answers are written.
@@ -185,13 +215,20 @@ struct Style {
 
 impl Style {
     fn completion(self, reader: &Reader, answer: &Record) -> Completion {
-        let message = Said { role: "assistant", content: self.shown(reader, answer).text };
+        let message = Said {
+            role: "assistant",
+            content: self.shown(reader, answer).text,
+        };
         Completion {
             id: answer.id.clone(),
             object: "chat.completion",
             created: self.created,
             model: "stemma",
-            choices: vec![Choice { index: 0, message, finish_reason: reason(answer) }],
+            choices: vec![Choice {
+                index: 0,
+                message,
+                finish_reason: reason(answer),
+            }],
             usage: dialogue::usage(answer),
             stemma: dialogue::beside(answer),
             citations: self.tags.then(|| cited(reader, answer)),
@@ -204,7 +241,10 @@ impl Style {
             chunks.push(self.chunk(Some(answer), &json!({ "content": content }), None, "text"));
         }
         let mut last = self.chunk(Some(answer), &json!({}), Some(reason(answer)), "text");
-        (last["usage"], last["stemma"]) = (json!(dialogue::usage(answer)), json!(dialogue::beside(answer)));
+        (last["usage"], last["stemma"]) = (
+            json!(dialogue::usage(answer)),
+            json!(dialogue::beside(answer)),
+        );
         if self.tags {
             last["citations"] = json!(cited(reader, answer));
         }
@@ -219,14 +259,22 @@ impl Style {
             StepKind::Search => "search",
             StepKind::Read => "get_page_content",
             StepKind::Tool => "tool",
-            StepKind::Refused | StepKind::Ask | StepKind::Check | StepKind::Degrade => return Vec::new(),
+            StepKind::Refused | StepKind::Ask | StepKind::Check | StepKind::Degrade => {
+                return Vec::new();
+            }
         };
         let mut begun = self.chunk(None, &json!({}), None, "mcp_tool_use_start");
         begun["block_metadata"]["tool_name"] = json!(tool);
         vec![begun, self.chunk(None, &json!({}), None, "tool_use_stop")]
     }
 
-    fn chunk(self, answer: Option<&Record>, delta: &Value, finish: Option<&str>, block: &str) -> Value {
+    fn chunk(
+        self,
+        answer: Option<&Record>,
+        delta: &Value,
+        finish: Option<&str>,
+        block: &str,
+    ) -> Value {
         json!({
             "id": answer.map(|answer| &answer.id),
             "object": "chat.completion.chunk",
@@ -240,7 +288,13 @@ impl Style {
     /// A text with its marks, or with what they stand for.
     fn shown<'a>(self, reader: &Reader, answer: &'a Record) -> Shown<'a> {
         if self.tags {
-            Shown::marked(answer, |citation, verified| if verified { tag(reader, citation) } else { String::new() })
+            Shown::marked(answer, |citation, verified| {
+                if verified {
+                    tag(reader, citation)
+                } else {
+                    String::new()
+                }
+            })
         } else {
             Shown::of(answer)
         }
@@ -252,15 +306,24 @@ fn tag(reader: &Reader, citation: &Citation) -> String {
     let name = name(reader, citation);
     let plain = !name.contains([';', '<', '>']);
     match citation.page {
-        Some(page) if plain && citation.verified != Verified::None => format!("<doc={name};page={page}>"),
+        Some(page) if plain && citation.verified != Verified::None => {
+            format!("<doc={name};page={page}>")
+        }
         _ => String::new(),
     }
 }
 
 /// The name under which its document is listed.
 fn name(reader: &Reader, citation: &Citation) -> String {
-    let listed = citation.doc_id.parse::<DocId>().ok().and_then(|doc| reader.catalogue().get(doc));
-    listed.map_or_else(|| citation.name.clone(), |listed| name_of(listed).to_owned())
+    let listed = citation
+        .doc_id
+        .parse::<DocId>()
+        .ok()
+        .and_then(|doc| reader.catalogue().get(doc));
+    listed.map_or_else(
+        || citation.name.clone(),
+        |listed| name_of(listed).to_owned(),
+    )
 }
 
 fn cited(reader: &Reader, answer: &Record) -> Vec<Cited> {
@@ -270,7 +333,10 @@ fn cited(reader: &Reader, answer: &Record) -> Vec<Cited> {
         page: citation.page,
         quote: citation.quote.clone(),
         verified: citation.verified.as_str(),
-        bears_out: answer.claims.iter().any(|claim| claim.verified && claim.citations.contains(&citation.id)),
+        bears_out: answer
+            .claims
+            .iter()
+            .any(|claim| claim.verified && claim.citations.contains(&citation.id)),
         node_id: citation.section_id.clone(),
         url: citation.url.clone(),
     };
@@ -279,5 +345,9 @@ fn cited(reader: &Reader, answer: &Record) -> Vec<Cited> {
 
 /// Why it ends, in the words of the dialect.
 fn reason(answer: &Record) -> &'static str {
-    if dialogue::finish_reason(answer) == "length" { "max_tokens" } else { "end_turn" }
+    if dialogue::finish_reason(answer) == "length" {
+        "max_tokens"
+    } else {
+        "end_turn"
+    }
 }

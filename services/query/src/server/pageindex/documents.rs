@@ -11,7 +11,9 @@ use super::super::asked::{Answer, Asked, json as answered};
 use super::super::problem::Problem;
 use super::{folder_of, nodes};
 use crate::Refusal;
-use crate::mcp::dialect::{created_at, description, metadata as facts, name_of, page_count, status, when};
+use crate::mcp::dialect::{
+    created_at, description, metadata as facts, name_of, page_count, status, when,
+};
 use crate::reader::{aside, no_text};
 
 /// Documents of a list: where the request does not say how many, and at most, as there.
@@ -86,15 +88,35 @@ pub(in crate::server) struct Documents {
     ),
     responses((status = 200, body = DocumentAnswer)))]
 pub(in crate::server) async fn document(mut asked: Asked) -> Answer {
-    let parameter = |asked: &mut Asked, name: &str| asked.parameters.text(name).map(|text| text.to_lowercase());
-    let (what, format) = (parameter(&mut asked, "type"), parameter(&mut asked, "format"));
-    let (summaries, texts) = (switch(&mut asked, "summary", false)?, switch(&mut asked, "include_text", true)?);
-    let wanted = match (what.as_deref().unwrap_or("tree"), format.as_deref().unwrap_or("page")) {
+    let parameter =
+        |asked: &mut Asked, name: &str| asked.parameters.text(name).map(|text| text.to_lowercase());
+    let (what, format) = (
+        parameter(&mut asked, "type"),
+        parameter(&mut asked, "format"),
+    );
+    let (summaries, texts) = (
+        switch(&mut asked, "summary", false)?,
+        switch(&mut asked, "include_text", true)?,
+    );
+    let wanted = match (
+        what.as_deref().unwrap_or("tree"),
+        format.as_deref().unwrap_or("page"),
+    ) {
         ("tree", "page" | "node" | "raw") => Wanted::Tree { summaries, texts },
         ("ocr", "page") => Wanted::Pages,
-        ("ocr", "node") => Wanted::Tree { summaries: false, texts: true },
+        ("ocr", "node") => Wanted::Tree {
+            summaries: false,
+            texts: true,
+        },
         ("ocr", "raw") => Wanted::Raw,
-        _ => return Err(Problem::parameter(400, "type", "type is tree or ocr, and format page, node or raw").into()),
+        _ => {
+            return Err(Problem::parameter(
+                400,
+                "type",
+                "type is tree or ocr, and format page, node or raw",
+            )
+            .into());
+        }
     };
     let listed = asked.named()?;
     let result = match asked.reader.tree_of(listed).await.map_err(Refusal::from)? {
@@ -114,11 +136,20 @@ pub(in crate::server) async fn document(mut asked: Asked) -> Answer {
 
 /// A parameter that is on or off, as Python and as JSON write it.
 fn switch(asked: &mut Asked, name: &str, without: bool) -> Result<bool, Problem> {
-    match asked.parameters.text(name).map(|text| text.to_ascii_lowercase()).as_deref() {
+    match asked
+        .parameters
+        .text(name)
+        .map(|text| text.to_ascii_lowercase())
+        .as_deref()
+    {
         None => Ok(without),
         Some("true" | "1") => Ok(true),
         Some("false" | "0") => Ok(false),
-        Some(_) => Err(Problem::parameter(400, name, format!("{name} is true or false"))),
+        Some(_) => Err(Problem::parameter(
+            400,
+            name,
+            format!("{name} is true or false"),
+        )),
     }
 }
 
@@ -130,14 +161,26 @@ enum Wanted {
     Raw,
 }
 
-async fn result(asked: &Asked, listed: &Listed, published: PublishedTree, wanted: Wanted) -> Result<Value, Refusal> {
+async fn result(
+    asked: &Asked,
+    listed: &Listed,
+    published: PublishedTree,
+    wanted: Wanted,
+) -> Result<Value, Refusal> {
     let needs_body = !matches!(wanted, Wanted::Tree { texts: false, .. });
-    let body = if needs_body { asked.reader.body(&published).await? } else { None };
+    let body = if needs_body {
+        asked.reader.body(&published).await?
+    } else {
+        None
+    };
     match (wanted, body) {
         // An imported tree may have no text in the store: its sections are still there.
         (Wanted::Tree { summaries, texts }, body) => {
             let body = body.filter(|_| texts);
-            Ok(aside(move || nodes::nodes(&published.tree.sections, summaries, body.as_ref())).await?)
+            Ok(
+                aside(move || nodes::nodes(&published.tree.sections, summaries, body.as_ref()))
+                    .await?,
+            )
         }
         (Wanted::Pages, Some(body)) => Ok(aside(move || pages(&body)).await?),
         (Wanted::Raw, Some(body)) => Ok(aside(move || json!(raw(&body))).await?),
@@ -147,11 +190,14 @@ async fn result(asked: &Asked, listed: &Listed, published: PublishedTree, wanted
 
 /// Every page with its number; a text without pages is one.
 fn pages(body: &Body) -> Value {
-    let page = |number: u32, text: String| json!({ "page_index": number, "markdown": text, "images": [] });
+    let page =
+        |number: u32, text: String| json!({ "page_index": number, "markdown": text, "images": [] });
     match body {
         Body::Pages(pages) => {
             let numbered = pages.iter().enumerate();
-            numbered.map(|(index, one)| page(PageNo::from_index(index).get(), one.text())).collect()
+            numbered
+                .map(|(index, one)| page(PageNo::from_index(index).get(), one.text()))
+                .collect()
         }
         Body::Lines(text) => json!([page(1, text.lines.join("\n"))]),
     }
@@ -159,7 +205,11 @@ fn pages(body: &Body) -> Value {
 
 fn raw(body: &Body) -> String {
     match body {
-        Body::Pages(pages) => pages.iter().map(stemma_document::Page::text).collect::<Vec<_>>().join("\n\n"),
+        Body::Pages(pages) => pages
+            .iter()
+            .map(stemma_document::Page::text)
+            .collect::<Vec<_>>()
+            .join("\n\n"),
         Body::Lines(text) => text.lines.join("\n"),
     }
 }
@@ -191,15 +241,24 @@ pub(in crate::server) async fn list(mut asked: Asked) -> Answer {
     let limit = asked.parameters.number("limit")?.unwrap_or(LISTED);
     let offset = asked.parameters.number("offset")?.unwrap_or(0);
     if !(1..=MAX_LISTED).contains(&limit) {
-        return Err(Problem::parameter(400, "limit", format!("limit is from 1 to {MAX_LISTED}")).into());
+        return Err(
+            Problem::parameter(400, "limit", format!("limit is from 1 to {MAX_LISTED}")).into(),
+        );
     }
     let recursive = switch(&mut asked, "recursive", false)?;
-    let (folder, name) = (asked.parameters.text("folder_id"), asked.parameters.text("name"));
+    let (folder, name) = (
+        asked.parameters.text("folder_id"),
+        asked.parameters.text("name"),
+    );
     let catalogue = asked.reader.catalogue();
     let mut documents: Vec<&Listed> = match folder {
         None => catalogue.documents().iter().collect(),
         Some(folder) => {
-            let path = if crate::mcp::dialect::is_root(&folder) { "/" } else { folder.as_str() };
+            let path = if crate::mcp::dialect::is_root(&folder) {
+                "/"
+            } else {
+                folder.as_str()
+            };
             let scope = Scope::parse(path, catalogue).map_err(Refusal::from)?;
             asked.reader.level(&scope, recursive).documents
         }
@@ -209,13 +268,26 @@ pub(in crate::server) async fn list(mut asked: Asked) -> Answer {
     }
     documents.sort_by_cached_key(|listed| std::cmp::Reverse(when(listed)));
     let total = documents.len();
-    let documents = documents.into_iter().skip(offset).take(limit).map(about).collect();
-    answered(Documents { documents, total, limit, offset }).await
+    let documents = documents
+        .into_iter()
+        .skip(offset)
+        .take(limit)
+        .map(about)
+        .collect();
+    answered(Documents {
+        documents,
+        total,
+        limit,
+        offset,
+    })
+    .await
 }
 
 fn about(listed: &Listed) -> About {
     let folder_id = folder_of(listed);
-    let path = folder_id.as_deref().map(|folder| folder.trim_start_matches('/').to_owned());
+    let path = folder_id
+        .as_deref()
+        .map(|folder| folder.trim_start_matches('/').to_owned());
     About {
         id: listed.doc().to_string(),
         name: name_of(listed).to_owned(),

@@ -49,25 +49,42 @@ pub(in crate::server) async fn list(mut asked: Asked) -> Answer {
         None => all(&asked.reader),
         Some(parent) => below(&asked.reader, if is_root(&parent) { "/" } else { &parent })?,
     };
-    answered(Folders { total: folders.len(), folders }).await
+    answered(Folders {
+        total: folders.len(),
+        folders,
+    })
+    .await
 }
 
 fn folder(id: &str, file_count: usize, children_count: usize) -> Folder {
     let (parent, name) = id.rsplit_once('/').unwrap_or(("", id));
     let parent_folder_id = (!parent.is_empty()).then(|| parent.to_owned());
     let (id, name) = (id.to_owned(), name.to_owned());
-    Folder { id, name, description: None, parent_folder_id, created_at: None, file_count, children_count }
+    Folder {
+        id,
+        name,
+        description: None,
+        parent_folder_id,
+        created_at: None,
+        file_count,
+        children_count,
+    }
 }
 
 /// Every folder that holds a document, or a folder that does.
 fn all(reader: &Reader) -> Vec<Folder> {
     let mut counted: BTreeMap<String, (usize, usize)> = BTreeMap::new();
     for listed in reader.catalogue().documents() {
-        let Some((path, _)) = listed.version().path.rsplit_once('/') else { continue };
+        let Some((path, _)) = listed.version().path.rsplit_once('/') else {
+            continue;
+        };
         let mut path = format!("/{path}");
         counted.entry(path.clone()).or_default().0 += 1;
         // Its parents, up to one that is counted already.
-        while let Some((parent, _)) = path.rsplit_once('/').filter(|(parent, _)| !parent.is_empty()) {
+        while let Some((parent, _)) = path
+            .rsplit_once('/')
+            .filter(|(parent, _)| !parent.is_empty())
+        {
             let parent = parent.to_owned();
             let known = counted.contains_key(&parent);
             counted.entry(parent.clone()).or_default();
@@ -85,17 +102,25 @@ fn all(reader: &Reader) -> Vec<Folder> {
             counts.1 += 1;
         }
     }
-    counted.iter().map(|(id, (documents, folders))| folder(id, *documents, *folders)).collect()
+    counted
+        .iter()
+        .map(|(id, (documents, folders))| folder(id, *documents, *folders))
+        .collect()
 }
 
 /// What lies directly below a folder, an axis, or a value of one.
 fn below(reader: &Reader, parent: &str) -> Result<Vec<Folder>, Refusal> {
     let level = reader.level(&Scope::parse(parent, reader.catalogue())?, false);
     let real = level.folders.iter().map(|inside| {
-        let deeper = Scope::parse(&inside.locator, reader.catalogue()).map(|scope| reader.level(&scope, false));
-        let (documents, folders) = deeper.map_or((0, 0), |level| (level.documents.len(), level.folders.len()));
+        let deeper = Scope::parse(&inside.locator, reader.catalogue())
+            .map(|scope| reader.level(&scope, false));
+        let (documents, folders) =
+            deeper.map_or((0, 0), |level| (level.documents.len(), level.folders.len()));
         folder(&inside.locator, documents, folders)
     });
-    let axes = level.axes.iter().map(|axis| folder(&axis.locator, 0, axis.values));
+    let axes = level
+        .axes
+        .iter()
+        .map(|axis| folder(&axis.locator, 0, axis.values));
     Ok(real.chain(axes).collect())
 }

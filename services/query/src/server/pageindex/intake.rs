@@ -68,18 +68,40 @@ pub(in crate::server) async fn submit(site: State<Site>, request: Request) -> An
     let (parts, body) = request.into_parts();
     // Who may not send is told so before a byte is read.
     let intake = way_in(&site, &parts)?;
-    let most = usize::try_from(intake.max_bytes()).unwrap_or(usize::MAX).saturating_add(FORM_BYTES);
+    let most = usize::try_from(intake.max_bytes())
+        .unwrap_or(usize::MAX)
+        .saturating_add(FORM_BYTES);
     let body = to_bytes(body, most).await.map_err(|_| {
-        let detail = format!("the body broke off, or is larger than {} bytes", intake.max_bytes());
+        let detail = format!(
+            "the body broke off, or is larger than {} bytes",
+            intake.max_bytes()
+        );
         Problem::new(413, "body.too_large", detail)
     })?;
-    let no_form = || Problem::new(415, "body.type", "the body is to be multipart/form-data with a field `file`");
+    let no_form = || {
+        Problem::new(
+            415,
+            "body.type",
+            "the body is to be multipart/form-data with a field `file`",
+        )
+    };
     let upload = upload(&fields(&parts.headers, &body).ok_or_else(no_form)?)?;
     let collection = site.reader(Reach::of(&parts), None)?.collection.clone();
-    let name = upload.path.rsplit('/').next().unwrap_or_default().to_owned();
+    let name = upload
+        .path
+        .rsplit('/')
+        .next()
+        .unwrap_or_default()
+        .to_owned();
     let Submitted { doc, job } = intake.submit(&collection, upload).await?;
     seen(&site, &parts, doc, true).await;
-    answered(Sent { doc_id: doc.to_string(), name, status: "queued", job }).await
+    answered(Sent {
+        doc_id: doc.to_string(),
+        name,
+        status: "queued",
+        job,
+    })
+    .await
 }
 
 /// Remove a document
@@ -92,14 +114,21 @@ pub(in crate::server) async fn remove(site: State<Site>, parts: Parts, asked: As
     let doc = asked.named()?.doc();
     intake.remove(&asked.reader.collection, doc).await?;
     seen(&site, &parts, doc, false).await;
-    answered(Removed { doc_id: doc.to_string(), deleted: true, message: "removed" }).await
+    answered(Removed {
+        doc_id: doc.to_string(),
+        deleted: true,
+        message: "removed",
+    })
+    .await
 }
 
 /// Waits a little until readers list the document, or list it no more: who asks next is to find it so.
 async fn seen(site: &Site, parts: &Parts, doc: DocId, listed: bool) {
     let pause = Duration::from_millis(50);
     for _ in 0..SEEN_WITHIN.as_millis() / pause.as_millis() {
-        let Ok(reader) = site.reader(Reach::of(parts), None) else { return };
+        let Ok(reader) = site.reader(Reach::of(parts), None) else {
+            return;
+        };
         if reader.catalogue().get(doc).is_some() == listed {
             return;
         }
@@ -110,11 +139,31 @@ async fn seen(site: &Site, parts: &Parts, doc: DocId, listed: bool) {
 
 /// What a form says.
 fn upload(fields: &[Field]) -> Result<Upload, Problem> {
-    let text = |name: &str| fields.iter().find(|field| field.name == name).map(Field::text);
-    let no_file = || Problem::parameter(422, "file", "the form has no field `file` with a document in it");
-    let file = fields.iter().find(|field| field.name == "file").ok_or_else(no_file)?;
-    let name = file.file_name.as_deref().and_then(|name| name.rsplit(['/', '\\']).next()).unwrap_or_default();
-    let folder = text("folder_id").filter(|folder| !is_root(folder)).unwrap_or_default();
+    let text = |name: &str| {
+        fields
+            .iter()
+            .find(|field| field.name == name)
+            .map(Field::text)
+    };
+    let no_file = || {
+        Problem::parameter(
+            422,
+            "file",
+            "the form has no field `file` with a document in it",
+        )
+    };
+    let file = fields
+        .iter()
+        .find(|field| field.name == "file")
+        .ok_or_else(no_file)?;
+    let name = file
+        .file_name
+        .as_deref()
+        .and_then(|name| name.rsplit(['/', '\\']).next())
+        .unwrap_or_default();
+    let folder = text("folder_id")
+        .filter(|folder| !is_root(folder))
+        .unwrap_or_default();
     let path = path(&folder, name).ok_or_else(|| {
         Problem::parameter(
             422,
@@ -125,8 +174,15 @@ fn upload(fields: &[Field]) -> Result<Upload, Problem> {
     if file.bytes.is_empty() {
         return Err(Problem::parameter(422, "file", "the document is empty"));
     }
-    let stated = text("metadata").map(|metadata| stated(&metadata)).transpose()?.unwrap_or_default();
-    Ok(Upload { path, bytes: file.bytes.clone(), stated })
+    let stated = text("metadata")
+        .map(|metadata| stated(&metadata))
+        .transpose()?
+        .unwrap_or_default();
+    Ok(Upload {
+        path,
+        bytes: file.bytes.clone(),
+        stated,
+    })
 }
 
 /// Folders and name as one path; `None` for what is none. A segment of an axis is no folder.
@@ -137,15 +193,25 @@ fn path(folder: &str, name: &str) -> Option<String> {
             && !segment.starts_with('@')
             && !segment.contains(char::is_control)
     };
-    let segments: Vec<&str> =
-        folder.trim_matches('/').split('/').filter(|segment| !segment.is_empty()).chain([name]).collect();
+    let segments: Vec<&str> = folder
+        .trim_matches('/')
+        .split('/')
+        .filter(|segment| !segment.is_empty())
+        .chain([name])
+        .collect();
     let path = segments.join("/");
     (segments.iter().all(sound) && path.len() <= MAX_PATH_BYTES).then_some(path)
 }
 
 /// Facts as the form states them: an object of texts, numbers and booleans.
 fn stated(metadata: &str) -> Result<BTreeMap<String, String>, Problem> {
-    let wrong = || Problem::parameter(422, "metadata", "metadata is a JSON object of texts, numbers and booleans");
+    let wrong = || {
+        Problem::parameter(
+            422,
+            "metadata",
+            "metadata is a JSON object of texts, numbers and booleans",
+        )
+    };
     let object: Map<String, Value> = serde_json::from_str(metadata).map_err(|_| wrong())?;
     let plain = |(name, value)| match value {
         Value::String(text) => Ok((name, text)),
@@ -161,9 +227,18 @@ mod tests {
 
     #[test]
     fn a_name_becomes_a_path_that_stays_inside() {
-        assert_eq!(path("/reports/2022/", "a.pdf").as_deref(), Some("reports/2022/a.pdf"));
+        assert_eq!(
+            path("/reports/2022/", "a.pdf").as_deref(),
+            Some("reports/2022/a.pdf")
+        );
         assert_eq!(path("", "边.pdf").as_deref(), Some("边.pdf"));
-        for (folder, name) in [("..", "a.pdf"), ("x", ".."), ("", ""), ("@form/10-K", "a.pdf"), ("", "a\n.pdf")] {
+        for (folder, name) in [
+            ("..", "a.pdf"),
+            ("x", ".."),
+            ("", ""),
+            ("@form/10-K", "a.pdf"),
+            ("", "a\n.pdf"),
+        ] {
             assert_eq!(path(folder, name), None, "{folder} {name}");
         }
         assert_eq!(path(&"x/".repeat(500), "a.pdf"), None);
@@ -174,7 +249,10 @@ mod tests {
         let facts = stated(r#"{"form": "10-K", "fiscal_year": 2022}"#).unwrap();
         assert_eq!(
             facts.into_iter().collect::<Vec<_>>(),
-            [("fiscal_year".into(), "2022".into()), ("form".into(), "10-K".into())]
+            [
+                ("fiscal_year".into(), "2022".into()),
+                ("form".into(), "10-K".into())
+            ]
         );
         assert!(stated("[]").is_err() && stated(r#"{"a": {}}"#).is_err());
     }

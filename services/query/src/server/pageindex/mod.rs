@@ -26,27 +26,54 @@ use super::routes::{Route, Site};
 /// All routes of the dialect, each with its slash at the end and without.
 pub(super) fn routes() -> Vec<Route> {
     let conversations = DefaultBodyLimit::max(MAX_BYTES);
-    let both = |paths: [&'static str; 2], method: MethodRouter<Site>| paths.map(|path| (path, method.clone()));
+    let both = |paths: [&'static str; 2], method: MethodRouter<Site>| {
+        paths.map(|path| (path, method.clone()))
+    };
     let routes = [
         both(["/doc", "/doc/"], post(intake::submit)),
-        both(["/doc/{doc}", "/doc/{doc}/"], get(documents::document).delete(intake::remove)),
-        both(["/doc/{doc}/metadata", "/doc/{doc}/metadata/"], get(documents::metadata)),
-        both(["/doc/{doc}/block/{block}", "/doc/{doc}/block/{block}/"], get(no_blocks)),
-        both(["/doc/{doc}/image/{image}", "/doc/{doc}/image/{image}/"], get(no_images)),
-        both(["/doc/s3/{doc}/images", "/doc/s3/{doc}/images/"], get(no_page_images)),
+        both(
+            ["/doc/{doc}", "/doc/{doc}/"],
+            get(documents::document).delete(intake::remove),
+        ),
+        both(
+            ["/doc/{doc}/metadata", "/doc/{doc}/metadata/"],
+            get(documents::metadata),
+        ),
+        both(
+            ["/doc/{doc}/block/{block}", "/doc/{doc}/block/{block}/"],
+            get(no_blocks),
+        ),
+        both(
+            ["/doc/{doc}/image/{image}", "/doc/{doc}/image/{image}/"],
+            get(no_images),
+        ),
+        both(
+            ["/doc/s3/{doc}/images", "/doc/s3/{doc}/images/"],
+            get(no_page_images),
+        ),
         both(["/docs", "/docs/"], get(documents::list)),
         both(["/folders", "/folders/"], get(folders::list)),
         both(["/folder", "/folder/"], post(no_folders)),
-        both(["/chat/completions", "/chat/completions/"], post(chat::completions).layer(conversations)),
+        both(
+            ["/chat/completions", "/chat/completions/"],
+            post(chat::completions).layer(conversations),
+        ),
         both(["/retrieval", "/retrieval/"], post(retrieval::submit)),
-        both(["/retrieval/{retrieval}", "/retrieval/{retrieval}/"], get(retrieval::result)),
+        both(
+            ["/retrieval/{retrieval}", "/retrieval/{retrieval}/"],
+            get(retrieval::result),
+        ),
     ];
     routes.into_iter().flatten().collect()
 }
 
 /// The id of the folder a document lies in, which is its path; `None` at the root.
 fn folder_of(listed: &Listed) -> Option<String> {
-    listed.version().path.rsplit_once('/').map(|(folder, _)| format!("/{folder}"))
+    listed
+        .version()
+        .path
+        .rsplit_once('/')
+        .map(|(folder, _)| format!("/{folder}"))
 }
 
 /// Blocks of a page
@@ -55,7 +82,11 @@ fn folder_of(listed: &Listed) -> Option<String> {
 #[utoipa::path(get, path = "/doc/{doc}/block/{block}/", operation_id = "pageindex_block", tag = "pageindex",
     params(("doc" = String, Path), ("block" = String, Path)), responses())]
 pub(super) async fn no_blocks() -> Problem {
-    Problem::new(404, "pageindex.no_blocks", "pages are not cut into blocks here; citations carry rectangles instead")
+    Problem::new(
+        404,
+        "pageindex.no_blocks",
+        "pages are not cut into blocks here; citations carry rectangles instead",
+    )
 }
 
 /// The image of a page
@@ -84,7 +115,13 @@ pub(super) async fn no_page_images() -> Problem {
 /// Make a folder
 ///
 /// Folders are those documents were ingested from: 403.
-#[utoipa::path(post, path = "/folder/", operation_id = "pageindex_make_folder", tag = "pageindex", responses())]
+#[utoipa::path(
+    post,
+    path = "/folder/",
+    operation_id = "pageindex_make_folder",
+    tag = "pageindex",
+    responses()
+)]
 pub(super) async fn no_folders() -> Problem {
     Problem::new(
         403,

@@ -7,7 +7,10 @@ use stemma_document::{Body, Section, SectionSpan, text};
 /// first page, under the name older clients know. With a body, each has its own text: none stands in two nodes. Recursion
 /// is as deep as the tree, which building and reading both bound.
 pub(super) fn nodes(sections: &[Section], summaries: bool, body: Option<&Body>) -> Value {
-    sections.iter().map(|section| node(section, summaries, body)).collect()
+    sections
+        .iter()
+        .map(|section| node(section, summaries, body))
+        .collect()
 }
 
 fn node(section: &Section, summaries: bool, body: Option<&Body>) -> Value {
@@ -25,7 +28,11 @@ fn node(section: &Section, summaries: bool, body: Option<&Body>) -> Value {
         }
     }
     if let Some(summary) = section.summary.as_ref().filter(|_| summaries) {
-        let key = if section.children.is_empty() { "summary" } else { "prefix_summary" };
+        let key = if section.children.is_empty() {
+            "summary"
+        } else {
+            "prefix_summary"
+        };
         node.insert(key.into(), json!(summary.text));
     }
     if let Some(body) = body {

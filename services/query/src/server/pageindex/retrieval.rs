@@ -82,15 +82,32 @@ struct Asking {
 /// Takes a question about one document; its id holds it, and any replica answers it. No model is asked.
 #[utoipa::path(post, path = "/retrieval/", operation_id = "pageindex_retrieve", tag = "pageindex", request_body = Submitted,
     responses((status = 200, body = Taken)))]
-pub(in crate::server) async fn submit(site: State<Site>, parts: Parts, body: Result<Bytes, BytesRejection>) -> Answer {
-    let Submitted { doc_id, query, thinking } = read(&parts, body)?;
+pub(in crate::server) async fn submit(
+    site: State<Site>,
+    parts: Parts,
+    body: Result<Bytes, BytesRejection>,
+) -> Answer {
+    let Submitted {
+        doc_id,
+        query,
+        thinking,
+    } = read(&parts, body)?;
     if query.trim().is_empty() || query.chars().count() > MAX_QUERY_CHARS {
-        return Err(Problem::parameter(422, "/query", format!("query is of 1 to {MAX_QUERY_CHARS} characters")).into());
+        return Err(Problem::parameter(
+            422,
+            "/query",
+            format!("query is of 1 to {MAX_QUERY_CHARS} characters"),
+        )
+        .into());
     }
     let reader = site.reader(Reach::of(&parts), None)?;
     let doc = named(&reader, &doc_id)?.doc();
     tracing::debug!(thinking, "a retrieval was submitted");
-    answered(Taken { retrieval_id: shown(&Asking { doc, query }), status: "completed" }).await
+    answered(Taken {
+        retrieval_id: shown(&Asking { doc, query }),
+        status: "completed",
+    })
+    .await
 }
 
 /// Sections of a document that fit a question
@@ -107,18 +124,41 @@ pub(in crate::server) async fn result(asked: Asked) -> Answer {
     if listed.entry().is_none() {
         let status = crate::mcp::dialect::status(listed.state);
         let (retrieval_id, doc_id) = (id.to_owned(), doc.to_string());
-        let open = Retrieved { retrieval_id, doc_id, status, query: None, strategy: None, retrieved_nodes: None };
+        let open = Retrieved {
+            retrieval_id,
+            doc_id,
+            status,
+            query: None,
+            strategy: None,
+            retrieved_nodes: None,
+        };
         return answered(open).await;
     }
-    let sought = Query { within: Within::Documents(vec![doc]), limit: NODES, ..Query::of(query.as_str()) };
-    let found = stemma_search::Finder::find(asked.reader.as_ref(), &sought).await.map_err(Refusal::from)?;
+    let sought = Query {
+        within: Within::Documents(vec![doc]),
+        limit: NODES,
+        ..Query::of(query.as_str())
+    };
+    let found = stemma_search::Finder::find(asked.reader.as_ref(), &sought)
+        .await
+        .map_err(Refusal::from)?;
     let published = asked.reader.tree_of(listed).await.map_err(Refusal::from)?;
     let packed = match &published {
-        Some(published) => asked.reader.packed(published).await.map_err(Refusal::from)?,
+        Some(published) => asked
+            .reader
+            .packed(published)
+            .await
+            .map_err(Refusal::from)?,
         None => None,
     };
     let packed = packed.ok_or_else(|| no_text(listed))?;
-    let nodes = crate::reader::aside(move || found.hits.iter().map(|hit| node(hit, &packed)).collect::<Vec<_>>());
+    let nodes = crate::reader::aside(move || {
+        found
+            .hits
+            .iter()
+            .map(|hit| node(hit, &packed))
+            .collect::<Vec<_>>()
+    });
     let nodes = nodes.await.map_err(Refusal::from)?;
     answered(Retrieved {
         retrieval_id: id.to_owned(),
@@ -135,11 +175,20 @@ pub(in crate::server) async fn result(asked: Asked) -> Answer {
 fn node(hit: &Hit, packed: &stemma_extract::Packed) -> Value {
     let page = |number: u32| {
         let number = PageNo::new(number)?;
-        let text = packed.pages(PageSpan::between(number, number)).ok()?.first()?.text();
+        let text = packed
+            .pages(PageSpan::between(number, number))
+            .ok()?
+            .first()?
+            .text();
         // The field has had both names.
         Some(json!({ "page_index": number, "physical_index": number, "relevant_content": text }))
     };
-    let pages: Vec<Value> = hit.best_pages.iter().take(PAGES).filter_map(|best| page(best.page)).collect();
+    let pages: Vec<Value> = hit
+        .best_pages
+        .iter()
+        .take(PAGES)
+        .filter_map(|best| page(best.page))
+        .collect();
     let excerpt = || vec![json!({ "relevant_content": hit.excerpt.text })];
     json!({
         "title": hit.path.last(),
@@ -165,11 +214,19 @@ fn hidden(id: &str) -> Option<Asking> {
         _ => None,
     });
     let text = String::from_utf8(pairs.collect::<Option<Vec<u8>>>()?).ok()?;
-    if digest(&text) == known { serde_json::from_str(&text).ok() } else { None }
+    if digest(&text) == known {
+        serde_json::from_str(&text).ok()
+    } else {
+        None
+    }
 }
 
 fn digest(text: &str) -> String {
-    blake3::hash(text.as_bytes()).to_hex().chars().take(8).collect()
+    blake3::hash(text.as_bytes())
+        .to_hex()
+        .chars()
+        .take(8)
+        .collect()
 }
 
 #[cfg(test)]
@@ -179,10 +236,21 @@ mod tests {
     #[test]
     fn an_id_holds_its_question() {
         let doc = DocId::of(&stemma_document::Collection::default(), "a");
-        let asking = Asking { doc, query: "Wie hoch ist die Marge? 边际".into() };
+        let asking = Asking {
+            doc,
+            query: "Wie hoch ist die Marge? 边际".into(),
+        };
         let id = shown(&asking);
         assert_eq!(hidden(&id), Some(asking));
-        for wrong in ["", "rt-", "rt-00", &id[..id.len() - 2], &id[3..], "rt-éééééééé", &format!("{id}é")] {
+        for wrong in [
+            "",
+            "rt-",
+            "rt-00",
+            &id[..id.len() - 2],
+            &id[3..],
+            "rt-éééééééé",
+            &format!("{id}é"),
+        ] {
             assert_eq!(hidden(wrong), None, "{wrong}");
         }
     }

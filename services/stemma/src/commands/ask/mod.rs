@@ -8,7 +8,8 @@ use stemma_engine::Env;
 use stemma_query::server::Answering;
 use stemma_query::{Librarians, Question, Reader};
 use stemma_search::answer::{
-    self, Answer, AnswerError, Answerer, Citations, Event, Finding, Limits, Mode, Outcome, Sink, StepKind,
+    self, Answer, AnswerError, Answerer, Citations, Event, Finding, Limits, Mode, Outcome, Sink,
+    StepKind,
 };
 use stemma_search::filter::Filter;
 
@@ -108,8 +109,16 @@ impl AskHow {
                 .with_next("stemma ask … --where \"form=10-K and fiscal_year>=2020\"")
         })?;
         let (scopes, item) = (self.scopes.clone(), self.item.clone());
-        let asked = Question { text: text.to_owned(), scopes, filter, item, ..Question::default() };
-        let has_no_price = reader.reasoner().is_some_and(|reasoner| !reasoner.asker().knows_prices());
+        let asked = Question {
+            text: text.to_owned(),
+            scopes,
+            filter,
+            item,
+            ..Question::default()
+        };
+        let has_no_price = reader
+            .reasoner()
+            .is_some_and(|reasoner| !reasoner.asker().knows_prices());
         if self.budget.is_some() && has_no_price {
             return Err(CommandError::new(
                 "config.no_price",
@@ -125,16 +134,30 @@ impl AskHow {
             sections: self.sections.unwrap_or(usual.sections),
             ..usual
         };
-        let citations = if self.verified_only { Citations::Verified } else { Citations::All };
+        let citations = if self.verified_only {
+            Citations::Verified
+        } else {
+            Citations::All
+        };
         let (strategy, mode) = (self.strategy, self.mode);
-        Ok(answer::Question { strategy, mode, citations, limits, ..reader.inquiry(&asked)? })
+        Ok(answer::Question {
+            strategy,
+            mode,
+            citations,
+            limits,
+            ..reader.inquiry(&asked)?
+        })
     }
 }
 
 /// An amount in dollars that something can be had for.
 fn some_dollars(text: &str) -> Result<f64, String> {
     dollars(text).and_then(|amount| {
-        if amount >= 1.0 / NANOS { Ok(amount) } else { Err("nothing is answered for nothing".into()) }
+        if amount >= 1.0 / NANOS {
+            Ok(amount)
+        } else {
+            Err("nothing is answered for nothing".into())
+        }
     })
 }
 
@@ -153,7 +176,8 @@ impl Desk {
     pub async fn open(context: &Context) -> Result<Self, CommandError> {
         let store = context.reader().await?;
         let reader = Arc::new(open_indexed(context).await?);
-        let answerer = Librarians::new(Env::system(), store.blobs, context.config()?.config.answer).over(&reader);
+        let answerer = Librarians::new(Env::system(), store.blobs, context.config()?.config.answer)
+            .over(&reader);
         Ok(Self { reader, answerer })
     }
 
@@ -161,17 +185,30 @@ impl Desk {
     ///
     /// # Errors
     /// As [`Desk::answer`].
-    pub async fn answer_silently(&self, question: &answer::Question) -> Result<Answer, CommandError> {
-        self.answerer.answer(question, &mut ()).await.map_err(refused)
+    pub async fn answer_silently(
+        &self,
+        question: &answer::Question,
+    ) -> Result<Answer, CommandError> {
+        self.answerer
+            .answer(question, &mut ())
+            .await
+            .map_err(refused)
     }
 
     /// Answers; tells of what is done on the way where someone watches.
     ///
     /// # Errors
     /// [`CommandError`] when there is nothing to answer, or the store could not say.
-    pub async fn answer(&self, question: &answer::Question, output: &Output) -> Result<Answer, CommandError> {
+    pub async fn answer(
+        &self,
+        question: &answer::Question,
+        output: &Output,
+    ) -> Result<Answer, CommandError> {
         let mut watched = Watched { output };
-        self.answerer.answer(question, &mut watched).await.map_err(refused)
+        self.answerer
+            .answer(question, &mut watched)
+            .await
+            .map_err(refused)
     }
 }
 
@@ -190,9 +227,13 @@ struct Watched<'a> {
 impl Sink for Watched<'_> {
     fn hear(&mut self, event: Event) {
         let Event::Step(step) = event else { return };
-        let tells = matches!(step.kind, StepKind::Plan | StepKind::Tool | StepKind::Refused);
+        let tells = matches!(
+            step.kind,
+            StepKind::Plan | StepKind::Tool | StepKind::Refused
+        );
         if tells && self.output.is_text() {
-            self.output.note(&self.output.dim(&format!("  {}", clean(&step.what))));
+            self.output
+                .note(&self.output.dim(&format!("  {}", clean(&step.what))));
         }
     }
 }
@@ -202,7 +243,12 @@ impl Sink for Watched<'_> {
 /// # Errors
 /// [`CommandError`] when there is nothing to answer, or the store could not say.
 pub async fn run(args: AskArgs, context: &Context) -> Result<Exit, CommandError> {
-    let AskArgs { question, how, explain, show_context } = args;
+    let AskArgs {
+        question,
+        how,
+        explain,
+        show_context,
+    } = args;
     let desk = Desk::open(context).await?;
     let question = how.question(&question, &desk.reader)?;
     let output = &context.output;
@@ -223,7 +269,10 @@ pub async fn run(args: AskArgs, context: &Context) -> Result<Exit, CommandError>
 
 /// What an answer comes to.
 pub fn exit(answer: &Answer) -> Exit {
-    let limited = answer.degraded.as_ref().is_some_and(|degraded| degraded.code == "answer.limit");
+    let limited = answer
+        .degraded
+        .as_ref()
+        .is_some_and(|degraded| degraded.code == "answer.limit");
     match answer.outcome {
         Outcome::Answered => Exit::Done,
         // What is not found under a limit may be there.

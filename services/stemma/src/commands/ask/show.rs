@@ -17,7 +17,10 @@ pub fn answer(answer: &Answer, output: &Output) {
         output.note(&format!("{}: {}", degraded.code, clean(&degraded.message)));
     }
     match answer.outcome {
-        Outcome::SearchOnly => answer.sections.iter().for_each(|section| output.line(&place(section, output))),
+        Outcome::SearchOnly => answer
+            .sections
+            .iter()
+            .for_each(|section| output.line(&place(section, output))),
         _ => output.line(&clean(&answer.text)),
     }
     for one in &answer.citations {
@@ -26,10 +29,17 @@ pub fn answer(answer: &Answer, output: &Output) {
     for claim in answer.claims.iter().filter(|claim| !claim.verified) {
         let why = match (claim.citations.is_empty(), claim.unfounded.is_empty()) {
             (true, _) => "nothing is cited for it".to_owned(),
-            (_, false) => format!("{} stands in none of its quotes", claim.unfounded.join(", ")),
+            (_, false) => format!(
+                "{} stands in none of its quotes",
+                claim.unfounded.join(", ")
+            ),
             _ => "its quotes do not bear it out".to_owned(),
         };
-        output.line(&output.dim(&format!("not verified: {} ({})", clean(&claim.text), clean(&why))));
+        output.line(&output.dim(&format!(
+            "not verified: {} ({})",
+            clean(&claim.text),
+            clean(&why)
+        )));
     }
 }
 
@@ -46,10 +56,18 @@ fn citation(citation: &Citation, output: &Output) -> String {
         (None, Some(line)) => format!("line {line}"),
         _ => String::new(),
     };
-    let label = citation.page_label.as_ref().map(|label| format!(" (printed {label})")).unwrap_or_default();
+    let label = citation
+        .page_label
+        .as_ref()
+        .map(|label| format!(" (printed {label})"))
+        .unwrap_or_default();
     let path: Vec<String> = citation.path.iter().map(|title| clean(title)).collect();
     let quote: String = citation.quote.chars().take(QUOTE_CHARS).collect();
-    let more = if quote.len() < citation.quote.len() { "…" } else { "" };
+    let more = if quote.len() < citation.quote.len() {
+        "…"
+    } else {
+        ""
+    };
     format!(
         "[{}] {mark} {} {place}{} · {} · \"{}{more}\"",
         citation.id,
@@ -69,7 +87,11 @@ fn place(section: &ReadSection, output: &Output) -> String {
         (true, Some((first, last))) => format!("lines {first}–{last}"),
         _ => String::new(),
     };
-    format!("{}  {}  {place}", output.bold(&clean(&section.locator)), path.join(" › "))
+    format!(
+        "{}  {}  {place}",
+        output.bold(&clean(&section.locator)),
+        path.join(" › ")
+    )
 }
 
 /// How the answer came to be.
@@ -89,7 +111,11 @@ pub fn path(answer: &Answer, output: &Output) {
         for line in step.thinking.lines() {
             output.line(&output.dim(&format!("          {}", clean(line))));
         }
-        for section in answer.sections.iter().filter(|section| section.step == index) {
+        for section in answer
+            .sections
+            .iter()
+            .filter(|section| section.step == index)
+        {
             let cited = match answer.outcome {
                 Outcome::SearchOnly => "found",
                 _ if section.cited => "cited",
@@ -104,7 +130,8 @@ pub fn path(answer: &Answer, output: &Output) {
         }
     }
     let dropped = answer.dropped;
-    let left_out = dropped.unknown_passages + dropped.empty_quotes + dropped.unverified + dropped.tool_calls;
+    let left_out =
+        dropped.unknown_passages + dropped.empty_quotes + dropped.unverified + dropped.tool_calls;
     if left_out > 0 {
         output.line(&format!(
             " dropped  {} of passages it was not shown · {} without a quote, or twice · {} not on their page · {} tool calls refused",
@@ -117,19 +144,33 @@ pub fn path(answer: &Answer, output: &Output) {
 ///
 /// # Errors
 /// [`CommandError`] when a text cannot be read.
-pub async fn context(answer: &Answer, reader: &Reader, output: &Output) -> Result<(), CommandError> {
+pub async fn context(
+    answer: &Answer,
+    reader: &Reader,
+    output: &Output,
+) -> Result<(), CommandError> {
     for section in &answer.sections {
-        output.line(&output.bold(&format!("── {} · {}", clean(&section.locator), clean(&section.path.join(" › ")))));
+        output.line(&output.bold(&format!(
+            "── {} · {}",
+            clean(&section.locator),
+            clean(&section.path.join(" › "))
+        )));
         let document = section.locator.split('#').next().unwrap_or_default();
         let pages: Vec<String> = section.pages.iter().map(u32::to_string).collect();
-        let locator =
-            if pages.is_empty() { section.locator.clone() } else { format!("{document}#p={}", pages.join(",")) };
+        let locator = if pages.is_empty() {
+            section.locator.clone()
+        } else {
+            format!("{document}#p={}", pages.join(","))
+        };
         let read = reader.text(&locator, Part::Full).await?;
         for page in &read.pages {
             output.line(&output.dim(&format!("[page {}]", page.page)));
             page.text.lines().for_each(|line| output.line(&clean(line)));
         }
-        read.text.iter().flat_map(|text| text.lines()).for_each(|line| output.line(&clean(line)));
+        read.text
+            .iter()
+            .flat_map(|text| text.lines())
+            .for_each(|line| output.line(&clean(line)));
     }
     Ok(())
 }
@@ -138,16 +179,30 @@ pub async fn context(answer: &Answer, reader: &Reader, output: &Output) -> Resul
 pub fn footer(answer: &Answer, explained: bool) -> String {
     let searched = &answer.searched;
     let mut parts = vec![format!("answer {}", answer.id)];
-    parts.extend(answer.confidence.map(|confidence| format!("confidence {confidence:.2}")));
-    parts.push(format!("{} read", counted(answer.sections.len(), "section")));
-    parts.push(format!("{} of {} documents searched", searched.documents, searched.documents_in_scope));
+    parts.extend(
+        answer
+            .confidence
+            .map(|confidence| format!("confidence {confidence:.2}")),
+    );
+    parts.push(format!(
+        "{} read",
+        counted(answer.sections.len(), "section")
+    ));
+    parts.push(format!(
+        "{} of {} documents searched",
+        searched.documents, searched.documents_in_scope
+    ));
     match (answer.replayed, answer.usage.calls) {
         (true, _) => parts.push("answered before, 0 calls".into()),
         (false, 0) if answer.model.is_some() => parts.push("replies remembered, 0 calls".into()),
         (false, 0) => parts.push("no model".into()),
         (false, calls) => parts.push(counted(calls as usize, "call")),
     }
-    if let Some(nanodollars) = answer.usage.nanodollars.filter(|_| !answer.replayed && answer.usage.calls > 0) {
+    if let Some(nanodollars) = answer
+        .usage
+        .nanodollars
+        .filter(|_| !answer.replayed && answer.usage.calls > 0)
+    {
         parts.push(money(nanodollars as f64 / 1e9));
     }
     if !explained {

@@ -35,9 +35,23 @@ struct State {
 
 impl Allowance {
     /// A budget of which `spent` is spent already. Money is held as tokens at the `dearest` price, rounded up.
-    pub fn new(most_tokens: Option<u64>, most_nanodollars: Option<u64>, dearest: u64, spent: Spent) -> Self {
-        let state = Mutex::new(State { spent, ..State::default() });
-        Self { most_tokens, most_nanodollars, dearest: dearest.max(1), state, settled: Notify::new() }
+    pub fn new(
+        most_tokens: Option<u64>,
+        most_nanodollars: Option<u64>,
+        dearest: u64,
+        spent: Spent,
+    ) -> Self {
+        let state = Mutex::new(State {
+            spent,
+            ..State::default()
+        });
+        Self {
+            most_tokens,
+            most_nanodollars,
+            dearest: dearest.max(1),
+            state,
+            settled: Notify::new(),
+        }
     }
 
     /// Sets aside what a question may use, in tokens: `wanted`, or what is left where that is less and no other question is
@@ -83,9 +97,18 @@ impl Allowance {
         if state.closed {
             return 0;
         }
-        let tokens = self.most_tokens.map(|most| most.saturating_sub(state.spent.tokens));
-        let money = self.most_nanodollars.map(|most| most.saturating_sub(state.spent.nanodollars) / self.dearest);
-        tokens.into_iter().chain(money).min().unwrap_or(u64::MAX).saturating_sub(state.reserved_tokens)
+        let tokens = self
+            .most_tokens
+            .map(|most| most.saturating_sub(state.spent.tokens));
+        let money = self
+            .most_nanodollars
+            .map(|most| most.saturating_sub(state.spent.nanodollars) / self.dearest);
+        tokens
+            .into_iter()
+            .chain(money)
+            .min()
+            .unwrap_or(u64::MAX)
+            .saturating_sub(state.reserved_tokens)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -101,15 +124,26 @@ mod tests {
 
     #[tokio::test]
     async fn questions_side_by_side_do_not_spend_the_budget_together() {
-        let tokens = |tokens: u64| Spent { tokens, nanodollars: 3 * tokens };
+        let tokens = |tokens: u64| Spent {
+            tokens,
+            nanodollars: 3 * tokens,
+        };
         let allowance = Arc::new(Allowance::new(Some(1_000), Some(2_400), 3, tokens(100)));
-        assert_eq!(allowance.reserve(500).await, Some(500), "800 tokens are paid for, 100 of them spent");
+        assert_eq!(
+            allowance.reserve(500).await,
+            Some(500),
+            "800 tokens are paid for, 100 of them spent"
+        );
         let other = Arc::clone(&allowance);
         let waits = tokio::spawn(async move { other.reserve(500).await });
         tokio::task::yield_now().await;
         assert!(!waits.is_finished());
         allowance.settle(500, tokens(300));
-        assert_eq!(waits.await.unwrap(), Some(400), "the last one has what is left");
+        assert_eq!(
+            waits.await.unwrap(),
+            Some(400),
+            "the last one has what is left"
+        );
         allowance.settle(400, tokens(400));
         assert_eq!(allowance.reserve(1).await, None);
         let without = Allowance::new(None, None, 0, Spent::default());

@@ -65,26 +65,54 @@ pub async fn run(args: AnswersArgs, context: &Context) -> Result<Exit, CommandEr
     let questions: Vec<QuestionTruth> = args.truths.read()?;
     let desk = Desk::open(context).await?;
     if desk.reader.reasoner().is_none() {
-        return Err(CommandError::new("config.no_model", "no model is configured: nothing would be answered")
-            .with_next("set model.name and model.base_url, or measure search: stemma eval retrieval"));
+        return Err(CommandError::new(
+            "config.no_model",
+            "no model is configured: nothing would be answered",
+        )
+        .with_next("set model.name and model.base_url, or measure search: stemma eval retrieval"));
     }
-    let known = args.out.as_deref().map(rows).transpose()?.unwrap_or_default();
+    let known = args
+        .out
+        .as_deref()
+        .map(rows)
+        .transpose()?
+        .unwrap_or_default();
     let mut out = args.out.as_deref().map(appended).transpose()?;
     let (mut done, mut wanted, mut unscored) = (Vec::new(), Vec::new(), Vec::new());
     for (truth, placed) in questions.iter().zip(desk.reader.eval_places(&questions)) {
-        match (known.get(&truth.id).filter(|row| row.question == truth.question), placed) {
+        match (
+            known
+                .get(&truth.id)
+                .filter(|row| row.question == truth.question),
+            placed,
+        ) {
             (Some(row), _) => done.push(row.clone()),
             (None, Ok(placed)) => wanted.push((truth, placed)),
-            (None, Err(reason)) => unscored.push(Unscored { doc: truth.id.clone(), reason }),
+            (None, Err(reason)) => unscored.push(Unscored {
+                doc: truth.id.clone(),
+                reason,
+            }),
         }
     }
     if !done.is_empty() {
-        context.output.note(&format!("{} answered before, {} to go", done.len(), wanted.len()));
+        context.output.note(&format!(
+            "{} answered before, {} to go",
+            done.len(),
+            wanted.len()
+        ));
     }
-    let bench = Bench { allowance: allowance(&args, &done, context)?, desk: &desk, args: &args, context };
-    let asking = wanted
-        .iter()
-        .map(|(truth, placed)| async { bench.row(truth, placed).await.map_err(|error| (truth.id.clone(), error)) });
+    let bench = Bench {
+        allowance: allowance(&args, &done, context)?,
+        desk: &desk,
+        args: &args,
+        context,
+    };
+    let asking = wanted.iter().map(|(truth, placed)| async {
+        bench
+            .row(truth, placed)
+            .await
+            .map_err(|error| (truth.id.clone(), error))
+    });
     let mut asking = stream::iter(asking).buffer_unordered(args.jobs.max(1));
     let mut stopped = false;
     while let Some(row) = asking.next().await {
@@ -97,7 +125,10 @@ pub async fn run(args: AnswersArgs, context: &Context) -> Result<Exit, CommandEr
             // One question that is none, or for which the model was away, does not end the others.
             Err((_, error)) if is_of_store(&error.code) => return Err(error),
             Err((id, error)) => {
-                unscored.push(Unscored { doc: id, reason: error.message });
+                unscored.push(Unscored {
+                    doc: id,
+                    reason: error.message,
+                });
                 continue;
             }
         };
@@ -108,9 +139,13 @@ pub async fn run(args: AnswersArgs, context: &Context) -> Result<Exit, CommandEr
     }
     let place = |id: &str| questions.iter().position(|truth| truth.id == id);
     done.sort_by_key(|row| place(&row.id));
-    let exit = args.truths.answer(&AnswersEval::of(done, unscored), context)?;
+    let exit = args
+        .truths
+        .answer(&AnswersEval::of(done, unscored), context)?;
     if stopped {
-        context.output.note("stopped at the budget; the same command with more goes on from what --out has");
+        context
+            .output
+            .note("stopped at the budget; the same command with more goes on from what --out has");
         return Ok(Exit::Stopped);
     }
     Ok(exit)
@@ -131,14 +166,32 @@ struct Bench<'a> {
 
 impl Bench<'_> {
     /// A question as it is answered and judged; `None` where the budget does not allow all of that.
-    async fn row(&self, truth: &QuestionTruth, placed: &Placed) -> Result<Option<AnswerRow>, CommandError> {
+    async fn row(
+        &self,
+        truth: &QuestionTruth,
+        placed: &Placed,
+    ) -> Result<Option<AnswerRow>, CommandError> {
         let judge = self.judge().filter(|_| truth.answer.is_some());
-        let (usual, judged) = (Limits::default(), if judge.is_some() { JUDGED_TOKENS } else { 0 });
+        let (usual, judged) = (
+            Limits::default(),
+            if judge.is_some() { JUDGED_TOKENS } else { 0 },
+        );
         let wanted = u64::from(usual.tokens) + judged;
-        let Some(granted) = self.allowance.reserve(wanted).await else { return Ok(None) };
+        let Some(granted) = self.allowance.reserve(wanted).await else {
+            return Ok(None);
+        };
         let tokens = u32::try_from(granted.saturating_sub(judged)).unwrap_or(usual.tokens);
         let mut spent = Spent::default();
-        let row = self.within(truth, placed, Limits { tokens, ..usual }, judge, granted, &mut spent).await;
+        let row = self
+            .within(
+                truth,
+                placed,
+                Limits { tokens, ..usual },
+                judge,
+                granted,
+                &mut spent,
+            )
+            .await;
         self.allowance.settle(granted, spent);
         let row = row?;
         if row.is_none() {
@@ -156,26 +209,62 @@ impl Bench<'_> {
         granted: u64,
         spent: &mut Spent,
     ) -> Result<Option<AnswerRow>, CommandError> {
-        let Self { desk, args, context, .. } = self;
-        let scopes = placed.within.iter().filter(|_| !args.everywhere).cloned().collect();
-        let asked = Question { text: truth.question.clone(), scopes, ..Question::default() };
+        let Self {
+            desk,
+            args,
+            context,
+            ..
+        } = self;
+        let scopes = placed
+            .within
+            .iter()
+            .filter(|_| !args.everywhere)
+            .cloned()
+            .collect();
+        let asked = Question {
+            text: truth.question.clone(),
+            scopes,
+            ..Question::default()
+        };
         let (strategy, mode) = (args.strategy, args.mode);
-        let question = answer::Question { strategy, mode, ..desk.reader.inquiry(&asked)? };
+        let question = answer::Question {
+            strategy,
+            mode,
+            ..desk.reader.inquiry(&asked)?
+        };
         let began = Instant::now();
-        let answer = desk.answer_silently(&answer::Question { limits, ..question }).await?;
-        let mut row = AnswerRow::of(truth, &answer, &placed.gold, began.elapsed().as_secs_f64() * 1e3);
+        let answer = desk
+            .answer_silently(&answer::Question { limits, ..question })
+            .await?;
+        let mut row = AnswerRow::of(
+            truth,
+            &answer,
+            &placed.gold,
+            began.elapsed().as_secs_f64() * 1e3,
+        );
         *spent = spent_on(&row);
         // What only the budget cut short says nothing about the answers: it is asked again.
         if limits != Limits::default() && row.degraded.as_deref() == Some("answer.limit") {
             return Ok(None);
         }
         if row.outcome == Outcome::SearchOnly {
-            let why = answer.degraded.map_or_else(|| "no model answered".into(), |degraded| degraded.message);
+            let why = answer
+                .degraded
+                .map_or_else(|| "no model answered".into(), |degraded| degraded.message);
             return Err(CommandError::new("eval.not_answered", why));
         }
-        let (Some(asker), Some(reference)) = (judge_by, truth.answer.as_deref()) else { return Ok(Some(row)) };
+        let (Some(asker), Some(reference)) = (judge_by, truth.answer.as_deref()) else {
+            return Ok(Some(row));
+        };
         let tokens = granted.saturating_sub(spent.tokens);
-        let consultation = asker.begin(asker.name("judge"), Budget { calls: JUDGED_CALLS, tokens, nanodollars: None });
+        let consultation = asker.begin(
+            asker.name("judge"),
+            Budget {
+                calls: JUDGED_CALLS,
+                tokens,
+                nanodollars: None,
+            },
+        );
         let judged = judge(&consultation, &truth.question, reference, &answer.text).await;
         let paid = consultation.spent();
         row.judge_tokens = paid.prompt_tokens + paid.output_tokens;
@@ -184,14 +273,20 @@ impl Bench<'_> {
         match judged {
             Ok(judgement) => row.judged = Some(judgement),
             Err(AskError::Budget { .. }) if tokens < JUDGED_TOKENS => return Ok(None),
-            Err(error) => context.output.note(&format!("{} is not judged: {error}", clean(&truth.id))),
+            Err(error) => context
+                .output
+                .note(&format!("{} is not judged: {error}", clean(&truth.id))),
         }
         Ok(Some(row))
     }
 
     /// Who judges; `None` where no model is configured, or none is to judge.
     fn judge(&self) -> Option<&Arc<Asker>> {
-        self.desk.reader.reasoner().filter(|_| !self.args.no_judge).map(|reasoner| reasoner.asker())
+        self.desk
+            .reader
+            .reasoner()
+            .filter(|_| !self.args.no_judge)
+            .map(|reasoner| reasoner.asker())
     }
 }
 
@@ -199,23 +294,43 @@ impl Bench<'_> {
 fn spent_on(row: &AnswerRow) -> Spent {
     let made = !row.replayed;
     let tokens = row.judge_tokens + if made { row.tokens() } else { 0 };
-    let dollars = row.judge_dollars.unwrap_or_default() + row.dollars.filter(|_| made).unwrap_or_default();
-    Spent { tokens, nanodollars: (dollars * NANOS).round() as u64 }
+    let dollars =
+        row.judge_dollars.unwrap_or_default() + row.dollars.filter(|_| made).unwrap_or_default();
+    Spent {
+        tokens,
+        nanodollars: (dollars * NANOS).round() as u64,
+    }
 }
 
 /// The budget, less what rows from before came to.
-fn allowance(args: &AnswersArgs, rows: &[AnswerRow], context: &Context) -> Result<Allowance, CommandError> {
+fn allowance(
+    args: &AnswersArgs,
+    rows: &[AnswerRow],
+    context: &Context,
+) -> Result<Allowance, CommandError> {
     let config = context.config()?.config;
-    let (prices, model) = (PriceList::of(&config), config.model.asked.name_for(Purpose::Answers));
+    let (prices, model) = (
+        PriceList::of(&config),
+        config.model.asked.name_for(Purpose::Answers),
+    );
     let million = [(1_000_000, 0), (0, 1_000_000)].map(|(prompt_tokens, output_tokens)| {
-        prices.dollars(model, Usage { prompt_tokens, cached_tokens: 0, output_tokens })
+        prices.dollars(
+            model,
+            Usage {
+                prompt_tokens,
+                cached_tokens: 0,
+                output_tokens,
+            },
+        )
     });
     let dearest = match million {
         [Some(prompt), Some(reply)] => (prompt.max(reply) * 1e3).ceil() as u64,
         _ if args.budget.is_some() && config.model.is_configured() => {
-            let message = format!("--budget needs the prices of model `{model}`, and they are not set");
-            return Err(CommandError::new("config.no_price", message)
-                .with_next("set model.prices.input and model.prices.output, or use --budget-tokens"));
+            let message =
+                format!("--budget needs the prices of model `{model}`, and they are not set");
+            return Err(CommandError::new("config.no_price", message).with_next(
+                "set model.prices.input and model.prices.output, or use --budget-tokens",
+            ));
         }
         _ => 0,
     };
@@ -225,7 +340,12 @@ fn allowance(args: &AnswersArgs, rows: &[AnswerRow], context: &Context) -> Resul
         spent.nanodollars += one.nanodollars;
     }
     let most_nanodollars = args.budget.map(|dollars| (dollars.max(0.0) * NANOS) as u64);
-    Ok(Allowance::new(args.budget_tokens, most_nanodollars, dearest, spent))
+    Ok(Allowance::new(
+        args.budget_tokens,
+        most_nanodollars,
+        dearest,
+        spent,
+    ))
 }
 
 /// The rows of a file by the ids of their questions; what cannot be read, a torn line, is asked again.
@@ -236,7 +356,10 @@ fn rows(path: &Path) -> Result<HashMap<String, AnswerRow>, CommandError> {
         Err(error) => return Err(unusable(path, &error.to_string())),
     };
     let mut rows = HashMap::new();
-    for row in text.lines().filter_map(|line| serde_json::from_str::<AnswerRow>(line).ok()) {
+    for row in text
+        .lines()
+        .filter_map(|line| serde_json::from_str::<AnswerRow>(line).ok())
+    {
         rows.insert(row.id.clone(), row);
     }
     Ok(rows)
@@ -254,7 +377,8 @@ fn appended(path: &Path) -> Result<(File, PathBuf), CommandError> {
 }
 
 fn unusable(path: &Path, message: &str) -> CommandError {
-    CommandError::new("eval.out", format!("{}: {message}", path.display())).with_next("name another --out")
+    CommandError::new("eval.out", format!("{}: {message}", path.display()))
+        .with_next("name another --out")
 }
 
 impl Evaluation for AnswersEval {
@@ -268,7 +392,8 @@ impl Evaluation for AnswersEval {
 
     fn figures(&self) -> Vec<(String, Option<f64>)> {
         let all = self.means.first();
-        let figure = |name: &str, of: fn(&AnswerMeans) -> Option<f64>| (name.to_owned(), all.and_then(of));
+        let figure =
+            |name: &str, of: fn(&AnswerMeans) -> Option<f64>| (name.to_owned(), all.and_then(of));
         vec![
             figure("answered", |means| Some(means.answered)),
             figure("judged", |means| means.judged),
@@ -279,7 +404,11 @@ impl Evaluation for AnswersEval {
     }
 
     fn lines(&self, details: bool) -> Vec<String> {
-        let mut lines = if details { self.questions.iter().map(line).collect() } else { Vec::new() };
+        let mut lines = if details {
+            self.questions.iter().map(line).collect()
+        } else {
+            Vec::new()
+        };
         if !self.means.is_empty() {
             lines.extend(table(&self.means).lines());
         }
@@ -291,10 +420,13 @@ fn table(means: &[AnswerMeans]) -> Table {
     let mut columns = vec![(Align::Left, 40)];
     columns.resize(14, (Align::Right, 0));
     let mut table = Table::new(&columns);
-    let head = "questions n answered judged of numbers of cited verified calls tokens $ p50·s p95·s";
+    let head =
+        "questions n answered judged of numbers of cited verified calls tokens $ p50·s p95·s";
     table.row(head.split(' ').map(|name| name.replace('·', " ")));
     for means in means {
-        let dollars = means.dollars.map_or_else(|| "–".into(), |dollars| format!("{dollars:.2}"));
+        let dollars = means
+            .dollars
+            .map_or_else(|| "–".into(), |dollars| format!("{dollars:.2}"));
         table.row([
             clean(&means.set),
             means.questions.to_string(),
@@ -318,8 +450,19 @@ fn table(means: &[AnswerMeans]) -> Table {
 /// `fb_1  right · numbers ✓ · cited –  a-91c…  because …`.
 fn line(row: &AnswerRow) -> String {
     let mark = |yes: Option<bool>| yes.map_or("–", |yes| if yes { "yes" } else { "no" });
-    let verdict = row.judged.as_ref().map_or_else(|| "–".into(), |one| crate::commands::reading::word(&one.verdict));
-    let why = row.judged.as_ref().map(|one| clean(&one.why)).unwrap_or_default();
+    let verdict = row.judged.as_ref().map_or_else(
+        || "–".into(),
+        |one| crate::commands::reading::word(&one.verdict),
+    );
+    let why = row
+        .judged
+        .as_ref()
+        .map(|one| clean(&one.why))
+        .unwrap_or_default();
     let (numbers, cited) = (mark(row.numbers), mark(row.cited));
-    format!("{}  judged {verdict} · numbers {numbers} · cited {cited}  {}  {why}", clean(&row.id), row.answer_id)
+    format!(
+        "{}  judged {verdict} · numbers {numbers} · cited {cited}  {}  {why}",
+        clean(&row.id),
+        row.answer_id
+    )
 }

@@ -40,6 +40,11 @@ pub async fn judge(
         .block("Reference answer", reference)
         .block("Answer", answer)
         .at_most(JUDGE_TOKENS);
-    let check = |reply: Reply| Ok(Judgement { verdict: reply.judged_verdict, why: reply.judged_why });
+    let check = |reply: Reply| {
+        Ok(Judgement {
+            verdict: reply.judged_verdict,
+            why: reply.judged_why,
+        })
+    };
     consultation.ask(&prompt, check).await
 }

@@ -80,9 +80,17 @@ struct Truths {
 }
 
 fn floor(text: &str) -> Result<(String, f64), String> {
-    let (figure, share) = text.split_once('=').ok_or("write FIGURE=SHARE, as in loc_f1=0.9")?;
-    let share: f64 = share.parse().map_err(|_| format!("`{share}` is no number"))?;
-    if (0.0..=1.0).contains(&share) { Ok((figure.into(), share)) } else { Err("a share lies between 0 and 1".into()) }
+    let (figure, share) = text
+        .split_once('=')
+        .ok_or("write FIGURE=SHARE, as in loc_f1=0.9")?;
+    let share: f64 = share
+        .parse()
+        .map_err(|_| format!("`{share}` is no number"))?;
+    if (0.0..=1.0).contains(&share) {
+        Ok((figure.into(), share))
+    } else {
+        Err("a share lies between 0 and 1".into())
+    }
 }
 
 /// Runs the command.
@@ -90,7 +98,10 @@ pub async fn run(args: EvalArgs, context: &Context) -> Result<Exit, CommandError
     match args.what {
         What::Structure(truths) => {
             let read: Vec<StructureTruth> = truths.read()?;
-            let mut eval = open(context).await?.eval_structure(&read, truths.count_missing).await?;
+            let mut eval = open(context)
+                .await?
+                .eval_structure(&read, truths.count_missing)
+                .await?;
             if !truths.details {
                 for row in &mut eval.documents {
                     (row.score.missed, row.score.extra, row.score.moved) = Default::default();
@@ -100,12 +111,17 @@ pub async fn run(args: EvalArgs, context: &Context) -> Result<Exit, CommandError
         }
         What::Text(truths) => {
             let read: Vec<TextTruth> = truths.read()?;
-            let eval = open(context).await?.eval_text(&read, truths.count_missing).await?;
+            let eval = open(context)
+                .await?
+                .eval_text(&read, truths.count_missing)
+                .await?;
             truths.answer(&eval, context)
         }
         What::Metadata(truths) => {
             let read: Vec<MetadataTruth> = truths.read()?;
-            let eval = open(context).await?.eval_metadata(&read, truths.count_missing);
+            let eval = open(context)
+                .await?
+                .eval_metadata(&read, truths.count_missing);
             truths.answer(&eval, context)
         }
         What::Retrieval(args) => questions::retrieval(args, context).await,
@@ -132,14 +148,20 @@ impl Truths {
         for file in files(&self.paths)? {
             let text = text_of(&file)?;
             let read = truth::read(&text).map_err(|error| {
-                wrong(&file, "eval.truth", &error.to_string()).with_next("see the formats in docs/EVAL.md")
+                wrong(&file, "eval.truth", &error.to_string())
+                    .with_next("see the formats in docs/EVAL.md")
             })?;
             truths.extend(read);
         }
         if truths.is_empty() {
-            let named: Vec<String> = self.paths.iter().map(|path| path.display().to_string()).collect();
+            let named: Vec<String> = self
+                .paths
+                .iter()
+                .map(|path| path.display().to_string())
+                .collect();
             let message = format!("no truth in {}", named.join(", "));
-            return Err(CommandError::new("eval.no_truth", message).with_next("see the formats in docs/EVAL.md"));
+            return Err(CommandError::new("eval.no_truth", message)
+                .with_next("see the formats in docs/EVAL.md"));
         }
         Ok(truths)
     }
@@ -150,19 +172,23 @@ impl Truths {
         let figures = eval.figures();
         let mut low = Vec::new();
         for (figure, floor) in &self.min {
-            let Some((name, mean)) = figures.iter().find(|(name, _)| plain(name) == plain(figure)) else {
+            let Some((name, mean)) = figures
+                .iter()
+                .find(|(name, _)| plain(name) == plain(figure))
+            else {
                 let names: Vec<&str> = figures.iter().map(|(name, _)| name.as_str()).collect();
                 let message = format!("`{figure}` is no figure of this evaluation");
-                return Err(
-                    CommandError::new("eval.figure", message).with_next(format!("name one of {}", names.join(", ")))
-                );
+                return Err(CommandError::new("eval.figure", message)
+                    .with_next(format!("name one of {}", names.join(", "))));
             };
             if mean.is_none_or(|mean| mean < *floor) {
                 low.push((name, mean, floor));
             }
         }
         if output.is_text() {
-            eval.lines(self.details).iter().for_each(|line| output.line(line));
+            eval.lines(self.details)
+                .iter()
+                .for_each(|line| output.line(line));
         } else {
             output.json(eval);
         }
@@ -170,7 +196,11 @@ impl Truths {
         for (name, mean, floor) in &low {
             output.note(&format!("{name} {} is below {floor}", show::share(**mean)));
         }
-        Ok(if eval.scored() == 0 || !low.is_empty() { Exit::Nothing } else { Exit::Done })
+        Ok(if eval.scored() == 0 || !low.is_empty() {
+            Exit::Nothing
+        } else {
+            Exit::Done
+        })
     }
 }
 
@@ -188,14 +218,22 @@ fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, CommandError> {
             files.push(path.clone());
             continue;
         }
-        let is_truth = |path: &Path| path.extension().is_some_and(|ending| ending == "json" || ending == "jsonl");
+        let is_truth = |path: &Path| {
+            path.extension()
+                .is_some_and(|ending| ending == "json" || ending == "jsonl")
+        };
         for entry in walkdir::WalkDir::new(path).sort_by_file_name() {
-            let entry = entry.map_err(|error| wrong(path, "input.unreadable", &error.to_string()))?;
+            let entry =
+                entry.map_err(|error| wrong(path, "input.unreadable", &error.to_string()))?;
             if entry.file_type().is_file() && is_truth(entry.path()) {
                 files.push(entry.into_path());
             }
             if files.len() > MAX_FILES {
-                return Err(wrong(path, "limits.files", &format!("more than {MAX_FILES} files")));
+                return Err(wrong(
+                    path,
+                    "limits.files",
+                    &format!("more than {MAX_FILES} files"),
+                ));
             }
         }
     }
@@ -204,13 +242,17 @@ fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, CommandError> {
 
 fn text_of(file: &Path) -> Result<String, CommandError> {
     let unreadable = |error: std::io::Error| {
-        wrong(file, "input.unreadable", &error.to_string()).with_next("name a file of truths, or a folder of them")
+        wrong(file, "input.unreadable", &error.to_string())
+            .with_next("name a file of truths, or a folder of them")
     };
     let metadata = std::fs::metadata(file).map_err(unreadable)?;
     if !metadata.is_file() || metadata.len() > MAX_BYTES {
-        return Err(
-            wrong(file, "limits.bytes", &format!("no regular file of at most {MAX_BYTES} bytes")).with_next("split it")
-        );
+        return Err(wrong(
+            file,
+            "limits.bytes",
+            &format!("no regular file of at most {MAX_BYTES} bytes"),
+        )
+        .with_next("split it"));
     }
     std::fs::read_to_string(file).map_err(unreadable)
 }

@@ -31,9 +31,19 @@ pub struct RetrievalArgs {
 pub async fn retrieval(args: RetrievalArgs, context: &Context) -> Result<Exit, CommandError> {
     let questions: Vec<QuestionTruth> = args.truths.read()?;
     let reader = open_indexed(context).await?;
-    let template = Question { strategy: args.strategy, ..Question::default() };
-    let eval =
-        reader.eval_retrieval(&reader, &questions, &template, args.everywhere, args.truths.count_missing).await?;
+    let template = Question {
+        strategy: args.strategy,
+        ..Question::default()
+    };
+    let eval = reader
+        .eval_retrieval(
+            &reader,
+            &questions,
+            &template,
+            args.everywhere,
+            args.truths.count_missing,
+        )
+        .await?;
     args.truths.answer(&eval, context)
 }
 
@@ -49,17 +59,30 @@ impl Evaluation for RetrievalEval {
     fn figures(&self) -> Vec<(String, Option<f64>)> {
         let all = self.means.first();
         let at = |name: &str, of: fn(&RetrievalMeans, usize) -> Option<f64>| {
-            DEPTHS.map(|depth| (format!("{name}@{depth}"), all.and_then(|means| of(means, depth)))).to_vec()
+            DEPTHS
+                .map(|depth| {
+                    (
+                        format!("{name}@{depth}"),
+                        all.and_then(|means| of(means, depth)),
+                    )
+                })
+                .to_vec()
         };
         let mut figures = at("hit", |means, depth| means.hit.get(&depth).copied());
-        figures.extend(at("recall", |means, depth| means.recall.get(&depth).copied()));
+        figures.extend(at("recall", |means, depth| {
+            means.recall.get(&depth).copied()
+        }));
         figures.push(("mrr".into(), all.map(|means| means.mrr)));
         figures.push(("document".into(), all.map(|means| means.document)));
         figures
     }
 
     fn lines(&self, details: bool) -> Vec<String> {
-        let mut lines = if details { self.questions.iter().map(line).collect() } else { Vec::new() };
+        let mut lines = if details {
+            self.questions.iter().map(line).collect()
+        } else {
+            Vec::new()
+        };
         if !self.means.is_empty() {
             lines.extend(table(&self.means).lines());
         }
@@ -73,20 +96,42 @@ fn table(means: &[RetrievalMeans]) -> Table {
     let mut table = Table::new(&columns);
     let depths = |name: &'static str| DEPTHS.map(move |depth| format!("{name}@{depth}"));
     let last = ["mrr", "doc", "p50 ms", "p95 ms"].map(str::to_owned);
-    table.row(["questions".to_owned(), "n".into()].into_iter().chain(depths("hit")).chain(depths("R")).chain(last));
+    table.row(
+        ["questions".to_owned(), "n".into()]
+            .into_iter()
+            .chain(depths("hit"))
+            .chain(depths("R"))
+            .chain(last),
+    );
     for means in means {
         let share = |value: f64| format!("{value:.2}");
-        let shares = means.hit.values().chain(means.recall.values()).chain([&means.mrr, &means.document]);
+        let shares = means
+            .hit
+            .values()
+            .chain(means.recall.values())
+            .chain([&means.mrr, &means.document]);
         let took = [means.p50_ms, means.p95_ms].map(|ms| format!("{ms:.1}"));
         let name = [clean(&means.set), means.questions.to_string()];
-        table.row(name.into_iter().chain(shares.map(|value| share(*value))).chain(took));
+        table.row(
+            name.into_iter()
+                .chain(shares.map(|value| share(*value)))
+                .chain(took),
+        );
     }
     table
 }
 
 /// `fb_1  first 2  of 3 pages: 2, 4, –   3M_2022_10K#p=48 …`.
 fn line(row: &RetrievalRow) -> String {
-    let first = row.first.map_or_else(|| "not found".into(), |first| format!("first at {first}"));
+    let first = row
+        .first
+        .map_or_else(|| "not found".into(), |first| format!("first at {first}"));
     let found: Vec<String> = row.found.iter().take(5).map(|page| clean(page)).collect();
-    format!("{}  {first}, {} of {} pages  {}", clean(&row.id), row.ranks.len(), row.gold, found.join(" "))
+    format!(
+        "{}  {first}, {} of {} pages  {}",
+        clean(&row.id),
+        row.ranks.len(),
+        row.gold,
+        found.join(" ")
+    )
 }

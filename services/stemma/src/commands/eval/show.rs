@@ -39,7 +39,10 @@ impl Evaluation for StructureEval {
 
     fn figures(&self) -> Vec<(String, Option<f64>)> {
         let none = StructureMeans::default();
-        figures_of(self.means.first().unwrap_or(&none)).into_iter().map(|(name, mean)| (name.into(), mean)).collect()
+        figures_of(self.means.first().unwrap_or(&none))
+            .into_iter()
+            .map(|(name, mean)| (name.into(), mean))
+            .collect()
     }
 
     fn lines(&self, details: bool) -> Vec<String> {
@@ -52,20 +55,41 @@ impl Evaluation for StructureEval {
             let of_row = StructureMeans::of_one(row);
             let shares = figures_of(&of_row).map(|(_, value)| share(value));
             let last = [of_row.faults, of_row.outside].map(|count| count.to_string());
-            table.row([row.doc.clone()].into_iter().chain(counts).chain(shares).chain(last));
+            table.row(
+                [row.doc.clone()]
+                    .into_iter()
+                    .chain(counts)
+                    .chain(shares)
+                    .chain(last),
+            );
         }
         for means in &self.means {
-            let rows = || self.documents.iter().filter(|row| means.set == "all" || row.source == means.set);
-            let sum = |field: fn(&StructureRow) -> usize| rows().map(field).sum::<usize>().to_string();
-            let counts = [sum(|row| row.score.truth), sum(|row| row.score.found), sum(|row| row.score.matched)];
+            let rows = || {
+                self.documents
+                    .iter()
+                    .filter(|row| means.set == "all" || row.source == means.set)
+            };
+            let sum =
+                |field: fn(&StructureRow) -> usize| rows().map(field).sum::<usize>().to_string();
+            let counts = [
+                sum(|row| row.score.truth),
+                sum(|row| row.score.found),
+                sum(|row| row.score.matched),
+            ];
             let shares = figures_of(means).map(|(_, value)| share(value));
             let last = [means.faults, means.outside].map(|count| count.to_string());
             let name = format!("mean of {} ({})", means.set, means.documents);
             table.row([name].into_iter().chain(counts).chain(shares).chain(last));
         }
-        let mut lines = if self.documents.is_empty() { Vec::new() } else { table.lines() };
+        let mut lines = if self.documents.is_empty() {
+            Vec::new()
+        } else {
+            table.lines()
+        };
         if details {
-            self.documents.iter().for_each(|row| details_of(row, &mut lines));
+            self.documents
+                .iter()
+                .for_each(|row| details_of(row, &mut lines));
         }
         lines
     }
@@ -90,17 +114,40 @@ fn details_of(row: &StructureRow, lines: &mut Vec<String>) {
     let at = |page: Option<u32>| page.map_or_else(|| "–".into(), |page| page.to_string());
     let mut list = Vec::new();
     let score = &row.score;
-    list.extend(score.missed.iter().map(|(page, title)| format!("missed  {:>9}  {}", at(*page), clean(title))));
+    list.extend(
+        score
+            .missed
+            .iter()
+            .map(|(page, title)| format!("missed  {:>9}  {}", at(*page), clean(title))),
+    );
     let moved = |(wanted, found, title): &(_, _, String)| {
-        format!("moved   {:>9}  {}", format!("{}→{}", at(*wanted), at(*found)), clean(title))
+        format!(
+            "moved   {:>9}  {}",
+            format!("{}→{}", at(*wanted), at(*found)),
+            clean(title)
+        )
     };
     list.extend(score.moved.iter().map(moved));
-    list.extend(score.extra.iter().map(|(page, title)| format!("extra   {:>9}  {}", at(*page), clean(title))));
-    list.extend(score.faults.iter().map(|(fault, count)| format!("fault   {count:>9}  {}", fault.replace('_', " "))));
+    list.extend(
+        score
+            .extra
+            .iter()
+            .map(|(page, title)| format!("extra   {:>9}  {}", at(*page), clean(title))),
+    );
+    list.extend(
+        score
+            .faults
+            .iter()
+            .map(|(fault, count)| format!("fault   {count:>9}  {}", fault.replace('_', " "))),
+    );
     if !list.is_empty() {
         lines.extend([String::new(), clean(&row.doc)]);
         let more = list.len().saturating_sub(MAX_DETAILS);
-        lines.extend(list.into_iter().take(MAX_DETAILS).map(|line| format!("  {line}")));
+        lines.extend(
+            list.into_iter()
+                .take(MAX_DETAILS)
+                .map(|line| format!("  {line}")),
+        );
         if more > 0 {
             lines.push(format!("  {more} more: --json has all"));
         }
@@ -118,29 +165,54 @@ impl Evaluation for TextEval {
 
     fn figures(&self) -> Vec<(String, Option<f64>)> {
         let some = |value: f64| Some(value).filter(|_| self.pages > 0);
-        let TextScore { words, ordered, numbers, characters } = self.means;
-        [("words", words), ("ordered", ordered), ("numbers", numbers), ("characters", characters)]
-            .map(|(name, value)| (name.to_string(), some(value)))
-            .into()
+        let TextScore {
+            words,
+            ordered,
+            numbers,
+            characters,
+        } = self.means;
+        [
+            ("words", words),
+            ("ordered", ordered),
+            ("numbers", numbers),
+            ("characters", characters),
+        ]
+        .map(|(name, value)| (name.to_string(), some(value)))
+        .into()
     }
 
     fn lines(&self, details: bool) -> Vec<String> {
         let mut table = numbers(6);
-        table.row("document pages words ordered numbers characters".split(' ').map(Into::into));
+        table.row(
+            "document pages words ordered numbers characters"
+                .split(' ')
+                .map(Into::into),
+        );
         let mut row = |name: String, pages: usize, score: &TextScore| {
-            let shares =
-                [score.words, score.ordered, score.numbers, score.characters].map(|value| format!("{value:.4}"));
+            let shares = [score.words, score.ordered, score.numbers, score.characters]
+                .map(|value| format!("{value:.4}"));
             table.row([name, pages.to_string()].into_iter().chain(shares));
         };
-        self.documents.iter().for_each(|document| row(document.doc.clone(), document.pages.len(), &document.score));
+        self.documents
+            .iter()
+            .for_each(|document| row(document.doc.clone(), document.pages.len(), &document.score));
         row("mean of all pages".into(), self.pages, &self.means);
-        let mut lines = if self.pages == 0 { Vec::new() } else { table.lines() };
+        let mut lines = if self.pages == 0 {
+            Vec::new()
+        } else {
+            table.lines()
+        };
         if self.pages > 0 {
-            lines.push(format!("{:.1} % of pages have words below 0.9", 100.0 * self.weak_pages));
+            lines.push(format!(
+                "{:.1} % of pages have words below 0.9",
+                100.0 * self.weak_pages
+            ));
         }
         if details {
-            let pages =
-                self.documents.iter().flat_map(|document| document.pages.iter().map(|page| (&document.doc, page)));
+            let pages = self
+                .documents
+                .iter()
+                .flat_map(|document| document.pages.iter().map(|page| (&document.doc, page)));
             let mut worst: Vec<_> = pages.collect();
             worst.sort_by(|(_, a), (_, b)| a.score.words.total_cmp(&b.score.words));
             let line = |(doc, page): &(&String, &stemma_query::eval::PageScore)| {
@@ -168,25 +240,50 @@ impl Evaluation for MetadataEval {
     }
 
     fn figures(&self) -> Vec<(String, Option<f64>)> {
-        let facts = self.facts.iter().map(|row| (row.fact.clone(), Some(row.score)));
+        let facts = self
+            .facts
+            .iter()
+            .map(|row| (row.fact.clone(), Some(row.score)));
         let mean = Some(self.mean).filter(|_| !self.facts.is_empty());
         facts.chain([("mean".to_string(), mean)]).collect()
     }
 
     fn lines(&self, details: bool) -> Vec<String> {
         let mut table = numbers(7);
-        table.row("fact judged right wrong missing invented score".split(' ').map(Into::into));
+        table.row(
+            "fact judged right wrong missing invented score"
+                .split(' ')
+                .map(Into::into),
+        );
         for row in &self.facts {
-            let counts = [row.judged, row.right, row.wrong, row.missing, row.invented].map(|count| count.to_string());
-            table.row([row.fact.clone()].into_iter().chain(counts).chain([format!("{:.3}", row.score)]));
+            let counts = [row.judged, row.right, row.wrong, row.missing, row.invented]
+                .map(|count| count.to_string());
+            table.row(
+                [row.fact.clone()]
+                    .into_iter()
+                    .chain(counts)
+                    .chain([format!("{:.3}", row.score)]),
+            );
         }
-        let mut lines = if self.facts.is_empty() { Vec::new() } else { table.lines() };
+        let mut lines = if self.facts.is_empty() {
+            Vec::new()
+        } else {
+            table.lines()
+        };
         if !self.facts.is_empty() {
-            lines.push(format!("mean {:.3} over {} documents", self.mean, self.documents));
+            lines.push(format!(
+                "mean {:.3} over {} documents",
+                self.mean, self.documents
+            ));
         }
         if details {
-            let value =
-                |values: &[String]| if values.is_empty() { "nothing".into() } else { clean(&values.join(", ")) };
+            let value = |values: &[String]| {
+                if values.is_empty() {
+                    "nothing".into()
+                } else {
+                    clean(&values.join(", "))
+                }
+            };
             lines.extend(self.mistakes.iter().map(|mistake| {
                 let fact = &mistake.fact;
                 format!(

@@ -90,9 +90,19 @@ pub async fn run(args: IndexArgs, context: &Context) -> Result<Exit, CommandErro
     let kept = Kept::new(Env::system(), &context.cache(), &blobs, &context.collection);
     let corpus = kept.corpus();
     match args.action {
-        Action::Build { follow, snapshot, listen } => {
+        Action::Build {
+            follow,
+            snapshot,
+            listen,
+        } => {
             let to_store = snapshot || context.store.folder().is_none();
-            let builder = Builder { env: Env::system(), blobs, corpus, to_store, context };
+            let builder = Builder {
+                env: Env::system(),
+                blobs,
+                corpus,
+                to_store,
+                context,
+            };
             if !follow {
                 return builder.once().await;
             }
@@ -104,11 +114,16 @@ pub async fn run(args: IndexArgs, context: &Context) -> Result<Exit, CommandErro
             let followed = builder.follow(&stop).await;
             if let Some(serving) = serving {
                 stop.cancel();
-                serving.ended().await.map_err(|error| CommandError::new("listen.ended", error.to_string()))?;
+                serving
+                    .ended()
+                    .await
+                    .map_err(|error| CommandError::new("listen.ended", error.to_string()))?;
             }
             followed
         }
-        Action::Vectors { estimate, budget } => vectors::run(estimate, budget, &blobs, context).await,
+        Action::Vectors { estimate, budget } => {
+            vectors::run(estimate, budget, &blobs, context).await
+        }
         Action::Status => status(&blobs, corpus, context).await,
         Action::Verify => verify(&blobs, corpus, context).await,
     }
@@ -118,11 +133,19 @@ pub async fn run(args: IndexArgs, context: &Context) -> Result<Exit, CommandErro
 ///
 /// # Errors
 /// [`CommandError`] when the store or the disk refuses.
-pub async fn bring(corpus: &Corpus, catalogue: &Catalogue, context: &Context) -> Result<Brought, CommandError> {
+pub async fn bring(
+    corpus: &Corpus,
+    catalogue: &Catalogue,
+    context: &Context,
+) -> Result<Brought, CommandError> {
     let began = Instant::now();
     let heard = |left: usize| {
         if left > 0 {
-            context.output.note(&format!("index: {} left · {} s", thousands_of(left), began.elapsed().as_secs()));
+            context.output.note(&format!(
+                "index: {} left · {} s",
+                thousands_of(left),
+                began.elapsed().as_secs()
+            ));
         }
     };
     Ok(corpus.bring_up_to(catalogue, &heard).await?)
@@ -136,7 +159,9 @@ pub async fn after_ingest(env: &Env, blobs: &Arc<dyn Blobs>, context: &Context) 
         bring(kept.corpus(), &catalogue, context).await
     };
     if let Err(error) = brought.await {
-        context.output.note(&format!("the index is not up to date: {error}"));
+        context
+            .output
+            .note(&format!("the index is not up to date: {error}"));
     }
 }
 
@@ -156,18 +181,35 @@ impl Builder<'_> {
     }
 
     /// Says how it is until `stop`, as the services do.
-    async fn serve(&self, listen: SocketAddr, stop: &CancellationToken) -> Result<Serving, CommandError> {
-        let presence = Presence::new(&self.env, identity::process_name("index", &self.env), "index");
+    async fn serve(
+        &self,
+        listen: SocketAddr,
+        stop: &CancellationToken,
+    ) -> Result<Serving, CommandError> {
+        let presence = Presence::new(
+            &self.env,
+            identity::process_name("index", &self.env),
+            "index",
+        );
         let health = Health::of_blobs(&self.env, &presence, &self.blobs);
-        let serving = health::serve(listen, health, Metrics::install(), Router::new(), stop.clone()).await;
+        let serving = health::serve(
+            listen,
+            health,
+            Metrics::install(),
+            Router::new(),
+            stop.clone(),
+        )
+        .await;
         serving.map_err(|error| {
-            CommandError::new("listen.refused", format!("{listen}: {error}")).with_next("choose another --listen")
+            CommandError::new("listen.refused", format!("{listen}: {error}"))
+                .with_next("choose another --listen")
         })
     }
 
     async fn follow(&self, stop: &CancellationToken) -> Result<Exit, CommandError> {
         let collection = self.context.collection.clone();
-        let (mut follower, mut catalogue) = Follower::begin(self.blobs.as_ref(), collection).await?;
+        let (mut follower, mut catalogue) =
+            Follower::begin(self.blobs.as_ref(), collection).await?;
         let (mut changed, mut last, mut looks) = (true, None::<Instant>, 0);
         while !stop.is_cancelled() {
             if changed && last.is_none_or(|last| last.elapsed() >= SNAPSHOTS_EVERY) {
@@ -178,7 +220,9 @@ impl Builder<'_> {
             let newer = if looks == 0 {
                 follower.look(self.blobs.as_ref()).await?
             } else {
-                follower.glance(self.blobs.as_ref(), self.env.now_ms()).await?
+                follower
+                    .glance(self.blobs.as_ref(), self.env.now_ms())
+                    .await?
             };
             if let Some(newer) = newer {
                 (catalogue, changed) = (newer, true);
@@ -195,8 +239,19 @@ impl Builder<'_> {
     async fn step(&self, catalogue: &Catalogue) -> Result<bool, CommandError> {
         let began = Instant::now();
         let report = if self.to_store {
-            let heard = |left: usize| self.context.output.note(&format!("index: {} left", thousands_of(left)));
-            build(&self.env, self.blobs.as_ref(), self.corpus, catalogue, &heard).await?
+            let heard = |left: usize| {
+                self.context
+                    .output
+                    .note(&format!("index: {} left", thousands_of(left)))
+            };
+            build(
+                &self.env,
+                self.blobs.as_ref(),
+                self.corpus,
+                catalogue,
+                &heard,
+            )
+            .await?
         } else {
             match bring(self.corpus, catalogue, self.context).await? {
                 brought if brought == Brought::default() => Built::Nothing,
@@ -207,7 +262,9 @@ impl Builder<'_> {
             Built::Nothing => self.show(None, None, began),
             Built::Uploaded(brought, uploaded) => self.show(Some(&brought), Some(&uploaded), began),
             Built::Elsewhere(seq) => {
-                self.context.output.note(&format!("snapshot {seq} is being made elsewhere"));
+                self.context
+                    .output
+                    .note(&format!("snapshot {seq} is being made elsewhere"));
                 false
             }
         })
@@ -225,11 +282,21 @@ impl Builder<'_> {
                 thousands_of(usize::try_from(brought.entries).unwrap_or(usize::MAX))
             );
             if brought.fetched_bytes > 0 {
-                line.push_str(&format!(", {:.1} MB fetched", megabytes(brought.fetched_bytes)));
+                line.push_str(&format!(
+                    ", {:.1} MB fetched",
+                    megabytes(brought.fetched_bytes)
+                ));
             }
-            if let Some(Uploaded { seq, bytes, new_bytes }) = uploaded {
+            if let Some(Uploaded {
+                seq,
+                bytes,
+                new_bytes,
+            }) = uploaded
+            {
                 let (all, new) = (megabytes(*bytes), megabytes(*new_bytes));
-                line.push_str(&format!(", snapshot {seq}: {all:.1} MB, {new:.1} MB of it new"));
+                line.push_str(&format!(
+                    ", snapshot {seq}: {all:.1} MB, {new:.1} MB of it new"
+                ));
             }
             self.context.output.line(&line);
         } else {
@@ -265,18 +332,28 @@ struct SnapshotStatus {
     at_ms: u64,
 }
 
-async fn status(blobs: &Arc<dyn Blobs>, corpus: &Corpus, context: &Context) -> Result<Exit, CommandError> {
+async fn status(
+    blobs: &Arc<dyn Blobs>,
+    corpus: &Corpus,
+    context: &Context,
+) -> Result<Exit, CommandError> {
     let edition = corpus.open().await?;
     let catalogue = Catalogue::load(blobs.as_ref(), &context.collection).await?;
-    let snapshot = corpus.snapshots().newest().await?.map(|(seq, manifest)| SnapshotStatus {
-        seq,
-        documents: manifest.documents,
-        entries: manifest.entries,
-        bytes: manifest.bytes(),
-        at_ms: manifest.at_ms,
-    });
+    let snapshot = corpus
+        .snapshots()
+        .newest()
+        .await?
+        .map(|(seq, manifest)| SnapshotStatus {
+            seq,
+            documents: manifest.documents,
+            entries: manifest.entries,
+            bytes: manifest.bytes(),
+            at_ms: manifest.at_ms,
+        });
     let current = |listed: &&Listed| {
-        let held = edition.as_ref().and_then(|edition| edition.version(listed.doc()));
+        let held = edition
+            .as_ref()
+            .and_then(|edition| edition.version(listed.doc()));
         listed.entry().is_some() && held < Some(listed.version().seq)
     };
     let view = Status {
@@ -290,19 +367,34 @@ async fn status(blobs: &Arc<dyn Blobs>, corpus: &Corpus, context: &Context) -> R
     if context.output.is_text() {
         let (documents, entries) = (counted(view.documents, "document"), view.entries);
         let size = format!("{:.1} MB in {}", megabytes(view.bytes), view.folder);
-        context.output.line(&format!("{documents}, {entries} entries, {size}"));
-        context.output.line(&format!("lacking {}", counted(view.lacking, "document")));
+        context
+            .output
+            .line(&format!("{documents}, {entries} entries, {size}"));
+        context
+            .output
+            .line(&format!("lacking {}", counted(view.lacking, "document")));
         if let Some(snapshot) = &view.snapshot {
             let (documents, size) = (snapshot.documents, megabytes(snapshot.bytes));
-            context.output.line(&format!("snapshot {}: {documents} documents, {size:.1} MB", snapshot.seq));
+            context.output.line(&format!(
+                "snapshot {}: {documents} documents, {size:.1} MB",
+                snapshot.seq
+            ));
         }
     } else {
         context.output.json(&view);
     }
-    Ok(if edition.is_some() { Exit::Done } else { Exit::Nothing })
+    Ok(if edition.is_some() {
+        Exit::Done
+    } else {
+        Exit::Nothing
+    })
 }
 
-async fn verify(blobs: &Arc<dyn Blobs>, corpus: &Corpus, context: &Context) -> Result<Exit, CommandError> {
+async fn verify(
+    blobs: &Arc<dyn Blobs>,
+    corpus: &Corpus,
+    context: &Context,
+) -> Result<Exit, CommandError> {
     let mut wrong = Vec::new();
     match corpus.altered().await {
         Ok(altered) => wrong.extend(altered.iter().map(|name| format!("altered: {name}"))),
@@ -310,21 +402,43 @@ async fn verify(blobs: &Arc<dyn Blobs>, corpus: &Corpus, context: &Context) -> R
     }
     let catalogue = Catalogue::load(blobs.as_ref(), &context.collection).await?;
     if let Some(edition) = corpus.edition() {
-        let listed = catalogue.documents().iter().filter(|listed| listed.entry().is_some());
-        let newer = listed.filter(|listed| edition.version(listed.doc()) > Some(listed.version().seq));
-        wrong.extend(newer.map(|listed| format!("holds a version of {} that was never published", listed.label)));
+        let listed = catalogue
+            .documents()
+            .iter()
+            .filter(|listed| listed.entry().is_some());
+        let newer =
+            listed.filter(|listed| edition.version(listed.doc()) > Some(listed.version().seq));
+        wrong.extend(newer.map(|listed| {
+            format!(
+                "holds a version of {} that was never published",
+                listed.label
+            )
+        }));
     }
     if let Some((seq, manifest)) = corpus.snapshots().newest().await? {
         let missing = corpus.snapshots().missing(&manifest, true).await?;
-        wrong.extend(missing.iter().map(|part| format!("snapshot {seq}: part {} is missing or altered", part.short())));
+        wrong.extend(missing.iter().map(|part| {
+            format!(
+                "snapshot {seq}: part {} is missing or altered",
+                part.short()
+            )
+        }));
     }
     if context.output.is_text() {
         wrong.iter().for_each(|line| context.output.line(line));
-        context.output.note(if wrong.is_empty() { "nothing is wrong" } else { "make it again: stemma index build" });
+        context.output.note(if wrong.is_empty() {
+            "nothing is wrong"
+        } else {
+            "make it again: stemma index build"
+        });
     } else {
         context.output.json(&serde_json::json!({ "wrong": wrong }));
     }
-    Ok(if wrong.is_empty() { Exit::Done } else { Exit::Unsound })
+    Ok(if wrong.is_empty() {
+        Exit::Done
+    } else {
+        Exit::Unsound
+    })
 }
 
 fn megabytes(bytes: u64) -> f64 {

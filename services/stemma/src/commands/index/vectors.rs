@@ -33,12 +33,20 @@ pub(super) async fn run(
     let embeddings = &config.embeddings;
     let gate = embeddings.gate(&env, &config.servers.limiter(&env)?, "vectors")?;
     let Some(meaning) = embeddings.meaning(&gate, &env, blobs, &context.collection, context) else {
-        return Err(CommandError::new("config.no_embeddings", "no endpoint for embeddings is configured")
-            .with_next("set embeddings.model and embeddings.base_url (see `stemma config embeddings`)"));
+        return Err(CommandError::new(
+            "config.no_embeddings",
+            "no endpoint for embeddings is configured",
+        )
+        .with_next(
+            "set embeddings.model and embeddings.base_url (see `stemma config embeddings`)",
+        ));
     };
     let reader = Reader::open(Arc::clone(blobs), context.collection.clone()).await?;
     if estimate {
-        show_estimate(&meaning.estimate(reader.catalogue(), &reader).await?, context);
+        show_estimate(
+            &meaning.estimate(reader.catalogue(), &reader).await?,
+            context,
+        );
         return Ok(Exit::Done);
     }
     budget.check_vectors(embeddings)?;
@@ -49,20 +57,36 @@ pub(super) async fn run(
     make(&meaning, &reader, purse.as_ref(), context).await
 }
 
-async fn make(meaning: &Meaning, reader: &Reader, purse: &dyn Purse, context: &Context) -> Result<Exit, CommandError> {
+async fn make(
+    meaning: &Meaning,
+    reader: &Reader,
+    purse: &dyn Purse,
+    context: &Context,
+) -> Result<Exit, CommandError> {
     let began = Instant::now();
     let said = std::sync::Mutex::new(began);
     let heard = |made: &Embedded| {
-        let mut said = said.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut said = said
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
         if said.elapsed() >= SAID_EVERY {
             *said = Instant::now();
             let (left, seconds) = (thousands_of(made.left), began.elapsed().as_secs());
-            context.output.note(&format!("vectors: {left} left · {} · {seconds} s", spent(made)));
+            context.output.note(&format!(
+                "vectors: {left} left · {} · {seconds} s",
+                spent(made)
+            ));
         }
     };
-    let Some(Ended { made, stopped }) = meaning.bring_up_to(reader.catalogue(), reader, purse, &heard).await? else {
-        return Err(CommandError::new("embeddings.elsewhere", "another process of this machine makes the vectors")
-            .with_next("wait for it; searches use what is made at once"));
+    let Some(Ended { made, stopped }) = meaning
+        .bring_up_to(reader.catalogue(), reader, purse, &heard)
+        .await?
+    else {
+        return Err(CommandError::new(
+            "embeddings.elsewhere",
+            "another process of this machine makes the vectors",
+        )
+        .with_next("wait for it; searches use what is made at once"));
     };
     show(&made, context);
     match stopped {
@@ -87,8 +111,10 @@ fn show(made: &Embedded, context: &Context) {
     let sent = counted(made.sent, "section");
     let (reused, vectors) = (made.reused, thousands_of(made.vectors));
     let entered = documents(made.documents);
-    let line =
-        format!("{entered} entered: {sent} embedded, {reused} known · {} · {vectors} vectors in all", spent(made));
+    let line = format!(
+        "{entered} entered: {sent} embedded, {reused} known · {} · {vectors} vectors in all",
+        spent(made)
+    );
     context.output.line(&line);
 }
 
@@ -101,16 +127,23 @@ fn show_estimate(estimate: &Estimate, context: &Context) {
         Some(nanodollars) => money(nanodollars as f64 / 1e9),
         None => "price unknown: set embeddings.prices.input".into(),
     };
-    let (documents, sections) = (documents(estimate.documents), counted(estimate.sections, "section"));
+    let (documents, sections) = (
+        documents(estimate.documents),
+        counted(estimate.sections, "section"),
+    );
     let tokens = thousands_of(usize::try_from(estimate.tokens).unwrap_or(usize::MAX));
-    context.output.line(&format!("estimate {documents} · {sections} · ~{tokens} tokens · {paid}"));
+    context.output.line(&format!(
+        "estimate {documents} · {sections} · ~{tokens} tokens · {paid}"
+    ));
 }
 
 /// `3 calls · 1,200 tokens · $0.0001`.
 fn spent(made: &Embedded) -> String {
     let calls = counted(made.calls as usize, "call");
     let tokens = thousands_of(usize::try_from(made.tokens).unwrap_or(usize::MAX));
-    let price = made.nanodollars.map(|nanodollars| format!(" · {}", money(nanodollars as f64 / 1e9)));
+    let price = made
+        .nanodollars
+        .map(|nanodollars| format!(" · {}", money(nanodollars as f64 / 1e9)));
     format!("{calls} · {tokens} tokens{}", price.unwrap_or_default())
 }
 

@@ -31,9 +31,17 @@ struct Needs {
 }
 
 /// Rules find most by themselves: summaries in packs, the description, and some questions about structure.
-const AUTO: Needs = Needs { calls: (0.08, 0.25), prompt: (0.85, 1.15), output: (25.0, 80.0) };
+const AUTO: Needs = Needs {
+    calls: (0.08, 0.25),
+    prompt: (0.85, 1.15),
+    output: (25.0, 80.0),
+};
 /// Every step per page and per section is a question.
-const LLM: Needs = Needs { calls: (0.5, 1.8), prompt: (1.6, 3.6), output: (40.0, 140.0) };
+const LLM: Needs = Needs {
+    calls: (0.5, 1.8),
+    prompt: (1.6, 3.6),
+    output: (40.0, 140.0),
+};
 
 /// At least, about, and at most.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -46,7 +54,11 @@ pub struct Range {
 impl Range {
     fn of((low, high): (f64, f64), number: f64) -> Self {
         // The geometric mean: what is off by a factor is as likely to be below as above.
-        Self { low: low * number, about: (low * high).sqrt() * number, high: high * number }
+        Self {
+            low: low * number,
+            about: (low * high).sqrt() * number,
+            high: high * number,
+        }
     }
 }
 
@@ -70,12 +82,18 @@ impl Estimate {
     ///
     /// # Errors
     /// [`CommandError`] when documents cannot be read by this program at all.
-    pub async fn of(config: &Config, settings: &Settings, documents: &[Submission]) -> Result<Self, CommandError> {
-        let pool =
-            embedded::pool(&config.local).map_err(|error| CommandError::new("extract.no_child", error.to_string()))?;
+    pub async fn of(
+        config: &Config,
+        settings: &Settings,
+        documents: &[Submission],
+    ) -> Result<Self, CommandError> {
+        let pool = embedded::pool(&config.local)
+            .map_err(|error| CommandError::new("extract.no_child", error.to_string()))?;
         let at_once = usize::from(config.local.concurrency());
         let limits = &config.settings.limits;
-        let sizes = stream::iter(documents).map(|document| size(&pool, document, limits)).buffer_unordered(at_once);
+        let sizes = stream::iter(documents)
+            .map(|document| size(&pool, document, limits))
+            .buffer_unordered(at_once);
         let mut estimate = Self::default();
         for size in sizes.collect::<Vec<_>>().await {
             match size {
@@ -93,22 +111,44 @@ impl Estimate {
     /// Adds what models would be asked.
     fn asked(&mut self, config: &Config, settings: &Settings) {
         let Some(model) = &settings.model else { return };
-        let needs = if settings.structure == StructureMode::Llm { &LLM } else { &AUTO };
+        let needs = if settings.structure == StructureMode::Llm {
+            &LLM
+        } else {
+            &AUTO
+        };
         let (pages, tokens) = (self.pages as f64, self.text_tokens as f64);
-        let (prompt, output) = (Range::of(needs.prompt, tokens), Range::of(needs.output, pages));
+        let (prompt, output) = (
+            Range::of(needs.prompt, tokens),
+            Range::of(needs.output, pages),
+        );
         let prices = PriceList::of(config);
         let names = [Purpose::Structure, Purpose::Summaries].map(|purpose| model.name_for(purpose));
         // Of two models the dearer one, for all of it.
         let cost = |prompt: f64, output: f64| {
-            let usage = Usage { prompt_tokens: 1_000_000, cached_tokens: 0, output_tokens: 0 };
+            let usage = Usage {
+                prompt_tokens: 1_000_000,
+                cached_tokens: 0,
+                output_tokens: 0,
+            };
             let of = |name: &str| {
                 let input = prices.dollars(name, usage)?;
-                let written = Usage { prompt_tokens: 0, cached_tokens: 0, output_tokens: 1_000_000 };
+                let written = Usage {
+                    prompt_tokens: 0,
+                    cached_tokens: 0,
+                    output_tokens: 1_000_000,
+                };
                 Some((input * prompt + prices.dollars(name, written)? * output) / 1e6)
             };
-            names.iter().map(|name| of(name)).try_fold(0.0_f64, |most, cost| Some(most.max(cost?)))
+            names
+                .iter()
+                .map(|name| of(name))
+                .try_fold(0.0_f64, |most, cost| Some(most.max(cost?)))
         };
-        let dollars = (cost(prompt.low, output.low), cost(prompt.about, output.about), cost(prompt.high, output.high));
+        let dollars = (
+            cost(prompt.low, output.low),
+            cost(prompt.about, output.about),
+            cost(prompt.high, output.high),
+        );
         self.dollars = match dollars {
             (Some(low), Some(about), Some(high)) => Some(Range { low, about, high }),
             _ => None,
@@ -120,28 +160,46 @@ impl Estimate {
     /// For people, on one line.
     pub fn line(&self) -> String {
         let count = |number: f64| thousands(number.round() as u32);
-        let pages =
-            format!("estimate {} pages · {} tokens of text", count(self.pages as f64), count(self.text_tokens as f64));
-        let (Some(calls), Some(prompt), Some(output)) = (self.calls, self.prompt_tokens, self.output_tokens) else {
+        let pages = format!(
+            "estimate {} pages · {} tokens of text",
+            count(self.pages as f64),
+            count(self.text_tokens as f64)
+        );
+        let (Some(calls), Some(prompt), Some(output)) =
+            (self.calls, self.prompt_tokens, self.output_tokens)
+        else {
             return format!("{pages} · no model is asked, so nothing is paid");
         };
         let tokens = prompt.about + output.about;
         let paid = match self.dollars {
-            Some(Range { low, about, high }) => format!("{} ({}–{})", money(about), money(low), money(high)),
+            Some(Range { low, about, high }) => {
+                format!("{} ({}–{})", money(about), money(low), money(high))
+            }
             None => "price unknown: set model.prices".into(),
         };
-        format!("{pages} · ~{} calls · ~{} tokens · {paid}", count(calls.about), count(tokens))
+        format!(
+            "{pages} · ~{} calls · ~{} tokens · {paid}",
+            count(calls.about),
+            count(tokens)
+        )
     }
 }
 
 /// Pages and tokens of a document; `None` where it cannot be read.
 async fn size(pool: &impl Extractor, document: &Submission, limits: &Limits) -> Option<(u64, u64)> {
     let bytes = tokio::fs::read(path_of(&document.uri)?).await.ok()?;
-    let packed = pool.extract(Job::new(document.name.clone(), bytes, None, limits.clone())).await.ok()?;
+    let packed = pool
+        .extract(Job::new(document.name.clone(), bytes, None, limits.clone()))
+        .await
+        .ok()?;
     let packed = Packed::open(packed).ok()?;
     let extent = packed.extent();
     let tokens = match packed.source().ok()?.body {
-        Body::Pages(pages) => pages.iter().flat_map(|page| &page.lines).map(|line| u64::from(line.tokens)).sum(),
+        Body::Pages(pages) => pages
+            .iter()
+            .flat_map(|page| &page.lines)
+            .map(|line| u64::from(line.tokens))
+            .sum(),
         Body::Lines(text) => text.tokens.iter().map(|tokens| u64::from(*tokens)).sum(),
     };
     let pages = match extent {
@@ -159,7 +217,14 @@ mod tests {
     fn an_estimate_has_a_range_around_it() {
         let range = Range::of((0.5, 2.0), 100.0);
         assert_eq!((range.low, range.about, range.high), (50.0, 100.0, 200.0));
-        let none = Estimate { pages: 12, text_tokens: 480, ..Estimate::default() };
-        assert_eq!(none.line(), "estimate 12 pages · 480 tokens of text · no model is asked, so nothing is paid");
+        let none = Estimate {
+            pages: 12,
+            text_tokens: 480,
+            ..Estimate::default()
+        };
+        assert_eq!(
+            none.line(),
+            "estimate 12 pages · 480 tokens of text · no model is asked, so nothing is paid"
+        );
     }
 }

@@ -94,16 +94,21 @@ pub async fn run(args: IngestArgs, context: &Context) -> Result<Exit, CommandErr
     let stop = shutdown::listen();
     let mut config = context.config()?.config;
     config.local.concurrency = args.jobs.unwrap_or(config.local.concurrency);
-    config.model.asked.on_failure = args.on_model_failure.unwrap_or(config.model.asked.on_failure);
+    config.model.asked.on_failure = args
+        .on_model_failure
+        .unwrap_or(config.model.asked.on_failure);
     let settings = config.frozen()?;
     if settings.model.is_some() && !config.model.is_configured() {
         return Err(no_model("model.base_url"));
     }
     args.budget.check(&config, &settings)?;
-    let discovery = discover(&args.paths, context.store.folder()).map_err(|error| discover_error(&error))?;
+    let discovery =
+        discover(&args.paths, context.store.folder()).map_err(|error| discover_error(&error))?;
     if discovery.files.is_empty() {
-        return Err(CommandError::new("input.nothing", "no .pdf, .md or .txt file was found")
-            .with_next("name files, or a folder that holds some"));
+        return Err(
+            CommandError::new("input.nothing", "no .pdf, .md or .txt file was found")
+                .with_next("name files, or a folder that holds some"),
+        );
     }
     let stated = sidecars(&discovery)?;
     let mut batch = read_files(discovery, stated, &args, config.settings.limits.max_bytes).await?;
@@ -119,26 +124,60 @@ pub async fn run(args: IngestArgs, context: &Context) -> Result<Exit, CommandErr
     // The receiver lives as long as the services; a send after it has gone has no one to tell.
     let observer = Arc::new(move |event| drop(sender.send(event)));
     let services = Embedded::start(&env, &store.ports, &config, args.password.clone(), observer)?;
-    let class = if batch.submissions.len() == 1 { Class::Interactive } else { Class::Bulk };
-    let terms = Terms { label: label(&args.paths), budget: args.budget.budget(), ..Terms::default() };
-    let order = Order { collection: &context.collection, settings: &settings, class, terms };
+    let class = if batch.submissions.len() == 1 {
+        Class::Interactive
+    } else {
+        Class::Bulk
+    };
+    let terms = Terms {
+        label: label(&args.paths),
+        budget: args.budget.budget(),
+        ..Terms::default()
+    };
+    let order = Order {
+        collection: &context.collection,
+        settings: &settings,
+        class,
+        terms,
+    };
     let began = Instant::now();
-    let manifest = stemma_coordinator::submit(&env, &store.ports, order, &batch.submissions).await?;
+    let manifest =
+        stemma_coordinator::submit(&env, &store.ports, order, &batch.submissions).await?;
     let progress = Progress::new(context, manifest.entries);
     let keep = args.show_trees || !context.output.is_text();
     let mut tally = Tally::new(&batch.unreadable, keep);
     let blobs = store.ports.blobs.as_ref();
-    let followed = Followed { job: &manifest.job, max_failed: args.max_failed };
-    let how = follow(events, &stop, &mut tally, &progress, blobs, context, &followed).await;
+    let followed = Followed {
+        job: &manifest.job,
+        max_failed: args.max_failed,
+    };
+    let how = follow(
+        events, &stop, &mut tally, &progress, blobs, context, &followed,
+    )
+    .await;
     services.stop().await;
     progress.clear();
     if how == How::Finished {
         index::after_ingest(&env, &store.ports.blobs, context).await;
     }
     let prices = PriceList::of(&config);
-    let spent = spent_by(blobs, &context.collection, &prices, &manifest.job, manifest.submitted_ms).await?;
+    let spent = spent_by(
+        blobs,
+        &context.collection,
+        &prices,
+        &manifest.job,
+        manifest.submitted_ms,
+    )
+    .await?;
     let seconds = began.elapsed().as_secs_f64();
-    let summary = Summary { job: manifest.job, batch: &batch, tally, how, seconds, spent };
+    let summary = Summary {
+        job: manifest.job,
+        batch: &batch,
+        tally,
+        how,
+        seconds,
+        spent,
+    };
     summary.show(context).await?;
     Ok(summary.exit())
 }
@@ -152,14 +191,32 @@ async fn on_cluster(args: IngestArgs, context: &Context) -> Result<Exit, Command
         ("--show-trees", args.show_trees),
     ];
     if let Some((option, _)) = only_here.into_iter().find(|(_, given)| *given) {
-        return Err(CommandError::new("usage.cluster", format!("{option} is for a store that this process works on"))
-            .with_next("leave it out, or unset broker.url"));
+        return Err(CommandError::new(
+            "usage.cluster",
+            format!("{option} is for a store that this process works on"),
+        )
+        .with_next("leave it out, or unset broker.url"));
     }
-    let IngestArgs { paths: sources, max_failed, rerun_failed, budget, on_model_failure, .. } = args;
+    let IngestArgs {
+        paths: sources,
+        max_failed,
+        rerun_failed,
+        budget,
+        on_model_failure,
+        ..
+    } = args;
     let interactive = matches!(sources.as_slice(), [one] if one.is_file());
     let job = None;
-    let submit =
-        SubmitArgs { sources, wait: true, job, max_failed, budget, interactive, rerun_failed, on_model_failure };
+    let submit = SubmitArgs {
+        sources,
+        wait: true,
+        job,
+        max_failed,
+        budget,
+        interactive,
+        rerun_failed,
+        on_model_failure,
+    };
     submit::run(submit, context).await
 }
 
@@ -193,7 +250,11 @@ struct Batch {
 impl Batch {
     /// Finds copies of documents that are known already, and known documents whose files are gone.
     fn compare(&mut self, reader: &Reader) {
-        let submitted: HashSet<&str> = self.submissions.iter().map(|submission| submission.uri.as_str()).collect();
+        let submitted: HashSet<&str> = self
+            .submissions
+            .iter()
+            .map(|submission| submission.uri.as_str())
+            .collect();
         let mut known: HashMap<Digest, &str> = HashMap::new();
         for listed in reader.catalogue().documents() {
             let version = listed.version();
@@ -201,12 +262,20 @@ impl Batch {
                 continue;
             }
             known.insert(version.source, &listed.label);
-            if self.discovery.roots.iter().any(|root| version.uri.starts_with(root)) && !still_there(&version.uri) {
+            if self
+                .discovery
+                .roots
+                .iter()
+                .any(|root| version.uri.starts_with(root))
+                && !still_there(&version.uri)
+            {
                 self.removed.push(listed.label.clone());
             }
         }
         let copies = self.submissions.iter().filter_map(|submission| {
-            known.get(&submission.source).map(|label| (submission.path.clone(), (*label).to_string()))
+            known
+                .get(&submission.source)
+                .map(|label| (submission.path.clone(), (*label).to_string()))
         });
         self.duplicates.extend(copies);
     }
@@ -224,7 +293,9 @@ pub fn sidecars(discovery: &Discovery) -> Result<HashMap<PathBuf, Facts>, Comman
     let mut folders: BTreeMap<&Path, sidecar::Stated> = BTreeMap::new();
     let mut stated = HashMap::new();
     for found in &discovery.files {
-        let (Some(folder), Some(name)) = (found.file.parent(), found.file.file_name()) else { continue };
+        let (Some(folder), Some(name)) = (found.file.parent(), found.file.file_name()) else {
+            continue;
+        };
         if !folders.contains_key(folder) {
             let read = sidecar::read(folder).map_err(|error| {
                 CommandError::new("input.sidecar", error.to_string())
@@ -232,7 +303,9 @@ pub fn sidecars(discovery: &Discovery) -> Result<HashMap<PathBuf, Facts>, Comman
             })?;
             folders.insert(folder, read);
         }
-        let facts = folders.get_mut(folder).and_then(|read| read.remove(name.to_string_lossy().as_ref()));
+        let facts = folders
+            .get_mut(folder)
+            .and_then(|read| read.remove(name.to_string_lossy().as_ref()));
         stated.extend(facts.map(|facts| (found.file.clone(), facts)));
     }
     Ok(stated)
@@ -254,10 +327,17 @@ async fn read_files(
             let parts: Vec<_> = files
                 .chunks(part)
                 .map(|part| {
-                    scope.spawn(move || part.iter().map(|found| read_file(found, max_bytes)).collect::<Vec<_>>())
+                    scope.spawn(move || {
+                        part.iter()
+                            .map(|found| read_file(found, max_bytes))
+                            .collect::<Vec<_>>()
+                    })
                 })
                 .collect();
-            parts.into_iter().flat_map(|part| part.join().unwrap_or_default()).collect::<Vec<_>>()
+            parts
+                .into_iter()
+                .flat_map(|part| part.join().unwrap_or_default())
+                .collect::<Vec<_>>()
         })
     };
     let read = tokio::task::spawn_blocking(work).await;
@@ -274,11 +354,21 @@ async fn read_files(
         match file {
             Ok(submission) => {
                 if let Some(other) = first.get(&submission.source) {
-                    batch.duplicates.push((submission.path.clone(), other.clone()));
+                    batch
+                        .duplicates
+                        .push((submission.path.clone(), other.clone()));
                 }
-                first.entry(submission.source).or_insert_with(|| submission.path.clone());
-                let stated = path_of(&submission.uri).and_then(|path| stated.remove(&path)).unwrap_or_default();
-                batch.submissions.push(Submission { retry_failed, stated, ..submission });
+                first
+                    .entry(submission.source)
+                    .or_insert_with(|| submission.path.clone());
+                let stated = path_of(&submission.uri)
+                    .and_then(|path| stated.remove(&path))
+                    .unwrap_or_default();
+                batch.submissions.push(Submission {
+                    retry_failed,
+                    stated,
+                    ..submission
+                });
             }
             Err(failed) => batch.unreadable.push(failed),
         }
@@ -287,13 +377,27 @@ async fn read_files(
 }
 
 fn read_file(found: &Found, max_bytes: u64) -> Result<Submission, Failed> {
-    let name = found.path.rsplit('/').next().unwrap_or(&found.path).to_string();
+    let name = found
+        .path
+        .rsplit('/')
+        .next()
+        .unwrap_or(&found.path)
+        .to_string();
     let uri = uri_of(&found.file);
     let (path, stated, retry_failed) = (found.path.clone(), BTreeMap::new(), false);
     match digest(&found.file, max_bytes) {
         Ok((source, size_bytes)) => {
             let origin = Origin::Content;
-            Ok(Submission { uri, name, path, source, origin, size_bytes, stated, retry_failed })
+            Ok(Submission {
+                uri,
+                name,
+                path,
+                source,
+                origin,
+                size_bytes,
+                stated,
+                retry_failed,
+            })
         }
         Err(error) if error.kind() == std::io::ErrorKind::FileTooLarge => Err(Failed {
             path,
@@ -311,17 +415,30 @@ fn read_file(found: &Found, max_bytes: u64) -> Result<Submission, Failed> {
 }
 
 fn dry_run(batch: &Batch, estimate: &Estimate, context: &Context) -> Exit {
-    let bytes: u64 = batch.submissions.iter().map(|submission| submission.size_bytes).sum();
+    let bytes: u64 = batch
+        .submissions
+        .iter()
+        .map(|submission| submission.size_bytes)
+        .sum();
     if context.output.is_text() {
         let files = batch.submissions.len();
-        context.output.line(&format!("{files} files, {:.1} MB would be ingested", bytes as f64 / 1e6));
+        context.output.line(&format!(
+            "{files} files, {:.1} MB would be ingested",
+            bytes as f64 / 1e6
+        ));
         context.output.line(&estimate.line());
         for submission in &batch.submissions {
-            context.output.line(&format!("  {}", clean(&submission.path)));
+            context
+                .output
+                .line(&format!("  {}", clean(&submission.path)));
         }
         summary::left_out(batch, context);
     } else {
-        let paths: Vec<&str> = batch.submissions.iter().map(|submission| submission.path.as_str()).collect();
+        let paths: Vec<&str> = batch
+            .submissions
+            .iter()
+            .map(|submission| submission.path.as_str())
+            .collect();
         context
             .output
             .json(&serde_json::json!({ "dry_run": true, "files": paths, "bytes": bytes, "estimate": estimate }));
@@ -358,11 +475,22 @@ async fn follow(
         match event {
             None => return How::Finished,
             Some(Event::JobEnded(report)) if report.job == *followed.job => {
-                return if report.close == Close::Finished { How::Finished } else { How::Cancelled };
+                return if report.close == Close::Finished {
+                    How::Finished
+                } else {
+                    How::Cancelled
+                };
             }
-            Some(Event::Ended { job, input, ending, .. }) if job == *followed.job => {
-                tally.ended(blobs, &context.collection, &input, ending).await;
-                if followed.max_failed.is_some_and(|most| most.exceeded(tally.failed(), progress.total)) {
+            Some(Event::Ended {
+                job, input, ending, ..
+            }) if job == *followed.job => {
+                tally
+                    .ended(blobs, &context.collection, &input, ending)
+                    .await;
+                if followed
+                    .max_failed
+                    .is_some_and(|most| most.exceeded(tally.failed(), progress.total))
+                {
                     return How::TooManyFailed;
                 }
             }
@@ -380,7 +508,10 @@ pub fn discover_error(error: &DiscoverError) -> CommandError {
 /// What was submitted, for people: the first path, and how many more.
 pub fn label(paths: &[PathBuf]) -> String {
     const LONGEST: usize = 100;
-    let first = paths.first().map(|path| path.display().to_string()).unwrap_or_default();
+    let first = paths
+        .first()
+        .map(|path| path.display().to_string())
+        .unwrap_or_default();
     let first: String = first.chars().take(LONGEST).collect();
     match paths.len() {
         0 | 1 => first,

@@ -29,13 +29,21 @@ impl<'a> Progress<'a> {
     pub fn new(context: &'a Context, total: u64) -> Self {
         let terminal = std::io::stderr().is_terminal() && context.output.quiet == 0;
         let bar = terminal.then(|| {
-            let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr_with_hz(5));
-            let style = ProgressStyle::with_template("  documents {bar:24} {pos}/{len}  {msg}  eta {eta}");
+            let bar =
+                ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr_with_hz(5));
+            let style =
+                ProgressStyle::with_template("  documents {bar:24} {pos}/{len}  {msg}  eta {eta}");
             bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
             bar
         });
         let now = Instant::now();
-        Self { total, context, bar, began: now, last_line: Cell::new(now) }
+        Self {
+            total,
+            context,
+            bar,
+            began: now,
+            last_line: Cell::new(now),
+        }
     }
 
     /// Brings the view up to date.
@@ -61,7 +69,12 @@ impl<'a> Progress<'a> {
     fn message(&self, tally: &Tally) -> String {
         let rate = tally.pages() as f64 / self.began.elapsed().as_secs_f64().max(0.001);
         let gaps = tally.with_gaps();
-        format!("{} with gaps, {} failed   pages {} ({rate:.0}/s)", gaps, tally.failed(), tally.pages())
+        format!(
+            "{} with gaps, {} failed   pages {} ({rate:.0}/s)",
+            gaps,
+            tally.failed(),
+            tally.pages()
+        )
     }
 
     /// Removes the view.

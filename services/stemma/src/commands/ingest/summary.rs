@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use stemma_document::{
-    CatalogueEntry, Collection, DocumentVersion, Extent, Method, PublishedTree, Section, TreeObject, layout,
+    CatalogueEntry, Collection, DocumentVersion, Extent, Method, PublishedTree, Section,
+    TreeObject, layout,
 };
 use stemma_engine::blobs::Blobs;
 use stemma_engine::jobs::PauseReason;
@@ -46,8 +47,18 @@ pub struct Failed {
 
 impl Failed {
     fn of(path: String, record: FailureRecord) -> Self {
-        let FailureRecord { code, message, next, .. } = record;
-        Self { path, code, message, next }
+        let FailureRecord {
+            code,
+            message,
+            next,
+            ..
+        } = record;
+        Self {
+            path,
+            code,
+            message,
+            next,
+        }
     }
 }
 
@@ -77,7 +88,11 @@ impl Tally {
     /// Files that could not even be read have failed before anything began. `keep` says whether what ended is shown one
     /// by one.
     pub fn new(unreadable: &[Failed], keep: bool) -> Self {
-        Self { failures: unreadable.to_vec(), entries: keep.then(Vec::new), ..Self::default() }
+        Self {
+            failures: unreadable.to_vec(),
+            entries: keep.then(Vec::new),
+            ..Self::default()
+        }
     }
 
     /// Documents that ended.
@@ -117,15 +132,28 @@ impl Tally {
             }
             Ending::Cancelled => return,
             Ending::Failed(record) => {
-                let path = input.get("path").and_then(|path| path.as_str()).unwrap_or("?");
+                let path = input
+                    .get("path")
+                    .and_then(|path| path.as_str())
+                    .unwrap_or("?");
                 self.failures.push(Failed::of(path.into(), record));
                 return;
             }
         }
         if let Some(published) = published(blobs, collection, input).await {
             let bare = |section: &Section| section.summary.is_none() && section.tokens > 0;
-            self.unsummarized += published.tree.walk().filter(|(_, section)| bare(section)).count() as u64;
-            self.without_model += u64::from(published.tree.gaps.iter().any(|gap| gap.detail.contains(AWAY)));
+            self.unsummarized += published
+                .tree
+                .walk()
+                .filter(|(_, section)| bare(section))
+                .count() as u64;
+            self.without_model += u64::from(
+                published
+                    .tree
+                    .gaps
+                    .iter()
+                    .any(|gap| gap.detail.contains(AWAY)),
+            );
             self.add(&CatalogueEntry::of(&published));
         }
     }
@@ -137,23 +165,37 @@ impl Tally {
         self.sections += u64::from(entry.sections);
         self.verified += f64::from(entry.sections) * f64::from(entry.accuracy);
         *self.methods.entry(method_name(entry.method)).or_default() += 1;
-        for code in entry.gaps.iter().filter(|code| UNANSWERED.iter().any(|(known, _)| known == *code)) {
+        for code in entry
+            .gaps
+            .iter()
+            .filter(|code| UNANSWERED.iter().any(|(known, _)| known == *code))
+        {
             *self.unanswered.entry(code.clone()).or_default() += 1;
         }
-        self.entries.iter_mut().for_each(|entries| entries.push(entry.clone()));
+        self.entries
+            .iter_mut()
+            .for_each(|entries| entries.push(entry.clone()));
     }
 
     /// `  the model left open: summaries in 2 documents (14 sections have none), description in 1 document`.
     fn without_answers(&self) -> String {
         let left = UNANSWERED.iter().filter_map(|(code, what)| {
-            let documents = counted(usize::try_from(*self.unanswered.get(*code)?).unwrap_or(usize::MAX), "document");
+            let documents = counted(
+                usize::try_from(*self.unanswered.get(*code)?).unwrap_or(usize::MAX),
+                "document",
+            );
             let none = match (*code, self.unsummarized) {
-                ("model.summary_failed", 1..) => format!(" ({} sections have none)", self.unsummarized),
+                ("model.summary_failed", 1..) => {
+                    format!(" ({} sections have none)", self.unsummarized)
+                }
                 _ => String::new(),
             };
             Some(format!("{what} in {documents}{none}"))
         });
-        format!("  the model left open: {}", left.collect::<Vec<_>>().join(", "))
+        format!(
+            "  the model left open: {}",
+            left.collect::<Vec<_>>().join(", ")
+        )
     }
 
     /// Documents that were made anew.
@@ -169,7 +211,10 @@ async fn published(
     input: &serde_json::Value,
 ) -> Option<Box<PublishedTree>> {
     let version: DocumentVersion = serde_json::from_value(input.clone()).ok()?;
-    let json = blobs.get(&layout::tree_key(collection, version.doc, version.seq)).await.ok()??;
+    let json = blobs
+        .get(&layout::tree_key(collection, version.doc, version.seq))
+        .await
+        .ok()??;
     match serde_json::from_slice(&json).ok()? {
         TreeObject::Published(published) => Some(published),
         TreeObject::Removed => None,
@@ -230,7 +275,9 @@ impl Summary<'_> {
             context.output.json(&self.object(context));
             return Ok(());
         }
-        self.lines(context).iter().for_each(|line| context.output.line(line));
+        self.lines(context)
+            .iter()
+            .for_each(|line| context.output.line(line));
         left_out(self.batch, context);
         let shown = self.tally.entries.iter().flatten();
         // Of one document everything is shown, of many what fits to be skimmed.
@@ -244,7 +291,10 @@ impl Summary<'_> {
     }
 
     fn without_model(&self) -> String {
-        let documents = counted(usize::try_from(self.tally.without_model).unwrap_or(usize::MAX), "document");
+        let documents = counted(
+            usize::try_from(self.tally.without_model).unwrap_or(usize::MAX),
+            "document",
+        );
         format!(
             "the model stayed away ({AWAY}): {documents} done without it, by rules, with gaps. When it is back: the same command \
              with --rerun-failed"
@@ -252,7 +302,14 @@ impl Summary<'_> {
     }
 
     fn lines(&self, context: &Context) -> Vec<String> {
-        let Tally { done, with_gaps, unchanged, pages, sections, .. } = &self.tally;
+        let Tally {
+            done,
+            with_gaps,
+            unchanged,
+            pages,
+            sections,
+            ..
+        } = &self.tally;
         let (ended, total) = (self.tally.documents(), self.total());
         let rate = *pages as f64 / self.seconds.max(0.001);
         let word = match self.how {
@@ -262,24 +319,50 @@ impl Summary<'_> {
         };
         let failed = self.tally.failed();
         let mut lines = vec![
-            context.output.bold(&format!("{word} {ended}/{total} in {}", duration(self.seconds))),
-            format!("  new or changed {done}, with gaps {with_gaps}, unchanged {unchanged}, failed {failed}"),
+            context.output.bold(&format!(
+                "{word} {ended}/{total} in {}",
+                duration(self.seconds)
+            )),
+            format!(
+                "  new or changed {done}, with gaps {with_gaps}, unchanged {unchanged}, failed {failed}"
+            ),
         ];
         if self.tally.made() > 0 {
-            let methods: Vec<String> =
-                self.tally.methods.iter().map(|(name, count)| format!("{name} {count}")).collect();
+            let methods: Vec<String> = self
+                .tally
+                .methods
+                .iter()
+                .map(|(name, count)| format!("{name} {count}"))
+                .collect();
             // Texts have no pages.
-            let read = if *pages > 0 { format!("{pages} pages ({rate:.0}/s), ") } else { String::new() };
+            let read = if *pages > 0 {
+                format!("{pages} pages ({rate:.0}/s), ")
+            } else {
+                String::new()
+            };
             lines.push(format!("  {read}{sections} sections, {}", self.paid()));
             let verified = 100.0 * self.tally.verified / (*sections as f64).max(1.0);
-            lines.push(format!("  titles verified {verified:.1} % · found by: {}", methods.join(", ")));
+            lines.push(format!(
+                "  titles verified {verified:.1} % · found by: {}",
+                methods.join(", ")
+            ));
         }
         if !self.tally.unanswered.is_empty() {
             lines.push(self.tally.without_answers());
         }
         for failed in self.tally.failures.iter().take(FAILURES_SHOWN) {
-            lines.push(format!("  failed  {}  {}: {}", clean(&failed.path), failed.code, clean(&failed.message)));
-            lines.extend(failed.next.as_ref().map(|next| format!("          next: {}", clean(next))));
+            lines.push(format!(
+                "  failed  {}  {}: {}",
+                clean(&failed.path),
+                failed.code,
+                clean(&failed.message)
+            ));
+            lines.extend(
+                failed
+                    .next
+                    .as_ref()
+                    .map(|next| format!("          next: {}", clean(next))),
+            );
         }
         let more = self.tally.failures.len().saturating_sub(FAILURES_SHOWN);
         if more > 0 {
@@ -290,10 +373,19 @@ impl Summary<'_> {
 
     /// What models were asked and paid.
     fn paid(&self) -> String {
-        let Spent { calls, prompt_tokens, output_tokens, .. } = self.spent;
+        let Spent {
+            calls,
+            prompt_tokens,
+            output_tokens,
+            ..
+        } = self.spent;
         match calls {
             0 => "no model asked, cost $0".into(),
-            calls => format!("{calls} calls, {} tokens, {}", prompt_tokens + output_tokens, self.spent.money()),
+            calls => format!(
+                "{calls} calls, {} tokens, {}",
+                prompt_tokens + output_tokens,
+                self.spent.money()
+            ),
         }
     }
 
@@ -309,12 +401,20 @@ impl Summary<'_> {
                 );
             }
             How::Paused(PauseReason::Credentials) => {
-                context.output.error("error: the provider refuses the key, the model's name or its address");
-                context.output.error("next:  stemma doctor says which; then go on with the same command");
+                context
+                    .output
+                    .error("error: the provider refuses the key, the model's name or its address");
+                context
+                    .output
+                    .error("next:  stemma doctor says which; then go on with the same command");
             }
-            How::Cancelled => note("the job was cancelled; what was made is kept. Go on with the same command."),
+            How::Cancelled => {
+                note("the job was cancelled; what was made is kept. Go on with the same command.")
+            }
             How::TooManyFailed => {
-                note("stopped: too many documents failed. See `stemma failures`; go on with the same command.");
+                note(
+                    "stopped: too many documents failed. See `stemma failures`; go on with the same command.",
+                );
             }
         }
     }
@@ -324,13 +424,22 @@ impl Summary<'_> {
     }
 
     fn object(&self, context: &Context) -> serde_json::Value {
-        let Tally { done, with_gaps, unchanged, failures, entries, .. } = &self.tally;
+        let Tally {
+            done,
+            with_gaps,
+            unchanged,
+            failures,
+            entries,
+            ..
+        } = &self.tally;
         let refused = self.batch.discovery.refused.iter();
         let refused: Vec<_> = refused
             .map(|(path, reason)| serde_json::json!({ "path": path.to_string_lossy(), "reason": reason }))
             .collect();
         let duplicates = self.batch.duplicates.iter();
-        let duplicates: Vec<_> = duplicates.map(|(path, of)| serde_json::json!({ "path": path, "of": of })).collect();
+        let duplicates: Vec<_> = duplicates
+            .map(|(path, of)| serde_json::json!({ "path": path, "of": of }))
+            .collect();
         let documents: Vec<_> = entries
             .iter()
             .flatten()
@@ -370,15 +479,28 @@ pub fn left_out(batch: &Batch, context: &Context) {
         note(format!("  same bytes  {} and {}", clean(path), clean(of)));
     }
     for label in batch.removed.iter().take(FAILURES_SHOWN) {
-        note(format!("  file gone  {0}: its tree is kept; remove it with: stemma rm \"{0}\"", clean(label)));
+        note(format!(
+            "  file gone  {0}: its tree is kept; remove it with: stemma rm \"{0}\"",
+            clean(label)
+        ));
     }
     for (path, reason) in batch.discovery.refused.iter().take(FAILURES_SHOWN) {
-        note(format!("  refused  {}: {reason}", clean(&path.to_string_lossy())));
+        note(format!(
+            "  refused  {}: {reason}",
+            clean(&path.to_string_lossy())
+        ));
     }
-    let others: Vec<String> =
-        batch.discovery.other.iter().map(|(ending, count)| format!("{count} .{}", clean(ending))).collect();
+    let others: Vec<String> = batch
+        .discovery
+        .other
+        .iter()
+        .map(|(ending, count)| format!("{count} .{}", clean(ending)))
+        .collect();
     if !others.is_empty() {
-        note(format!("  left out, not a format that is read: {}", others.join(", ")));
+        note(format!(
+            "  left out, not a format that is read: {}",
+            others.join(", ")
+        ));
     }
 }
 

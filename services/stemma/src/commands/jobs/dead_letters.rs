@@ -56,8 +56,11 @@ pub async fn run(args: DeadLettersArgs, context: &Context) -> Result<Exit, Comma
     let one = |id: &str| {
         let found = letters.iter().find(|letter| letter.id == id).cloned();
         found.ok_or_else(|| {
-            CommandError::new("dead_letter.unknown", format!("there is no dead letter `{id}`"))
-                .with_next("see them with `stemma dead-letters list`")
+            CommandError::new(
+                "dead_letter.unknown",
+                format!("there is no dead letter `{id}`"),
+            )
+            .with_next("see them with `stemma dead-letters list`")
         })
     };
     match args.what {
@@ -69,7 +72,8 @@ pub async fn run(args: DeadLettersArgs, context: &Context) -> Result<Exit, Comma
         What::Replay { id: Some(id), .. } => replay(&desk, vec![one(&id)?], context).await,
         What::Replay { .. } if !context.yes && letters.len() > 1 => {
             let message = format!("{} dead letters would be replayed", letters.len());
-            Err(CommandError::new("dead_letter.not_confirmed", message).with_next("say so with --yes"))
+            Err(CommandError::new("dead_letter.not_confirmed", message)
+                .with_next("say so with --yes"))
         }
         What::Replay { .. } => replay(&desk, letters, context).await,
     }
@@ -82,15 +86,33 @@ fn list(letters: &[DeadLetter], context: &Context) -> Exit {
     } else if letters.is_empty() {
         output.note("no dead letters");
     } else {
-        let mut table = Table::new(&[(Align::Left, 0), (Align::Left, 0), (Align::Left, 40), (Align::Left, 60)]);
+        let mut table = Table::new(&[
+            (Align::Left, 0),
+            (Align::Left, 0),
+            (Align::Left, 40),
+            (Align::Left, 60),
+        ]);
         table.row(["id", "stage", "run", "reason"].map(String::from));
         for letter in letters {
-            let run = letter.run.as_ref().map(|at| at.run.to_string()).unwrap_or_default();
-            table.row([letter.id.clone(), letter.stage.clone().unwrap_or_default(), run, letter.reason.clone()]);
+            let run = letter
+                .run
+                .as_ref()
+                .map(|at| at.run.to_string())
+                .unwrap_or_default();
+            table.row([
+                letter.id.clone(),
+                letter.stage.clone().unwrap_or_default(),
+                run,
+                letter.reason.clone(),
+            ]);
         }
         table.lines().iter().for_each(|line| output.line(line));
     }
-    if letters.is_empty() { Exit::Nothing } else { Exit::Done }
+    if letters.is_empty() {
+        Exit::Nothing
+    } else {
+        Exit::Done
+    }
 }
 
 fn show(letter: &DeadLetter, context: &Context) {
@@ -99,23 +121,38 @@ fn show(letter: &DeadLetter, context: &Context) {
         output.json(letter);
         return;
     }
-    output.line(&format!("{}  {}", output.bold(&letter.id), clean(&letter.reason)));
+    output.line(&format!(
+        "{}  {}",
+        output.bold(&letter.id),
+        clean(&letter.reason)
+    ));
     if let Some(at) = &letter.run {
         output.line(&format!("run       {}", at.run));
     }
     if let (Some(stage), Some(key)) = (&letter.stage, &letter.key) {
-        output.line(&format!("task      {} {key}, {} failed attempts", clean(stage), letter.attempts));
+        output.line(&format!(
+            "task      {} {key}, {} failed attempts",
+            clean(stage),
+            letter.attempts
+        ));
     }
     output.line(&format!("begins    {}", clean(&letter.begins)));
 }
 
-async fn replay(desk: &Desk, letters: Vec<DeadLetter>, context: &Context) -> Result<Exit, CommandError> {
+async fn replay(
+    desk: &Desk,
+    letters: Vec<DeadLetter>,
+    context: &Context,
+) -> Result<Exit, CommandError> {
     let output = &context.output;
     let mut results = Vec::new();
     for letter in letters {
         let (result, says) = match dead_letter::replay(&desk.env, &desk.ports, &letter).await? {
             Replayed::Again(at) => ("again", format!("asked for again in run {}", at.run)),
-            Replayed::RunOver(at) => ("run_over", format!("run {} is over: use `stemma retry`", at.run)),
+            Replayed::RunOver(at) => (
+                "run_over",
+                format!("run {} is over: use `stemma retry`", at.run),
+            ),
             Replayed::Removed => ("removed", "removed: it is no task".into()),
         };
         if output.is_text() {
@@ -126,5 +163,9 @@ async fn replay(desk: &Desk, letters: Vec<DeadLetter>, context: &Context) -> Res
     if !output.is_text() {
         output.json(&results);
     }
-    Ok(if results.is_empty() { Exit::Nothing } else { Exit::Done })
+    Ok(if results.is_empty() {
+        Exit::Nothing
+    } else {
+        Exit::Done
+    })
 }

@@ -34,17 +34,38 @@ impl Desk {
         let collection = context.collection.to_string();
         if let Some(cluster) = context.cluster(&env, command).await? {
             let ports = cluster.ports.clone();
-            return Ok(Self { env, ports, live: true, writer: None, collection, _cluster: Some(cluster) });
+            return Ok(Self {
+                env,
+                ports,
+                live: true,
+                writer: None,
+                collection,
+                _cluster: Some(cluster),
+            });
         }
         let store: Store = context.reader().await?;
         let writer = store.writer();
         let ports = Ports::embedded(store.blobs);
-        Ok(Self { env, ports, live: false, writer, collection, _cluster: None })
+        Ok(Self {
+            env,
+            ports,
+            live: false,
+            writer,
+            collection,
+            _cluster: None,
+        })
     }
 
     /// A store that this process itself works on.
     pub fn here(env: Env, ports: Ports, context: &Context) -> Self {
-        Self { env, ports, live: true, writer: None, collection: context.collection.to_string(), _cluster: None }
+        Self {
+            env,
+            ports,
+            live: true,
+            writer: None,
+            collection: context.collection.to_string(),
+            _cluster: None,
+        }
     }
 
     /// The objects.
@@ -63,10 +84,16 @@ impl Desk {
     /// [`CommandError`] when the store cannot be read.
     pub async fn find(&self, job: &str) -> Result<Option<Manifest>, CommandError> {
         let ours = |manifest: &Manifest| manifest.collection == self.collection;
-        if job.is_empty() || !job.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b)) {
+        if job.is_empty()
+            || !job
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
+        {
             return Ok(None);
         }
-        let by_id = jobs::manifest(self.blobs(), &JobId(job.into())).await?.filter(ours);
+        let by_id = jobs::manifest(self.blobs(), &JobId(job.into()))
+            .await?
+            .filter(ours);
         if by_id.is_some() {
             return Ok(by_id);
         }
@@ -82,8 +109,11 @@ impl Desk {
     /// [`CommandError`] `job.unknown` when it is not.
     pub async fn job(&self, job: &str) -> Result<Manifest, CommandError> {
         self.find(job).await?.ok_or_else(|| {
-            CommandError::new("job.unknown", format!("there is no job `{job}` in this collection"))
-                .with_next("see the jobs with `stemma status`")
+            CommandError::new(
+                "job.unknown",
+                format!("there is no job `{job}` in this collection"),
+            )
+            .with_next("see the jobs with `stemma status`")
         })
     }
 }

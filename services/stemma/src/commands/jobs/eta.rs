@@ -57,15 +57,24 @@ mod tests {
             let mut eta = Eta::default();
             let (mut done, mut state) = (0.0, seed);
             for second in 0..100 {
-                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                state = state
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1);
                 // Bursts of up to 30 documents, ten a second in the mean of a minute.
-                done += if state >> 62 == 0 { 30.0 } else { (state >> 33) as f64 % 7.0 + 0.3 };
+                done += if state >> 62 == 0 {
+                    30.0
+                } else {
+                    (state >> 33) as f64 % 7.0 + 0.3
+                };
                 eta.note(f64::from(second), done);
             }
             let rate = done / 99.0;
             let told = eta.seconds(10.0 * done).unwrap();
             let truth = 9.0 * done / rate;
-            assert!((0.7..1.3).contains(&(told / truth)), "seed {seed}: {told} instead of {truth}");
+            assert!(
+                (0.7..1.3).contains(&(told / truth)),
+                "seed {seed}: {told} instead of {truth}"
+            );
         }
     }
 
@@ -82,6 +91,9 @@ mod tests {
 
     #[test]
     fn durations_are_short() {
-        assert_eq!([9.6, 200.0, 7_500.0].map(duration), ["10s", "3m20s", "2h05m"]);
+        assert_eq!(
+            [9.6, 200.0, 7_500.0].map(duration),
+            ["10s", "3m20s", "2h05m"]
+        );
     }
 }

@@ -39,16 +39,28 @@ pub struct Shown<'a> {
 impl<'a> Shown<'a> {
     /// A view of a job. With `events`, each change is a JSON object on standard output where that form is asked for.
     pub fn new(context: &'a Context, total: u64, events: bool) -> Self {
-        let terminal = std::io::stderr().is_terminal() && context.output.quiet == 0 && context.output.is_text();
+        let terminal = std::io::stderr().is_terminal()
+            && context.output.quiet == 0
+            && context.output.is_text();
         let bar = terminal.then(|| {
-            let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr_with_hz(5));
+            let bar =
+                ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr_with_hz(5));
             let style = ProgressStyle::with_template("  documents {bar:24} {msg}");
             bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
             bar
         });
         let events = events && context.output.form == Form::JsonLines;
         let (eta, most, more, began) = (Eta::default(), 0.0, false, std::time::Instant::now());
-        Self { context, bar, eta, most, more, began, last_line: None, events }
+        Self {
+            context,
+            bar,
+            eta,
+            most,
+            more,
+            began,
+            last_line: None,
+            events,
+        }
     }
 
     fn show(&mut self, view: &JobView) {
@@ -58,14 +70,22 @@ impl<'a> Shown<'a> {
         self.eta.note(seconds, self.most);
         let line = self.line(view);
         if self.events {
-            if self.last_line.as_ref().is_none_or(|(_, last)| *last != line) {
+            if self
+                .last_line
+                .as_ref()
+                .is_none_or(|(_, last)| *last != line)
+            {
                 self.context.output.json(view);
                 self.last_line = Some((seconds, line));
             }
         } else if let Some(bar) = &self.bar {
             bar.set_position(self.most as u64);
             bar.set_message(line);
-        } else if self.last_line.as_ref().is_none_or(|(at, last)| seconds - at >= LINES_APART && *last != line) {
+        } else if self
+            .last_line
+            .as_ref()
+            .is_none_or(|(at, last)| seconds - at >= LINES_APART && *last != line)
+        {
             self.context.output.note(&format!("documents {line}"));
             self.last_line = Some((seconds, line));
         }
@@ -74,11 +94,25 @@ impl<'a> Shown<'a> {
     fn line(&self, view: &JobView) -> String {
         let counts = &view.counts;
         let about = if self.more { "~" } else { "" };
-        let eta = self.eta.seconds(view.total as f64).or(view.eta_seconds).map(duration);
-        let eta = eta.map(|eta| format!("   eta {about}{eta}")).unwrap_or_default();
-        let state = if view.state == "running" { String::new() } else { format!("   {}", view.state) };
+        let eta = self
+            .eta
+            .seconds(view.total as f64)
+            .or(view.eta_seconds)
+            .map(duration);
+        let eta = eta
+            .map(|eta| format!("   eta {about}{eta}"))
+            .unwrap_or_default();
+        let state = if view.state == "running" {
+            String::new()
+        } else {
+            format!("   {}", view.state)
+        };
         let tasks = view.tasks_present + view.tasks_missing;
-        let tasks = if tasks == 0 { String::new() } else { format!("   tasks {}/{about}{tasks}", view.tasks_present) };
+        let tasks = if tasks == 0 {
+            String::new()
+        } else {
+            format!("   tasks {}/{about}{tasks}", view.tasks_present)
+        };
         format!(
             "{}/{}   {} with gaps, {} failed   {} open{tasks}{eta}{state}",
             counts.ended(),
@@ -159,8 +193,12 @@ pub fn conclude(context: &Context, view: &JobView, goes_on: bool) {
         return;
     }
     let counts = &view.counts;
-    let seconds = view.ended_ms.map(|ended| duration(ended.saturating_sub(view.submitted_ms) as f64 / 1e3));
-    let took = seconds.map(|took| format!(" in {took}")).unwrap_or_default();
+    let seconds = view
+        .ended_ms
+        .map(|ended| duration(ended.saturating_sub(view.submitted_ms) as f64 / 1e3));
+    let took = seconds
+        .map(|took| format!(" in {took}"))
+        .unwrap_or_default();
     let mut parts = vec![format!("{} done", counts.done)];
     for (number, what) in [
         (counts.done_with_gaps, "with gaps"),
@@ -172,19 +210,34 @@ pub fn conclude(context: &Context, view: &JobView, goes_on: bool) {
             parts.push(format!("{number} {what}"));
         }
     }
-    output.line(&format!("{} {} {}/{}{took}: {}", view.job, view.state, counts.ended(), view.total, parts.join(", ")));
+    output.line(&format!(
+        "{} {} {}/{}{took}: {}",
+        view.job,
+        view.state,
+        counts.ended(),
+        view.total,
+        parts.join(", ")
+    ));
     if counts.failed > 0 {
-        output.note(&format!("what failed and why: stemma failures {} --by reason", view.job));
+        output.note(&format!(
+            "what failed and why: stemma failures {} --by reason",
+            view.job
+        ));
     }
     if view.waits_for_a_person() {
         let why = match view.paused.map(|paused| paused.reason) {
             Some(PauseReason::Budget) => "paused: budget. Go on with more",
-            _ => "paused: the provider refuses the key, the model's name or its address. Go on when it is mended",
+            _ => {
+                "paused: the provider refuses the key, the model's name or its address. Go on when it is mended"
+            }
         };
         output.note(&format!("{why}: stemma job resume {}", view.job));
     } else if !view.has_ended() && !goes_on {
         output.note("everything that ended is kept; go on with the same command");
     } else if !view.has_ended() {
-        output.note(&format!("the job goes on; look with: stemma watch {0}; end it with: stemma cancel {0}", view.job));
+        output.note(&format!(
+            "the job goes on; look with: stemma watch {0}; end it with: stemma cancel {0}",
+            view.job
+        ));
     }
 }

@@ -61,9 +61,8 @@ pub async fn run(args: JobArgs, context: &Context) -> Result<Exit, CommandError>
     let manifest = desk.job(job).await?;
     let (job, env, ports) = (&manifest.job, &desk.env, &desk.ports);
     if jobs::report(desk.blobs(), job).await?.is_some() {
-        return Err(
-            CommandError::new("job.ended", format!("{job} has ended")).with_next(format!("stemma status {job}"))
-        );
+        return Err(CommandError::new("job.ended", format!("{job} has ended"))
+            .with_next(format!("stemma status {job}")));
     }
     let state = match args.what {
         What::Pause { .. } => {

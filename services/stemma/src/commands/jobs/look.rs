@@ -53,7 +53,11 @@ impl JobView {
     /// only when a flow learns of more to do.
     pub fn done(&self) -> f64 {
         let tasks = self.tasks_present + self.tasks_missing;
-        let part = if tasks == 0 { 0.0 } else { self.tasks_present as f64 / tasks as f64 };
+        let part = if tasks == 0 {
+            0.0
+        } else {
+            self.tasks_present as f64 / tasks as f64
+        };
         // A document whose tasks are all done has still to be published.
         self.counts.ended() as f64 + 0.9 * part * self.open as f64
     }
@@ -90,12 +94,16 @@ impl JobView {
     }
 
     fn rated(mut self, until_ms: u64) -> Self {
-        let (ended, seconds) = (self.counts.ended(), until_ms.saturating_sub(self.submitted_ms) as f64 / 1e3);
+        let (ended, seconds) = (
+            self.counts.ended(),
+            until_ms.saturating_sub(self.submitted_ms) as f64 / 1e3,
+        );
         if ended > 0 && seconds > 0.0 {
             self.documents_per_second = Some(ended as f64 / seconds);
             // By what was done, also of documents in work: of many that began together few have ended at first.
             let rate = self.done() / seconds;
-            self.eta_seconds = (!self.has_ended()).then(|| (self.total as f64 - self.done()).max(0.0) / rate);
+            self.eta_seconds =
+                (!self.has_ended()).then(|| (self.total as f64 - self.done()).max(0.0) / rate);
         }
         self
     }
@@ -105,14 +113,20 @@ impl JobView {
 ///
 /// # Errors
 /// [`PortError`] when the store is away.
-pub async fn look(desk: &Desk, manifest: &Manifest, live: &[JobProgress]) -> Result<JobView, PortError> {
+pub async fn look(
+    desk: &Desk,
+    manifest: &Manifest,
+    live: &[JobProgress],
+) -> Result<JobView, PortError> {
     let blobs = desk.blobs();
     let now = desk.env.now_ms();
     if let Some(report) = jobs::report(blobs, &manifest.job).await? {
         return Ok(ended(manifest, report));
     }
     let standing = jobs::standing(blobs, &manifest.job).await?;
-    let said = live.iter().find(|said| said.job == manifest.job && said.entries > 0);
+    let said = live
+        .iter()
+        .find(|said| said.job == manifest.job && said.entries > 0);
     let state = match (standing.cancelled, standing.paused, said) {
         (Some(_), ..) => "cancelling",
         (_, Some(_), _) => "paused",
@@ -160,6 +174,12 @@ fn ended(manifest: &Manifest, report: Report) -> JobView {
 /// # Errors
 /// [`PortError`] when the ledger is away.
 pub async fn said(desk: &Desk) -> Result<Vec<JobProgress>, PortError> {
-    let notices = desk.ports.ledger.notices(stemma_engine::ledger::Board::Jobs, desk.env.now_ms()).await?;
-    Ok(JobProgress::merged(notices.iter().filter_map(|notice| serde_json::from_slice(&notice.body).ok())))
+    let notices = desk
+        .ports
+        .ledger
+        .notices(stemma_engine::ledger::Board::Jobs, desk.env.now_ms())
+        .await?;
+    Ok(JobProgress::merged(notices.iter().filter_map(|notice| {
+        serde_json::from_slice(&notice.body).ok()
+    })))
 }

@@ -106,9 +106,16 @@ pub async fn run(args: RetryArgs, context: &Context) -> Result<Exit, CommandErro
         let retried: Vec<&str> = chosen.iter().map(|(label, _)| label.as_str()).collect();
         if output.is_text() {
             output.line(&format!("{} documents would be run again", chosen.len()));
-            retried.iter().take(SHOWN).for_each(|label| output.line(&format!("  {}", clean(label))));
+            retried
+                .iter()
+                .take(SHOWN)
+                .for_each(|label| output.line(&format!("  {}", clean(label))));
         } else {
-            output.json(&RetryView { dry_run: true, documents: chosen.len(), retried });
+            output.json(&RetryView {
+                dry_run: true,
+                documents: chosen.len(),
+                retried,
+            });
         }
         return Ok(Exit::Done);
     }
@@ -117,10 +124,21 @@ pub async fn run(args: RetryArgs, context: &Context) -> Result<Exit, CommandErro
     }
     let config = context.config()?.config;
     let shop = Shop::open(context, &config, "retry").await?;
-    let documents: Vec<Submission> = chosen.into_iter().map(|(_, submission)| submission).collect();
-    let terms = Terms { label: format!("{} documents again", documents.len()), ..Terms::default() };
+    let documents: Vec<Submission> = chosen
+        .into_iter()
+        .map(|(_, submission)| submission)
+        .collect();
+    let terms = Terms {
+        label: format!("{} documents again", documents.len()),
+        ..Terms::default()
+    };
     let settings = config.frozen()?;
-    let order = Order { collection: &context.collection, settings: &settings, class: Class::Bulk, terms };
+    let order = Order {
+        collection: &context.collection,
+        settings: &settings,
+        class: Class::Bulk,
+        terms,
+    };
     match stemma_coordinator::submit(&shop.desk.env, &shop.desk.ports, order, &documents).await {
         Ok(manifest) => shop.see_to(context, &manifest, args.wait).await,
         Err(error) => {
@@ -131,27 +149,43 @@ pub async fn run(args: RetryArgs, context: &Context) -> Result<Exit, CommandErro
 }
 
 /// The documents that match, with what to submit of them.
-async fn choose(desk: &Desk, args: &RetryArgs, context: &Context) -> Result<Vec<(String, Submission)>, CommandError> {
+async fn choose(
+    desk: &Desk,
+    args: &RetryArgs,
+    context: &Context,
+) -> Result<Vec<(String, Submission)>, CommandError> {
     let job = match &args.job {
         Some(job) => Some(desk.job(job).await?.job),
         None => None,
     };
     let reader = Reader::open(desk.blobs_arc(), context.collection.clone()).await?;
     let rows = reader.failures("/")?.failures;
-    let rows = rows.into_iter().filter(|row| args.filters.iter().all(|filter| filter.holds(row)));
+    let rows = rows
+        .into_iter()
+        .filter(|row| args.filters.iter().all(|filter| filter.holds(row)));
     let (reader, job) = (&reader, &job);
     let read = |row: FailureRow| async move {
         let (doc, seq) = reader.newest(&row.doc_id).await?;
-        let key = stemma_pipeline::header_key(context.collection.as_str(), &stemma_pipeline::run_id(doc, seq));
+        let key = stemma_pipeline::header_key(
+            context.collection.as_str(),
+            &stemma_pipeline::run_id(doc, seq),
+        );
         let json = match key {
             Some(key) => desk.blobs().get(&key).await?,
             None => None,
         };
         let header: Option<RunHeader> = json.and_then(|json| serde_json::from_slice(&json).ok());
-        let header = header.filter(|header| job.as_ref().is_none_or(|job| header.opened_by == *job));
-        Ok::<_, CommandError>(header.and_then(|header| Some((row.locator, Submission::again(&header)?))))
+        let header =
+            header.filter(|header| job.as_ref().is_none_or(|job| header.opened_by == *job));
+        Ok::<_, CommandError>(
+            header.and_then(|header| Some((row.locator, Submission::again(&header)?))),
+        )
     };
-    let chosen: Vec<Option<_>> = stream::iter(rows).map(read).buffered(READS_AT_ONCE).try_collect().await?;
+    let chosen: Vec<Option<_>> = stream::iter(rows)
+        .map(read)
+        .buffered(READS_AT_ONCE)
+        .try_collect()
+        .await?;
     Ok(chosen.into_iter().flatten().collect())
 }
 
@@ -161,10 +195,15 @@ fn agreed(context: &Context, documents: usize) -> Result<bool, CommandError> {
         return Ok(true);
     }
     if !std::io::stdin().is_terminal() {
-        return Err(CommandError::new("retry.not_confirmed", format!("{documents} documents would be run again"))
-            .with_next("say so with --yes, or look with --dry-run"));
+        return Err(CommandError::new(
+            "retry.not_confirmed",
+            format!("{documents} documents would be run again"),
+        )
+        .with_next("say so with --yes, or look with --dry-run"));
     }
-    context.output.error(&format!("run {documents} documents again? [y/N]"));
+    context
+        .output
+        .error(&format!("run {documents} documents again? [y/N]"));
     let mut answer = String::new();
     let read = std::io::stdin().lock().read_line(&mut answer);
     read.map_err(|error| CommandError::new("retry.not_confirmed", error.to_string()))?;

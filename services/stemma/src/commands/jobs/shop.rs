@@ -29,17 +29,29 @@ impl Shop {
     ///
     /// # Errors
     /// [`CommandError`] when a server is away, or someone else writes to the store.
-    pub async fn open(context: &Context, config: &Config, command: &str) -> Result<Self, CommandError> {
+    pub async fn open(
+        context: &Context,
+        config: &Config,
+        command: &str,
+    ) -> Result<Self, CommandError> {
         let stop = shutdown::listen();
         let env = Env::system();
         if config.servers.is_cluster() {
-            return Ok(Self { desk: Desk::open(context, command).await?, here: None, stop });
+            return Ok(Self {
+                desk: Desk::open(context, command).await?,
+                here: None,
+                stop,
+            });
         }
         let store = context.writer(&env, command).await?;
         let ports: Ports = store.ports.clone();
         let services = Embedded::start(&env, &ports, config, None, Arc::new(|_| {}))?;
         let desk = Desk::here(env, ports, context);
-        Ok(Self { desk, here: Some((services, store)), stop })
+        Ok(Self {
+            desk,
+            here: Some((services, store)),
+            stop,
+        })
     }
 
     /// Whether the work is done by other processes.
@@ -61,7 +73,12 @@ impl Shop {
     ///
     /// # Errors
     /// [`CommandError`] when the store stays away.
-    pub async fn see_to(self, context: &Context, manifest: &Manifest, wait: bool) -> Result<Exit, CommandError> {
+    pub async fn see_to(
+        self,
+        context: &Context,
+        manifest: &Manifest,
+        wait: bool,
+    ) -> Result<Exit, CommandError> {
         let wait = wait || self.here.is_some();
         if wait {
             let shown = Shown::new(context, manifest.entries, false);
@@ -75,7 +92,10 @@ impl Shop {
         let output = &context.output;
         if output.is_text() {
             output.line(&manifest.job.to_string());
-            output.note(&format!("{} documents submitted; look with: stemma watch {}", manifest.entries, manifest.job));
+            output.note(&format!(
+                "{} documents submitted; look with: stemma watch {}",
+                manifest.entries, manifest.job
+            ));
         } else {
             let (job, name, total) = (&manifest.job, &manifest.terms.name, manifest.entries);
             output.json(&serde_json::json!({ "job": job, "name": name, "state": "waiting", "total": total }));

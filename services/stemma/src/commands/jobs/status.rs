@@ -135,11 +135,19 @@ pub async fn run(args: StatusArgs, context: &Context) -> Result<Exit, CommandErr
     } else {
         context.output.json(&view);
     }
-    Ok(if view.jobs.is_empty() { Exit::Nothing } else { Exit::Done })
+    Ok(if view.jobs.is_empty() {
+        Exit::Nothing
+    } else {
+        Exit::Done
+    })
 }
 
 /// The latest jobs of the collection. Ids sort by time of submission.
-async fn latest(desk: &Desk, live: &[JobProgress], limit: usize) -> Result<Vec<JobView>, CommandError> {
+async fn latest(
+    desk: &Desk,
+    live: &[JobProgress],
+    limit: usize,
+) -> Result<Vec<JobView>, CommandError> {
     let mut views = Vec::new();
     for job in newest_first(desk.blobs()).await? {
         if views.len() == limit {
@@ -167,22 +175,43 @@ async fn newest_first(blobs: &dyn Blobs) -> Result<Vec<JobId>, CommandError> {
 }
 
 fn process(beat: Beat) -> Process {
-    let Beat { process, service, version, since_ms, draining, .. } = beat;
-    Process { process, service, version, since_ms, draining }
+    let Beat {
+        process,
+        service,
+        version,
+        since_ms,
+        draining,
+        ..
+    } = beat;
+    Process {
+        process,
+        service,
+        version,
+        since_ms,
+        draining,
+    }
 }
 
 fn lanes(beats: &[Beat], depths: &BTreeMap<(Lane, Class), Depth>, now: u64) -> Vec<LaneView> {
     let view = |((lane, class), depth): (&(Lane, Class), &Depth)| {
         let serving = beats.iter().filter_map(|beat| {
-            let here = beat.lanes.iter().find(|here| here.lane == *lane && here.class == *class)?;
+            let here = beat
+                .lanes
+                .iter()
+                .find(|here| here.lane == *lane && here.class == *class)?;
             Some((beat, here))
         });
-        let sum = serving
-            .clone()
-            .fold((0, 0), |(busy, slots), (_, here)| (busy + u64::from(here.busy), slots + u64::from(here.slots)));
+        let sum = serving.clone().fold((0, 0), |(busy, slots), (_, here)| {
+            (busy + u64::from(here.busy), slots + u64::from(here.slots))
+        });
         // A beat does not say on which lane a task is: only of processes with one lane it is known.
-        let single = serving.clone().filter(|(beat, _)| beat.lanes.iter().all(|other| other.lane == *lane));
-        let oldest = single.flat_map(|(beat, _)| &beat.tasks).map(|task| task.since_ms).min();
+        let single = serving
+            .clone()
+            .filter(|(beat, _)| beat.lanes.iter().all(|other| other.lane == *lane));
+        let oldest = single
+            .flat_map(|(beat, _)| &beat.tasks)
+            .map(|task| task.since_ms)
+            .min();
         LaneView {
             lane: lane.name(),
             class: *class,
@@ -196,7 +225,9 @@ fn lanes(beats: &[Beat], depths: &BTreeMap<(Lane, Class), Depth>, now: u64) -> V
         }
     };
     let lanes = depths.iter().map(view);
-    lanes.filter(|lane| lane.workers > 0 || lane.ready + lane.unacked + lane.delayed > 0).collect()
+    lanes
+        .filter(|lane| lane.workers > 0 || lane.ready + lane.unacked + lane.delayed > 0)
+        .collect()
 }
 
 fn stages(beats: &[Beat]) -> BTreeMap<String, StageView> {
@@ -230,7 +261,11 @@ fn models(beats: &[Beat]) -> BTreeMap<String, ModelView> {
 
 fn show(view: &StatusView, output: &Output, now: u64) {
     if let Some(writer) = &view.writer {
-        output.line(&format!("writer     process {} (stemma {})", writer.pid, clean(&writer.command)));
+        output.line(&format!(
+            "writer     process {} (stemma {})",
+            writer.pid,
+            clean(&writer.command)
+        ));
     }
     if view.jobs.is_empty() {
         output.note("no jobs; start one with: stemma ingest FOLDER");
@@ -244,16 +279,27 @@ fn show(view: &StatusView, output: &Output, now: u64) {
         output.note("from the store alone: no cluster is configured");
     }
     if view.dead_letters > 0 {
-        output.note(&format!("{} dead letters: stemma dead-letters list", view.dead_letters));
+        output.note(&format!(
+            "{} dead letters: stemma dead-letters list",
+            view.dead_letters
+        ));
     }
     if view.jobs.iter().any(|job| job.state == "interrupted") {
         output.note("an interrupted job goes on when the same ingest is run again");
     }
-    if view.live && !view.processes.iter().any(|process| process.service == "coordinator") {
+    if view.live
+        && !view
+            .processes
+            .iter()
+            .any(|process| process.service == "coordinator")
+    {
         output.note("no coordinator is alive: nothing goes on until one is started");
     }
     if let Some(failed) = view.jobs.iter().find(|job| job.counts.failed > 0) {
-        output.note(&format!("what failed and why: stemma failures {} --by reason", failed.job));
+        output.note(&format!(
+            "what failed and why: stemma failures {} --by reason",
+            failed.job
+        ));
     }
 }
 
@@ -268,11 +314,29 @@ fn show_jobs(view: &StatusView, output: &Output, now: u64) {
         (Align::Left, 0),
         (Align::Left, 40),
     ]);
-    let heads = ["job", "state", "documents", "done/gaps/unchanged/failed", "rate", "eta", "submitted", "what"];
+    let heads = [
+        "job",
+        "state",
+        "documents",
+        "done/gaps/unchanged/failed",
+        "rate",
+        "eta",
+        "submitted",
+        "what",
+    ];
     table.row(heads.map(String::from));
     for job in &view.jobs {
-        let Counts { done, done_with_gaps, unchanged, failed, .. } = job.counts;
-        let rate = job.documents_per_second.filter(|_| !job.has_ended()).map(|rate| format!("{rate:.1}/s"));
+        let Counts {
+            done,
+            done_with_gaps,
+            unchanged,
+            failed,
+            ..
+        } = job.counts;
+        let rate = job
+            .documents_per_second
+            .filter(|_| !job.has_ended())
+            .map(|rate| format!("{rate:.1}/s"));
         table.row([
             job.name.clone().unwrap_or_else(|| job.job.to_string()),
             job.state.into(),
@@ -298,14 +362,20 @@ fn show_lanes(view: &StatusView, output: &Output) {
     ]);
     table.row(["lane", "waiting", "later", "workers", "busy", "oldest"].map(String::from));
     for lane in &view.lanes {
-        let class = if lane.class == Class::Interactive { " (interactive)" } else { "" };
+        let class = if lane.class == Class::Interactive {
+            " (interactive)"
+        } else {
+            ""
+        };
         table.row([
             format!("{}{class}", lane.lane),
             lane.ready.to_string(),
             lane.delayed.to_string(),
             lane.workers.to_string(),
             format!("{}/{}", lane.busy, lane.slots),
-            lane.oldest_ms.map(|millis| duration(millis as f64 / 1e3)).unwrap_or_default(),
+            lane.oldest_ms
+                .map(|millis| duration(millis as f64 / 1e3))
+                .unwrap_or_default(),
         ]);
     }
     output.line("");
@@ -313,7 +383,11 @@ fn show_lanes(view: &StatusView, output: &Output) {
 }
 
 fn show_rates(view: &StatusView, output: &Output) {
-    for (name, stage) in view.stages.iter().filter(|(_, stage)| stage.done + stage.failed + stage.retried > 0) {
+    for (name, stage) in view
+        .stages
+        .iter()
+        .filter(|(_, stage)| stage.done + stage.failed + stage.retried > 0)
+    {
         output.line(&format!(
             "stage {}  {:.1}/s   {} done, {} failed, {} retried   p50 {} ms, p95 {} ms",
             clean(name),
@@ -326,8 +400,18 @@ fn show_rates(view: &StatusView, output: &Output) {
         ));
     }
     for (name, model) in &view.models {
-        let limit = |used: u64, limit: u32| if limit == 0 { used.to_string() } else { format!("{used}/{limit}") };
-        let breaker = if model.breaker_open_until_ms.is_some() { "open" } else { "closed" };
+        let limit = |used: u64, limit: u32| {
+            if limit == 0 {
+                used.to_string()
+            } else {
+                format!("{used}/{limit}")
+            }
+        };
+        let breaker = if model.breaker_open_until_ms.is_some() {
+            "open"
+        } else {
+            "closed"
+        };
         output.line(&format!(
             "model {}  {} requests, {} tokens in the last minute   {} calls, {} waiting   breaker {breaker}",
             clean(name),

@@ -71,8 +71,13 @@ pub struct SubmitArgs {
 
 fn job_name(text: &str) -> Result<String, String> {
     let legal = |b: u8| b.is_ascii_alphanumeric() || b"-_.".contains(&b);
-    let sound = (1..=100).contains(&text.len()) && text.bytes().all(legal) && !text.starts_with('.');
-    if sound { Ok(text.into()) } else { Err("a name is of letters, digits, `-`, `_` and `.`, at most 100".into()) }
+    let sound =
+        (1..=100).contains(&text.len()) && text.bytes().all(legal) && !text.starts_with('.');
+    if sound {
+        Ok(text.into())
+    } else {
+        Err("a name is of letters, digits, `-`, `_` and `.`, at most 100".into())
+    }
 }
 
 /// Submits, and stays where it is asked to.
@@ -81,19 +86,38 @@ fn job_name(text: &str) -> Result<String, String> {
 /// [`CommandError`] when nothing can be submitted, or a server is away.
 pub async fn run(args: SubmitArgs, context: &Context) -> Result<Exit, CommandError> {
     let mut config = context.config()?.config;
-    config.model.asked.on_failure = args.on_model_failure.unwrap_or(config.model.asked.on_failure);
+    config.model.asked.on_failure = args
+        .on_model_failure
+        .unwrap_or(config.model.asked.on_failure);
     let shop = Shop::open(context, &config, "submit").await?;
     let (name, budget) = (args.job.clone(), args.budget.budget());
-    let terms = Terms { label: label(&args.sources), name, max_failed: args.max_failed, budget, ..Terms::default() };
-    let class = if args.interactive { Class::Interactive } else { Class::Bulk };
+    let terms = Terms {
+        label: label(&args.sources),
+        name,
+        max_failed: args.max_failed,
+        budget,
+        ..Terms::default()
+    };
+    let class = if args.interactive {
+        Class::Interactive
+    } else {
+        Class::Bulk
+    };
     let settings = config.frozen()?;
     args.budget.check(&config, &settings)?;
-    let order = Order { collection: &context.collection, settings: &settings, class, terms };
+    let order = Order {
+        collection: &context.collection,
+        settings: &settings,
+        class,
+        terms,
+    };
     let desk = &shop.desk;
     let submitted = match stemma_coordinator::begin(&desk.env, &desk.ports, order).await {
         Err(error) => Err(error.into()),
         Ok(Begun::Known(manifest)) => {
-            context.output.note(&format!("submitted before, as {}", manifest.job));
+            context
+                .output
+                .note(&format!("submitted before, as {}", manifest.job));
             Ok((manifest, 0))
         }
         Ok(Begun::New(submitting)) => push_all(submitting, &args, &config, context, &shop).await,
@@ -101,7 +125,11 @@ pub async fn run(args: SubmitArgs, context: &Context) -> Result<Exit, CommandErr
     match submitted {
         Ok((manifest, unread)) => {
             let exit = shop.see_to(context, &manifest, args.wait).await?;
-            Ok(if unread > 0 && exit == Exit::Done { Exit::SomeFailed } else { exit })
+            Ok(if unread > 0 && exit == Exit::Done {
+                Exit::SomeFailed
+            } else {
+                exit
+            })
         }
         Err(error) => {
             shop.close().await;
@@ -118,8 +146,11 @@ async fn push_all(
     context: &Context,
     shop: &Shop,
 ) -> Result<(Manifest, u64), CommandError> {
-    let (objects, paths): (Vec<_>, Vec<_>) =
-        args.sources.iter().partition(|source| source.to_str().is_some_and(|text| text.starts_with("s3://")));
+    let (objects, paths): (Vec<_>, Vec<_>) = args.sources.iter().partition(|source| {
+        source
+            .to_str()
+            .is_some_and(|text| text.starts_with("s3://"))
+    });
     let mut push = Push {
         env: &shop.desk.env,
         ports: &shop.desk.ports,
@@ -140,8 +171,10 @@ async fn push_all(
         push.files(&paths).await?;
     }
     if push.submitting.entries() == 0 {
-        return Err(CommandError::new("input.nothing", "no .pdf, .md or .txt file was found")
-            .with_next("name files, a folder that holds some, or s3://BUCKET/PREFIX"));
+        return Err(
+            CommandError::new("input.nothing", "no .pdf, .md or .txt file was found")
+                .with_next("name files, a folder that holds some, or s3://BUCKET/PREFIX"),
+        );
     }
     let manifest = push.submitting.finish(push.env, push.ports).await?;
     Ok((manifest, push.unread))
@@ -164,14 +197,24 @@ struct Push<'a> {
 
 impl Push<'_> {
     async fn push(&mut self, submission: Submission) -> Result<(), CommandError> {
-        let submission = Submission { retry_failed: self.retry_failed, ..submission };
-        self.submitting.push(self.env, self.ports.blobs.as_ref(), entry(&submission)?).await?;
+        let submission = Submission {
+            retry_failed: self.retry_failed,
+            ..submission
+        };
+        self.submitting
+            .push(self.env, self.ports.blobs.as_ref(), entry(&submission)?)
+            .await?;
         if self.submitting.entries().is_multiple_of(SAY_EVERY) {
-            self.context.output.note(&format!("{} documents so far", self.submitting.entries()));
+            self.context
+                .output
+                .note(&format!("{} documents so far", self.submitting.entries()));
         }
         if self.shop.is_stopped() {
-            return Err(CommandError::new("submit.interrupted", "interrupted: no job was submitted")
-                .with_next("the same command again; what was stored is not stored again"));
+            return Err(CommandError::new(
+                "submit.interrupted",
+                "interrupted: no job was submitted",
+            )
+            .with_next("the same command again; what was stored is not stored again"));
         }
         Ok(())
     }
@@ -186,7 +229,8 @@ impl Push<'_> {
         while let Some(object) = found.next().await {
             let object = object?;
             if object.key == prefix || is_document(&object.key) {
-                self.push(Submission::of_object(bucket, below, &object)).await?;
+                self.push(Submission::of_object(bucket, below, &object))
+                    .await?;
             }
         }
         Ok(())
@@ -196,26 +240,37 @@ impl Push<'_> {
         let skip = self.context.store.folder();
         let discovery = discover(paths, skip).map_err(|error| discover_error(&error))?;
         for (path, why) in &discovery.refused {
-            self.context.output.note(&format!("left out {}: {why}", clean(&path.display().to_string())));
+            self.context.output.note(&format!(
+                "left out {}: {why}",
+                clean(&path.display().to_string())
+            ));
         }
         let mut stated = sidecars(&discovery)?;
-        let (env, ports, collection) = (self.env.clone(), self.ports.clone(), self.collection.clone());
+        let (env, ports, collection) = (
+            self.env.clone(),
+            self.ports.clone(),
+            self.collection.clone(),
+        );
         let (max_bytes, upload) = (self.max_bytes, self.upload);
-        let files =
-            stream::iter(discovery.files).map(|found| {
-                let facts = stated.remove(&found.file).unwrap_or_default();
-                let (env, ports, collection) = (env.clone(), ports.clone(), collection.clone());
-                async move {
-                    (found.path.clone(), submission(&env, &ports, &collection, found, facts, max_bytes, upload).await)
-                }
-            });
+        let files = stream::iter(discovery.files).map(|found| {
+            let facts = stated.remove(&found.file).unwrap_or_default();
+            let (env, ports, collection) = (env.clone(), ports.clone(), collection.clone());
+            async move {
+                (
+                    found.path.clone(),
+                    submission(&env, &ports, &collection, found, facts, max_bytes, upload).await,
+                )
+            }
+        });
         let mut files = Box::pin(files.buffered(FILES_AT_ONCE));
         while let Some((path, file)) = files.next().await {
             match file? {
                 Ok(submission) => self.push(submission).await?,
                 Err(error) => {
                     self.unread += 1;
-                    self.context.output.error(&format!("cannot be read: {}: {error}", clean(&path)));
+                    self.context
+                        .output
+                        .error(&format!("cannot be read: {}: {error}", clean(&path)));
                 }
             }
         }
@@ -237,17 +292,27 @@ async fn submission(
     let Found { file, path } = found;
     let uri = uri_of(&file);
     let bytes = tokio::task::spawn_blocking(move || read(&file, max_bytes)).await;
-    let bytes = match bytes.map_err(|error| CommandError::new("input.unreadable", error.to_string()))? {
-        Ok(bytes) => Bytes::from(bytes),
-        Err(error) => return Ok(Err(error)),
-    };
+    let bytes =
+        match bytes.map_err(|error| CommandError::new("input.unreadable", error.to_string()))? {
+            Ok(bytes) => Bytes::from(bytes),
+            Err(error) => return Ok(Err(error)),
+        };
     let (source, size_bytes) = (stemma_document::Digest::of(&bytes), bytes.len() as u64);
     if upload {
         store(env, ports.blobs.as_ref(), collection, source, bytes).await?;
     }
     let name = path.rsplit('/').next().unwrap_or(&path).to_string();
     let (origin, retry_failed) = (Origin::Content, false);
-    Ok(Ok(Submission { uri, name, path, source, origin, size_bytes, stated, retry_failed }))
+    Ok(Ok(Submission {
+        uri,
+        name,
+        path,
+        source,
+        origin,
+        size_bytes,
+        stated,
+        retry_failed,
+    }))
 }
 
 #[cfg(test)]

@@ -28,7 +28,13 @@ pub async fn run(args: WatchArgs, context: &Context) -> Result<Exit, CommandErro
     let stop = shutdown::listen();
     let desk = Desk::open(context, "watch").await?;
     let manifest = desk.job(&args.job).await?;
-    let view = follow(&desk, &manifest, Shown::new(context, manifest.entries, true), &stop).await?;
+    let view = follow(
+        &desk,
+        &manifest,
+        Shown::new(context, manifest.entries, true),
+        &stop,
+    )
+    .await?;
     conclude(context, &view, desk.live);
     Ok(exit(&view))
 }

@@ -71,22 +71,37 @@ async fn of_job(desk: &Desk, manifest: &Manifest) -> Result<Answer, CommandError
     let mut found = (None, why::diagnose(&facts));
     if found.1.cause == Cause::Long {
         // Of its oldest open documents, the one that is the hardest to get on with speaks for the job.
-        let runs = facts.jobs.iter().find(|job| job.job == manifest.job).map(|job| job.runs.clone());
+        let runs = facts
+            .jobs
+            .iter()
+            .find(|job| job.job == manifest.job)
+            .map(|job| job.runs.clone());
         let runs = runs.unwrap_or_default().into_iter().take(RUNS_LOOKED_AT);
         let looks = runs.map(|run| of_open_run(desk, manifest, &facts, run));
         for (run, diagnosis) in try_join_all(looks).await?.into_iter().flatten() {
-            let over = matches!(diagnosis.cause, Cause::Done | Cause::Failed | Cause::Cancelled);
+            let over = matches!(
+                diagnosis.cause,
+                Cause::Done | Cause::Failed | Cause::Cancelled
+            );
             if !over && (found.0.is_none() || diagnosis.cause < found.1.cause) {
                 found = (Some(run), diagnosis);
             }
         }
     }
     if !desk.live
-        && !matches!(found.1.cause, Cause::Done | Cause::Failed | Cause::Cancelled | Cause::Paused | Cause::Budget)
+        && !matches!(
+            found.1.cause,
+            Cause::Done | Cause::Failed | Cause::Cancelled | Cause::Paused | Cause::Budget
+        )
     {
         found.1 = without_services(desk);
     }
-    Ok(Answer { document: None, job: Some(manifest.job.clone()), run: found.0, diagnosis: Some(found.1) })
+    Ok(Answer {
+        document: None,
+        job: Some(manifest.job.clone()),
+        run: found.0,
+        diagnosis: Some(found.1),
+    })
 }
 
 async fn of_open_run(
@@ -95,18 +110,35 @@ async fn of_open_run(
     facts: &Facts,
     run: RunId,
 ) -> Result<Option<(RunId, Diagnosis)>, CommandError> {
-    let Some(header) = header_of(desk, &manifest.collection, &run).await? else { return Ok(None) };
-    let facts = Facts { run: Some(run_facts(desk, &header).await?), ..facts.clone() };
+    let Some(header) = header_of(desk, &manifest.collection, &run).await? else {
+        return Ok(None);
+    };
+    let facts = Facts {
+        run: Some(run_facts(desk, &header).await?),
+        ..facts.clone()
+    };
     Ok(Some((run, why::diagnose(&facts))))
 }
 
-async fn of_document(desk: &Desk, locator: &str, context: &Context) -> Result<Answer, CommandError> {
+async fn of_document(
+    desk: &Desk,
+    locator: &str,
+    context: &Context,
+) -> Result<Answer, CommandError> {
     let reader = Reader::open(desk.blobs_arc(), context.collection.clone()).await?;
     let view = reader.why(locator).await?;
     let (doc, seq) = reader.newest(locator).await?;
     let run = stemma_pipeline::run_id(doc, seq);
-    let Some(header) = header_of(desk, context.collection.as_str(), &run).await?.filter(|_| desk.live) else {
-        return Ok(Answer { document: Some(view), job: None, run: None, diagnosis: None });
+    let Some(header) = header_of(desk, context.collection.as_str(), &run)
+        .await?
+        .filter(|_| desk.live)
+    else {
+        return Ok(Answer {
+            document: Some(view),
+            job: None,
+            run: None,
+            diagnosis: None,
+        });
     };
     let mut facts = surroundings(desk).await?;
     if let Some(manifest) = desk.find(&waiting_job(desk, &header).await?.0).await? {
@@ -114,7 +146,12 @@ async fn of_document(desk: &Desk, locator: &str, context: &Context) -> Result<An
     }
     facts.run = Some(run_facts(desk, &header).await?);
     let diagnosis = why::diagnose(&facts);
-    Ok(Answer { document: Some(view), job: None, run: Some(run), diagnosis: Some(diagnosis) })
+    Ok(Answer {
+        document: Some(view),
+        job: None,
+        run: Some(run),
+        diagnosis: Some(diagnosis),
+    })
 }
 
 async fn surroundings(desk: &Desk) -> Result<Facts, CommandError> {
@@ -129,16 +166,29 @@ async fn run_facts(desk: &Desk, header: &RunHeader) -> Result<why::RunFacts, Com
 /// A job that waits for a run and runs itself; else the one that opened it.
 async fn waiting_job(desk: &Desk, header: &RunHeader) -> Result<JobId, CommandError> {
     for job in desk.ports.ledger.watchers(&header.at.run).await? {
-        if stemma_engine::jobs::standing(desk.blobs(), &job).await?.is_running() {
+        if stemma_engine::jobs::standing(desk.blobs(), &job)
+            .await?
+            .is_running()
+        {
             return Ok(job);
         }
     }
     Ok(header.opened_by.clone())
 }
 
-async fn header_of(desk: &Desk, collection: &str, run: &RunId) -> Result<Option<RunHeader>, CommandError> {
-    let Some(key) = stemma_pipeline::header_key(collection, run) else { return Ok(None) };
-    Ok(desk.blobs().get(&key).await?.and_then(|json| serde_json::from_slice(&json).ok()))
+async fn header_of(
+    desk: &Desk,
+    collection: &str,
+    run: &RunId,
+) -> Result<Option<RunHeader>, CommandError> {
+    let Some(key) = stemma_pipeline::header_key(collection, run) else {
+        return Ok(None);
+    };
+    Ok(desk
+        .blobs()
+        .get(&key)
+        .await?
+        .and_then(|json| serde_json::from_slice(&json).ok()))
 }
 
 /// Without services nothing moves but by the process that writes to the store.
@@ -147,15 +197,28 @@ fn without_services(desk: &Desk) -> Diagnosis {
         Some(writer) => (
             Cause::Long,
             "it is being worked on".into(),
-            Some(format!("stemma {} (process {})", writer.command, writer.pid)),
+            Some(format!(
+                "stemma {} (process {})",
+                writer.command, writer.pid
+            )),
             None,
         ),
         None => {
-            let remedy = "go on with the same `stemma ingest`: what is there is not made again".to_owned();
-            (Cause::NoWorker, "no process is working on this store".to_owned(), None, Some(remedy))
+            let remedy =
+                "go on with the same `stemma ingest`: what is there is not made again".to_owned();
+            (
+                Cause::NoWorker,
+                "no process is working on this store".to_owned(),
+                None,
+                Some(remedy),
+            )
         }
     };
-    let next = if remedy.is_some() { "nothing, until it is gone on with" } else { "it goes on" };
+    let next = if remedy.is_some() {
+        "nothing, until it is gone on with"
+    } else {
+        "it goes on"
+    };
     Diagnosis {
         cause,
         says,
@@ -172,18 +235,31 @@ fn show(answer: &Answer, desk: &Desk, output: &Output) {
     if let Some(view) = &answer.document {
         show_document(view, desk, output);
     }
-    let over =
-        answer.document.as_ref().is_some_and(|view| view.document.sections.is_some() && view.newer_version.is_none());
+    let over = answer
+        .document
+        .as_ref()
+        .is_some_and(|view| view.document.sections.is_some() && view.newer_version.is_none());
     if let Some(diagnosis) = answer.diagnosis.as_ref().filter(|_| !over) {
         show_diagnosis(diagnosis, desk.env.now_ms(), output);
     }
 }
 
 fn show_document(view: &WhyView, desk: &Desk, output: &Output) {
-    output.line(&format!("{} — {}", output.bold(&word(&view.document.state)), clean(&view.cause)));
+    output.line(&format!(
+        "{} — {}",
+        output.bold(&word(&view.document.state)),
+        clean(&view.cause)
+    ));
     for gap in &view.gaps {
-        let pages = gap.pages.map(|pages| format!(" p {pages}")).unwrap_or_default();
-        output.line(&format!("gap     {}{pages}: {}", gap.code, clean(&gap.detail)));
+        let pages = gap
+            .pages
+            .map(|pages| format!(" p {pages}"))
+            .unwrap_or_default();
+        output.line(&format!(
+            "gap     {}{pages}: {}",
+            gap.code,
+            clean(&gap.detail)
+        ));
     }
     if view.document.sections.is_none() {
         output.line(&format!("kept    {} results", view.artifacts));
@@ -204,15 +280,31 @@ fn show_document(view: &WhyView, desk: &Desk, output: &Output) {
 
 fn show_diagnosis(diagnosis: &Diagnosis, now: u64, output: &Output) {
     let ago = |at: u64| duration(now.saturating_sub(at) as f64 / 1e3);
-    let since = diagnosis.since_ms.map(|at| format!(" {}", ago(at))).unwrap_or_default();
-    output.line(&format!("{}{since} — {}", output.bold(&word(&diagnosis.cause)), clean(&diagnosis.says)));
+    let since = diagnosis
+        .since_ms
+        .map(|at| format!(" {}", ago(at)))
+        .unwrap_or_default();
+    output.line(&format!(
+        "{}{since} — {}",
+        output.bold(&word(&diagnosis.cause)),
+        clean(&diagnosis.says)
+    ));
     if let Some(owner) = &diagnosis.owner {
         output.line(&format!("owner   {}", clean(owner)));
     }
-    let at = diagnosis.next_ms.map(|at| format!(", in {}", duration(at.saturating_sub(now) as f64 / 1e3)));
-    output.line(&format!("next    {}{}", clean(&diagnosis.next), at.unwrap_or_default()));
+    let at = diagnosis
+        .next_ms
+        .map(|at| format!(", in {}", duration(at.saturating_sub(now) as f64 / 1e3)));
+    output.line(&format!(
+        "next    {}{}",
+        clean(&diagnosis.next),
+        at.unwrap_or_default()
+    ));
     if !diagnosis.not_the_cause.is_empty() {
-        output.line(&format!("not the cause: {}", clean(&diagnosis.not_the_cause.join(", "))));
+        output.line(&format!(
+            "not the cause: {}",
+            clean(&diagnosis.not_the_cause.join(", "))
+        ));
     }
     if let Some(remedy) = &diagnosis.remedy {
         output.line(&format!("remedy  {}", clean(remedy)));

@@ -65,40 +65,88 @@ pub(super) async fn run(
     context: &Context,
 ) -> Result<Exit, CommandError> {
     let mut failed = 0;
-    for (at, line) in read(file)?.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+    for (at, line) in read(file)?
+        .lines()
+        .enumerate()
+        .filter(|(_, line)| !line.trim().is_empty())
+    {
         let (id, answered) = match asked(line) {
             Ok(asked) => (asked.id.clone(), answered(asked, reader, template).await),
             Err(error) => (serde_json::Value::Null, Err(error)),
         };
         match answered {
-            Ok(answered) => context.output.line(&serde_json::to_string(&answered).unwrap_or_default()),
+            Ok(answered) => context
+                .output
+                .line(&serde_json::to_string(&answered).unwrap_or_default()),
             Err(error) if is_of_store(&error.code) => return Err(error),
             Err(error) => {
                 failed += 1;
-                context.output.note(&format!("line {} of {}: {}", at + 1, file.display(), error.message));
-                let error = Why { code: error.code, message: error.message, line: at + 1 };
-                let line = Unanswered { id, ranked_pages: Vec::new(), error };
-                context.output.line(&serde_json::to_string(&line).unwrap_or_default());
+                context.output.note(&format!(
+                    "line {} of {}: {}",
+                    at + 1,
+                    file.display(),
+                    error.message
+                ));
+                let error = Why {
+                    code: error.code,
+                    message: error.message,
+                    line: at + 1,
+                };
+                let line = Unanswered {
+                    id,
+                    ranked_pages: Vec::new(),
+                    error,
+                };
+                context
+                    .output
+                    .line(&serde_json::to_string(&line).unwrap_or_default());
             }
         }
     }
-    Ok(if failed == 0 { Exit::Done } else { Exit::SomeFailed })
+    Ok(if failed == 0 {
+        Exit::Done
+    } else {
+        Exit::SomeFailed
+    })
 }
 
 fn asked(line: &str) -> Result<Asked, CommandError> {
-    serde_json::from_str(line).map_err(|error| CommandError::new("search.batch", format!("it is no question: {error}")))
+    serde_json::from_str(line)
+        .map_err(|error| CommandError::new("search.batch", format!("it is no question: {error}")))
 }
 
-async fn answered(asked: Asked, reader: &Reader, template: &Question) -> Result<Answered, CommandError> {
-    let scopes = asked.doc.map_or_else(|| template.scopes.clone(), |doc| vec![doc]);
-    let question = Question { text: asked.query, scopes, limit: SECTIONS, ..template.clone() };
+async fn answered(
+    asked: Asked,
+    reader: &Reader,
+    template: &Question,
+) -> Result<Answered, CommandError> {
+    let scopes = asked
+        .doc
+        .map_or_else(|| template.scopes.clone(), |doc| vec![doc]);
+    let question = Question {
+        text: asked.query,
+        scopes,
+        limit: SECTIONS,
+        ..template.clone()
+    };
     let started = Instant::now();
     let (view, _) = reader.ask(reader, &question).await?;
     let latency_ms = (started.elapsed().as_secs_f64() * 1e5).round() / 100.0;
-    let sections = || view.hits.iter().map(|hit| (hit.locator.clone(), hit.score)).collect();
+    let sections = || {
+        view.hits
+            .iter()
+            .map(|hit| (hit.locator.clone(), hit.score))
+            .collect()
+    };
     let sections = view.reasoning.is_some().then(sections);
     let ranked_pages = view.ranked_pages();
-    Ok(Answered { id: asked.id, ranked_pages, latency_ms, sections, reasoning: view.reasoning })
+    Ok(Answered {
+        id: asked.id,
+        ranked_pages,
+        latency_ms,
+        sections,
+        reasoning: view.reasoning,
+    })
 }
 
 fn read(file: &Path) -> Result<String, CommandError> {
@@ -110,6 +158,7 @@ fn read(file: &Path) -> Result<String, CommandError> {
     };
     text.map_err(|error| {
         let message = format!("{}: {error}", file.display());
-        CommandError::new("search.batch", message).with_next("stemma search --batch questions.jsonl")
+        CommandError::new("search.batch", message)
+            .with_next("stemma search --batch questions.jsonl")
     })
 }

@@ -41,7 +41,11 @@ Lines of a batch are {\"id\": …, \"query\": …, \"doc\": …}, without `doc` 
 \"error\" (code, message, line); the others go on, and the exit code is 3.")]
 pub struct SearchArgs {
     /// A question, or key words.
-    #[arg(value_name = "QUERY", required_unless_present = "batch", conflicts_with = "batch")]
+    #[arg(
+        value_name = "QUERY",
+        required_unless_present = "batch",
+        conflicts_with = "batch"
+    )]
     query: Option<String>,
     /// Only in this document, folder or axis path; may be given more than once.
     #[arg(long = "in", value_name = "SCOPE")]
@@ -83,7 +87,8 @@ pub struct SearchArgs {
 /// # Errors
 /// The names there are.
 pub fn strategy(name: &str) -> Result<Strategy, String> {
-    Strategy::named(name).ok_or_else(|| format!("one of {}", Strategy::ALL.map(Strategy::as_str).join(", ")))
+    Strategy::named(name)
+        .ok_or_else(|| format!("one of {}", Strategy::ALL.map(Strategy::as_str).join(", ")))
 }
 
 /// With a model or without.
@@ -95,20 +100,42 @@ enum How {
 
 fn how_named(name: &str) -> Result<How, String> {
     let with = reason::Strategy::named(name).map(How::Reasoned);
-    with.or_else(|| Strategy::named(name).map(How::Plain)).ok_or_else(|| {
-        let with = reason::Strategy::ALL.map(reason::Strategy::as_str);
-        format!("one of {}", [&Strategy::ALL.map(Strategy::as_str)[..], &with[..]].concat().join(", "))
-    })
+    with.or_else(|| Strategy::named(name).map(How::Plain))
+        .ok_or_else(|| {
+            let with = reason::Strategy::ALL.map(reason::Strategy::as_str);
+            format!(
+                "one of {}",
+                [&Strategy::ALL.map(Strategy::as_str)[..], &with[..]]
+                    .concat()
+                    .join(", ")
+            )
+        })
 }
 
 fn ingredient(name: &str) -> Result<Ingredient, String> {
-    Ingredient::named(name).ok_or_else(|| format!("one of {}", Ingredient::ALL.map(|(_, word)| word).join(", ")))
+    Ingredient::named(name).ok_or_else(|| {
+        format!(
+            "one of {}",
+            Ingredient::ALL.map(|(_, word)| word).join(", ")
+        )
+    })
 }
 
 /// Runs the command.
 pub async fn run(args: SearchArgs, context: &Context) -> Result<Exit, CommandError> {
     let (strategy, reasoned) = how(&args)?;
-    let SearchArgs { query, scopes, conditions, item, limit, skip, explain, batch, without, .. } = args;
+    let SearchArgs {
+        query,
+        scopes,
+        conditions,
+        item,
+        limit,
+        skip,
+        explain,
+        batch,
+        without,
+        ..
+    } = args;
     let filter = Filter::parse(&conditions).map_err(|error| {
         CommandError::new("search.where", error.to_string())
             .with_next("stemma search … --where \"form=10-K and fiscal_year>=2020\"")
@@ -143,22 +170,35 @@ pub async fn run(args: SearchArgs, context: &Context) -> Result<Exit, CommandErr
         reasoned::show(reasoning, output);
     }
     output.note(&output.dim(&footer(&view, next, started.elapsed().as_millis())));
-    Ok(if view.hits.is_empty() { Exit::Nothing } else { Exit::Done })
+    Ok(if view.hits.is_empty() {
+        Exit::Nothing
+    } else {
+        Exit::Done
+    })
 }
 
 /// How to rank, and how a model is asked for it.
 fn how(args: &SearchArgs) -> Result<(Strategy, Option<Reasoned>), CommandError> {
     let (calls, tokens) = (args.budget_calls, args.budget_tokens);
     match args.strategy {
-        How::Reasoned(_) if args.skip > 0 => {
-            Err(CommandError::new("search.skip", "a model chooses one list of sections: there is nothing to skip to")
-                .with_next("stemma search … -n 20, or a strategy without a model"))
-        }
-        How::Reasoned(strategy) => Ok((Strategy::default(), Some(Reasoned { strategy, calls, tokens }))),
-        How::Plain(_) if calls.is_some() || tokens.is_some() => {
-            Err(CommandError::new("search.budget", "a budget is for strategies that ask a model")
-                .with_next("stemma search … --strategy auto-with-model"))
-        }
+        How::Reasoned(_) if args.skip > 0 => Err(CommandError::new(
+            "search.skip",
+            "a model chooses one list of sections: there is nothing to skip to",
+        )
+        .with_next("stemma search … -n 20, or a strategy without a model")),
+        How::Reasoned(strategy) => Ok((
+            Strategy::default(),
+            Some(Reasoned {
+                strategy,
+                calls,
+                tokens,
+            }),
+        )),
+        How::Plain(_) if calls.is_some() || tokens.is_some() => Err(CommandError::new(
+            "search.budget",
+            "a budget is for strategies that ask a model",
+        )
+        .with_next("stemma search … --strategy auto-with-model")),
         How::Plain(strategy) => Ok((strategy, None)),
     }
 }
@@ -168,20 +208,39 @@ fn show(hit: &FoundHit, output: &Output) {
     let place = match hit.best_pages.first() {
         // The best page says more than the span of a long section.
         Some(best) if hit.pages.is_some_and(|(start, end)| end > start + 1) => {
-            let label = best.label.as_ref().map(|label| format!(", printed {label}")).unwrap_or_default();
+            let label = best
+                .label
+                .as_ref()
+                .map(|label| format!(", printed {label}"))
+                .unwrap_or_default();
             format!("{} (best p {}{label})", span(hit.pages, None), best.page)
         }
         _ => span(hit.pages, hit.lines),
     };
     let (locator, path) = (output.bold(&clean(&hit.locator)), path.join(" › "));
-    output.line(&format!("{:>2} {locator}  {path}  {}  {:.2}", hit.rank, clean(&place), hit.score));
+    output.line(&format!(
+        "{:>2} {locator}  {path}  {}  {:.2}",
+        hit.rank,
+        clean(&place),
+        hit.score
+    ));
     if !hit.excerpt.text.is_empty() {
-        output.line(&format!("   “{}”", marked(output, &hit.excerpt.text, &hit.excerpt.marks)));
+        output.line(&format!(
+            "   “{}”",
+            marked(output, &hit.excerpt.text, &hit.excerpt.marks)
+        ));
     }
     if !hit.parts.is_empty() {
-        let mut parts: Vec<(&str, f32)> = hit.parts.iter().map(|(part, value)| (*part, *value)).collect();
+        let mut parts: Vec<(&str, f32)> = hit
+            .parts
+            .iter()
+            .map(|(part, value)| (*part, *value))
+            .collect();
         parts.sort_by(|a, b| b.1.abs().total_cmp(&a.1.abs()));
-        let parts: Vec<String> = parts.iter().map(|(part, value)| format!("{part} {value:.1}")).collect();
+        let parts: Vec<String> = parts
+            .iter()
+            .map(|(part, value)| format!("{part} {value:.1}"))
+            .collect();
         output.line(&output.dim(&format!("   {} = {}", clean(&hit.why), parts.join(" + "))));
     }
 }
@@ -189,16 +248,39 @@ fn show(hit: &FoundHit, output: &Output) {
 fn footer(view: &FoundView, next: Option<usize>, millis: u128) -> String {
     let searched = &view.searched;
     let documents = match searched.documents < searched.documents_in_scope {
-        true => format!("routed to {} of {} documents", searched.documents, searched.documents_in_scope),
+        true => format!(
+            "routed to {} of {} documents",
+            searched.documents, searched.documents_in_scope
+        ),
         false => counted(searched.documents, "document"),
     };
-    let chips: Vec<String> = view.routed.iter().map(|chip| format!("{}: {}", chip.facet, clean(&chip.value))).collect();
-    let routed = if chips.is_empty() { String::new() } else { format!(" by {}", chips.join(", ")) };
-    let found = if view.hits.is_empty() { "nothing found · " } else { "" };
+    let chips: Vec<String> = view
+        .routed
+        .iter()
+        .map(|chip| format!("{}: {}", chip.facet, clean(&chip.value)))
+        .collect();
+    let routed = if chips.is_empty() {
+        String::new()
+    } else {
+        format!(" by {}", chips.join(", "))
+    };
+    let found = if view.hits.is_empty() {
+        "nothing found · "
+    } else {
+        ""
+    };
     let more = match (view.total, next) {
         (_, None) => String::new(),
-        (TotalView::Exact(_) | TotalView::AtLeast { .. }, Some(next)) => format!(" · more with --skip {next}"),
+        (TotalView::Exact(_) | TotalView::AtLeast { .. }, Some(next)) => {
+            format!(" · more with --skip {next}")
+        }
     };
-    let model = view.reasoning.as_ref().map_or("no model".into(), reasoned::cost);
-    format!("{found}{documents}{routed} · {} · {millis} ms · {model}{more}", counted(searched.sections, "section"))
+    let model = view
+        .reasoning
+        .as_ref()
+        .map_or("no model".into(), reasoned::cost);
+    format!(
+        "{found}{documents}{routed} · {} · {millis} ms · {model}{more}",
+        counted(searched.sections, "section")
+    )
 }

@@ -31,7 +31,10 @@ pub async fn run(args: CoordinatorArgs, context: &Context) -> Result<Exit, Comma
     let taking = take_reindex(reindex(&running).await?, running.presence(), stop.clone());
     let open_documents = running.config.local.open_documents;
     let (observer, presence) = (stemma_coordinator::no_observer(), running.presence());
-    tokio::join!(stemma_coordinator::run(env, ports, open_documents, observer, presence, stop), taking);
+    tokio::join!(
+        stemma_coordinator::run(env, ports, open_documents, observer, presence, stop),
+        taking
+    );
     Ok(running.end().await)
 }
 
@@ -39,8 +42,20 @@ pub async fn run(args: CoordinatorArgs, context: &Context) -> Result<Exit, Comma
 async fn reindex(running: &Running) -> Result<Reindex, CommandError> {
     let (env, ports, _) = running.parts();
     let config = &running.config;
-    let sources = config.sources.iter().map(|rule| rule.source()).collect::<Result<Vec<_>, _>>();
+    let sources = config
+        .sources
+        .iter()
+        .map(|rule| rule.source())
+        .collect::<Result<Vec<_>, _>>();
     let sources = sources.map_err(|wrong| CommandError::new("config.invalid", wrong))?;
-    let objects = Box::new(Buckets::new(S3::connect(&config.servers.s3.settings()).await?));
-    Ok(Reindex { env, ports, objects, sources, settings: config.frozen()? })
+    let objects = Box::new(Buckets::new(
+        S3::connect(&config.servers.s3.settings()).await?,
+    ));
+    Ok(Reindex {
+        env,
+        ports,
+        objects,
+        sources,
+        settings: config.frozen()?,
+    })
 }

@@ -13,8 +13,8 @@ pub use query::QueryArgs;
 pub use serve::ServeArgs;
 pub use worker::WorkerArgs;
 pub use {
-    assembler::run as assembler, coordinator::run as coordinator, query::run as query, serve::run as serve,
-    worker::run as worker,
+    assembler::run as assembler, coordinator::run as coordinator, query::run as query,
+    serve::run as serve, worker::run as worker,
 };
 
 use std::net::SocketAddr;

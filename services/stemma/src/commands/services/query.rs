@@ -59,17 +59,42 @@ pub async fn run(args: QueryArgs, context: &Context) -> Result<Exit, CommandErro
     let model = answer_model(&config, &env, &limiter, presence.process())?;
     let gate = config.embeddings.gate(&env, &limiter, presence.process())?;
     let settings = settings(args, context, config.query, model);
-    let meaning = meaning(&config.embeddings, &gate, &env, &store.blobs, &settings.collections, context);
-    let means = Means { meaning, ..Means::default() };
+    let meaning = meaning(
+        &config.embeddings,
+        &gate,
+        &env,
+        &store.blobs,
+        &settings.collections,
+        context,
+    );
+    let means = Means {
+        meaning,
+        ..Means::default()
+    };
     let listen = settings.listen;
     let librarians = Librarians::new(env.clone(), Arc::clone(&store.blobs), config.answer);
-    let means = Means { answering: Some(Arc::new(librarians)), ..means };
-    let serving = serve(env, Arc::clone(&store.blobs), settings, means, health, Metrics::install(), stop.clone()).await;
+    let means = Means {
+        answering: Some(Arc::new(librarians)),
+        ..means
+    };
+    let serving = serve(
+        env,
+        Arc::clone(&store.blobs),
+        settings,
+        means,
+        health,
+        Metrics::install(),
+        stop.clone(),
+    )
+    .await;
     let serving = serving.map_err(|error| refused(listen, &error))?;
     tracing::info!(store = %context.store, listen = %serving.address, "started");
     stop.cancelled().await;
     presence.drain();
-    serving.ended().await.map_err(|error| CommandError::new("listen.ended", format!("{listen}: {error}")))?;
+    serving
+        .ended()
+        .await
+        .map_err(|error| CommandError::new("listen.ended", format!("{listen}: {error}")))?;
     tracing::info!("drained");
     Ok(Exit::Done)
 }
@@ -97,7 +122,11 @@ fn settings(
     model: Option<AnswerModel>,
 ) -> ServerSettings {
     let mut collections = vec![context.collection.clone()];
-    collections.extend(args.also.into_iter().filter(|other| *other != context.collection));
+    collections.extend(
+        args.also
+            .into_iter()
+            .filter(|other| *other != context.collection),
+    );
     let cache = context.cache();
     ServerSettings {
         listen: args.service.listen,
@@ -112,7 +141,9 @@ fn settings(
 /// Why a server does not start, and what to do.
 pub(super) fn refused(listen: SocketAddr, error: &ServeError) -> CommandError {
     let next = match error {
-        ServeError::Anonymous { .. } => "set query.keys, listen on 127.0.0.1, or say --allow-anonymous",
+        ServeError::Anonymous { .. } => {
+            "set query.keys, listen on 127.0.0.1, or say --allow-anonymous"
+        }
         ServeError::Key { .. } => "correct query.keys: the digest of a key is made by `b3sum`",
         _ => "choose another --listen",
     };

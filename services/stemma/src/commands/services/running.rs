@@ -42,38 +42,85 @@ impl Running {
     ///
     /// # Errors
     /// [`CommandError`] naming what is not configured, or what refuses.
-    pub async fn start(service: &'static str, listen: SocketAddr, context: &Context) -> Result<Self, CommandError> {
+    pub async fn start(
+        service: &'static str,
+        listen: SocketAddr,
+        context: &Context,
+    ) -> Result<Self, CommandError> {
         let stop = shutdown::listen();
         let config = context.config()?.config;
         let env = Env::system();
         let name = identity::process_name(service, &env);
         if !config.servers.is_cluster() {
-            return Err(CommandError::new("cluster.not_configured", "no broker is configured")
-                .with_next("set broker.url and redis.url, or use `stemma ingest`, which needs neither"));
+            return Err(
+                CommandError::new("cluster.not_configured", "no broker is configured").with_next(
+                    "set broker.url and redis.url, or use `stemma ingest`, which needs neither",
+                ),
+            );
         }
-        let (presence, drained) = (Presence::new(&env, name.clone(), service), CancellationToken::new());
+        let (presence, drained) = (
+            Presence::new(&env, name.clone(), service),
+            CancellationToken::new(),
+        );
         let connected = Arc::new(OnceLock::new());
         let health = Health::of(&env, &presence, &connected);
-        let serving = health::serve(listen, health, Metrics::install(), Router::new(), drained.clone()).await;
+        let serving = health::serve(
+            listen,
+            health,
+            Metrics::install(),
+            Router::new(),
+            drained.clone(),
+        )
+        .await;
         let serving = serving.map_err(|error| {
-            CommandError::new("listen.refused", format!("{listen}: {error}")).with_next("choose another --listen")
+            CommandError::new("listen.refused", format!("{listen}: {error}"))
+                .with_next("choose another --listen")
         })?;
         tracing::info!(service, process = name, store = %context.store, listen = %serving.address, "starting");
         let cluster = connect(&config.servers, context, &name, &env, &stop).await?;
         drop(connected.set(cluster.ports.clone())); // this is the only place that sets it
         tracing::info!(service, process = name, "started");
         // Only workers ask models.
-        let gates = if service == "worker" { config.gates(&env, &cluster.ports, &name)? } else { Vec::new() };
+        let gates = if service == "worker" {
+            config.gates(&env, &cluster.ports, &name)?
+        } else {
+            Vec::new()
+        };
         let asked = gates.clone();
-        let models = move || asked.iter().map(|gate| (gate.bucket().to_string(), gate.beat())).collect();
+        let models = move || {
+            asked
+                .iter()
+                .map(|gate| (gate.bucket().to_string(), gate.beat()))
+                .collect()
+        };
         let (ledger, beating) = (Arc::clone(&cluster.ports.ledger), Arc::clone(&presence));
-        let beats = env.spawn(presence::beat(env.clone(), ledger, beating, models, drained.clone()));
-        Ok(Self { config, models: gates, env, cluster, stop, presence, drained, beats, serving })
+        let beats = env.spawn(presence::beat(
+            env.clone(),
+            ledger,
+            beating,
+            models,
+            drained.clone(),
+        ));
+        Ok(Self {
+            config,
+            models: gates,
+            env,
+            cluster,
+            stop,
+            presence,
+            drained,
+            beats,
+            serving,
+        })
     }
 
     /// What a service's `run` takes.
     pub fn parts(&self) -> (Env, Ports, CancellationToken) {
-        (self.env.clone(), self.cluster.ports.clone(), self.stop.clone())
+        (
+            self.env.clone(),
+            self.cluster.ports.clone(),
+            self.stop.clone(),
+        )
     }
 
     /// The process: named in leases, beats and connections.

@@ -71,23 +71,63 @@ async fn served(
     let presence = Presence::new(&env, identity::process_name("serve", &env), "serve");
     let health = Health::of_blobs(&env, &presence, &ports.blobs);
     let (collections, cache) = (vec![context.collection.clone()], context.cache());
-    let gate = config.embeddings.gate(&env, &ports.limiter, presence.process())?;
-    let meaning = meaning(&config.embeddings, &gate, &env, &ports.blobs, &collections, context);
+    let gate = config
+        .embeddings
+        .gate(&env, &ports.limiter, presence.process())?;
+    let meaning = meaning(
+        &config.embeddings,
+        &gate,
+        &env,
+        &ports.blobs,
+        &collections,
+        context,
+    );
     // Questions and ingestion share the model's limits.
     let model = answer_model(&config, &env, &ports.limiter, presence.process())?;
     let query = config.query;
-    let server = ServerSettings { listen, collections, query, allow_anonymous: false, cache, model };
+    let server = ServerSettings {
+        listen,
+        collections,
+        query,
+        allow_anonymous: false,
+        cache,
+        model,
+    };
     let blobs = Arc::clone(&ports.blobs);
-    let intake: Arc<dyn Intake> = Arc::new(Door { env: env.clone(), ports, settings });
-    let librarians: Arc<dyn Answering> = Arc::new(Librarians::new(env.clone(), Arc::clone(&blobs), config.answer));
-    let means = Means { meaning, intake: Some(intake), answering: Some(librarians) };
-    let serving = serve(env, blobs, server, means, health, Metrics::install(), stop.clone()).await;
+    let intake: Arc<dyn Intake> = Arc::new(Door {
+        env: env.clone(),
+        ports,
+        settings,
+    });
+    let librarians: Arc<dyn Answering> = Arc::new(Librarians::new(
+        env.clone(),
+        Arc::clone(&blobs),
+        config.answer,
+    ));
+    let means = Means {
+        meaning,
+        intake: Some(intake),
+        answering: Some(librarians),
+    };
+    let serving = serve(
+        env,
+        blobs,
+        server,
+        means,
+        health,
+        Metrics::install(),
+        stop.clone(),
+    )
+    .await;
     let serving = serving.map_err(|error| refused(listen, &error))?;
     context.output.note(&format!("http://{}", serving.address));
     tracing::info!(store = %context.store, listen = %serving.address, "started");
     stop.cancelled().await;
     presence.drain();
-    serving.ended().await.map_err(|error| CommandError::new("listen.ended", format!("{listen}: {error}")))?;
+    serving
+        .ended()
+        .await
+        .map_err(|error| CommandError::new("listen.ended", format!("{listen}: {error}")))?;
     Ok(Exit::Done)
 }
 
@@ -105,29 +145,68 @@ impl Intake for Door {
     }
 
     async fn submit(&self, collection: &Collection, upload: Upload) -> Result<Submitted, Refusal> {
-        let Upload { path, bytes, stated } = upload;
+        let Upload {
+            path,
+            bytes,
+            stated,
+        } = upload;
         if !is_document(&path) {
             let message = format!("`{path}` is called like no document that is read");
-            return Err(Refusal::new("input.kind", message, "send a file called .pdf, .md or .txt"));
+            return Err(Refusal::new(
+                "input.kind",
+                message,
+                "send a file called .pdf, .md or .txt",
+            ));
         }
         let stated = facts(stated)?;
         let (source, size_bytes) = (Digest::of(&bytes), bytes.len() as u64);
-        store(&self.env, self.ports.blobs.as_ref(), collection, source, bytes).await?;
+        store(
+            &self.env,
+            self.ports.blobs.as_ref(),
+            collection,
+            source,
+            bytes,
+        )
+        .await?;
         let name = path.rsplit('/').next().unwrap_or(&path).to_owned();
         // Not a place anyone can read from: the bytes lie in the store.
         let uri = format!("upload:{path}");
         let doc = DocId::of(collection, &uri);
         let label = format!("upload of {name}");
-        let submission =
-            Submission { uri, name, path, source, origin: Origin::Content, size_bytes, stated, retry_failed: true };
-        let terms = Terms { label, ..Terms::default() };
-        let order = Order { collection, settings: &self.settings, class: Class::Interactive, terms };
-        let manifest = stemma_coordinator::submit(&self.env, &self.ports, order, &[submission]).await?;
-        Ok(Submitted { doc, job: manifest.job.to_string() })
+        let submission = Submission {
+            uri,
+            name,
+            path,
+            source,
+            origin: Origin::Content,
+            size_bytes,
+            stated,
+            retry_failed: true,
+        };
+        let terms = Terms {
+            label,
+            ..Terms::default()
+        };
+        let order = Order {
+            collection,
+            settings: &self.settings,
+            class: Class::Interactive,
+            terms,
+        };
+        let manifest =
+            stemma_coordinator::submit(&self.env, &self.ports, order, &[submission]).await?;
+        Ok(Submitted {
+            doc,
+            job: manifest.job.to_string(),
+        })
     }
 
     async fn remove(&self, collection: &Collection, doc: DocId) -> Result<(), Refusal> {
-        Ok(stemma_assembler::remove(&self.env, &self.ports, collection, doc).await.map(drop)?)
+        Ok(
+            stemma_assembler::remove(&self.env, &self.ports, collection, doc)
+                .await
+                .map(drop)?,
+        )
     }
 }
 
@@ -135,8 +214,13 @@ impl Intake for Door {
 fn facts(stated: BTreeMap<String, String>) -> Result<BTreeMap<String, String>, Refusal> {
     for (name, value) in &stated {
         if !NAMES.contains(&name.as_str()) || canonical(name, value).is_none() {
-            let message = format!("metadata: `{name}` is no fact that can be stated, or has another form");
-            return Err(Refusal::new("input.metadata", message, format!("state some of {}", NAMES.join(", "))));
+            let message =
+                format!("metadata: `{name}` is no fact that can be stated, or has another form");
+            return Err(Refusal::new(
+                "input.metadata",
+                message,
+                format!("state some of {}", NAMES.join(", ")),
+            ));
         }
     }
     Ok(stated)

@@ -48,7 +48,8 @@ enum WorkerLane {
 pub async fn run(args: WorkerArgs, context: &Context) -> Result<Exit, CommandError> {
     let running = Running::start("worker", args.service.listen, context).await?;
     let (env, ports, stop) = running.parts();
-    let tools = Arc::new(embedded::tools(&running.config, None)?.with_models(running.models.clone()));
+    let tools =
+        Arc::new(embedded::tools(&running.config, None)?.with_models(running.models.clone()));
     let lanes = lanes(&args, &running)?;
     let settings = WorkerSettings {
         lanes,
@@ -61,8 +62,11 @@ pub async fn run(args: WorkerArgs, context: &Context) -> Result<Exit, CommandErr
 
 fn lanes(args: &WorkerArgs, running: &Running) -> Result<Vec<(Lane, u16)>, CommandError> {
     if args.lanes.contains(&WorkerLane::Llm) && !running.config.model.is_configured() {
-        return Err(CommandError::new("config.no_model", "a worker of lane llm needs a model, and none is configured")
-            .with_next("set model.name and model.base_url (see `stemma config model`)"));
+        return Err(CommandError::new(
+            "config.no_model",
+            "a worker of lane llm needs a model, and none is configured",
+        )
+        .with_next("set model.name and model.base_url (see `stemma config model`)"));
     }
     let every = embedded::lanes(&running.config);
     let asked = |lane: Lane| match lane {
@@ -70,6 +74,10 @@ fn lanes(args: &WorkerArgs, running: &Running) -> Result<Vec<(Lane, u16)>, Comma
         Lane::Llm => args.lanes.contains(&WorkerLane::Llm),
         Lane::Publish => false,
     };
-    let lanes = every.into_iter().filter(|(lane, _)| args.lanes.is_empty() || asked(*lane));
-    Ok(lanes.map(|(lane, concurrency)| (lane, args.concurrency.unwrap_or(concurrency))).collect())
+    let lanes = every
+        .into_iter()
+        .filter(|(lane, _)| args.lanes.is_empty() || asked(*lane));
+    Ok(lanes
+        .map(|(lane, concurrency)| (lane, args.concurrency.unwrap_or(concurrency)))
+        .collect())
 }

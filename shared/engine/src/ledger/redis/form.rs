@@ -29,7 +29,9 @@ pub(super) struct Task {
 impl Task {
     /// The task as `why` shows it; `Ok(None)` while no one wants it.
     pub(super) fn open(self, key: TaskKey) -> Result<Option<OpenTask>, String> {
-        let (Some(stage), Some(lane)) = (self.stage, self.lane) else { return Ok(None) };
+        let (Some(stage), Some(lane)) = (self.stage, self.lane) else {
+            return Ok(None);
+        };
         let time = |text: Option<String>| number::<Millis>(&text.unwrap_or_default());
         let lease = match self.holder {
             Some(holder) => Some((holder, time(self.until_ms)?)),
@@ -59,7 +61,10 @@ pub(super) struct Cursor {
 impl Cursor {
     /// The cursor as callers hold it.
     pub(super) fn of(number: u64) -> Self {
-        Self { position: number & u64::from(u32::MAX), mark: (number >> 32) as u32 }
+        Self {
+            position: number & u64::from(u32::MAX),
+            mark: (number >> 32) as u32,
+        }
     }
 
     pub(super) fn number(self) -> u64 {
@@ -75,7 +80,10 @@ impl Cursor {
     pub(super) fn behind(position: u64, entries: &[(TaskKey, Entry)]) -> Option<Self> {
         let (key, _) = entries.last()?;
         let mark = u32::from_str_radix(&key.short(), 16).ok()?;
-        Some(Self { position: position + entries.len() as u64, mark })
+        Some(Self {
+            position: position + entries.len() as u64,
+            mark,
+        })
     }
 }
 
@@ -95,11 +103,18 @@ pub(super) fn logged(line: Vec<u8>) -> Result<(TaskKey, Entry), String> {
     let (Some(key), Some(kind)) = (line.get(..KEY_DIGITS), line.get(KEY_DIGITS)) else {
         return Err(format!("an entry of {} bytes", line.len()));
     };
-    let key = std::str::from_utf8(key).map_err(|error| error.to_string())?.parse()?;
+    let key = std::str::from_utf8(key)
+        .map_err(|error| error.to_string())?
+        .parse()?;
     let body = KEY_DIGITS + 1;
     match kind {
         b'd' => Ok((key, Entry::Done(Bytes::from(line).slice(body..)))),
-        b'f' => Ok((key, Entry::Failed(serde_json::from_slice(&line[body..]).map_err(|error| error.to_string())?))),
+        b'f' => Ok((
+            key,
+            Entry::Failed(
+                serde_json::from_slice(&line[body..]).map_err(|error| error.to_string())?,
+            ),
+        )),
         kind => Err(format!("an entry of kind {kind}")),
     }
 }
@@ -109,10 +124,17 @@ pub(super) fn lease(answer: &[String]) -> Result<Lease, String> {
     let words: Vec<&str> = answer.iter().map(String::as_str).collect();
     match words.as_slice() {
         ["ended"] => Ok(Lease::Ended),
-        ["held", holder, until] => Ok(Lease::Held { holder: (*holder).into(), until_ms: number(until)? }),
+        ["held", holder, until] => Ok(Lease::Held {
+            holder: (*holder).into(),
+            until_ms: number(until)?,
+        }),
         ["granted", attempts, crashes, wanted] => {
             let (attempts, crashes) = (number(attempts)?, number(crashes)?);
-            Ok(Lease::Granted { attempts, crashes, wanted: *wanted == "1" })
+            Ok(Lease::Granted {
+                attempts,
+                crashes,
+                wanted: *wanted == "1",
+            })
         }
         _ => Err(format!("a lease of {} words", words.len())),
     }
@@ -125,7 +147,9 @@ pub(super) fn read<'a, T: Deserialize<'a>>(json: &'a str) -> Result<T, String> {
 
 /// A number in digits.
 pub(super) fn number<T: FromStr>(digits: &str) -> Result<T, String> {
-    digits.parse().map_err(|_| format!("`{digits}` is not a number of that size"))
+    digits
+        .parse()
+        .map_err(|_| format!("`{digits}` is not a number of that size"))
 }
 
 #[cfg(test)]
@@ -145,13 +169,19 @@ mod tests {
     fn what_cannot_be_read_is_an_error() {
         let key = TaskKey::identity("form", 1).finish();
         let line = |rest: &str| format!("{key}{rest}").into_bytes();
-        assert_eq!(logged(line("d{}")), Ok((key, Entry::Done(Bytes::from_static(b"{}")))));
+        assert_eq!(
+            logged(line("d{}")),
+            Ok((key, Entry::Done(Bytes::from_static(b"{}"))))
+        );
         for rest in ["", "x{}", "f{}", "f"] {
             assert!(logged(line(rest)).is_err(), "{rest}");
         }
         assert!(logged(b"short".to_vec()).is_err());
         for words in [vec!["held", "a"], vec!["granted", "1", "-1", "0"], vec![]] {
-            assert!(lease(&words.iter().map(ToString::to_string).collect::<Vec<_>>()).is_err(), "{words:?}");
+            assert!(
+                lease(&words.iter().map(ToString::to_string).collect::<Vec<_>>()).is_err(),
+                "{words:?}"
+            );
         }
     }
 }

@@ -50,7 +50,10 @@ pub struct RedisLedger {
 impl RedisLedger {
     /// The ledger behind `redis`.
     pub fn new(redis: RedisClient) -> Self {
-        Self { redis, scripts: Arc::default() }
+        Self {
+            redis,
+            scripts: Arc::default(),
+        }
     }
 
     fn run_key(&self, run: &RunId, what: &str) -> String {
@@ -59,7 +62,9 @@ impl RedisLedger {
 
     /// All keys of a run, in the order in which `run.lua` names them.
     fn run_keys(&self, run: &RunId) -> Vec<String> {
-        ["log", "ended", "open", "due", "jobs"].map(|what| self.run_key(run, what)).to_vec()
+        ["log", "ended", "open", "due", "jobs"]
+            .map(|what| self.run_key(run, what))
+            .to_vec()
     }
 
     /// A script about a run, with its keys.
@@ -83,21 +88,36 @@ impl RedisLedger {
         let mut cursor = Cursor::of(since);
         loop {
             let mut script = self.on(run, &self.scripts.outcomes);
-            script.arg(cursor.position).arg(cursor.mark()).arg(PAGE_ENTRIES).arg(PAGE_BYTES);
-            let page: (String, u64, u64, Vec<Vec<u8>>) = self.redis.invoke(at("outcomes"), &script).await?;
+            script
+                .arg(cursor.position)
+                .arg(cursor.mark())
+                .arg(PAGE_ENTRIES)
+                .arg(PAGE_BYTES);
+            let page: (String, u64, u64, Vec<Vec<u8>>) =
+                self.redis.invoke(at("outcomes"), &script).await?;
             let (epoch, length, from, lines) = page;
             let epoch = form::number(&epoch).map_err(unreadable("outcomes"))?;
             if !outcomes.entries.is_empty() && epoch != outcomes.epoch {
                 return Ok(None);
             }
             outcomes.epoch = epoch;
-            let entries = lines.into_iter().map(form::logged).collect::<Result<Vec<_>, _>>();
+            let entries = lines
+                .into_iter()
+                .map(form::logged)
+                .collect::<Result<Vec<_>, _>>();
             let entries = entries.map_err(unreadable("outcomes"))?;
-            let here = if from == cursor.position { cursor } else { Cursor::of(0) };
+            let here = if from == cursor.position {
+                cursor
+            } else {
+                Cursor::of(0)
+            };
             cursor = Cursor::behind(from, &entries).unwrap_or(here);
             outcomes.entries.extend(entries);
             if cursor.position >= length {
-                return Ok(Some(Outcomes { next: cursor.number(), ..outcomes }));
+                return Ok(Some(Outcomes {
+                    next: cursor.number(),
+                    ..outcomes
+                }));
             }
         }
     }
@@ -109,16 +129,27 @@ fn at(operation: &'static str) -> (&'static str, &'static str) {
 
 /// What we wrote and cannot read: another program writes to our keys, or another version of this one.
 fn unreadable(operation: &'static str) -> impl Fn(String) -> PortError {
-    move |error| PortError::lasting("ledger", operation, format!("Redis holds what is not ours: {error}"))
+    move |error| {
+        PortError::lasting(
+            "ledger",
+            operation,
+            format!("Redis holds what is not ours: {error}"),
+        )
+    }
 }
 
 /// Keys that a script returned.
 fn keys(operation: &'static str, digits: &[String]) -> Result<Vec<TaskKey>, PortError> {
-    digits.iter().map(|key| key.parse::<TaskKey>()).collect::<Result<_, _>>().map_err(unreadable(operation))
+    digits
+        .iter()
+        .map(|key| key.parse::<TaskKey>())
+        .collect::<Result<_, _>>()
+        .map_err(unreadable(operation))
 }
 
 fn json<T: serde::Serialize>(operation: &'static str, value: &T) -> Result<String, PortError> {
-    serde_json::to_string(value).map_err(|error| PortError::lasting("ledger", operation, error.to_string()))
+    serde_json::to_string(value)
+        .map_err(|error| PortError::lasting("ledger", operation, error.to_string()))
 }
 
 #[async_trait]
@@ -129,11 +160,16 @@ impl Ledger for RedisLedger {
                 return Ok(outcomes);
             }
         }
-        Err(PortError::passing("ledger", "outcomes", format!("run {run} is forgotten again and again")))
+        Err(PortError::passing(
+            "ledger",
+            "outcomes",
+            format!("run {run} is forgotten again and again"),
+        ))
     }
 
     async fn record(&self, run: &RunId, key: &TaskKey, entry: Entry) -> Result<(), PortError> {
-        let entry = form::entry(&entry).map_err(|error| PortError::lasting("ledger", "record", error))?;
+        let entry =
+            form::entry(&entry).map_err(|error| PortError::lasting("ledger", "record", error))?;
         let mut script = self.on(run, &self.scripts.record);
         script.arg(key.to_string()).arg(entry);
         self.redis.invoke(at("record"), &script).await
@@ -151,7 +187,10 @@ impl Ledger for RedisLedger {
             let mut script = self.on(run, &self.scripts.want);
             script.arg(now_ms).arg(due_ms);
             for want in part {
-                script.arg(want.key.to_string()).arg(&want.stage).arg(want.lane.name());
+                script
+                    .arg(want.key.to_string())
+                    .arg(&want.stage)
+                    .arg(want.lane.name());
             }
             let part: Vec<String> = self.redis.invoke(at("want"), &script).await?;
             new.extend(keys("want", &part)?);
@@ -179,7 +218,9 @@ impl Ledger for RedisLedger {
         let fields: Vec<(String, String)> = self.redis.query(at("open_tasks"), &command).await?;
         let tasks = fields.iter().filter(|(key, _)| !key.is_empty());
         let open = tasks.map(|(key, task)| form::read::<form::Task>(task)?.open(key.parse()?));
-        let open = open.filter_map(Result::transpose).collect::<Result<Vec<_>, _>>();
+        let open = open
+            .filter_map(Result::transpose)
+            .collect::<Result<Vec<_>, _>>();
         let mut open = open.map_err(unreadable("open_tasks"))?;
         open.sort_by_key(|task| task.key);
         Ok(open)
@@ -194,15 +235,28 @@ impl Ledger for RedisLedger {
         until_ms: Millis,
     ) -> Result<Lease, PortError> {
         let mut script = self.on(run, &self.scripts.lease);
-        script.arg(key.to_string()).arg(holder).arg(now_ms).arg(until_ms);
+        script
+            .arg(key.to_string())
+            .arg(holder)
+            .arg(now_ms)
+            .arg(until_ms);
         let answer: Vec<String> = self.redis.invoke(at("lease"), &script).await?;
         form::lease(&answer).map_err(unreadable("lease"))
     }
 
-    async fn release(&self, run: &RunId, key: &TaskKey, holder: &str, retry: Option<&Retry>) -> Result<u32, PortError> {
+    async fn release(
+        &self,
+        run: &RunId,
+        key: &TaskKey,
+        holder: &str,
+        retry: Option<&Retry>,
+    ) -> Result<u32, PortError> {
         let mut script = self.on(run, &self.scripts.release);
         let counted = retry.is_some_and(|retry| retry.counted);
-        script.arg(key.to_string()).arg(holder).arg(u32::from(counted));
+        script
+            .arg(key.to_string())
+            .arg(holder)
+            .arg(u32::from(counted));
         if let Some(retry) = retry {
             script.arg(json("release", retry)?);
         }
@@ -215,11 +269,20 @@ impl Ledger for RedisLedger {
         self.redis.invoke(at("schedule"), &script).await
     }
 
-    async fn due(&self, now_ms: Millis, again_ms: Millis, limit: usize) -> Result<Vec<Due>, PortError> {
+    async fn due(
+        &self,
+        now_ms: Millis,
+        again_ms: Millis,
+        limit: usize,
+    ) -> Result<Vec<Due>, PortError> {
         let mut script = self.scripts.due.key(self.index());
         script.arg(now_ms).arg(again_ms).arg(limit);
         let things: Vec<String> = self.redis.invoke(at("due"), &script).await?;
-        things.iter().map(|thing| form::read(thing)).collect::<Result<_, _>>().map_err(unreadable("due"))
+        things
+            .iter()
+            .map(|thing| form::read(thing))
+            .collect::<Result<_, _>>()
+            .map_err(unreadable("due"))
     }
 
     async fn unschedule(&self, due: &Due) -> Result<(), PortError> {
@@ -252,19 +315,32 @@ impl Ledger for RedisLedger {
     async fn post(&self, board: Board, notice: Notice, now_ms: Millis) -> Result<(), PortError> {
         let mut script = self.scripts.post.prepare_invoke();
         script.key(self.board(board).to_vec());
-        script.arg(notice.name).arg(notice.body.as_ref()).arg(notice.until_ms).arg(now_ms).arg(NOTICES);
+        script
+            .arg(notice.name)
+            .arg(notice.body.as_ref())
+            .arg(notice.until_ms)
+            .arg(now_ms)
+            .arg(NOTICES);
         self.redis.invoke(at("post"), &script).await
     }
 
     async fn notices(&self, board: Board, now_ms: Millis) -> Result<Vec<Notice>, PortError> {
         let mut script = self.scripts.notices.prepare_invoke();
         script.key(self.board(board).to_vec()).arg(now_ms);
-        let notices: Vec<(String, Vec<u8>, String)> = self.redis.invoke(at("notices"), &script).await?;
+        let notices: Vec<(String, Vec<u8>, String)> =
+            self.redis.invoke(at("notices"), &script).await?;
         let notice = |(name, body, until): (String, Vec<u8>, String)| {
-            Ok(Notice { name, body: body.into(), until_ms: form::number(&until)? })
+            Ok(Notice {
+                name,
+                body: body.into(),
+                until_ms: form::number(&until)?,
+            })
         };
-        let mut notices =
-            notices.into_iter().map(notice).collect::<Result<Vec<_>, _>>().map_err(unreadable("notices"))?;
+        let mut notices = notices
+            .into_iter()
+            .map(notice)
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(unreadable("notices"))?;
         notices.sort_by(|one, other| one.name.cmp(&other.name));
         Ok(notices)
     }

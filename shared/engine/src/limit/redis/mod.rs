@@ -49,7 +49,8 @@ struct Scripts {
 
 impl Default for Scripts {
     fn default() -> Self {
-        let over_rates = |script: &str| Script::new(&format!("{}{script}", include_str!("rates.lua")));
+        let over_rates =
+            |script: &str| Script::new(&format!("{}{script}", include_str!("rates.lua")));
         Self {
             acquire: over_rates(include_str!("acquire.lua")),
             settle: over_rates(include_str!("settle.lua")),
@@ -66,13 +67,21 @@ impl Default for Scripts {
 impl RedisLimiter {
     /// The limits behind `redis`. `env` is the world of whoever calls.
     pub fn new(redis: RedisClient, env: Env) -> Self {
-        Self { redis, clock: Clock::Server(env), scripts: Arc::default() }
+        Self {
+            redis,
+            clock: Clock::Server(env),
+            scripts: Arc::default(),
+        }
     }
 
     /// The same, but on the time that callers give: for tests, which own their clock.
     #[cfg(feature = "testing")]
     pub fn on_callers_time(redis: RedisClient) -> Self {
-        Self { redis, clock: Clock::Caller, scripts: Arc::default() }
+        Self {
+            redis,
+            clock: Clock::Caller,
+            scripts: Arc::default(),
+        }
     }
 
     fn key(&self, bucket: &str) -> String {
@@ -100,38 +109,87 @@ impl RedisLimiter {
 
 #[async_trait]
 impl Limiter for RedisLimiter {
-    async fn acquire(&self, bucket: &str, quota: Quota, cost: Cost, now_ms: Millis) -> Result<Permit, PortError> {
+    async fn acquire(
+        &self,
+        bucket: &str,
+        quota: Quota,
+        cost: Cost,
+        now_ms: Millis,
+    ) -> Result<Permit, PortError> {
         let ahead = Ahead::of(quota, cost.class);
         let mut script = self.scripts.acquire.key(self.key(bucket));
-        script.arg(self.given(now_ms)).arg(quota.requests_per_minute).arg(quota.tokens_per_minute);
-        script.arg(ahead.requests_ms).arg(ahead.tokens_ms).arg(cost.tokens);
-        match self.redis.invoke::<i64>(("limiter", "acquire"), &script).await? {
+        script
+            .arg(self.given(now_ms))
+            .arg(quota.requests_per_minute)
+            .arg(quota.tokens_per_minute);
+        script
+            .arg(ahead.requests_ms)
+            .arg(ahead.tokens_ms)
+            .arg(cost.tokens);
+        match self
+            .redis
+            .invoke::<i64>(("limiter", "acquire"), &script)
+            .await?
+        {
             0 => Ok(Permit::Granted),
-            after_ms @ 1.. => Ok(Permit::Wait { after_ms: after_ms.unsigned_abs() }),
-            largest => Ok(Permit::Never { largest: u32::try_from(-1 - largest).unwrap_or(0) }),
+            after_ms @ 1.. => Ok(Permit::Wait {
+                after_ms: after_ms.unsigned_abs(),
+            }),
+            largest => Ok(Permit::Never {
+                largest: u32::try_from(-1 - largest).unwrap_or(0),
+            }),
         }
     }
 
-    async fn settle(&self, bucket: &str, quota: Quota, estimated: u32, used: u32) -> Result<(), PortError> {
+    async fn settle(
+        &self,
+        bucket: &str,
+        quota: Quota,
+        estimated: u32,
+        used: u32,
+    ) -> Result<(), PortError> {
         let mut script = self.scripts.settle.key(self.key(bucket));
-        script.arg(quota.requests_per_minute).arg(quota.tokens_per_minute);
+        script
+            .arg(quota.requests_per_minute)
+            .arg(quota.tokens_per_minute);
         script.arg(i64::from(used) - i64::from(estimated));
         self.redis.invoke(("limiter", "settle"), &script).await
     }
 
     async fn pause(&self, bucket: &str, until_ms: Millis) -> Result<(), PortError> {
         let mut script = self.scripts.pause.key(self.key(bucket));
-        script.arg(self.given(until_ms)).arg(self.remaining_ms(until_ms));
+        script
+            .arg(self.given(until_ms))
+            .arg(self.remaining_ms(until_ms));
         self.redis.invoke(("limiter", "pause"), &script).await
     }
 
-    async fn state(&self, bucket: &str, quota: Quota, stated: Stated, now_ms: Millis) -> Result<(), PortError> {
+    async fn state(
+        &self,
+        bucket: &str,
+        quota: Quota,
+        stated: Stated,
+        now_ms: Millis,
+    ) -> Result<(), PortError> {
         let ahead = Ahead::of(quota, Class::Bulk);
         let mut script = self.scripts.state.key(self.key(bucket));
-        script.arg(self.given(now_ms)).arg(quota.requests_per_minute).arg(quota.tokens_per_minute);
+        script
+            .arg(self.given(now_ms))
+            .arg(quota.requests_per_minute)
+            .arg(quota.tokens_per_minute);
         script.arg(ahead.requests_ms).arg(ahead.tokens_ms);
-        let Stated { requests_per_minute, tokens_per_minute, requests_left, tokens_left } = stated;
-        for said in [requests_per_minute, tokens_per_minute, requests_left, tokens_left] {
+        let Stated {
+            requests_per_minute,
+            tokens_per_minute,
+            requests_left,
+            tokens_left,
+        } = stated;
+        for said in [
+            requests_per_minute,
+            tokens_per_minute,
+            requests_left,
+            tokens_left,
+        ] {
             script.arg(said.map_or_else(String::new, |said| said.to_string()));
         }
         self.redis.invoke(("limiter", "state"), &script).await
@@ -143,25 +201,53 @@ impl Limiter for RedisLimiter {
         self.redis.invoke(("limiter", "slow"), &script).await
     }
 
-    async fn reserve(&self, account: &str, limit: u64, amount: u64, now_ms: Millis) -> Result<Reserved, PortError> {
+    async fn reserve(
+        &self,
+        account: &str,
+        limit: u64,
+        amount: u64,
+        now_ms: Millis,
+    ) -> Result<Reserved, PortError> {
         let mut script = self.scripts.reserve.key(self.redis.key(account, "account"));
         script.arg(self.given(now_ms)).arg(limit).arg(amount);
-        Ok(match self.redis.invoke::<i64>(("limiter", "reserve"), &script).await? {
-            0 => Reserved::Granted,
-            1 => Reserved::Unknown,
-            answer => Reserved::Refused { later: answer == 2 },
-        })
+        Ok(
+            match self
+                .redis
+                .invoke::<i64>(("limiter", "reserve"), &script)
+                .await?
+            {
+                0 => Reserved::Granted,
+                1 => Reserved::Unknown,
+                answer => Reserved::Refused { later: answer == 2 },
+            },
+        )
     }
 
-    async fn spend(&self, account: &str, reserved: u64, used: u64, now_ms: Millis) -> Result<(), PortError> {
+    async fn spend(
+        &self,
+        account: &str,
+        reserved: u64,
+        used: u64,
+        now_ms: Millis,
+    ) -> Result<(), PortError> {
         let mut script = self.scripts.spend.key(self.redis.key(account, "account"));
         script.arg(self.given(now_ms)).arg(reserved).arg(used);
         self.redis.invoke(("limiter", "spend"), &script).await
     }
 
-    async fn open_account(&self, account: &str, spent: u64, now_ms: Millis) -> Result<(), PortError> {
-        let mut script = self.scripts.open_account.key(self.redis.key(account, "account"));
+    async fn open_account(
+        &self,
+        account: &str,
+        spent: u64,
+        now_ms: Millis,
+    ) -> Result<(), PortError> {
+        let mut script = self
+            .scripts
+            .open_account
+            .key(self.redis.key(account, "account"));
         script.arg(self.given(now_ms)).arg(spent);
-        self.redis.invoke(("limiter", "open_account"), &script).await
+        self.redis
+            .invoke(("limiter", "open_account"), &script)
+            .await
     }
 }

@@ -44,17 +44,30 @@ pub(super) struct Door {
 impl Door {
     pub(super) fn new(settings: &RabbitSettings) -> Result<Self, PortError> {
         // The parser's own words are left out: they could repeat a part of the URL.
-        let refused = |_| PortError::lasting("queue", "connect", "the URL of the broker is not amqp://… or amqps://…");
+        let refused = |_| {
+            PortError::lasting(
+                "queue",
+                "connect",
+                "the URL of the broker is not amqp://… or amqps://…",
+            )
+        };
         let mut uri: AMQPUri = settings.url.reveal().parse().map_err(refused)?;
         uri.query.heartbeat = Some(HEARTBEAT_S);
         uri.query.connection_timeout = u64::try_from(PATIENCE.as_millis()).ok();
-        Ok(Self { uri, name: settings.name.clone() })
+        Ok(Self {
+            uri,
+            name: settings.name.clone(),
+        })
     }
 
     async fn open(&self, purpose: &str) -> Result<Connection, PortError> {
         let name = format!("{} ({purpose})", self.name);
         let properties = ConnectionProperties::default().with_connection_name(name.into());
-        answered("connect", Connection::connect_uri(self.uri.clone(), properties)).await
+        answered(
+            "connect",
+            Connection::connect_uri(self.uri.clone(), properties),
+        )
+        .await
     }
 }
 
@@ -72,7 +85,8 @@ pub(super) struct Live {
 impl Live {
     /// A fresh channel.
     pub(super) async fn channel(&self, operation: &'static str) -> Result<Channel, PortError> {
-        self.doubt.over(answered(operation, self.connection.create_channel()).await)
+        self.doubt
+            .over(answered(operation, self.connection.create_channel()).await)
     }
 }
 
@@ -122,29 +136,61 @@ pub(super) struct Link {
 impl Link {
     /// Starts to connect, and goes on for as long as the link lives. `purpose` tells the connections of a process
     /// apart in the broker's list.
-    pub(super) fn open(door: &Door, purpose: &'static str, topology: &Arc<Topology>, env: &Env) -> Self {
+    pub(super) fn open(
+        door: &Door,
+        purpose: &'static str,
+        topology: &Arc<Topology>,
+        env: &Env,
+    ) -> Self {
         let (states, state) = watch::channel(State::Down(None));
         let stop = CancellationToken::new();
-        let supervisor =
-            Supervisor { door: door.clone(), purpose, topology: Arc::clone(topology), env: env.clone(), states };
+        let supervisor = Supervisor {
+            door: door.clone(),
+            purpose,
+            topology: Arc::clone(topology),
+            env: env.clone(),
+            states,
+        };
         env.spawn(supervisor.run(stop.clone()));
-        Self { state, _stop_on_drop: stop.clone().drop_guard(), stop }
+        Self {
+            state,
+            _stop_on_drop: stop.clone().drop_guard(),
+            stop,
+        }
     }
 
     /// The connection; waits for it if it is being rebuilt.
     ///
     /// # Errors
     /// What stands in the way of it.
-    pub(super) async fn live(&self, operation: &'static str, patience: Duration) -> Result<Live, PortError> {
+    pub(super) async fn live(
+        &self,
+        operation: &'static str,
+        patience: Duration,
+    ) -> Result<Live, PortError> {
         let mut state = self.state.clone();
-        let settled = timeout(patience, state.wait_for(State::is_settled)).await.is_ok();
+        let settled = timeout(patience, state.wait_for(State::is_settled))
+            .await
+            .is_ok();
         let state = self.state.borrow().clone();
         match state {
             State::Up(live) => Ok(live),
-            State::Closed => Err(PortError::lasting("queue", operation, "the connection was closed")),
+            State::Closed => Err(PortError::lasting(
+                "queue",
+                operation,
+                "the connection was closed",
+            )),
             State::Down(Some(error)) => Err(PortError { operation, ..error }),
-            State::Down(None) if settled => Err(PortError::passing("queue", operation, "the connection was lost")),
-            State::Down(None) => Err(PortError::passing("queue", operation, "the broker does not answer")),
+            State::Down(None) if settled => Err(PortError::passing(
+                "queue",
+                operation,
+                "the connection was lost",
+            )),
+            State::Down(None) => Err(PortError::passing(
+                "queue",
+                operation,
+                "the broker does not answer",
+            )),
         }
     }
 
@@ -164,7 +210,12 @@ impl Link {
     /// Ends the connection in good order; returns when it is over, or after a short while.
     pub(super) async fn close(&self) {
         self.stop.cancel();
-        let closed = self.state.clone().wait_for(|state| matches!(state, State::Closed)).await.is_ok();
+        let closed = self
+            .state
+            .clone()
+            .wait_for(|state| matches!(state, State::Closed))
+            .await
+            .is_ok();
         tracing::debug!(closed, "left the broker");
     }
 }
@@ -184,7 +235,10 @@ impl Supervisor {
             stop.run_until_cancelled(self.attend(&live, &blocked)).await;
             live.lost.cancel();
             self.states.send_replace(State::Down(None));
-            if timeout(GOODBYE, live.connection.close(200, "OK".into())).await.is_err() {
+            if timeout(GOODBYE, live.connection.close(200, "OK".into()))
+                .await
+                .is_err()
+            {
                 tracing::debug!(connection = self.purpose, "the broker did not say goodbye");
             }
         }
@@ -218,7 +272,12 @@ impl Supervisor {
     async fn attempt(&self) -> Result<(Live, watch::Sender<Option<String>>), PortError> {
         let connection = Arc::new(self.door.open(self.purpose).await?);
         let (blocking, blocked) = watch::channel(None);
-        let live = Live { connection, lost: CancellationToken::new(), doubt: Doubt::default(), blocked };
+        let live = Live {
+            connection,
+            lost: CancellationToken::new(),
+            doubt: Doubt::default(),
+            blocked,
+        };
         let channel = live.channel("declare").await?;
         self.topology.declare(&channel).await?;
         Ok((live, blocking))
@@ -239,7 +298,11 @@ impl Supervisor {
             };
             match event {
                 Some(Event::ConnectionBlocked(reason)) => {
-                    tracing::warn!(connection = self.purpose, reason, "the broker holds back publishers");
+                    tracing::warn!(
+                        connection = self.purpose,
+                        reason,
+                        "the broker holds back publishers"
+                    );
                     blocked.send_replace(Some(reason));
                 }
                 Some(Event::ConnectionUnblocked) => {
@@ -249,7 +312,10 @@ impl Supervisor {
                 _ => {}
             }
             if !live.connection.status().connected() {
-                tracing::warn!(connection = self.purpose, "lost the connection to the broker; connecting anew");
+                tracing::warn!(
+                    connection = self.purpose,
+                    "lost the connection to the broker; connecting anew"
+                );
                 return;
             }
         }

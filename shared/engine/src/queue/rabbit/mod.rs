@@ -65,7 +65,12 @@ impl RabbitQueue {
         let consuming = Link::open(&door, "consume", &topology, env);
         publishing.live("connect", CONNECT_PATIENCE).await?;
         consuming.live("connect", CONNECT_PATIENCE).await?;
-        Ok(Self { publisher: Publisher::new(publishing), topology, door, consuming })
+        Ok(Self {
+            publisher: Publisher::new(publishing),
+            topology,
+            door,
+            consuming,
+        })
     }
 
     /// Why the broker holds back publishers, while it does: back-pressure, no failure.
@@ -80,9 +85,18 @@ impl RabbitQueue {
     /// Lasting where a queue is declared differently; it says which, and what to do.
     pub async fn probe(&self) -> Result<Probe, PortError> {
         let (product, version) = probe::identity(&self.door).await?;
-        let channel = self.consuming.ready("probe").await?.channel("probe").await?;
+        let channel = self
+            .consuming
+            .ready("probe")
+            .await?
+            .channel("probe")
+            .await?;
         self.topology.declare(&channel).await?;
-        Ok(Probe { product, version, queues: self.topology.queues().count() })
+        Ok(Probe {
+            product,
+            version,
+            queues: self.topology.queues().count(),
+        })
     }
 
     /// Ends both connections in good order. Everything asked for later fails, and what subscriptions hold is handed
@@ -96,41 +110,76 @@ impl RabbitQueue {
 #[async_trait]
 impl Queue for RabbitQueue {
     async fn publish(&self, queue: QueueName, messages: Vec<Message>) -> Result<(), PortError> {
-        messages.iter().try_for_each(|message| checked_size("publish", message))?;
-        self.publisher.publish("publish", &self.topology.route(queue), messages).await
+        messages
+            .iter()
+            .try_for_each(|message| checked_size("publish", message))?;
+        self.publisher
+            .publish("publish", &self.topology.route(queue), messages)
+            .await
     }
 
-    async fn publish_later(&self, queue: QueueName, message: Message, rung: Rung) -> Result<(), PortError> {
+    async fn publish_later(
+        &self,
+        queue: QueueName,
+        message: Message,
+        rung: Rung,
+    ) -> Result<(), PortError> {
         checked_size("publish_later", &message)?;
-        self.publisher.publish("publish_later", &self.topology.detour(queue, rung), vec![message]).await
+        self.publisher
+            .publish(
+                "publish_later",
+                &self.topology.detour(queue, rung),
+                vec![message],
+            )
+            .await
     }
 
-    async fn subscribe(&self, queue: QueueName, prefetch: u16) -> Result<Box<dyn Subscription>, PortError> {
+    async fn subscribe(
+        &self,
+        queue: QueueName,
+        prefetch: u16,
+    ) -> Result<Box<dyn Subscription>, PortError> {
         let name = self.topology.queue(queue);
-        Ok(Box::new(RabbitSubscription::open(&self.consuming, name, prefetch).await?))
+        Ok(Box::new(
+            RabbitSubscription::open(&self.consuming, name, prefetch).await?,
+        ))
     }
 
     async fn announce(&self, topic: &str, event: Message) -> Result<(), PortError> {
         checked_size("announce", &event)?;
-        self.publisher.publish("announce", &self.topology.event(topic)?, vec![event]).await
+        self.publisher
+            .publish("announce", &self.topology.event(topic)?, vec![event])
+            .await
     }
 
     /// `unacked` stays 0: the protocol does not tell it. `delayed` counts the whole ladder, whichever queue its
     /// messages are on their way to: rungs are shared.
     async fn depth(&self, queue: QueueName) -> Result<Depth, PortError> {
-        let channel = self.consuming.ready("depth").await?.channel("depth").await?;
+        let channel = self
+            .consuming
+            .ready("depth")
+            .await?
+            .channel("depth")
+            .await?;
         let ready = topology::waiting(&channel, &self.topology.queue(queue)).await?;
         let mut delayed = 0;
         for rung in Rung::ALL {
             delayed += topology::waiting(&channel, &self.topology.rung(rung)).await?;
         }
-        Ok(Depth { ready, unacked: 0, delayed })
+        Ok(Depth {
+            ready,
+            unacked: 0,
+            delayed,
+        })
     }
 }
 
 fn checked_size(operation: &'static str, message: &Message) -> Result<(), PortError> {
     if message.body.len() > MAX_MESSAGE_BYTES {
-        let text = format!("a message of {} bytes is over the limit of {MAX_MESSAGE_BYTES}", message.body.len());
+        let text = format!(
+            "a message of {} bytes is over the limit of {MAX_MESSAGE_BYTES}",
+            message.body.len()
+        );
         return Err(PortError::lasting("queue", operation, text));
     }
     Ok(())
@@ -139,7 +188,9 @@ fn checked_size(operation: &'static str, message: &Message) -> Result<(), PortEr
 fn checked_prefix(prefix: &str) -> Result<&str, PortError> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     if prefix.is_empty() || prefix.len() > MAX_PREFIX_BYTES || !prefix.bytes().all(plain) {
-        let text = format!("the prefix of queues must be 1 to {MAX_PREFIX_BYTES} letters, digits, '-', '_' or '.'");
+        let text = format!(
+            "the prefix of queues must be 1 to {MAX_PREFIX_BYTES} letters, digits, '-', '_' or '.'"
+        );
         return Err(PortError::lasting("queue", "connect", text));
     }
     Ok(prefix)
@@ -154,16 +205,29 @@ mod tests {
         assert_eq!(checked_prefix("stemma"), Ok("stemma"));
         assert_eq!(checked_prefix("test-4.x_1"), Ok("test-4.x_1"));
         for wrong in ["", "a b", "a/b", "ä", &"x".repeat(101)] {
-            assert!(checked_prefix(wrong).is_err_and(|error| !error.passing), "{wrong:?}");
+            assert!(
+                checked_prefix(wrong).is_err_and(|error| !error.passing),
+                "{wrong:?}"
+            );
         }
     }
 
     #[tokio::test]
     async fn a_malformed_url_is_refused_without_being_shown() {
         let url = Secret::from("amqp://me:hunter2@[broken");
-        let settings = RabbitSettings { url, prefix: "stemma".into(), name: "test".into() };
+        let settings = RabbitSettings {
+            url,
+            prefix: "stemma".into(),
+            name: "test".into(),
+        };
         assert!(!format!("{settings:?}").contains("hunter2"));
-        let refusal = RabbitQueue::connect(&settings, &Env::system()).await.err().expect("refused");
-        assert!(!refusal.passing && !refusal.message.contains("hunter2"), "{refusal}");
+        let refusal = RabbitQueue::connect(&settings, &Env::system())
+            .await
+            .err()
+            .expect("refused");
+        assert!(
+            !refusal.passing && !refusal.message.contains("hunter2"),
+            "{refusal}"
+        );
     }
 }

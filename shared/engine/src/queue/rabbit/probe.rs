@@ -37,15 +37,19 @@ const MAX_FRAME_BYTES: usize = 64 * 1024;
 pub(super) async fn identity(door: &Door) -> Result<(String, String), PortError> {
     let away = |why: String| PortError::passing("queue", "probe", why);
     let heard = timeout(PATIENCE, first_frame(door)).await;
-    let payload = heard.map_err(|_| away("the broker does not answer".into()))?.map_err(|e| away(e.to_string()))?;
-    let properties = properties(&payload).ok_or_else(|| away("the broker greets in an unknown way".into()))?;
+    let payload = heard
+        .map_err(|_| away("the broker does not answer".into()))?
+        .map_err(|e| away(e.to_string()))?;
+    let properties =
+        properties(&payload).ok_or_else(|| away("the broker greets in an unknown way".into()))?;
     Ok((text(&properties, "product"), text(&properties, "version")))
 }
 
 async fn first_frame(door: &Door) -> std::io::Result<Vec<u8>> {
     let runtime = default_runtime().map_err(std::io::Error::other)?;
     let tls = OwnedTLSConfig::default();
-    let mut stream = AMQPUriTcpExt::connect_with_config_async(&door.uri, tls.as_ref(), &runtime).await?;
+    let mut stream =
+        AMQPUriTcpExt::connect_with_config_async(&door.uri, tls.as_ref(), &runtime).await?;
     stream.write_all(GREETING).await?;
     let mut header = [0; FRAME_HEADER_BYTES];
     stream.read_exact(&mut header).await?;
@@ -57,7 +61,9 @@ async fn first_frame(door: &Door) -> std::io::Result<Vec<u8>> {
 
 /// The server's properties in a `connection.start`.
 fn properties(payload: &[u8]) -> Option<FieldTable> {
-    let table = payload.strip_prefix(&START)?.get(START_BYTES - START.len()..)?;
+    let table = payload
+        .strip_prefix(&START)?
+        .get(START_BYTES - START.len()..)?;
     parse_field_table(table).ok().map(|(_, table)| table)
 }
 
@@ -79,7 +85,13 @@ mod tests {
         greeting.extend((entry.len() as u32).to_be_bytes());
         greeting.extend(&entry);
         let found = properties(&greeting).expect("a table");
-        assert_eq!((text(&found, "product").as_str(), text(&found, "version").as_str()), ("RabbitMQ", "unknown"));
+        assert_eq!(
+            (
+                text(&found, "product").as_str(),
+                text(&found, "version").as_str()
+            ),
+            ("RabbitMQ", "unknown")
+        );
         assert_eq!(properties(&greeting[..12]), None);
         assert_eq!(properties(b"HTTP/1.1 400 Bad Request"), None);
         assert_eq!(properties(b""), None);

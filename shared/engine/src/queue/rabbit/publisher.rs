@@ -34,7 +34,11 @@ pub(super) struct Publisher {
 
 impl Publisher {
     pub(super) fn new(link: Link) -> Self {
-        Self { link, calls: Semaphore::new(CALLS), idle: Mutex::default() }
+        Self {
+            link,
+            calls: Semaphore::new(CALLS),
+            idle: Mutex::default(),
+        }
     }
 
     /// Publishes all of `messages`; returns once the broker has taken responsibility for every one.
@@ -47,9 +51,18 @@ impl Publisher {
         if messages.is_empty() {
             return Ok(());
         }
-        let full = |_| PortError::passing("queue", operation, "too many messages are waiting to be published");
-        let turn = timeout(BLOCKED_PATIENCE, self.calls.acquire()).await.map_err(full)?;
-        let _turn = turn.map_err(|_| PortError::lasting("queue", operation, "the connection was closed"))?;
+        let full = |_| {
+            PortError::passing(
+                "queue",
+                operation,
+                "too many messages are waiting to be published",
+            )
+        };
+        let turn = timeout(BLOCKED_PATIENCE, self.calls.acquire())
+            .await
+            .map_err(full)?;
+        let _turn =
+            turn.map_err(|_| PortError::lasting("queue", operation, "the connection was closed"))?;
         let live = self.link.ready(operation).await?;
         unblocked(operation, &live).await?;
         let channel = self.channel(operation, &live).await?;
@@ -83,7 +96,13 @@ impl Publisher {
             return Ok(channel);
         }
         let channel = live.channel(operation).await?;
-        live.doubt.over(answered(operation, channel.confirm_select(ConfirmSelectOptions::default())).await)?;
+        live.doubt.over(
+            answered(
+                operation,
+                channel.confirm_select(ConfirmSelectOptions::default()),
+            )
+            .await,
+        )?;
         Ok(channel)
     }
 }
@@ -126,7 +145,12 @@ async fn send(
 }
 
 /// Whether the broker took responsibility for a message.
-fn accepted(operation: &'static str, live: &Live, route: &Route, answer: &Confirmation) -> Result<(), PortError> {
+fn accepted(
+    operation: &'static str,
+    live: &Live,
+    route: &Route,
+    answer: &Confirmation,
+) -> Result<(), PortError> {
     let refusal = match answer {
         Confirmation::Ack(None) => return Ok(()),
         Confirmation::Ack(Some(_)) | Confirmation::Nack(Some(_)) => {
@@ -136,13 +160,33 @@ fn accepted(operation: &'static str, live: &Live, route: &Route, answer: &Confir
         Confirmation::Nack(None) => "was refused by the broker",
         Confirmation::NotRequested => "was not confirmed",
     };
-    Err(PortError::passing("queue", operation, format!("a message to {} {refusal}", route.key)))
+    Err(PortError::passing(
+        "queue",
+        operation,
+        format!("a message to {} {refusal}", route.key),
+    ))
 }
 
-async fn publish_one(channel: &Channel, route: &Route, message: Message) -> lapin::Result<Confirmation> {
-    let options = BasicPublishOptions { mandatory: route.mandatory, immediate: false };
+async fn publish_one(
+    channel: &Channel,
+    route: &Route,
+    message: Message,
+) -> lapin::Result<Confirmation> {
+    let options = BasicPublishOptions {
+        mandatory: route.mandatory,
+        immediate: false,
+    };
     let (exchange, key) = (route.exchange.clone(), route.key.clone());
-    channel.basic_publish(exchange, key, options, &message.body, wire::properties(&message)).await?.await
+    channel
+        .basic_publish(
+            exchange,
+            key,
+            options,
+            &message.body,
+            wire::properties(&message),
+        )
+        .await?
+        .await
 }
 
 /// Waits while the broker holds back publishers, but not for ever.
@@ -151,11 +195,25 @@ async fn unblocked(operation: &'static str, live: &Live) -> Result<(), PortError
     let waited = timeout(BLOCKED_PATIENCE, blocked.wait_for(Option::is_none)).await;
     match waited {
         Ok(Ok(_)) => Ok(()),
-        Ok(Err(_)) => Err(PortError::passing("queue", operation, "the connection was lost")),
-        Err(_) => Err(held_back(operation, live.blocked.borrow().as_deref().unwrap_or("no reason given"))),
+        Ok(Err(_)) => Err(PortError::passing(
+            "queue",
+            operation,
+            "the connection was lost",
+        )),
+        Err(_) => Err(held_back(
+            operation,
+            live.blocked
+                .borrow()
+                .as_deref()
+                .unwrap_or("no reason given"),
+        )),
     }
 }
 
 fn held_back(operation: &'static str, reason: &str) -> PortError {
-    PortError::passing("queue", operation, format!("the broker holds back publishers: {reason}"))
+    PortError::passing(
+        "queue",
+        operation,
+        format!("the broker holds back publishers: {reason}"),
+    )
 }

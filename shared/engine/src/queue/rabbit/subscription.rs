@@ -18,7 +18,11 @@ pub(super) struct RabbitSubscription {
 }
 
 impl RabbitSubscription {
-    pub(super) async fn open(link: &Link, queue: ShortString, prefetch: u16) -> Result<Self, PortError> {
+    pub(super) async fn open(
+        link: &Link,
+        queue: ShortString,
+        prefetch: u16,
+    ) -> Result<Self, PortError> {
         let live = link.ready("subscribe").await?;
         let channel = live.channel("subscribe").await?;
         // Zero would mean "without limit".
@@ -27,7 +31,11 @@ impl RabbitSubscription {
         let (options, arguments) = (BasicConsumeOptions::default(), FieldTable::default());
         let consumed = channel.basic_consume(queue, ShortString::default(), options, arguments);
         let consumer = live.doubt.over(answered("subscribe", consumed).await)?;
-        Ok(Self { channel, consumer, live })
+        Ok(Self {
+            channel,
+            consumer,
+            live,
+        })
     }
 }
 
@@ -45,9 +53,16 @@ impl Subscription for RabbitSubscription {
             Some(Err(error)) => return Err(away(error.to_string())),
             None => return Err(away("the broker ended the subscription".into())),
         };
-        let receipt = RabbitReceipt { doubt: self.live.doubt.clone(), acker: Some(delivery.acker.clone()) };
+        let receipt = RabbitReceipt {
+            doubt: self.live.doubt.clone(),
+            acker: Some(delivery.acker.clone()),
+        };
         let (message, redeliveries) = wire::received(delivery);
-        Ok(Delivery { message, redeliveries, receipt: Box::new(receipt) })
+        Ok(Delivery {
+            message,
+            redeliveries,
+            receipt: Box::new(receipt),
+        })
     }
 }
 
@@ -70,14 +85,24 @@ const REQUEUE: BasicRejectOptions = BasicRejectOptions { requeue: true };
 
 impl RabbitReceipt {
     fn taken(&mut self, operation: &'static str) -> Result<Acker, PortError> {
-        self.acker.take().ok_or_else(|| PortError::lasting("queue", operation, "the delivery was answered before"))
+        self.acker.take().ok_or_else(|| {
+            PortError::lasting("queue", operation, "the delivery was answered before")
+        })
     }
 
-    fn heard(&self, operation: &'static str, heard: Result<bool, PortError>) -> Result<(), PortError> {
+    fn heard(
+        &self,
+        operation: &'static str,
+        heard: Result<bool, PortError>,
+    ) -> Result<(), PortError> {
         if self.doubt.over(heard)? {
             return Ok(());
         }
-        Err(PortError::passing("queue", operation, "the channel of the delivery is gone; the message comes again"))
+        Err(PortError::passing(
+            "queue",
+            operation,
+            "the channel of the delivery is gone; the message comes again",
+        ))
     }
 }
 

@@ -39,7 +39,9 @@ pub(super) struct Route {
 
 impl Topology {
     pub(super) fn new(prefix: &str) -> Self {
-        Self { prefix: prefix.into() }
+        Self {
+            prefix: prefix.into(),
+        }
     }
 
     /// Every queue that messages are published to and consumed from.
@@ -59,19 +61,32 @@ impl Topology {
 
     /// The way to a queue.
     pub(super) fn route(&self, queue: QueueName) -> Route {
-        Route { exchange: self.exchange(), key: key(queue), mandatory: true }
+        Route {
+            exchange: self.exchange(),
+            key: key(queue),
+            mandatory: true,
+        }
     }
 
     /// The way to a queue over a rung.
     pub(super) fn detour(&self, queue: QueueName, rung: Rung) -> Route {
-        Route { exchange: self.rung(rung), key: key(queue), mandatory: true }
+        Route {
+            exchange: self.rung(rung),
+            key: key(queue),
+            mandatory: true,
+        }
     }
 
     /// The way of an event, which may well reach no one.
     pub(super) fn event(&self, topic: &str) -> Result<Route, PortError> {
-        let key = ShortString::try_new(topic)
-            .map_err(|_| PortError::lasting("queue", "announce", "a topic has at most 255 bytes"))?;
-        Ok(Route { exchange: self.events(), key, mandatory: false })
+        let key = ShortString::try_new(topic).map_err(|_| {
+            PortError::lasting("queue", "announce", "a topic has at most 255 bytes")
+        })?;
+        Ok(Route {
+            exchange: self.events(),
+            key,
+            mandatory: false,
+        })
     }
 
     /// Declares all of it; what is there already is left as it is.
@@ -111,7 +126,10 @@ impl Topology {
         let mut table = self.dead_lettering();
         let limit = i32::try_from(DELIVERY_LIMIT).unwrap_or(NO_LIMIT);
         table.insert("x-delivery-limit".into(), AMQPValue::LongInt(limit));
-        table.insert("x-dead-letter-routing-key".into(), long(key(QueueName::Dead).as_str()));
+        table.insert(
+            "x-dead-letter-routing-key".into(),
+            long(key(QueueName::Dead).as_str()),
+        );
         if matches!(queue, QueueName::Flow(_)) {
             table.insert("x-single-active-consumer".into(), AMQPValue::Boolean(true));
         }
@@ -138,7 +156,10 @@ impl Topology {
 
 /// How many messages wait on a queue.
 pub(super) async fn waiting(channel: &Channel, name: &ShortString) -> Result<u64, PortError> {
-    let passive = QueueDeclareOptions { passive: true, ..QueueDeclareOptions::default() };
+    let passive = QueueDeclareOptions {
+        passive: true,
+        ..QueueDeclareOptions::default()
+    };
     let asked = channel.queue_declare(name.clone(), passive, FieldTable::default());
     Ok(u64::from(answered("depth", asked).await?.message_count()))
 }
@@ -157,19 +178,43 @@ fn quorum() -> FieldTable {
     table
 }
 
-async fn declare_exchange(channel: &Channel, name: ShortString, kind: ExchangeKind) -> Result<(), PortError> {
-    let durable = ExchangeDeclareOptions { durable: true, ..ExchangeDeclareOptions::default() };
+async fn declare_exchange(
+    channel: &Channel,
+    name: ShortString,
+    kind: ExchangeKind,
+) -> Result<(), PortError> {
+    let durable = ExchangeDeclareOptions {
+        durable: true,
+        ..ExchangeDeclareOptions::default()
+    };
     let declared = channel.exchange_declare(name.clone(), kind, durable, FieldTable::default());
     answered_or(declared, |error| conflict("exchange", &name, error)).await
 }
 
-async fn declare_queue(channel: &Channel, name: ShortString, arguments: FieldTable) -> Result<(), PortError> {
+async fn declare_queue(
+    channel: &Channel,
+    name: ShortString,
+    arguments: FieldTable,
+) -> Result<(), PortError> {
     let declared = channel.queue_declare(name.clone(), QueueDeclareOptions::durable(), arguments);
-    answered_or(declared, |error| conflict("queue", &name, error)).await.map(|_| ())
+    answered_or(declared, |error| conflict("queue", &name, error))
+        .await
+        .map(|_| ())
 }
 
-async fn bind(channel: &Channel, queue: ShortString, exchange: ShortString, key: ShortString) -> Result<(), PortError> {
-    let bound = channel.queue_bind(queue, exchange, key, QueueBindOptions::default(), FieldTable::default());
+async fn bind(
+    channel: &Channel,
+    queue: ShortString,
+    exchange: ShortString,
+    key: ShortString,
+) -> Result<(), PortError> {
+    let bound = channel.queue_bind(
+        queue,
+        exchange,
+        key,
+        QueueBindOptions::default(),
+        FieldTable::default(),
+    );
     answered("declare", bound).await
 }
 
@@ -178,7 +223,11 @@ fn conflict(kind: &str, name: &ShortString, error: Option<&lapin::Error>) -> Por
     match error {
         Some(error) if reply_code(error) == Some(PRECONDITION_FAILED) => {
             let advice = format!("delete it when it is empty, or choose another prefix ({error})");
-            PortError::lasting("queue", "declare", format!("{kind} {name} is declared differently: {advice}"))
+            PortError::lasting(
+                "queue",
+                "declare",
+                format!("{kind} {name} is declared differently: {advice}"),
+            )
         }
         error => fault("declare", error),
     }
@@ -195,13 +244,28 @@ mod tests {
     #[test]
     fn names_are_those_of_the_port_below_the_prefix() {
         let topology = Topology::new("stemma");
-        let names: Vec<String> = topology.queues().map(|queue| topology.queue(queue).to_string()).collect();
+        let names: Vec<String> = topology
+            .queues()
+            .map(|queue| topology.queue(queue).to_string())
+            .collect();
         assert_eq!(names.len(), 3 * 2 + 32 + 2);
-        for name in ["stemma.llm.interactive", "stemma.cpu.bulk", "stemma.flow.31", "stemma.dead", "stemma.reindex"] {
+        for name in [
+            "stemma.llm.interactive",
+            "stemma.cpu.bulk",
+            "stemma.flow.31",
+            "stemma.dead",
+            "stemma.reindex",
+        ] {
             assert!(names.iter().any(|known| known == name), "{name}");
         }
-        let rungs: Vec<String> = Rung::ALL.into_iter().map(|rung| topology.rung(rung).to_string()).collect();
-        assert_eq!(rungs, ["stemma.later.5s", "stemma.later.30s", "stemma.later.300s"]);
+        let rungs: Vec<String> = Rung::ALL
+            .into_iter()
+            .map(|rung| topology.rung(rung).to_string())
+            .collect();
+        assert_eq!(
+            rungs,
+            ["stemma.later.5s", "stemma.later.30s", "stemma.later.300s"]
+        );
         assert!(topology.event(&"x".repeat(256)).is_err());
     }
 
@@ -209,10 +273,22 @@ mod tests {
     fn a_rung_keeps_the_key_of_its_messages() {
         let topology = Topology::new("stemma");
         let table = topology.ladder(Rung::Medium);
-        assert_eq!(value(&table, "x-message-ttl"), Some(&AMQPValue::LongLongInt(30_000)));
-        assert_eq!(value(&table, "x-dead-letter-exchange"), Some(&long("stemma")));
+        assert_eq!(
+            value(&table, "x-message-ttl"),
+            Some(&AMQPValue::LongLongInt(30_000))
+        );
+        assert_eq!(
+            value(&table, "x-dead-letter-exchange"),
+            Some(&long("stemma"))
+        );
         assert_eq!(value(&table, "x-dead-letter-routing-key"), None);
-        assert_eq!(topology.detour(QueueName::Flow(7), Rung::Medium).key.as_str(), "flow.07");
+        assert_eq!(
+            topology
+                .detour(QueueName::Flow(7), Rung::Medium)
+                .key
+                .as_str(),
+            "flow.07"
+        );
     }
 
     #[test]
@@ -220,11 +296,27 @@ mod tests {
         let topology = Topology::new("stemma");
         for queue in topology.queues() {
             let table = topology.arguments(queue);
-            let limit = if queue == QueueName::Dead { NO_LIMIT } else { 20 };
-            assert_eq!(value(&table, "x-delivery-limit"), Some(&AMQPValue::LongInt(limit)), "{queue}");
-            assert_eq!(value(&table, "x-queue-type"), Some(&long("quorum")), "{queue}");
+            let limit = if queue == QueueName::Dead {
+                NO_LIMIT
+            } else {
+                20
+            };
+            assert_eq!(
+                value(&table, "x-delivery-limit"),
+                Some(&AMQPValue::LongInt(limit)),
+                "{queue}"
+            );
+            assert_eq!(
+                value(&table, "x-queue-type"),
+                Some(&long("quorum")),
+                "{queue}"
+            );
             let single = matches!(queue, QueueName::Flow(_));
-            assert_eq!(value(&table, "x-single-active-consumer").is_some(), single, "{queue}");
+            assert_eq!(
+                value(&table, "x-single-active-consumer").is_some(),
+                single,
+                "{queue}"
+            );
         }
     }
 }

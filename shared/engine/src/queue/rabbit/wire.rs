@@ -19,18 +19,25 @@ const PERSISTENT: u8 = 2;
 /// The properties a message is published with.
 pub(super) fn properties(message: &Message) -> BasicProperties {
     let mut headers = FieldTable::default();
-    headers.insert(ATTEMPTS.into(), AMQPValue::LongLongInt(i64::from(message.attempts)));
+    headers.insert(
+        ATTEMPTS.into(),
+        AMQPValue::LongLongInt(i64::from(message.attempts)),
+    );
     if let Some(trace) = &message.trace {
         headers.insert(TRACE.into(), AMQPValue::LongString(trace.as_str().into()));
     }
-    BasicProperties::default().with_delivery_mode(PERSISTENT).with_headers(headers)
+    BasicProperties::default()
+        .with_delivery_mode(PERSISTENT)
+        .with_headers(headers)
 }
 
 /// The message of a delivery, and how often it was delivered before. Headers that others left out or filled with
 /// something else count as absent.
 pub(super) fn received(delivery: Delivery) -> (Message, u32) {
     let headers = delivery.properties.headers().clone().unwrap_or_default();
-    let seen = count(&headers, DELIVERY_COUNT).unwrap_or(0).max(u32::from(delivery.redelivered));
+    let seen = count(&headers, DELIVERY_COUNT)
+        .unwrap_or(0)
+        .max(u32::from(delivery.redelivered));
     let message = Message {
         attempts: count(&headers, ATTEMPTS).unwrap_or(0),
         trace: text(&headers, TRACE),
@@ -65,7 +72,8 @@ mod tests {
     use super::*;
 
     fn delivered(message: &Message, redelivered: bool, count: Option<AMQPValue>) -> Delivery {
-        let mut delivery = Delivery::mock(1, "".into(), "".into(), redelivered, message.body.to_vec());
+        let mut delivery =
+            Delivery::mock(1, "".into(), "".into(), redelivered, message.body.to_vec());
         let mut headers = properties(message).headers().clone().unwrap();
         if let Some(count) = count {
             headers.insert(DELIVERY_COUNT.into(), count);
@@ -76,10 +84,24 @@ mod tests {
 
     #[test]
     fn what_is_sent_is_what_is_received() {
-        let message = Message { body: Bytes::from_static(b"{}"), attempts: 4, trace: Some("00-ab-cd-01".into()) };
-        assert_eq!(received(delivered(&message, false, None)), (message.clone(), 0));
-        assert_eq!(received(delivered(&message, true, None)).1, 1, "a queue that does not count");
-        assert_eq!(received(delivered(&message, true, Some(AMQPValue::LongLongInt(7)))).1, 7);
+        let message = Message {
+            body: Bytes::from_static(b"{}"),
+            attempts: 4,
+            trace: Some("00-ab-cd-01".into()),
+        };
+        assert_eq!(
+            received(delivered(&message, false, None)),
+            (message.clone(), 0)
+        );
+        assert_eq!(
+            received(delivered(&message, true, None)).1,
+            1,
+            "a queue that does not count"
+        );
+        assert_eq!(
+            received(delivered(&message, true, Some(AMQPValue::LongLongInt(7)))).1,
+            7
+        );
         assert_eq!(properties(&message).delivery_mode(), &Some(PERSISTENT));
     }
 

@@ -6,7 +6,10 @@ use crate::reason::asker::AskError;
 use crate::reason::judge::Kind;
 use crate::reason::settings::Picker;
 
-pub(in crate::reason) async fn walk(ground: &Ground<'_>, trail: &mut Trail) -> Result<(), AskError> {
+pub(in crate::reason) async fn walk(
+    ground: &Ground<'_>,
+    trail: &mut Trail,
+) -> Result<(), AskError> {
     let mut descent = Trail::default();
     let descended = descend(ground, &mut descent).await;
     trail.thinking.append(&mut descent.thinking);
@@ -33,20 +36,34 @@ async fn descend(ground: &Ground<'_>, descent: &mut Trail) -> Result<(), AskErro
     let (outline, settings) = (ground.outline, &ground.settings.beam);
     let mut level = outline.top();
     for _ in 0..settings.max_depth {
-        level.sort_by(|a, b| outline.nodes[*b].below.total_cmp(&outline.nodes[*a].below).then(a.cmp(b)));
+        level.sort_by(|a, b| {
+            outline.nodes[*b]
+                .below
+                .total_cmp(&outline.nodes[*a].below)
+                .then(a.cmp(b))
+        });
         level.truncate(settings.shown);
         let picked = match settings.picker {
             // There is nothing to pick from.
             _ if level.len() <= settings.width.min(1) => level.clone(),
             Picker::Lexical => level.iter().copied().take(settings.width).collect(),
             Picker::Model => {
-                let mut judged = ground.value(Kind::DESCEND, &level, settings.summary_chars, descent).await?;
+                let mut judged = ground
+                    .value(Kind::DESCEND, &level, settings.summary_chars, descent)
+                    .await?;
                 judged.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
                 judged.retain(|(_, score)| *score >= ground.settings.threshold);
-                judged.into_iter().take(settings.width).map(|(at, _)| at).collect()
+                judged
+                    .into_iter()
+                    .take(settings.width)
+                    .map(|(at, _)| at)
+                    .collect()
             }
         };
-        level = picked.into_iter().flat_map(|at| outline.nodes[at].children.clone()).collect();
+        level = picked
+            .into_iter()
+            .flat_map(|at| outline.nodes[at].children.clone())
+            .collect();
         if level.is_empty() {
             break;
         }
@@ -57,7 +74,12 @@ async fn descend(ground: &Ground<'_>, descent: &mut Trail) -> Result<(), AskErro
 /// Sections that are ranked: those judged on the way and those that fit best without a model, by both.
 fn candidates(ground: &Ground<'_>, descent: &Trail) -> Vec<usize> {
     let (outline, settings) = (ground.outline, &ground.settings.beam);
-    let mut all: Vec<usize> = descent.judged.keys().copied().chain(outline.lexical(settings.global)).collect();
+    let mut all: Vec<usize> = descent
+        .judged
+        .keys()
+        .copied()
+        .chain(outline.lexical(settings.global))
+        .collect();
     all.sort_unstable();
     all.dedup();
     let worth = |at: &usize| 0.5 * descent.score(*at).unwrap_or(0.0) + outline.nodes[*at].lexical;
@@ -73,14 +95,24 @@ async fn rank(ground: &Ground<'_>, ranked: &[usize], trail: &mut Trail) -> Resul
         let hit = ground.outline.hits.get(&ground.outline.nodes[at].id);
         hit.map(|hit| hit.excerpt.text.clone()).unwrap_or_default()
     };
-    ground.value_with(Kind::RANK, ranked, settings.summary_chars, (settings.excerpt_chars, &excerpt), trail).await?;
+    ground
+        .value_with(
+            Kind::RANK,
+            ranked,
+            settings.summary_chars,
+            (settings.excerpt_chars, &excerpt),
+            trail,
+        )
+        .await?;
     Ok(())
 }
 
 /// Where the model brought too little, what fits well without one stands beside it.
 fn fill(ground: &Ground<'_>, trail: &mut Trail) {
     let (outline, settings) = (ground.outline, &ground.settings.beam);
-    let mut missing = settings.top_k.saturating_sub(trail.at_least(ground.settings.threshold));
+    let mut missing = settings
+        .top_k
+        .saturating_sub(trail.at_least(ground.settings.threshold));
     for at in outline.lexical(settings.global) {
         let lexical = outline.nodes[at].lexical;
         if missing == 0 || lexical < settings.fill {

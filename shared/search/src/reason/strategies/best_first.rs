@@ -5,7 +5,10 @@ use super::{Ground, Trail};
 use crate::reason::asker::AskError;
 use crate::reason::judge::Kind;
 
-pub(in crate::reason) async fn walk(ground: &Ground<'_>, trail: &mut Trail) -> Result<(), AskError> {
+pub(in crate::reason) async fn walk(
+    ground: &Ground<'_>,
+    trail: &mut Trail,
+) -> Result<(), AskError> {
     let settings = &ground.settings.best_first;
     let mut queue = Queue::begin(ground);
     for _ in 0..settings.calls {
@@ -16,7 +19,9 @@ pub(in crate::reason) async fn walk(ground: &Ground<'_>, trail: &mut Trail) -> R
         if batch.is_empty() {
             break;
         }
-        let judged = ground.value(Kind::VALUE, &batch, settings.summary_chars, trail).await?;
+        let judged = ground
+            .value(Kind::VALUE, &batch, settings.summary_chars, trail)
+            .await?;
         for (at, score) in judged {
             queue.open(ground, at, score);
         }
@@ -39,7 +44,10 @@ struct Queue {
 impl Queue {
     fn begin(ground: &Ground<'_>) -> Self {
         let outline = ground.outline;
-        let mut queue = Self { waiting: Vec::new(), seen: vec![false; outline.nodes.len()] };
+        let mut queue = Self {
+            waiting: Vec::new(),
+            seen: vec![false; outline.nodes.len()],
+        };
         for at in outline.lexical(ground.settings.best_first.warm) {
             queue.push(outline.nodes[at].lexical, at);
         }
@@ -60,18 +68,32 @@ impl Queue {
     fn open(&mut self, ground: &Ground<'_>, at: usize, score: f32) {
         let words = ground.settings.best_first.lexical;
         for child in &ground.outline.nodes[at].children {
-            self.push((1.0 - words) * score + words * ground.outline.nodes[*child].below, *child);
+            self.push(
+                (1.0 - words) * score + words * ground.outline.nodes[*child].below,
+                *child,
+            );
         }
     }
 
     /// The most promising, best first, of `least` or better.
     fn take(&mut self, most: usize, least: f32) -> Vec<usize> {
-        self.waiting.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-        let worth = self.waiting.iter().take_while(|(priority, _)| *priority >= least).count();
-        self.waiting.drain(..most.min(worth)).map(|(_, at)| at).collect()
+        self.waiting
+            .sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        let worth = self
+            .waiting
+            .iter()
+            .take_while(|(priority, _)| *priority >= least)
+            .count();
+        self.waiting
+            .drain(..most.min(worth))
+            .map(|(_, at)| at)
+            .collect()
     }
 
     fn best(&self) -> f32 {
-        self.waiting.iter().map(|(priority, _)| *priority).fold(0.0, f32::max)
+        self.waiting
+            .iter()
+            .map(|(priority, _)| *priority)
+            .fold(0.0, f32::max)
     }
 }

@@ -10,7 +10,10 @@ use crate::reason::judge::Kind;
 /// What a section promises whose words say nothing.
 const UNPROMISED: f32 = 0.2;
 
-pub(in crate::reason) async fn walk(ground: &Ground<'_>, trail: &mut Trail) -> Result<(), AskError> {
+pub(in crate::reason) async fn walk(
+    ground: &Ground<'_>,
+    trail: &mut Trail,
+) -> Result<(), AskError> {
     let settings = &ground.settings.mcts;
     let rounds = settings.calls.saturating_sub(1).max(1);
     let mut search = Search::new(ground);
@@ -19,7 +22,9 @@ pub(in crate::reason) async fn walk(ground: &Ground<'_>, trail: &mut Trail) -> R
         if ends.is_empty() {
             break;
         }
-        let values = ground.value(Kind::VALUE, &ends, settings.summary_chars, trail).await?;
+        let values = ground
+            .value(Kind::VALUE, &ends, settings.summary_chars, trail)
+            .await?;
         search.learn(&ends, &values);
     }
     let best = search.worth_reading();
@@ -33,9 +38,18 @@ pub(in crate::reason) async fn walk(ground: &Ground<'_>, trail: &mut Trail) -> R
 async fn read(ground: &Ground<'_>, shown: &[usize], trail: &mut Trail) -> Result<(), AskError> {
     let settings = &ground.settings.mcts;
     let texts = ground.texts(shown, settings.excerpt_chars).await;
-    let excerpt = |at: usize| shown.iter().position(|known| *known == at).map(|n| texts[n].clone()).unwrap_or_default();
-    let excerpts: (usize, &(dyn Fn(usize) -> String + Send + Sync)) = (settings.excerpt_chars, &excerpt);
-    ground.value_with(Kind::READ, shown, 0, excerpts, trail).await?;
+    let excerpt = |at: usize| {
+        shown
+            .iter()
+            .position(|known| *known == at)
+            .map(|n| texts[n].clone())
+            .unwrap_or_default()
+    };
+    let excerpts: (usize, &(dyn Fn(usize) -> String + Send + Sync)) =
+        (settings.excerpt_chars, &excerpt);
+    ground
+        .value_with(Kind::READ, shown, 0, excerpts, trail)
+        .await?;
     Ok(())
 }
 
@@ -55,18 +69,35 @@ impl<'a> Search<'a> {
         let count = ground.outline.nodes.len();
         // Before the model has said anything, words promise what they count for.
         let words = ground.settings.mcts.lexical;
-        let blended = ground.outline.nodes.iter().map(|node| words * node.lexical).collect();
-        Self { ground, visits: vec![0; count], own: vec![None; count], blended, ways: 0 }
+        let blended = ground
+            .outline
+            .nodes
+            .iter()
+            .map(|node| words * node.lexical)
+            .collect();
+        Self {
+            ground,
+            visits: vec![0; count],
+            own: vec![None; count],
+            blended,
+            ways: 0,
+        }
     }
 
     /// The ends of the ways of a round. Each counts as visited before its value is known, so that the next goes elsewhere.
     fn ways_down(&mut self) -> Vec<usize> {
         let batch = self.ground.settings.mcts.batch;
         // Half of the first round goes where words alone lead.
-        let mut ends = if self.ways == 0 { self.ground.outline.lexical(batch / 2) } else { Vec::new() };
+        let mut ends = if self.ways == 0 {
+            self.ground.outline.lexical(batch / 2)
+        } else {
+            Vec::new()
+        };
         ends.iter().for_each(|end| self.visited(*end));
         while ends.len() < batch {
-            let Some(end) = self.way_down(&ends) else { break };
+            let Some(end) = self.way_down(&ends) else {
+                break;
+            };
             self.visited(end);
             ends.push(end);
         }
@@ -86,9 +117,15 @@ impl<'a> Search<'a> {
         let mut level = self.ground.outline.top();
         let mut last = None;
         loop {
-            let open = level.iter().copied().filter(|at| self.below(*at).any(is_open));
-            let Some(best) = open.max_by(|a, b| self.ucb(*a, &level).total_cmp(&self.ucb(*b, &level)).then(b.cmp(a)))
-            else {
+            let open = level
+                .iter()
+                .copied()
+                .filter(|at| self.below(*at).any(is_open));
+            let Some(best) = open.max_by(|a, b| {
+                self.ucb(*a, &level)
+                    .total_cmp(&self.ucb(*b, &level))
+                    .then(b.cmp(a))
+            }) else {
                 break;
             };
             last = Some(best);
@@ -98,13 +135,19 @@ impl<'a> Search<'a> {
             level.clone_from(&nodes[best].children);
         }
         let open = self.below(last?).filter(|at| is_open(*at));
-        open.max_by(|a, b| nodes[*a].lexical.total_cmp(&nodes[*b].lexical).then(b.cmp(a)))
+        open.max_by(|a, b| {
+            nodes[*a]
+                .lexical
+                .total_cmp(&nodes[*b].lexical)
+                .then(b.cmp(a))
+        })
     }
 
     /// A section and all below it: ids are pre-order.
     fn below(&self, at: usize) -> impl Iterator<Item = usize> + '_ {
         let nodes = &self.ground.outline.nodes;
-        let deeper = (at + 1..nodes.len()).take_while(move |other| nodes[*other].depth > nodes[at].depth);
+        let deeper =
+            (at + 1..nodes.len()).take_while(move |other| nodes[*other].depth > nodes[at].depth);
         std::iter::once(at).chain(deeper)
     }
 
@@ -112,11 +155,15 @@ impl<'a> Search<'a> {
     /// best of all: the mean would hide one good section among many.
     fn ucb(&self, at: usize, level: &[usize]) -> f32 {
         let nodes = &self.ground.outline.nodes;
-        let best = |values: &mut dyn Iterator<Item = usize>| values.map(|at| self.blended[at]).fold(0.0, f32::max);
+        let best = |values: &mut dyn Iterator<Item = usize>| {
+            values.map(|at| self.blended[at]).fold(0.0, f32::max)
+        };
         let value = best(&mut self.below(at)) / best(&mut (0..self.blended.len())).max(0.01);
         let promise = |at: usize| UNPROMISED + nodes[at].below;
         let prior = promise(at) / level.iter().map(|at| promise(*at)).sum::<f32>();
-        let above = nodes[at].parent.map_or(self.ways, |above| self.visits[above]);
+        let above = nodes[at]
+            .parent
+            .map_or(self.ways, |above| self.visits[above]);
         let seldom = (above.max(1) as f32).sqrt() / (1 + self.visits[at]) as f32;
         value + self.ground.settings.mcts.exploration * prior * seldom
     }
@@ -140,9 +187,13 @@ impl<'a> Search<'a> {
     fn learn(&mut self, shown: &[usize], values: &[(usize, f32)]) {
         let words = self.ground.settings.mcts.lexical;
         for at in shown {
-            let said = values.iter().find(|(known, _)| known == at).map_or(0.0, |(_, score)| *score);
+            let said = values
+                .iter()
+                .find(|(known, _)| known == at)
+                .map_or(0.0, |(_, score)| *score);
             self.own[*at] = Some(said);
-            self.blended[*at] = (1.0 - words) * said + words * self.ground.outline.nodes[*at].lexical;
+            self.blended[*at] =
+                (1.0 - words) * said + words * self.ground.outline.nodes[*at].lexical;
         }
     }
 }

@@ -59,7 +59,11 @@ pub(super) struct Judged {
 impl Judged {
     /// 0–1.
     pub(super) fn score(&self) -> f32 {
-        if self.visits == 0 { 0.0 } else { self.sum / self.visits as f32 }
+        if self.visits == 0 {
+            0.0
+        } else {
+            self.sum / self.visits as f32
+        }
     }
 }
 
@@ -81,11 +85,22 @@ impl Trail {
     /// Puts a score in the place of all before.
     pub(super) fn set(&mut self, at: usize, score: f32, reason: &str) {
         let judged = self.judged.entry(at).or_default();
-        *judged = Judged { sum: score, visits: 1, reason: reason.into(), by_words: false };
+        *judged = Judged {
+            sum: score,
+            visits: 1,
+            reason: reason.into(),
+            by_words: false,
+        };
     }
 
     /// Lets a section stand in by its words alone, behind whatever a model judged good.
-    pub(super) fn stand_in(&mut self, settings: &ReasonSettings, at: usize, lexical: f32, reason: &str) {
+    pub(super) fn stand_in(
+        &mut self,
+        settings: &ReasonSettings,
+        at: usize,
+        lexical: f32,
+        reason: &str,
+    ) {
         self.set(at, settings.threshold * lexical, reason);
         if let Some(judged) = self.judged.get_mut(&at) {
             judged.by_words = true;
@@ -99,7 +114,10 @@ impl Trail {
 
     /// Sections that a model judged at `threshold` or better.
     pub(super) fn at_least(&self, threshold: f32) -> usize {
-        self.judged.values().filter(|judged| !judged.by_words && judged.score() >= threshold).count()
+        self.judged
+            .values()
+            .filter(|judged| !judged.by_words && judged.score() >= threshold)
+            .count()
     }
 }
 
@@ -109,7 +127,9 @@ type Excerpts<'a> = (usize, &'a (dyn Fn(usize) -> String + Send + Sync));
 impl Ground<'_> {
     /// Asks about sections in a listing of the caller's.
     async fn judge(&self, kind: Kind, shown: &[usize], listing: &str) -> Result<Said, AskError> {
-        self.asked.judge(self.consultation, kind, self.outline, listing, shown).await
+        self.asked
+            .judge(self.consultation, kind, self.outline, listing, shown)
+            .await
     }
 
     /// Values sections by title and summary, each under the title above it. What was valued for the same question before
@@ -121,7 +141,8 @@ impl Ground<'_> {
         summary_chars: usize,
         trail: &mut Trail,
     ) -> Result<Vec<(usize, f32)>, AskError> {
-        self.value_with(kind, shown, summary_chars, (0, &|_| String::new()), trail).await
+        self.value_with(kind, shown, summary_chars, (0, &|_| String::new()), trail)
+            .await
     }
 
     /// The same with an excerpt below each section.
@@ -133,39 +154,75 @@ impl Ground<'_> {
         (excerpt_chars, excerpt): Excerpts<'_>,
         trail: &mut Trail,
     ) -> Result<Vec<(usize, f32)>, AskError> {
-        let known: Vec<Verdict> = shown.iter().filter_map(|at| self.verdicts.get(self, kind, *at)).collect();
-        let left: Vec<usize> =
-            shown.iter().copied().filter(|at| !known.iter().any(|verdict| verdict.at == *at)).collect();
-        let mut said = Said { verdicts: known, ..Said::default() };
+        let known: Vec<Verdict> = shown
+            .iter()
+            .filter_map(|at| self.verdicts.get(self, kind, *at))
+            .collect();
+        let left: Vec<usize> = shown
+            .iter()
+            .copied()
+            .filter(|at| !known.iter().any(|verdict| verdict.at == *at))
+            .collect();
+        let mut said = Said {
+            verdicts: known,
+            ..Said::default()
+        };
         if !left.is_empty() {
             let line = |at: &usize| {
                 let excerpt = cut(&one_line(&excerpt(*at)), excerpt_chars);
-                let below = if excerpt.is_empty() { String::new() } else { format!("\n    “{excerpt}”") };
+                let below = if excerpt.is_empty() {
+                    String::new()
+                } else {
+                    format!("\n    “{excerpt}”")
+                };
                 format!("{}{below}", self.entry(*at, summary_chars))
             };
             let listing = left.iter().map(line).collect::<Vec<_>>().join("\n");
             let fresh = self.judge(kind, &left, &listing).await?;
-            fresh.verdicts.iter().for_each(|verdict| self.verdicts.put(self, kind, verdict));
+            fresh
+                .verdicts
+                .iter()
+                .for_each(|verdict| self.verdicts.put(self, kind, verdict));
             (said.thinking, said.unknown) = (fresh.thinking, fresh.unknown);
             said.verdicts.extend(fresh.verdicts);
         }
         trail.add(&said);
-        Ok(said.verdicts.into_iter().map(|verdict| (verdict.at, verdict.score)).collect())
+        Ok(said
+            .verdicts
+            .into_iter()
+            .map(|verdict| (verdict.at, verdict.score))
+            .collect())
     }
 
     /// A line of a listing, with the title above.
     fn entry(&self, at: usize, summary_chars: usize) -> String {
-        let above = self.outline.nodes[at].parent.map(|above| cut(&self.outline.nodes[above].title, ABOVE_CHARS));
+        let above = self.outline.nodes[at]
+            .parent
+            .map(|above| cut(&self.outline.nodes[above].title, ABOVE_CHARS));
         self.outline.entry(at, above.as_deref(), summary_chars)
     }
 
     /// The beginnings of the own texts of sections; where the store does not say, the words that search found.
     async fn texts(&self, shown: &[usize], most_chars: usize) -> Vec<String> {
         let ids: Vec<SectionId> = shown.iter().map(|at| self.outline.nodes[*at].id).collect();
-        let texts = self.shelf.own_texts(self.listed, &ids, 4 * most_chars).await.unwrap_or_default();
-        let found = |id: &SectionId| self.outline.hits.get(id).map(|hit| hit.excerpt.text.clone()).unwrap_or_default();
+        let texts = self
+            .shelf
+            .own_texts(self.listed, &ids, 4 * most_chars)
+            .await
+            .unwrap_or_default();
+        let found = |id: &SectionId| {
+            self.outline
+                .hits
+                .get(id)
+                .map(|hit| hit.excerpt.text.clone())
+                .unwrap_or_default()
+        };
         let text = |(n, id): (usize, &SectionId)| {
-            texts.get(n).filter(|text| !text.is_empty()).cloned().unwrap_or_else(|| found(id))
+            texts
+                .get(n)
+                .filter(|text| !text.is_empty())
+                .cloned()
+                .unwrap_or_else(|| found(id))
         };
         ids.iter().enumerate().map(text).collect()
     }
@@ -174,6 +231,11 @@ impl Ground<'_> {
 /// What stands in the place of a walk that brought nothing: the sections that fit best without a model.
 pub(super) fn lexical(outline: &Outline, settings: &ReasonSettings, trail: &mut Trail) {
     for at in outline.lexical(settings.sections) {
-        trail.stand_in(settings, at, outline.nodes[at].lexical, "by its words, without a model");
+        trail.stand_in(
+            settings,
+            at,
+            outline.nodes[at].lexical,
+            "by its words, without a model",
+        );
     }
 }

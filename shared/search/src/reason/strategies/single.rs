@@ -17,10 +17,22 @@ pub(in crate::reason) enum Ended {
     TooLarge,
 }
 
-pub(in crate::reason) async fn walk(ground: &Ground<'_>, trail: &mut Trail) -> Result<Ended, AskError> {
-    let deepest = ground.outline.nodes.iter().map(|node| node.depth).max().unwrap_or(0);
+pub(in crate::reason) async fn walk(
+    ground: &Ground<'_>,
+    trail: &mut Trail,
+) -> Result<Ended, AskError> {
+    let deepest = ground
+        .outline
+        .nodes
+        .iter()
+        .map(|node| node.depth)
+        .max()
+        .unwrap_or(0);
     let all: Vec<usize> = (0..ground.outline.nodes.len()).collect();
-    let Some((shown, listing, depth)) = (1..=deepest).rev().find_map(|depth| fitting(ground, &all, depth)) else {
+    let Some((shown, listing, depth)) = (1..=deepest)
+        .rev()
+        .find_map(|depth| fitting(ground, &all, depth))
+    else {
         return Ok(Ended::TooLarge);
     };
     let said = ground.judge(Kind::SELECT, &shown, &listing).await?;
@@ -31,7 +43,9 @@ pub(in crate::reason) async fn walk(ground: &Ground<'_>, trail: &mut Trail) -> R
         trail.add(&ground.judge(Kind::SELECT_WIDER, &shown, &listing).await?);
     }
     if depth < deepest {
-        let message = format!("the tree is too large for one prompt: it was shown to depth {depth} of {deepest} first");
+        let message = format!(
+            "the tree is too large for one prompt: it was shown to depth {depth} of {deepest} first"
+        );
         trail.notes.push(Note::new("single.depth_limited", message));
         open(ground, trail, depth).await?;
     }
@@ -41,11 +55,20 @@ pub(in crate::reason) async fn walk(ground: &Ground<'_>, trail: &mut Trail) -> R
 /// Opens what was chosen at the depth at which the listing was cut.
 async fn open(ground: &Ground<'_>, trail: &mut Trail, depth: usize) -> Result<(), AskError> {
     let nodes = &ground.outline.nodes;
-    let chosen: Vec<usize> = trail.judged.keys().copied().filter(|at| nodes[*at].depth == depth).collect();
-    let below: Vec<usize> =
-        (0..nodes.len()).filter(|at| chosen.iter().any(|above| ground.outline.holds(*above, *at))).collect();
+    let chosen: Vec<usize> = trail
+        .judged
+        .keys()
+        .copied()
+        .filter(|at| nodes[*at].depth == depth)
+        .collect();
+    let below: Vec<usize> = (0..nodes.len())
+        .filter(|at| chosen.iter().any(|above| ground.outline.holds(*above, *at)))
+        .collect();
     let deepest = below.iter().map(|at| nodes[*at].depth).max().unwrap_or(0);
-    let Some((shown, listing, _)) = (depth + 1..=deepest).rev().find_map(|depth| fitting(ground, &below, depth)) else {
+    let Some((shown, listing, _)) = (depth + 1..=deepest)
+        .rev()
+        .find_map(|depth| fitting(ground, &below, depth))
+    else {
         return Ok(());
     };
     trail.add(&ground.judge(Kind::SELECT, &shown, &listing).await?);
@@ -53,17 +76,30 @@ async fn open(ground: &Ground<'_>, trail: &mut Trail, depth: usize) -> Result<()
 }
 
 /// The sections of `among` down to a depth with their listing, where it fits.
-fn fitting(ground: &Ground<'_>, among: &[usize], depth: usize) -> Option<(Vec<usize>, String, usize)> {
+fn fitting(
+    ground: &Ground<'_>,
+    among: &[usize],
+    depth: usize,
+) -> Option<(Vec<usize>, String, usize)> {
     let outline = ground.outline;
     let settings = &ground.settings.single;
-    let shown: Vec<usize> = among.iter().copied().filter(|at| outline.nodes[*at].depth <= depth).collect();
+    let shown: Vec<usize> = among
+        .iter()
+        .copied()
+        .filter(|at| outline.nodes[*at].depth <= depth)
+        .collect();
     let line = |at: &usize| {
         let indent = "  ".repeat(outline.nodes[*at].depth.saturating_sub(1));
-        format!("{indent}{}", outline.entry(*at, None, settings.summary_chars))
+        format!(
+            "{indent}{}",
+            outline.entry(*at, None, settings.summary_chars)
+        )
     };
     let listing = shown.iter().map(line).collect::<Vec<_>>().join("\n");
     let fits = stemma_llm::tokens::count(&listing) <= settings.listing_tokens
-        && ground.consultation.tokens(&ground.asked.prompt(Kind::SELECT, outline, &listing))
+        && ground
+            .consultation
+            .tokens(&ground.asked.prompt(Kind::SELECT, outline, &listing))
             <= ground.consultation.asker().settings().max_prompt_tokens;
     (fits && !shown.is_empty()).then_some((shown, listing, depth))
 }

@@ -8,9 +8,10 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use stemma_document::{
-    Body, CatalogueEntry, Change, ChangeKind, Collection, Digest, DocId, DocumentVersion, DraftEntry, Extent, Fact,
-    FilingFacts, Format, Line, LocatedEntry, Method, Page, PageNo, Place, Position, Pt, PublishedTree, Rect,
-    SectionTree, Source, StyleRun, TreeObject, Verdict, VerifiedOutline, Witness, layout,
+    Body, CatalogueEntry, Change, ChangeKind, Collection, Digest, DocId, DocumentVersion,
+    DraftEntry, Extent, Fact, FilingFacts, Format, Line, LocatedEntry, Method, Page, PageNo, Place,
+    Position, Pt, PublishedTree, Rect, SectionTree, Source, StyleRun, TreeObject, Verdict,
+    VerifiedOutline, Witness, layout,
 };
 use stemma_engine::TaskKey;
 use stemma_engine::artifact::Artifact;
@@ -33,9 +34,9 @@ const PUBLISHED_MS: u64 = 1_750_000_000_000;
 const AT_ONCE: usize = 4;
 
 const SYLLABLES: [&str; 40] = [
-    "ba", "cor", "del", "en", "fi", "gar", "hol", "in", "jo", "ker", "lam", "mer", "nu", "or", "pra", "quin", "ro",
-    "sel", "tan", "ul", "ver", "wes", "yor", "zen", "bri", "cla", "dro", "fen", "gro", "hal", "lin", "mos", "nar",
-    "pel", "ras", "sto", "tri", "van", "wil", "ston",
+    "ba", "cor", "del", "en", "fi", "gar", "hol", "in", "jo", "ker", "lam", "mer", "nu", "or",
+    "pra", "quin", "ro", "sel", "tan", "ul", "ver", "wes", "yor", "zen", "bri", "cla", "dro",
+    "fen", "gro", "hal", "lin", "mos", "nar", "pel", "ras", "sto", "tri", "van", "wil", "ston",
 ];
 const PHRASES: [&str; 16] = [
     "net sales",
@@ -89,13 +90,20 @@ impl Archive {
     /// The lexicon.
     pub fn new() -> Self {
         let mut random = SmallRng::seed_from_u64(1);
-        let word = |_| (0..random.random_range(2..4)).map(|_| pick(&mut random, &SYLLABLES)).collect();
+        let word = |_| {
+            (0..random.random_range(2..4))
+                .map(|_| pick(&mut random, &SYLLABLES))
+                .collect()
+        };
         let lexicon = (0..LEXICON).map(word).collect();
         let weights = (1..=LEXICON).scan(0.0, |sum, rank| {
             *sum += 1.0 / rank as f64;
             Some(*sum)
         });
-        Self { lexicon, weights: weights.collect() }
+        Self {
+            lexicon,
+            weights: weights.collect(),
+        }
     }
 
     fn word(&self, random: &mut SmallRng) -> &str {
@@ -124,31 +132,45 @@ impl Archive {
     pub fn question(&self, number: usize, documents: usize) -> String {
         let mut random = SmallRng::seed_from_u64(number as u64 ^ 0x5eed);
         let document = random.random_range(0..documents);
-        let (rare, word) = (self.rare(&mut random).to_string(), self.word(&mut random).to_string());
+        let (rare, word) = (
+            self.rare(&mut random).to_string(),
+            self.word(&mut random).to_string(),
+        );
         let (phrase, year) = (pick(&mut random, &PHRASES), Self::year(document));
         let issuer = self.issuer(document);
         match number % 4 {
             0 => format!("What were the {phrase} of {issuer} in fiscal {year}?"),
             1 => format!("{phrase} {rare} {word}"),
-            2 => format!("{rare} {} in the discussion of {phrase}", self.rare(&mut random)),
+            2 => format!(
+                "{rare} {} in the discussion of {phrase}",
+                self.rare(&mut random)
+            ),
             _ => format!("{issuer} {year} {phrase} {word}"),
         }
     }
 
     /// Writes documents `from..to`, newest last, with change records of the past.
     pub async fn write(&self, blobs: &dyn Blobs, from: usize, to: usize) -> Result<()> {
-        let written =
-            stream::iter(from..to).map(|number| self.publish(blobs, number, PUBLISHED_MS + number as u64, ""));
+        let written = stream::iter(from..to)
+            .map(|number| self.publish(blobs, number, PUBLISHED_MS + number as u64, ""));
         written.buffer_unordered(AT_ONCE).try_collect().await
     }
 
     /// Publishes a document as the assembler does: text, tree, change record. `word` stands in its text.
-    pub async fn publish(&self, blobs: &dyn Blobs, number: usize, at_ms: u64, word: &str) -> Result<()> {
+    pub async fn publish(
+        &self,
+        blobs: &dyn Blobs,
+        number: usize,
+        at_ms: u64,
+        word: &str,
+    ) -> Result<()> {
         let (body, outline) = self.pages(number, word)?;
         let collection = Collection::default();
         let version = self.version(number, &collection);
         let scope = layout::document_scope(&collection, version.doc);
-        let key = TaskKey::identity("paginate", 1).text(&version.name).finish();
+        let key = TaskKey::identity("paginate", 1)
+            .text(&version.name)
+            .finish();
         let source = Source {
             format: Format::Pdf,
             body,
@@ -159,22 +181,36 @@ impl Archive {
             encrypted: false,
         };
         let packed = stemma_extract::pack(&source)?;
-        let artifact = Artifact::new(b"{}", &[("source", packed.into())]).map_err(|error| anyhow!("{}", error.code))?;
+        let artifact = Artifact::new(b"{}", &[("source", packed.into())])
+            .map_err(|error| anyhow!("{}", error.code))?;
         artifact.store(blobs, &scope, &key).await?;
         let mut tree = SectionTree::build(&outline, Method::Layout, Vec::new());
         tree.facts = self.facts(number);
-        let published = PublishedTree { version, text_artifact: key.to_string(), tree };
+        let published = PublishedTree {
+            version,
+            text_artifact: key.to_string(),
+            tree,
+        };
         let (doc, entry) = (published.version.doc, CatalogueEntry::of(&published));
         let json = serde_json::to_vec(&TreeObject::Published(Box::new(published)))?;
-        blobs.put(&layout::tree_key(&collection, doc, 1), json.into()).await?;
-        let change = Change { at_ms, kind: ChangeKind::Published(Box::new(entry)) };
+        blobs
+            .put(&layout::tree_key(&collection, doc, 1), json.into())
+            .await?;
+        let change = Change {
+            at_ms,
+            kind: ChangeKind::Published(Box::new(entry)),
+        };
         let key = layout::change_key(&collection, at_ms, number as u64);
         blobs.put(&key, serde_json::to_vec(&change)?.into()).await?;
         Ok(())
     }
 
     fn version(&self, number: usize, collection: &Collection) -> DocumentVersion {
-        let name = format!("{}_{}_10K_{number}.pdf", self.issuer(number).replace(' ', "_"), Self::year(number));
+        let name = format!(
+            "{}_{}_10K_{number}.pdf",
+            self.issuer(number).replace(' ', "_"),
+            Self::year(number)
+        );
         let uri = format!("file:///generated/{name}");
         DocumentVersion {
             doc: DocId::of(collection, &uri),
@@ -210,7 +246,11 @@ impl Archive {
         for section in 0..SECTIONS {
             let at = section * PAGES / SECTIONS;
             let title = self.title(section, &mut random);
-            let position = Position { page: PageNo::from_index(at), line: pages[at].len() as u32, y: Pt(0) };
+            let position = Position {
+                page: PageNo::from_index(at),
+                line: pages[at].len() as u32,
+                y: Pt(0),
+            };
             let entry = DraftEntry {
                 number: None,
                 title: title.clone(),
@@ -219,16 +259,30 @@ impl Archive {
                 level: if section % 10 == 0 { 1 } else { 2 },
                 witness: Witness::Layout,
             };
-            let verdict = Verdict::Found { starts_page: position.line == 0 };
-            judged.push((LocatedEntry { entry, place: Place::Page(position) }, verdict));
+            let verdict = Verdict::Found {
+                starts_page: position.line == 0,
+            };
+            judged.push((
+                LocatedEntry {
+                    entry,
+                    place: Place::Page(position),
+                },
+                verdict,
+            ));
             pages[at].push(line(title));
             pages[at].extend((0..LINES).map(|_| line(self.text(&mut random))));
             if section == SECTIONS / 2 && !word.is_empty() {
                 pages[at].push(line(format!("The matter of {word} was settled.")));
             }
         }
-        let page = |lines: Vec<Line>| Page { width: Pt::new(612.0), height: Pt::new(792.0), label: None, lines };
-        let outline = VerifiedOutline::new(Extent::Pages(PAGES as u32), judged).context("an outline")?;
+        let page = |lines: Vec<Line>| Page {
+            width: Pt::new(612.0),
+            height: Pt::new(792.0),
+            label: None,
+            lines,
+        };
+        let outline =
+            VerifiedOutline::new(Extent::Pages(PAGES as u32), judged).context("an outline")?;
         Ok((Body::Pages(pages.into_iter().map(page).collect()), outline))
     }
 
@@ -245,7 +299,13 @@ impl Archive {
         if random.random_range(0..4) == 0 {
             words.push(capital(pick(random, &PHRASES)));
             words.push(self.word(random).into());
-            words.extend((0..3).map(|_| format!("{},{:03}", random.random_range(1..99), random.random_range(0..999))));
+            words.extend((0..3).map(|_| {
+                format!(
+                    "{},{:03}",
+                    random.random_range(1..99),
+                    random.random_range(0..999)
+                )
+            }));
             return words.join(" ");
         }
         words.extend((0..WORDS - 2).map(|_| self.word(random).to_string()));
@@ -255,9 +315,19 @@ impl Archive {
 }
 
 fn line(text: String) -> Line {
-    let runs = vec![StyleRun { end: text.len() as u32, ..StyleRun::default() }];
+    let runs = vec![StyleRun {
+        end: text.len() as u32,
+        ..StyleRun::default()
+    }];
     let tokens = text.split(' ').count() as u32;
-    Line { text, rect: Rect::default(), runs, words: Vec::new(), tokens, ..Line::default() }
+    Line {
+        text,
+        rect: Rect::default(),
+        runs,
+        words: Vec::new(),
+        tokens,
+        ..Line::default()
+    }
 }
 
 fn pick<'a>(random: &mut SmallRng, from: &[&'a str]) -> &'a str {
@@ -266,5 +336,8 @@ fn pick<'a>(random: &mut SmallRng, from: &[&'a str]) -> &'a str {
 
 fn capital(word: &str) -> String {
     let mut letters = word.chars();
-    letters.next().map(|first| first.to_uppercase().collect::<String>() + letters.as_str()).unwrap_or_default()
+    letters
+        .next()
+        .map(|first| first.to_uppercase().collect::<String>() + letters.as_str())
+        .unwrap_or_default()
 }

@@ -30,7 +30,10 @@ pub struct Reply {
 impl Client {
     /// A client of the server at `address`.
     pub fn new(address: SocketAddr) -> Self {
-        Self { address, stream: None }
+        Self {
+            address,
+            stream: None,
+        }
     }
 
     /// Asks a question; the answer, however it ends.
@@ -51,11 +54,15 @@ impl Client {
     /// # Errors
     /// As [`Client::search`].
     pub async fn get(&mut self, path: &str) -> Result<Reply> {
-        self.ask(&format!("GET {path} HTTP/1.1\r\nHost: bench\r\n\r\n")).await
+        self.ask(&format!("GET {path} HTTP/1.1\r\nHost: bench\r\n\r\n"))
+            .await
     }
 
     async fn ask(&mut self, request: &str) -> Result<Reply> {
-        let reply = timeout(PATIENCE, self.exchange(request)).await.context("no answer in time").and_then(|done| done);
+        let reply = timeout(PATIENCE, self.exchange(request))
+            .await
+            .context("no answer in time")
+            .and_then(|done| done);
         if reply.is_err() {
             self.stream = None;
         }
@@ -65,7 +72,9 @@ impl Client {
     async fn exchange(&mut self, request: &str) -> Result<Reply> {
         let mut stream = match self.stream.take() {
             Some(stream) => stream,
-            None => TcpStream::connect(self.address).await.context("connecting")?,
+            None => TcpStream::connect(self.address)
+                .await
+                .context("connecting")?,
         };
         stream.set_nodelay(true)?;
         stream.write_all(request.as_bytes()).await?;
@@ -74,16 +83,35 @@ impl Client {
             if let Some(end) = read.windows(4).position(|window| window == b"\r\n\r\n") {
                 break end + 4;
             }
-            ensure!(stream.read_buf(&mut read).await? > 0, "the connection was closed");
+            ensure!(
+                stream.read_buf(&mut read).await? > 0,
+                "the connection was closed"
+            );
         };
         let head = String::from_utf8_lossy(&read[..end]).to_lowercase();
-        let header = |name: &str| head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
-        let length: usize = header("content-length").context("an answer without a length")?.parse()?;
+        let header = |name: &str| {
+            head.lines()
+                .find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
+        };
+        let length: usize = header("content-length")
+            .context("an answer without a length")?
+            .parse()?;
         while read.len() < end + length {
-            ensure!(stream.read_buf(&mut read).await? > 0, "the connection was closed");
+            ensure!(
+                stream.read_buf(&mut read).await? > 0,
+                "the connection was closed"
+            );
         }
-        let status = head.split(' ').nth(1).context("an answer without a status")?.parse()?;
-        let reply = Reply { status, retry_after: header("retry-after").is_some(), body: read[end..].to_vec() };
+        let status = head
+            .split(' ')
+            .nth(1)
+            .context("an answer without a status")?
+            .parse()?;
+        let reply = Reply {
+            status,
+            retry_after: header("retry-after").is_some(),
+            body: read[end..].to_vec(),
+        };
         if header("connection") != Some("close") {
             self.stream = Some(stream);
         }
@@ -126,8 +154,13 @@ impl Times {
 pub fn memory_mb(pid: u32) -> Result<(f64, f64)> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
     let of = |name: &str| {
-        let line = status.lines().find_map(|line| line.strip_prefix(name)).context("a line of /proc/…/status")?;
-        Ok::<f64, anyhow::Error>(line.trim().trim_end_matches(" kB").trim().parse::<f64>()? / 1024.0)
+        let line = status
+            .lines()
+            .find_map(|line| line.strip_prefix(name))
+            .context("a line of /proc/…/status")?;
+        Ok::<f64, anyhow::Error>(
+            line.trim().trim_end_matches(" kB").trim().parse::<f64>()? / 1024.0,
+        )
     };
     Ok((of("RssAnon:")?, of("RssFile:")?))
 }

@@ -40,7 +40,10 @@ const READY_MS: f64 = 5_000.0;
 const SHED: f64 = 0.01;
 
 fn main() -> ExitCode {
-    match tokio::runtime::Runtime::new().context("starting").and_then(|runtime| runtime.block_on(run())) {
+    match tokio::runtime::Runtime::new()
+        .context("starting")
+        .and_then(|runtime| runtime.block_on(run()))
+    {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
@@ -53,7 +56,9 @@ fn main() -> ExitCode {
 async fn run() -> Result<bool> {
     let words: Vec<_> = std::env::args().skip(1).collect();
     let number = |at: usize, usual: usize| words.get(at).map_or(Ok(usual), |word| word.parse());
-    let Some(store) = words.get(1).map(PathBuf::from) else { bail!(USAGE) };
+    let Some(store) = words.get(1).map(PathBuf::from) else {
+        bail!(USAGE)
+    };
     let mut bench = Bench::new(&store)?;
     match words[0].as_str() {
         "scale" => bench.scale(number(2, 10_000)?).await,
@@ -76,12 +81,21 @@ impl Bench {
         let store = store.canonicalize()?;
         let blobs = FolderBlobs::open(&store)?;
         let fleet = Fleet::new(binary()?, &store.to_string_lossy(), Vec::new())?;
-        Ok(Self { store, blobs, archive: Archive::new(), fleet, sound: true })
+        Ok(Self {
+            store,
+            blobs,
+            archive: Archive::new(),
+            fleet,
+            sound: true,
+        })
     }
 
     /// Prints a figure, and whether it is what it has to be.
     fn mark(&mut self, what: &str, figure: f64, unit: &str, right: bool, mark: &str) {
-        println!("{} {what}: {figure:.1} {unit} ({mark})", if right { "ok " } else { "NO " });
+        println!(
+            "{} {what}: {figure:.1} {unit} ({mark})",
+            if right { "ok " } else { "NO " }
+        );
         self.sound &= right;
     }
 
@@ -93,7 +107,13 @@ impl Bench {
         self.alone(&server, documents).await?;
         self.together(&server, documents).await?;
         let (anon, file) = memory_mb(self.fleet.pid(&server)?)?;
-        self.mark("anonymous memory", anon, "MB", anon <= ANON_MB, "at most 600");
+        self.mark(
+            "anonymous memory",
+            anon,
+            "MB",
+            anon <= ANON_MB,
+            "at most 600",
+        );
         println!("    mapped files: {file:.0} MB");
         self.found(&server, documents).await?;
         self.killed(server).await?;
@@ -102,13 +122,23 @@ impl Bench {
 
     async fn write(&self, documents: usize) -> Result<()> {
         let there = self.store.join("bench-documents");
-        let written: usize =
-            std::fs::read_to_string(&there).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0);
+        let written: usize = std::fs::read_to_string(&there)
+            .ok()
+            .and_then(|text| text.trim().parse().ok())
+            .unwrap_or(0);
         let began = Instant::now();
-        self.archive.write(&self.blobs, written, documents.max(written)).await?;
+        self.archive
+            .write(&self.blobs, written, documents.max(written))
+            .await?;
         std::fs::write(&there, documents.max(written).to_string())?;
-        let (new, seconds) = (documents.saturating_sub(written), began.elapsed().as_secs_f64());
-        println!("    {documents} documents, {} sections; {new} written in {seconds:.0} s", documents * SECTIONS);
+        let (new, seconds) = (
+            documents.saturating_sub(written),
+            began.elapsed().as_secs_f64(),
+        );
+        println!(
+            "    {documents} documents, {} sections; {new} written in {seconds:.0} s",
+            documents * SECTIONS
+        );
         Ok(())
     }
 
@@ -144,7 +174,11 @@ impl Bench {
         let began = Instant::now();
         let mut client = Client::new(self.fleet.address(&server)?);
         while !matches!(client.search("net sales", 1).await, Ok(reply) if reply.status == 200) {
-            ensure!(began.elapsed() < Duration::from_secs(120), "no answer:\n{}", self.fleet.log(&server)?);
+            ensure!(
+                began.elapsed() < Duration::from_secs(120),
+                "no answer:\n{}",
+                self.fleet.log(&server)?
+            );
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         Ok((server, began.elapsed().as_secs_f64() * 1_000.0))
@@ -157,15 +191,26 @@ impl Bench {
             let question = self.archive.question(number, documents);
             let began = Instant::now();
             let reply = client.search(&question, 10).await?;
-            ensure!(reply.status == 200, "{question}: {}", String::from_utf8_lossy(&reply.body));
+            ensure!(
+                reply.status == 200,
+                "{question}: {}",
+                String::from_utf8_lossy(&reply.body)
+            );
             found += usize::from(hits(&reply.body) > 0);
             // The first hundred read files into memory.
             if number >= 100 {
                 times.add(began);
             }
         }
-        println!("    {ALONE} different questions, one after the other; {found} of {} with hits", ALONE + 100);
-        let (p50, p95, p99) = (times.quantile(0.5), times.quantile(0.95), times.quantile(0.99));
+        println!(
+            "    {ALONE} different questions, one after the other; {found} of {} with hits",
+            ALONE + 100
+        );
+        let (p50, p95, p99) = (
+            times.quantile(0.5),
+            times.quantile(0.95),
+            times.quantile(0.99),
+        );
         self.mark("p50", p50, "ms", p50 <= P50_MS, "at most 15");
         self.mark("p95", p95, "ms", p95 <= P95_MS, "at most 60");
         println!("    p99: {p99:.1} ms");
@@ -177,10 +222,16 @@ impl Bench {
         let archive = &self.archive;
         let until = Instant::now() + TOGETHER;
         let client = |index: usize| async move {
-            let (mut client, mut times, mut number) = (Client::new(address), Times::default(), 1_000_000 * (index + 1));
+            let (mut client, mut times, mut number) = (
+                Client::new(address),
+                Times::default(),
+                1_000_000 * (index + 1),
+            );
             while Instant::now() < until {
                 let began = Instant::now();
-                let reply = client.search(&archive.question(number, documents), 10).await?;
+                let reply = client
+                    .search(&archive.question(number, documents), 10)
+                    .await?;
                 ensure!(reply.status == 200, "status {}", reply.status);
                 times.add(began);
                 number += 1;
@@ -192,8 +243,18 @@ impl Bench {
             all.extend(times);
         }
         let rate = all.len() as f64 / TOGETHER.as_secs_f64();
-        self.mark("questions at once", rate, "/s", rate >= RATE, "at least 200, the clients on the same cores");
-        println!("    p50 {:.1} ms, p95 {:.1} ms with {CLIENTS} clients", all.quantile(0.5), all.quantile(0.95));
+        self.mark(
+            "questions at once",
+            rate,
+            "/s",
+            rate >= RATE,
+            "at least 200, the clients on the same cores",
+        );
+        println!(
+            "    p50 {:.1} ms, p95 {:.1} ms with {CLIENTS} clients",
+            all.quantile(0.5),
+            all.quantile(0.95)
+        );
         Ok(())
     }
 
@@ -205,18 +266,32 @@ impl Bench {
             let now_ms = now_ms()?;
             let word = format!("zyx{now_ms}");
             self.archive
-                .publish(&self.blobs, documents + 1_000_000 + (now_ms as usize % 1_000_000_000), now_ms, &word)
+                .publish(
+                    &self.blobs,
+                    documents + 1_000_000 + (now_ms as usize % 1_000_000_000),
+                    now_ms,
+                    &word,
+                )
                 .await?;
             let began = Instant::now();
             while hits(&client.search(&word, 1).await?.body) == 0 {
-                ensure!(began.elapsed() < Duration::from_secs(60), "tree {at} is not found");
+                ensure!(
+                    began.elapsed() < Duration::from_secs(60),
+                    "tree {at} is not found"
+                );
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
             times.add(began);
         }
         let (p50, most) = (times.quantile(0.5), times.quantile(1.0));
         println!("    {PUBLISHED} trees published one by one: found after {p50:.0} ms (median)");
-        self.mark("a new tree is found after", most, "ms", most <= FOUND_MS, "at most 2,000");
+        self.mark(
+            "a new tree is found after",
+            most,
+            "ms",
+            most <= FOUND_MS,
+            "at most 2,000",
+        );
         Ok(())
     }
 
@@ -230,26 +305,41 @@ impl Bench {
             };
             (server, most) = (next, most.max(ready));
         }
-        self.mark("answers again after kill -9", most, "ms", most <= READY_MS, "at most 5,000");
+        self.mark(
+            "answers again after kill -9",
+            most,
+            "ms",
+            most <= READY_MS,
+            "at most 5,000",
+        );
         Ok(())
     }
 
     /// Many clients for a while, beside publications.
     async fn soak(&mut self, seconds: usize, clients: usize) -> Result<bool> {
-        let there = std::fs::read_to_string(self.store.join("bench-documents")).context("run `find scale` first")?;
+        let there = std::fs::read_to_string(self.store.join("bench-documents"))
+            .context("run `find scale` first")?;
         let documents: usize = there.trim().parse()?;
         let server = self.fleet.spawn(Role::Query, &[])?;
         let server = self.answering(server).await?.0;
         let address = self.fleet.address(&server)?;
         let (archive, blobs) = (&self.archive, &self.blobs);
         let until = Instant::now() + Duration::from_secs(seconds as u64);
-        let asking = (0..clients).map(|index| async move { soaking(archive, address, index, documents, until).await });
+        let asking = (0..clients)
+            .map(|index| async move { soaking(archive, address, index, documents, until).await });
         let publishing = async {
             let mut published = 0_usize;
             // A thousand trees in five minutes.
             while Instant::now() < until {
                 let now_ms = now_ms()?;
-                archive.publish(blobs, documents + 3_000_000 + (now_ms as usize % 1_000_000_000), now_ms, "").await?;
+                archive
+                    .publish(
+                        blobs,
+                        documents + 3_000_000 + (now_ms as usize % 1_000_000_000),
+                        now_ms,
+                        "",
+                    )
+                    .await?;
                 published += 1;
                 tokio::time::sleep(Duration::from_millis(290)).await;
             }
@@ -258,7 +348,11 @@ impl Bench {
         let (asked, published) = tokio::join!(futures::future::join_all(asking), publishing);
         let mut sum = Soaked::default();
         asked.into_iter().for_each(|one| sum.add(one));
-        println!("    {clients} clients, {seconds} s, {} trees published, {} answers", published?, sum.times.len());
+        println!(
+            "    {clients} clients, {seconds} s, {} trees published, {} answers",
+            published?,
+            sum.times.len()
+        );
         println!(
             "    p50 {:.0} ms, p95 {:.0} ms, p99 {:.0} ms",
             sum.times.quantile(0.5),
@@ -266,11 +360,35 @@ impl Bench {
             sum.times.quantile(0.99)
         );
         let all = (sum.times.len() + sum.shed).max(1) as f64;
-        self.mark("shed", 100.0 * sum.shed as f64 / all, "%", sum.shed as f64 / all < SHED, "less than 1");
-        self.mark("shed without Retry-After", sum.rude as f64, "", sum.rude == 0, "none");
-        self.mark("server errors", sum.errors as f64, "", sum.errors == 0, "none");
+        self.mark(
+            "shed",
+            100.0 * sum.shed as f64 / all,
+            "%",
+            sum.shed as f64 / all < SHED,
+            "less than 1",
+        );
+        self.mark(
+            "shed without Retry-After",
+            sum.rude as f64,
+            "",
+            sum.rude == 0,
+            "none",
+        );
+        self.mark(
+            "server errors",
+            sum.errors as f64,
+            "",
+            sum.errors == 0,
+            "none",
+        );
         self.mark("wrong bodies", sum.wrong as f64, "", sum.wrong == 0, "none");
-        self.mark("timeouts and broken connections", sum.lost as f64, "", sum.lost == 0, "none");
+        self.mark(
+            "timeouts and broken connections",
+            sum.lost as f64,
+            "",
+            sum.lost == 0,
+            "none",
+        );
         if let Some(first) = &sum.first {
             println!("    first: {first}");
         }
@@ -315,14 +433,19 @@ async fn soaking(
     documents: usize,
     until: Instant,
 ) -> Soaked {
-    let (mut seen, mut client, mut number) = (Soaked::default(), Client::new(address), index * 1_000_000);
+    let (mut seen, mut client, mut number) =
+        (Soaked::default(), Client::new(address), index * 1_000_000);
     while Instant::now() < until {
         number += 1;
         let began = Instant::now();
         // People read in between, and ask each other's questions.
         let asked = match number % 3 {
             0 => client.get("/v1/documents?limit=5").await,
-            1 => client.search(&archive.question(number % 200, documents), 5).await,
+            1 => {
+                client
+                    .search(&archive.question(number % 200, documents), 5)
+                    .await
+            }
             _ => client.search(&archive.question(number, documents), 5).await,
         };
         match asked {
@@ -336,11 +459,19 @@ async fn soaking(
             Ok(reply) if matches!(reply.status, 429 | 503) => {
                 seen.shed += 1;
                 seen.rude += usize::from(!reply.retry_after);
-                seen.trouble(format!("{}: {}", reply.status, String::from_utf8_lossy(&reply.body)));
+                seen.trouble(format!(
+                    "{}: {}",
+                    reply.status,
+                    String::from_utf8_lossy(&reply.body)
+                ));
             }
             Ok(reply) => {
                 seen.errors += 1;
-                seen.trouble(format!("{}: {}", reply.status, String::from_utf8_lossy(&reply.body)));
+                seen.trouble(format!(
+                    "{}: {}",
+                    reply.status,
+                    String::from_utf8_lossy(&reply.body)
+                ));
             }
             Err(error) => {
                 seen.lost += 1;
@@ -359,7 +490,9 @@ fn hits(body: &[u8]) -> usize {
 }
 
 fn now_ms() -> Result<u64> {
-    Ok(u64::try_from(SystemTime::now().duration_since(UNIX_EPOCH)?.as_millis())?)
+    Ok(u64::try_from(
+        SystemTime::now().duration_since(UNIX_EPOCH)?.as_millis(),
+    )?)
 }
 
 /// Bytes below a folder.

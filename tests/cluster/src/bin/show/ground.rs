@@ -44,12 +44,20 @@ impl Ground {
             None => Servers::start().await?,
         };
         servers.make_bucket(BUCKET).await?;
-        Ok(Self { servers, binary: binary()?, fleets: AtomicUsize::new(0) })
+        Ok(Self {
+            servers,
+            binary: binary()?,
+            fleets: AtomicUsize::new(0),
+        })
     }
 
     /// A site without processes, on which everything is asked of the simulated model. `settings` are without `STEMMA_`.
     pub fn site(&self, provider: &Provider, settings: &[(&str, &str)]) -> Result<Site> {
-        let name = format!("show{}-{}", std::process::id(), self.fleets.fetch_add(1, Ordering::Relaxed));
+        let name = format!(
+            "show{}-{}",
+            std::process::id(),
+            self.fleets.fetch_add(1, Ordering::Relaxed)
+        );
         let mut all = self.servers.settings(&[])?;
         let own = [
             ("STRUCTURE", "llm"),
@@ -59,10 +67,22 @@ impl Ground {
             ("BROKER__PREFIX", &name),
             ("REDIS__PREFIX", &name),
         ];
-        all.extend(own.iter().chain(settings).map(|(key, value)| (format!("STEMMA_{key}"), (*value).to_string())));
-        let mut fleet = Fleet::new(self.binary.clone(), &format!("s3://{BUCKET}/{name}"), all.clone())?;
+        all.extend(
+            own.iter()
+                .chain(settings)
+                .map(|(key, value)| (format!("STEMMA_{key}"), (*value).to_string())),
+        );
+        let mut fleet = Fleet::new(
+            self.binary.clone(),
+            &format!("s3://{BUCKET}/{name}"),
+            all.clone(),
+        )?;
         fleet.ask(provider.address());
-        Ok(Site { fleet, name, settings: all })
+        Ok(Site {
+            fleet,
+            name,
+            settings: all,
+        })
     }
 }
 
@@ -81,11 +101,16 @@ impl Site {
 
     /// Submits a folder; returns the job.
     pub async fn submit(&self, folder: &Path, arguments: &[&str]) -> Result<String> {
-        let folder = folder.to_str().context("a folder that can be written down")?;
+        let folder = folder
+            .to_str()
+            .context("a folder that can be written down")?;
         let mut command = vec!["submit", folder, "--json"];
         command.extend(arguments);
         let (value, _) = self.ask(&command).await?;
-        Ok(value["job"].as_str().with_context(|| format!("no job in {value}"))?.to_string())
+        Ok(value["job"]
+            .as_str()
+            .with_context(|| format!("no job in {value}"))?
+            .to_string())
     }
 
     /// What a command says in JSON, and how long it takes.
@@ -94,7 +119,11 @@ impl Site {
         let output = self.fleet.run(command, PATIENCE).await?;
         let took = begun.elapsed();
         let words = String::from_utf8_lossy(&output.stderr);
-        ensure!(!output.stdout.is_empty(), "stemma {} says nothing: {words}", command.join(" "));
+        ensure!(
+            !output.stdout.is_empty(),
+            "stemma {} says nothing: {words}",
+            command.join(" ")
+        );
         Ok((serde_json::from_slice(&output.stdout)?, took))
     }
 
@@ -111,7 +140,10 @@ impl Site {
             if !status["ended_ms"].is_null() {
                 return Ok(status);
             }
-            ensure!(begun.elapsed() < limit, "{job} has not ended after {limit:?}: {status}");
+            ensure!(
+                begun.elapsed() < limit,
+                "{job} has not ended after {limit:?}: {status}"
+            );
             tokio::time::sleep(Duration::from_millis(300)).await;
         }
     }
@@ -120,12 +152,22 @@ impl Site {
     pub async fn ports(&self) -> Result<(Env, Ports)> {
         let env = Env::system();
         let of = |key: &str| self.setting(key);
-        let redis = RedisSettings { prefix: self.name.clone(), ..RedisSettings::new(of("REDIS__URL").into()) };
+        let redis = RedisSettings {
+            prefix: self.name.clone(),
+            ..RedisSettings::new(of("REDIS__URL").into())
+        };
         let redis = RedisClient::open(&redis)?;
-        let rabbit = RabbitSettings { url: of("BROKER__URL").into(), prefix: self.name.clone(), name: "show".into() };
+        let rabbit = RabbitSettings {
+            url: of("BROKER__URL").into(),
+            prefix: self.name.clone(),
+            name: "show".into(),
+        };
         let s3 = S3Settings {
             endpoint: Some(of("S3__ENDPOINT").into()),
-            access: Access::Key { id: of("S3__ACCESS_KEY").into(), secret: of("S3__SECRET_KEY").into() },
+            access: Access::Key {
+                id: of("S3__ACCESS_KEY").into(),
+                secret: of("S3__SECRET_KEY").into(),
+            },
             force_path_style: true,
             ..S3Settings::default()
         };
@@ -144,7 +186,10 @@ impl Site {
     }
 
     fn setting(&self, key: &str) -> &str {
-        let own = self.settings.iter().find(|(name, _)| name.strip_prefix("STEMMA_") == Some(key));
+        let own = self
+            .settings
+            .iter()
+            .find(|(name, _)| name.strip_prefix("STEMMA_") == Some(key));
         own.map_or("", |(_, value)| value.as_str())
     }
 }

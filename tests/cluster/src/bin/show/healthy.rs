@@ -13,7 +13,14 @@ use crate::ground::Ground;
 
 const DOCUMENTS: u64 = 60;
 /// What a run that moves may be said to do.
-const MOVES: [&str; 6] = ["long", "workers_busy", "sibling_stage", "queued", "done", "provider_slow"];
+const MOVES: [&str; 6] = [
+    "long",
+    "workers_busy",
+    "sibling_stage",
+    "queued",
+    "done",
+    "provider_slow",
+];
 /// How far the time told may be off.
 const OFF: f64 = 0.3;
 const LIMIT: Duration = Duration::from_secs(600);
@@ -22,13 +29,20 @@ const LIMIT: Duration = Duration::from_secs(600);
 pub async fn show(ground: &Ground) -> Result<bool> {
     let latency = Duration::from_millis(300);
     let provider = Provider::start(Behavior {
-        latency: Latency { median_ms: latency.as_millis() as u64, sigma: 0.5 },
+        latency: Latency {
+            median_ms: latency.as_millis() as u64,
+            sigma: 0.5,
+        },
         ..Behavior::default()
     })
     .await?;
     let mut site = ground.site(&provider, &[("LOCAL__OPEN_DOCUMENTS", "12")])?;
-    let services: [(Role, &[&str]); 4] =
-        [(Role::Coordinator, &[]), (Role::Worker, &[]), (Role::Worker, &[]), (Role::Assembler, &[])];
+    let services: [(Role, &[&str]); 4] = [
+        (Role::Coordinator, &[]),
+        (Role::Worker, &[]),
+        (Role::Worker, &[]),
+        (Role::Assembler, &[]),
+    ];
     site.start(&services).await?;
     let filings = tempfile::tempdir()?;
     documents::write(filings.path(), DOCUMENTS, 4, 1)?;
@@ -41,7 +55,10 @@ pub async fn show(ground: &Ground) -> Result<bool> {
         let elapsed = begun.elapsed().as_secs_f64();
         let (done, tasks) = progress(&status);
         if done + 1e-9 < most.0 && tasks <= most.1 {
-            back.push(format!("{elapsed:.0} s: {:.2} after {:.2} documents of {tasks} tasks", done, most.0));
+            back.push(format!(
+                "{elapsed:.0} s: {:.2} after {:.2} documents of {tasks} tasks",
+                done, most.0
+            ));
         }
         most = (done.max(most.0), tasks);
         if told.is_none() && done >= DOCUMENTS as f64 / 10.0 {
@@ -52,27 +69,48 @@ pub async fn show(ground: &Ground) -> Result<bool> {
         }
         anyhow::ensure!(begun.elapsed() < LIMIT, "the job does not end: {status}");
         let (answer, _) = site.ask(&["why", &job, "--json"]).await?;
-        let cause = answer["diagnosis"]["cause"].as_str().unwrap_or("nothing").to_string();
+        let cause = answer["diagnosis"]["cause"]
+            .as_str()
+            .unwrap_or("nothing")
+            .to_string();
         asked += 1;
         if !MOVES.contains(&cause.as_str()) {
-            stuck.push(format!("{elapsed:.0} s: {cause}: {}", answer["diagnosis"]["says"]));
+            stuck.push(format!(
+                "{elapsed:.0} s: {cause}: {}",
+                answer["diagnosis"]["says"]
+            ));
         }
         sleep(Duration::from_secs(1)).await;
     }
     let took = begun.elapsed().as_secs_f64();
     let off = told.map(|(at, eta)| (at + eta) / took - 1.0);
-    println!("{DOCUMENTS} documents in {took:.0} s; asked why {asked} times, {} said it was stuck", stuck.len());
+    println!(
+        "{DOCUMENTS} documents in {took:.0} s; asked why {asked} times, {} said it was stuck",
+        stuck.len()
+    );
     println!("progress went back {} times without more to do", back.len());
     println!("after a tenth: {told:?} (seconds gone, seconds left), off by {off:.2?}");
-    stuck.iter().chain(&back).for_each(|line| println!("      {line}"));
+    stuck
+        .iter()
+        .chain(&back)
+        .for_each(|line| println!("      {line}"));
     Ok(stuck.is_empty() && back.is_empty() && off.is_some_and(|off| off.abs() <= OFF))
 }
 
 /// Documents done, with the share of those in work that their tasks make up; and the tasks known of documents in work.
 fn progress(status: &Value) -> (f64, u64) {
     let number = |name: &str| status[name].as_u64().unwrap_or(0);
-    let ended: u64 = status["counts"].as_object().into_iter().flatten().filter_map(|(_, count)| count.as_u64()).sum();
+    let ended: u64 = status["counts"]
+        .as_object()
+        .into_iter()
+        .flatten()
+        .filter_map(|(_, count)| count.as_u64())
+        .sum();
     let tasks = number("tasks_present") + number("tasks_missing");
-    let part = if tasks == 0 { 0.0 } else { number("tasks_present") as f64 / tasks as f64 };
+    let part = if tasks == 0 {
+        0.0
+    } else {
+        number("tasks_present") as f64 / tasks as f64
+    };
     (ended as f64 + 0.9 * part * number("open") as f64, tasks)
 }

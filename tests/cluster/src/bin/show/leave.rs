@@ -41,7 +41,12 @@ impl Load {
         let filings = tempfile::tempdir()?;
         documents::write(filings.path(), documents, 8, 1)?;
         let job = site.submit(filings.path(), &[]).await?;
-        Ok(Self { provider, site, job, _filings: filings })
+        Ok(Self {
+            provider,
+            site,
+            job,
+            _filings: filings,
+        })
     }
 
     async fn busy(&self) -> Result<()> {
@@ -61,7 +66,11 @@ impl Load {
     }
 
     /// Waits for the end of the job; whether nothing was lost, and nothing asked more often than in the quiet run.
-    async fn judge(mut self, mut fine: bool, needed: &HashMap<blake3::Hash, usize>) -> Result<bool> {
+    async fn judge(
+        mut self,
+        mut fine: bool,
+        needed: &HashMap<blake3::Hash, usize>,
+    ) -> Result<bool> {
         let status = self.site.ended(&self.job, LIMIT).await?;
         let asks = self.provider.asks();
         let asked = Asked::judge(&asks, &[], needed);
@@ -136,7 +145,10 @@ pub async fn rolling(ground: &Ground) -> Result<bool> {
             let in_flight = load.provider.in_flight();
             let begun = Instant::now();
             let status = load.site.fleet.terminate(&name, GRACE).await?;
-            println!("{name}: {status} {:.1?} after SIGTERM, {in_flight} calls in flight", begun.elapsed());
+            println!(
+                "{name}: {status} {:.1?} after SIGTERM, {in_flight} calls in flight",
+                begun.elapsed()
+            );
             fine &= status.success();
         }
     }

@@ -18,7 +18,10 @@ use ground::Ground;
 const USAGE: &str = "usage: show stalls [NAME…] | healthy | sigterm | rolling | beside";
 
 fn main() -> ExitCode {
-    match tokio::runtime::Runtime::new().context("starting").and_then(|runtime| runtime.block_on(run())) {
+    match tokio::runtime::Runtime::new()
+        .context("starting")
+        .and_then(|runtime| runtime.block_on(run()))
+    {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
@@ -30,7 +33,9 @@ fn main() -> ExitCode {
 
 async fn run() -> Result<bool> {
     let words: Vec<_> = std::env::args().skip(1).collect();
-    let Some((what, rest)) = words.split_first() else { bail!(USAGE) };
+    let Some((what, rest)) = words.split_first() else {
+        bail!(USAGE)
+    };
     let ground = Ground::make().await?;
     match what.as_str() {
         "stalls" => stalls::show(&ground, rest).await,

@@ -88,16 +88,34 @@ fn stalls() -> Vec<Stall> {
     let calm = Behavior::default();
     let hanging = Behavior::hanging();
     vec![
-        Stall { services: &[COORDINATOR, ASSEMBLER], asked: 0, settle: 6, ..stall("no worker", "no_worker") },
+        Stall {
+            services: &[COORDINATOR, ASSEMBLER],
+            asked: 0,
+            settle: 6,
+            ..stall("no worker", "no_worker")
+        },
         Stall {
             services: &[COORDINATOR, ASSEMBLER, CPU_WORKER],
             asked: 0,
             settle: 10,
             ..stall("no worker for the model", "no_worker")
         },
-        Stall { services: &[COORDINATOR, WORKER], behavior: calm, settle: 15, ..stall("no assembler", "no_worker") },
-        Stall { services: &[WORKER, ASSEMBLER], asked: 0, ..stall("no coordinator", "no_worker") },
-        Stall { deed: Deed::Kill(Role::Coordinator), settle: 13, ..stall("the coordinator was killed", "no_worker") },
+        Stall {
+            services: &[COORDINATOR, WORKER],
+            behavior: calm,
+            settle: 15,
+            ..stall("no assembler", "no_worker")
+        },
+        Stall {
+            services: &[WORKER, ASSEMBLER],
+            asked: 0,
+            ..stall("no coordinator", "no_worker")
+        },
+        Stall {
+            deed: Deed::Kill(Role::Coordinator),
+            settle: 13,
+            ..stall("the coordinator was killed", "no_worker")
+        },
         Stall {
             settings: &[ONE_CALL],
             behavior: latency(4_000),
@@ -126,12 +144,23 @@ fn stalls() -> Vec<Stall> {
             ..stall("the limit of tokens", "rate_limit")
         },
         Stall {
-            behavior: Behavior { limits: Limits { requests_per_minute: Some(2), ..Limits::default() }, ..latency(50) },
+            behavior: Behavior {
+                limits: Limits {
+                    requests_per_minute: Some(2),
+                    ..Limits::default()
+                },
+                ..latency(50)
+            },
             asked: 3,
             settle: 6,
             ..stall("the provider's own limit", "rate_limit")
         },
-        Stall { asked: 0, deed: Deed::Gone, settle: 12, ..stall("no provider", "breaker_open") },
+        Stall {
+            asked: 0,
+            deed: Deed::Gone,
+            settle: 12,
+            ..stall("no provider", "breaker_open")
+        },
         Stall {
             documents: 6,
             asked: 4,
@@ -139,8 +168,14 @@ fn stalls() -> Vec<Stall> {
             settle: 25,
             ..stall("the provider went away", "breaker_open")
         },
-        Stall { deed: Deed::Command(&["job", "pause"]), ..stall("paused by a person", "paused") },
-        Stall { deed: Deed::Budget, ..stall("the budget", "budget") },
+        Stall {
+            deed: Deed::Command(&["job", "pause"]),
+            ..stall("paused by a person", "paused")
+        },
+        Stall {
+            deed: Deed::Budget,
+            ..stall("the budget", "budget")
+        },
         Stall {
             settings: &[ONE_CALL, ("MODEL__TIMEOUT_SECONDS", "2")],
             behavior: hanging.clone(),
@@ -159,8 +194,16 @@ fn stalls() -> Vec<Stall> {
             ..stall("two calls timed out", "retry")
         },
         // Nothing tells a process that is stopped from one that is dead: the lane has no worker.
-        Stall { deed: Deed::Stop, settle: 14, ..stall("the only worker was stopped", "no_worker") },
-        Stall { deed: Deed::Kill(Role::Worker), settle: 14, ..stall("the only worker was killed", "no_worker") },
+        Stall {
+            deed: Deed::Stop,
+            settle: 14,
+            ..stall("the only worker was stopped", "no_worker")
+        },
+        Stall {
+            deed: Deed::Kill(Role::Worker),
+            settle: 14,
+            ..stall("the only worker was killed", "no_worker")
+        },
         Stall {
             services: &[COORDINATOR, WORKER, WORKER, ASSEMBLER],
             settings: &[ONE_CALL],
@@ -187,8 +230,16 @@ fn stalls() -> Vec<Stall> {
             deed: Deed::Straggler,
             ..stall("all but one call is done", "sibling_stage")
         },
-        Stall { behavior: latency(40_000), settle: 14, ..stall("a slow provider", "provider_slow") },
-        Stall { behavior: hanging, settle: 14, ..stall("a provider that hangs", "provider_slow") },
+        Stall {
+            behavior: latency(40_000),
+            settle: 14,
+            ..stall("a slow provider", "provider_slow")
+        },
+        Stall {
+            behavior: hanging,
+            settle: 14,
+            ..stall("a provider that hangs", "provider_slow")
+        },
         Stall {
             services: &[COORDINATOR, ASSEMBLER],
             documents: 1,
@@ -197,7 +248,10 @@ fn stalls() -> Vec<Stall> {
             settle: 12,
             ..stall("poison", "dead_letter")
         },
-        Stall { deed: Deed::Command(&["cancel"]), ..stall("cancelled", "cancelled") },
+        Stall {
+            deed: Deed::Command(&["cancel"]),
+            ..stall("cancelled", "cancelled")
+        },
         Stall {
             settings: &[("MODEL__CONCURRENCY", "64")],
             behavior: latency(2_000),
@@ -226,7 +280,11 @@ fn stalls() -> Vec<Stall> {
 pub async fn show(ground: &Ground, wanted: &[String]) -> Result<bool> {
     let (mut asked, mut wrong, mut slow) = (0, 0, Vec::new());
     for stall in stalls() {
-        if !(wanted.is_empty() || wanted.iter().any(|name| stall.name.starts_with(name.as_str()))) {
+        if !(wanted.is_empty()
+            || wanted
+                .iter()
+                .any(|name| stall.name.starts_with(name.as_str())))
+        {
             continue;
         }
         asked += 1;
@@ -237,8 +295,15 @@ pub async fn show(ground: &Ground, wanted: &[String]) -> Result<bool> {
                 wrong += usize::from(!right);
                 slow.push(took);
                 let mark = if right { "ok" } else { "WRONG" };
-                println!("{mark:5} {:<32} {told} in {} ms", stall.name, took.as_millis());
-                println!("      {}", answer["diagnosis"]["says"].as_str().unwrap_or_default());
+                println!(
+                    "{mark:5} {:<32} {told} in {} ms",
+                    stall.name,
+                    took.as_millis()
+                );
+                println!(
+                    "      {}",
+                    answer["diagnosis"]["says"].as_str().unwrap_or_default()
+                );
                 if !right {
                     println!("      {} was right: {answer}", stall.cause);
                 }
@@ -250,9 +315,15 @@ pub async fn show(ground: &Ground, wanted: &[String]) -> Result<bool> {
         }
     }
     slow.sort();
-    let (typical, most) = (slow.get(slow.len() / 2).copied().unwrap_or_default(), slow.last().copied());
+    let (typical, most) = (
+        slow.get(slow.len() / 2).copied().unwrap_or_default(),
+        slow.last().copied(),
+    );
     let most = most.unwrap_or_default();
-    println!("{} of {asked} right; an answer took {typical:.1?} in the middle, {most:.1?} at most", asked - wrong);
+    println!(
+        "{} of {asked} right; an answer took {typical:.1?} in the middle, {most:.1?} at most",
+        asked - wrong
+    );
     Ok(wrong * WRONG_IN <= asked && most <= ANSWER)
 }
 
@@ -263,7 +334,12 @@ async fn inject(ground: &Ground, stall: &Stall) -> Result<(Value, Duration)> {
     site.start(stall.services).await?;
     let (first, second) = (folder(stall.documents, 1)?, folder(1, 100)?);
     let job = site.submit(first.path(), &[]).await?;
-    until(|| provider.as_ref().is_some_and(|provider| provider.asks().len() >= stall.asked)).await?;
+    until(|| {
+        provider
+            .as_ref()
+            .is_some_and(|provider| provider.asks().len() >= stall.asked)
+    })
+    .await?;
     let subject = match stall.deed {
         Deed::Second => site.submit(second.path(), &[]).await?,
         Deed::Poison => {
@@ -286,19 +362,30 @@ fn folder(documents: u64, seed: u64) -> Result<tempfile::TempDir> {
 }
 
 fn write(folder: &Path, n: u64, seed: u64) -> Result<()> {
-    Ok(fs::write(folder.join(format!("{n:05}.md")), markdown(seed, 30).0)?)
+    Ok(fs::write(
+        folder.join(format!("{n:05}.md")),
+        markdown(seed, 30).0,
+    )?)
 }
 
 async fn until(done: impl Fn() -> bool) -> Result<()> {
     let begun = Instant::now();
     while !done() {
-        anyhow::ensure!(begun.elapsed() < PATIENCE, "what was waited for does not come");
+        anyhow::ensure!(
+            begun.elapsed() < PATIENCE,
+            "what was waited for does not come"
+        );
         sleep(Duration::from_millis(20)).await;
     }
     Ok(())
 }
 
-async fn act(deed: Deed, site: &mut Site, job: &str, provider: &mut Option<Provider>) -> Result<()> {
+async fn act(
+    deed: Deed,
+    site: &mut Site,
+    job: &str,
+    provider: &mut Option<Provider>,
+) -> Result<()> {
     match deed {
         Deed::Nothing | Deed::Second | Deed::Poison => {}
         Deed::Command(words) => {
@@ -310,7 +397,10 @@ async fn act(deed: Deed, site: &mut Site, job: &str, provider: &mut Option<Provi
             let (env, ports) = site.ports().await?;
             jobs::pause(&env, &ports, &JobId(job.into()), PauseReason::Budget).await?;
         }
-        Deed::Heal => provider.as_ref().context("a provider")?.behave(latency(60_000)),
+        Deed::Heal => provider
+            .as_ref()
+            .context("a provider")?
+            .behave(latency(60_000)),
         Deed::Gone => *provider = None,
         Deed::Stop => {
             let worker = site.fleet.running(Role::Worker).remove(0);
@@ -324,7 +414,10 @@ async fn act(deed: Deed, site: &mut Site, job: &str, provider: &mut Option<Provi
         Deed::Purge => {
             sleep(Duration::from_secs(8)).await;
             let (url, prefix) = site.broker();
-            let purged = Broker::connect(url, prefix).await?.purge("llm.bulk").await?;
+            let purged = Broker::connect(url, prefix)
+                .await?
+                .purge("llm.bulk")
+                .await?;
             anyhow::ensure!(purged > 0, "no message to lose");
             site.start(&[(Role::Worker, &["--lanes", "llm"])]).await?;
         }
@@ -342,7 +435,11 @@ async fn straggler(provider: &Provider) -> Result<()> {
     let begun = Instant::now();
     let (mut still, mut before) = (0, 0);
     while still < 20 {
-        anyhow::ensure!(begun.elapsed() < PATIENCE, "the rest does not end: {} under way", provider.in_flight());
+        anyhow::ensure!(
+            begun.elapsed() < PATIENCE,
+            "the rest does not end: {} under way",
+            provider.in_flight()
+        );
         let asks = provider.asks().len();
         still = if asks == before { still + 1 } else { 0 };
         before = asks;
@@ -359,7 +456,10 @@ async fn poison(site: &mut Site, job: &str) -> Result<()> {
     for crash in 0..=CRASHES {
         for task in ports.ledger.open_tasks(&run).await? {
             let (holder, now) = (format!("ghost-{crash}"), now + 10 * crash);
-            ports.ledger.lease(&run, &task.key, &holder, now, now + 1).await?;
+            ports
+                .ledger
+                .lease(&run, &task.key, &holder, now, now + 1)
+                .await?;
         }
     }
     site.start(&[WORKER]).await.map(drop)
