@@ -33,11 +33,9 @@ pub async fn run(
         Arc::clone(&presence),
     ));
     let consume = |class| {
-        let (env, queue, name) = (
-            env.clone(),
-            Arc::clone(&ports.queue),
-            QueueName::Lane(Lane::Publish, class),
-        );
+        let env = env.clone();
+        let queue = Arc::clone(&ports.queue);
+        let name = QueueName::Lane(Lane::Publish, class);
         let presence = Arc::clone(&presence);
         Consumer {
             env,

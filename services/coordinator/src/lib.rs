@@ -44,8 +44,11 @@ const REINDEX_AT_ONCE: u16 = 4;
 
 /// Takes messages from the reindex queue until `stop`.
 pub async fn take_reindex(reindex: Reindex, presence: Arc<Presence>, stop: CancellationToken) {
-    let (env, queue) = (reindex.env.clone(), Arc::clone(&reindex.ports.queue));
-    let (name, concurrency, grace) = (QueueName::Reindex, REINDEX_AT_ONCE, REINDEX_GRACE);
+    let env = reindex.env.clone();
+    let queue = Arc::clone(&reindex.ports.queue);
+    let name = QueueName::Reindex;
+    let concurrency = REINDEX_AT_ONCE;
+    let grace = REINDEX_GRACE;
     Consumer {
         env,
         queue,
@@ -85,7 +88,9 @@ pub async fn begin(env: &Env, ports: &Ports, order: Order<'_>) -> Result<Begun, 
             .unwrap_or(fresh),
         None => fresh,
     };
-    let (class, terms, submitted_ms) = (order.class, order.terms, env.now_ms());
+    let class = order.class;
+    let terms = order.terms;
+    let submitted_ms = env.now_ms();
     let draft = Manifest {
         job,
         collection,

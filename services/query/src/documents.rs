@@ -53,7 +53,8 @@ pub struct DocumentView {
 impl DocumentView {
     /// The view of a listed document.
     pub fn of(listed: &Listed) -> Self {
-        let (version, entry) = (listed.version(), listed.entry());
+        let version = listed.version();
+        let entry = listed.entry();
         let extent = entry.map(|entry| entry.extent);
         Self {
             doc_id: version.doc.to_string(),

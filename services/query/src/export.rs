@@ -38,20 +38,22 @@ impl Reader {
     /// same (also without regard to case), `stem~3f2a`.
     pub fn export_paths(&self, documents: &[&Listed]) -> Vec<String> {
         let mut taken: HashSet<String> = HashSet::new();
-        let path = |listed: &&Listed| {
-            let plain = safe_path(&listed.version().path);
-            let id = listed.doc().to_string();
-            let choices = [
-                plain.clone(),
-                format!("{plain}~{}", &id[..4]),
-                format!("{plain}~{id}"),
-            ];
-            let free = choices
-                .iter()
-                .find(|choice| taken.insert(choice.to_lowercase()));
-            free.cloned().unwrap_or(id)
-        };
-        documents.iter().map(path).collect()
+        documents
+            .iter()
+            .map(|listed: &&Listed| {
+                let plain = safe_path(&listed.version().path);
+                let id = listed.doc().to_string();
+                let choices = [
+                    plain.clone(),
+                    format!("{plain}~{}", &id[..4]),
+                    format!("{plain}~{id}"),
+                ];
+                let free = choices
+                    .iter()
+                    .find(|choice| taken.insert(choice.to_lowercase()));
+                free.cloned().unwrap_or(id)
+            })
+            .collect()
     }
 
     /// One document as a file; `path` is its place from [`Reader::export_paths`].

@@ -91,15 +91,15 @@ pub struct EntryView {
 impl FilesOptions {
     fn window(&self, rows: Vec<Row<'_>>) -> Result<(usize, bool, Vec<EntryView>), Refusal> {
         let total = rows.len();
-        let gone = || {
-            let message = "the row after which the listing was to go on is not there any more";
-            Refusal::new("cursor.invalid", message, "ask again from the beginning")
-        };
         let after = match &self.after {
             Some(path) => {
                 rows.iter()
                     .position(|row| row.path == *path)
-                    .ok_or_else(gone)?
+                    .ok_or_else(|| {
+                        let message =
+                            "the row after which the listing was to go on is not there any more";
+                        Refusal::new("cursor.invalid", message, "ask again from the beginning")
+                    })?
                     + 1
             }
             None => 0,
@@ -139,14 +139,12 @@ impl Reader {
         match self.catalogue.place(path)? {
             Place::Folder(scope) => {
                 let level = self.level(&scope, false);
-                let (kind, documents) = (
-                    if scope.values_of.is_some() {
-                        EntryKind::Axis
-                    } else {
-                        EntryKind::Folder
-                    },
-                    level.total,
-                );
+                let kind = if scope.values_of.is_some() {
+                    EntryKind::Axis
+                } else {
+                    EntryKind::Folder
+                };
+                let documents = level.total;
                 let mut rows = Vec::new();
                 self.rows(&scope, level, 1, options.depth, &mut rows);
                 let (total, more, entries) = options.window(rows)?;
@@ -221,7 +219,8 @@ impl Reader {
         };
         let mut below = below.into_iter();
         for folder in level.folders {
-            let (kind, count) = (EntryKind::Folder, Some(folder.documents));
+            let kind = EntryKind::Folder;
+            let count = Some(folder.documents);
             rows.push(Row {
                 count,
                 ..Row::of(kind, depth, folder.name, folder.locator)
@@ -320,12 +319,14 @@ type Rows<'a> = (EntryKind, String, Vec<Row<'a>>);
 
 impl<'a> InDocument<'a> {
     fn rows(&self, inside: Option<&Inside>, deepest: usize) -> Result<Rows<'a>, Refusal> {
-        let (tree, label) = (&self.published.tree, self.listed.label.as_str());
+        let tree = &self.published.tree;
+        let label = self.listed.label.as_str();
         let mut rows = Vec::new();
         match inside {
             None => {
                 self.sections(&tree.sections, &self.path, 1, deepest, &mut rows);
-                let (items, pages) = (items::items(tree).len(), self.pages());
+                let items = items::items(tree).len();
+                let pages = self.pages();
                 for (kind, name, count) in [
                     (EntryKind::Items, "@item", items),
                     (EntryKind::Pages, "@page", pages),
@@ -359,11 +360,14 @@ impl<'a> InDocument<'a> {
             }
             Some(Inside::Pages) => {
                 let path = |page: usize| format!("{}/@page/{page}", self.path);
-                let page = |page: usize| Row::of(EntryKind::Page, 1, page.to_string(), path(page));
                 Ok((
                     EntryKind::Pages,
                     format!("{}/@page", self.path),
-                    (1..=self.pages()).map(page).collect(),
+                    (1..=self.pages())
+                        .map(|page: usize| {
+                            Row::of(EntryKind::Page, 1, page.to_string(), path(page))
+                        })
+                        .collect(),
                 ))
             }
             Some(Inside::Part(part @ Fragment::Pages(_))) => {
@@ -495,10 +499,6 @@ mod tests {
             stated: Default::default(),
         };
         let fact = |value: &str| Some(Fact::text(value, None)).filter(|_| !value.is_empty());
-        let ticker = |value: &str| Ticker {
-            symbol: Fact::text(value, None),
-            exchange: None,
-        };
         let facts = FilingFacts {
             issuer: fact(company),
             form: fact(form),
@@ -507,7 +507,10 @@ mod tests {
             tickers: company
                 .split(' ')
                 .filter(|word| !word.is_empty())
-                .map(ticker)
+                .map(|value: &str| Ticker {
+                    symbol: Fact::text(value, None),
+                    exchange: None,
+                })
                 .collect(),
             ..FilingFacts::default()
         };
@@ -624,17 +627,6 @@ mod tests {
             entry(0, "b.md", none),
             entry(0, "a", none),
         ]);
-        let listing = |path: &str| {
-            let view = futures::executor::block_on(reader.files(path, &ALL)).unwrap();
-            let row = |entry: &EntryView| {
-                format!(
-                    "{}{}",
-                    entry.path,
-                    entry.count.map(|n| format!(" ({n})")).unwrap_or_default()
-                )
-            };
-            view.entries.iter().map(row).collect::<Vec<_>>().join("\n")
-        };
         let all = [
             "/",
             "/a",
@@ -643,7 +635,20 @@ mod tests {
             "/@filed/2023/02",
             "/@company/3M",
         ]
-        .map(listing)
+        .map(|path: &str| {
+            let view = futures::executor::block_on(reader.files(path, &ALL)).unwrap();
+            view.entries
+                .iter()
+                .map(|entry: &EntryView| {
+                    format!(
+                        "{}{}",
+                        entry.path,
+                        entry.count.map(|n| format!(" ({n})")).unwrap_or_default()
+                    )
+                })
+                .collect::<Vec<_>>()
+                .join("\n")
+        })
         .join("\n\n");
         insta::assert_snapshot!(all, @r"
         /a (2)

@@ -67,7 +67,8 @@ impl Reader {
                 documents: routed,
                 paid,
             }) => {
-                let (documents, all) = (routed.len(), found.searched.documents_in_scope);
+                let documents = routed.len();
+                let all = found.searched.documents_in_scope;
                 let nearest = Query {
                     within: Within::Documents(routed),
                     ..query.clone()
@@ -129,13 +130,15 @@ impl Reader {
                 .map(|(at, page)| found.hits[*at].best_pages[*page].page)
                 .collect();
             let weights = weights.clone();
-            let read = move || {
-                numbers
-                    .into_iter()
-                    .map(|number| on_page(&packed, number, &weights))
-                    .collect::<Vec<_>>()
-            };
-            for ((at, page), rectangles) in places.into_iter().zip(aside(read).await?) {
+            for ((at, page), rectangles) in places.into_iter().zip(
+                aside(move || {
+                    numbers
+                        .into_iter()
+                        .map(|number| on_page(&packed, number, &weights))
+                        .collect::<Vec<_>>()
+                })
+                .await?,
+            ) {
                 found.hits[at].best_pages[page].rectangles = rectangles;
             }
         }

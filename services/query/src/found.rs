@@ -263,23 +263,23 @@ impl Reader {
             .map(|fits| (score(fits), fits.2))
             .collect();
         ranked.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-        let hit = |(at, (score, best)): (usize, (f64, usize))| {
-            let hit = &found.hits[best];
-            let document = DocumentView::of(self.catalogue.get(hit.doc)?);
-            Some(BrowseHit {
-                rank: at + 1,
-                score: places(score),
-                document,
-                best: self.hit(hit, at + 1),
-            })
-        };
         let documents = ranked
             .into_iter()
             .take(question.limit.max(1))
             .enumerate()
-            .filter_map(hit)
+            .filter_map(|(at, (score, best)): (usize, (f64, usize))| {
+                let hit = &found.hits[best];
+                let document = DocumentView::of(self.catalogue.get(hit.doc)?);
+                Some(BrowseHit {
+                    rank: at + 1,
+                    score: places(score),
+                    document,
+                    best: self.hit(hit, at + 1),
+                })
+            })
             .collect();
-        let (query, scope) = (question.text.clone(), scope.to_owned());
+        let query = question.text.clone();
+        let scope = scope.to_owned();
         Ok(BrowseView {
             query,
             scope,
@@ -366,17 +366,6 @@ impl Reader {
             .catalogue
             .get(hit.doc)
             .map_or_else(|| hit.doc.to_string(), |listed| listed.label.clone());
-        let page = |page: &find::PageHit| {
-            let locator = page_locator(&label, PageNo::new(page.page)?);
-            let (label, rectangles) = (page.label.clone(), page.rectangles.clone());
-            Some(FoundPage {
-                page: page.page,
-                label,
-                locator,
-                score: rounded(page.score),
-                rectangles,
-            })
-        };
         FoundHit {
             rank,
             score: rounded(hit.score),
@@ -391,7 +380,22 @@ impl Reader {
             path: hit.path.clone(),
             pages: hit.pages,
             lines: hit.lines,
-            best_pages: hit.best_pages.iter().filter_map(page).collect(),
+            best_pages: hit
+                .best_pages
+                .iter()
+                .filter_map(|page: &find::PageHit| {
+                    let locator = page_locator(&label, PageNo::new(page.page)?);
+                    let label = page.label.clone();
+                    let rectangles = page.rectangles.clone();
+                    Some(FoundPage {
+                        page: page.page,
+                        label,
+                        locator,
+                        score: rounded(page.score),
+                        rectangles,
+                    })
+                })
+                .collect(),
             excerpt: ExcerptView {
                 text: hit.excerpt.text.clone(),
                 marks: hit.excerpt.marks.clone(),

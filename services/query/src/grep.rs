@@ -262,8 +262,9 @@ impl Reader {
             Some(fragment) => (None, Some(section_of(&tree, &listed.label, fragment)?)),
             None => (None, None),
         };
-        let (label, doc) = (listed.label.clone(), listed.doc().to_string());
-        let scan = move || {
+        let label = listed.label.clone();
+        let doc = listed.doc().to_string();
+        let hits = tokio::task::spawn_blocking(move || {
             let mut hits = Vec::new();
             for (_, section) in tree.walk() {
                 if within
@@ -272,12 +273,12 @@ impl Reader {
                     continue;
                 }
                 for line in text::own_lines(section, &body) {
-                    let on_page = |page: PageNo| {
+                    if !line.page.is_none_or(|page: PageNo| {
                         pages
                             .as_ref()
                             .is_none_or(|spans| spans.iter().any(|span| span.contains(page)))
-                    };
-                    if !line.page.is_none_or(on_page) || !pattern.is_match(line.text) {
+                    }) || !pattern.is_match(line.text)
+                    {
                         continue;
                     }
                     let (text, marks) = shown(line.text, &pattern);
@@ -298,8 +299,8 @@ impl Reader {
                 }
             }
             hits
-        };
-        let hits = tokio::task::spawn_blocking(scan).await;
+        })
+        .await;
         hits.map(Some)
             .map_err(|error| PortError::lasting("query", "grep", error.to_string()).into())
     }

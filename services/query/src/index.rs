@@ -161,11 +161,15 @@ impl Kept {
     }
 
     async fn ask(&self, edition: &Arc<Edition>, query: &Query) -> Result<Found, FindError> {
-        let closed = |error: tokio::sync::AcquireError| {
-            PortError::passing("index", "search", error.to_string())
-        };
-        let _core = self.cores.acquire().await.map_err(closed)?;
-        let (held, asked) = (Arc::clone(edition), query.clone());
+        let _core = self
+            .cores
+            .acquire()
+            .await
+            .map_err(|error: tokio::sync::AcquireError| {
+                PortError::passing("index", "search", error.to_string())
+            })?;
+        let held = Arc::clone(edition);
+        let asked = query.clone();
         let searched =
             tokio::task::spawn_blocking(move || query::find(&held.searcher, &asked)).await;
         let unreadable = match searched {
@@ -182,10 +186,13 @@ impl Kept {
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, PortError> {
-        let closed = |error: tokio::sync::AcquireError| {
-            PortError::passing("query", "compute", error.to_string())
-        };
-        let _core = self.cores.acquire().await.map_err(closed)?;
+        let _core = self
+            .cores
+            .acquire()
+            .await
+            .map_err(|error: tokio::sync::AcquireError| {
+                PortError::passing("query", "compute", error.to_string())
+            })?;
         aside(work).await
     }
 
@@ -226,16 +233,19 @@ fn normalized(query: &Query) -> String {
 
 /// About what an answer takes in memory.
 fn bytes_of(found: &Found) -> usize {
-    let of_hit = |hit: &stemma_search::Hit| {
-        let path: usize = hit.path.iter().map(String::len).sum();
-        HIT_BYTES
-            + path
-            + hit.name.len()
-            + hit.why.len()
-            + hit.excerpt.text.len()
-            + 80 * hit.best_pages.len()
-    };
-    found.hits.iter().map(of_hit).sum()
+    found
+        .hits
+        .iter()
+        .map(|hit: &stemma_search::Hit| {
+            let path: usize = hit.path.iter().map(String::len).sum();
+            HIT_BYTES
+                + path
+                + hit.name.len()
+                + hit.why.len()
+                + hit.excerpt.text.len()
+                + 80 * hit.best_pages.len()
+        })
+        .sum()
 }
 
 #[cfg(test)]
@@ -253,7 +263,8 @@ mod tests {
 
     impl Desk {
         async fn new() -> Self {
-            let (cache, blobs) = (tempfile::tempdir().unwrap(), store::store().await);
+            let cache = tempfile::tempdir().unwrap();
+            let blobs = store::store().await;
             let blobs: Arc<dyn Blobs> = blobs;
             let kept = Kept::new(Env::system(), cache.path(), &blobs, &Collection::default());
             let desk = Self {

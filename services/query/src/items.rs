@@ -194,15 +194,17 @@ pub(crate) fn indexed(
     number: &str,
 ) -> Option<(ItemView, Vec<PageSpan>)> {
     let item = items::mapped(tree, part, number).filter(|item| item.section.is_none())?;
-    let pages = |link: &ItemLink| {
-        if let ItemTarget::Pages(pages) = link.target {
-            Some(pages)
-        } else {
-            None
-        }
-    };
     Some((
         ItemView::mapped(item, tree, label),
-        item.content.iter().filter_map(pages).collect(),
+        item.content
+            .iter()
+            .filter_map(|link: &ItemLink| {
+                if let ItemTarget::Pages(pages) = link.target {
+                    Some(pages)
+                } else {
+                    None
+                }
+            })
+            .collect(),
     ))
 }

@@ -116,7 +116,9 @@ impl Reader {
             .filter(|listed| filter.holds(listed))
             .map(DocumentView::of)
             .collect();
-        let (total, folders, axes) = (documents.len(), Vec::new(), Vec::new());
+        let total = documents.len();
+        let folders = Vec::new();
+        let axes = Vec::new();
         Ok(ListView {
             scope: scope.into(),
             total,
@@ -150,7 +152,8 @@ impl Reader {
                 axes: Vec::new(),
             };
         }
-        let (mut folders, mut documents) = (BTreeMap::<&str, usize>::new(), Vec::new());
+        let mut folders = BTreeMap::<&str, usize>::new();
+        let mut documents = Vec::new();
         let mut total = 0;
         for listed in self
             .catalogue
@@ -168,21 +171,23 @@ impl Reader {
                 _ => documents.push(listed),
             }
         }
-        let folder = |(name, documents): (&str, usize)| {
-            let below = [scope.folder.as_str(), name]
-                .into_iter()
-                .filter(|part| !part.is_empty());
-            let inside = Scope {
-                folder: below.collect::<Vec<_>>().join("/"),
-                ..Scope::default()
-            };
-            FolderView {
-                name: name.into(),
-                locator: inside.path(),
-                documents,
-            }
-        };
-        let folders = folders.into_iter().map(folder).collect();
+        let folders = folders
+            .into_iter()
+            .map(|(name, documents): (&str, usize)| {
+                let below = [scope.folder.as_str(), name]
+                    .into_iter()
+                    .filter(|part| !part.is_empty());
+                let inside = Scope {
+                    folder: below.collect::<Vec<_>>().join("/"),
+                    ..Scope::default()
+                };
+                FolderView {
+                    name: name.into(),
+                    locator: inside.path(),
+                    documents,
+                }
+            })
+            .collect();
         let axes = if total > 1 {
             self.axes(scope)
         } else {
@@ -210,18 +215,17 @@ impl Reader {
             values_of: None,
         }
         .path();
-        let view = |group: stemma_search::axes::Group| {
-            let locator = format!("{}{}", base.trim_end_matches('/'), group.choice.path(axis));
-            FolderView {
-                name: group.name,
-                locator,
-                documents: group.documents,
-            }
-        };
         scope
             .groups(axis, &self.catalogue)
             .into_iter()
-            .map(view)
+            .map(|group: stemma_search::axes::Group| {
+                let locator = format!("{}{}", base.trim_end_matches('/'), group.choice.path(axis));
+                FolderView {
+                    name: group.name,
+                    locator,
+                    documents: group.documents,
+                }
+            })
             .collect()
     }
 
@@ -232,7 +236,11 @@ impl Reader {
             ..scope.clone()
         }
         .path();
-        let view = |axis: Axis| {
+        // Dates of filing are narrowed from year to month, not again.
+        let narrowed =
+            |axis: &Axis| *axis == Axis::Filed && scope.filters.iter().any(|(on, _)| on == axis);
+        let open = Axis::ALL.into_iter().filter(|axis| !narrowed(axis));
+        open.map(|axis: Axis| {
             let values = scope.values(axis, &self.catalogue).len();
             let locator = format!("{}/@{}", base.trim_end_matches('/'), axis.as_str());
             AxisView {
@@ -240,11 +248,8 @@ impl Reader {
                 locator,
                 values,
             }
-        };
-        // Dates of filing are narrowed from year to month, not again.
-        let narrowed =
-            |axis: &Axis| *axis == Axis::Filed && scope.filters.iter().any(|(on, _)| on == axis);
-        let open = Axis::ALL.into_iter().filter(|axis| !narrowed(axis));
-        open.map(view).filter(|axis| axis.values > 1).collect()
+        })
+        .filter(|axis| axis.values > 1)
+        .collect()
     }
 }

@@ -218,7 +218,8 @@ impl Reader {
             .packed(published)
             .await?
             .ok_or_else(|| no_text(listed))?;
-        let (wanted, named) = (spans.to_vec(), label.clone());
+        let wanted = spans.to_vec();
+        let named = label.clone();
         let read = aside(move || {
             let mut pages = Vec::new();
             for span in wanted {
@@ -231,15 +232,14 @@ impl Reader {
             }
             Ok(pages)
         });
-        let damaged = |error: PackError| {
+        let pages: Vec<PageView> = read.await?.map_err(|error: PackError| {
             Refusal::new(
                 "store.damaged",
                 error.to_string(),
                 "stemma ingest the file again",
             )
             .about(label)
-        };
-        let pages: Vec<PageView> = read.await?.map_err(damaged)?;
+        })?;
         let tokens = pages.iter().map(|page| page.tokens).sum();
         Ok(TextView {
             pages,
@@ -296,7 +296,8 @@ impl Reader {
 
 fn empty(listed: &Listed, locator: String, tokens: u32) -> TextView {
     let version = listed.version();
-    let (doc_id, name) = (version.doc.to_string(), version.name.clone());
+    let doc_id = version.doc.to_string();
+    let name = version.name.clone();
     TextView {
         doc_id,
         name,

@@ -79,28 +79,25 @@ impl Reader {
             Within::All => None,
             Within::Documents(docs) => Some(docs.iter().copied().collect()),
         };
-        let inside = |listed: &Listed| {
-            docs.as_ref()
-                .is_none_or(|docs| docs.contains(&listed.doc()))
-                && self
-                    .only
-                    .as_ref()
-                    .is_none_or(|only| only.contains(&listed.doc()))
-                && filter.holds(listed)
-        };
         let all = docs.is_none() && self.only.is_none() && filter.is_empty();
         let catalogue = if all {
             self.catalogue.clone()
         } else {
-            self.catalogue.narrowed(inside)
+            self.catalogue.narrowed(|listed: &Listed| {
+                docs.as_ref()
+                    .is_none_or(|docs| docs.contains(&listed.doc()))
+                    && self
+                        .only
+                        .as_ref()
+                        .is_none_or(|only| only.contains(&listed.doc()))
+                    && filter.holds(listed)
+            })
         };
         let held = catalogue.documents().iter().map(Listed::doc).collect();
         let only = (!all).then(|| Arc::new(held));
-        let (blobs, collection, kept) = (
-            Arc::clone(&self.blobs),
-            self.collection.clone(),
-            self.kept.clone(),
-        );
+        let blobs = Arc::clone(&self.blobs);
+        let collection = self.collection.clone();
+        let kept = self.kept.clone();
         Self {
             blobs,
             collection,
@@ -183,7 +180,8 @@ impl Reader {
         let Some(entry) = listed.entry() else {
             return Ok(None);
         };
-        let (doc, seq) = (entry.version.doc, entry.version.seq);
+        let doc = entry.version.doc;
+        let seq = entry.version.seq;
         if let Some(tree) = self.kept.as_ref().and_then(|kept| kept.tree(doc, seq)) {
             return Ok(Some(PublishedTree::clone(&tree)));
         }
@@ -236,10 +234,11 @@ impl Reader {
         let Some(bytes) = artifact::blob(self.blobs.as_ref(), &scope, &key, "source").await? else {
             return Ok(None);
         };
-        let damaged = |error: stemma_extract::PackError| {
-            PortError::lasting("blobs", "get", format!("{scope}: {error}"))
-        };
-        Packed::open(bytes).map(Some).map_err(damaged)
+        Packed::open(bytes)
+            .map(Some)
+            .map_err(|error: stemma_extract::PackError| {
+                PortError::lasting("blobs", "get", format!("{scope}: {error}"))
+            })
     }
 
     /// The whole text of a tree; `None` when the store does not have it.
@@ -354,7 +353,7 @@ impl Shelf for Reader {
             .copied()
             .filter(|number| (1..=last).contains(number))
             .collect();
-        let read = move || {
+        aside(move || {
             let mut pages = Vec::new();
             // What lies in one chunk is unpacked once.
             let wanted: Vec<u32> = wanted.into_iter().collect();
@@ -369,8 +368,8 @@ impl Shelf for Reader {
                 pages.extend(numbered.filter(|(number, _)| near.contains(number)));
             }
             Ok(pages)
-        };
-        aside(read).await?
+        })
+        .await?
     }
 
     async fn lines(&self, listed: &Listed) -> Result<Option<Arc<TextLines>>, PortError> {

@@ -118,10 +118,8 @@ impl Reader {
         };
         let asker = reasoner.asker();
         let usual = reasoner.settings().budget;
-        let (calls, tokens) = (
-            how.calls.unwrap_or(usual.calls),
-            how.tokens.unwrap_or(usual.tokens),
-        );
+        let calls = how.calls.unwrap_or(usual.calls);
+        let tokens = how.tokens.unwrap_or(usual.tokens);
         let budget = Budget {
             calls,
             tokens,

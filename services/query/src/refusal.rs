@@ -192,11 +192,10 @@ pub(crate) fn quoted(word: &str) -> String {
                 '-' | '_' | '.' | '/' | '~' | '@' | '=' | '%' | ',' | '+' | ':'
             )
     };
-    let plain_inside = |c: char| plain(c) || c == '#';
     let ok = !word.is_empty()
         && word.starts_with(plain)
         && !word.starts_with('~')
-        && word.chars().all(plain_inside);
+        && word.chars().all(|c: char| plain(c) || c == '#');
     if ok {
         word.into()
     } else {

@@ -55,13 +55,18 @@ fn line(text: &str) -> Line {
 }
 
 fn pages(texts: &[&str]) -> Body {
-    let page = |(at, text): (usize, &&str)| Page {
-        width: Pt::new(612.0),
-        height: Pt::new(792.0),
-        label: Some(PageLabel(if at == 0 { "i".into() } else { at.to_string() })),
-        lines: text.lines().map(line).collect(),
-    };
-    Body::Pages(texts.iter().enumerate().map(page).collect())
+    Body::Pages(
+        texts
+            .iter()
+            .enumerate()
+            .map(|(at, text): (usize, &&str)| Page {
+                width: Pt::new(612.0),
+                height: Pt::new(792.0),
+                label: Some(PageLabel(if at == 0 { "i".into() } else { at.to_string() })),
+                lines: text.lines().map(line).collect(),
+            })
+            .collect(),
+    )
 }
 
 /// A tree of every line that starts with PART, Item or `#`; own tokens are left out.
@@ -82,7 +87,10 @@ fn tree(body: &Body) -> SectionTree {
             None => Place::Line(line.number),
         };
         let title = line.text.trim_start_matches(['#', ' ']).to_owned();
-        let (number, label, target, witness) = (None, None, None, Witness::Layout);
+        let number = None;
+        let label = None;
+        let target = None;
+        let witness = Witness::Layout;
         let entry = DraftEntry {
             number,
             title,
@@ -117,7 +125,10 @@ async fn publish(blobs: &dyn Blobs, path: &str, body: Body, facts: FilingFacts) 
     let mut tree = tree(&body);
     tree.facts = facts;
     tree.description = Some(format!("About {path}"));
-    let (outline, links, metadata, defects) = (vec![], vec![], Default::default(), vec![]);
+    let outline = vec![];
+    let links = vec![];
+    let metadata = Default::default();
+    let defects = vec![];
     let source = Source {
         format: Format::Pdf,
         body,
@@ -668,7 +679,8 @@ async fn search_finds_sections_by_title_body_and_script() {
             ("liquidity at year end", "/10-K", "ACME_2022#0005"),
             ("收入", "/", "manual#0000"),
         ] {
-            let (text, scopes) = (query.to_owned(), vec![scope.to_owned()]);
+            let text = query.to_owned();
+            let scopes = vec![scope.to_owned()];
             let question = Question {
                 text,
                 scopes,

@@ -72,7 +72,9 @@ impl Reader {
             Some(fragment) => Some(section_of(tree, &listed.label, fragment)?),
         };
         let all_items = items::items(tree);
-        let (mut sections, mut hidden, mut base) = (Vec::new(), 0, None);
+        let mut sections = Vec::new();
+        let mut hidden = 0;
+        let mut base = None;
         for (level, section) in tree.walk() {
             match (root, base) {
                 (Some(root), None) if section.id == root => base = Some(level - 1),

@@ -109,7 +109,8 @@ impl SourceRule {
             .map(|place| place.split_once('/').unwrap_or((place, "")));
         match place {
             Some((bucket, prefix)) if !bucket.is_empty() => {
-                let (bucket, prefix) = (bucket.into(), prefix.into());
+                let bucket = bucket.into();
+                let prefix = prefix.into();
                 Ok(Source {
                     collection: self.collection.clone(),
                     bucket,

@@ -59,10 +59,9 @@ impl Context {
                 .filter(|value| !value.is_empty())
                 .map(PathBuf::from)
         };
-        let home = || variable("HOME").map(|home| home.join(".cache"));
         self.store.cache(
             &variable("XDG_CACHE_HOME")
-                .or_else(home)
+                .or_else(|| variable("HOME").map(|home| home.join(".cache")))
                 .unwrap_or_else(std::env::temp_dir),
         )
     }

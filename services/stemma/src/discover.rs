@@ -184,7 +184,8 @@ fn walk(
                 continue;
             }
         };
-        let (path, kind) = (entry.path(), entry.file_type());
+        let path = entry.path();
+        let kind = entry.file_type();
         if kind.is_symlink() {
             refuse_link(root, path, discovery);
         } else if kind.is_file() {

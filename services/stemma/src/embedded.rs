@@ -52,9 +52,8 @@ impl Embedded {
             grace: Duration::from_secs(config.local.grace_seconds),
             presence: Arc::clone(&presence),
         };
-        let (open_documents, copy) = (config.local.open_documents, || {
-            (env.clone(), ports.clone(), stop.clone())
-        });
+        let open_documents = config.local.open_documents;
+        let copy = || (env.clone(), ports.clone(), stop.clone());
         let (e, p, s) = copy();
         let coordinator = env.spawn(stemma_coordinator::run(
             e,

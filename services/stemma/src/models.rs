@@ -308,16 +308,18 @@ pub fn answer_model(
 fn knowledge(
     files: &BTreeMap<String, PathBuf>,
 ) -> Result<BTreeMap<String, Knowledge>, CommandError> {
-    let read = |(collection, file): (&String, &PathBuf)| {
-        let wrong = |why: String| {
-            CommandError::new("config.knowledge", format!("{}: {why}", file.display()))
-                .with_next("correct the file; its form is in docs/REASONING.md")
-        };
-        let text = std::fs::read_to_string(file).map_err(|error| wrong(error.to_string()))?;
-        let knowledge = Knowledge::parse(&text).map_err(|error| wrong(error.to_string()))?;
-        Ok((collection.clone(), knowledge))
-    };
-    files.iter().map(read).collect()
+    files
+        .iter()
+        .map(|(collection, file): (&String, &PathBuf)| {
+            let wrong = |why: String| {
+                CommandError::new("config.knowledge", format!("{}: {why}", file.display()))
+                    .with_next("correct the file; its form is in docs/REASONING.md")
+            };
+            let text = std::fs::read_to_string(file).map_err(|error| wrong(error.to_string()))?;
+            let knowledge = Knowledge::parse(&text).map_err(|error| wrong(error.to_string()))?;
+            Ok((collection.clone(), knowledge))
+        })
+        .collect()
 }
 
 /// Reads what becomes of a document where the model does not answer.

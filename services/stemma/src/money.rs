@@ -183,12 +183,17 @@ pub async fn spent_by(
     since_ms: Millis,
 ) -> Result<Spent, PortError> {
     let mut spent = Spent::default();
-    let add = |record: CallRecord| {
-        if record.jobs.contains(job) {
-            spent.add(&record, prices);
-        }
-    };
-    calls::read(blobs, &format!("c/{collection}"), since_ms, add).await?;
+    calls::read(
+        blobs,
+        &format!("c/{collection}"),
+        since_ms,
+        |record: CallRecord| {
+            if record.jobs.contains(job) {
+                spent.add(&record, prices);
+            }
+        },
+    )
+    .await?;
     Ok(spent)
 }
 

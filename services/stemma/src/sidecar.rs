@@ -122,8 +122,11 @@ fn parse(text: &str) -> Result<Stated, String> {
 
 /// The rows of a CSV text (RFC 4180): cells may be quoted, a quote inside is written twice; blank lines are left out.
 fn rows(text: &str) -> Result<Vec<Vec<String>>, String> {
-    let (mut rows, mut row, mut cell) = (Vec::new(), Vec::new(), String::new());
-    let (mut quoted, mut line) = (false, 1);
+    let mut rows = Vec::new();
+    let mut row = Vec::new();
+    let mut cell = String::new();
+    let mut quoted = false;
+    let mut line = 1;
     let mut chars = text.chars().peekable();
     while let Some(c) = chars.next() {
         line += usize::from(c == '\n');

@@ -30,12 +30,16 @@ impl Table {
 
     /// Adds a row.
     pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
-        let cut = |(at, cell): (usize, String)| match self.columns.get(at) {
-            Some((_, most)) if *most > 0 => shorten(&clean(&cell), *most),
-            _ => clean(&cell),
-        };
-        self.rows
-            .push(cells.into_iter().enumerate().map(cut).collect());
+        self.rows.push(
+            cells
+                .into_iter()
+                .enumerate()
+                .map(|(at, cell): (usize, String)| match self.columns.get(at) {
+                    Some((_, most)) if *most > 0 => shorten(&clean(&cell), *most),
+                    _ => clean(&cell),
+                })
+                .collect(),
+        );
     }
 
     /// The lines, columns two spaces apart, empty columns left out.
@@ -49,27 +53,29 @@ impl Table {
                 .unwrap_or(0)
         };
         let widths: Vec<usize> = (0..self.columns.len()).map(width).collect();
-        let line = |row: &Vec<String>| {
-            let mut line = String::new();
-            for ((cell, width), (align, _)) in row
-                .iter()
-                .zip(&widths)
-                .zip(&self.columns)
-                .filter(|((_, width), _)| **width > 0)
-            {
-                if !line.is_empty() {
-                    line.push_str("  ");
+        self.rows
+            .iter()
+            .map(|row: &Vec<String>| {
+                let mut line = String::new();
+                for ((cell, width), (align, _)) in row
+                    .iter()
+                    .zip(&widths)
+                    .zip(&self.columns)
+                    .filter(|((_, width), _)| **width > 0)
+                {
+                    if !line.is_empty() {
+                        line.push_str("  ");
+                    }
+                    let gap = " ".repeat(width - cell.width());
+                    match align {
+                        Align::Left => line.extend([cell.as_str(), &gap]),
+                        Align::Right => line.extend([gap.as_str(), cell]),
+                    }
                 }
-                let gap = " ".repeat(width - cell.width());
-                match align {
-                    Align::Left => line.extend([cell.as_str(), &gap]),
-                    Align::Right => line.extend([gap.as_str(), cell]),
-                }
-            }
-            line.truncate(line.trim_end().len());
-            line
-        };
-        self.rows.iter().map(line).collect()
+                line.truncate(line.trim_end().len());
+                line
+            })
+            .collect()
     }
 }
 

@@ -44,11 +44,9 @@ pub async fn run(
         Arc::clone(&presence),
     ));
     let consume = |lane, class, concurrency| {
-        let (env, queue, name) = (
-            env.clone(),
-            Arc::clone(&ports.queue),
-            QueueName::Lane(lane, class),
-        );
+        let env = env.clone();
+        let queue = Arc::clone(&ports.queue);
+        let name = QueueName::Lane(lane, class);
         Consumer {
             env,
             queue,

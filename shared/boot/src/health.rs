@@ -66,7 +66,8 @@ pub struct Readiness {
 impl Health {
     /// Ready while these answer and the process of `presence` is not draining.
     pub fn new(env: &Env, presence: &Arc<Presence>, checks: Vec<(&'static str, Check)>) -> Self {
-        let (answered, presence) = (Mutex::default(), Arc::clone(presence));
+        let answered = Mutex::default();
+        let presence = Arc::clone(presence);
         Self(Arc::new(Inner {
             env: env.clone(),
             checks,
@@ -79,7 +80,8 @@ impl Health {
     /// ready: it says so from the beginning, and the ports come when they are there.
     pub fn of(env: &Env, presence: &Arc<Presence>, ports: &Arc<OnceLock<Ports>>) -> Self {
         let check = |name: &'static str, ask: fn(Env, Ports) -> Answer| {
-            let (env, ports) = (env.clone(), Arc::clone(ports));
+            let env = env.clone();
+            let ports = Arc::clone(ports);
             let check: Check = Arc::new(move || match ports.get() {
                 Some(ports) => ask(env.clone(), ports.clone()),
                 None => Box::pin(async move {
@@ -265,7 +267,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_service_is_ready_while_its_ports_answer_and_alive_in_any_case() {
-        let (env, up) = (Env::system(), Arc::new(AtomicBool::new(true)));
+        let env = Env::system();
+        let up = Arc::new(AtomicBool::new(true));
         let seen = Arc::clone(&up);
         let check: Check = Arc::new(move || {
             let up = seen.load(Ordering::Relaxed);
@@ -317,7 +320,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_service_that_drains_is_not_ready() {
-        let (env, ports) = (Env::system(), Arc::new(OnceLock::new()));
+        let env = Env::system();
+        let ports = Arc::new(OnceLock::new());
         let presence = Presence::new(&env, "w", "worker");
         let health = Health::of(&env, &presence, &ports);
         health.ask().await;

@@ -6,18 +6,17 @@ use stemma_engine::Env;
 /// and process id are the same after a restart.
 pub fn process_name(service: &str, env: &Env) -> String {
     let host = rustix::system::uname();
-    let legal = |c: char| {
-        if c.is_ascii_alphanumeric() || matches!(c, '-' | '.') {
-            c
-        } else {
-            '-'
-        }
-    };
     let host: String = host
         .nodename()
         .to_string_lossy()
         .chars()
-        .map(legal)
+        .map(|c: char| {
+            if c.is_ascii_alphanumeric() || matches!(c, '-' | '.') {
+                c
+            } else {
+                '-'
+            }
+        })
         .take(60)
         .collect();
     format!(

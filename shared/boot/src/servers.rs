@@ -166,7 +166,8 @@ impl Servers {
         let blobs = self.bucket(bucket, prefix).await?;
         let redis = self.redis_client()?;
         redis.ping().await?;
-        let (url, prefix) = (self.broker.url.clone(), self.broker.prefix.clone());
+        let url = self.broker.url.clone();
+        let prefix = self.broker.prefix.clone();
         let broker = RabbitQueue::connect(
             &RabbitSettings {
                 url,

@@ -159,14 +159,13 @@ fn lock(path: &Path, command: &str, now_ms: u64) -> Result<File, StoreError> {
         .open(&name);
     let mut file = options.map_err(io(&name))?;
     if !locked(&file) {
-        let unknown = || Holder {
-            pid: 0,
-            command: "?".into(),
-            since_ms: 0,
-        };
         return Err(StoreError::Locked {
             path: path.into(),
-            holder: read_holder(&mut file).unwrap_or_else(unknown),
+            holder: read_holder(&mut file).unwrap_or_else(|| Holder {
+                pid: 0,
+                command: "?".into(),
+                since_ms: 0,
+            }),
         });
     }
     let holder = Holder {

@@ -193,16 +193,18 @@ mod tests {
     use crate::{Pt, Rect};
 
     fn page(lines: &[(&str, f32)]) -> Page {
-        let line = |(text, y): &(&str, f32)| Line {
-            text: (*text).into(),
-            rect: Rect::new(72.0, *y, 540.0, y + 10.0),
-            ..Line::default()
-        };
         Page {
             width: Pt(61200),
             height: Pt(79200),
             label: None,
-            lines: lines.iter().map(line).collect(),
+            lines: lines
+                .iter()
+                .map(|(text, y): &(&str, f32)| Line {
+                    text: (*text).into(),
+                    rect: Rect::new(72.0, *y, 540.0, y + 10.0),
+                    ..Line::default()
+                })
+                .collect(),
         }
     }
 
@@ -210,11 +212,9 @@ mod tests {
     fn heads_and_feet_that_recur_are_furniture() {
         let mut pages: Vec<Page> = (1..=8)
             .map(|n| {
-                let (head, foot, title) = (
-                    format!("Acme PART II Item {n}"),
-                    format!("F-{n}"),
-                    format!("Note {n} Leases"),
-                );
+                let head = format!("Acme PART II Item {n}");
+                let foot = format!("F-{n}");
+                let title = format!("Note {n} Leases");
                 page(&[
                     (&head, 30.0),
                     ("only here", 50.0 + n as f32 * 7.0),

@@ -47,10 +47,13 @@ impl Default for Collection {
 impl FromStr for Collection {
     type Err = ParseIdError;
     fn from_str(text: &str) -> Result<Self, ParseIdError> {
-        let legal =
-            |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '_' | '.');
         let starts_well = text.starts_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit());
-        if text.len() <= 64 && starts_well && text.chars().all(legal) {
+        if text.len() <= 64
+            && starts_well
+            && text.chars().all(|c: char| {
+                c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '_' | '.')
+            })
+        {
             Ok(Self(text.into()))
         } else {
             Err(ParseIdError::new(
@@ -232,7 +235,8 @@ mod tests {
 
     #[test]
     fn a_document_keeps_its_id_but_not_across_collections() {
-        let (a, b): (Collection, Collection) = ("a".parse().unwrap(), "b".parse().unwrap());
+        let a: Collection = "a".parse().unwrap();
+        let b: Collection = "b".parse().unwrap();
         assert_eq!(
             DocId::of(&a, "file:///x.pdf"),
             DocId::of(&a, "file:///x.pdf")

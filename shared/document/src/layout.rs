@@ -101,10 +101,8 @@ mod tests {
 
     #[test]
     fn the_last_key_is_the_newest() {
-        let (collection, doc) = (
-            Collection::default(),
-            DocId::of(&Collection::default(), "file:///a"),
-        );
+        let collection = Collection::default();
+        let doc = DocId::of(&Collection::default(), "file:///a");
         assert!(version_key(&collection, doc, 9) < version_key(&collection, doc, 10));
         assert_eq!(seq_of(&tree_key(&collection, doc, 42)), Some(42));
         assert_eq!(seq_of("c/x/d/y/trees/"), None);

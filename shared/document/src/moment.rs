@@ -3,7 +3,8 @@
 /// Milliseconds since 1970-01-01 UTC as RFC 3339 writes them, in whole seconds of UTC: `2023-11-14T22:13:20Z`. Dates are those of
 /// the Gregorian calendar.
 pub fn rfc3339(at_ms: u64) -> String {
-    let (days, seconds) = (at_ms / 86_400_000, at_ms / 1_000 % 86_400);
+    let days = at_ms / 86_400_000;
+    let seconds = at_ms / 1_000 % 86_400;
     format!(
         "{}T{:02}:{:02}:{:02}Z",
         date(days),
@@ -17,7 +18,8 @@ pub fn rfc3339(at_ms: u64) -> String {
 pub fn date(days: u64) -> String {
     // Years that begin in March, so that the leap day is the last of a year; eras are of 400 years.
     let days = days + 719_468;
-    let (era, in_era) = (days / 146_097, days % 146_097);
+    let era = days / 146_097;
+    let in_era = days % 146_097;
     let year = (in_era - in_era / 1_460 + in_era / 36_524 - in_era / 146_096) / 365;
     let in_year = in_era - (365 * year + year / 4 - year / 100);
     let month = (5 * in_year + 2) / 153;

@@ -81,7 +81,8 @@ fn says(line: &str, title: &str) -> bool {
             .flat_map(char::to_lowercase)
             .collect()
     };
-    let (line, title): (String, String) = (letters(line), letters(title));
+    let line: String = letters(line);
+    let title: String = letters(title);
     line.contains(char::is_alphabetic)
         && !title.is_empty()
         && (title.starts_with(&line) || line.starts_with(&title))
@@ -145,7 +146,8 @@ fn slice(body: &Body, start: Cursor, end: Option<Cursor>) -> Vec<LineAt<'_>> {
                 let lines = &pages[page].lines;
                 within(page, lines.len()).map(move |index| {
                     let line = &lines[index];
-                    let (page, number) = (Some(PageNo::from_index(page)), number(index));
+                    let page = Some(PageNo::from_index(page));
+                    let number = number(index);
                     LineAt {
                         text: &line.text,
                         tokens: line.tokens,
@@ -174,7 +176,8 @@ mod tests {
             role,
             ..Line::default()
         };
-        let (head, foot) = (crate::LineRole::Head, crate::LineRole::Foot);
+        let head = crate::LineRole::Head;
+        let foot = crate::LineRole::Foot;
         let page = |lines: Vec<Line>| crate::Page {
             lines,
             ..crate::Page::default()
@@ -227,7 +230,9 @@ mod tests {
             .map(String::from)
             .to_vec();
         let located = |title: &str, line, level| {
-            let (number, label, target) = (None, None, None);
+            let number = None;
+            let label = None;
+            let target = None;
             let entry = DraftEntry {
                 number,
                 title: title.into(),

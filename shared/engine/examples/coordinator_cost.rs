@@ -128,23 +128,25 @@ impl Flow for Cost {
                     .sum::<u64>())
             },
         )?;
-        let section = |first: u64| {
-            let nodes = move |replay: &mut Replay<'_, Self>| {
-                let nodes = replay.all((first..first + NODES_PER_SECTION).map(look))?;
-                Ok(nodes
-                    .into_iter()
-                    .flatten()
-                    .map(|seen| seen.page)
-                    .sum::<u64>())
-            };
-            let identity = |identity: &mut Identity| {
-                identity.number(first);
-            };
-            replay.sub("section", identity, nodes)
-        };
         let sections: Vec<_> = (0..NODES / NODES_PER_SECTION)
             .map(|n| PAGES + n * NODES_PER_SECTION)
-            .map(section)
+            .map(|first: u64| {
+                let nodes = move |replay: &mut Replay<'_, Self>| {
+                    let nodes = replay.all((first..first + NODES_PER_SECTION).map(look))?;
+                    Ok(nodes
+                        .into_iter()
+                        .flatten()
+                        .map(|seen| seen.page)
+                        .sum::<u64>())
+                };
+                replay.sub(
+                    "section",
+                    |identity: &mut Identity| {
+                        identity.number(first);
+                    },
+                    nodes,
+                )
+            })
             .collect();
         let sections = sections.into_iter().collect::<Result<Vec<_>, Stop>>()?;
         replay.one(&Publish(pages + sections.iter().sum::<u64>()))?;
@@ -244,13 +246,16 @@ fn coordinate(ports: Ports, stop: CancellationToken) -> std::io::Result<(f64, u6
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let (env, ports, stop) = (Env::system(), Ports::memory(), CancellationToken::new());
+    let env = Env::system();
+    let ports = Ports::memory();
+    let stop = CancellationToken::new();
     let before_mb = peak_mb();
     let latency = std::env::args()
         .nth(1)
         .map_or(Ok(0), |millis| millis.parse())?;
     let latency = Duration::from_millis(latency);
-    let (theirs, ends) = (ports.clone(), stop.clone());
+    let theirs = ports.clone();
+    let ends = stop.clone();
     let coordinator = std::thread::spawn(move || coordinate(theirs, ends));
     let ports = connect(ports)?;
     let registry = Registry::default().with::<Look>().with::<Publish>();
@@ -264,8 +269,11 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         Arc::clone(&presence),
     ));
     for lane in [Lane::Llm, Lane::Publish] {
-        let (name, queue) = (QueueName::Lane(lane, Class::Bulk), Arc::clone(&ports.queue));
-        let (world, presence, grace) = (env.clone(), Arc::clone(&presence), Duration::from_secs(1));
+        let name = QueueName::Lane(lane, Class::Bulk);
+        let queue = Arc::clone(&ports.queue);
+        let world = env.clone();
+        let presence = Arc::clone(&presence);
+        let grace = Duration::from_secs(1);
         let consumer = Consumer {
             env: world,
             queue,

@@ -70,11 +70,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let redis = RedisClient::open(&settings)?;
     redis.ping().await?;
-    let (ledger, limiter) = (
-        RedisLedger::new(redis.clone()),
-        RedisLimiter::new(redis, Env::system()),
-    );
-    let (run, many) = (&RunId("rate".into()), &RunId("many".into()));
+    let ledger = RedisLedger::new(redis.clone());
+    let limiter = RedisLimiter::new(redis, Env::system());
+    let run = &RunId("rate".into());
+    let many = &RunId("many".into());
     let wanted: Vec<Want> = (0..12_000).map(want).collect();
     let outcome = Bytes::from(format!("\"{}\"", "x".repeat(200)));
     rate("want (one task)", |n| {
@@ -88,17 +87,16 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     })
     .await?;
     rate("record (200 bytes)", |n| {
-        let (ledger, entry) = (&ledger, Entry::Done(outcome.clone()));
+        let ledger = &ledger;
+        let entry = Entry::Done(outcome.clone());
         async move { ledger.record(run, &key(n), entry).await }
     })
     .await?;
-    let (quota, cost) = (
-        Quota::per_minute(6_000_000, u32::MAX),
-        Cost {
-            class: Class::Bulk,
-            tokens: 100,
-        },
-    );
+    let quota = Quota::per_minute(6_000_000, u32::MAX);
+    let cost = Cost {
+        class: Class::Bulk,
+        tokens: 100,
+    };
     rate("acquire", |_| limiter.acquire("model", quota, cost, 0)).await?;
     rate("settle", |_| limiter.settle("model", quota, 100, 90)).await?;
     once("outcomes (20,000)", ledger.outcomes(run, 0)).await?;

@@ -61,14 +61,16 @@ impl Artifact {
         let invalid = |error: serde_json::Error| {
             Failure::permanent("engine.outcome_invalid", error.to_string())
         };
-        let entry = |(name, bytes): &(&'static str, Bytes)| BlobEntry {
-            name: (*name).into(),
-            bytes: bytes.len() as u64,
-            digest: blake3::hash(bytes).to_hex().to_string(),
-        };
         let head = Head {
             outcome: serde_json::from_slice(outcome).map_err(invalid)?,
-            blobs: blobs.iter().map(entry).collect(),
+            blobs: blobs
+                .iter()
+                .map(|(name, bytes): &(&'static str, Bytes)| BlobEntry {
+                    name: (*name).into(),
+                    bytes: bytes.len() as u64,
+                    digest: blake3::hash(bytes).to_hex().to_string(),
+                })
+                .collect(),
         };
         let head = serde_json::to_vec(&head).map_err(invalid)?;
         let length = u32::try_from(head.len())

@@ -294,7 +294,8 @@ impl Queue for FaultyQueue {
                     .await
             }
             Some(Fault::Overtaken(delay)) => {
-                let (env, inner) = (self.faults.0.env.clone(), Arc::clone(&self.inner));
+                let env = self.faults.0.env.clone();
+                let inner = Arc::clone(&self.inner);
                 env.clone().spawn(async move {
                     env.sleep(delay).await;
                     inner.publish(queue, messages).await
@@ -302,8 +303,11 @@ impl Queue for FaultyQueue {
                 Ok(())
             }
             fault => {
-                let publish = || self.inner.publish(queue, messages.clone());
-                self.faults.carry_out(fault, "queue.publish", publish).await
+                self.faults
+                    .carry_out(fault, "queue.publish", || {
+                        self.inner.publish(queue, messages.clone())
+                    })
+                    .await
             }
         }
     }
@@ -322,9 +326,10 @@ impl Queue for FaultyQueue {
         if fault == Some(Fault::Lose) && self.faults.survivors(vec![message.clone()]).is_empty() {
             return Ok(());
         }
-        let publish = || self.inner.publish_later(queue, message.clone(), rung);
         self.faults
-            .carry_out(fault, "queue.publish_later", publish)
+            .carry_out(fault, "queue.publish_later", || {
+                self.inner.publish_later(queue, message.clone(), rung)
+            })
             .await
     }
 
@@ -333,10 +338,11 @@ impl Queue for FaultyQueue {
         queue: QueueName,
         prefetch: u16,
     ) -> Result<Box<dyn Subscription>, PortError> {
-        let subscribe = || self.inner.subscribe(queue, prefetch);
         let inner = self
             .faults
-            .call("queue.subscribe", &queue.to_string(), subscribe)
+            .call("queue.subscribe", &queue.to_string(), || {
+                self.inner.subscribe(queue, prefetch)
+            })
             .await?;
         Ok(Box::new(FaultySubscription {
             faults: self.faults.clone(),

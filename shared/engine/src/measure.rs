@@ -80,7 +80,8 @@ pub(crate) fn failure(stage: &str, code: &str) {
 
 /// Times the way of a task from its publication to the first hands it came into.
 pub(crate) fn waited(stage: &str, class: Class, waited_ms: Millis) {
-    let (stage, class) = (stage.to_string(), class_name(class));
+    let stage = stage.to_string();
+    let class = class_name(class);
     histogram!("stemma_queue_wait_seconds", "stage" => stage, "class" => class)
         .record(seconds(waited_ms));
 }

@@ -365,7 +365,8 @@ impl<W: Work> Performer<W> {
     async fn lease(&self, task: &TaskMessage) -> Result<Lease, PortError> {
         let now = self.env.now_ms();
         let until = now + LEASE.as_millis() as Millis;
-        let (ledger, holder) = (&self.ports.ledger, self.presence.process());
+        let ledger = &self.ports.ledger;
+        let holder = self.presence.process();
         self.leased().insert(task.name()); // before it is known: a lease may have been taken by a call that failed
         let lease = ask(&self.env, || {
             ledger.lease(&task.run.run, &task.key, holder, now, until)
@@ -378,7 +379,8 @@ impl<W: Work> Performer<W> {
     }
 
     async fn release(&self, task: &TaskMessage, retry: Option<&Retry>) -> Result<(), PortError> {
-        let (ledger, holder) = (&self.ports.ledger, self.presence.process());
+        let ledger = &self.ports.ledger;
+        let holder = self.presence.process();
         ask(&self.env, || {
             ledger.release(&task.run.run, &task.key, holder, retry)
         })
@@ -534,7 +536,8 @@ impl Handler for Undertaker {
 
 impl Undertaker {
     async fn bury(&self, task: &TaskMessage, message: &Message) -> Result<(), PortError> {
-        let (env, blobs) = (&self.env, self.ports.blobs.as_ref());
+        let env = &self.env;
+        let blobs = self.ports.blobs.as_ref();
         if let Some(outcome) =
             ask(env, || artifact::outcome(blobs, &task.run.scope, &task.key)).await?
         {

@@ -141,9 +141,10 @@ impl<W: Flow> OpenRun<W> {
             let now = env.now_ms();
             self.asked
                 .extend(replayed.wanted.iter().map(|wanted| (wanted.key, now)));
-            let there = |wanted: &Wanted| self.existing.contains(&wanted.key);
-            let (existing, missing): (Vec<_>, Vec<_>) =
-                replayed.wanted.into_iter().partition(there);
+            let (existing, missing): (Vec<_>, Vec<_>) = replayed
+                .wanted
+                .into_iter()
+                .partition(|wanted: &Wanted| self.existing.contains(&wanted.key));
             let (torn, reused) = self.reuse(env, ports, existing).await?;
             let missing = missing.into_iter().chain(torn);
             let (again, new) = missing.partition(|wanted| overdue.remove(&wanted.key));
@@ -158,9 +159,12 @@ impl<W: Flow> OpenRun<W> {
 
     /// One walk of the flow. A flow that panics has failed: the same walk would panic again (I-10).
     fn walk(&mut self, overdue: &BTreeSet<TaskKey>, now_ms: Millis) -> Replayed<Finish> {
-        let (asked, known, header) = (&self.asked, &self.known, &self.header);
+        let asked = &self.asked;
+        let known = &self.known;
+        let header = &self.header;
         let quiet = |key: &TaskKey| asked.contains_key(key) && !overdue.contains(key);
-        let (settings, memo) = (self.settings.as_ref(), &mut self.memo);
+        let settings = self.settings.as_ref();
+        let memo = &mut self.memo;
         let walk = AssertUnwindSafe(|| {
             Replay::of(settings, known, &quiet, memo, |replay| {
                 W::flow(replay, header)
@@ -207,7 +211,8 @@ impl<W: Flow> OpenRun<W> {
     }
 
     async fn establish(&mut self, env: &Env, ports: &Ports) -> Result<(), PortError> {
-        let (run, scope) = (&self.header.at.run, &self.header.at.scope);
+        let run = &self.header.at.run;
+        let scope = &self.header.at.scope;
         let artifacts = format!("{scope}/a/");
         let keys = ask(env, || list_all(ports.blobs.as_ref(), &artifacts)).await?;
         self.existing = keys
@@ -244,22 +249,22 @@ impl<W: Flow> OpenRun<W> {
         ports: &Ports,
         wanted: Vec<Wanted>,
     ) -> Result<(Vec<Wanted>, bool), PortError> {
-        let (run, scope) = (&self.header.at.run, &self.header.at.scope);
-        let read = |wanted: Wanted| async move {
-            let blobs = ports.blobs.as_ref();
-            let outcome = ask(env, || artifact::outcome(blobs, scope, &wanted.key)).await?;
-            if let Some(outcome) = &outcome {
-                ask(env, || {
-                    ports
-                        .ledger
-                        .record(run, &wanted.key, Entry::Done(outcome.clone()))
-                })
-                .await?;
-            }
-            Ok::<_, PortError>((wanted, outcome))
-        };
+        let run = &self.header.at.run;
+        let scope = &self.header.at.scope;
         let reads: Vec<_> = stream::iter(wanted)
-            .map(read)
+            .map(|wanted: Wanted| async move {
+                let blobs = ports.blobs.as_ref();
+                let outcome = ask(env, || artifact::outcome(blobs, scope, &wanted.key)).await?;
+                if let Some(outcome) = &outcome {
+                    ask(env, || {
+                        ports
+                            .ledger
+                            .record(run, &wanted.key, Entry::Done(outcome.clone()))
+                    })
+                    .await?;
+                }
+                Ok::<_, PortError>((wanted, outcome))
+            })
             .buffered(READS_AT_ONCE)
             .try_collect()
             .await?;
@@ -291,12 +296,14 @@ impl<W: Flow> OpenRun<W> {
         if wanted.is_empty() {
             return Ok(());
         }
-        let want = |wanted: &Wanted| Want {
-            key: wanted.key,
-            stage: wanted.stage.into(),
-            lane: wanted.lane,
-        };
-        let tasks: Vec<Want> = wanted.iter().map(want).collect();
+        let tasks: Vec<Want> = wanted
+            .iter()
+            .map(|wanted: &Wanted| Want {
+                key: wanted.key,
+                stage: wanted.stage.into(),
+                lane: wanted.lane,
+            })
+            .collect();
         let now = env.now_ms();
         let new = ask(env, || {
             ports
@@ -376,7 +383,8 @@ impl<W: Flow> OpenRun<W> {
         let mut by_queue: Vec<(QueueName, Vec<_>)> = Vec::new();
         for wanted in wanted {
             let queue = QueueName::Lane(wanted.lane, self.header.class);
-            let (key, stage) = (wanted.key, wanted.stage);
+            let key = wanted.key;
+            let stage = wanted.stage;
             let message = match self.message(wanted, env.now_ms()) {
                 Ok(message) => Message {
                     trace: trace.clone(),

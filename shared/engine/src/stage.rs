@@ -126,13 +126,13 @@ impl<W: Work> Task<'_, W> {
     /// Throttled (not counted) when the store is away, permanent when the header cannot be read.
     pub async fn header(&self) -> Result<RunHeader, Failure> {
         let bytes = ask(self.env, || self.ports.blobs.get(&self.run.header)).await?;
-        let missing = || {
+        serde_json::from_slice(&bytes.ok_or_else(|| {
             Failure::permanent(
                 "engine.header_missing",
                 format!("no run header at {}", self.run.header),
             )
-        };
-        serde_json::from_slice(&bytes.ok_or_else(missing)?).map_err(|error| {
+        })?)
+        .map_err(|error| {
             Failure::permanent(
                 "engine.header_invalid",
                 format!("{}: {error}", self.run.header),

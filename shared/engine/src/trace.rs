@@ -54,10 +54,8 @@ mod tests {
 
     #[test]
     fn a_run_has_one_trace_and_each_wave_a_span_of_its_own() {
-        let (trace, other) = (
-            Trace::of(&RunId("r-1".into())),
-            Trace::of(&RunId("r-2".into())),
-        );
+        let trace = Trace::of(&RunId("r-1".into()));
+        let other = Trace::of(&RunId("r-2".into()));
         assert_eq!(trace.id, Trace::of(&RunId("r-1".into())).id);
         assert_ne!(trace.id, other.id);
         let key = TaskKey::identity("read", 1).finish();

@@ -19,19 +19,18 @@ async fn memory_queue() {
 
 #[tokio::test]
 async fn memory_ledger() {
-    let make = || async {
+    ledger::conformance::conformance(|| async {
         let ledger = Arc::new(MemoryLedger::default());
         let forgetful = Arc::clone(&ledger);
-        let flush = move || {
-            let ledger = Arc::clone(&forgetful);
-            Box::pin(async move { ledger.flush() }) as _
-        };
         Subject {
             ledger,
-            flush: Box::new(flush),
+            flush: Box::new(move || {
+                let ledger = Arc::clone(&forgetful);
+                Box::pin(async move { ledger.flush() }) as _
+            }),
         }
-    };
-    ledger::conformance::conformance(make).await;
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -46,12 +45,12 @@ async fn memory_blobs() {
 async fn folder_blobs() {
     let folder = tempfile::tempdir().unwrap();
     let next = std::sync::atomic::AtomicU32::new(0);
-    let make = || async {
+    blobs::conformance::conformance(|| async {
         let number = next.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
         let blobs = FolderBlobs::open(&folder.path().join(number.to_string())).unwrap();
         Arc::new(blobs) as Arc<dyn Blobs>
-    };
-    blobs::conformance::conformance(make).await;
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

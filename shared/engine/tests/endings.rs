@@ -188,20 +188,16 @@ impl House {
     }
 
     fn coordinator(&self) -> tokio::task::JoinHandle<()> {
-        let (env, presence) = (
-            self.env.clone(),
-            Presence::new(&self.env, "coordinator", "coordinator"),
-        );
+        let env = self.env.clone();
+        let presence = Presence::new(&self.env, "coordinator", "coordinator");
         let coordinator =
             Coordinator::<Probe>::new(env, self.ports.clone(), 1_000, Arc::new(|_| ()), presence);
         self.env.spawn(coordinator.run(CancellationToken::new()))
     }
 
     fn performer(&self, presence: &Arc<Presence>) -> Arc<Performer<Probe>> {
-        let (registry, tools) = (
-            Registry::default().with::<Behave>(),
-            Arc::clone(&self.counter),
-        );
+        let registry = Registry::default().with::<Behave>();
+        let tools = Arc::clone(&self.counter);
         Arc::new(Performer::new(
             self.env.clone(),
             self.ports.clone(),
@@ -246,11 +242,13 @@ impl House {
             submitted_ms: 0,
             terms: Default::default(),
         };
-        let entry = |document: &String| JobEntry {
-            weight: 1,
-            input: document.clone().into(),
-        };
-        let entries: Vec<_> = documents.iter().map(entry).collect();
+        let entries: Vec<_> = documents
+            .iter()
+            .map(|document: &String| JobEntry {
+                weight: 1,
+                input: document.clone().into(),
+            })
+            .collect();
         jobs::submit(&self.env, &self.ports, &manifest, &entries)
             .await
             .unwrap();
@@ -275,7 +273,8 @@ impl House {
 /// The failure of a job of one document that behaves like this, and how often its stage ran.
 async fn failure_of(how: &str) -> (FailureRecord, u32) {
     let (house, _) = House::new(Plan::default());
-    let (_coordinator, _worker) = (house.coordinator(), house.worker("worker", 4));
+    let _coordinator = house.coordinator();
+    let _worker = house.worker("worker", 4);
     let job = house.submit(&[how.into()]).await;
     let report = house.report(&job, Duration::from_secs(3 * 3600)).await;
     assert_eq!(report.counts.failed, 1);
@@ -338,7 +337,8 @@ async fn what_is_in_work_when_the_ledger_forgets_is_not_done_by_the_next_who_get
         .message;
     coordinator.abort(); // no one wants the task anew
     let performer = |name: &str| house.performer(&Presence::new(&house.env, name, "worker"));
-    let (first, second) = (performer("first"), performer("second"));
+    let first = performer("first");
+    let second = performer("second");
     let cut_off = async {
         house.env.sleep(Duration::from_secs(1)).await;
         ledger.flush();
@@ -387,9 +387,8 @@ async fn a_task_that_takes_its_workers_down_is_poison() {
 async fn a_dead_letter_that_is_replayed_is_asked_for_again() {
     let (house, _) = House::new(Plan::default());
     let blobs = Arc::clone(&house.ports.blobs);
-    let (_coordinator, seen) = (house.coordinator(), |how: &str| {
-        house.counter.seen.lock().unwrap().get(how).copied()
-    });
+    let _coordinator = house.coordinator();
+    let seen = |how: &str| house.counter.seen.lock().unwrap().get(how).copied();
     let job = house.submit(&["does without".into()]).await;
     for life in 0.. {
         assert!(life < 200, "it is no dead letter");
@@ -431,7 +430,8 @@ async fn a_dead_letter_that_is_replayed_is_asked_for_again() {
 async fn a_port_that_hiccups_costs_no_second_run() {
     for call in 1..160 {
         let (house, _) = House::new(Plan::nth(call, Fault::FailBefore));
-        let (_coordinator, _worker) = (house.coordinator(), house.worker("worker", 4));
+        let _coordinator = house.coordinator();
+        let _worker = house.worker("worker", 4);
         let job = house.submit(&["slow-1".into(), "slow-2".into()]).await;
         house.report(&job, Duration::from_secs(600)).await;
         assert_eq!(house.counter.runs.load(Ordering::SeqCst), 2, "call {call}");
@@ -442,7 +442,8 @@ async fn a_port_that_hiccups_costs_no_second_run() {
 #[tokio::test(start_paused = true)]
 async fn a_task_cut_off_by_a_drain_is_taken_up_at_once() {
     let (house, _) = House::new(Plan::default());
-    let (_coordinator, stop) = (house.coordinator(), CancellationToken::new());
+    let _coordinator = house.coordinator();
+    let stop = CancellationToken::new();
     let leaving = house.worker_until("leaving", 4, stop.clone());
     let job = house.submit(&["slow-1".into()]).await;
     while house.counter.runs.load(Ordering::SeqCst) == 0 {
@@ -474,7 +475,8 @@ async fn a_task_cut_off_by_a_drain_is_taken_up_at_once() {
 #[tokio::test(start_paused = true)]
 async fn a_document_listed_twice_ends_twice() {
     let (house, _) = House::new(Plan::default());
-    let (_coordinator, _worker) = (house.coordinator(), house.worker("worker", 4));
+    let _coordinator = house.coordinator();
+    let _worker = house.worker("worker", 4);
     let job = house
         .submit(&["slow-1".into(), "slow-1".into(), "slow-2".into()])
         .await;
@@ -499,7 +501,8 @@ async fn a_backlog_is_not_published_again() {
             counted.fetch_add(1, Ordering::SeqCst);
         }
     }));
-    let (_coordinator, _worker) = (house.coordinator(), house.worker("worker", 4));
+    let _coordinator = house.coordinator();
+    let _worker = house.worker("worker", 4);
     let documents: Vec<String> = (0..300).map(|n| format!("slow-{n}")).collect();
     let job = house.submit(&documents).await;
     let report = house.report(&job, Duration::from_secs(3_600)).await;

@@ -27,10 +27,8 @@ fn whatever_happens_every_schedule_ends_with_the_same_bytes() {
         simulation::check(seed).unwrap();
         return;
     }
-    let (first, schedules) = (
-        number("STEMMA_FIRST").unwrap_or(1),
-        number("STEMMA_SCHEDULES").unwrap_or(2_000),
-    );
+    let first = number("STEMMA_FIRST").unwrap_or(1);
+    let schedules = number("STEMMA_SCHEDULES").unwrap_or(2_000);
     let begun = std::time::Instant::now();
     in_parallel(first..first + schedules, |seed| {
         let ended = simulation::check(seed).unwrap_or_else(|violated| panic!("{violated}"));
@@ -54,10 +52,8 @@ fn jobs_that_are_paused_or_cancelled_end_and_the_others_lose_nothing() {
         simulation::check_controlled(seed).unwrap_or_else(|violated| panic!("{violated}"));
         return;
     }
-    let (first, schedules) = (
-        number("STEMMA_FIRST").unwrap_or(1),
-        number("STEMMA_SCHEDULES").unwrap_or(600),
-    );
+    let first = number("STEMMA_FIRST").unwrap_or(1);
+    let schedules = number("STEMMA_SCHEDULES").unwrap_or(600);
     let cut_short = AtomicU64::new(0);
     in_parallel(first..first + schedules, |seed| {
         let ended =

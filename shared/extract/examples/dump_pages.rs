@@ -11,7 +11,8 @@ use stemma_extract::{Limits, pdf};
 
 fn main() -> std::io::Result<()> {
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
-    let (mut pages_read, started) = (0, Instant::now());
+    let mut pages_read = 0;
+    let started = Instant::now();
     for file in std::env::args()
         .skip(1)
         .flat_map(|path| pdfs(Path::new(&path)))
@@ -60,7 +61,8 @@ fn dump(file: &Path, out: &mut impl Write) -> std::io::Result<u32> {
             defect.code, defect.page, defect.detail
         );
     }
-    let (entries, links) = (source.outline.len(), source.links.len());
+    let entries = source.outline.len();
+    let links = source.links.len();
     let targets = source
         .outline
         .iter()

@@ -113,8 +113,10 @@ fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> (String, Option<Defect>) {
             })
         })
         .collect();
-    let detail = || invalid(format!("{broken} units that are no UTF-16 were replaced"));
-    (text, (broken > 0).then(detail))
+    (
+        text,
+        (broken > 0).then(|| invalid(format!("{broken} units that are no UTF-16 were replaced"))),
+    )
 }
 
 fn invalid(detail: String) -> Defect {

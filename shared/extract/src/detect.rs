@@ -113,8 +113,6 @@ fn looks_like(bytes: &[u8]) -> &'static str {
     let head =
         String::from_utf8_lossy(&bytes[..bytes.len().min(SAMPLE_BYTES)]).to_ascii_lowercase();
     let head = head.trim_start_matches(|c: char| c.is_whitespace() || c == '\u{FEFF}');
-    let is_markdown =
-        |line: &str| line.starts_with("# ") || line.starts_with("## ") || line.starts_with("```");
     match head {
         "" => "blank text",
         _ if head.starts_with("<!doctype html")
@@ -125,7 +123,12 @@ fn looks_like(bytes: &[u8]) -> &'static str {
         }
         _ if head.starts_with("<?xml") => "XML",
         _ if head.starts_with('{') || head.starts_with('[') => "JSON",
-        _ if head.lines().any(is_markdown) => "Markdown",
+        _ if head.lines().any(|line: &str| {
+            line.starts_with("# ") || line.starts_with("## ") || line.starts_with("```")
+        }) =>
+        {
+            "Markdown"
+        }
         _ => "plain text",
     }
 }

@@ -81,11 +81,12 @@ fn entries(content: &[&str], separator: char) -> Option<BTreeMap<String, String>
 fn key_value(line: &str, separator: char) -> Option<(String, &str)> {
     let (key, value) = line.split_once(separator)?;
     let key = key.trim_end().trim_matches(['"', '\'']);
-    let legal = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | ' ');
     let named = !key.is_empty()
         && key.len() <= MAX_KEY_BYTES
         && !key.starts_with([' ', '-'])
-        && key.chars().all(legal);
+        && key
+            .chars()
+            .all(|c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | ' '));
     // YAML wants a space behind the colon; without it `http://…` would be a key.
     let separated = value.is_empty() || separator == '=' || value.starts_with([' ', '\t']);
     (named && separated).then(|| (key.to_lowercase(), value.trim()))

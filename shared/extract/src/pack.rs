@@ -72,7 +72,8 @@ struct Chunk {
 ///
 /// [`PackError::Damaged`] for a source with a chunk over 1 GiB, which the limits of extraction do not let happen.
 pub fn pack(source: &Source) -> Result<Vec<u8>, PackError> {
-    let (mut chunks, mut text) = (Vec::new(), Vec::new());
+    let mut chunks = Vec::new();
+    let mut text = Vec::new();
     let mut add = |frame: (Chunk, Vec<u8>)| {
         chunks.push(frame.0);
         text.extend(frame.1);
@@ -190,7 +191,8 @@ impl Packed {
     ///
     /// [`PackError::OutOfRange`], also for a document of lines; [`PackError::Damaged`].
     pub fn pages(&self, span: PageSpan) -> Result<Vec<Page>, PackError> {
-        let (first, last) = (span.start().index(), span.end().index());
+        let first = span.start().index();
+        let last = span.end().index();
         match self.head.extent {
             Extent::Pages(count) if last < count as usize => {}
             _ => return Err(PackError::OutOfRange(span.start().get(), span.end().get())),
@@ -219,7 +221,8 @@ impl Packed {
             Extent::Lines(count) if 1 <= start && start <= end && end <= count => {}
             _ => return Err(PackError::OutOfRange(start, end)),
         }
-        let (first, last) = (start as usize - 1, end as usize - 1);
+        let first = start as usize - 1;
+        let last = end as usize - 1;
         let mut lines = Vec::new();
         for index in first / LINES_PER_CHUNK..=last / LINES_PER_CHUNK {
             let (chunk, _) = self.line_chunk(index)?;
@@ -294,7 +297,8 @@ impl Packed {
     }
 
     fn chunk<T: DeserializeOwned>(&self, index: usize) -> Result<T, PackError> {
-        let (chunk, start) = (self.head.chunks.get(index), self.starts.get(index));
+        let chunk = self.head.chunks.get(index);
+        let start = self.starts.get(index);
         let (Some(chunk), Some(start)) = (chunk, start) else {
             return Err(PackError::Damaged("a chunk is missing"));
         };
@@ -392,13 +396,16 @@ mod tests {
             tokens: 3,
             role: LineRole::Foot,
         };
-        let page = |n: usize| Page {
-            width: Pt(61200),
-            height: Pt(79200),
-            label: Some(PageLabel(n.to_string())),
-            lines: vec![line(n)],
-        };
-        let body = Body::Pages((1..=pages).map(page).collect());
+        let body = Body::Pages(
+            (1..=pages)
+                .map(|n: usize| Page {
+                    width: Pt(61200),
+                    height: Pt(79200),
+                    label: Some(PageLabel(n.to_string())),
+                    lines: vec![line(n)],
+                })
+                .collect(),
+        );
         Source {
             body,
             ..crate::markdown::read(b"---\na: b\n---\n".to_vec(), &crate::Limits::default())

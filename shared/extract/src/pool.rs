@@ -39,11 +39,11 @@ pub struct InProcess;
 #[async_trait]
 impl Extractor for InProcess {
     async fn extract(&self, job: Job) -> Result<Vec<u8>, ExtractError> {
-        let read = || {
+        let joined = tokio::task::spawn_blocking(|| {
             sandbox::in_large_stack(&mut read_job, job)
                 .unwrap_or_else(|what| Err(wire::crashed(what)))
-        };
-        let joined = tokio::task::spawn_blocking(read).await;
+        })
+        .await;
         joined.unwrap_or_else(|_| Err(wire::crashed("extraction was cut off")))
     }
 }
@@ -55,10 +55,9 @@ impl Extractor for InProcess {
 /// Those of [`crate::extract`].
 pub fn read_job(job: Job) -> Result<Vec<u8>, ExtractError> {
     let source = crate::extract(job)?;
-    let too_large = |error: crate::PackError| {
+    crate::pack(&source).map_err(|error: crate::PackError| {
         ExtractError::new("limits.output", error.to_string(), "split the document")
-    };
-    crate::pack(&source).map_err(too_large)
+    })
 }
 
 /// How the children are run.

@@ -45,7 +45,8 @@ pub struct Confinement {
 pub fn serve(
     mut handler: impl FnMut(Job) -> Result<Vec<u8>, ExtractError> + Send,
 ) -> io::Result<()> {
-    let (mut input, mut output) = (io::stdin().lock(), io::stdout().lock());
+    let mut input = io::stdin().lock();
+    let mut output = io::stdout().lock();
     let Some(hello) = Hello::read(&mut input)? else {
         return Ok(());
     };
@@ -74,11 +75,10 @@ where
     H: FnMut(Job) -> Result<Vec<u8>, ExtractError> + Send,
 {
     thread::scope(|scope| {
-        let body = || catch_unwind(AssertUnwindSafe(|| handler(job)));
         let started = thread::Builder::new()
             .name("document".into())
             .stack_size(STACK_BYTES)
-            .spawn_scoped(scope, body);
+            .spawn_scoped(scope, || catch_unwind(AssertUnwindSafe(|| handler(job))));
         let ended = started
             .map_err(|error| format!("no thread could be started: {error}"))?
             .join();
@@ -153,16 +153,15 @@ fn confine(_hello: &Hello) -> io::Result<Confinement> {
 #[cfg(unix)]
 fn watch_parent() -> io::Result<()> {
     let parent = rustix::process::getppid();
-    let watch = move || {
-        while rustix::process::getppid() == parent {
-            thread::sleep(PARENT_CHECK);
-        }
-        std::process::exit(1)
-    };
     thread::Builder::new()
         .name("parent-watch".into())
         .stack_size(64 << 10)
-        .spawn(watch)
+        .spawn(move || {
+            while rustix::process::getppid() == parent {
+                thread::sleep(PARENT_CHECK);
+            }
+            std::process::exit(1)
+        })
         .map(|_| ())
 }
 

@@ -65,7 +65,8 @@ pub async fn read(
     mut each: impl FnMut(CallRecord) + Send,
 ) -> Result<u64, PortError> {
     let prefix = format!("{collection}/calls/");
-    let (mut after, mut unread) = (format!("{prefix}{:010}", since_ms / 60_000), 0);
+    let mut after = format!("{prefix}{:010}", since_ms / 60_000);
+    let mut unread = 0;
     loop {
         let names = blobs.list(&prefix, Some(&after), PAGE).await?;
         let Some(last) = names.last() else {

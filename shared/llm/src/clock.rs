@@ -28,7 +28,9 @@ pub(crate) fn http_date(text: &str) -> Option<Millis> {
 pub(crate) fn rfc3339(text: &str) -> Option<Millis> {
     let (date, time) = text.split_once(['T', 't', ' '])?;
     let mut numbers = date.splitn(3, '-').map(|number| number.parse().ok());
-    let (year, month, day) = (numbers.next()??, numbers.next()??, numbers.next()??);
+    let year = numbers.next()??;
+    let month = numbers.next()??;
+    let day = numbers.next()??;
     let (time, offset) = match time.strip_suffix(['Z', 'z']) {
         Some(time) => (time, 0.0),
         None => {

@@ -87,13 +87,15 @@ impl Embedder for OpenAiEmbedder {
                 usage: Usage::default(),
             }
         })?;
-        let counted = || {
-            texts
-                .iter()
-                .map(|text| tokens::count(text))
-                .fold(0, u32::saturating_add)
-        };
-        let prompt_tokens = list.usage.map_or_else(counted, |usage| usage.prompt_tokens);
+        let prompt_tokens = list.usage.map_or_else(
+            || {
+                texts
+                    .iter()
+                    .map(|text| tokens::count(text))
+                    .fold(0, u32::saturating_add)
+            },
+            |usage| usage.prompt_tokens,
+        );
         let usage = Usage {
             prompt_tokens,
             ..Usage::default()
@@ -137,7 +139,9 @@ fn is_sound(vector: &[f32], length: usize) -> bool {
 /// Refused, where a text is empty or longer than [`MAX_TEXT_TOKENS`].
 pub fn batches<'a>(texts: &'a [&'a str], most: u32) -> Result<Vec<Batch<'a>>, LlmError> {
     let refused = |message: String| LlmError::Refused { status: 0, message };
-    let (mut batches, mut first, mut sum) = (Vec::new(), 0, 0);
+    let mut batches = Vec::new();
+    let mut first = 0;
+    let mut sum = 0;
     for (at, text) in texts.iter().enumerate() {
         let count = tokens::count(text);
         if count == 0 || count > MAX_TEXT_TOKENS {

@@ -75,17 +75,16 @@ fn reset(headers: &HeaderMap, now_ms: Millis) -> Option<Duration> {
             .ok()
             .filter(|left| *left < 1.0)
     };
-    let until = |names: &[&str]| {
-        let said = said(headers, names, "reset")?;
-        let until_ms =
-            rfc3339(said).map(|until_ms| Duration::from_millis(until_ms.saturating_sub(now_ms)));
-        until_ms.or_else(|| duration(said))
-    };
     let meters: [&[&str]; 2] = [&REQUESTS, &TOKENS];
     let resets = meters
         .into_iter()
         .filter(|names| used_up(names).is_some())
-        .filter_map(until);
+        .filter_map(|names: &[&str]| {
+            let said = said(headers, names, "reset")?;
+            let until_ms = rfc3339(said)
+                .map(|until_ms| Duration::from_millis(until_ms.saturating_sub(now_ms)));
+            until_ms.or_else(|| duration(said))
+        });
     resets.max().map(|reset| reset.min(LONGEST_RESET))
 }
 
@@ -109,13 +108,15 @@ mod tests {
     const NOW_MS: Millis = 1_767_225_600_000;
 
     fn headers(lines: &[(&'static str, &'static str)]) -> HeaderMap {
-        let header = |(name, value): &(&'static str, &'static str)| {
-            (
-                HeaderName::from_static(name),
-                HeaderValue::from_static(value),
-            )
-        };
-        lines.iter().map(header).collect()
+        lines
+            .iter()
+            .map(|(name, value): &(&'static str, &'static str)| {
+                (
+                    HeaderName::from_static(name),
+                    HeaderValue::from_static(value),
+                )
+            })
+            .collect()
     }
 
     #[test]

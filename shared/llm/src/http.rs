@@ -276,10 +276,8 @@ fn sent_always(
                 format!("`{name}`")
             })
         };
-        let (name, mut value) = (
-            HeaderName::from_bytes(name.as_bytes()).map_err(|_| wrong())?,
-            HeaderValue::from_str(value).map_err(|_| wrong())?,
-        );
+        let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| wrong())?;
+        let mut value = HeaderValue::from_str(value).map_err(|_| wrong())?;
         value.set_sensitive(true);
         headers.insert(name, value);
         Ok::<_, EndpointError>(())
@@ -349,12 +347,11 @@ impl Said {
                 .find(|text| !text.is_empty())
         };
         let whole = error.as_str().map(Into::into);
-        let detail = || error.get("detail").map(ToString::to_string);
         Self {
             code: first(&["code", "type"]).unwrap_or_default(),
             message: whole
                 .or_else(|| first(&["message", "detail"]))
-                .or_else(detail)
+                .or_else(|| error.get("detail").map(ToString::to_string))
                 .unwrap_or_default(),
             param: text("param"),
         }

@@ -159,7 +159,8 @@ impl Inquiry<'_> {
                     },
                     Err(_) => return self.give_up(asking, &whole, late(asking.schema.name)).await,
                 };
-            let (usage, finish) = (answered.reply.usage, answered.reply.finish);
+            let usage = answered.reply.usage;
+            let finish = answered.reply.finish;
             if asking.follow_up.is_none() && usage.prompt_tokens > 0 {
                 self.question_tokens.get_or_insert(usage.prompt_tokens);
             }

@@ -194,18 +194,19 @@ fn written(choice: &Choice) -> (String, bool) {
 
 /// What the provider counted; estimated where it does not.
 fn counted(usage: Option<&Counted>, request: &Request, text: &str) -> Usage {
-    let cached = |counted: &Counted| {
-        counted
-            .prompt_tokens_details
-            .as_ref()
-            .and_then(|details| details.cached_tokens)
-    };
     let (prompt, output) = usage.map_or((None, None), |usage| {
         (usage.prompt_tokens, usage.completion_tokens)
     });
     Usage {
         prompt_tokens: prompt.unwrap_or_else(|| request.prompt_tokens()),
-        cached_tokens: usage.and_then(cached).unwrap_or(0),
+        cached_tokens: usage
+            .and_then(|counted: &Counted| {
+                counted
+                    .prompt_tokens_details
+                    .as_ref()
+                    .and_then(|details| details.cached_tokens)
+            })
+            .unwrap_or(0),
         output_tokens: output.unwrap_or_else(|| tokens::count(text)),
     }
 }

@@ -287,7 +287,8 @@ impl LlmError {
 
     /// What becomes of the task that asked.
     pub fn failure(&self) -> Failure {
-        let (code, message) = (self.code(), self.to_string());
+        let code = self.code();
+        let message = self.to_string();
         match self {
             Self::Throttled { after, .. } => {
                 Failure::throttled(code, message, after.unwrap_or(PAUSE))

@@ -113,7 +113,8 @@ impl Shaped {
         body: impl Fn(&Request, Shape) -> Value,
     ) -> Result<Received, LlmError> {
         let known = *self.shape.lock().unwrap_or_else(PoisonError::into_inner);
-        let (mut shape, mut first) = (known, None);
+        let mut shape = known;
+        let mut first = None;
         let quoted = [request.system.as_str(), request.user.as_str()];
         for _ in 0..MOST {
             let Refused { error, said } =

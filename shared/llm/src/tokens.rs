@@ -73,12 +73,10 @@ fn cut(text: &str) -> usize {
         return text.len();
     }
     let end = text.floor_char_boundary(MAX_STRETCH_BYTES);
-    let line_end =
-        |(at, _): &(usize, &str)| text[at + 1..].starts_with(|c: char| !c.is_whitespace());
     text[..end]
         .rmatch_indices('\n')
         .take(1_000)
-        .find(line_end)
+        .find(|(at, _): &(usize, &str)| text[at + 1..].starts_with(|c: char| !c.is_whitespace()))
         .map_or(end, |(at, _)| at + 1)
 }
 

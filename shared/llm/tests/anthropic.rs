@@ -37,7 +37,8 @@ async fn call(
     );
     let serving = tokio::spawn(async move {
         let (mut stream, _) = listener.accept().await.unwrap();
-        let (mut heard, mut buffer) = (String::new(), [0; 4096]);
+        let mut heard = String::new();
+        let mut buffer = [0; 4096];
         loop {
             let read = stream.read(&mut buffer).await.unwrap();
             heard.push_str(std::str::from_utf8(&buffer[..read]).unwrap());
@@ -50,7 +51,9 @@ async fn call(
         }
     });
     let schema = Schema::strict("detect", &json!({ "yes": { "type": "boolean" } }));
-    let (model, system, user) = ("m".into(), "static".into(), "page".into());
+    let model = "m".into();
+    let system = "static".into();
+    let user = "page".into();
     let request = Request {
         model,
         system,

@@ -84,7 +84,9 @@ async fn ask(replies: Vec<Result<Reply, LlmError>>, pause: Duration) -> Ended {
         settings,
     );
     let schema = Schema::strict("s", &json!({ "title": { "type": "string" } }));
-    let (model, system, user) = ("m".into(), "s".into(), "u".into());
+    let model = "m".into();
+    let system = "s".into();
+    let user = "u".into();
     let request = Request {
         model,
         system,
@@ -95,14 +97,14 @@ async fn ask(replies: Vec<Result<Reply, LlmError>>, pause: Duration) -> Ended {
         urgency: 0,
     };
     let wasted = Wasted::default();
-    let check = |told: Told| {
+    let answer = inquire(&gate, &request, Class::Bulk, &wasted, |told: Told| {
         if told.title.is_empty() {
             Err("the title is empty".into())
         } else {
             Ok(told.title)
         }
-    };
-    let answer = inquire(&gate, &request, Class::Bulk, &wasted, check).await;
+    })
+    .await;
     let asked = script.asked.lock().unwrap().clone();
     let reserved = wasted.1.lock().unwrap().clone();
     assert!(

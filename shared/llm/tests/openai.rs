@@ -407,7 +407,8 @@ async fn serve_picky(
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/v1", listener.local_addr().unwrap());
     let serving = tokio::spawn(async move {
-        let (mut calls, mut answered) = (0, 0);
+        let mut calls = 0;
+        let mut answered = 0;
         while answered < asked {
             let (mut stream, _) = listener.accept().await.unwrap();
             let heard = hear(&mut stream).await;
@@ -436,17 +437,20 @@ async fn serve_picky(
 
 #[tokio::test]
 async fn what_a_provider_does_not_take_is_left_out_once_and_for_all() {
-    let takes = |body: &Value| match &body["response_format"]["type"] {
-        _ if body.get("max_tokens").is_some() => {
-            Some("Unsupported parameter: 'max_tokens', use 'max_completion_tokens'")
-        }
-        _ if body.get("temperature").is_some() => {
-            Some("'temperature' does not support 0 with this model")
-        }
-        kind if kind == "json_schema" => Some("response_format json_schema is not supported"),
-        _ => None,
-    };
-    let (url, serving) = serve_picky(takes, 3).await;
+    let (url, serving) = serve_picky(
+        |body: &Value| match &body["response_format"]["type"] {
+            _ if body.get("max_tokens").is_some() => {
+                Some("Unsupported parameter: 'max_tokens', use 'max_completion_tokens'")
+            }
+            _ if body.get("temperature").is_some() => {
+                Some("'temperature' does not support 0 with this model")
+            }
+            kind if kind == "json_schema" => Some("response_format json_schema is not supported"),
+            _ => None,
+        },
+        3,
+    )
+    .await;
     let client = client(&url);
     for _ in 0..3 {
         assert_eq!(

@@ -13,7 +13,8 @@ use stemma_pipeline::structure::{Draft, StructureSettings, outline};
 
 fn main() -> Result<()> {
     let mut arguments = std::env::args().skip(1);
-    let (mut directory, mut files): (Option<PathBuf>, Vec<PathBuf>) = (None, Vec::new());
+    let mut directory: Option<PathBuf> = None;
+    let mut files: Vec<PathBuf> = Vec::new();
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
             "--json" => directory = arguments.next().map(PathBuf::from),

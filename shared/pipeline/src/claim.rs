@@ -279,14 +279,13 @@ async fn versions(
     doc: DocId,
 ) -> Result<Versions, PortError> {
     let blobs = ports.blobs.as_ref();
-    let (claims, trees) = (
-        layout::versions_prefix(collection, doc),
-        layout::trees_prefix(collection, doc),
-    );
+    let claims = layout::versions_prefix(collection, doc);
+    let trees = layout::trees_prefix(collection, doc);
     let claims = ask(env, || list_all(blobs, &claims)).await?;
     let trees = ask(env, || list_all(blobs, &trees)).await?;
     let highest = |keys: &[String]| keys.last().and_then(|key| layout::seq_of(key)).unwrap_or(0);
-    let (claimed, finished) = (highest(&claims), highest(&trees));
+    let claimed = highest(&claims);
+    let finished = highest(&trees);
     let newest = match claims.last() {
         // A claim that a power loss tore is passed over: the next number is claimed instead.
         Some(key) => ask(env, || blobs.get(key))
@@ -387,7 +386,8 @@ mod tests {
 
     fn job() -> Manifest {
         let collection = Collection::default().to_string();
-        let (job, settings) = (JobId("job".into()), "s".into());
+        let job = JobId("job".into());
+        let settings = "s".into();
         Manifest {
             job,
             collection,
@@ -408,7 +408,8 @@ mod tests {
 
     #[tokio::test]
     async fn what_was_claimed_under_older_revisions_is_claimed_anew() {
-        let (env, ports) = (Env::simulated(1), Ports::memory());
+        let env = Env::simulated(1);
+        let ports = Ports::memory();
         let first = claimed(&env, &ports, "text").await;
         assert_eq!(claimed(&env, &ports, "text").await, first);
         assert_eq!(
@@ -416,7 +417,8 @@ mod tests {
             first.at.run.0.replace("-1", "-2")
         );
 
-        let (env, ports) = (Env::simulated(1), Ports::memory());
+        let env = Env::simulated(1);
+        let ports = Ports::memory();
         let older = RunHeader {
             flow_revision: first.flow_revision - 1,
             ..first
@@ -433,7 +435,8 @@ mod tests {
 
     #[tokio::test]
     async fn an_object_is_the_same_until_its_etag_or_size_is_another() {
-        let (env, ports) = (Env::simulated(1), Ports::memory());
+        let env = Env::simulated(1);
+        let ports = Ports::memory();
         let seen = Entry {
             key: "in/2022/a b.pdf".into(),
             size_bytes: 5,

@@ -73,8 +73,9 @@ async fn histories(
     collection: &Collection,
 ) -> Result<BTreeMap<DocId, History>, PortError> {
     let keys = list_all(blobs, &layout::changes_prefix(collection)).await?;
-    let read = |key: String| async move { blobs.get(&key).await };
-    let mut changes = stream::iter(keys).map(read).buffered(READS_AT_ONCE);
+    let mut changes = stream::iter(keys)
+        .map(|key: String| async move { blobs.get(&key).await })
+        .buffered(READS_AT_ONCE);
     let mut histories: BTreeMap<DocId, History> = BTreeMap::new();
     while let Some(json) = changes.try_next().await? {
         let Some(change) = json.and_then(|json| serde_json::from_slice::<Change>(&json).ok())

@@ -53,11 +53,9 @@ fn version(submission: Submission) -> DocumentVersion {
         size_bytes,
         ..
     } = submission;
-    let (doc, settings, stated) = (
-        DocId::of(&Collection::default(), &uri),
-        "s".into(),
-        BTreeMap::new(),
-    );
+    let doc = DocId::of(&Collection::default(), &uri);
+    let settings = "s".into();
+    let stated = BTreeMap::new();
     DocumentVersion {
         doc,
         seq: 1,

@@ -186,11 +186,11 @@ fn symbols(facts: &FilingFacts, add: &mut impl FnMut(Strength, String)) {
 fn of_file(name: &str, add: &mut impl FnMut(Strength, String)) {
     let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
     let words = name_words(&stem.replace('_', " "));
-    let year =
-        |word: &String| word.len() >= 4 && word.bytes().take(4).all(|byte| byte.is_ascii_digit());
     if let Some(at) = words
         .iter()
-        .position(year)
+        .position(|word: &String| {
+            word.len() >= 4 && word.bytes().take(4).all(|byte| byte.is_ascii_digit())
+        })
         .filter(|at| (1..=MAX_WORDS).contains(at))
     {
         add(Strength::Likely, words[..at].join(" "));

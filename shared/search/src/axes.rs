@@ -282,8 +282,12 @@ impl Scope {
             scope.filters.push((axis, choice));
         }
         scope.folder = folder.join("/");
-        let exists = |listed: &Listed| below(&scope.folder, &listed.version().path).is_some();
-        if !scope.folder.is_empty() && !catalogue.documents().iter().any(exists) {
+        if !scope.folder.is_empty()
+            && !catalogue
+                .documents()
+                .iter()
+                .any(|listed: &Listed| below(&scope.folder, &listed.version().path).is_some())
+        {
             return Err(ScopeError::NoFolder {
                 folder: scope.folder,
             });
@@ -293,12 +297,12 @@ impl Scope {
 
     /// Whether a document lies in it.
     pub fn holds(&self, listed: &Listed) -> bool {
-        let fits = |(axis, choice): &(Axis, Choice)| {
-            axis.values(listed)
-                .into_iter()
-                .any(|value| choice.holds(&fold(*axis, value)))
-        };
-        below(&self.folder, &listed.version().path).is_some() && self.filters.iter().all(fits)
+        below(&self.folder, &listed.version().path).is_some()
+            && self.filters.iter().all(|(axis, choice): &(Axis, Choice)| {
+                axis.values(listed)
+                    .into_iter()
+                    .any(|value| choice.holds(&fold(*axis, value)))
+            })
     }
 
     /// The values of an axis among the documents of this scope, with their numbers of documents, in order. The spelling
@@ -482,15 +486,15 @@ fn find_value(axis: Axis, wanted: &str, catalogue: &Catalogue) -> Result<String,
         .map(|(value, _)| value.clone())
         .filter(|value| starts(value))
         .collect();
-    let (axis_name, value) = (axis.as_str(), wanted.to_owned());
+    let axis_name = axis.as_str();
+    let value = wanted.to_owned();
     match candidates.len() {
         1 if !folded.is_empty() => Ok(fold(axis, &candidates[0])),
         0 => {
-            let like = |value: &String| !folded.is_empty() && fold(axis, value).contains(&folded);
             let near = values
                 .into_iter()
                 .map(|(value, _)| value)
-                .filter(like)
+                .filter(|value: &String| !folded.is_empty() && fold(axis, value).contains(&folded))
                 .take(5)
                 .collect();
             Err(ScopeError::NoValue {

@@ -44,13 +44,16 @@ impl Scope {
                     })
                     .collect();
             }
-            Axis::Period | Axis::FiscalYear => {
-                let differ = |letters: &usize| {
-                    keys.iter()
-                        .any(|key| key.get(..*letters) != keys[0].get(..*letters))
-                };
-                dates(&keys, [3, 4, 7].into_iter().find(differ).unwrap_or(10))
-            }
+            Axis::Period | Axis::FiscalYear => dates(
+                &keys,
+                [3, 4, 7]
+                    .into_iter()
+                    .find(|letters: &usize| {
+                        keys.iter()
+                            .any(|key| key.get(..*letters) != keys[0].get(..*letters))
+                    })
+                    .unwrap_or(10),
+            ),
             _ => beginnings(&keys, keys.len().div_ceil(MAX_LISTED).max(MAX_LISTED)),
         };
         let mut groups: Vec<Group> = ranges
@@ -72,12 +75,11 @@ impl Scope {
                 .map(|value| crate::axes::fold(axis, value))
                 .collect();
             // A document with several values is counted once in each group, and only under those that are meant.
-            let meant = |value: &&String| values.contains_key(*value);
             for group in &mut groups {
                 group.documents += usize::from(
                     folded
                         .iter()
-                        .filter(meant)
+                        .filter(|value: &&String| values.contains_key(*value))
                         .any(|value| group.choice.holds(value)),
                 );
             }
@@ -87,11 +89,10 @@ impl Scope {
 
     /// Whether it is narrowed to filings of one year.
     fn in_year(&self) -> bool {
-        let is_year = |(axis, choice): &(Axis, Choice)| {
+        self.filters.iter().any(|(axis, choice): &(Axis, Choice)| {
             *axis == Axis::Filed
                 && matches!(choice, Choice::Among { from, to } if from == to && from.len() == 4)
-        };
-        self.filters.iter().any(is_year)
+        })
     }
 }
 

@@ -345,15 +345,17 @@ pub(crate) mod tests {
 
     /// Documents that were claimed and have no tree.
     pub(crate) fn claimed(paths: &[&str]) -> Catalogue {
-        let listed = |path: &&str| Listed {
-            record: Record::Claimed(Box::new(entry(path).version)),
-            state: State::Failed,
-            failure: None,
-            label: String::new(),
-            published_ms: None,
-        };
         let open = open::Open {
-            documents: paths.iter().map(listed).collect(),
+            documents: paths
+                .iter()
+                .map(|path: &&str| Listed {
+                    record: Record::Claimed(Box::new(entry(path).version)),
+                    state: State::Failed,
+                    failure: None,
+                    label: String::new(),
+                    published_ms: None,
+                })
+                .collect(),
             ..open::Open::default()
         };
         Catalogue::of(&Current::default(), &open)

@@ -73,10 +73,8 @@ fn cut(text: &str, weights: &Weights) -> Excerpt {
         .char_indices()
         .nth(EXCERPT_CHARS)
         .map_or(text.len(), |(at, _)| start + at);
-    let (before, after) = (
-        if start > 0 { "…" } else { "" },
-        if end < text.len() { "…" } else { "" },
-    );
+    let before = if start > 0 { "…" } else { "" };
+    let after = if end < text.len() { "…" } else { "" };
     let text = format!("{before}{}{after}", text[start..end].trim_end());
     let marks = marks(&text, weights);
     Excerpt { text, marks }
@@ -95,7 +93,8 @@ fn marks(text: &str, weights: &Weights) -> Vec<(usize, usize)> {
 
 /// Where the words stand on a page, in reading order.
 pub fn rectangles(page: &Page, weights: &Weights) -> Vec<PageRect> {
-    let (width, height) = (page.width.points().max(1.0), page.height.points().max(1.0));
+    let width = page.width.points().max(1.0);
+    let height = page.height.points().max(1.0);
     let mut rectangles = Vec::new();
     for line in &page.lines {
         for (start, end) in marks(&line.text, weights) {

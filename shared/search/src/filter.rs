@@ -362,7 +362,10 @@ fn compare(field: Field, a: &str, b: &str) -> Ordering {
 
 /// Cuts at ` and ` and `,` outside of brackets and quotes.
 fn split_and(text: &str) -> Vec<&str> {
-    let (mut parts, mut start, mut depth, mut quoted) = (Vec::new(), 0, 0usize, false);
+    let mut parts = Vec::new();
+    let mut start = 0;
+    let mut depth = 0usize;
+    let mut quoted = false;
     for (at, c) in text.char_indices() {
         match c {
             '"' => quoted = !quoted,

@@ -96,7 +96,8 @@ impl Follower {
     }
 
     async fn catalogue(&self) -> Result<Catalogue, PortError> {
-        let (current, open) = (Arc::clone(&self.current), Arc::clone(&self.open));
+        let current = Arc::clone(&self.current);
+        let open = Arc::clone(&self.open);
         let made = tokio::task::spawn_blocking(move || Catalogue::of(&current, &open)).await;
         made.map_err(|error| PortError::lasting("blobs", "list", error.to_string()))
     }
@@ -126,15 +127,19 @@ mod tests {
 
     fn listed(catalogue: Option<Catalogue>) -> Vec<(String, u64)> {
         let catalogue = catalogue.expect("something changed");
-        let shown = |listed: &crate::catalogue::Listed| {
-            (listed.version().path.clone(), listed.version().seq)
-        };
-        catalogue.documents().iter().map(shown).collect()
+        catalogue
+            .documents()
+            .iter()
+            .map(|listed: &crate::catalogue::Listed| {
+                (listed.version().path.clone(), listed.version().seq)
+            })
+            .collect()
     }
 
     #[tokio::test]
     async fn new_records_show_at_a_glance_and_late_ones_at_a_look() {
-        let (blobs, minute) = (MemoryBlobs::default(), 60_000);
+        let blobs = MemoryBlobs::default();
+        let minute = 60_000;
         publish(&blobs, 100 * minute, "a", 1).await;
         let (mut follower, first) = Follower::begin(&blobs, Collection::default())
             .await

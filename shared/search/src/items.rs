@@ -37,26 +37,34 @@ pub(crate) fn ids(section: &Section) -> std::ops::Range<u32> {
 /// All Items that have a section: those of the Item map, in the order of the form. Where a tree has no map, in reading
 /// order: a section is an Item when its title says so, with the word Item (or Items) and a number.
 pub fn items(tree: &SectionTree) -> Vec<Item> {
-    let mapped = |item: &FilingItem| {
-        Some(Item {
-            part: item.part.clone(),
-            number: item.number.clone(),
-            section: item.section?,
-        })
-    };
     if tree.items.is_empty() {
         titled(tree)
     } else {
-        tree.items.iter().filter_map(mapped).collect()
+        tree.items
+            .iter()
+            .filter_map(|item: &FilingItem| {
+                Some(Item {
+                    part: item.part.clone(),
+                    number: item.number.clone(),
+                    section: item.section?,
+                })
+            })
+            .collect()
     }
 }
 
 /// The fragment of the locator of an Item in a map: `item-1A`, or `item-II.1A` where the number alone is taken twice.
 pub fn fragment(item: &FilingItem, all: &[FilingItem]) -> String {
-    let there =
-        |other: &&FilingItem| other.number == item.number && other.status != ItemStatus::Absent;
     match &item.part {
-        Some(part) if all.iter().filter(there).count() > 1 => {
+        Some(part)
+            if all
+                .iter()
+                .filter(|other: &&FilingItem| {
+                    other.number == item.number && other.status != ItemStatus::Absent
+                })
+                .count()
+                > 1 =>
+        {
             format!("item-{part}.{}", item.number)
         }
         _ => format!("item-{}", item.number),
@@ -69,12 +77,11 @@ pub fn mapped<'t>(
     part: Option<&str>,
     number: &str,
 ) -> Option<&'t FilingItem> {
-    let named = |item: &&FilingItem| {
+    let mut fitting = tree.items.iter().filter(|item: &&FilingItem| {
         item.number == number
             && item.status != ItemStatus::Absent
             && part.is_none_or(|part| item.part.as_deref() == Some(part))
-    };
-    let mut fitting = tree.items.iter().filter(named);
+    });
     fitting.next().filter(|_| fitting.next().is_none())
 }
 
@@ -111,10 +118,10 @@ fn part_of(section: &Section) -> Option<String> {
 }
 
 fn words(title: &str) -> impl Iterator<Item = &str> {
-    let separates =
-        |c: char| c.is_whitespace() || matches!(c, ',' | ':' | ';' | '-' | '–' | '—' | '(' | ')');
     title
-        .split(separates)
+        .split(|c: char| {
+            c.is_whitespace() || matches!(c, ',' | ':' | ';' | '-' | '–' | '—' | '(' | ')')
+        })
         .map(|word| word.trim_end_matches('.'))
         .filter(|word| !word.is_empty())
 }

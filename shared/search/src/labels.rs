@@ -47,13 +47,12 @@ fn label(listed: &Listed, answers: &HashMap<&str, u32>) -> String {
         return escape(label);
     }
     let id = listed.doc().to_string();
-    let with_digits = |digits: usize| format!("{stem}~{}{ending}", &id[..digits]);
     // Ids of 100,000 equal names share four digits often and eight hardly ever.
     let others = answers.get(name).copied().unwrap_or(1);
     let digits = if others > 20 { 12 } else { 4 };
     let unique = [digits, 8, 16]
         .into_iter()
-        .map(with_digits)
+        .map(|digits: usize| format!("{stem}~{}{ending}", &id[..digits]))
         .find(|label| !answers.contains_key(label.as_str()));
     escape(&unique.unwrap_or(id))
 }

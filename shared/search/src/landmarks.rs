@@ -438,30 +438,28 @@ pub fn statements(
         |lines: &[Vec<String>], pattern: &Pattern| lines.iter().any(|line| pattern.is_in(line));
     let weak = patterns().look_alikes.iter().any(|like| has(&above, like));
     let surety = if weak { Surety::Weak } else { Surety::Strong };
-    let is = |(_, titles, rows): &&StatementPatterns| {
-        titles.iter().any(|title| has(&head, title))
-            && rows.iter().filter(|row| has(labels, row)).count() >= ROWS
-    };
     patterns()
         .statements
         .iter()
-        .filter(is)
+        .filter(|(_, titles, rows): &&StatementPatterns| {
+            titles.iter().any(|title| has(&head, title))
+                && rows.iter().filter(|row| has(labels, row)).count() >= ROWS
+        })
         .map(|(place, ..)| (*place, surety))
         .collect()
 }
 
 /// Lines that may be titles, and pairs of them: short, without the words that stand in all of them.
 fn titles(lines: &[Vec<String>]) -> Vec<Vec<String>> {
-    let plain = |line: &Vec<String>| {
-        line.iter()
-            .filter(|word| !matches!(word.as_str(), "consolid" | "condens"))
-            .cloned()
-            .collect::<Vec<_>>()
-    };
     let short: Vec<Vec<String>> = lines
         .iter()
         .filter(|line| line.len() <= TITLE_WORDS)
-        .map(plain)
+        .map(|line: &Vec<String>| {
+            line.iter()
+                .filter(|word| !matches!(word.as_str(), "consolid" | "condens"))
+                .cloned()
+                .collect::<Vec<_>>()
+        })
         .collect();
     let pairs: Vec<Vec<String>> = short.windows(2).map(|pair| pair.concat()).collect();
     [short, pairs].concat()
@@ -470,13 +468,12 @@ fn titles(lines: &[Vec<String>]) -> Vec<Vec<String>> {
 /// The kinds of sections a heading or title announces.
 pub fn announced(heading: &str) -> Vec<Landmark> {
     let words = content_words(heading);
-    let said = |(_, patterns): &&(Landmark, Vec<Pattern>)| {
-        patterns.iter().any(|pattern| pattern.is_in(&words))
-    };
     patterns()
         .headings
         .iter()
-        .filter(said)
+        .filter(|(_, patterns): &&(Landmark, Vec<Pattern>)| {
+            patterns.iter().any(|pattern| pattern.is_in(&words))
+        })
         .map(|(place, _)| *place)
         .collect()
 }
@@ -491,17 +488,19 @@ pub fn is_cover(lines: &[&str], page: u32) -> bool {
 
 /// Whether most lines of a page end in page numbers that rise, as a table of contents has them.
 pub fn is_contents(lines: &[&str]) -> bool {
-    let number = |line: &&str| -> Option<u32> {
-        let (text, last) = line.trim_end().rsplit_once(char::is_whitespace)?;
-        let digits = line.bytes().filter(u8::is_ascii_digit).count();
-        (last.len() <= 4 && digits <= 8 && text.contains(char::is_alphabetic))
-            .then(|| last.parse().ok())?
-    };
     let titled = lines.iter().take(TITLE_LINES).any(|line| {
         let lower = line.to_lowercase();
         lower.contains("table of contents") || matches!(lower.trim(), "contents" | "index")
     });
-    let numbers: Vec<u32> = lines.iter().filter_map(number).collect();
+    let numbers: Vec<u32> = lines
+        .iter()
+        .filter_map(|line: &&str| -> Option<u32> {
+            let (text, last) = line.trim_end().rsplit_once(char::is_whitespace)?;
+            let digits = line.bytes().filter(u8::is_ascii_digit).count();
+            (last.len() <= 4 && digits <= 8 && text.contains(char::is_alphabetic))
+                .then(|| last.parse().ok())?
+        })
+        .collect();
     let rising = numbers.windows(2).filter(|pair| pair[0] <= pair[1]).count();
     let ordered = rising * 5 >= numbers.len().saturating_sub(1) * 4;
     numbers.len() >= 6

@@ -124,21 +124,27 @@ impl fmt::Display for Fragment {
 
 /// Reads `5-7,9`; `None` when it is not of that form, or names page 0.
 pub fn parse_pages(text: &str) -> Option<Vec<PageSpan>> {
-    let span = |part: &str| {
-        let (start, end) = part.split_once(['-', '–']).unwrap_or((part, part));
-        PageSpan::new(start.trim().parse().ok()?, end.trim().parse().ok()?)
-    };
-    let spans: Option<Vec<PageSpan>> = text.split(',').take(MAX_SPANS + 1).map(span).collect();
+    let spans: Option<Vec<PageSpan>> = text
+        .split(',')
+        .take(MAX_SPANS + 1)
+        .map(|part: &str| {
+            let (start, end) = part.split_once(['-', '–']).unwrap_or((part, part));
+            PageSpan::new(start.trim().parse().ok()?, end.trim().parse().ok()?)
+        })
+        .collect();
     spans.filter(|spans| spans.len() <= MAX_SPANS)
 }
 
 /// `5-7,9`, as [`parse_pages`] reads it.
 pub fn show_pages(spans: &[PageSpan]) -> String {
-    let span = |span: &PageSpan| match (span.start(), span.end()) {
-        (start, end) if start == end => start.to_string(),
-        (start, end) => format!("{start}-{end}"),
-    };
-    spans.iter().map(span).collect::<Vec<_>>().join(",")
+    spans
+        .iter()
+        .map(|span: &PageSpan| match (span.start(), span.end()) {
+            (start, end) if start == end => start.to_string(),
+            (start, end) => format!("{start}-{end}"),
+        })
+        .collect::<Vec<_>>()
+        .join(",")
 }
 
 /// The locator of a page.
@@ -216,12 +222,17 @@ impl Catalogue {
         if let Some(listed) = self.exactly(name)? {
             return Ok(listed);
         }
-        let (all, name) = (self.documents(), name.trim());
+        let all = self.documents();
+        let name = name.trim();
         let is_id =
             name.len() >= 4 && name.len() <= 32 && name.bytes().all(|b| b.is_ascii_hexdigit());
         let id = name.to_ascii_lowercase();
-        let begins = |listed: &&Listed| is_id && listed.doc().to_string().starts_with(&id);
-        if let Some(listed) = self.only(name, &all.iter().filter(begins).collect::<Vec<_>>())? {
+        if let Some(listed) = self.only(
+            name,
+            &all.iter()
+                .filter(|listed: &&Listed| is_id && listed.doc().to_string().starts_with(&id))
+                .collect::<Vec<_>>(),
+        )? {
             return Ok(listed);
         }
         if let Some(listed) = self.in_folder(name)? {
@@ -319,10 +330,9 @@ impl Catalogue {
         let steps: [&dyn Fn(&Listed) -> bool; 3] = [
             &|listed| listed.label == leaf || listed.version().name == plain,
             &|listed| {
-                let of = |(name, id): &(String, &str)| {
+                marked.as_ref().is_some_and(|(name, id): &(String, &str)| {
                     listed.version().name == *name && has_id(listed, id)
-                };
-                marked.as_ref().is_some_and(of)
+                })
             },
             &|listed| fold_name(&listed.version().name) == fold_name(&plain),
         ];
@@ -406,10 +416,12 @@ pub fn resolve_item(
     number: &str,
 ) -> Result<SectionId, ResolveError> {
     let all = items::items(tree);
-    let fits = |item: &&Item| {
-        item.number == number && part.is_none_or(|part| item.part.as_deref() == Some(part))
-    };
-    let fitting: Vec<&Item> = all.iter().filter(fits).collect();
+    let fitting: Vec<&Item> = all
+        .iter()
+        .filter(|item: &&Item| {
+            item.number == number && part.is_none_or(|part| item.part.as_deref() == Some(part))
+        })
+        .collect();
     let document = label.to_owned();
     let fragment = Fragment::Item {
         part: part.map(str::to_owned),

@@ -34,13 +34,13 @@ pub(crate) async fn find(
         .filter_map(|id| id.trim_end_matches('/').parse().ok())
         .collect();
     let failed = failed_runs(blobs, current).await?;
-    let published = |doc: &DocId| {
-        current
-            .latest
-            .get(doc)
-            .is_some_and(|latest| latest.entry.is_some())
-    };
-    let (with_tree, without): (Vec<DocId>, Vec<DocId>) = docs.into_iter().partition(published);
+    let (with_tree, without): (Vec<DocId>, Vec<DocId>) =
+        docs.into_iter().partition(|doc: &DocId| {
+            current
+                .latest
+                .get(doc)
+                .is_some_and(|latest| latest.entry.is_some())
+        });
     let open = without
         .into_iter()
         .map(|doc| claimed(blobs, collection, doc, current, failed.get(&doc).copied()));
@@ -134,7 +134,8 @@ async fn claimed(
     } else {
         State::Running
     };
-    let (record, failure) = (Record::Claimed(Box::new(version)), failure.map(Box::new));
+    let record = Record::Claimed(Box::new(version));
+    let failure = failure.map(Box::new);
     Ok(Some(Listed {
         record,
         state,

@@ -81,7 +81,8 @@ impl Catalogue {
                 inside: Some(Inside::Part(part)),
             });
         }
-        let (scope, from_root) = (Scope::parse(text, self), text.starts_with('/'));
+        let scope = Scope::parse(text, self);
+        let from_root = text.starts_with('/');
         let document = |listed| Place::Document {
             listed,
             inside: None,
@@ -176,15 +177,18 @@ pub fn leaves(scope: &Scope, documents: &[&Listed], folders: &[&str]) -> Vec<Str
     let folders: HashSet<&str> = folders.iter().copied().collect();
     // Behind a year, two digits would be read as a month.
     let months = matches!(scope.filters.last(), Some((Axis::Filed, Choice::Among { from, .. })) if from.len() == 4);
-    let leaf = |listed: &&Listed| {
-        let name = listed.version().name.as_str();
-        let is_alone = named.get(name).is_some_and(|ids| ids.len() == 1) && !folders.contains(name);
-        match is_alone && !(months && name.len() == 2) {
-            true => segment(name),
-            false => segment(&marked(listed, &named)),
-        }
-    };
-    documents.iter().map(leaf).collect()
+    documents
+        .iter()
+        .map(|listed: &&Listed| {
+            let name = listed.version().name.as_str();
+            let is_alone =
+                named.get(name).is_some_and(|ids| ids.len() == 1) && !folders.contains(name);
+            match is_alone && !(months && name.len() == 2) {
+                true => segment(name),
+                false => segment(&marked(listed, &named)),
+            }
+        })
+        .collect()
 }
 
 /// The name with the first digits of the id: as many as tell it from others of its name, and from other names.
@@ -198,14 +202,17 @@ fn marked(listed: &Listed, named: &HashMap<&str, Vec<String>>) -> String {
         .into_iter()
         .flatten()
         .filter_map(|at| ids.get(at));
-    let shared = |other: &String| {
-        other
-            .bytes()
-            .zip(id.bytes())
-            .take_while(|(a, b)| a == b)
-            .count()
-    };
-    let differ = beside.map(shared).max().unwrap_or(0) + 1;
+    let differ = beside
+        .map(|other: &String| {
+            other
+                .bytes()
+                .zip(id.bytes())
+                .take_while(|(a, b)| a == b)
+                .count()
+        })
+        .max()
+        .unwrap_or(0)
+        + 1;
     let choices = [4, 8, 16, 32]
         .into_iter()
         .filter(|digits| *digits >= differ);

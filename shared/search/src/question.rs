@@ -150,7 +150,8 @@ impl Question {
 
 /// Sentences as they were asked, cut at what ends one; "U.S. net" is not cut.
 fn sentences(text: &str) -> Vec<&str> {
-    let (mut sentences, mut start) = (Vec::new(), 0);
+    let mut sentences = Vec::new();
+    let mut start = 0;
     for (at, c) in text.char_indices() {
         let rest = &text[at + c.len_utf8()..];
         let ends = match c {

@@ -65,9 +65,12 @@ pub trait Shelf: Send + Sync {
         else {
             return Ok(Vec::new());
         };
-        let page =
-            |number: &u32| Some((*number, pages.get(PageNo::new(*number)?.index())?.clone()));
-        Ok(numbers.iter().filter_map(page).collect())
+        Ok(numbers
+            .iter()
+            .filter_map(|number: &u32| {
+                Some((*number, pages.get(PageNo::new(*number)?.index())?.clone()))
+            })
+            .collect())
     }
 
     /// The lines of a text without pages; `None` for a document with pages, and where the text is not in the store.

@@ -70,7 +70,9 @@ impl Vocabulary {
         {
             let mut columns = line.split('|');
             let mut column = || columns.next().unwrap_or_default().trim();
-            let (triggers, phrases, places) = (column(), column(), column());
+            let triggers = column();
+            let phrases = column();
+            let places = column();
             let at = made.groups.len();
             for words in triggers.split(';').map(content_words) {
                 if let Some(first) = words.first() {

@@ -130,11 +130,13 @@ mod tests {
         }
 
         fn judge(&self, deaths: &[(&str, u64)]) -> Asked {
-            let death = |(process, at): &(&str, u64)| Death {
-                process: (*process).into(),
-                at: self.0 + Duration::from_millis(*at),
-            };
-            let deaths: Vec<_> = deaths.iter().map(death).collect();
+            let deaths: Vec<_> = deaths
+                .iter()
+                .map(|(process, at): &(&str, u64)| Death {
+                    process: (*process).into(),
+                    at: self.0 + Duration::from_millis(*at),
+                })
+                .collect();
             Asked::judge(&self.1, &deaths, &HashMap::new())
         }
     }

@@ -44,7 +44,8 @@ impl Broker {
     /// # Errors
     /// What the broker said.
     pub async fn publish(&self, queue: &str, body: &[u8]) -> Result<()> {
-        let (exchange, key) = (self.prefix.as_str().into(), queue.into());
+        let exchange = self.prefix.as_str().into();
+        let key = queue.into();
         let options = BasicPublishOptions {
             mandatory: true,
             ..BasicPublishOptions::default()
@@ -91,7 +92,8 @@ impl Broker {
             .channel
             .queue_declare("".into(), options, FieldTable::default())
             .await?;
-        let (name, exchange) = (queue.name().clone(), format!("{}.events", self.prefix));
+        let name = queue.name().clone();
+        let exchange = format!("{}.events", self.prefix);
         let bind = QueueBindOptions::default();
         self.channel
             .queue_bind(

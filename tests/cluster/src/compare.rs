@@ -116,7 +116,8 @@ mod tests {
     use super::*;
 
     async fn store(trees: &[(&str, u64, &'static str)]) -> BTreeMap<String, Bytes> {
-        let (blobs, collection) = (MemoryBlobs::default(), Collection::default());
+        let blobs = MemoryBlobs::default();
+        let collection = Collection::default();
         for (uri, seq, tree) in trees {
             let doc = DocId::of(&collection, uri);
             blobs

@@ -70,7 +70,8 @@ impl Fleet {
     /// When there is no room for its logs.
     pub fn new(binary: PathBuf, store: &str, settings: Vec<(String, String)>) -> Result<Self> {
         let folder = tempfile::Builder::new().prefix("stemma-fleet.").tempdir()?;
-        let (store, processes) = (store.to_string(), BTreeMap::new());
+        let store = store.to_string();
+        let processes = BTreeMap::new();
         Ok(Self {
             binary,
             store,

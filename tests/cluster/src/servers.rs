@@ -341,10 +341,8 @@ mod tests {
 
     #[test]
     fn addresses_are_read_and_replaced_in_urls() {
-        let (rabbitmq, redis) = (
-            "amqp://guest:guest@127.0.0.1:20000/%2f",
-            "redis://127.0.0.1:20004/",
-        );
+        let rabbitmq = "amqp://guest:guest@127.0.0.1:20000/%2f";
+        let redis = "redis://127.0.0.1:20004/";
         let servers = Servers::new(rabbitmq, redis, "http://127.0.0.1:20008 a s", None).unwrap();
         assert_eq!(
             servers.address(Server::RabbitMq).unwrap(),

@@ -116,7 +116,9 @@ fn write(order: &Order) -> std::io::Result<(u64, usize)> {
             ("aes", _) | ("mixed", 3) => Some(Encryption::EmptyUserAes256),
             _ => order.password.clone().map(Encryption::Password),
         };
-        let (pages, labels, scanned_page) = (order.pages, order.labels, order.scanned);
+        let pages = order.pages;
+        let labels = order.labels;
+        let scanned_page = order.scanned;
         let spec = Spec {
             pages,
             contents,

@@ -24,7 +24,8 @@ fn main() -> ExitCode {
             .and_then(|word| word.parse().ok())
             .unwrap_or(or)
     };
-    let (count, first) = (number(24), number(500));
+    let count = number(24);
+    let first = number(500);
     match (first..first + count).try_for_each(|seed| write(&out, seed)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -64,24 +65,27 @@ fn write(out: &Path, seed: u64) -> std::io::Result<()> {
 fn labels(name: &str, years: &Years) -> Value {
     let named =
         |node: &TruthNode| json!([node.title.chars().take(80).collect::<String>(), node.page]);
-    let label = |section: &stemma_filings::Became| {
-        let mut label = json!({});
-        if let Some(at) = section.before {
-            label["left"] = named(&years.before.truth.nodes[at]);
-        }
-        if let Some(at) = section.after {
-            label["right"] = named(&years.after.truth.nodes[at]);
-        }
-        if section.before.is_some() && section.after.is_some() {
-            label["text"] = json!(if section.same_text {
-                "unchanged"
-            } else {
-                "modified"
-            });
-            (label["renamed"], label["moved"]) = (json!(section.renamed), json!(section.moved));
-        }
-        label
-    };
-    let pairs: Vec<Value> = years.sections.iter().map(label).collect();
+    let pairs: Vec<Value> = years
+        .sections
+        .iter()
+        .map(|section: &stemma_filings::Became| {
+            let mut label = json!({});
+            if let Some(at) = section.before {
+                label["left"] = named(&years.before.truth.nodes[at]);
+            }
+            if let Some(at) = section.after {
+                label["right"] = named(&years.after.truth.nodes[at]);
+            }
+            if section.before.is_some() && section.after.is_some() {
+                label["text"] = json!(if section.same_text {
+                    "unchanged"
+                } else {
+                    "modified"
+                });
+                (label["renamed"], label["moved"]) = (json!(section.renamed), json!(section.moved));
+            }
+            label
+        })
+        .collect();
     json!({ "left": format!("{name}_before"), "right": format!("{name}_after"), "pairs": pairs })
 }

@@ -52,7 +52,8 @@ fn join(manuscript: &Manuscript, spec: &Spec) -> Composed {
     let title = look
         .contents_title
         .filter(|_| spec.contents != Contents::Nothing);
-    let (mut contents, mut count) = (Vec::new(), 0);
+    let mut contents = Vec::new();
+    let mut count = 0;
     if let Some(title) = title {
         count = contents_pages(&entries(&done, look, 0), look, spec.contents, title).len();
         let entries = entries(&done, look, cover.pages.len() + count);
@@ -89,22 +90,23 @@ fn insert_inner(done: &mut Composed, look: &Look, spec: &Spec) {
     {
         let (high, deep) = place.levels;
         let list = |done: &Composed, before: usize| -> Vec<Entry> {
-            let listed = |n: &usize| (high..=deep).contains(&done.nodes[*n].level);
-            let entry = |n: usize| {
-                let node = &done.nodes[n];
-                let label = done.pages[node.page as usize].numbering.printed();
-                let target = (
-                    node.page as usize + before,
-                    node.baseline as f32 / 100.0 - look.size * 1.5,
-                );
-                Entry {
-                    text: done.listed[n].clone(),
-                    level: node.level + 1 - high,
-                    label,
-                    target,
-                }
-            };
-            (place.node..end).filter(listed).map(entry).collect()
+            (place.node..end)
+                .filter(|n: &usize| (high..=deep).contains(&done.nodes[*n].level))
+                .map(|n: usize| {
+                    let node = &done.nodes[n];
+                    let label = done.pages[node.page as usize].numbering.printed();
+                    let target = (
+                        node.page as usize + before,
+                        node.baseline as f32 / 100.0 - look.size * 1.5,
+                    );
+                    Entry {
+                        text: done.listed[n].clone(),
+                        level: node.level + 1 - high,
+                        label,
+                        target,
+                    }
+                })
+                .collect()
         };
         let count = contents_pages(&list(done, 0), look, spec.contents, TITLE).len();
         let mut pages = contents_pages(&list(done, count), look, spec.contents, TITLE);
@@ -138,11 +140,11 @@ fn insert_inner(done: &mut Composed, look: &Look, spec: &Spec) {
 
 /// The heading of a contents page is a heading like others.
 fn add_node(done: &mut Composed, at: usize, title: &str, level: u16, page: usize) {
-    let furniture = |line: &&SetLine| line.text() == title;
-    let line = done
-        .pages
-        .get(page)
-        .and_then(|page| page.lines.iter().find(furniture));
+    let line = done.pages.get(page).and_then(|page| {
+        page.lines
+            .iter()
+            .find(|line: &&SetLine| line.text() == title)
+    });
     let baseline = line.map_or(0, |line| (line.y * 100.0).round() as u32);
     done.nodes.insert(
         at,
@@ -169,7 +171,8 @@ fn place_references(done: &mut Composed) {
     let mut pages: BTreeMap<&str, String> = BTreeMap::new();
     for (n, key) in done.keys.iter().enumerate() {
         let Some(key) = key else { continue };
-        let (first, level) = (done.nodes[n].page as usize, done.nodes[n].level);
+        let first = done.nodes[n].page as usize;
+        let level = done.nodes[n].level;
         let next = done.nodes[n + 1..].iter().find(|node| node.level <= level);
         let last = next.map_or(done.pages.len() - 1, |next| {
             next.page as usize - usize::from(next.starts_page && next.page as usize > first)
@@ -401,10 +404,6 @@ fn finish(done: Composed, pdf: Vec<u8>, manuscript: &Manuscript) -> Filing {
         .filter_map(|(n, key)| key.as_deref().map(|key| (key, n)))
         .collect();
     // Places were counted from 0 during layout.
-    let one_based = |mut node: crate::TruthNode| {
-        node.page += 1;
-        node
-    };
     let references = done
         .references
         .iter()
@@ -418,13 +417,6 @@ fn finish(done: Composed, pdf: Vec<u8>, manuscript: &Manuscript) -> Filing {
         answer.page += 1;
         answer
     });
-    let text = |page: &SetPage| {
-        page.lines
-            .iter()
-            .map(SetLine::text)
-            .collect::<Vec<_>>()
-            .join("\n")
-    };
     let truth = Truth {
         pages: done.pages.len() as u32,
         printed: done
@@ -433,13 +425,30 @@ fn finish(done: Composed, pdf: Vec<u8>, manuscript: &Manuscript) -> Filing {
             .map(|page| page.numbering.printed())
             .collect(),
         references,
-        nodes: done.nodes.into_iter().map(one_based).collect(),
+        nodes: done
+            .nodes
+            .into_iter()
+            .map(|mut node: crate::TruthNode| {
+                node.page += 1;
+                node
+            })
+            .collect(),
     };
     Filing {
         pdf,
         truth,
         facts: manuscript.facts.clone(),
         answers: answers.collect(),
-        page_texts: done.pages.iter().map(text).collect(),
+        page_texts: done
+            .pages
+            .iter()
+            .map(|page: &SetPage| {
+                page.lines
+                    .iter()
+                    .map(SetLine::text)
+                    .collect::<Vec<_>>()
+                    .join("\n")
+            })
+            .collect(),
     }
 }

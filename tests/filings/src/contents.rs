@@ -83,7 +83,8 @@ impl<'a> Sheet<'a> {
         } else {
             Face::Regular
         };
-        let (font, size) = (fonts::index(self.look.family, face), self.look.size);
+        let font = fonts::index(self.look.family, face);
+        let size = self.look.size;
         let left = self.look.margin + 14.0 * f32::from(entry.level - 1);
         let ranges = fold(&entry.text, font, size, self.right() - 60.0 - left);
         for (n, &(from, to)) in ranges.iter().enumerate() {
@@ -142,7 +143,9 @@ impl<'a> Sheet<'a> {
         if self.mode != Contents::Links {
             return;
         }
-        let (y, size, right) = (self.y, self.look.size, self.right());
+        let y = self.y;
+        let size = self.look.size;
+        let right = self.right();
         if let Some(page) = self.pages.last_mut() {
             let rect = [left, y - size, right, y + size * 0.25];
             page.links.push(SetLink {

@@ -121,7 +121,8 @@ impl Cipher {
 
 /// The 48 bytes that check a password, and the file key encrypted under it.
 fn entry(password: &[u8], user: &[u8], key: &[u8; 32], rng: &mut Rng) -> (Vec<u8>, Vec<u8>) {
-    let (check, salt) = (rng.bytes::<8>(), rng.bytes::<8>());
+    let check = rng.bytes::<8>();
+    let salt = rng.bytes::<8>();
     let mut entry = hardened(password, &check, user).to_vec();
     entry.extend(check);
     entry.extend(salt);
@@ -134,7 +135,8 @@ fn hardened(password: &[u8], salt: &[u8], user: &[u8]) -> [u8; 32] {
     let mut round = 0;
     loop {
         let block = [password, &k, user].concat().repeat(64);
-        let (mut key, mut vector) = ([0; 16], [0; 16]);
+        let mut key = [0; 16];
+        let mut vector = [0; 16];
         key.copy_from_slice(&k[..16]);
         vector.copy_from_slice(&k[16..32]);
         let e = cbc::Encryptor::<aes::Aes128>::new(&key.into(), &vector.into())
@@ -178,7 +180,8 @@ fn rc4(key: &[u8], data: &[u8]) -> Vec<u8> {
         j = j.wrapping_add(state[i]).wrapping_add(key[i % key.len()]);
         state.swap(i, usize::from(j));
     }
-    let (mut i, mut j) = (0u8, 0u8);
+    let mut i = 0u8;
+    let mut j = 0u8;
     let mut step = |byte: &u8| {
         i = i.wrapping_add(1);
         j = j.wrapping_add(state[usize::from(i)]);

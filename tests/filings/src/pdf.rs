@@ -153,7 +153,9 @@ impl File {
     /// The Chinese font. Files of even seeds say which character a code is (`/ToUnicode`); the others leave it to the
     /// reader to know the predefined encoding.
     fn song(&mut self, song: usize, options: &Options<'_>) {
-        let (below, descriptor, mapping) = (song + 1, song + 2, song + 3);
+        let below = song + 1;
+        let descriptor = song + 2;
+        let mapping = song + 3;
         let to_unicode = if options.seed.is_multiple_of(2) {
             format!("/ToUnicode {mapping} 0 R")
         } else {
@@ -249,7 +251,8 @@ impl File {
                 }
             }
             if let Some((first, last, count)) = family.children[n + 1] {
-                let (first, last) = (object(Some(first)), object(Some(last)));
+                let first = object(Some(first));
+                let last = object(Some(last));
                 body.push_str(&format!(
                     "/First {first} 0 R/Last {last} 0 R/Count -{count}"
                 ));
@@ -262,7 +265,8 @@ impl File {
             self.object(root + 1 + n, &body);
         }
         let (first, last, count) = family.children[0].unwrap_or_default();
-        let (first, last) = (object(Some(first)), object(Some(last)));
+        let first = object(Some(first));
+        let last = object(Some(last));
         self.object(
             root,
             &format!("<</Type/Outlines/First {first} 0 R/Last {last} 0 R/Count {count}>>"),
@@ -323,7 +327,8 @@ impl File {
         for at in self.offsets.clone() {
             self.put(&format!("{at:010} 00000 n \n"));
         }
-        let (size, id) = (self.offsets.len() + 1, hex(id));
+        let size = self.offsets.len() + 1;
+        let id = hex(id);
         self.put(&format!(
             "trailer\n<</Size {size}/Root {CATALOG} 0 R/Info {INFO} 0 R/ID[<{id}><{id}>]{encrypt}>>\nstartxref\n{start}\n%%EOF\n"
         ));

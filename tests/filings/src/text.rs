@@ -94,7 +94,8 @@ pub fn plain_text(seed: u64, kind: TextKind, sections: u32) -> (String, TextTrut
         return edgar(page, sections, rng);
     }
     page.wrapped(rng, "this memorandum");
-    let (mut chapter, mut section) = (0, 0);
+    let mut chapter = 0;
+    let mut section = 0;
     for n in 0..sections {
         let top = n == 0 || rng.chance(35) || kind == TextKind::Capitals;
         (chapter, section) = if top {

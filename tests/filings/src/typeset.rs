@@ -111,7 +111,9 @@ pub(crate) fn first_baseline(look: &Look) -> f32 {
 pub(crate) fn fold(text: &str, font: usize, size: f32, width: f32) -> Vec<(usize, usize)> {
     let room = (width * 1000.0 / size) as u32;
     let mut lines = Vec::new();
-    let (mut start, mut used, mut good) = (0, 0, None::<(usize, usize, u32)>);
+    let mut start = 0;
+    let mut used = 0;
+    let mut good = None::<(usize, usize, u32)>;
     for (at, c) in text.char_indices() {
         let advance = if font == fonts::SONG {
             if c.is_ascii() { 500 } else { 1000 }
@@ -185,7 +187,8 @@ impl<'a> Setter<'a> {
             Block::RunningHead(head) => self.head.clone_from(head),
             Block::Contents { from, to } => {
                 self.end_page();
-                let (page, node) = (self.done.pages.len(), self.done.nodes.len());
+                let page = self.done.pages.len();
+                let node = self.done.nodes.len();
                 self.done.inner.push(Inner {
                     page,
                     node,
@@ -420,17 +423,16 @@ impl<'a> Setter<'a> {
     fn cells(&self, cells: &[String], font: usize, size: f32) -> Vec<Span> {
         let width = (self.width() * 0.6 / cells.len().max(1) as f32).min(90.0);
         let first = self.left() + self.width() - width * cells.len() as f32;
-        let place = |(n, text): (usize, &String)| Span {
-            x: first + width * (n + 1) as f32 - fonts::width(text, font, size),
-            text: text.clone(),
-            font,
-            size,
-        };
         cells
             .iter()
             .enumerate()
             .filter(|(_, text)| !text.is_empty())
-            .map(place)
+            .map(|(n, text): (usize, &String)| Span {
+                x: first + width * (n + 1) as f32 - fonts::width(text, font, size),
+                text: text.clone(),
+                font,
+                size,
+            })
             .collect()
     }
 

@@ -535,7 +535,9 @@ pub(crate) fn chinese_paragraph(rng: &mut Rng, topic: &str) -> String {
 /// A number below 1,000 in Chinese digits.
 pub(crate) fn chinese_number(n: usize) -> String {
     const DIGITS: [&str; 10] = ["", "一", "二", "三", "四", "五", "六", "七", "八", "九"];
-    let (hundreds, tens, ones) = (n / 100 % 10, n / 10 % 10, n % 10);
+    let hundreds = n / 100 % 10;
+    let tens = n / 10 % 10;
+    let ones = n % 10;
     let hundred = if hundreds > 0 {
         format!("{}百", DIGITS[hundreds])
     } else {

@@ -79,7 +79,8 @@ pub fn years(spec: &Spec, seed: u64) -> Years {
         body,
         ..before.clone()
     };
-    let (before, after) = (typeset(&before, spec), typeset(&after, spec));
+    let before = typeset(&before, spec);
+    let after = typeset(&after, spec);
     let sections = became(&parts, &before.truth.nodes, &after.truth.nodes);
     Years {
         before,
@@ -90,7 +91,8 @@ pub fn years(spec: &Spec, seed: u64) -> Years {
 
 /// What stands before the first heading, and the sections.
 fn parts(manuscript: &Manuscript) -> (Vec<Block>, Vec<Part>) {
-    let (mut front, mut parts): (Vec<Block>, Vec<Part>) = (Vec::new(), Vec::new());
+    let mut front: Vec<Block> = Vec::new();
+    let mut parts: Vec<Part> = Vec::new();
     for block in &manuscript.body {
         match (block, parts.last_mut()) {
             (Block::Heading(_), _) => parts.push(Part {
@@ -154,24 +156,23 @@ fn reworded(text: &str, topic: &str, rng: &mut Rng) -> String {
 
 /// Places of sections without sub-sections that have neither number nor name for mentions.
 fn loose(parts: &[Part]) -> Vec<usize> {
-    let free = |at: &usize| {
-        let leaf = parts
-            .get(at + 1)
-            .is_none_or(|next| next.level() <= parts[*at].level());
-        let plain = |heading: &Heading| {
-            let numbered = heading.title.contains(|c: char| c.is_ascii_digit())
-                || heading.title.starts_with("Item");
-            heading.key.is_none()
-                && heading.runs_on.is_none()
-                && !heading.new_page
-                && heading.level >= 2
-                && !numbered
-        };
-        leaf && parts[*at].heading().is_some_and(plain)
-            && parts[*at].blocks.len() > 1
-            && parts[*at].blocks.iter().all(in_place)
-    };
-    (0..parts.len()).filter(free).collect()
+    (0..parts.len())
+        .filter(|at: &usize| {
+            let leaf = parts
+                .get(at + 1)
+                .is_none_or(|next| next.level() <= parts[*at].level());
+            leaf && parts[*at].heading().is_some_and(|heading: &Heading| {
+                let numbered = heading.title.contains(|c: char| c.is_ascii_digit())
+                    || heading.title.starts_with("Item");
+                heading.key.is_none()
+                    && heading.runs_on.is_none()
+                    && !heading.new_page
+                    && heading.level >= 2
+                    && !numbered
+            }) && parts[*at].blocks.len() > 1
+                && parts[*at].blocks.iter().all(in_place)
+        })
+        .collect()
 }
 
 /// Whether a block may stand anywhere.
@@ -218,7 +219,8 @@ fn displace(parts: &mut Vec<Part>, rng: &mut Rng) {
     }
     for _ in 0..all.len() / 12 {
         let now = loose(parts);
-        let (from, to) = (now[rng.below(now.len())], now[rng.below(now.len())]);
+        let from = now[rng.below(now.len())];
+        let to = now[rng.below(now.len())];
         // Behind a section of the same level that has another parent.
         if parts[from].level() == parts[to].level()
             && parent(parts, from) != parent(parts, to)
@@ -295,14 +297,13 @@ fn became(parts: &[Part], before: &[TruthNode], after: &[TruthNode]) -> Vec<Beca
         .filter_map(|section| section.before)
         .collect();
     let gone = (first..before.len()).filter(|at| !kept.contains(at));
-    let removed = |at| Became {
+    sections.extend(gone.map(|at| Became {
         before: Some(at),
         after: None,
         same_text: false,
         renamed: false,
         moved: Some(false),
-    };
-    sections.extend(gone.map(removed));
+    }));
     sections
 }
 
@@ -313,7 +314,12 @@ mod tests {
 
     #[test]
     fn a_year_does_what_it_says() {
-        let (mut renamed, mut moved, mut new, mut gone, mut same, mut all) = (0, 0, 0, 0, 0, 0);
+        let mut renamed = 0;
+        let mut moved = 0;
+        let mut new = 0;
+        let mut gone = 0;
+        let mut same = 0;
+        let mut all = 0;
         for (seed, kind) in (0..12).zip(
             [Kind::TenK, Kind::TenQ, Kind::EarningsRelease]
                 .into_iter()
@@ -326,7 +332,8 @@ mod tests {
                 },
                 seed,
             );
-            let (before, after) = (&years.before.truth.nodes, &years.after.truth.nodes);
+            let before = &years.before.truth.nodes;
+            let after = &years.after.truth.nodes;
             for section in &years.sections {
                 all += 1;
                 match (section.before, section.after) {

@@ -121,7 +121,8 @@ fn write(bodies: &[Vec<u8>]) -> Vec<u8> {
 /// larger, a tab indents, `@x` links to page `x`), a tab inside is a wide gap.
 pub fn source(bytes: &[u8]) -> Source {
     let text = String::from_utf8_lossy(bytes);
-    let (mut pages, mut links) = (Vec::new(), Vec::new());
+    let mut pages = Vec::new();
+let mut links = Vec::new();
     let count = text.split('\x0c').take(MAX_SOURCE_PAGES).count();
     for (at, text) in text.split('\x0c').take(MAX_SOURCE_PAGES).enumerate() {
         let mut page = Page { width: Pt(61_200), height: Pt(79_200), ..Page::default() };
@@ -149,7 +150,11 @@ pub fn source(bytes: &[u8]) -> Source {
 }
 
 fn line(marked: &str, row: usize) -> (Line, Option<usize>) {
-    let (mut bold, mut italic, mut size, mut x, mut target) = (false, false, 1_000, 7_200, None);
+    let mut bold = false;
+let mut italic = false;
+let mut size = 1_000;
+let mut x = 7_200;
+let mut target = None;
     let mut rest = marked;
     for _ in 0..8 {
         let Some(mark) = rest.chars().next() else { break };
@@ -169,7 +174,8 @@ fn line(marked: &str, row: usize) -> (Line, Option<usize>) {
         }
         rest = &rest[1..];
     }
-    let (mut text, mut words) = (String::new(), Vec::new());
+    let mut text = String::new();
+let mut words = Vec::new();
     for cell in rest.split('\t') {
         for word in cell.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty()) {
             if !text.is_empty() {

@@ -80,9 +80,7 @@ pub fn page_texts() -> Vec<Vec<u8>> {
     seeds.extend(filings().iter().map(|filing| filing.page_texts.join("\x0c").into_bytes()));
     let marked = filings().into_iter().map(|filing| {
         let titles: Vec<&str> = filing.truth.nodes.iter().map(|node| node.title.as_str()).collect();
-        let bold = |line: &str| if titles.contains(&line) { format!("^*{line}\n") } else { format!("{line}\n") };
-        let page = |text: &String| text.lines().map(bold).collect::<String>();
-        filing.page_texts.iter().map(page).collect::<Vec<_>>().join("\x0c").into_bytes()
+        filing.page_texts.iter().map(|text: &String| text.lines().map(|line: &str| if titles.contains(&line) { format!("^*{line}\n") } else { format!("{line}\n") }).collect::<String>()).collect::<Vec<_>>().join("\x0c").into_bytes()
     });
     seeds.extend(marked);
     seeds
@@ -112,29 +110,26 @@ fn utf16(text: &str) -> Vec<u8> {
 fn built() -> Vec<SectionTree> {
     let markdown = (markdown(2, 4).0.into_bytes(), "a.md");
     let pdfs = filings().into_iter().take(2).map(|filing| (filing.pdf, "a.pdf"));
-    let tree = |(bytes, name): (Vec<u8>, &str)| {
+    pdfs.chain([markdown]).filter_map(|(bytes, name): (Vec<u8>, &str)| {
         let source = extract(Job::new(name.into(), bytes, None, Limits::default())).ok()?;
         let draft = structure::outline(&source, &structure::StructureSettings::default()).ok()?;
         let tree = SectionTree::build(&draft.outline, draft.method, draft.gaps);
         Some(sections::finish(tree, &source, &sections::SectionSettings::default(), &draft.labels))
-    };
-    pdfs.chain([markdown]).filter_map(tree).collect()
+    }).collect()
 }
 
 /// Trees as a store holds them.
 pub fn trees() -> Vec<Vec<u8>> {
-    let json = |tree| serde_json::to_vec(&TreeObject::Published(Box::new(targets::published(tree)))).ok();
-    built().into_iter().filter_map(json).collect()
+    built().into_iter().filter_map(|tree| serde_json::to_vec(&TreeObject::Published(Box::new(targets::published(tree)))).ok()).collect()
 }
 
 /// Packed sources.
 pub fn packs() -> Vec<Vec<u8>> {
     let documents = [(filings().swap_remove(3).pdf, "a.pdf"), (markdown(1, 3).0.into_bytes(), "a.md")];
-    let pack = |(bytes, name): (Vec<u8>, &str)| {
+    documents.into_iter().filter_map(|(bytes, name): (Vec<u8>, &str)| {
         let source = extract(Job::new(name.into(), bytes, None, Limits::default())).ok()?;
         stemma_extract::pack(&source).ok().filter(|bytes| Packed::open(bytes.clone()).is_ok())
-    };
-    documents.into_iter().filter_map(pack).collect()
+    }).collect()
 }
 
 /// Trees of other programs: nested, flat with codes, wrapped, odd.

@@ -237,9 +237,11 @@ impl Call {
             _ => None,
         };
         let blocks = question.map(|question| {
-            let block =
-                |block: &crate::question::Block| json!([block.name, block.number, block.text]);
-            question.blocks.iter().map(block).collect::<Vec<_>>()
+            question
+                .blocks
+                .iter()
+                .map(|block: &crate::question::Block| json!([block.name, block.number, block.text]))
+                .collect::<Vec<_>>()
         });
         json!({
             "number": number,
@@ -279,7 +281,8 @@ fn bounded(text: String, max_tokens: Option<u32>) -> Said {
             is_cut: false,
         };
     };
-    let (mut fits, mut too_long) = (0, text.len());
+    let mut fits = 0;
+    let mut too_long = text.len();
     while fits + 1 < too_long {
         let middle = text.floor_char_boundary((fits + too_long) / 2);
         if middle <= fits {

@@ -188,11 +188,9 @@ impl Faults {
     /// What goes wrong with a serving (from 1) of a question.
     pub(crate) fn of(&self, seed: u64, digest: &[u8], serving: u32) -> Option<Fault> {
         let mut dice = Dice::of(seed, "fault", digest);
-        let (always, hit, servings) = (
-            dice.happens(self.always),
-            dice.happens(self.rate),
-            dice.below(Fault::SERVINGS),
-        );
+        let always = dice.happens(self.always);
+        let hit = dice.happens(self.rate);
+        let servings = dice.below(Fault::SERVINGS);
         let spoilt = always || (hit && serving as usize <= servings + 1);
         let which = Dice::of(seed, &format!("kind {serving}"), digest).below(self.kinds.len());
         self.kinds.get(which).copied().filter(|_| spoilt)

@@ -44,23 +44,27 @@ pub(crate) fn of(known: &Known, pages: &[String]) -> (Vec<u32>, bool) {
     let stated = known.truth.toc_pages.as_slice();
     let lists = |page: u32, text: &str| {
         let rows = rows(text, Some(known));
-        let elsewhere = |row: &&Row| {
-            row.node
-                .is_some_and(|node| known.truth.nodes[node].page != page)
-        };
-        let listed: Vec<_> = rows.iter().filter(elsewhere).collect();
+        let listed: Vec<_> = rows
+            .iter()
+            .filter(|row: &&Row| {
+                row.node
+                    .is_some_and(|node| known.truth.nodes[node].page != page)
+            })
+            .collect();
         let labeled = listed.iter().filter(|row| !row.label.is_empty()).count();
         listed.len() >= ROWS.min(nodes / 2).max(3)
             && (2 * labeled >= listed.len() || 2 * listed.len() >= text.lines().count())
     };
-    let is_contents = |(page, text): &(u32, &String)| {
-        if stated.is_empty() {
-            *page <= FRONT && lists(*page, text)
-        } else {
-            stated.contains(page)
-        }
-    };
-    let found: Vec<(u32, &String)> = (1..).zip(pages).filter(is_contents).collect();
+    let found: Vec<(u32, &String)> = (1..)
+        .zip(pages)
+        .filter(|(page, text): &(u32, &String)| {
+            if stated.is_empty() {
+                *page <= FRONT && lists(*page, text)
+            } else {
+                stated.contains(page)
+            }
+        })
+        .collect();
     let text = found
         .iter()
         .map(|(_, text)| text.as_str())
@@ -83,7 +87,8 @@ pub(crate) fn rows(text: &str, known: Option<&Known>) -> Vec<Row> {
         .map(split)
         .filter(|(title, label)| !(title.is_empty() && label.is_empty()))
         .collect();
-    let (mut rows, mut at) = (Vec::new(), 0);
+    let mut rows = Vec::new();
+    let mut at = 0;
     for (begin, length, node) in known
         .map(|known| sections(&lines, known))
         .unwrap_or_default()
@@ -122,7 +127,9 @@ fn sections(lines: &[(String, String)], known: &Known) -> Vec<(usize, usize, usi
             }
         }
     }
-    let (mut found, mut i, mut j) = (Vec::new(), 0, 0);
+    let mut found = Vec::new();
+    let mut i = 0;
+    let mut j = 0;
     while i < lines.len() && j < nodes.len() {
         if let Some(length) = choice[at(i, j)] {
             found.push((i, length, j));
@@ -238,12 +245,15 @@ mod tests {
             "Item 1A. Risk Factors",
             "Item 2. Properties and everything else",
         ];
-        let node = |(at, title): (usize, &&str)| Node {
-            title: (*title).into(),
-            level: 1,
-            page: 3 + at as u32,
-        };
-        let nodes = titles.iter().enumerate().map(node).collect();
+        let nodes = titles
+            .iter()
+            .enumerate()
+            .map(|(at, title): (usize, &&str)| Node {
+                title: (*title).into(),
+                level: 1,
+                page: 3 + at as u32,
+            })
+            .collect();
         let text = "Page\nPART I\nItem 1.\nBusiness\n3\nMore about it 4\nItem 1A. Risk Factors ... 5\nItem 2. Properties and\n\
                     everything else 9\nSee page 4 of it.";
         let texts = crate::truth::Texts {

@@ -151,20 +151,20 @@ fn span(span: Duration) -> String {
 /// A time as RFC 3339 writes it, in whole seconds of UTC (days to date after Howard Hinnant's `civil_from_days`).
 fn timestamp(at: SystemTime) -> String {
     let seconds = at.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-    let (days, time) = (seconds / 86_400 + 719_468, seconds % 86_400);
-    let (era, day_of_era) = (days / 146_097, days % 146_097);
+    let days = seconds / 86_400 + 719_468;
+    let time = seconds % 86_400;
+    let era = days / 146_097;
+    let day_of_era = days % 146_097;
     let year_of_era =
         (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let shifted = (5 * day_of_year + 2) / 153;
-    let (day, month) = (
-        day_of_year - (153 * shifted + 2) / 5 + 1,
-        if shifted < 10 {
-            shifted + 3
-        } else {
-            shifted - 9
-        },
-    );
+    let day = day_of_year - (153 * shifted + 2) / 5 + 1;
+    let month = if shifted < 10 {
+        shifted + 3
+    } else {
+        shifted - 9
+    };
     let year = year_of_era + era * 400 + u64::from(month <= 2);
     format!(
         "{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z",

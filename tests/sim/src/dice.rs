@@ -43,7 +43,8 @@ impl Dice {
 
     /// A number of the standard normal distribution (Box and Muller's transform).
     pub(crate) fn normal(&mut self) -> f64 {
-        let (u, v) = (1.0 - self.share(), self.share());
+        let u = 1.0 - self.share();
+        let v = self.share();
         (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos()
     }
 }

@@ -29,8 +29,7 @@ pub(crate) fn answer(body: &Value) -> Result<(Value, u32), String> {
         .iter()
         .map(|text| tokens::count(text))
         .fold(0, u32::saturating_add);
-    let one = |(index, text): (usize, &&str)| json!({ "object": "embedding", "index": index, "embedding": vector(text, dimensions) });
-    let data: Vec<_> = texts.iter().enumerate().map(one).collect();
+    let data: Vec<_> = texts.iter().enumerate().map(|(index, text): (usize, &&str)| json!({ "object": "embedding", "index": index, "embedding": vector(text, dimensions) })).collect();
     let usage = json!({ "prompt_tokens": tokens, "total_tokens": tokens });
     Ok((
         json!({ "object": "list", "model": body["model"], "data": data, "usage": usage }),

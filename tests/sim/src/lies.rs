@@ -216,10 +216,9 @@ mod tests {
         let pages: Vec<_> = (1..4)
             .map(|n| format!("Page {n}:\n[0123456789abcdef]\nx\n[/0123456789abcdef]"))
             .collect();
-        let (pages, window) = (
-            pages.join("\n\n"),
-            |n: u64| json!({"number": "", "title": format!("T{n}"), "page": n, "level": 1}),
-        );
+        let pages = pages.join("\n\n");
+        let window =
+            |n: u64| json!({"number": "", "title": format!("T{n}"), "page": n, "level": 1});
         let cases = [
             (
                 Stage::DetectToc,

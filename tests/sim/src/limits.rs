@@ -159,7 +159,8 @@ mod tests {
 
     /// Seconds at which calls are let through by someone who comes every 0.1 s for `seconds`.
     fn admitted(limits: &Limits, tokens: u32, seconds: u32) -> Vec<f64> {
-        let (begin, mut used) = (Instant::now(), Used::default());
+        let begin = Instant::now();
+        let mut used = Used::default();
         let times = (0..seconds * 10).map(|n| f64::from(n) / 10.0);
         times
             .filter(|at| {
@@ -198,11 +199,9 @@ mod tests {
     #[test]
     fn who_waits_as_told_is_let_through() {
         for meter in [Meter::Bucket, Meter::Window] {
-            let (limits, mut used, mut now) = (
-                limits(meter, Some(20), Some(900)),
-                Used::default(),
-                Instant::now(),
-            );
+            let limits = limits(meter, Some(20), Some(900));
+            let mut used = Used::default();
+            let mut now = Instant::now();
             for _ in 0..100 {
                 if let Err(wait) = used.admit(&limits, 50, now) {
                     now += wait + Duration::from_millis(1);

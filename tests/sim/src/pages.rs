@@ -53,14 +53,6 @@ fn of(file: &Path) -> Result<Texts> {
         bail!("{} has no pages", file.display())
     };
     // Running heads and feet are no part of what questions show.
-    let lines = |page: &stemma_document::Page| {
-        let kept = page
-            .lines
-            .iter()
-            .filter(|line| !line.is_furniture())
-            .map(|line| line.text.as_str());
-        kept.collect::<Vec<_>>().join("\n")
-    };
     let doc = file
         .file_stem()
         .unwrap_or_default()
@@ -68,7 +60,17 @@ fn of(file: &Path) -> Result<Texts> {
         .into_owned();
     Ok(Texts {
         doc,
-        pages: pages.iter().map(lines).collect(),
+        pages: pages
+            .iter()
+            .map(|page: &stemma_document::Page| {
+                let kept = page
+                    .lines
+                    .iter()
+                    .filter(|line| !line.is_furniture())
+                    .map(|line| line.text.as_str());
+                kept.collect::<Vec<_>>().join("\n")
+            })
+            .collect(),
     })
 }
 

@@ -303,7 +303,8 @@ impl<'a> Turn<'a> {
 
     /// Answers; `false` where the connection has ended with it.
     async fn serve(&self, call: &Call, stream: &mut TcpStream) -> Result<bool> {
-        let (seed, dialect) = (self.behavior.seed, call.dialect);
+        let seed = self.behavior.seed;
+        let dialect = call.dialect;
         let (outcome, status, bytes) = match &self.fate {
             Fate::Outage => match self.behavior.outage.and_then(|outage| outage.status) {
                 Some(status) => ("outage", status, self.error(dialect, status, None)),
@@ -416,7 +417,8 @@ impl<'a> Turn<'a> {
         let mut state = self.shared.state();
         let ask = &mut state.asks[self.number];
         (ask.outcome, ask.status, ask.delivered) = (outcome, status, delivered);
-        let (ask, first) = (ask.clone(), state.asks[0].arrived);
+        let ask = ask.clone();
+        let first = state.asks[0].arrived;
         if let Some(file) = &mut state.record {
             let said = match &self.fate {
                 Fate::Served(_, answered) => Some(answered.text()),

@@ -407,10 +407,8 @@ mod tests {
             );
             Question::of(&json!({ "messages": messages })).unwrap()
         };
-        let (go_on, again) = (
-            "Your answer broke off. Go on.",
-            "That answer cannot be used.",
-        );
+        let go_on = "Your answer broke off. Go on.";
+        let again = "That answer cannot be used.";
         assert_eq!(
             asked(&[("assistant", "{\"a"), ("user", go_on)], "")
                 .begun

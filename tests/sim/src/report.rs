@@ -217,7 +217,9 @@ impl Window {
 
 /// The most of something within any minute.
 fn most(asks: &[&Ask], amount: impl Fn(&Ask) -> u64) -> u64 {
-    let (mut first, mut sum, mut most) = (0, 0, 0);
+    let mut first = 0;
+    let mut sum = 0;
+    let mut most = 0;
     for ask in asks {
         sum += amount(ask);
         while ask.arrived.duration_since(asks[first].arrived) >= MINUTE {

@@ -91,10 +91,8 @@ impl Title {
             return 0.9;
         }
         // Of texts so different in length too few pairs can be the same.
-        let (short, long) = (
-            self.core.len().min(other.core.len()),
-            self.core.len().max(other.core.len()),
-        );
+        let short = self.core.len().min(other.core.len());
+        let long = self.core.len().max(other.core.len());
         if short * 2 < long {
             0.0
         } else {
@@ -177,8 +175,11 @@ fn dice(a: &str, b: &str) -> f64 {
         pairs.sort_unstable();
         pairs
     };
-    let (a, b) = (pairs(a), pairs(b));
-    let (mut i, mut j, mut common) = (0, 0, 0);
+    let a = pairs(a);
+    let b = pairs(b);
+    let mut i = 0;
+    let mut j = 0;
+    let mut common = 0;
     while i < a.len() && j < b.len() {
         match a[i].cmp(&b[j]) {
             std::cmp::Ordering::Less => i += 1,
@@ -222,7 +223,8 @@ pub(crate) fn aligned(
         }
     }
     let mut found = vec![None; given];
-    let (mut i, mut j) = (0, 0);
+    let mut i = 0;
+    let mut j = 0;
     while i < given && j < wanted {
         if like(i, j) >= ALIKE && best[at(i, j)] == like(i, j) + best[at(i + 1, j + 1)] {
             found[i] = Some(j);

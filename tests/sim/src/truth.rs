@@ -124,7 +124,8 @@ impl Library {
             .into_iter()
             .map(|texts| (texts.doc, texts.pages))
             .collect();
-        let (mut library, mut names) = (Self::default(), std::collections::BTreeSet::new());
+        let mut library = Self::default();
+        let mut names = std::collections::BTreeSet::new();
         for truth in truths
             .into_iter()
             .filter(|truth| names.insert(truth.doc.clone()))

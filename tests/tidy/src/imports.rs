@@ -136,24 +136,23 @@ pub fn dependencies(metadata: &Value) -> Vec<Dependency> {
             .is_some_and(|below| below.starts_with("/tests/"))
     };
     let packages = metadata["packages"].as_array().unwrap_or(&none);
-    let of = |package: &Value| {
-        let (from, from_tests) = (
-            text(&package["name"]),
-            in_tests(&text(&package["manifest_path"])),
-        );
-        let dependency = move |dependency: Value| Dependency {
-            from: from.clone(),
-            to: text(&dependency["name"]),
-            dev: dependency["kind"] == "dev",
-            from_tests,
-            to_tests: in_tests(&text(&dependency["path"])),
-        };
-        list(&package["dependencies"])
-            .into_iter()
-            .map(dependency)
-            .collect::<Vec<_>>()
-    };
-    packages.iter().flat_map(of).collect()
+    packages
+        .iter()
+        .flat_map(|package: &Value| {
+            let from = text(&package["name"]);
+            let from_tests = in_tests(&text(&package["manifest_path"]));
+            list(&package["dependencies"])
+                .into_iter()
+                .map(move |dependency: Value| Dependency {
+                    from: from.clone(),
+                    to: text(&dependency["name"]),
+                    dev: dependency["kind"] == "dev",
+                    from_tests,
+                    to_tests: in_tests(&text(&dependency["path"])),
+                })
+                .collect::<Vec<_>>()
+        })
+        .collect()
 }
 
 /// What the tables do not allow. Crates under `tests/` may import anything; others may use those for their own tests.

@@ -47,11 +47,13 @@ pub fn root() -> PathBuf {
 /// # Errors
 /// What the file system said.
 pub fn files(root: &Path) -> io::Result<Vec<File>> {
-    let (mut found, mut folders) = (Vec::new(), vec![root.to_path_buf()]);
+    let mut found = Vec::new();
+    let mut folders = vec![root.to_path_buf()];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(&folder)? {
             let entry = entry?;
-            let (path, kind) = (entry.path(), entry.file_type()?);
+            let path = entry.path();
+            let kind = entry.file_type()?;
             if NOT_OURS.iter().any(|name| entry.file_name() == *name) {
                 continue;
             }

@@ -75,7 +75,8 @@ fn misnamed(file: &File) -> Option<String> {
 
 /// Versions stand in the manifest of a workspace only.
 fn own_versions(file: &File) -> Vec<String> {
-    let (mut section, mut complaints) = (String::new(), Vec::new());
+    let mut section = String::new();
+    let mut complaints = Vec::new();
     for line in file.text.lines() {
         if line.starts_with('[') {
             section = line.trim_matches(['[', ']']).to_string();

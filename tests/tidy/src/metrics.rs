@@ -46,8 +46,10 @@ pub fn complaints(files: &[File]) -> Vec<String> {
 /// What the sources of services emit.
 fn emitted(files: &[File], complaints: &mut Vec<String>) -> BTreeMap<String, Shape> {
     let mut emitted: BTreeMap<String, Shape> = BTreeMap::new();
-    let ours = |file: &&File| file.path.ends_with(".rs") && !file.path.starts_with("tests/");
-    for file in files.iter().filter(ours) {
+    for file in files
+        .iter()
+        .filter(|file: &&File| file.path.ends_with(".rs") && !file.path.starts_with("tests/"))
+    {
         for kind in ["counter", "gauge", "histogram"] {
             for call in file.text.split(&format!("{kind}!(")).skip(1) {
                 let call = call.split(';').next().unwrap_or_default().trim_start();
@@ -91,21 +93,22 @@ fn labels(call: &str) -> Vec<String> {
 
 /// The rows of the table that begin with a metric's name.
 fn rows(text: &str) -> BTreeMap<String, Shape> {
-    let row = |line: &str| {
-        let cells: Vec<&str> = line.split('|').map(str::trim).collect();
-        let [_, name, kind, labels, ..] = cells.as_slice() else {
-            return None;
-        };
-        let name = name.strip_prefix("`stemma_")?.strip_suffix('`')?;
-        let mut labels: Vec<String> = labels
-            .split(',')
-            .map(|label| label.trim().to_string())
-            .collect();
-        labels.retain(|label| !label.is_empty());
-        labels.sort();
-        Some((format!("stemma_{name}"), ((*kind).to_string(), labels)))
-    };
-    text.lines().filter_map(row).collect()
+    text.lines()
+        .filter_map(|line: &str| {
+            let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+            let [_, name, kind, labels, ..] = cells.as_slice() else {
+                return None;
+            };
+            let name = name.strip_prefix("`stemma_")?.strip_suffix('`')?;
+            let mut labels: Vec<String> = labels
+                .split(',')
+                .map(|label| label.trim().to_string())
+                .collect();
+            labels.retain(|label| !label.is_empty());
+            labels.sort();
+            Some((format!("stemma_{name}"), ((*kind).to_string(), labels)))
+        })
+        .collect()
 }
 
 #[cfg(test)]

@@ -46,22 +46,21 @@ impl Llm for Echo {
             .lines()
             .filter(|line| line.starts_with("Section "))
             .count();
-        let value = |(name, property): (&String, &Value)| {
-            let value = match property["type"].as_str().unwrap() {
-                "boolean" => json!(true),
-                "integer" => json!(0),
-                "array" if name == "summaries" => (1..=sections)
-                    .map(|at| json!({ "section": at, "summary": "It says what it says." }))
-                    .collect(),
-                "array" => json!([]),
-                _ => json!("What it says."),
-            };
-            (name.clone(), value)
-        };
         let properties = request.schema.json["properties"].as_object().unwrap();
         let text = properties
             .iter()
-            .map(value)
+            .map(|(name, property): (&String, &Value)| {
+                let value = match property["type"].as_str().unwrap() {
+                    "boolean" => json!(true),
+                    "integer" => json!(0),
+                    "array" if name == "summaries" => (1..=sections)
+                        .map(|at| json!({ "section": at, "summary": "It says what it says." }))
+                        .collect(),
+                    "array" => json!([]),
+                    _ => json!("What it says."),
+                };
+                (name.clone(), value)
+            })
             .collect::<serde_json::Map<_, _>>();
         let usage = Usage {
             prompt_tokens: request.prompt_tokens(),
@@ -94,10 +93,8 @@ struct World {
 
 impl World {
     fn start(env: &Env, store: &Arc<MemoryBlobs>, pdf: &[u8]) -> Self {
-        let (ports, echo) = (
-            Ports::embedded(Arc::<MemoryBlobs>::clone(store)),
-            Arc::new(Echo::default()),
-        );
+        let ports = Ports::embedded(Arc::<MemoryBlobs>::clone(store));
+        let echo = Arc::new(Echo::default());
         let gate = GateSettings {
             prices: PRICES,
             ..GateSettings::unlimited("echo", "here")
@@ -170,7 +167,8 @@ impl World {
 }
 
 async fn spent(store: &MemoryBlobs, job: &JobId) -> (u64, u64) {
-    let (mut nanodollars, mut tokens) = (0, 0);
+    let mut nanodollars = 0;
+    let mut tokens = 0;
     let add = |record: CallRecord| {
         if record.jobs.contains(job) {
             let cost = PRICES.cost(record.usage);
@@ -195,7 +193,8 @@ async fn submitted(world: &World, filing: &Filing, budget: Budget) -> JobId {
         size_bytes: filing.pdf.len() as u64,
         retry_failed: false,
     };
-    let (collection, documents) = (Collection::default(), std::slice::from_ref(&submission));
+    let collection = Collection::default();
+    let documents = std::slice::from_ref(&submission);
     let terms = Terms {
         budget: Some(budget),
         ..Terms::default()
@@ -222,7 +221,8 @@ fn filing() -> Filing {
 /// What the whole document costs.
 fn whole(filing: &Filing) -> (u64, u64) {
     simulate(async {
-        let (env, store) = (Env::simulated(1), Arc::<MemoryBlobs>::default());
+        let env = Env::simulated(1);
+        let store = Arc::<MemoryBlobs>::default();
         let world = World::start(&env, &store, &filing.pdf);
         let job = submitted(
             &world,
@@ -248,7 +248,8 @@ fn a_budget_is_never_exceeded_and_the_job_goes_on_with_more() {
     for in_money in [true, false] {
         let all = if in_money { money } else { tokens };
         let budget = |limit: u64| {
-            let (some, none) = (Some(limit), None);
+            let some = Some(limit);
+            let none = None;
             if in_money {
                 Budget {
                     nanodollars: some,
@@ -262,7 +263,8 @@ fn a_budget_is_never_exceeded_and_the_job_goes_on_with_more() {
             }
         };
         simulate(async {
-            let (env, store) = (Env::simulated(2), Arc::<MemoryBlobs>::default());
+            let env = Env::simulated(2);
+            let store = Arc::<MemoryBlobs>::default();
             let world = World::start(&env, &store, &filing.pdf);
             let job = submitted(&world, &filing, budget(all / 2)).await;
             world.paused(&job).await;

@@ -86,7 +86,8 @@ impl Scene {
 
     /// Plays a schedule; `mail` may put something before the queue.
     async fn perform(&self, plan: Plan, mail: impl Fn(Arc<dyn Queue>) -> Arc<dyn Queue>) -> Ended {
-        let (env, store) = (Env::simulated(1), Arc::new(MemoryBlobs::default()));
+        let env = Env::simulated(1);
+        let store = Arc::new(MemoryBlobs::default());
         let faults = Faults::new(env.clone(), plan);
         let mut ports = faults.wrap(&Ports::embedded(Arc::<MemoryBlobs>::clone(&store)));
         ports.queue = mail(ports.queue);
@@ -100,7 +101,8 @@ impl Scene {
         ));
         let stop = CancellationToken::new();
         let presence = |name: &str| Presence::new(&env, name, name);
-        let (grace, working) = (Duration::from_secs(10), presence("worker"));
+        let grace = Duration::from_secs(10);
+        let working = presence("worker");
         let settings = WorkerSettings {
             lanes: vec![(Lane::Cpu, 2)],
             grace,
@@ -142,7 +144,8 @@ impl Scene {
 
     /// Submits, again and again where a port is away.
     async fn submit(&self, env: &Env, ports: &Ports) -> stemma_engine::JobId {
-        let (collection, settings) = (Collection::default(), Settings::default());
+        let collection = Collection::default();
+        let settings = Settings::default();
         let submission = Submission {
             stated: BTreeMap::new(),
             uri: "memory:release.pdf".into(),

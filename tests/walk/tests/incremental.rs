@@ -297,7 +297,8 @@ fn run_versions(filings: &[&Filing]) -> Vec<BTreeSet<String>> {
         ran: Mutex::default(),
     });
     simulate(async {
-        let (env, store) = (Env::simulated(3), Arc::new(MemoryBlobs::default()));
+        let env = Env::simulated(3);
+        let store = Arc::new(MemoryBlobs::default());
         let ports = Ports::embedded(Arc::<MemoryBlobs>::clone(&store));
         let stop = CancellationToken::new();
         let presence = Presence::new(&env, "walk", "all");
@@ -321,11 +322,10 @@ fn run_versions(filings: &[&Filing]) -> Vec<BTreeSet<String>> {
             Arc::clone(&desk),
             Arc::clone(&presence),
         ));
-        let (queue, name) = (
-            Arc::clone(&ports.queue),
-            QueueName::Lane(Lane::Llm, Class::Bulk),
-        );
-        let (world, grace) = (env.clone(), Duration::from_secs(1));
+        let queue = Arc::clone(&ports.queue);
+        let name = QueueName::Lane(Lane::Llm, Class::Bulk);
+        let world = env.clone();
+        let grace = Duration::from_secs(1);
         let consumer = Consumer {
             env: world,
             queue,
@@ -434,10 +434,8 @@ fn a_page_inserted_at_the_front_runs_only_what_reads_it_though_all_pages_moved()
         pages: 16,
         ..Spec::of(Kind::TenK, 11)
     };
-    let (before, after) = (
-        generate(&spec),
-        generate(&spec.clone().with_page_inserted_at_front()),
-    );
+    let before = generate(&spec);
+    let after = generate(&spec.clone().with_page_inserted_at_front());
     let ran = run_versions(&[&before, &after]);
     println!(
         "first: {:?}; a page at the front, run again: {:?}",

@@ -82,7 +82,10 @@ fn is_number(word: &str) -> bool {
 }
 
 fn check(kind: Kind, form: &str) -> Result<()> {
-    let (mut all, mut pages, mut statuses, mut judged) = (0, 0, 0, 0);
+    let mut all = 0;
+    let mut pages = 0;
+    let mut statuses = 0;
+    let mut judged = 0;
     let mut wrong = Vec::new();
     for seed in 0..24 {
         let contents = Contents::ALL[seed as usize % Contents::ALL.len()];
@@ -148,7 +151,9 @@ fn items_of_quarterly_reports() -> Result<()> {
 
 #[test]
 fn facts_on_generated_covers() -> Result<()> {
-    let (mut all, mut right, mut wrong) = (0, 0, Vec::new());
+    let mut all = 0;
+    let mut right = 0;
+    let mut wrong = Vec::new();
     for seed in 0..42 {
         let kind = Kind::ALL[seed as usize % Kind::ALL.len()];
         let filing = generate(&Spec {

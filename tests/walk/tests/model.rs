@@ -244,7 +244,8 @@ async fn run(
         size_bytes: pdf.len() as u64,
         retry_failed: false,
     };
-    let (collection, documents) = (Collection::default(), std::slice::from_ref(&submission));
+    let collection = Collection::default();
+    let documents = std::slice::from_ref(&submission);
     let order = Order {
         collection: &collection,
         settings,
@@ -260,10 +261,8 @@ async fn run(
             .expect("drains")
             .unwrap();
     }
-    let (mut asked, mut calls) = (
-        echo.asked.lock().unwrap().clone(),
-        echo.calls.lock().unwrap().clone(),
-    );
+    let mut asked = echo.asked.lock().unwrap().clone();
+    let mut calls = echo.calls.lock().unwrap().clone();
     asked.sort();
     calls.sort();
     let shown = echo.shown.lock().unwrap().clone();
@@ -334,19 +333,20 @@ fn summaries_that_read(ran: &Ran, page: u32, pages: u32) -> (usize, usize) {
     let on_page: Vec<usize> = (0..sections.len())
         .filter(|at| own_pages(&sections, *at, pages).contains(&page))
         .collect();
-    let asked = |section: &&&Section| section.tokens >= 200;
-    let above = |at: &usize| {
-        ran.tree
-            .tree
-            .path_to(sections[*at].id)
-            .into_iter()
-            .map(|section| section.id)
-    };
-    let readers: BTreeSet<_> = on_page.iter().flat_map(above).collect();
+    let readers: BTreeSet<_> = on_page
+        .iter()
+        .flat_map(|at: &usize| {
+            ran.tree
+                .tree
+                .path_to(sections[*at].id)
+                .into_iter()
+                .map(|section| section.id)
+        })
+        .collect();
     let readers = sections
         .iter()
         .filter(|section| readers.contains(&section.id))
-        .filter(asked)
+        .filter(|section: &&&Section| section.tokens >= 200)
         .count();
     let titles = on_page
         .iter()
@@ -399,10 +399,8 @@ fn a_changed_page_asks_only_what_reads_it() {
 
 #[test]
 fn a_page_inserted_at_the_front_asks_only_what_reads_it_though_all_pages_moved() {
-    let (before, after) = (
-        generate(&spec()),
-        generate(&spec().with_page_inserted_at_front()),
-    );
+    let before = generate(&spec());
+    let after = generate(&spec().with_page_inserted_at_front());
     let ran = versions(&[&before, &after]);
     println!(
         "first: {:?}; a page at the front, asked again: {:?}",
@@ -425,7 +423,8 @@ fn a_page_inserted_at_the_front_asks_only_what_reads_it_though_all_pages_moved()
 
 /// Sections that say something else than before; whatever is above one of them does too, for it reads it.
 fn rewritten(ran: &[Ran]) -> usize {
-    let (before, after) = (ran[0].sections(), ran[1].sections());
+    let before = ran[0].sections();
+    let after = ran[1].sections();
     let said = |section: &Section| section.summary.clone();
     let changed: Vec<&Section> = before
         .iter()
@@ -604,7 +603,9 @@ fn auto_reads_every_section_once_and_spends_little_around_it() {
     lines
         .iter()
         .for_each(|line| *times.entry(line).or_default() += 1);
-    let (mut once, mut all, mut missing) = (0, 0, 0);
+    let mut once = 0;
+    let mut all = 0;
+    let mut missing = 0;
     for (line, _) in times.iter().filter(|(_, times)| **times == 1) {
         let shown = blocks.iter().filter(|block| block.contains(*line)).count();
         missing += usize::from(shown == 0);
@@ -613,7 +614,8 @@ fn auto_reads_every_section_once_and_spends_little_around_it() {
             (all, once) = (all + 1, once + usize::from(shown == 1));
         }
     }
-    let (pages, calls) = (filing.truth.pages, ran.calls.len());
+    let pages = filing.truth.pages;
+    let calls = ran.calls.len();
     let prompts: u32 = ran
         .records
         .iter()

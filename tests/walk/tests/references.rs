@@ -40,16 +40,16 @@ fn first_page(section: &Section) -> Option<u32> {
 /// Where the mentions of this wording on its page lead, as titles and pages.
 fn found(tree: &SectionTree, wanted: &TruthReference) -> Vec<Option<(String, u32)>> {
     let named = wanted.text.to_lowercase();
-    let around = |section: &Section| {
-        section
-            .span
-            .pages()
-            .is_some_and(|span| (span.start().get()..=span.end().get()).contains(&wanted.page))
-    };
     let same = tree.references.iter().filter(|reference| {
         let text = reference.text.to_lowercase();
         (named == text || named.starts_with(&format!("{text} ")))
-            && tree.section(reference.from).is_some_and(around)
+            && tree
+                .section(reference.from)
+                .is_some_and(|section: &Section| {
+                    section.span.pages().is_some_and(|span| {
+                        (span.start().get()..=span.end().get()).contains(&wanted.page)
+                    })
+                })
     });
     same.map(|reference| match reference.to {
         ReferenceTarget::Section(id) => tree
@@ -62,7 +62,9 @@ fn found(tree: &SectionTree, wanted: &TruthReference) -> Vec<Option<(String, u32
 
 #[test]
 fn mentions_in_generated_filings_lead_to_the_sections_they_name() -> Result<()> {
-    let (mut all, mut right, mut wrong) = (0, 0, Vec::new());
+    let mut all = 0;
+    let mut right = 0;
+    let mut wrong = Vec::new();
     for seed in 0..20 {
         let kind = KINDS[seed as usize % KINDS.len()];
         let contents = Contents::ALL[seed as usize % Contents::ALL.len()];
@@ -81,7 +83,9 @@ fn mentions_in_generated_filings_lead_to_the_sections_they_name() -> Result<()> 
             if found.iter().flatten().any(|(_, page)| *page == target.page) {
                 right += 1;
             } else {
-                let (text, title, page) = (&wanted.text, &target.title, target.page);
+                let text = &wanted.text;
+                let title = &target.title;
+                let page = target.page;
                 wrong.push(format!(
                     "{kind:?} {seed} {contents:?} {text}: {title} p {page}, got {found:?}"
                 ));

@@ -30,14 +30,17 @@ const CANARY: &str = "quagmire-canary-5150";
 
 /// Runs one document through coordinator, worker and assembler.
 async fn walk() {
-    let (env, store) = (Env::simulated(1), Arc::new(MemoryBlobs::default()));
+    let env = Env::simulated(1);
+    let store = Arc::new(MemoryBlobs::default());
     let ports = Ports::embedded(Arc::<MemoryBlobs>::clone(&store));
     let text =
         format!("# {CANARY}\n\nThe {CANARY} sings.\n\n## Part {CANARY}\n\nAnd again: {CANARY}.\n");
     let tools = Tools::new(Arc::new(Document(text.clone().into())), Arc::new(Reading));
-    let (tools, stop) = (Arc::new(tools), CancellationToken::new());
+    let tools = Arc::new(tools);
+    let stop = CancellationToken::new();
     let presence = |name: &str| Presence::new(&env, name, name);
-    let (grace, lanes) = (Duration::from_secs(10), vec![(Lane::Cpu, 2)]);
+    let grace = Duration::from_secs(10);
+    let lanes = vec![(Lane::Cpu, 2)];
     let settings = WorkerSettings {
         lanes,
         grace,
@@ -67,7 +70,8 @@ async fn walk() {
         size_bytes: text.len() as u64,
         retry_failed: false,
     };
-    let (collection, settings) = (Collection::default(), Settings::default());
+    let collection = Collection::default();
+    let settings = Settings::default();
     let order = Order {
         collection: &collection,
         settings: &settings,
@@ -127,7 +131,9 @@ fn a_document_is_one_trace_across_all_hops() {
         .iter()
         .map(|span| span.span_context.trace_id().to_string())
         .collect();
-    let (runs, waves, tasks) = (named("run"), named("wave"), named("task"));
+    let runs = named("run");
+    let waves = named("wave");
+    let tasks = named("task");
     assert_eq!((traces.len(), runs.len()), (1, 1), "{spans:?}");
     assert_eq!(runs[0].parent_span_id, SpanId::INVALID);
     let ids: BTreeSet<_> = waves

@@ -183,10 +183,8 @@ fn decoded(key: &str) -> Option<String> {
         match byte {
             b'+' => bytes.push(b' '),
             b'%' => {
-                let (high, low) = (
-                    char::from(rest.next()?).to_digit(16)?,
-                    char::from(rest.next()?).to_digit(16)?,
-                );
+                let high = char::from(rest.next()?).to_digit(16)?;
+                let low = char::from(rest.next()?).to_digit(16)?;
                 bytes.push(u8::try_from(high * 16 + low).ok()?);
             }
             plain => bytes.push(plain),

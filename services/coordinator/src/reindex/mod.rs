@@ -170,19 +170,17 @@ impl Reindex {
 
     /// The list's longest prefix that fits, of the collection the message names, if it names one.
     fn source(&self, request: &Request) -> Option<&Source> {
-        let named = |source: &&Source| {
-            request
-                .collection
-                .as_ref()
-                .is_none_or(|name| *name == source.collection.to_string())
-        };
-        let fits = |source: &&Source| {
-            source.bucket == request.bucket && request.key.starts_with(&source.prefix)
-        };
         self.sources
             .iter()
-            .filter(named)
-            .filter(fits)
+            .filter(|source: &&Source| {
+                request
+                    .collection
+                    .as_ref()
+                    .is_none_or(|name| *name == source.collection.to_string())
+            })
+            .filter(|source: &&Source| {
+                source.bucket == request.bucket && request.key.starts_with(&source.prefix)
+            })
             .max_by_key(|source| source.prefix.len())
     }
 

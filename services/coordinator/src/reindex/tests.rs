@@ -25,14 +25,13 @@ impl Bucket {
 impl Look for Bucket {
     async fn head(&self, _bucket: &str, key: &str) -> Result<Option<Entry>, PortError> {
         let etag = self.0.lock().unwrap().get(key).cloned();
-        let entry = |etag: String| Entry {
+        Ok(etag.map(|etag: String| Entry {
             key: key.into(),
             size_bytes: 1,
             etag,
             modified_ms: 7,
             version: None,
-        };
-        Ok(etag.map(entry))
+        }))
     }
 }
 
@@ -75,7 +74,8 @@ impl Scene {
 
     /// Claims the entry of every job, as a coordinator would.
     async fn claims(&self) -> Vec<(String, Claim)> {
-        let (env, ports) = (&self.reindex.env, &self.reindex.ports);
+        let env = &self.reindex.env;
+        let ports = &self.reindex.ports;
         let mut claims = Vec::new();
         for id in jobs::list(ports.blobs.as_ref(), None, 100).await.unwrap() {
             let manifest = jobs::manifest(ports.blobs.as_ref(), &id)

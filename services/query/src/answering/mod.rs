@@ -80,20 +80,20 @@ impl Librarians {
 
     fn shelf(&self, collection: &Collection) -> Arc<Shelf> {
         let mut shelves = locked(&self.shelves);
-        let made = || {
+        Arc::clone(shelves.entry(collection.clone()).or_insert_with(|| {
             let answers = Answers::new(self.env.clone(), Arc::clone(&self.blobs), collection);
             Arc::new(Shelf {
                 answers,
                 making: Mutex::default(),
             })
-        };
-        Arc::clone(shelves.entry(collection.clone()).or_insert_with(made))
+        }))
     }
 }
 
 impl Answering for Librarians {
     fn over(&self, reader: &Arc<Reader>) -> Arc<dyn Answerer> {
-        let (env, settings) = (self.env.clone(), self.settings);
+        let env = self.env.clone();
+        let settings = self.settings;
         Arc::new(Over {
             env,
             reader: Arc::clone(reader),
@@ -139,14 +139,17 @@ impl Over {
             length: watch::Sender::new((0, None)),
         });
         making.insert(id.to_owned(), Arc::clone(&told));
-        let (env, settings) = (self.env.clone(), self.settings);
+        let env = self.env.clone();
+        let settings = self.settings;
         let over = Self {
             env,
             reader: Arc::clone(&self.reader),
             shelf: Arc::clone(&self.shelf),
             settings,
         };
-        let (id, question, telling) = (id.to_owned(), question.clone(), Arc::clone(&told));
+        let id = id.to_owned();
+        let question = question.clone();
+        let telling = Arc::clone(&told);
         let answering = async move {
             let answered = AssertUnwindSafe(over.answer_in_time(&question, &telling))
                 .catch_unwind()

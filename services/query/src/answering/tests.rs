@@ -38,7 +38,8 @@ const EVIL: [&str; 2] = [
 
 /// A model behind a simulated provider.
 pub(crate) fn model(provider: &Provider) -> AnswerModel {
-    let (env, limiter) = (Env::system(), Arc::new(MemoryLimiter::default()));
+    let env = Env::system();
+    let limiter = Arc::new(MemoryLimiter::default());
     let endpoint = Endpoint {
         base_url: provider.base_url("query"),
         api_key: Secret::default(),
@@ -86,7 +87,8 @@ impl Embedder for Counting {
 
 /// What routes by meaning wherever there is more than one document, and keeps no vectors yet.
 pub(crate) fn meaning(counting: &Arc<Counting>, folder: &Path) -> Arc<Meaning> {
-    let (env, embedder) = (Env::system(), Arc::<Counting>::clone(counting));
+    let env = Env::system();
+    let embedder = Arc::<Counting>::clone(counting);
     let limiter = Arc::new(MemoryLimiter::default());
     let gate = Gate::of_vectors(
         env.clone(),
@@ -117,11 +119,9 @@ impl Hall {
 
     /// The store of the other tests, and a document.
     async fn with(behavior: Behavior, name: &str, pages: &[&str]) -> Self {
-        let (provider, cache, env) = (
-            Provider::start(behavior).await.unwrap(),
-            tempfile::tempdir().unwrap(),
-            Env::system(),
-        );
+        let provider = Provider::start(behavior).await.unwrap();
+        let cache = tempfile::tempdir().unwrap();
+        let env = Env::system();
         let blobs: Arc<dyn Blobs> = store::store().await;
         store::publish_pages(blobs.as_ref(), name, pages).await;
         let model = model(&provider);

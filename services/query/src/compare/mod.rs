@@ -75,7 +75,8 @@ impl Reader {
             Some(left) => self.locate(left)?,
             None => (align::previous(&self.catalogue, after)?, None),
         };
-        let (mut left, mut right) = (self.side(before).await?, self.side(after).await?);
+        let mut left = self.side(before).await?;
+        let mut right = self.side(after).await?;
         let focus = focus(sides, (&mut left, earlier_part), (&mut right, part))?;
         let aligned = self
             .aligned(&left, &right, sides.sentences.min(MAX_SENTENCES))
@@ -140,9 +141,11 @@ impl Reader {
         if let Some(kept) = self.kept.as_ref().and_then(|kept| kept.aligned(&key)) {
             return Ok(kept);
         }
-        let (one, other) = (Arc::clone(&left.published), Arc::clone(&right.published));
+        let one = Arc::clone(&left.published);
+        let other = Arc::clone(&right.published);
         let bodies = (self.body(&one).await?, self.body(&other).await?);
-        let (from, to) = (left.within, right.within);
+        let from = left.within;
+        let to = right.within;
         let work = move || {
             let has_text = (bodies.0.is_some(), bodies.1.is_some());
             let left = Compared {
@@ -177,16 +180,19 @@ impl Aligned {
     /// About what it takes in memory.
     fn bytes(&self) -> usize {
         let told = |told: &Told| told.text.len() + 64;
-        let pair = |pair: &Pair| {
-            let alone: usize = pair.removed.iter().chain(&pair.added).map(told).sum();
-            let both: usize = pair
-                .reworded
-                .iter()
-                .map(|both| told(&both.left) + told(&both.right))
-                .sum();
-            160 + alone + both
-        };
-        self.alignment.pairs.iter().map(pair).sum()
+        self.alignment
+            .pairs
+            .iter()
+            .map(|pair: &Pair| {
+                let alone: usize = pair.removed.iter().chain(&pair.added).map(told).sum();
+                let both: usize = pair
+                    .reworded
+                    .iter()
+                    .map(|both| told(&both.left) + told(&both.right))
+                    .sum();
+                160 + alone + both
+            })
+            .sum()
     }
 }
 
@@ -258,7 +264,8 @@ fn years_between(before: &Listed, after: &Listed) -> Option<String> {
             .parse()
             .ok()
     };
-    let (from, to) = (year(before)?, year(after)?);
+    let from = year(before)?;
+    let to = year(after)?;
     let label = &before.label;
     (to - from > 1).then(|| {
         format!("`{label}` is for {from}: no filing between {from} and {to} is in the collection")
@@ -396,10 +403,6 @@ impl<'v> View<'v> {
             page: told.page,
             line: told.line,
         };
-        let both = |both: &Reworded| RewordedView {
-            left: told(&both.left),
-            right: told(&both.right),
-        };
         // A section that was added stands in the document before, if anywhere.
         let other = if pair.left.is_none() { 0 } else { 1 };
         let stands_in = pair
@@ -417,7 +420,14 @@ impl<'v> View<'v> {
             stands_in,
             removed: pair.removed.iter().map(told).collect(),
             added: pair.added.iter().map(told).collect(),
-            reworded: pair.reworded.iter().map(both).collect(),
+            reworded: pair
+                .reworded
+                .iter()
+                .map(|both: &Reworded| RewordedView {
+                    left: told(&both.left),
+                    right: told(&both.right),
+                })
+                .collect(),
         }
     }
 }
@@ -438,18 +448,19 @@ fn sections(tree: &SectionTree, label: &str) -> HashMap<SectionId, SideView> {
             .entry(item.section)
             .or_insert_with(|| item.fragment(&all));
     }
-    let view = |(depth, section): (usize, &Section)| {
-        let item = item_of.get(&section.id).cloned();
-        (
-            section.id,
-            SideView {
-                depth,
-                item,
-                section: SectionView::of(section, label),
-            },
-        )
-    };
-    tree.walk().map(view).collect()
+    tree.walk()
+        .map(|(depth, section): (usize, &Section)| {
+            let item = item_of.get(&section.id).cloned();
+            (
+                section.id,
+                SideView {
+                    depth,
+                    item,
+                    section: SectionView::of(section, label),
+                },
+            )
+        })
+        .collect()
 }
 
 /// A share as it is shown: what is modified is never shown as the same.
@@ -487,15 +498,17 @@ mod tests {
             side.as_ref()
                 .map_or("-".into(), |side| side.section.title.clone())
         };
-        let line = |pair: &PairView| {
-            format!(
-                "{} = {}: {}",
-                title(&pair.left),
-                title(&pair.right),
-                pair.outcome.as_str()
-            )
-        };
-        view.pairs.iter().map(line).collect()
+        view.pairs
+            .iter()
+            .map(|pair: &PairView| {
+                format!(
+                    "{} = {}: {}",
+                    title(&pair.left),
+                    title(&pair.right),
+                    pair.outcome.as_str()
+                )
+            })
+            .collect()
     }
 
     #[tokio::test]

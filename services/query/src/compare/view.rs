@@ -175,17 +175,16 @@ impl ChurnView {
             changed,
         } = churn;
         // What changed a little did not change not at all.
-        let share = |share: f32| {
-            if share > 0.0 {
-                rounded(share).max(0.001)
-            } else {
-                0.0
-            }
-        };
         Self {
             left_words,
             right_words,
-            changed: changed.map(share),
+            changed: changed.map(|share: f32| {
+                if share > 0.0 {
+                    rounded(share).max(0.001)
+                } else {
+                    0.0
+                }
+            }),
         }
     }
 }

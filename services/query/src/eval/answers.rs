@@ -140,30 +140,32 @@ impl Reader {
     /// Where each question is asked; an error says why one cannot be.
     pub fn eval_places(&self, truths: &[QuestionTruth]) -> Vec<Result<Placed, String>> {
         let pairing = Pairing::of(&self.catalogue);
-        let place = |truth: &QuestionTruth| {
-            let own = truth
-                .doc
-                .as_deref()
-                .map(|doc| pairing.find(doc))
-                .transpose()?;
-            let gold = truth.gold.iter().map(|gold| {
-                let listed = gold
+        truths
+            .iter()
+            .map(|truth: &QuestionTruth| {
+                let own = truth
                     .doc
                     .as_deref()
                     .map(|doc| pairing.find(doc))
-                    .transpose()?
-                    .or(own);
-                Ok(listed.map(|listed| (listed.doc().to_string(), gold.page)))
-            });
-            let gold = gold
-                .filter_map(Result::transpose)
-                .collect::<Result<_, String>>()?;
-            Ok(Placed {
-                within: own.map(|listed| listed.label.clone()),
-                gold,
+                    .transpose()?;
+                let gold = truth.gold.iter().map(|gold| {
+                    let listed = gold
+                        .doc
+                        .as_deref()
+                        .map(|doc| pairing.find(doc))
+                        .transpose()?
+                        .or(own);
+                    Ok(listed.map(|listed| (listed.doc().to_string(), gold.page)))
+                });
+                let gold = gold
+                    .filter_map(Result::transpose)
+                    .collect::<Result<_, String>>()?;
+                Ok(Placed {
+                    within: own.map(|listed| listed.label.clone()),
+                    gold,
+                })
             })
-        };
-        truths.iter().map(place).collect()
+            .collect()
     }
 }
 
@@ -175,10 +177,6 @@ impl AnswerRow {
         gold: &[(String, u32)],
         latency_ms: f64,
     ) -> Self {
-        let on_gold = |citation: &stemma_search::answer::Citation| {
-            let page = citation.page.map(|page| (citation.doc_id.clone(), page));
-            citation.verified.stands() && page.is_some_and(|page| gold.contains(&page))
-        };
         Self {
             id: truth.id.clone(),
             kind: truth.kind.clone(),
@@ -192,7 +190,15 @@ impl AnswerRow {
                 .answer
                 .as_deref()
                 .and_then(|truth| stated(truth, &answer.text)),
-            cited: (!gold.is_empty()).then(|| answer.citations.iter().any(on_gold)),
+            cited: (!gold.is_empty()).then(|| {
+                answer
+                    .citations
+                    .iter()
+                    .any(|citation: &stemma_search::answer::Citation| {
+                        let page = citation.page.map(|page| (citation.doc_id.clone(), page));
+                        citation.verified.stands() && page.is_some_and(|page| gold.contains(&page))
+                    })
+            }),
             claims: (
                 answer.claims.len(),
                 answer.claims.iter().filter(|claim| claim.verified).count(),

@@ -68,16 +68,16 @@ fn groups(pairs: &Pairs) -> Vec<(Vec<usize>, Vec<usize>)> {
         row.keys()
             .for_each(|right| back.entry(*right).or_default().push(*left));
     }
-    let (mut seen_left, mut seen_right) = (
-        std::collections::HashSet::new(),
-        std::collections::HashSet::new(),
-    );
+    let mut seen_left = std::collections::HashSet::new();
+    let mut seen_right = std::collections::HashSet::new();
     let mut groups = Vec::new();
     for first in pairs.keys() {
         if !seen_left.insert(*first) {
             continue;
         }
-        let (mut lefts, mut rights, mut open) = (Vec::new(), Vec::new(), vec![*first]);
+        let mut lefts = Vec::new();
+        let mut rights = Vec::new();
+        let mut open = vec![*first];
         while let Some(left) = open.pop() {
             lefts.push(left);
             for right in pairs
@@ -136,15 +136,14 @@ fn shortest_path(
 ) -> (usize, Vec<usize>) {
     let (of_rows, of_columns) = potentials;
     let width = row_of.len() - 1;
-    let (mut distance, mut done, mut came_from) = (
-        vec![f64::INFINITY; width],
-        vec![false; width + 1],
-        vec![width; width],
-    );
+    let mut distance = vec![f64::INFINITY; width];
+    let mut done = vec![false; width + 1];
+    let mut came_from = vec![width; width];
     let mut at = width;
     while let Some(row) = row_of[at] {
         done[at] = true;
-        let (mut nearest, mut next) = (f64::INFINITY, width);
+        let mut nearest = f64::INFINITY;
+        let mut next = width;
         for column in (0..width).filter(|column| !done[*column]) {
             let reduced = costs[row][column] - of_rows[row] - of_columns[column];
             if reduced < distance[column] {

@@ -55,22 +55,26 @@ pub struct JudgedFact {
 
 /// Judges every fact that the truth speaks of.
 pub fn judge(truth: &MetadataTruth, facts: &FilingFacts) -> Vec<JudgedFact> {
-    let judged = |(name, wanted): (&String, &Value)| {
-        let (wanted, found) = (values_of_truth(wanted)?, values(facts, name)?);
-        let verdict = match (wanted.as_slice(), found.as_slice()) {
-            (a, b) if folded(a) == folded(b) => Verdict::Right,
-            ([], _) => Verdict::Invented,
-            (_, []) => Verdict::Missing,
-            _ => Verdict::Wrong,
-        };
-        Some(JudgedFact {
-            fact: name.clone(),
-            verdict,
-            wanted,
-            found,
+    truth
+        .facts
+        .iter()
+        .filter_map(|(name, wanted): (&String, &Value)| {
+            let wanted = values_of_truth(wanted)?;
+            let found = values(facts, name)?;
+            let verdict = match (wanted.as_slice(), found.as_slice()) {
+                (a, b) if folded(a) == folded(b) => Verdict::Right,
+                ([], _) => Verdict::Invented,
+                (_, []) => Verdict::Missing,
+                _ => Verdict::Wrong,
+            };
+            Some(JudgedFact {
+                fact: name.clone(),
+                verdict,
+                wanted,
+                found,
+            })
         })
-    };
-    truth.facts.iter().filter_map(judged).collect()
+        .collect()
 }
 
 /// What a truth says a fact is; `None` where it is neither a value nor a list of values nor nothing.
@@ -126,18 +130,20 @@ fn values(facts: &FilingFacts, name: &str) -> Option<Vec<String>> {
 
 /// Without regard to case, white space, the shape of quotes, and the order of several values.
 fn folded(values: &[String]) -> Vec<String> {
-    let fold = |value: &String| {
-        let plain = value.nfkc().flat_map(char::to_lowercase).map(|c| match c {
-            '\u{2018}' | '\u{2019}' => '\'',
-            c => c,
-        });
-        plain
-            .collect::<String>()
-            .split_whitespace()
-            .collect::<Vec<_>>()
-            .join(" ")
-    };
-    let mut folded: Vec<String> = values.iter().map(fold).collect();
+    let mut folded: Vec<String> = values
+        .iter()
+        .map(|value: &String| {
+            let plain = value.nfkc().flat_map(char::to_lowercase).map(|c| match c {
+                '\u{2018}' | '\u{2019}' => '\'',
+                c => c,
+            });
+            plain
+                .collect::<String>()
+                .split_whitespace()
+                .collect::<Vec<_>>()
+                .join(" ")
+        })
+        .collect();
     folded.sort();
     folded
 }

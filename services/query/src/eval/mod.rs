@@ -194,7 +194,8 @@ impl Reader {
         count_missing: bool,
     ) -> Result<StructureEval, Refusal> {
         let pairing = Pairing::of(&self.catalogue);
-        let (mut documents, mut unscored) = (Vec::new(), Vec::new());
+        let mut documents = Vec::new();
+        let mut unscored = Vec::new();
         for truth in truths {
             let (tree, locator) = match pairing.find(&truth.doc) {
                 Ok(listed) => (
@@ -243,7 +244,8 @@ impl Reader {
         truths
             .iter()
             .for_each(|truth| by_doc.entry(&truth.doc).or_default().push(truth));
-        let (mut documents, mut unscored) = (Vec::new(), Vec::new());
+        let mut documents = Vec::new();
+        let mut unscored = Vec::new();
         for (doc, truths) in by_doc {
             let found = match pairing.find(doc) {
                 Ok(listed) => self
@@ -300,7 +302,9 @@ impl Reader {
     /// [`Refusal`] when the store cannot be read.
     pub fn eval_metadata(&self, truths: &[MetadataTruth], count_missing: bool) -> MetadataEval {
         let pairing = Pairing::of(&self.catalogue);
-        let (mut judged, mut unscored, mut documents) = (Vec::new(), Vec::new(), 0);
+        let mut judged = Vec::new();
+        let mut unscored = Vec::new();
+        let mut documents = 0;
         for truth in truths {
             let facts = match pairing.find(&truth.doc) {
                 Ok(listed) => listed.entry().map(|entry| entry.facts.clone()),
@@ -314,11 +318,14 @@ impl Reader {
             };
             let Some(facts) = facts else { continue };
             documents += 1;
-            let mistake = |fact| Mistake {
-                doc: truth.doc.clone(),
-                fact,
-            };
-            judged.extend(metadata::judge(truth, &facts).into_iter().map(mistake));
+            judged.extend(
+                metadata::judge(truth, &facts)
+                    .into_iter()
+                    .map(|fact| Mistake {
+                        doc: truth.doc.clone(),
+                        fact,
+                    }),
+            );
         }
         let facts = fact_rows(&judged);
         let mean = facts.iter().map(|row| row.score).sum::<f64>() / facts.len().max(1) as f64;
@@ -344,7 +351,8 @@ impl Reader {
 }
 
 fn row(truth: &StructureTruth, locator: Option<String>, score: StructureScore) -> StructureRow {
-    let (doc, source) = (truth.doc.clone(), truth.source.clone());
+    let doc = truth.doc.clone();
+    let source = truth.source.clone();
     StructureRow {
         doc,
         locator,

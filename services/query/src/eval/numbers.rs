@@ -50,7 +50,8 @@ fn same(wanted: Number, said: Number) -> bool {
 /// The numbers of a text that are neither years nor parts of words (`10-K`, `FY22`, `3M`).
 fn numbers(text: &str) -> Vec<Number> {
     let chars: Vec<char> = text.chars().collect();
-    let (mut numbers, mut at) = (Vec::new(), 0);
+    let mut numbers = Vec::new();
+    let mut at = 0;
     while at < chars.len() {
         if !chars[at].is_ascii_digit() {
             at += 1;
@@ -118,7 +119,8 @@ fn scale(rest: &str) -> Option<f64> {
 
 /// A text without the marks of its citations.
 fn without_marks(text: &str) -> String {
-    let (mut bare, mut rest) = (String::with_capacity(text.len()), text);
+    let mut bare = String::with_capacity(text.len());
+    let mut rest = text;
     while let Some((before, after)) = rest.split_once('[') {
         bare.push_str(before);
         let digits = after.len() - after.trim_start_matches(|c: char| c.is_ascii_digit()).len();

@@ -82,21 +82,23 @@ impl TryFrom<Written> for QuestionTruth {
         if question.trim().is_empty() {
             return Err("`question` is empty".into());
         }
-        let of_evidence = |one: Evidence| {
-            let page = one
-                .page
-                .or_else(|| one.evidence_page_num.and_then(|page| page.checked_add(1)))?;
-            Some(GoldPage {
-                doc: one.doc.filter(|other| doc.as_ref() != Some(other)),
-                page,
-            })
-        };
         let mut gold: Vec<GoldPage> = gold_pages
             .into_iter()
             .map(|page| GoldPage { doc: None, page })
             .collect();
         if gold.is_empty() {
-            gold = evidence.into_iter().filter_map(of_evidence).collect();
+            gold = evidence
+                .into_iter()
+                .filter_map(|one: Evidence| {
+                    let page = one
+                        .page
+                        .or_else(|| one.evidence_page_num.and_then(|page| page.checked_add(1)))?;
+                    Some(GoldPage {
+                        doc: one.doc.filter(|other| doc.as_ref() != Some(other)),
+                        page,
+                    })
+                })
+                .collect();
         }
         gold.sort_by(|a, b| (&a.doc, a.page).cmp(&(&b.doc, b.page)));
         gold.dedup();

@@ -75,14 +75,17 @@ pub struct RetrievalMeans {
 impl FoundView {
     /// The pages of all hits, best first, each once: document and physical page.
     pub fn ranked_pages(&self) -> Vec<(String, u32)> {
-        let of_hit = |hit: &crate::FoundHit| {
-            let document = document_part(&hit.locator);
-            hit.best_pages
-                .iter()
-                .map(move |page| (page.score, (document.clone(), page.page)))
-                .collect::<Vec<_>>()
-        };
-        let mut pages: Vec<(f64, (String, u32))> = self.hits.iter().flat_map(of_hit).collect();
+        let mut pages: Vec<(f64, (String, u32))> = self
+            .hits
+            .iter()
+            .flat_map(|hit: &crate::FoundHit| {
+                let document = document_part(&hit.locator);
+                hit.best_pages
+                    .iter()
+                    .map(move |page| (page.score, (document.clone(), page.page)))
+                    .collect::<Vec<_>>()
+            })
+            .collect();
         pages.sort_by(|a, b| b.0.total_cmp(&a.0));
         pages.into_iter().map(|(_, page)| page).collect()
     }
@@ -104,7 +107,8 @@ impl Reader {
         count_missing: bool,
     ) -> Result<RetrievalEval, Refusal> {
         let pairing = Pairing::of(&self.catalogue);
-        let (mut questions, mut unscored) = (Vec::new(), Vec::new());
+        let mut questions = Vec::new();
+        let mut unscored = Vec::new();
         for truth in truths {
             let mut leave_out = |reason: String| {
                 unscored.push(Unscored {
@@ -156,8 +160,11 @@ impl Reader {
 type Placed = (Vec<(String, u32)>, Option<String>);
 
 fn places(truth: &QuestionTruth, pairing: &Pairing<'_>) -> Result<Placed, String> {
-    let label = |doc: &str| pairing.find(doc).map(|listed| listed.label.clone());
-    let own = truth.doc.as_deref().map(label).transpose()?;
+    let own = truth
+        .doc
+        .as_deref()
+        .map(|doc: &str| pairing.find(doc).map(|listed| listed.label.clone()))
+        .transpose()?;
     if truth.gold.is_empty() {
         return Err("it names no pages".into());
     }

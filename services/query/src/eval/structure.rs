@@ -70,10 +70,8 @@ struct Node {
 
 /// Scores a tree, or that there is none; `None` where truth and tree are too large to be compared.
 pub fn score(truth: &StructureTruth, tree: Option<&SectionTree>) -> Option<StructureScore> {
-    let (wanted, found) = (
-        nodes_of_truth(truth),
-        tree.map(nodes_of_tree).unwrap_or_default(),
-    );
+    let wanted = nodes_of_truth(truth);
+    let found = tree.map(nodes_of_tree).unwrap_or_default();
     let pages = truth
         .pages
         .filter(|_| tree.is_none_or(|tree| matches!(tree.extent, Extent::Pages(_))));
@@ -82,11 +80,13 @@ pub fn score(truth: &StructureTruth, tree: Option<&SectionTree>) -> Option<Struc
     let is_found: HashMap<usize, usize> =
         pairs.iter().map(|(left, right)| (*right, *left)).collect();
     let in_scope = match truth.scope() {
-        Scope::SecItems => {
-            let counts =
-                |(at, node): &(usize, &Node)| is_found.contains_key(at) || node.ready.is_of_form();
-            found.iter().enumerate().filter(counts).count()
-        }
+        Scope::SecItems => found
+            .iter()
+            .enumerate()
+            .filter(|(at, node): &(usize, &Node)| {
+                is_found.contains_key(at) || node.ready.is_of_form()
+            })
+            .count(),
         Scope::Full | Scope::RecallOnly => found.len(),
     };
     let apart =
@@ -167,7 +167,8 @@ fn nodes_of_truth(truth: &StructureTruth) -> Vec<Node> {
         while open.last().is_some_and(|last| nodes[*last].depth >= depth) {
             open.pop();
         }
-        let (parent, start) = (open.last().copied(), node.page.or(node.line));
+        let parent = open.last().copied();
+        let start = node.page.or(node.line);
         open.push(nodes.len());
         let ready = Title::new(&node.title);
         nodes.push(Node {
@@ -274,7 +275,8 @@ fn covered(nodes: &[Node], pages: u32) -> f64 {
         .filter_map(|node| Some((node.start?.max(1), node.end?.min(pages))))
         .collect();
     ends.sort_unstable();
-    let (mut covered, mut next) = (0, 1);
+    let mut covered = 0;
+    let mut next = 1;
     for (start, end) in ends {
         covered += (end + 1).saturating_sub(start.max(next));
         next = next.max(end + 1);

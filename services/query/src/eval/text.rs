@@ -24,9 +24,11 @@ pub struct TextScore {
 
 /// Scores `found` against `wanted`.
 pub fn score(wanted: &str, found: &str) -> TextScore {
-    let (wanted, found) = (fold(wanted), fold(found));
+    let wanted = fold(wanted);
+    let found = fold(found);
     let words = |text| str::split_whitespace(text).collect::<Vec<&str>>();
-    let (a, b) = (words(&wanted), words(&found));
+    let a = words(&wanted);
+    let b = words(&found);
     let letters = |words: &[&str]| {
         words
             .iter()
@@ -163,7 +165,8 @@ mod tests {
         .into_iter()
         .enumerate()
         {
-            let (a, b) = (text(seed, x), text(seed + 3, y));
+            let a = text(seed, x);
+            let b = text(seed + 3, y);
             assert_eq!(common_order(&a, &b), textbook(&a, &b), "{x} and {y} words");
         }
     }

@@ -59,8 +59,11 @@ struct Words {
 impl Title {
     pub(super) fn new(title: &str) -> Self {
         let folded = fold(title);
-        let (mut item, mut part, mut is_part, mut number, mut core) =
-            (None, None, false, None, folded.as_str());
+        let mut item = None;
+        let mut part = None;
+        let mut is_part = false;
+        let mut number = None;
+        let mut core = folded.as_str();
         let found =
             |rule: &LazyLock<Option<Regex>>| rule.as_ref().and_then(|rule| rule.captures(&folded));
         let text = |captures: &regex::Captures<'_>, name: &str| {
@@ -83,7 +86,8 @@ impl Title {
             number = captures.get(0).map(|all| words(all.as_str()));
             core = rest(&captures);
         }
-        let (whole, core) = (Words::of(&folded), Words::of(core));
+        let whole = Words::of(&folded);
+        let core = Words::of(core);
         Self {
             item,
             part,
@@ -186,7 +190,9 @@ impl Words {
 
     /// Letter pairs in common, as a share of all (Dice's coefficient).
     fn shared_pairs(&self, other: &Words) -> f64 {
-        let (mut a, mut b, mut common) = (self.pairs.as_slice(), other.pairs.as_slice(), 0);
+        let mut a = self.pairs.as_slice();
+        let mut b = other.pairs.as_slice();
+        let mut common = 0;
         while let ([x, rest_a @ ..], [y, rest_b @ ..]) = (a, b) {
             common += usize::from(x == y);
             if x <= y {
@@ -202,7 +208,8 @@ impl Words {
     /// Characters in common blocks, as a share of all (Ratcliff and Obershelp's gestalt matching): the longest common
     /// block, and the same left and right of it.
     fn ratio(&self, other: &Words) -> f64 {
-        let (a, b) = (&self.chars, &other.chars);
+        let a = &self.chars;
+        let b = &other.chars;
         let mut matched = 0;
         let mut open = vec![(0, a.len(), 0, b.len())];
         while let Some((a_from, a_to, b_from, b_to)) = open.pop() {
@@ -230,7 +237,8 @@ impl Words {
 /// Start in `a`, start in `b` and length of the longest block in both; the first one in `a`, then in `b`.
 fn longest_block(a: &[char], b: &[char]) -> (usize, usize, usize) {
     let mut best = (0, 0, 0);
-    let (mut before, mut now) = (vec![0usize; b.len() + 1], vec![0usize; b.len() + 1]);
+    let mut before = vec![0usize; b.len() + 1];
+    let mut now = vec![0usize; b.len() + 1];
     for (i, x) in a.iter().enumerate() {
         for (j, y) in b.iter().enumerate() {
             now[j + 1] = if x == y { before[j] + 1 } else { 0 };

@@ -83,29 +83,28 @@ impl AgentTools {
 
     /// The sections of search results.
     fn found(&self, call: &Call<'_>, data: &Map<String, Value>) -> Vec<Wanted> {
-        let result = |row: &Value| {
-            let named = call.named(row["id"].as_str()?, None).ok()?;
-            let Some(Fragment::Section(section)) = named.fragment else {
-                return None;
-            };
-            let pages = row["page"]
-                .as_u64()
-                .and_then(|page| u32::try_from(page).ok())
-                .into_iter()
-                .collect();
-            let score = row["score"].as_f64().unwrap_or_default() as f32;
-            let why = row["why"].as_str().unwrap_or_default().to_owned();
-            Some(Wanted {
-                doc: named.doc,
-                section: Some(section),
-                pages,
-                score,
-                why,
-            })
-        };
         list(data, "results")
             .iter()
-            .filter_map(result)
+            .filter_map(|row: &Value| {
+                let named = call.named(row["id"].as_str()?, None).ok()?;
+                let Some(Fragment::Section(section)) = named.fragment else {
+                    return None;
+                };
+                let pages = row["page"]
+                    .as_u64()
+                    .and_then(|page| u32::try_from(page).ok())
+                    .into_iter()
+                    .collect();
+                let score = row["score"].as_f64().unwrap_or_default() as f32;
+                let why = row["why"].as_str().unwrap_or_default().to_owned();
+                Some(Wanted {
+                    doc: named.doc,
+                    section: Some(section),
+                    pages,
+                    score,
+                    why,
+                })
+            })
             .take(READ_RESULTS)
             .collect()
     }
@@ -311,51 +310,57 @@ fn arguments(call: &ToolCall) -> Arguments {
 /// What came of a search: how many, and which.
 fn results(data: &Map<String, Value>) -> (String, String) {
     let rows = list(data, "results");
-    let row = |row: &Value| {
-        format!(
-            "{} · {} · page {} · {}",
-            cut(row, "id"),
-            cut(row, "title"),
-            row["page"],
-            row["score"]
-        )
-    };
     (
         format!("{} sections fit", rows.len()),
-        rows.iter().map(row).collect::<Vec<_>>().join("\n"),
+        rows.iter()
+            .map(|row: &Value| {
+                format!(
+                    "{} · {} · page {} · {}",
+                    cut(row, "id"),
+                    cut(row, "title"),
+                    row["page"],
+                    row["score"]
+                )
+            })
+            .collect::<Vec<_>>()
+            .join("\n"),
     )
 }
 
 fn documents(data: &Map<String, Value>) -> (String, String) {
-    let row = |row: &Value| {
-        let fact = |name: &str| {
-            row["metadata"][name]
-                .as_str()
-                .unwrap_or_default()
-                .to_owned()
-        };
-        let facts = [fact("company"), fact("form"), fact("fiscal_year")].join(" ");
-        format!(
-            "{} · {} pages · {facts}",
-            cut(row, "name"),
-            row["page_count"]
-        )
-    };
-    let rows: Vec<String> = list(data, "documents").iter().map(row).collect();
+    let rows: Vec<String> = list(data, "documents")
+        .iter()
+        .map(|row: &Value| {
+            let fact = |name: &str| {
+                row["metadata"][name]
+                    .as_str()
+                    .unwrap_or_default()
+                    .to_owned()
+            };
+            let facts = [fact("company"), fact("form"), fact("fiscal_year")].join(" ");
+            format!(
+                "{} · {} pages · {facts}",
+                cut(row, "name"),
+                row["page_count"]
+            )
+        })
+        .collect();
     (format!("{} documents", data["total"]), rows.join("\n"))
 }
 
 fn overview(data: &Map<String, Value>) -> (String, String) {
-    let row = |row: &Value| {
-        format!(
-            "Item {} {} · pages {} · {} tokens",
-            cut(row, "item"),
-            cut(row, "title"),
-            cut(row, "pages"),
-            row["tokens"]
-        )
-    };
-    let rows: Vec<String> = list(data, "items").iter().map(row).collect();
+    let rows: Vec<String> = list(data, "items")
+        .iter()
+        .map(|row: &Value| {
+            format!(
+                "Item {} {} · pages {} · {} tokens",
+                cut(row, "item"),
+                cut(row, "title"),
+                cut(row, "pages"),
+                row["tokens"]
+            )
+        })
+        .collect();
     (format!("{} pages", data["page_count"]), rows.join("\n"))
 }
 

@@ -60,7 +60,8 @@ impl Answer {
         } else {
             Map::new()
         };
-        let (summary, body) = (summary.into(), String::new());
+        let summary = summary.into();
+        let body = String::new();
         Self {
             data,
             summary,

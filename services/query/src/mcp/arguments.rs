@@ -130,13 +130,14 @@ impl Arguments {
 
 /// Clients that know one kind of number send 5 as 5.0.
 fn whole(number: &serde_json::Number) -> Option<usize> {
-    let float = |float: f64| {
-        (float.fract() == 0.0 && (0.0..=9e15).contains(&float)).then_some(float as usize)
-    };
     number
         .as_u64()
         .and_then(|number| usize::try_from(number).ok())
-        .or_else(|| number.as_f64().and_then(float))
+        .or_else(|| {
+            number.as_f64().and_then(|float: f64| {
+                (float.fract() == 0.0 && (0.0..=9e15).contains(&float)).then_some(float as usize)
+            })
+        })
 }
 
 #[cfg(test)]

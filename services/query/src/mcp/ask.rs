@@ -50,7 +50,8 @@ pub(super) fn tool() -> Tool {
 
 /// Calls it.
 pub(super) async fn call(call: &mut Call<'_>, mut arguments: Arguments) -> Result<Answer, Failure> {
-    let (text, id) = (arguments.words("question")?, arguments.text("answer_id")?);
+    let text = arguments.words("question")?;
+    let id = arguments.text("answer_id")?;
     let scope = arguments.text("scope")?.filter(|scope| !is_root(scope));
     arguments.none_left()?;
     let answerer = call.answerer()?;
@@ -177,17 +178,20 @@ fn told(answer: &answer::Answer) -> Answer {
             verified.as_str()
         }
     };
-    let line = |citation: &answer::Citation| {
-        format!(
-            "[{}] {} ({}): {}",
-            citation.id,
-            citation.locator,
-            mark(citation.verified),
-            citation.quote
-        )
-    };
     let found: Vec<String> = match answer.outcome {
-        Outcome::Answered => answer.citations.iter().map(line).collect(),
+        Outcome::Answered => answer
+            .citations
+            .iter()
+            .map(|citation: &answer::Citation| {
+                format!(
+                    "[{}] {} ({}): {}",
+                    citation.id,
+                    citation.locator,
+                    mark(citation.verified),
+                    citation.quote
+                )
+            })
+            .collect(),
         _ => answer
             .sections
             .iter()
@@ -199,18 +203,17 @@ fn told(answer: &answer::Answer) -> Answer {
 }
 
 fn links(answer: &answer::Answer) -> Vec<Resource> {
-    let address = |citation: &answer::Citation| {
-        let doc = citation.doc_id.parse().ok()?;
-        let address = citation.page.map_or_else(
-            || section_address(doc, &citation.section_id),
-            |page| page_address(doc, page),
-        );
-        Some(link(address, &citation.locator))
-    };
     answer
         .citations
         .iter()
-        .filter_map(address)
+        .filter_map(|citation: &answer::Citation| {
+            let doc = citation.doc_id.parse().ok()?;
+            let address = citation.page.map_or_else(
+                || section_address(doc, &citation.section_id),
+                |page| page_address(doc, page),
+            );
+            Some(link(address, &citation.locator))
+        })
         .take(MAX_LINKS)
         .collect()
 }

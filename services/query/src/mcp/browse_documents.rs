@@ -237,13 +237,14 @@ pub(crate) fn created_at(listed: &Listed) -> Option<String> {
 /// One sentence about a document: its own, or why it has none.
 pub(crate) fn description(listed: &Listed) -> String {
     let own = listed.entry().and_then(|entry| entry.description.clone());
-    let failed = || {
-        listed
-            .failure
-            .as_ref()
-            .map(|failure| failure.message.clone())
-    };
-    let text = own.or_else(failed).unwrap_or_default();
+    let text = own
+        .or_else(|| {
+            listed
+                .failure
+                .as_ref()
+                .map(|failure| failure.message.clone())
+        })
+        .unwrap_or_default();
     text.chars().take(DESCRIPTION_CHARS).collect()
 }
 

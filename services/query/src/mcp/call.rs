@@ -108,17 +108,16 @@ impl<'a> Call<'a> {
 
     /// Who answers questions in words over the documents as they are now.
     pub(super) fn answerer(&self) -> Result<Arc<dyn Answerer>, Failure> {
-        let absent = || {
-            Failure::new(
-                Kind::Unavailable,
-                "answer.not_here",
-                "no model is configured here: search() finds, get_page_content() reads",
-            )
-        };
         self.desk
             .and_then(Desk::answering)
             .map(|answering| answering.over(&self.reader))
-            .ok_or_else(absent)
+            .ok_or_else(|| {
+                Failure::new(
+                    Kind::Unavailable,
+                    "answer.not_here",
+                    "no model is configured here: search() finds, get_page_content() reads",
+                )
+            })
     }
 }
 
@@ -164,14 +163,13 @@ impl Call<'_> {
 
     /// The listing of a document that was named.
     pub(super) fn listed(&self, named: &Named) -> Result<&Listed, Failure> {
-        let gone = || {
+        self.reader.catalogue().get(named.doc).ok_or_else(|| {
             Failure::new(
                 Kind::NotFound,
                 "locator.not_found",
                 "the document was removed meanwhile",
             )
-        };
-        self.reader.catalogue().get(named.doc).ok_or_else(gone)
+        })
     }
 
     /// A document and its tree.
@@ -272,7 +270,8 @@ pub(crate) fn name_of(listed: &Listed) -> &str {
 
 /// A document without a tree, and why.
 pub(super) fn not_ready(listed: &Listed) -> Failure {
-    let (name, status) = (name_of(listed), status(listed.state));
+    let name = name_of(listed);
+    let status = status(listed.state);
     match &listed.failure {
         Some(failure) => {
             let message = format!("`{name}` could not be processed: {}", failure.message);

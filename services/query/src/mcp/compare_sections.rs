@@ -48,8 +48,10 @@ Without a model.";
 
 /// Calls it.
 pub(super) async fn call(call: &mut Call<'_>, mut arguments: Arguments) -> Result<Answer, Failure> {
-    let (left, right) = (arguments.text("left")?, arguments.text("right")?);
-    let (company, years) = (arguments.text("company")?, arguments.text("years")?);
+    let left = arguments.text("left")?;
+    let right = arguments.text("right")?;
+    let company = arguments.text("company")?;
+    let years = arguments.text("years")?;
     let item = arguments
         .text("item")?
         .map(|item| item.trim_start_matches("Item").trim().to_owned());
@@ -76,7 +78,8 @@ pub(super) async fn call(call: &mut Call<'_>, mut arguments: Arguments) -> Resul
             .fragment
             .map_or(label.clone(), |part| format!("{label}#{part}")))
     };
-    let (left, right) = (left.as_deref().map(located).transpose()?, located(&right)?);
+    let left = left.as_deref().map(located).transpose()?;
+    let right = located(&right)?;
     let view = call
         .reader
         .compare(&Sides {
@@ -115,10 +118,13 @@ fn of_years(
 }
 
 fn answer(call: &Call<'_>, view: &ComparisonView, page: &Page, unchanged: bool) -> Answer {
-    let wanted = |pair: &&PairView| {
-        unchanged || pair.outcome != Outcome::Unchanged || pair.renamed || pair.moved
-    };
-    let pairs: Vec<&PairView> = view.pairs.iter().filter(wanted).collect();
+    let pairs: Vec<&PairView> = view
+        .pairs
+        .iter()
+        .filter(|pair: &&PairView| {
+            unchanged || pair.outcome != Outcome::Unchanged || pair.renamed || pair.moved
+        })
+        .collect();
     let total = pairs.len();
     let rows = pairs
         .iter()
@@ -204,7 +210,8 @@ fn churn(item: &crate::ItemChurnView) -> Value {
 
 fn row(pair: &PairView) -> Value {
     let side = |side: &crate::SideView| {
-        let (pages, lines) = (side.section.pages, side.section.lines);
+        let pages = side.section.pages;
+        let lines = side.section.lines;
         let span = pages.or(lines).map(|(start, end)| {
             if start == end {
                 start.to_string()
@@ -241,8 +248,7 @@ fn row(pair: &PairView) -> Value {
         }
     }
     if !pair.reworded.is_empty() {
-        let both = |both: &crate::RewordedView| json!({ "left": sentence(&both.left), "right": sentence(&both.right) });
-        row["reworded"] = pair.reworded.iter().map(both).collect();
+        row["reworded"] = pair.reworded.iter().map(|both: &crate::RewordedView| json!({ "left": sentence(&both.left), "right": sentence(&both.right) })).collect();
     }
     row
 }
@@ -315,11 +321,13 @@ fn links(view: &ComparisonView, pairs: &[&PairView], shown: usize) -> Vec<Resour
         .iter()
         .take(shown)
         .filter_map(|pair| pair.right.as_ref());
-    let address = |side: &crate::SideView| {
-        link(
-            section_address(doc, &side.section.section_id),
-            &cut(&side.section.title, 60),
-        )
-    };
-    sections.take(MAX_LINKS).map(address).collect()
+    sections
+        .take(MAX_LINKS)
+        .map(|side: &crate::SideView| {
+            link(
+                section_address(doc, &side.section.section_id),
+                &cut(&side.section.title, 60),
+            )
+        })
+        .collect()
 }

@@ -124,16 +124,15 @@ impl Desk {
             None => &Reach::All,
         };
         let wanted = request.and_then(|parts| parameter(parts, "collection"));
-        let fits = |collection: &&Collection| {
-            reach.holds(collection)
-                && wanted
-                    .as_deref()
-                    .is_none_or(|name| collection.as_str() == name)
-        };
         self.archive
             .collections()
             .iter()
-            .find(fits)
+            .find(|collection: &&Collection| {
+                reach.holds(collection)
+                    && wanted
+                        .as_deref()
+                        .is_none_or(|name| collection.as_str() == name)
+            })
             .cloned()
             .ok_or_else(unknown)
     }
@@ -320,14 +319,16 @@ impl ServerHandler for Desk {
         let reading =
             async { resources::read(&self.call(&context, Form::Both).await?, &request.uri).await };
         let read = tokio::time::timeout(LIMIT, reading).await;
-        let late = |_| {
-            Failure::new(
-                Kind::Unavailable,
-                "tool.timeout",
-                "there was no answer in time",
-            )
-        };
-        match read.map_err(late).and_then(|read| read) {
+        match read
+            .map_err(|_| {
+                Failure::new(
+                    Kind::Unavailable,
+                    "tool.timeout",
+                    "there was no answer in time",
+                )
+            })
+            .and_then(|read| read)
+        {
             Ok(read) => Ok(read.into()),
             Err(failure) if failure.kind == Kind::NotFound => Err(ErrorData::resource_not_found(
                 failure.message.clone(),

@@ -127,7 +127,8 @@ fn answer(
     (title, url): (String, String),
     item: Option<ItemView>,
 ) -> Answer {
-    let (name, unit) = (name_of(listed), reading.unit);
+    let name = name_of(listed);
+    let unit = reading.unit;
     let id = part.map_or_else(
         || listed.label.clone(),
         |part| format!("{}#{part}", listed.label),

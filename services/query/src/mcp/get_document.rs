@@ -106,7 +106,8 @@ fn cause(listed: &Listed) -> String {
 }
 
 fn data(listed: &Listed, items: &[Value]) -> Value {
-    let (version, entry) = (listed.version(), listed.entry());
+    let version = listed.version();
+    let entry = listed.entry();
     let folder = version
         .path
         .rsplit_once('/')
@@ -203,11 +204,9 @@ fn overview(listed: &Listed, items: &[Value]) -> String {
             .as_array()
             .map(|to| to.iter().map(text).collect::<Vec<_>>().join(", "));
         let elsewhere = elsewhere.map(|to| format!(" → {to}")).unwrap_or_default();
-        let (id, pages, state) = (
-            text(&item["item"]),
-            text(&item["pages"]),
-            text(&item["status"]),
-        );
+        let id = text(&item["item"]);
+        let pages = text(&item["pages"]);
+        let state = text(&item["status"]);
         lines.push(format!(
             "{id} {}  p {pages}  {} tokens {state}{elsewhere}",
             text(&item["title"]),

@@ -137,7 +137,9 @@ fn rows(all: &[TreeRow], depth: usize) -> Vec<Row<'_>> {
 /// room to spare.
 fn parts(rows: &[Row<'_>], detail: Detail, limit: usize) -> Vec<std::ops::Range<usize>> {
     let limit = limit * 9 / 10;
-    let (mut parts, mut start, mut used) = (Vec::new(), 0, 0);
+    let mut parts = Vec::new();
+    let mut start = 0;
+    let mut used = 0;
     for (at, row) in rows.iter().enumerate() {
         let size = cost(&Value::Object(node(row, detail)));
         if used + size > limit && at > start {
@@ -202,7 +204,8 @@ fn above(rows: &[Row<'_>], shown: &[Row<'_>], first: usize) -> Vec<(usize, Map<S
     else {
         return Vec::new();
     };
-    let (mut wanted, mut above) = (first, Vec::new());
+    let mut wanted = first;
+    let mut above = Vec::new();
     for row in rows[..start].iter().rev() {
         if row.row.depth < wanted {
             wanted = row.row.depth;
@@ -288,7 +291,8 @@ fn cut(text: &str, chars: usize) -> &str {
 fn outline(rows: &[Row<'_>], summaries: bool) -> String {
     let mut lines = Vec::new();
     for Row { row, hidden, .. } in rows {
-        let (section, indent) = (&row.section, "  ".repeat(row.depth - 1));
+        let section = &row.section;
+        let indent = "  ".repeat(row.depth - 1);
         let place = match (section.pages, section.lines) {
             (Some((start, end)), _) if start == end => format!("p {start}"),
             (Some((start, end)), _) => format!("p {start}-{end}"),

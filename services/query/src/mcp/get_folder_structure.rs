@@ -56,16 +56,19 @@ pub(super) fn call(call: &Call<'_>, mut arguments: Arguments) -> Result<Answer, 
         };
         folders.push(folder);
     }
-    let line = |folder: &Value| {
-        format!(
-            "{} ({})",
-            folder["id"].as_str().unwrap_or_default(),
-            folder["count"]
-        )
-    };
     let body = fence(
         "catalogue",
-        &folders.iter().map(line).collect::<Vec<_>>().join("\n"),
+        &folders
+            .iter()
+            .map(|folder: &Value| {
+                format!(
+                    "{} ({})",
+                    folder["id"].as_str().unwrap_or_default(),
+                    folder["count"]
+                )
+            })
+            .collect::<Vec<_>>()
+            .join("\n"),
     );
     let data = json!({ "folders": folders, "total": all });
     Ok(

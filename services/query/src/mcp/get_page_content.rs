@@ -48,7 +48,8 @@ get_document_structure or search. What does not fit is named in remaining; next_
 /// Calls it.
 pub(super) async fn call(call: &mut Call<'_>, mut arguments: Arguments) -> Result<Answer, Failure> {
     let name = arguments.needed("doc_name")?;
-    let (pages, section) = (arguments.text("pages")?, arguments.text("section_id")?);
+    let pages = arguments.text("pages")?;
+    let section = arguments.text("section_id")?;
     let item = arguments.text("item")?;
     let max_tokens = arguments.number("max_tokens", 1..=1_000_000)?;
     let folder = arguments.text("folder_id")?;
@@ -60,11 +61,10 @@ pub(super) async fn call(call: &mut Call<'_>, mut arguments: Arguments) -> Resul
     }
     let part = part(&named, section, item)?;
     let pages = pages.map(|pages| {
-        let wrong = || {
+        parse_pages(&pages).ok_or_else(|| {
             Failure::invalid(format!("`{pages}` are no pages"))
                 .option("Pages are written 5, 5-10 or 1-3,7,9-12")
-        };
-        parse_pages(&pages).ok_or_else(wrong)
+        })
     });
     let pages = pages.transpose()?;
     if part.is_none() && pages.is_none() {
@@ -102,11 +102,10 @@ fn part(
                 .trim()
         ),
     };
-    let wrong = |()| {
+    text.parse().map(Some).map_err(|()| {
         Failure::invalid(format!("`{text}` names no part of a document"))
             .option("A section_id is like 0007, an item like 1A or II.1A")
-    };
-    text.parse().map(Some).map_err(wrong)
+    })
 }
 
 /// What a part of a document is as something to read, and the Item it is.
@@ -116,7 +115,8 @@ pub(super) fn wanted(
     part: Option<&Fragment>,
     pages: Option<Vec<stemma_document::PageSpan>>,
 ) -> Result<(Wanted, Option<ItemView>), Failure> {
-    let (tree, label) = (&published.tree, &listed.label);
+    let tree = &published.tree;
+    let label = &listed.label;
     match part {
         None => Ok((Wanted::Pages(pages.unwrap_or_default()), None)),
         Some(Fragment::Pages(spans)) => {
@@ -154,7 +154,8 @@ fn answer(
     part: Option<&Fragment>,
     max_tokens: Option<usize>,
 ) -> Answer {
-    let (name, unit) = (name_of(listed), reading.unit);
+    let name = name_of(listed);
+    let unit = reading.unit;
     let mut data = json!({
         "doc_name": name,
         "total_pages": reading.total,
@@ -225,37 +226,39 @@ fn next_arguments(
 }
 
 fn content(reading: &Reading) -> Vec<Value> {
-    let passage = |passage: &super::reading::Passage| {
-        let mut value = json!({ "page": passage.page, "text": passage.text });
-        if let Some(label) = &passage.label {
-            value["label"] = json!(label);
-        }
-        if passage.cut {
-            value["cut"] = json!(true);
-        }
-        value
-    };
-    reading.passages.iter().map(passage).collect()
+    reading
+        .passages
+        .iter()
+        .map(|passage: &super::reading::Passage| {
+            let mut value = json!({ "page": passage.page, "text": passage.text });
+            if let Some(label) = &passage.label {
+                value["label"] = json!(label);
+            }
+            if passage.cut {
+                value["cut"] = json!(true);
+            }
+            value
+        })
+        .collect()
 }
 
 /// The passages as one text, each under its number.
 pub(super) fn text(reading: &Reading) -> String {
-    let passage = |passage: &super::reading::Passage| {
-        let label = passage
-            .label
-            .as_ref()
-            .map(|label| format!(" ({label})"))
-            .unwrap_or_default();
-        let cut = if passage.cut { "\n[cut here]" } else { "" };
-        format!(
-            "[{} {}{label}]\n{}{cut}",
-            reading.unit, passage.page, passage.text
-        )
-    };
     reading
         .passages
         .iter()
-        .map(passage)
+        .map(|passage: &super::reading::Passage| {
+            let label = passage
+                .label
+                .as_ref()
+                .map(|label| format!(" ({label})"))
+                .unwrap_or_default();
+            let cut = if passage.cut { "\n[cut here]" } else { "" };
+            format!(
+                "[{} {}{label}]\n{}{cut}",
+                reading.unit, passage.page, passage.text
+            )
+        })
         .collect::<Vec<_>>()
         .join("\n")
 }

@@ -112,7 +112,8 @@ fn answer(
     offset: usize,
     as_text: &str,
 ) -> Answer {
-    let (total, next) = (found.hits.len(), offset + matches.len());
+    let total = found.hits.len();
+    let next = offset + matches.len();
     let more = next < total;
     let at_least = if found.truncated { "at least " } else { "" };
     let shown = match matches.len() {
@@ -196,10 +197,8 @@ async fn around(
                 .map(|line| line.text.chars().take(LINE_CHARS).collect())
                 .collect()
         };
-        let (before, after) = (
-            &lines[at.saturating_sub(context)..at],
-            &lines[at + 1..(at + 1 + context).min(lines.len())],
-        );
+        let before = &lines[at.saturating_sub(context)..at];
+        let after = &lines[at + 1..(at + 1 + context).min(lines.len())];
         around.push((cut(before), cut(after)));
     }
     Ok(around)

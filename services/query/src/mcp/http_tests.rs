@@ -30,11 +30,9 @@ impl Drop for Server {
 
 impl Server {
     async fn start(query: QuerySettings) -> Self {
-        let (env, blobs, stop) = (
-            Env::system(),
-            store::store().await,
-            CancellationToken::new(),
-        );
+        let env = Env::system();
+        let blobs = store::store().await;
+        let stop = CancellationToken::new();
         let blobs: Arc<dyn Blobs> = blobs;
         let health = Health::of_blobs(&env, &Presence::new(&env, "q", "query"), &blobs);
         let collections = vec![Collection::default(), "other".parse().unwrap()];

@@ -84,35 +84,41 @@ A mark is written `<cite doc=\"NAME\" page=\"N\"/>`, or, in the format markdown,
 
 /// The prompts there are.
 pub(super) fn list() -> Vec<Prompt> {
-    let argument = |(name, about, needed): &(&str, &str, bool)| {
-        PromptArgument::new(*name)
-            .with_description(*about)
-            .with_required(*needed)
-    };
-    let prompt = |template: &Template| {
-        Prompt::new(
-            template.name,
-            Some(template.about),
-            Some(template.takes.iter().map(argument).collect()),
-        )
-    };
-    TEMPLATES.iter().map(prompt).collect()
+    TEMPLATES
+        .iter()
+        .map(|template: &Template| {
+            Prompt::new(
+                template.name,
+                Some(template.about),
+                Some(
+                    template
+                        .takes
+                        .iter()
+                        .map(|(name, about, needed): &(&str, &str, bool)| {
+                            PromptArgument::new(*name)
+                                .with_description(*about)
+                                .with_required(*needed)
+                        })
+                        .collect(),
+                ),
+            )
+        })
+        .collect()
 }
 
 /// A prompt with its arguments filled in.
 pub(super) fn get(name: &str, mut arguments: Arguments) -> Result<GetPromptResult, Failure> {
-    let unknown = || {
-        let names = TEMPLATES.map(|template| template.name).join(", ");
-        Failure::new(
-            Kind::NotFound,
-            "prompt.unknown",
-            format!("there is no such prompt; prompts are {names}"),
-        )
-    };
     let template = TEMPLATES
         .iter()
         .find(|template| template.name == name)
-        .ok_or_else(unknown)?;
+        .ok_or_else(|| {
+            let names = TEMPLATES.map(|template| template.name).join(", ");
+            Failure::new(
+                Kind::NotFound,
+                "prompt.unknown",
+                format!("there is no such prompt; prompts are {names}"),
+            )
+        })?;
     let mut text = template.text.to_owned();
     for (name, _, needed) in template.takes {
         let value = if *needed {

@@ -93,20 +93,19 @@ impl Call<'_> {
             return Err(no_text(listed).into());
         };
         let asked = spans.clone();
-        let fill = move || fill(packed, &published.tree, &wanted, &asked, limit);
-        let passages = aside(fill).await?.map_err(|error| {
-            tracing::warn!(%error, "a text cannot be unpacked");
-            Failure::from(no_text(listed))
-        })?;
+        let passages = aside(move || fill(packed, &published.tree, &wanted, &asked, limit))
+            .await?
+            .map_err(|error| {
+                tracing::warn!(%error, "a text cannot be unpacked");
+                Failure::from(no_text(listed))
+            })?;
         let last = passages
             .last()
             .map_or(0, |last| last.last_line.unwrap_or(last.page));
         // Where nothing stands on the pages asked for, nothing is left of them either.
         let last = if passages.is_empty() { total } else { last };
-        let (returned, left) = (
-            clipped(&spans, 1, last),
-            clipped(&spans, last + 1, u32::MAX),
-        );
+        let returned = clipped(&spans, 1, last);
+        let left = clipped(&spans, last + 1, u32::MAX);
         Ok(Reading {
             passages,
             requested: show_pages(&spans),
@@ -120,7 +119,8 @@ impl Call<'_> {
 }
 
 fn out_of_bounds(listed: &Listed, total: u32, unit: &str, asked: Option<String>) -> Failure {
-    let (name, asked) = (name_of(listed), asked.unwrap_or_default());
+    let name = name_of(listed);
+    let asked = asked.unwrap_or_default();
     Failure::invalid(format!(
         "`{name}` has {unit}s 1-{total}; {asked} is not among them"
     ))
@@ -139,19 +139,17 @@ fn spans(
     };
     let whole = match section {
         None => (1, total),
-        Some(id) => {
-            let unknown = || Failure::invalid(format!("there is no section {id}"));
-            tree.section(id).map(bounds).ok_or_else(unknown)?
-        }
+        Some(id) => tree
+            .section(id)
+            .map(bounds)
+            .ok_or_else(|| Failure::invalid(format!("there is no section {id}")))?,
     };
     let Some(asked) = asked else {
         return Ok((PageSpan::new(whole.0, whole.1).into_iter().collect(), None));
     };
     let asked = merged(asked);
-    let (inside, beyond) = (
-        clipped(&asked, whole.0, whole.1),
-        clipped(&asked, total.saturating_add(1), u32::MAX),
-    );
+    let inside = clipped(&asked, whole.0, whole.1);
+    let beyond = clipped(&asked, total.saturating_add(1), u32::MAX);
     let out = if inside.is_empty() { asked } else { beyond };
     Ok((inside, (!out.is_empty()).then(|| show_pages(&out))))
 }
@@ -188,9 +186,12 @@ fn merged(spans: &[PageSpan]) -> Vec<PageSpan> {
 
 /// The parts of spans within `from..=to`.
 fn clipped(spans: &[PageSpan], from: u32, to: u32) -> Vec<PageSpan> {
-    let clip =
-        |span: &PageSpan| PageSpan::new(span.start().get().max(from), span.end().get().min(to));
-    spans.iter().filter_map(clip).collect()
+    spans
+        .iter()
+        .filter_map(|span: &PageSpan| {
+            PageSpan::new(span.start().get().max(from), span.end().get().min(to))
+        })
+        .collect()
 }
 
 /// Passages in order, up to the limit; the first is there whatever its length.
@@ -272,12 +273,14 @@ fn pages(
     spans: &[PageSpan],
 ) -> Result<(), stemma_extract::PackError> {
     for span in spans {
-        let (mut start, end) = (span.start().get(), span.end().get());
+        let mut start = span.start().get();
+        let end = span.end().get();
         while let Some(part) =
             PageSpan::new(start, end.min(start.saturating_add(PAGES_AT_ONCE - 1)))
         {
             for (number, page) in part.pages().zip(packed.pages(part)?) {
-                let (label, text) = (label_of(number, &page), page.text());
+                let label = label_of(number, &page);
+                let text = page.text();
                 if !filling.take(Passage {
                     page: number.get(),
                     last_line: None,
@@ -330,7 +333,8 @@ fn lines(filling: &mut Filling, tree: &SectionTree, body: &Body, spans: &[PageSp
     for (_, section) in tree.walk() {
         let lines = text::own_lines(section, body);
         for part in lines.chunk_by(|one, other| wanted(one.number) == wanted(other.number)) {
-            let (first, last) = (part[0].number, part[part.len() - 1].number);
+            let first = part[0].number;
+            let last = part[part.len() - 1].number;
             if !wanted(first) {
                 continue;
             }

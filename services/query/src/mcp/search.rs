@@ -83,7 +83,8 @@ pub(super) async fn call(call: &mut Call<'_>, mut arguments: Arguments) -> Resul
     let page = paging(&mut arguments, 50, &format!("{text} {scope:?} {filter:?}"))?;
     arguments.none_left()?;
     let (within, item) = within(call, scope.as_deref())?;
-    let (limit, skip) = (page.limit, page.offset);
+    let limit = page.limit;
+    let skip = page.offset;
     let query = Query {
         text,
         within,

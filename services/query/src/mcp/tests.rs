@@ -52,18 +52,14 @@ impl Client {
         model: Option<stemma_search::reason::AnswerModel>,
     ) -> Self {
         let (ours, theirs) = tokio::io::duplex(1 << 20);
-        let (env, blobs, stop) = (
-            Env::system(),
-            store::store().await,
-            CancellationToken::new(),
-        );
+        let env = Env::system();
+        let blobs = store::store().await;
+        let stop = CancellationToken::new();
         let cache = tempfile::tempdir().unwrap();
-        let (world, store, path, ended) = (
-            env.clone(),
-            blobs.clone(),
-            cache.path().to_owned(),
-            stop.clone(),
-        );
+        let world = env.clone();
+        let store = blobs.clone();
+        let path = cache.path().to_owned();
+        let ended = stop.clone();
         let served = async move {
             let collection = Collection::default();
             let answer = crate::AnswerSettings::default();
@@ -162,13 +158,12 @@ impl Client {
     /// The tools, by name.
     async fn tools(&mut self) -> Value {
         let tools = self.ask("tools/list", json!({})).await;
-        let named = |tool: &Value| (tool["name"].as_str().unwrap().to_owned(), tool.clone());
         Value::Object(
             tools["tools"]
                 .as_array()
                 .unwrap()
                 .iter()
-                .map(named)
+                .map(|tool: &Value| (tool["name"].as_str().unwrap().to_owned(), tool.clone()))
                 .collect(),
         )
     }
@@ -457,10 +452,8 @@ async fn openai_finds_results_with_ids_and_fetches_them() {
 #[tokio::test]
 async fn what_is_left_can_be_read_to_the_end() {
     let mut client = Client::start(Preset::All).await;
-    let (mut arguments, mut pages) = (
-        json!({ "doc_name": "ACME_2022", "pages": "1-5", "max_tokens": 1 }),
-        Vec::new(),
-    );
+    let mut arguments = json!({ "doc_name": "ACME_2022", "pages": "1-5", "max_tokens": 1 });
+    let mut pages = Vec::new();
     for _ in 0..10 {
         let data = client.data("get_page_content", arguments.clone()).await;
         pages.extend(

@@ -36,7 +36,8 @@ impl Accept {
 
     /// Whether this type is wanted rather than the other: liked better, or liked as well and called by its name.
     pub(super) fn prefers(&self, kind: &str, other: &str) -> bool {
-        let (this, other) = (self.quality(kind), self.quality(other));
+        let this = self.quality(kind);
+        let other = self.quality(other);
         this > other || (this > 0.0 && this >= other && self.of_range(kind).is_some())
     }
 

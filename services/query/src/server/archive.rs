@@ -65,12 +65,18 @@ impl Archive {
             readers: RwLock::default(),
         });
         for collection in collections {
-            let (world, followed) = (env.clone(), watch::Sender::new(()));
-            let (changed, ended) = (followed.subscribe(), stop.clone());
-            let (readers, of, clock) = (Arc::clone(&archive), collection.clone(), env.clone());
+            let world = env.clone();
+            let followed = watch::Sender::new(());
+            let changed = followed.subscribe();
+            let ended = stop.clone();
+            let readers = Arc::clone(&archive);
+            let of = collection.clone();
+            let clock = env.clone();
             let indexing = async move { readers.keep_index(&clock, &of, changed, &ended).await };
             drop(world.spawn(indexing)); // ends with `stop`
-            let (env, blobs, archive) = (env.clone(), Arc::clone(blobs), Arc::clone(&archive));
+            let env = env.clone();
+            let blobs = Arc::clone(blobs);
+            let archive = Arc::clone(&archive);
             let stop = stop.clone();
             let following = async move {
                 archive
@@ -103,11 +109,9 @@ impl Archive {
                 match kept.corpus().bring_up_to(reader.catalogue(), &|_| {}).await {
                     Ok(brought) if brought.behind > 0 => again = true, // another process of this machine is at it
                     Ok(brought) if brought.entered + brought.removed > 0 => {
-                        let (entered, removed, millis) = (
-                            brought.entered,
-                            brought.removed,
-                            began.elapsed().as_millis(),
-                        );
+                        let entered = brought.entered;
+                        let removed = brought.removed;
+                        let millis = began.elapsed().as_millis();
                         tracing::info!(%collection, entered, removed, millis, "index brought up to date");
                     }
                     Ok(_) => {}
@@ -162,7 +166,9 @@ impl Archive {
         followed: &watch::Sender<()>,
         stop: &CancellationToken,
     ) {
-        let (mut follower, mut glances, mut heard) = (None, 0, true);
+        let mut follower = None;
+        let mut glances = 0;
+        let mut heard = true;
         loop {
             let began = Instant::now();
             glances += 1;

@@ -35,14 +35,13 @@ impl FromRequestParts<Site> for Asked {
 
     async fn from_request_parts(parts: &mut Parts, site: &Site) -> Result<Self, Problem> {
         let segments = RawPathParams::from_request_parts(parts, site).await;
-        let unreadable = |_| {
+        let segments = segments.map_err(|_| {
             Problem::parameter(
                 400,
                 "path",
                 "the path of the URL is not percent-encoded UTF-8",
             )
-        };
-        let segments = segments.map_err(unreadable)?;
+        })?;
         let segments = segments
             .iter()
             .map(|(name, value)| (name.to_owned(), value.to_owned()))

@@ -89,7 +89,8 @@ async fn a_key_that_reads_spends_nothing() {
         },
     )
     .await;
-    let (reads, asks) = (bearer("reads"), bearer("asks"));
+    let reads = bearer("reads");
+    let asks = bearer("asks");
     server.ready(&reads).await;
     for (path, body) in questions() {
         let reply = server.post_with(&reads, path, &body.to_string()).await;
@@ -318,7 +319,8 @@ async fn who_asks_a_model_has_the_time_of_an_answer() {
 /// Routing by meaning pays for the vector of each question: it is no search without a model.
 #[tokio::test]
 async fn a_search_pays_for_its_vector_only_with_the_right_to_ask() {
-    let (paid, folder) = (Arc::new(Counting::default()), tempfile::tempdir().unwrap());
+    let paid = Arc::new(Counting::default());
+    let folder = tempfile::tempdir().unwrap();
     let meaning = meaning(&paid, folder.path());
     let means = Means {
         meaning: vec![(Collection::default(), meaning)],

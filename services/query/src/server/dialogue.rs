@@ -84,7 +84,9 @@ impl Dialogue {
             ..crate::Question::default()
         };
         let query = reader.query(&searched)?;
-        let (within, filter, item) = (query.within, query.filter, query.item);
+        let within = query.within;
+        let filter = query.filter;
+        let item = query.item;
         let question = Question {
             text,
             within,
@@ -196,16 +198,15 @@ pub(super) fn address(parts: &Parts, url: &str) -> String {
             .get(name)
             .and_then(|value| value.to_str().ok())
     };
-    let sound = |host: &&str| {
+    let scheme = text("x-forwarded-proto")
+        .filter(|scheme| matches!(*scheme, "http" | "https"))
+        .unwrap_or("http");
+    match text(header::HOST.as_str()).filter(|host: &&str| {
         !host.is_empty()
             && host
                 .bytes()
                 .all(|b| b.is_ascii_alphanumeric() || b"-.:[]_".contains(&b))
-    };
-    let scheme = text("x-forwarded-proto")
-        .filter(|scheme| matches!(*scheme, "http" | "https"))
-        .unwrap_or("http");
-    match text(header::HOST.as_str()).filter(sound) {
+    }) {
         Some(host) if url.starts_with('/') => format!("{scheme}://{host}{url}"),
         _ => url.to_owned(),
     }
@@ -224,8 +225,8 @@ pub(super) struct Usage {
 
 /// What an answer cost to make, whenever that was.
 pub(super) fn usage(answer: &Answer) -> Usage {
-    let (prompt_tokens, completion_tokens) =
-        (answer.usage.prompt_tokens, answer.usage.output_tokens);
+    let prompt_tokens = answer.usage.prompt_tokens;
+    let completion_tokens = answer.usage.output_tokens;
     Usage {
         prompt_tokens,
         completion_tokens,

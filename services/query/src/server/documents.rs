@@ -40,14 +40,10 @@ pub(super) async fn document(asked: Asked) -> Answer {
             headers(("ETag" = String))),
         (status = 304, description = "the tree is the one that is known")))]
 pub(super) async fn tree(mut asked: Asked, headers: HeaderMap) -> Answer {
-    let (depth, summary) = (
-        asked.parameters.number("depth")?,
-        asked.parameters.flag("summary")?,
-    );
-    let (node, format) = (
-        asked.parameters.text("node"),
-        asked.parameters.text("format"),
-    );
+    let depth = asked.parameters.number("depth")?;
+    let summary = asked.parameters.flag("summary")?;
+    let node = asked.parameters.text("node");
+    let format = asked.parameters.text("format");
     if depth.is_some_and(|depth| !(1..=MAX_DEPTH).contains(&depth)) {
         return Err(
             Problem::parameter(400, "depth", format!("depth is from 1 to {MAX_DEPTH}")).into(),
@@ -110,23 +106,27 @@ pub(super) async fn items(asked: Asked) -> Answer {
 
 /// The tree as people read it: id, title and place of each section, a line each.
 fn outline(tree: &TreeView) -> String {
-    let row = |row: &TreeRow| {
-        let place = match (row.section.pages, row.section.lines) {
-            (Some((first, last)), _) => format!("p {first}–{last}"),
-            (_, Some((first, last))) => format!("l {first}–{last}"),
-            _ => String::new(),
-        };
-        let indent = "  ".repeat(row.depth.saturating_sub(1));
-        format!(
-            "{} {indent}{}  {place}\n",
-            row.section.section_id, row.section.title
-        )
-    };
-    tree.sections.iter().map(row).collect()
+    tree.sections
+        .iter()
+        .map(|row: &TreeRow| {
+            let place = match (row.section.pages, row.section.lines) {
+                (Some((first, last)), _) => format!("p {first}–{last}"),
+                (_, Some((first, last))) => format!("l {first}–{last}"),
+                _ => String::new(),
+            };
+            let indent = "  ".repeat(row.depth.saturating_sub(1));
+            format!(
+                "{} {indent}{}  {place}\n",
+                row.section.section_id, row.section.title
+            )
+        })
+        .collect()
 }
 
 pub(super) fn section_id(text: &str) -> Result<SectionId, Stop> {
-    let wrong =
-        |error: stemma_document::ParseIdError| Problem::parameter(400, "id", error.to_string());
-    Ok(text.parse().map_err(wrong)?)
+    Ok(text
+        .parse()
+        .map_err(|error: stemma_document::ParseIdError| {
+            Problem::parameter(400, "id", error.to_string())
+        })?)
 }

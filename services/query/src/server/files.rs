@@ -35,7 +35,8 @@ pub(super) struct FilesAnswer {
     ),
     responses((status = 200, body = FilesAnswer)))]
 pub(super) async fn files(mut asked: Asked, request: Request) -> Answer {
-    let (limit, cursor) = (asked.limit()?, asked.parameters.text("cursor"));
+    let limit = asked.limit()?;
+    let cursor = asked.parameters.text("cursor");
     let depth = asked.parameters.number("depth")?.unwrap_or(1);
     asked.parameters.none_left()?;
     if !(1..=MAX_DEPTH).contains(&depth) {

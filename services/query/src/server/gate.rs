@@ -96,12 +96,14 @@ impl Gate {
             .get("traceparent")
             .and_then(|value| value.to_str().ok());
         let trace = sent.and_then(|value| value.split('-').nth(1));
-        let is_id =
-            |trace: &&str| trace.len() == 32 && trace.bytes().all(|b| b.is_ascii_hexdigit());
-        let random = || format!("{:016x}{:016x}", self.env.random(), self.env.random());
         trace
-            .filter(is_id)
-            .map_or_else(random, str::to_ascii_lowercase)
+            .filter(|trace: &&str| {
+                trace.len() == 32 && trace.bytes().all(|b| b.is_ascii_hexdigit())
+            })
+            .map_or_else(
+                || format!("{:016x}{:016x}", self.env.random(), self.env.random()),
+                str::to_ascii_lowercase,
+            )
     }
 }
 
@@ -144,7 +146,8 @@ fn refused(closed: Closed) -> Problem {
 
 /// Lets a request through, and names what went wrong.
 pub(super) async fn pass(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> Response {
-    let (began, trace_id) = (Instant::now(), gate.trace_id(&request));
+    let began = Instant::now();
+    let trace_id = gate.trace_id(&request);
     let openai = openai::speaks(request.uri().path());
     // Its clients say that they accept JSON, and ask for streams.
     let accept = if openai {

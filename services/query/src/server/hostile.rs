@@ -205,8 +205,10 @@ async fn ask(server: &Server, dice: &mut Dice) -> (String, super::tests::Reply) 
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn hostile_questions_are_answered_or_refused() {
-    let (server, mut dice) = (start().await, Dice(7));
-    let (mut answered, mut refused) = (0, 0);
+    let server = start().await;
+    let mut dice = Dice(7);
+    let mut answered = 0;
+    let mut refused = 0;
     for at in 0..QUESTIONS {
         let began = Instant::now();
         let (question, reply) = ask(&server, &mut dice).await;
@@ -241,7 +243,8 @@ async fn hostile_patterns_take_no_time() {
         .unwrap();
     let mut dice = Dice(11);
     for at in 0..200 {
-        let (pattern, fixed) = (text(&mut dice), dice.below(3) == 0);
+        let pattern = text(&mut dice);
+        let fixed = dice.below(3) == 0;
         let options = GrepOptions {
             pattern,
             ignore_case: true,
@@ -319,11 +322,10 @@ fn asking(dice: &mut Dice) -> (&'static str, Value) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn hostile_questions_for_a_model_are_answered_or_refused() {
     let provider = Provider::start(Behavior::default()).await.unwrap();
-    let (server, mut dice) = (
-        start_asking(model(&provider), QuerySettings::default()).await,
-        Dice(13),
-    );
-    let (mut answered, mut refused) = (0, 0);
+    let server = start_asking(model(&provider), QuerySettings::default()).await;
+    let mut dice = Dice(13);
+    let mut answered = 0;
+    let mut refused = 0;
     for at in 0..QUESTIONS / 4 {
         let began = Instant::now();
         let (path, body) = asking(&mut dice);
@@ -353,8 +355,12 @@ async fn hostile_questions_for_a_model_are_answered_or_refused() {
 async fn what_is_too_large_too_deep_or_of_another_kind_is_refused_with_a_code() {
     let provider = Provider::start(Behavior::default()).await.unwrap();
     let server = start_asking(model(&provider), QuerySettings::default()).await;
-    let (answers, chat, responses) = ("/v1/answers", "/v1/chat/completions", "/v1/responses");
-    let (pageindex, comparisons, search) = ("/chat/completions/", "/v1/comparisons", "/v1/search");
+    let answers = "/v1/answers";
+    let chat = "/v1/chat/completions";
+    let responses = "/v1/responses";
+    let pageindex = "/chat/completions/";
+    let comparisons = "/v1/comparisons";
+    let search = "/v1/search";
     let deep = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
     let said = |text: &str| json!([{ "role": "user", "content": text }]);
     let long = "why? ".repeat(20_000);

@@ -42,7 +42,9 @@ pub enum KeyScope {
 
 impl Default for KeySettings {
     fn default() -> Self {
-        let (name, blake3, collections) = (String::new(), String::new(), Vec::new());
+        let name = String::new();
+        let blake3 = String::new();
+        let collections = Vec::new();
         Self {
             name,
             blake3,
@@ -107,23 +109,28 @@ pub(super) enum Closed {
 impl Keys {
     /// The keys as configured.
     pub(super) fn of(settings: &[KeySettings]) -> Result<Self, ServeError> {
-        let key = |settings: &KeySettings| match blake3::Hash::from_hex(&settings.blake3) {
-            Ok(digest) => {
-                let purse = Purse {
-                    left: 1_000 * u64::from(settings.requests_per_minute),
-                    counted_at: 0,
-                };
-                Ok(Key {
-                    digest,
-                    settings: settings.clone(),
-                    purse: Mutex::new(purse),
-                })
-            }
-            Err(_) => Err(ServeError::Key {
-                name: settings.name.clone(),
-            }),
-        };
-        settings.iter().map(key).collect::<Result<_, _>>().map(Self)
+        settings
+            .iter()
+            .map(
+                |settings: &KeySettings| match blake3::Hash::from_hex(&settings.blake3) {
+                    Ok(digest) => {
+                        let purse = Purse {
+                            left: 1_000 * u64::from(settings.requests_per_minute),
+                            counted_at: 0,
+                        };
+                        Ok(Key {
+                            digest,
+                            settings: settings.clone(),
+                            purse: Mutex::new(purse),
+                        })
+                    }
+                    Err(_) => Err(ServeError::Key {
+                        name: settings.name.clone(),
+                    }),
+                },
+            )
+            .collect::<Result<_, _>>()
+            .map(Self)
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -242,7 +249,8 @@ mod tests {
     #[test]
     fn a_key_reaches_its_collections_and_no_others() {
         let keys = Keys::of(&[key("k-all", &[]), key("k-one", &["one"])]).unwrap();
-        let (one, two): (Collection, Collection) = ("one".parse().unwrap(), "two".parse().unwrap());
+        let one: Collection = "one".parse().unwrap();
+        let two: Collection = "two".parse().unwrap();
         let reaches = |key| {
             keys.rights(key, true, 0)
                 .map(|rights| (rights.reach.holds(&one), rights.reach.holds(&two)))

@@ -82,11 +82,9 @@ pub(super) struct FacetValue {
     ),
     responses((status = 200, body = DocumentList)))]
 pub(super) async fn documents(mut asked: Asked) -> Answer {
-    let (limit, cursor, choice) = (
-        asked.limit()?,
-        asked.parameters.text("cursor"),
-        Choice::read(&mut asked)?,
-    );
+    let limit = asked.limit()?;
+    let cursor = asked.parameters.text("cursor");
+    let choice = Choice::read(&mut asked)?;
     asked.parameters.none_left()?;
     let after = cursor
         .map(|text| cursor::read(&text, &choice.under))
@@ -95,12 +93,11 @@ pub(super) async fn documents(mut asked: Asked) -> Answer {
         .map(|place| after_document(&place).ok_or_else(cursor::invalid))
         .transpose()?;
     let found = choice.documents(&asked)?;
-    let goes_on = |listed: &&&Listed| {
+    let mut rest = found.iter().filter(|listed: &&&Listed| {
         after.as_ref().is_none_or(|(doc, path)| {
             (listed.version().path.as_str(), listed.doc()) > (path.as_str(), *doc)
         })
-    };
-    let mut rest = found.iter().filter(goes_on);
+    });
     let page: Vec<&Listed> = rest.by_ref().take(limit).copied().collect();
     let last = page.last().filter(|_| rest.next().is_some());
     let place = |last: &&Listed| format!("{}\n{}", last.doc(), last.version().path);
@@ -130,10 +127,8 @@ pub(super) async fn documents(mut asked: Asked) -> Answer {
     ),
     responses((status = 200, body = FacetList)))]
 pub(super) async fn facets(mut asked: Asked) -> Answer {
-    let (limit, fields) = (
-        asked.limit()?,
-        asked.parameters.text("fields").unwrap_or_default(),
-    );
+    let limit = asked.limit()?;
+    let fields = asked.parameters.text("fields").unwrap_or_default();
     let choice = Choice::read(&mut asked)?;
     asked.parameters.none_left()?;
     let axes: Option<Vec<Axis>> = fields
@@ -159,7 +154,8 @@ pub(super) async fn facets(mut asked: Asked) -> Answer {
 }
 
 fn facet(axis: Axis, documents: &[&Listed], limit: usize) -> Facet {
-    let (mut counted, mut without) = (BTreeMap::<String, (&str, usize)>::new(), 0);
+    let mut counted = BTreeMap::<String, (&str, usize)>::new();
+    let mut without = 0;
     for listed in documents {
         let values = axis.values(listed);
         without += usize::from(values.is_empty());
@@ -170,16 +166,19 @@ fn facet(axis: Axis, documents: &[&Listed], limit: usize) -> Facet {
     let distinct = counted.len();
     let mut values: Vec<(&str, usize)> = counted.into_values().collect();
     values.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(b.0)));
-    let value = |(value, documents): (&str, usize)| FacetValue {
-        value: value.into(),
-        documents,
-        locator: value_path(axis, value),
-    };
     Facet {
         field: axis.as_str(),
         distinct,
         without,
-        values: values.into_iter().take(limit).map(value).collect(),
+        values: values
+            .into_iter()
+            .take(limit)
+            .map(|(value, documents): (&str, usize)| FacetValue {
+                value: value.into(),
+                documents,
+                locator: value_path(axis, value),
+            })
+            .collect(),
     }
 }
 
@@ -195,10 +194,8 @@ impl Choice {
                 );
             }
         }
-        let (typed, words) = (
-            asked.parameters.text("where"),
-            asked.parameters.text("q").unwrap_or_default(),
-        );
+        let typed = asked.parameters.text("where");
+        let words = asked.parameters.text("q").unwrap_or_default();
         let filter = Filter::parse(typed.as_deref().unwrap_or_default()).map_err(Refusal::from)?;
         let words: Vec<String> = words.split_whitespace().map(str::to_lowercase).collect();
         let under = format!(
@@ -219,8 +216,10 @@ impl Choice {
             Err(refusal) if refusal.is_not_found() && self.scope.contains("/@") => Vec::new(), // nothing has that value
             found => found?,
         };
-        let fits = |listed: &&Listed| self.filter.holds(listed) && self.says(listed);
-        Ok(found.into_iter().filter(fits).collect())
+        Ok(found
+            .into_iter()
+            .filter(|listed: &&Listed| self.filter.holds(listed) && self.says(listed))
+            .collect())
     }
 
     /// Whether all words are in what is known of a document.

@@ -90,9 +90,12 @@ pub struct QuerySettings {
 
 impl Default for QuerySettings {
     fn default() -> Self {
-        let (concurrency, timeout_seconds) = (64, 30);
-        let (answers, answer_timeout_seconds) = (128, 600);
-        let (hosts, origins) = (Vec::new(), Vec::new());
+        let concurrency = 64;
+        let timeout_seconds = 30;
+        let answers = 128;
+        let answer_timeout_seconds = 600;
+        let hosts = Vec::new();
+        let origins = Vec::new();
         let max_body_bytes = 64 << 10;
         let keys = Vec::new();
         Self {

@@ -27,7 +27,8 @@ impl Field {
 pub(super) fn fields(headers: &HeaderMap, body: &Bytes) -> Option<Vec<Field>> {
     let boundary = boundary(headers.get(header::CONTENT_TYPE)?.to_str().ok()?)?;
     let mark = format!("--{boundary}").into_bytes();
-    let (first, between) = (&mark[..], [b"\r\n".as_slice(), &mark].concat());
+    let first = &mark[..];
+    let between = [b"\r\n".as_slice(), &mark].concat();
     let mut at = find(body, first, 0)? + first.len();
     let mut fields = Vec::new();
     loop {
@@ -86,7 +87,8 @@ fn parameter(text: &str, name: &str) -> Option<String> {
                     .to_owned(),
             );
         };
-        let (mut said, mut escaped) = (String::new(), false);
+        let mut said = String::new();
+        let mut escaped = false;
         for c in quoted.chars() {
             match c {
                 '"' if !escaped => return Some(said.replace("%22", "\"")),
@@ -104,7 +106,8 @@ fn parameter(text: &str, name: &str) -> Option<String> {
 
 /// Where `wanted` stands in `body` from `from` on.
 fn find(body: &[u8], wanted: &[u8], from: usize) -> Option<usize> {
-    let (first, rest) = (*wanted.first()?, body.get(from..)?);
+    let first = *wanted.first()?;
+    let rest = body.get(from..)?;
     let mut at = 0;
     while let Some(next) = rest.get(at..)?.iter().position(|byte| *byte == first) {
         at += next;

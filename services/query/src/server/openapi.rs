@@ -484,7 +484,8 @@ mod tests {
 
     #[tokio::test]
     async fn answers_in_the_dialects_are_as_described() {
-        let (server, searching) = (scripted().await, start().await);
+        let server = scripted().await;
+        let searching = start().await;
         let api = server.get("/openapi.json").await.json();
         let message = json!([{ "role": "user", "content": "What was capex?" }]);
         let completion = json!({ "model": "default", "messages": message });

@@ -17,14 +17,13 @@ impl Parameters {
             .split('&')
             .filter(|pair| !pair.is_empty())
             .map(pair);
-        let wrong = || {
+        pairs.collect::<Option<_>>().map(Self).ok_or_else(|| {
             Problem::new(
                 400,
                 "request.invalid",
                 "the query of the URL is not percent-encoded UTF-8",
             )
-        };
-        pairs.collect::<Option<_>>().map(Self).ok_or_else(wrong)
+        })
     }
 
     /// A parameter's value; the first where it was sent twice.
@@ -35,9 +34,11 @@ impl Parameters {
 
     /// A whole number.
     pub(super) fn number(&mut self, name: &str) -> Result<Option<usize>, Problem> {
-        let wrong = |_| Problem::parameter(400, name, format!("{name} is a whole number"));
         self.text(name)
-            .map(|text| text.parse().map_err(wrong))
+            .map(|text| {
+                text.parse()
+                    .map_err(|_| Problem::parameter(400, name, format!("{name} is a whole number")))
+            })
             .transpose()
     }
 

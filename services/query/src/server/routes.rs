@@ -61,11 +61,6 @@ pub(super) fn all() -> Vec<Route> {
 
 /// All routes, behind the gate.
 pub(super) fn router(site: Site, gate: Arc<Gate>, mcp: McpService) -> Router {
-    let unknown = || async {
-        Problem::new(404, "route.unknown", "there is no such route").next("GET /openapi.json")
-    };
-    let other_method =
-        || async { Problem::new(405, "route.method", "this route does not take that method") };
     let max_body_bytes = gate.max_body_bytes;
     let routes = all()
         .into_iter()
@@ -74,8 +69,12 @@ pub(super) fn router(site: Site, gate: Arc<Gate>, mcp: McpService) -> Router {
         });
     routes
         .route_service("/mcp", mcp)
-        .fallback(unknown)
-        .method_not_allowed_fallback(other_method)
+        .fallback(|| async {
+            Problem::new(404, "route.unknown", "there is no such route").next("GET /openapi.json")
+        })
+        .method_not_allowed_fallback(|| async {
+            Problem::new(405, "route.method", "this route does not take that method")
+        })
         .layer(DefaultBodyLimit::max(max_body_bytes))
         .layer(middleware::from_fn_with_state(gate, gate::pass))
         .with_state(site)
@@ -103,24 +102,22 @@ impl Site {
                 detail,
             ));
         };
-        let loading = || {
+        self.archive.reader(meant).ok_or_else(|| {
             Problem::new(503, "catalogue.loading", "the catalogue is being read").next("ask again")
-        };
-        self.archive.reader(meant).ok_or_else(loading)
+        })
     }
 
     /// Who answers questions in words over the collection of a reader.
     pub(super) fn answerer(&self, reader: &Arc<Reader>) -> Result<Arc<dyn Answerer>, Problem> {
-        let absent = || {
-            let detail =
-                "this server only searches: it was started without what answers questions in words";
-            Problem::new(501, "answer.not_here", detail).next("POST /v1/search")
-        };
         self.means
             .answering
             .as_ref()
             .map(|answering| answering.over(reader))
-            .ok_or_else(absent)
+            .ok_or_else(|| {
+            let detail =
+                "this server only searches: it was started without what answers questions in words";
+            Problem::new(501, "answer.not_here", detail).next("POST /v1/search")
+        })
     }
 
     /// The collections a key reaches.

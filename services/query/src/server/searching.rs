@@ -124,7 +124,8 @@ pub(super) async fn search(
         strategy.as_str()
     );
     let skip = cursor::skip(cursor, &under)?;
-    let (limit, filter) = (hits(limit)?, conditions(filter)?);
+    let limit = hits(limit)?;
+    let filter = conditions(filter)?;
     let reader = site.reader(Reach::of(&parts), collection.as_deref())?;
     let question = Question {
         text: query,
@@ -148,7 +149,8 @@ pub(super) async fn search(
 /// How a request wants to be ranked, and how a model is asked for it.
 fn strategies(request: &SearchRequest) -> Result<(Strategy, Option<Reasoned>), Problem> {
     let named = request.strategy.as_deref();
-    let (calls, tokens) = (request.budget_calls, request.budget_tokens);
+    let calls = request.budget_calls;
+    let tokens = request.budget_tokens;
     if let Some(strategy) = named.and_then(reason::Strategy::named) {
         return Ok((
             Strategy::default(),
@@ -166,16 +168,15 @@ fn strategies(request: &SearchRequest) -> Result<(Strategy, Option<Reasoned>), P
             "a budget is for strategies that ask a model",
         ));
     }
-    let unknown = || {
-        let with = reason::Strategy::ALL.map(reason::Strategy::as_str);
-        let all = [&Strategy::ALL.map(Strategy::as_str)[..], &with[..]]
-            .concat()
-            .join(", ");
-        Problem::parameter(422, "/strategy", format!("strategies are {all}"))
-    };
     let strategy = named
         .map_or(Some(Strategy::default()), Strategy::named)
-        .ok_or_else(unknown)?;
+        .ok_or_else(|| {
+            let with = reason::Strategy::ALL.map(reason::Strategy::as_str);
+            let all = [&Strategy::ALL.map(Strategy::as_str)[..], &with[..]]
+                .concat()
+                .join(", ");
+            Problem::parameter(422, "/strategy", format!("strategies are {all}"))
+        })?;
     Ok((strategy, None))
 }
 
@@ -197,7 +198,8 @@ pub(super) async fn browse(
         recursive,
         limit,
     } = read(&parts, body)?;
-    let (limit, filter) = (hits(limit)?, conditions(filter)?);
+    let limit = hits(limit)?;
+    let filter = conditions(filter)?;
     let reader = site.reader(Reach::of(&parts), collection.as_deref())?;
     let for_nothing = !Stay::of(&parts)?.may_ask();
     let question = Question {

@@ -153,7 +153,8 @@ impl Stay {
 
     /// What `answer` comes to within the time the request may take; else that time.
     pub(super) async fn within<T>(&self, answer: impl Future<Output = T>) -> Result<T, Duration> {
-        let (began, mut limits) = (Instant::now(), self.0.limit.subscribe());
+        let began = Instant::now();
+        let mut limits = self.0.limit.subscribe();
         let mut answer = std::pin::pin!(answer);
         loop {
             let limit = *limits.borrow_and_update();
@@ -237,7 +238,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn who_asks_a_model_needs_the_right_and_gets_a_place_and_time_of_its_own() {
-        let (short, long) = (places(1), Places::new(1, Duration::from_secs(600)));
+        let short = places(1);
+        let long = Places::new(1, Duration::from_secs(600));
         let rights = |ask| Rights {
             reach: Reach::All,
             ask,

@@ -76,15 +76,17 @@ struct Ended {
 impl Ended {
     fn channel() -> (Self, impl Stream<Item = Event> + Send + use<>) {
         let (sender, receiver) = unbounded_channel();
-        let next = |mut receiver: UnboundedReceiver<Event>| async move {
-            receiver.recv().await.map(|event| (event, receiver))
-        };
         (
             Self {
                 sender,
                 ended: false,
             },
-            stream::unfold(receiver, next),
+            stream::unfold(
+                receiver,
+                |mut receiver: UnboundedReceiver<Event>| async move {
+                    receiver.recv().await.map(|event| (event, receiver))
+                },
+            ),
         )
     }
 
@@ -284,7 +286,8 @@ mod tests {
 
     #[test]
     fn a_telling_goes_on_behind_its_own_events_alone() {
-        let (good, degraded) = (telling(&["a", "b", "c"]), telling(&["a", "x", "c"]));
+        let good = telling(&["a", "b", "c"]);
+        let degraded = telling(&["a", "x", "c"]);
         let own = ids("a-1", &good);
         assert_eq!(told(&good, &own[0]), [0, 1, 1, 1]);
         assert_eq!(told(&good, &own[2]), [0, 0, 0, 1]);

@@ -113,7 +113,8 @@ async fn try_start_with(
 ) -> Result<Server, ServeError> {
     let cache = tempfile::tempdir().unwrap();
     settings.cache = cache.path().into();
-    let (env, stop) = (Env::system(), CancellationToken::new());
+    let env = Env::system();
+    let stop = CancellationToken::new();
     let health = Health::of_blobs(&env, &Presence::new(&env, "q", "query"), &blobs);
     let serving = serve(
         env,
@@ -255,7 +256,8 @@ async fn a_listing_goes_page_by_page_and_a_bad_cursor_is_no_page_one() {
     let whole = server.get("/v1/documents?limit=500").await.json();
     let total = whole["items"].as_array().unwrap().len();
     assert_eq!(whole["total"], total);
-    let (mut names, mut cursor) = (Vec::new(), String::new());
+    let mut names = Vec::new();
+    let mut cursor = String::new();
     loop {
         let page = server
             .get(&format!("/v1/documents?limit=2{cursor}"))
@@ -401,7 +403,8 @@ async fn items_facets_and_files_are_listed() {
         (&filtered["total"], &filtered["items"][0]["locator"]),
         (&1.into(), &"ACME_2021".into())
     );
-    let (mut paths, mut cursor) = (Vec::new(), String::new());
+    let mut paths = Vec::new();
+    let mut cursor = String::new();
     loop {
         let page = server
             .get(&format!("/v1/fs?depth=2&limit=3{cursor}"))

@@ -46,10 +46,8 @@ pub(super) struct ItemAnswer {
     ),
     responses((status = 200, body = Ready<SectionAnswer>)))]
 pub(super) async fn section(mut asked: Asked) -> Answer {
-    let (with_text, id) = (
-        asked.parameters.flag("text")?,
-        section_id(asked.segment("id"))?,
-    );
+    let with_text = asked.parameters.flag("text")?;
+    let id = section_id(asked.segment("id"))?;
     let listed = asked.published()?;
     let locator = section_locator(&listed.label, id);
     let stat = asked.reader.stat(&locator).await?;
@@ -58,8 +56,9 @@ pub(super) async fn section(mut asked: Asked) -> Answer {
     } else {
         None
     };
-    let removed = || Problem::new(404, "locator.no_section", "the tree was removed meanwhile");
-    let section = stat.section.ok_or_else(removed)?;
+    let section = stat
+        .section
+        .ok_or_else(|| Problem::new(404, "locator.no_section", "the tree was removed meanwhile"))?;
     json(Ready::Yes(SectionAnswer {
         document: stat.document,
         section,

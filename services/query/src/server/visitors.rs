@@ -90,11 +90,10 @@ impl Visitors {
             _ => host.as_str(),
         };
         let bare = name.trim_start_matches('[').trim_end_matches(']');
-        let same = |known: &String| {
-            [host.as_str(), name, bare].contains(&known.to_ascii_lowercase().as_str())
-        };
         // 127.0.0.2 is this machine, too.
-        self.hosts.iter().any(same) || bare.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+        self.hosts.iter().any(|known: &String| {
+            [host.as_str(), name, bare].contains(&known.to_ascii_lowercase().as_str())
+        }) || bare.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
     }
 }
 

@@ -44,7 +44,8 @@ pub async fn run(args: BrowseArgs, context: &Context) -> Result<Exit, CommandErr
         recursive,
         limit,
     } = args;
-    let (reader, output) = (open_indexed(context).await?, &context.output);
+    let reader = open_indexed(context).await?;
+    let output = &context.output;
     let question = Question {
         text,
         filter: filter(conditions.as_deref())?,
@@ -66,7 +67,8 @@ pub async fn run(args: BrowseArgs, context: &Context) -> Result<Exit, CommandErr
 }
 
 fn show(hit: &BrowseHit, output: &Output) {
-    let (document, best) = (&hit.document, &hit.best);
+    let document = &hit.document;
+    let best = &hit.best;
     let about = clean(&identity(document).join(" · "));
     output.line(&format!(
         "{:>2} {}  {about}  {:.2}",

@@ -63,19 +63,23 @@ pub async fn run(args: CatArgs, context: &Context) -> Result<Exit, CommandError>
     } else {
         context.output.json(&views);
     }
-    let nothing = |view: &TextView| {
-        view.text.as_deref().unwrap_or_default().trim().is_empty() && view.pages.is_empty()
-    };
     let doubtful = views.iter().any(|view| {
         view.item
             .as_ref()
             .is_some_and(|item| item.boundary_unverifiable)
     });
-    Ok(match (views.iter().all(nothing), doubtful) {
-        (true, _) => Exit::Nothing,
-        (false, true) => Exit::SomeFailed,
-        (false, false) => Exit::Done,
-    })
+    Ok(
+        match (
+            views.iter().all(|view: &TextView| {
+                view.text.as_deref().unwrap_or_default().trim().is_empty() && view.pages.is_empty()
+            }),
+            doubtful,
+        ) {
+            (true, _) => Exit::Nothing,
+            (false, true) => Exit::SomeFailed,
+            (false, false) => Exit::Done,
+        },
+    )
 }
 
 async fn read(

@@ -177,6 +177,8 @@ async fn next_line() -> Result<Option<Result<String, CommandError>>, CommandErro
         .await
         .map_err(|error| failed(std::io::Error::other(error)))?
         .map_err(failed)?;
-    let wrong = |_| CommandError::new("input.encoding", "this line is not UTF-8");
-    Ok(line.map(|line| String::from_utf8(line).map_err(wrong)))
+    Ok(line.map(|line| {
+        String::from_utf8(line)
+            .map_err(|_| CommandError::new("input.encoding", "this line is not UTF-8"))
+    }))
 }

@@ -70,7 +70,8 @@ struct Cost {
 /// [`CommandError`] when there is neither such a job nor such a document, or the store is away.
 pub async fn run(args: CostArgs, context: &Context) -> Result<Exit, CommandError> {
     let prices = PriceList::of(&context.config()?.config);
-    let (desk, reader) = (Desk::open(context, "cost").await?, open(context).await?);
+    let desk = Desk::open(context, "cost").await?;
+    let reader = open(context).await?;
     let mut since_ms = 0;
     let whose = match &args.target {
         None => Whose::Everyone,
@@ -94,26 +95,25 @@ pub async fn run(args: CostArgs, context: &Context) -> Result<Exit, CommandError
         total: Spent::default(),
         unread: 0,
     };
-    let add = |record: CallRecord| {
-        let is_asked_for = match &whose {
-            Whose::Everyone => true,
-            Whose::Job(job) => record.jobs.contains(job),
-            Whose::Document(runs) => record.run.0.starts_with(runs),
-            Whose::Question(run) => record.run.0 == *run,
-        };
-        if is_asked_for {
-            cost.by
-                .entry(group(args.by, &record, &names))
-                .or_default()
-                .add(&record, &prices);
-            cost.total.add(&record, &prices);
-        }
-    };
     cost.unread = calls::read(
         desk.blobs(),
         &format!("c/{}", context.collection),
         since_ms,
-        add,
+        |record: CallRecord| {
+            let is_asked_for = match &whose {
+                Whose::Everyone => true,
+                Whose::Job(job) => record.jobs.contains(job),
+                Whose::Document(runs) => record.run.0.starts_with(runs),
+                Whose::Question(run) => record.run.0 == *run,
+            };
+            if is_asked_for {
+                cost.by
+                    .entry(group(args.by, &record, &names))
+                    .or_default()
+                    .add(&record, &prices);
+                cost.total.add(&record, &prices);
+            }
+        },
     )
     .await?;
     show(&cost, args.by, context);
@@ -174,7 +174,6 @@ fn show(cost: &Cost, by: By, context: &Context) {
         By::Day => "day",
     };
     table.row([what, "calls", "prompt", "cached", "reply", "cost"].map(String::from));
-    let number = |number: u64| thousands(u32::try_from(number).unwrap_or(u32::MAX));
     let row = |name: &str, spent: &Spent| {
         let Spent {
             calls,
@@ -183,7 +182,8 @@ fn show(cost: &Cost, by: By, context: &Context) {
             output_tokens,
             ..
         } = *spent;
-        let numbers = [calls, prompt_tokens, cached_tokens, output_tokens].map(number);
+        let numbers = [calls, prompt_tokens, cached_tokens, output_tokens]
+            .map(|number: u64| thousands(u32::try_from(number).unwrap_or(u32::MAX)));
         [
             vec![name.to_string()],
             numbers.to_vec(),

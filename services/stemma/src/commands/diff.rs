@@ -50,7 +50,8 @@ pub struct DiffArgs {
 
 /// Runs the command.
 pub async fn run(args: DiffArgs, context: &Context) -> Result<Exit, CommandError> {
-    let (reader, output) = (open(context).await?, &context.output);
+    let reader = open(context).await?;
+    let output = &context.output;
     let part = args.item.is_some()
         || args.one.contains('#')
         || args.other.as_ref().is_some_and(|name| name.contains('#'));
@@ -93,12 +94,12 @@ fn show(view: &ComparisonView, all: bool, output: &Output) {
         items(view, output);
     }
     output.line("");
-    let shown =
-        |pair: &&PairView| all || pair.outcome != Outcome::Unchanged || pair.renamed || pair.moved;
     let divided = divided(&view.pairs);
     view.pairs
         .iter()
-        .filter(shown)
+        .filter(|pair: &&PairView| {
+            all || pair.outcome != Outcome::Unchanged || pair.renamed || pair.moved
+        })
         .for_each(|pair| section(pair, &divided, output));
     view.notes.iter().for_each(|note| output.note(&clean(note)));
     if !all && view.counts.unchanged > 0 {

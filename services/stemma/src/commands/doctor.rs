@@ -154,7 +154,9 @@ async fn cluster(context: &Context) -> Vec<Check> {
     };
     let broker = match cluster.broker().await {
         Ok(found) => {
-            let (product, version, queues) = (found.product, found.version, found.queues);
+            let product = found.product;
+            let version = found.version;
+            let queues = found.queues;
             Check::ok(format!(
                 "broker: {product} {version}, {queues} queues as expected"
             ))

@@ -46,7 +46,8 @@ enum Format {
 
 /// Runs the command.
 pub async fn run(args: ExportArgs, context: &Context) -> Result<Exit, CommandError> {
-    let (reader, output) = (open(context).await?, &context.output);
+    let reader = open(context).await?;
+    let output = &context.output;
     let mut documents = Vec::new();
     let mut known = BTreeSet::new();
     let all = [String::new()];
@@ -79,7 +80,8 @@ pub async fn run(args: ExportArgs, context: &Context) -> Result<Exit, CommandErr
         )
         .with_next("stemma export --format pageindex --out DIR"));
     }
-    let (mut written, mut failed) = (Vec::new(), 0);
+    let mut written = Vec::new();
+    let mut failed = 0;
     for (listed, path) in documents.iter().zip(&paths) {
         match reader.export(listed, path, format).await {
             Ok(exported) => {

@@ -96,7 +96,8 @@ async fn of_job(
     by: Option<By>,
     output: &Output,
 ) -> Result<Exit, CommandError> {
-    let (blobs, job) = (desk.blobs(), manifest.job.clone());
+    let blobs = desk.blobs();
+    let job = manifest.job.clone();
     let (complete, counted, failures) = match jobs::report(blobs, &job).await? {
         Some(report) => (true, report.reasons, report.failures),
         None => {

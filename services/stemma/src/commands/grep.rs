@@ -48,7 +48,8 @@ pub struct GrepArgs {
 
 /// Runs the command.
 pub async fn run(args: GrepArgs, context: &Context) -> Result<Exit, CommandError> {
-    let (reader, output) = (open(context).await?, &context.output);
+    let reader = open(context).await?;
+    let output = &context.output;
     if !args.recursive {
         one_document(&reader, &args)?;
     }

@@ -36,7 +36,8 @@ pub struct LsArgs {
 
 /// Runs the command.
 pub async fn run(args: LsArgs, context: &Context) -> Result<Exit, CommandError> {
-    let (reader, output) = (open(context).await?, &context.output);
+    let reader = open(context).await?;
+    let output = &context.output;
     if !reader.is_folder(&args.scope)? {
         return tree::run(TreeArgs::top(args.scope), context).await;
     }

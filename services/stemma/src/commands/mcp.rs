@@ -82,7 +82,9 @@ pub async fn run(args: McpArgs, context: &Context) -> Result<Exit, CommandError>
     }
     let stop = shutdown::listen();
     let store = context.reader().await?;
-    let (env, collection, cache) = (Env::system(), context.collection.clone(), context.cache());
+    let env = Env::system();
+    let collection = context.collection.clone();
+    let cache = context.cache();
     let config = context.config()?.config;
     let limiter = config.servers.limiter(&env)?;
     let model = answer_model(&config, &env, &limiter, "mcp")?;
@@ -287,10 +289,8 @@ mod tests {
     #[test]
     fn a_file_is_replaced_through_its_link() {
         let folder = tempfile::tempdir().unwrap();
-        let (real, link) = (
-            folder.path().join("real.json"),
-            folder.path().join("link.json"),
-        );
+        let real = folder.path().join("real.json");
+        let link = folder.path().join("link.json");
         fs::write(&real, "{}").unwrap();
         std::os::unix::fs::symlink(&real, &link).unwrap();
         replace(&link, "new").unwrap();

@@ -56,10 +56,8 @@ pub fn run(args: PromptsArgs, context: &Context) -> Result<Exit, CommandError> {
         .filter(|(stage, _)| args.stage.as_deref().is_none_or(|one| one == *stage))
         .collect();
     if stages.is_empty() {
-        let (name, known) = (
-            args.stage.unwrap_or_default(),
-            built_in().map(|(stage, _)| stage.to_string()).collect(),
-        );
+        let name = args.stage.unwrap_or_default();
+        let known = built_in().map(|(stage, _)| stage.to_string()).collect();
         return Err(unknown(
             "prompts.no_stage",
             format!("no stage `{name}` asks a model"),
@@ -82,12 +80,11 @@ pub fn run(args: PromptsArgs, context: &Context) -> Result<Exit, CommandError> {
             .output
             .note(&format!("Behind each of them: {ALWAYS}"));
     } else {
-        let prompt = |(stage, text, overridden): &(&str, &str, bool)| {
+        let prompts: Vec<_> = prompts.iter().map(|(stage, text, overridden): &(&str, &str, bool)| {
             json!({
                 "stage": stage, "text": text, "digest": digest(text), "tokens": tokens::count(text), "overridden": overridden,
             })
-        };
-        let prompts: Vec<_> = prompts.iter().map(prompt).collect();
+        }).collect();
         context
             .output
             .json(&json!({ "prompts": prompts, "always": ALWAYS }));
@@ -123,7 +120,8 @@ fn export(
             .with_next("check that the folder can be written")
     };
     fs::create_dir_all(folder).map_err(failed)?;
-    let (mut written, mut kept) = (Vec::new(), Vec::new());
+    let mut written = Vec::new();
+    let mut kept = Vec::new();
     for (stage, text) in prompts {
         let name = file_name(stage);
         match fs::File::create_new(folder.join(&name)) {

@@ -21,7 +21,8 @@ pub async fn open(context: &Context) -> Result<Reader, CommandError> {
 
 /// The collection with its index, brought up to date. Where another process is at that, it is waited for a while.
 pub async fn open_indexed(context: &Context) -> Result<Reader, CommandError> {
-    let (env, store) = (Env::system(), context.reader().await?);
+    let env = Env::system();
+    let store = context.reader().await?;
     let config = context.config()?.config;
     let limiter = config.servers.limiter(&env)?;
     let gate = config.embeddings.gate(&env, &limiter, "cli")?;
@@ -30,7 +31,8 @@ pub async fn open_indexed(context: &Context) -> Result<Reader, CommandError> {
             .embeddings
             .meaning(&gate, &env, &store.blobs, &context.collection, context);
     let model = answer_model(&config, &env, &limiter, "cli")?;
-    let (cache, collection) = (context.cache(), &context.collection);
+    let cache = context.cache();
+    let collection = &context.collection;
     let kept = Kept::equipped(
         env.clone(),
         &cache,
@@ -182,7 +184,8 @@ pub fn word(value: &impl serde::Serialize) -> String {
 /// Text with the marked bytes in bold, made safe to show.
 pub fn marked(output: &crate::output::Output, text: &str, marks: &[(usize, usize)]) -> String {
     use crate::output::clean;
-    let (mut shown, mut at) = (String::new(), 0);
+    let mut shown = String::new();
+    let mut at = 0;
     for (start, end) in marks.iter().filter(|(start, end)| start < end) {
         // Pairs of neighboring ideographs overlap.
         let start = (*start).max(at);

@@ -83,7 +83,8 @@ fn show(view: &StatView, output: &Output) {
         );
     }
     if let (Some(provenance), Some(accuracy)) = (&view.provenance, document.accuracy) {
-        let (method, model) = (word(&provenance.method), &provenance.model);
+        let method = word(&provenance.method);
+        let model = &provenance.model;
         field(
             output,
             "method",

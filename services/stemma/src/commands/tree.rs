@@ -75,7 +75,8 @@ enum TreeFormat {
 
 /// Runs the command.
 pub async fn run(args: TreeArgs, context: &Context) -> Result<Exit, CommandError> {
-    let (reader, output) = (open(context).await?, &context.output);
+    let reader = open(context).await?;
+    let output = &context.output;
     if reader.is_folder(&args.locator)? {
         return folder(&reader, &args, output).await;
     }
@@ -257,16 +258,15 @@ fn rows(view: &TreeView, title_width: usize) -> Vec<String> {
         .map(|title| unicode_width::UnicodeWidthStr::width(title.as_str()))
         .max()
         .unwrap_or(0);
-    let line = |((row, title), rest): ((&TreeRow, &String), String)| {
-        format!("{} {}  {rest}", row.section.section_id, pad(title, widest))
-            .trim_end()
-            .to_owned()
-    };
     view.sections
         .iter()
         .zip(&titles)
         .zip(table.lines())
-        .map(line)
+        .map(|((row, title), rest): ((&TreeRow, &String), String)| {
+            format!("{} {}  {rest}", row.section.section_id, pad(title, widest))
+                .trim_end()
+                .to_owned()
+        })
         .collect()
 }
 

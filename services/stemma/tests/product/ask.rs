@@ -137,7 +137,8 @@ fn a_chat_goes_on_line_by_line() {
     let script = r#"{ printf '%s\n' 'How much was spending on anvils?' '' '/in NOBODY' '/info what' '???'; printf 'caf\351?\n';
         printf '%s\n' '/in' 'And for whom?' '/new' '/quit' 'never asked'; } |
         STEMMA_MODEL__NAME=sim STEMMA_MODEL__BASE_URL="$2" "$0" --store "$1" chat --jsonl"#;
-    let (store, url) = (hall.lab.path("store"), hall.provider.base_url("chat"));
+    let store = hall.lab.path("store");
+    let url = hall.provider.base_url("chat");
     let answer = hall.lab.shell(
         script,
         [env!("CARGO_BIN_EXE_stemma"), store.to_str().unwrap(), &url],
@@ -174,10 +175,8 @@ fn answers_are_measured_and_gone_on_with() {
             .to_string()
             + "\n"
     };
-    let (first, second) = (
-        question(1, "How much was spending on anvils?"),
-        question(2, "What did anvils cost?"),
-    );
+    let first = question(1, "How much was spending on anvils?");
+    let second = question(2, "What did anvils cost?");
     std::fs::write(hall.lab.path("one.jsonl"), &first).unwrap();
     std::fs::write(
         hall.lab.path("all.jsonl"),
@@ -264,14 +263,13 @@ fn answers_are_measured_and_gone_on_with() {
 fn a_budget_of_an_evaluation_holds_over_answers_and_judgements() {
     const BUDGET: u64 = 12_000;
     let hall = Hall::new();
-    let line = |n: usize| {
+    std::fs::write(
+        hall.lab.path("questions.jsonl"),
+        (0..16).map(|n: usize| {
         format!(
             "{{\"id\": {n}, \"question\": \"How much was spending on anvils, time {n}?\", \"answer\": \"$1,577 million\"}}\n"
         )
-    };
-    std::fs::write(
-        hall.lab.path("questions.jsonl"),
-        (0..16).map(line).collect::<String>(),
+    }).collect::<String>(),
     )
     .unwrap();
     let measure = |more: &[&str]| {
@@ -309,10 +307,13 @@ fn a_budget_of_an_evaluation_holds_over_answers_and_judgements() {
         "{} tokens: {judge:?}",
         spent()
     );
-    let told = |row: &Value| {
-        ["prompt_tokens", "output_tokens", "judge_tokens"].map(|name| row[name].as_u64().unwrap())
-    };
-    let sum: u64 = rows.iter().flat_map(told).sum();
+    let sum: u64 = rows
+        .iter()
+        .flat_map(|row: &Value| {
+            ["prompt_tokens", "output_tokens", "judge_tokens"]
+                .map(|name| row[name].as_u64().unwrap())
+        })
+        .sum();
     assert!(sum <= spent() && sum > spent() / 2, "{sum} of {}", spent());
     // What is left of it was counted: the same budget again does nothing, and more goes on.
     let before = spent();

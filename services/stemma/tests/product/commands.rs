@@ -68,15 +68,17 @@ fn shape(value: &Value) -> String {
         };
         shapes.entry(path).or_default().insert(kind);
     }
-    let line = |(path, kinds): (String, BTreeSet<&str>)| {
-        let kinds: Vec<&str> = kinds.into_iter().collect();
-        format!(
-            "  {}: {}\n",
-            if path.is_empty() { "." } else { &path },
-            kinds.join(" ")
-        )
-    };
-    shapes.into_iter().map(line).collect()
+    shapes
+        .into_iter()
+        .map(|(path, kinds): (String, BTreeSet<&str>)| {
+            let kinds: Vec<&str> = kinds.into_iter().collect();
+            format!(
+                "  {}: {}\n",
+                if path.is_empty() { "." } else { &path },
+                kinds.join(" ")
+            )
+        })
+        .collect()
 }
 
 #[test]
@@ -258,7 +260,8 @@ fn evaluations_end_with_what_they_found() {
     }
     // A question that is none, a page that is none and a document that is not there do not end the others.
     let of = |more: &str| eval(&format!("retrieval questions.jsonl{more}")).json();
-    let (plain, missing) = (of(""), of(" --count-missing"));
+    let plain = of("");
+    let missing = of(" --count-missing");
     assert_eq!(
         (
             plain["means"][0]["questions"].clone(),
@@ -479,10 +482,9 @@ fn readers_work_beside_a_writer_and_a_second_writer_is_refused() {
     lab.put_dozen();
     let mut writer = lab.stemma("store", ["ingest", "filings"]).start();
     let pid = writer.pid();
-    let listed = |key: &String| key.contains("/changes/");
     while !crate::support::objects(&lab.path("store"))
         .keys()
-        .any(listed)
+        .any(|key: &String| key.contains("/changes/"))
     {
         assert!(!writer.has_ended(), "{:?}", writer.end());
         std::thread::sleep(std::time::Duration::from_millis(2));

@@ -22,14 +22,13 @@ fn noise(seed: u64) -> f64 {
 
 /// Inode and time of every artifact and tree of a store.
 fn kept(store: &Path) -> BTreeMap<String, (u64, SystemTime)> {
-    let stamp = |(key, path): (String, std::path::PathBuf)| {
-        let metadata = std::fs::metadata(path).unwrap();
-        (key, (metadata.ino(), metadata.modified().unwrap()))
-    };
     let objects = files(&store.join("objects")).into_iter();
     objects
         .filter(|(key, _)| key.contains("/a/") || key.contains("/trees/"))
-        .map(stamp)
+        .map(|(key, path): (String, std::path::PathBuf)| {
+            let metadata = std::fs::metadata(path).unwrap();
+            (key, (metadata.ino(), metadata.modified().unwrap()))
+        })
         .collect()
 }
 

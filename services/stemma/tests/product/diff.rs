@@ -37,7 +37,8 @@ fn a_year_is_told_section_by_section() {
         .iter()
         .map(|pair| (of(pair, "left"), of(pair, "right")))
         .collect();
-    let (before, after) = (&made.before.truth.nodes, &made.after.truth.nodes);
+    let before = &made.before.truth.nodes;
+    let after = &made.after.truth.nodes;
     let title = |nodes: &[stemma_filings::TruthNode], at: Option<usize>| {
         at.map(|at| nodes[at].title.clone())
     };

@@ -227,17 +227,16 @@ fn every_hostile_file_ends_with_a_tree_or_one_clear_error() {
         .collect();
     let trees = trees(&lab.path("store"));
     for (name, _, ends) in &cases {
-        let (tree, failure) = (trees.get(*name), failures.get(name));
+        let tree = trees.get(*name);
+        let failure = failures.get(name);
         assert_eq!(
             tree.is_some(),
             failure.is_none(),
             "{name}: a tree or a failure: {failure:?}"
         );
         if let Some(failure) = failure {
-            let (message, next) = (
-                failure["message"].as_str().unwrap(),
-                failure["next"].as_str(),
-            );
+            let message = failure["message"].as_str().unwrap();
+            let next = failure["next"].as_str();
             assert!(
                 !message.is_empty() && !message.contains('\n') && next.is_some(),
                 "{name}: {failure}"

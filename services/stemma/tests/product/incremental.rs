@@ -41,10 +41,8 @@ fn unchanged_documents_cost_nothing() {
     assert_eq!(second["counts"]["unchanged"], 12);
     assert_eq!(second["documents"], Value::Array(Vec::new()));
     assert_eq!((stages, new), (Vec::new(), BTreeSet::new()));
-    let (took, before) = (
-        second["seconds"].as_f64().unwrap(),
-        first["seconds"].as_f64().unwrap(),
-    );
+    let took = second["seconds"].as_f64().unwrap();
+    let before = first["seconds"].as_f64().unwrap();
     assert!(
         took < before,
         "{took} s for nothing, after {before} s for everything"

@@ -158,7 +158,8 @@ fn what_failed_is_run_again_and_nothing_else() {
             .unwrap()
             .to_owned()
     };
-    let (old, new) = (run(&job), run(again.json()["job"].as_str().unwrap()));
+    let old = run(&job);
+    let new = run(again.json()["job"].as_str().unwrap());
     assert_eq!(
         old.replace("-1", "-2"),
         new,
@@ -217,10 +218,9 @@ fn a_cancelled_ingest_ends_soon_and_goes_on_from_what_was_made() {
         .stemma("store", ["ingest", "filings"])
         .env("STEMMA_LOCAL__OPEN_DOCUMENTS", "1")
         .start();
-    let begun = |key: &String| key.contains("/changes/");
     while !crate::support::objects(&lab.path("store"))
         .keys()
-        .any(begun)
+        .any(|key: &String| key.contains("/changes/"))
     {
         assert!(!writer.has_ended(), "{:?}", writer.end());
         std::thread::sleep(std::time::Duration::from_millis(2));
@@ -256,10 +256,8 @@ fn a_cancelled_ingest_ends_soon_and_goes_on_from_what_was_made() {
     let view = ask(&lab, &format!("status {id}")).json()["jobs"][0].clone();
     assert_eq!(view["state"], "cancelled");
     let counts = &view["counts"];
-    let (done, cancelled) = (
-        counts["done"].as_u64().unwrap() + counts["done_with_gaps"].as_u64().unwrap(),
-        counts["cancelled"].as_u64().unwrap(),
-    );
+    let done = counts["done"].as_u64().unwrap() + counts["done_with_gaps"].as_u64().unwrap();
+    let cancelled = counts["cancelled"].as_u64().unwrap();
     assert!(done < 12 && cancelled > 0, "{view}");
     let over = ask(&lab, &format!("cancel {id}"));
     assert_eq!(

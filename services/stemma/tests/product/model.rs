@@ -130,19 +130,18 @@ fn completion(schema: &Value, messages: &Value) -> Value {
     let told: Vec<Value> = sections
         .map(|number| json!({ "section": number, "summary": "It says so." }))
         .collect();
-    let fill = |(name, property): (&String, &Value)| {
-        let value = match property["type"].as_str().unwrap() {
-            "boolean" => json!(true),
-            "array" => json!(told),
-            _ => json!("It says what it says."),
-        };
-        (name.clone(), value)
-    };
     let answer: serde_json::Map<String, Value> = schema["properties"]
         .as_object()
         .unwrap()
         .iter()
-        .map(fill)
+        .map(|(name, property): (&String, &Value)| {
+            let value = match property["type"].as_str().unwrap() {
+                "boolean" => json!(true),
+                "array" => json!(told),
+                _ => json!("It says what it says."),
+            };
+            (name.clone(), value)
+        })
         .collect();
     json!({
         "choices": [{ "message": { "content": Value::Object(answer).to_string() }, "finish_reason": "stop" }],
@@ -166,7 +165,8 @@ fn lab() -> Lab {
 
 #[test]
 fn every_step_is_asked_once_and_the_key_is_seen_by_no_one_else() {
-    let (lab, provider) = (lab(), Provider::start(&["503 Away"]));
+    let lab = lab();
+    let provider = Provider::start(&["503 Away"]);
     let answer = provider.ingest(&lab, "store");
     assert_eq!(answer.code, Some(0), "{answer:?}");
     let trees = trees(&lab.path("store"));

@@ -16,10 +16,9 @@ fn prompts(lab: &Lab, arguments: &[&str]) -> Answer {
 fn overridden(answer: &Answer) -> Vec<String> {
     let json = answer.json();
     let all = json["prompts"].as_array().unwrap();
-    let stage = |prompt: &Value| prompt["stage"].as_str().unwrap().to_string();
     all.iter()
         .filter(|prompt| prompt["overridden"] == true)
-        .map(stage)
+        .map(|prompt: &Value| prompt["stage"].as_str().unwrap().to_string())
         .collect()
 }
 

@@ -98,14 +98,12 @@ fn a_document_is_sent_worked_on_read_and_removed() {
     let lab = Lab::new();
     lab.put("guide.md", "# One\n\nText of one.\n");
     lab.ingest("store", &[]);
-    let (port, filing) = (
-        free_port(),
-        generate(&Spec {
-            pages: 9,
-            ..Spec::of(Kind::TenQ, 5)
-        })
-        .pdf,
-    );
+    let port = free_port();
+    let filing = generate(&Spec {
+        pages: 9,
+        ..Spec::of(Kind::TenQ, 5)
+    })
+    .pdf;
     let listen = format!("127.0.0.1:{port}");
     let server = Served(Some(
         lab.stemma("store", ["serve", "--listen", &listen]).start(),

@@ -45,7 +45,8 @@ impl Lab {
     /// Twelve small filings of all kinds, in two folders.
     pub fn put_dozen(&self) {
         for n in 0..12_u64 {
-            let (kind, contents) = (Kind::ALL[n as usize % 7], Contents::ALL[n as usize % 5]);
+            let kind = Kind::ALL[n as usize % 7];
+            let contents = Contents::ALL[n as usize % 5];
             let spec = Spec {
                 pages: 6 + n as u32,
                 contents,
@@ -242,10 +243,9 @@ pub fn files(folder: &Path) -> BTreeMap<String, PathBuf> {
 
 /// What lies below `objects/` of a store: key → bytes.
 pub fn objects(store: &Path) -> BTreeMap<String, Vec<u8>> {
-    let read = |(key, path): (String, PathBuf)| (key, fs::read(path).unwrap());
     files(&store.join("objects"))
         .into_iter()
-        .map(read)
+        .map(|(key, path): (String, PathBuf)| (key, fs::read(path).unwrap()))
         .collect()
 }
 

@@ -35,15 +35,21 @@ impl Hall {
         ];
         for n in 0..DOCUMENTS {
             let subject = subjects[n % subjects.len()];
-            let section =
-                |at: usize| format!("# Of {subject} {at}\n\nWord {at} about {subject} in {n}.\n\n");
             lab.put(
                 &format!("d{n:02}.md"),
-                (0..4).map(section).collect::<String>(),
+                (0..4)
+                    .map(|at: usize| {
+                        format!("# Of {subject} {at}\n\nWord {at} about {subject} in {n}.\n\n")
+                    })
+                    .collect::<String>(),
             );
         }
-        let section = |at: usize| format!("# Chapter {at}\n\nWhat stands in chapter {at}.\n\n");
-        lab.put("long.md", (0..LONG).map(section).collect::<String>());
+        lab.put(
+            "long.md",
+            (0..LONG)
+                .map(|at: usize| format!("# Chapter {at}\n\nWhat stands in chapter {at}.\n\n"))
+                .collect::<String>(),
+        );
         lab.ingest("store", &[]);
         Self {
             lab,

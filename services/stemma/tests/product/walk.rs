@@ -46,12 +46,15 @@ fn found(tree: &SectionTree) -> Vec<(String, u32)> {
 /// Of `wanted` titles, those that are not in the tree within `tolerance` pages (or lines).
 fn missing(tree: &SectionTree, wanted: &[(String, u32)], tolerance: u32) -> Vec<(String, u32)> {
     let found = found(tree);
-    let is_there = |(title, at): &&(String, u32)| {
-        !found
-            .iter()
-            .any(|(name, place)| *name == letters(title) && place.abs_diff(*at) <= tolerance)
-    };
-    wanted.iter().filter(is_there).cloned().collect()
+    wanted
+        .iter()
+        .filter(|(title, at): &&(String, u32)| {
+            !found
+                .iter()
+                .any(|(name, place)| *name == letters(title) && place.abs_diff(*at) <= tolerance)
+        })
+        .cloned()
+        .collect()
 }
 
 fn titles(filing: &Filing, wanted: impl Fn(&str) -> bool) -> Vec<(String, u32)> {
@@ -75,7 +78,8 @@ fn assert_whole(path: &str, tree: &SectionTree) {
     assert_eq!(next, extent + 1, "{path}: not covered to its end");
     for (_, parent) in tree.walk() {
         for child in &parent.children {
-            let ((a, b), (c, d)) = (ends(parent), ends(child));
+            let (a, b) = ends(parent);
+            let (c, d) = ends(child);
             assert!(
                 a <= c && d <= b,
                 "{path}: {} lies outside {}",
@@ -167,7 +171,8 @@ fn every_kind_of_filing_becomes_a_tree_with_its_titles_on_their_pages() {
     assert_eq!(summary["counts"]["total"], 36);
 
     let trees = trees(&lab.path("store"));
-    let (mut all, mut items) = (Score::default(), Score::default());
+    let mut all = Score::default();
+    let mut items = Score::default();
     for (path, (kind, filing)) in &filings {
         let tree = &trees[path].tree;
         assert_eq!(tree.extent, Extent::Pages(filing.truth.pages), "{path}");
@@ -256,23 +261,6 @@ fn a_document_without_any_heading_is_cut_into_windows_and_says_so() {
 
 /// Pages of prose and nothing else.
 fn headless() -> Vec<u8> {
-    let prose = |n: usize| {
-        let sentence = |k: usize| {
-            format!(
-                "the {} of lot {} was moved to the {} store",
-                WORDS[(n + k) % 5],
-                n * 7 + k,
-                WORDS[k % 5]
-            )
-        };
-        Block::Prose(
-            format!(
-                "In the end {}.",
-                (0..9).map(sentence).collect::<Vec<_>>().join(", and ")
-            )
-            .into(),
-        )
-    };
     let look = Look {
         family: Family::Times,
         size: 10.0,
@@ -288,7 +276,25 @@ fn headless() -> Vec<u8> {
         bare_parts: false,
         roman_front: false,
     };
-    let body = (0..90).map(prose).collect();
+    let body = (0..90)
+        .map(|n: usize| {
+            let sentence = |k: usize| {
+                format!(
+                    "the {} of lot {} was moved to the {} store",
+                    WORDS[(n + k) % 5],
+                    n * 7 + k,
+                    WORDS[k % 5]
+                )
+            };
+            Block::Prose(
+                format!(
+                    "In the end {}.",
+                    (0..9).map(sentence).collect::<Vec<_>>().join(", and ")
+                )
+                .into(),
+            )
+        })
+        .collect();
     let manuscript = Manuscript {
         look,
         title: String::new(),
@@ -384,7 +390,8 @@ fn texts_become_trees_by_line() {
     assert_eq!(summary["counts"]["failed"], 0, "{summary:#}");
     let trees: BTreeMap<String, PublishedTree> = trees(&lab.path("store"));
     for (path, (truth, least)) in &wanted {
-        let (tree, wanted) = (&trees[path].tree, lines(truth));
+        let tree = &trees[path].tree;
+        let wanted = lines(truth);
         let missing = missing(tree, &wanted, 0);
         let share = 1.0 - missing.len() as f64 / wanted.len() as f64;
         assert!(

@@ -85,9 +85,9 @@ impl Traces {
             .with_level(false)
             .with_target(false)
             .with_tracked_inactivity(false);
-        let ours =
-            |metadata: &Metadata<'_>| metadata.is_span() && metadata.target().starts_with("stemma");
-        Adopting(layer).with_filter(filter_fn(ours))
+        Adopting(layer).with_filter(filter_fn(|metadata: &Metadata<'_>| {
+            metadata.is_span() && metadata.target().starts_with("stemma")
+        }))
     }
 
     /// Sends what is left.
@@ -142,10 +142,8 @@ fn named(mut span: SpanData) -> SpanData {
     let id = value(ID).and_then(|id| SpanId::from_hex(&id).ok());
     let trace = value(TRACE).and_then(|id| TraceId::from_hex(&id).ok());
     let context = &span.span_context;
-    let (trace, id) = (
-        trace.unwrap_or(context.trace_id()),
-        id.unwrap_or(context.span_id()),
-    );
+    let trace = trace.unwrap_or(context.trace_id());
+    let id = id.unwrap_or(context.span_id());
     span.span_context = SpanContext::new(
         trace,
         id,
@@ -269,8 +267,11 @@ impl Visit for Parent {
 /// `00-{trace id}-{span id}-{flags}` (W3C Trace Context, version 0).
 fn parse(traceparent: &str) -> Option<SpanContext> {
     let mut parts = traceparent.split('-').skip(1);
-    let (trace, span, flags) = (parts.next()?, parts.next()?, parts.next()?);
-    let (trace, span) = (TraceId::from_hex(trace).ok()?, SpanId::from_hex(span).ok()?);
+    let trace = parts.next()?;
+    let span = parts.next()?;
+    let flags = parts.next()?;
+    let trace = TraceId::from_hex(trace).ok()?;
+    let span = SpanId::from_hex(span).ok()?;
     let flags = TraceFlags::new(u8::from_str_radix(flags, 16).ok()?);
     let context = SpanContext::new(trace, span, flags, true, TraceState::default());
     context.is_valid().then_some(context)

@@ -418,10 +418,12 @@ impl Places {
 }
 
 fn record_cut_titles(rows: &[Row<'_>], gaps: &mut Vec<Gap>) {
-    let long = |row: &&Row<'_>| {
-        title(row.object).is_some_and(|title| title.chars().nth(MAX_TITLE_CHARS).is_some())
-    };
-    let cut = rows.iter().filter(long).count();
+    let cut = rows
+        .iter()
+        .filter(|row: &&Row<'_>| {
+            title(row.object).is_some_and(|title| title.chars().nth(MAX_TITLE_CHARS).is_some())
+        })
+        .count();
     if cut > 0 {
         let detail = format!("{cut} titles were longer than {MAX_TITLE_CHARS} characters");
         gaps.push(Gap {
@@ -483,16 +485,19 @@ fn references(value: &Value, rows: &[Row<'_>]) -> Vec<Reference> {
         .and_then(Value::as_array)
         .map(Vec::as_slice)
         .unwrap_or_default();
-    let read = |entry: &Value| {
-        let to = id(entry.get("to")).map_or(ReferenceTarget::Unresolved, ReferenceTarget::Section);
-        let text = cut(entry.get("text")?.as_str()?, 200);
-        Some(Reference {
-            from: id(entry.get("from"))?,
-            text,
-            to,
+    list.iter()
+        .filter_map(|entry: &Value| {
+            let to =
+                id(entry.get("to")).map_or(ReferenceTarget::Unresolved, ReferenceTarget::Section);
+            let text = cut(entry.get("text")?.as_str()?, 200);
+            Some(Reference {
+                from: id(entry.get("from"))?,
+                text,
+                to,
+            })
         })
-    };
-    list.iter().filter_map(read).take(MAX_REFERENCES).collect()
+        .take(MAX_REFERENCES)
+        .collect()
 }
 
 fn take_facts(value: &Value, tree: &mut SectionTree) {
@@ -586,7 +591,8 @@ mod tests {
             text,
             by: "imported".into(),
         });
-        let (from, to) = (SectionId(0), ReferenceTarget::Section(SectionId(0)));
+        let from = SectionId(0);
+        let to = ReferenceTarget::Section(SectionId(0));
         tree.references.push(Reference {
             from,
             text: "Note 1".into(),
@@ -611,14 +617,16 @@ mod tests {
     /// `structure title start-end` per node.
     fn outline(value: &Value) -> String {
         let tree = import(value, "test").unwrap();
-        let line = |(_, section): (usize, &crate::Section)| {
-            let (start, end) = match section.span {
-                SectionSpan::Pages { pages, .. } => (pages.start().get(), pages.end().get()),
-                SectionSpan::Lines { start, end } => (start, end),
-            };
-            format!("{} {} {start}-{end}", section.structure, section.title)
-        };
-        tree.walk().map(line).collect::<Vec<_>>().join("\n")
+        tree.walk()
+            .map(|(_, section): (usize, &crate::Section)| {
+                let (start, end) = match section.span {
+                    SectionSpan::Pages { pages, .. } => (pages.start().get(), pages.end().get()),
+                    SectionSpan::Lines { start, end } => (start, end),
+                };
+                format!("{} {} {start}-{end}", section.structure, section.title)
+            })
+            .collect::<Vec<_>>()
+            .join("\n")
     }
 
     proptest! {

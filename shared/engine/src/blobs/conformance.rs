@@ -67,7 +67,8 @@ async fn lets_one_of_sixteen_writers_win(blobs: Arc<dyn Blobs>) {
     for round in 0..8 {
         let key = format!("race/deep/{round}/object");
         let writers = (0..16u8).map(|n| {
-            let (blobs, key) = (Arc::clone(&blobs), key.clone());
+            let blobs = Arc::clone(&blobs);
+            let key = key.clone();
             tokio::spawn(async move { (n, put(&blobs, &key, vec![n; 10_000]).await) })
         });
         let puts = join_all(writers)

@@ -40,7 +40,8 @@ impl FolderBlobs {
     /// # Errors
     /// What the file system said.
     pub fn open(root: &Path) -> std::io::Result<Self> {
-        let (objects, tmp) = (root.join("objects"), root.join("tmp"));
+        let objects = root.join("objects");
+        let tmp = root.join("tmp");
         fs::create_dir_all(&objects)?;
         fs::create_dir_all(&tmp)?;
         Ok(Self(Arc::new(Inner {
@@ -274,9 +275,10 @@ impl Blobs for FolderBlobs {
     async fn size(&self, key: &str) -> Result<Option<u64>, PortError> {
         check_key(key)?;
         let name = key.to_string();
-        let size = move |inner: &Inner| found(fs::metadata(inner.path(&name)));
         Ok(self
-            .run("size", key, size)
+            .run("size", key, move |inner: &Inner| {
+                found(fs::metadata(inner.path(&name)))
+            })
             .await?
             .filter(fs::Metadata::is_file)
             .map(|metadata| metadata.len()))
@@ -289,7 +291,8 @@ impl Blobs for FolderBlobs {
         limit: usize,
     ) -> Result<Vec<String>, PortError> {
         check_prefix(prefix)?;
-        let (folder, after) = (prefix.to_string(), after.map(str::to_string));
+        let folder = prefix.to_string();
+        let after = after.map(str::to_string);
         self.run("list", prefix, move |inner| {
             inner.list(&folder, after.as_deref(), limit)
         })
@@ -303,14 +306,15 @@ impl Blobs for FolderBlobs {
         limit: usize,
     ) -> Result<Vec<String>, PortError> {
         check_prefix(prefix)?;
-        let (folder, after) = (prefix.to_string(), after.map(str::to_string));
-        let work = move |inner: &Inner| {
+        let folder = prefix.to_string();
+        let after = after.map(str::to_string);
+        self.run("list", prefix, move |inner: &Inner| {
             let mut names = inner.names(&inner.path(&folder))?;
             names.retain(|name| after.as_ref().is_none_or(|after| name > after));
             names.truncate(limit);
             Ok(names)
-        };
-        self.run("list", prefix, work).await
+        })
+        .await
     }
 
     async fn delete(&self, key: &str) -> Result<(), PortError> {

@@ -116,10 +116,17 @@ pub async fn list_all(blobs: &dyn Blobs, prefix: &str) -> Result<Vec<String>, Po
 
 /// Refuses keys that are not keys.
 fn check_key(key: &str) -> Result<(), PortError> {
-    let legal = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b'~' | b'=');
-    let segment_ok =
-        |s: &str| !s.is_empty() && s != "." && s != ".." && s.len() <= 255 && s.bytes().all(legal);
-    if key.len() <= 512 && key.split('/').all(segment_ok) {
+    if key.len() <= 512
+        && key.split('/').all(|s: &str| {
+            !s.is_empty()
+                && s != "."
+                && s != ".."
+                && s.len() <= 255
+                && s.bytes().all(|b: u8| {
+                    b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b'~' | b'=')
+                })
+        })
+    {
         Ok(())
     } else {
         let shown: String = key.chars().take(80).collect();

@@ -125,7 +125,9 @@ impl S3Blobs {
         limit: usize,
         nested: bool,
     ) -> Result<Vec<String>, Trouble> {
-        let (folder, mut found, mut token) = (self.full(folder), Vec::new(), None);
+        let folder = self.full(folder);
+        let mut found = Vec::new();
+        let mut token = None;
         while found.len() < limit {
             let entries = i32::try_from((limit - found.len()).min(MAX_PAGE)).unwrap_or(i32::MAX);
             let request = self
@@ -150,12 +152,11 @@ impl S3Blobs {
                 .filter_map(|key| key.strip_prefix(folder.as_str()));
             // Whatever else lies in the bucket (a console's folder markers …) is no object of ours. Servers differ in
             // whether a prefix that `after` names comes again.
-            let ours = |name: &&str| match name.strip_suffix('/') {
-                Some(folder) => !nested && check_key(folder).is_ok(),
-                None => check_key(name).is_ok(),
-            };
             let mut names: Vec<String> = names
-                .filter(ours)
+                .filter(|name: &&str| match name.strip_suffix('/') {
+                    Some(folder) => !nested && check_key(folder).is_ok(),
+                    None => check_key(name).is_ok(),
+                })
                 .filter(|name| after.is_none_or(|after| *name > after))
                 .map(Into::into)
                 .collect();

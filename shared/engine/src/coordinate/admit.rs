@@ -128,7 +128,8 @@ impl<W: Flow> Coordinator<W> {
             .unwrap_or_default();
         for _ in 0..open.run_ended(run, ending, tasks) {
             measure::document(ending);
-            let (input, ending) = (Box::new(input.clone()), ending.clone());
+            let input = Box::new(input.clone());
+            let ending = ending.clone();
             (self.observer)(Event::Ended {
                 job: job.clone(),
                 run: Some(run.clone()),
@@ -277,10 +278,8 @@ impl<W: Flow> Coordinator<W> {
         };
         measure::document(&ending);
         open.entry_ended(taken.number, &format!("entry {}", taken.number), &ending);
-        let (job, input) = (
-            taken.manifest.job.clone(),
-            Box::new(taken.entry.input.clone()),
-        );
+        let job = taken.manifest.job.clone();
+        let input = Box::new(taken.entry.input.clone());
         (self.observer)(Event::Ended {
             job,
             run: None,

@@ -171,7 +171,8 @@ impl<W: Flow> Coordinator<W> {
 
     async fn attend_once(&self) -> Result<(), PortError> {
         let mut table = self.jobs.lock().await;
-        let (mut changed, mut resumed) = (false, Vec::new());
+        let mut changed = false;
+        let mut resumed = Vec::new();
         for (id, job) in &mut table.open {
             let standing = self.standing(id).await?;
             changed |= standing.cancelled.is_some();

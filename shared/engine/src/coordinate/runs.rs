@@ -181,7 +181,8 @@ impl<W: Flow> Coordinator<W> {
     /// Tells the jobs that wait for a run how it ended, and forgets it. Done again when it was cut off: a run that
     /// ended is closed whenever it is woken.
     async fn close(&self, at: &RunRef, ending: Ending, tasks: u64) -> Result<(), PortError> {
-        let (env, ledger) = (&self.env, &self.ports.ledger);
+        let env = &self.env;
+        let ledger = &self.ports.ledger;
         if let Some(record) = ending.record(env.now_ms()) {
             self.keep_failure(&at.run, &record).await?;
         }
@@ -219,15 +220,16 @@ impl<W: Flow> Coordinator<W> {
 
     fn slot(&self, run: &RunId) -> Arc<Slot<W>> {
         let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
-        let new = || {
+        let slot = runs.entry(run.clone()).or_insert_with(|| {
             let state = SlotState {
                 open: None,
                 covered: 0,
                 not_before_ms: 0,
             };
             let progress = StdMutex::default();
-            let (tickets, touched_ms, replayed_ms) =
-                (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
+            let tickets = AtomicU64::new(0);
+            let touched_ms = AtomicU64::new(0);
+            let replayed_ms = AtomicU64::new(0);
             Arc::new(Slot {
                 tickets,
                 touched_ms,
@@ -235,8 +237,7 @@ impl<W: Flow> Coordinator<W> {
                 progress,
                 state: Mutex::new(state),
             })
-        };
-        let slot = runs.entry(run.clone()).or_insert_with(new);
+        });
         slot.touched_ms.store(self.env.now_ms(), Ordering::Relaxed);
         Arc::clone(slot)
     }

@@ -136,11 +136,13 @@ impl Purses {
         let pays = waiting
             .into_iter()
             .filter(|(_, standing)| standing.is_running() || !running);
-        let payer = |(job, standing): (Arc<Manifest>, Standing)| Payer {
-            budget: standing.budget.or(job.terms.budget),
-            job,
-        };
-        let payers: Arc<Vec<Payer>> = Arc::new(pays.map(payer).collect());
+        let payers: Arc<Vec<Payer>> = Arc::new(
+            pays.map(|(job, standing): (Arc<Manifest>, Standing)| Payer {
+                budget: standing.budget.or(job.terms.budget),
+                job,
+            })
+            .collect(),
+        );
         let mut all = lock(&self.payers);
         if all.len() >= REMEMBERED {
             all.retain(|_, (read_ms, _)| now < *read_ms + BELIEVED_MS);
@@ -390,7 +392,8 @@ mod tests {
     };
 
     async fn world(tokens: u64) -> (Env, Ports, RunRef) {
-        let (env, ports) = (Env::simulated(1), Ports::memory());
+        let env = Env::simulated(1);
+        let ports = Ports::memory();
         let budget = Some(Budget {
             nanodollars: None,
             tokens: Some(tokens),
@@ -427,7 +430,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_budget_is_never_exceeded_and_goes_on_when_it_is_raised() {
         let (env, ports, run) = world(100).await;
-        let (purses, log) = (Purses::default(), Spent(Mutex::new(0)));
+        let purses = Purses::default();
+        let log = Spent(Mutex::new(0));
         for n in 0..5 {
             let payers = purses.payers(&env, &ports, &run).await.unwrap();
             let reserved = purses.reserve(&env, &ports, &payers, CALL, &log).await;

@@ -260,7 +260,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_last_word_counts() {
-        let (env, ports) = (Env::simulated(1), Ports::memory());
+        let env = Env::simulated(1);
+        let ports = Ports::memory();
         let job = JobId("job".into());
         let stands = async || standing(ports.blobs.as_ref(), &job).await.unwrap();
         assert_eq!(stands().await, Standing::default());

@@ -201,7 +201,8 @@ fn report_key(job: &JobId) -> String {
 
 /// Jobs of before attempts had a name keep their entries one level higher.
 fn chunk_key(manifest: &Manifest, chunk: u64) -> String {
-    let (job, attempt) = (&manifest.job, &manifest.terms.attempt);
+    let job = &manifest.job;
+    let attempt = &manifest.terms.attempt;
     let slash = if attempt.is_empty() { "" } else { "/" };
     format!("jobs/{job}/entries/{attempt}{slash}{chunk:06}.json")
 }

@@ -108,10 +108,8 @@ impl OpenJob {
     }
 
     async fn load_chunk(&mut self, env: &Env, blobs: &dyn Blobs) -> Result<(), PortError> {
-        let (chunk, skip) = (
-            self.next / CHUNK as u64,
-            (self.next % CHUNK as u64) as usize,
-        );
+        let chunk = self.next / CHUNK as u64;
+        let skip = (self.next % CHUNK as u64) as usize;
         let key = chunk_key(&self.manifest, chunk);
         let entries = ask(env, || get_json::<Vec<JobEntry>>(blobs, &key))
             .await?
@@ -242,7 +240,8 @@ impl OpenJob {
         if self.tally.counts.ended() < self.manifest.entries {
             return Ok(None);
         }
-        let (job, tally) = (&self.manifest.job, self.tally.clone());
+        let job = &self.manifest.job;
+        let tally = self.tally.clone();
         let written = Report {
             job: job.clone(),
             close: self.close,
@@ -266,7 +265,8 @@ mod tests {
     use crate::ports::Ports;
 
     async fn open_job(entries: u64) -> (Env, Ports, OpenJob) {
-        let (env, ports) = (Env::simulated(1), Ports::memory());
+        let env = Env::simulated(1);
+        let ports = Ports::memory();
         let manifest = Manifest {
             job: JobId("job".into()),
             collection: "c".into(),

@@ -213,7 +213,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_submission_that_was_cut_off_leaves_nothing_in_the_next() {
-        let (env, ports) = (Env::simulated(1), Ports::memory());
+        let env = Env::simulated(1);
+        let ports = Ports::memory();
         assert!(submitted(&env, &ports, 0..1_100, false).await.is_none());
         assert!(
             manifest(ports.blobs.as_ref(), &draft().job)
@@ -237,14 +238,16 @@ mod tests {
 
     #[tokio::test]
     async fn of_two_that_submit_at_once_one_counts_whole() {
-        let (env, ports) = (Env::simulated(1), Ports::memory());
+        let env = Env::simulated(1);
+        let ports = Ports::memory();
         let begin = || async {
             match Submitting::begin(&env, &ports, draft()).await.unwrap() {
                 Begun::New(submitting) => submitting,
                 Begun::Known(_) => panic!("nothing was submitted"),
             }
         };
-        let (mut one, mut two) = (begin().await, begin().await);
+        let mut one = begin().await;
+        let mut two = begin().await;
         let blobs = ports.blobs.as_ref();
         for n in 0..600_u64 {
             one.push(
@@ -268,18 +271,18 @@ mod tests {
             .await
             .unwrap();
         }
-        let (two, one) = (
-            two.finish(&env, &ports).await.unwrap(),
-            one.finish(&env, &ports).await.unwrap(),
-        );
+        let two = two.finish(&env, &ports).await.unwrap();
+        let one = one.finish(&env, &ports).await.unwrap();
         assert_eq!(one, two);
         assert_eq!(entries(blobs, &one, 1).await.unwrap()[0].input, 250);
     }
 
     #[tokio::test]
     async fn a_name_is_given_once() {
-        let (env, ports) = (Env::simulated(1), Ports::memory());
-        let (a, b) = (JobId("j-a".into()), JobId("j-b".into()));
+        let env = Env::simulated(1);
+        let ports = Ports::memory();
+        let a = JobId("j-a".into());
+        let b = JobId("j-b".into());
         let given =
             |collection, fresh| named(&env, ports.blobs.as_ref(), collection, "nightly", fresh);
         assert_eq!(given("x", None).await.unwrap(), None);

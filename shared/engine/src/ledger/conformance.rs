@@ -128,7 +128,7 @@ async fn reads_on_from_a_cursor(ledger: Arc<dyn Ledger>) {
         .await
         .expect("outcomes");
     assert_eq!(second.entries, [(key(2), large)]);
-    let record = |n| {
+    join_all((10..60).map(|n| {
         let ledger = Arc::clone(&ledger);
         async move {
             ledger
@@ -136,8 +136,8 @@ async fn reads_on_from_a_cursor(ledger: Arc<dyn Ledger>) {
                 .await
                 .expect("recorded")
         }
-    };
-    join_all((10..60).map(record)).await;
+    }))
+    .await;
     let third = ledger
         .outcomes(&run(), second.next)
         .await
@@ -203,7 +203,8 @@ async fn wants_a_task_once(ledger: Arc<dyn Ledger>) {
 }
 
 async fn says_what_is_overdue(ledger: Arc<dyn Ledger>) {
-    let (min, run) = (60_000, run());
+    let min = 60_000;
+    let run = run();
     ledger
         .want(&run, &[want(1), want(2), want(3)], 0, min)
         .await
@@ -273,7 +274,8 @@ async fn leases_to_one_holder(ledger: Arc<dyn Ledger>) {
         wanted: false,
     };
     let racers = (0..8).map(|n| {
-        let (ledger, run) = (Arc::clone(&ledger), run.clone());
+        let ledger = Arc::clone(&ledger);
+        let run = run.clone();
         async move {
             ledger
                 .lease(&run, &key(1), &format!("worker-{n}"), 100, 200)
@@ -522,7 +524,8 @@ async fn remembers_watchers(ledger: Arc<dyn Ledger>) {
 }
 
 async fn forgets_runs(ledger: Arc<dyn Ledger>) {
-    let (run, other) = (run(), RunId("run-2".into()));
+    let run = run();
+    let other = RunId("run-2".into());
     for run in [&run, &other] {
         ledger
             .record(run, &key(1), done(1))

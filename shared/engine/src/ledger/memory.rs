@@ -94,8 +94,12 @@ impl State {
 impl Run {
     /// Whether more is left of it than leases of late workers that ran out: every look at what is due tidies up.
     fn matters(&self, now_ms: Millis) -> bool {
-        let is_open = |task: &Task| task.wanted.is_some() || task.live_lease(now_ms).is_some();
-        !self.log.is_empty() || !self.watchers.is_empty() || self.open.values().any(is_open)
+        !self.log.is_empty()
+            || !self.watchers.is_empty()
+            || self
+                .open
+                .values()
+                .any(|task: &Task| task.wanted.is_some() || task.live_lease(now_ms).is_some())
     }
 }
 

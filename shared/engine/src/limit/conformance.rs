@@ -296,7 +296,8 @@ async fn granted_between(
         class: Class::Bulk,
         tokens: 100,
     };
-    let (mut at, mut count) = (from, 0);
+    let mut at = from;
+    let mut count = 0;
     while at < to {
         match limiter
             .acquire("model", quota, cost, START + at)
@@ -364,8 +365,9 @@ async fn learns_what_no_one_states(limiter: Arc<dyn Limiter>) {
         class: Class::Bulk,
         tokens: 100,
     };
-    let (mut at, mut taken, mut refused): (Millis, Vec<Millis>, Vec<Millis>) =
-        (0, Vec::new(), Vec::new());
+    let mut at: Millis = 0;
+    let mut taken: Vec<Millis> = Vec::new();
+    let mut refused: Vec<Millis> = Vec::new();
     while at < 600_000 {
         if let Permit::Wait { after_ms } = limiter
             .acquire("model", unknown, cost, START + at)
@@ -393,7 +395,8 @@ async fn learns_what_no_one_states(limiter: Arc<dyn Limiter>) {
         }
     }
     let since = |all: &[Millis]| all.iter().filter(|t| **t >= 180_000).count();
-    let (late, refusals) = (since(&taken), since(&refused));
+    let late = since(&taken);
+    let refusals = since(&refused);
     assert!(
         late >= 7 * 600 * 90 / 100,
         "{late} of 4,200 in the last seven minutes"
@@ -405,7 +408,8 @@ async fn learns_what_no_one_states(limiter: Arc<dyn Limiter>) {
 /// short ones must not hold the long ones up for long.
 async fn doubts_what_was_not_proved(limiter: Arc<dyn Limiter>) {
     let unknown = Quota::per_minute(NOTHING_KNOWN.0, NOTHING_KNOWN.1);
-    let (mut at, mut taken): (Millis, Vec<Millis>) = (0, Vec::new());
+    let mut at: Millis = 0;
+    let mut taken: Vec<Millis> = Vec::new();
     while at < 420_000 {
         let cost = Cost {
             class: Class::Bulk,

@@ -161,17 +161,16 @@ impl Seen {
         } else {
             1.0
         };
-        let (requests, tokens) = (
-            rate(sum.0, before.0).max(fewest),
-            rate(sum.1, before.1).max(FEWEST_TOKENS),
-        );
+        let requests = rate(sum.0, before.0).max(fewest);
+        let tokens = rate(sum.1, before.1).max(FEWEST_TOKENS);
         let settled = PERIOD_MS.max(PERIOD_REQUESTS * MINUTE_MS / requests);
         let period_ms = if watched < MINUTE_MS {
             YOUNG_PERIOD_MS
         } else {
             settled
         };
-        let (proved, alone) = ((false, false), (0, 0));
+        let proved = (false, false);
+        let alone = (0, 0);
         let learned = Learned {
             requests,
             tokens,

@@ -122,7 +122,8 @@ impl Limiter for MemoryLimiter {
         }
         let now = now_ms as f64;
         let paused = bucket.paused_until_ms.saturating_sub(now_ms) as f64;
-        let (requests, tokens) = (asked.requests, asked.tokens);
+        let requests = asked.requests;
+        let tokens = asked.tokens;
         let waits = (
             bucket.requests.wait_ms(requests, now),
             bucket.tokens.wait_ms(tokens, now),
@@ -157,7 +158,8 @@ impl Limiter for MemoryLimiter {
     ) -> Result<(), PortError> {
         let mut buckets = self.buckets();
         let bucket = buckets.entry(bucket.into()).or_default();
-        let (now_ms, more) = (bucket.now_ms, f64::from(used) - f64::from(estimated));
+        let now_ms = bucket.now_ms;
+        let more = f64::from(used) - f64::from(estimated);
         bucket.tokens.earned_at_ms += tokens_ms(bucket.rates(quota, now_ms), more);
         bucket.seen.add(0.0, more, now_ms);
         Ok(())
@@ -188,7 +190,8 @@ impl Limiter for MemoryLimiter {
         bucket.stated.requests_per_minute =
             requests_per_minute.or(bucket.stated.requests_per_minute);
         bucket.stated.tokens_per_minute = tokens_per_minute.or(bucket.stated.tokens_per_minute);
-        let (rates, ahead) = (bucket.rates(quota, now_ms), Ahead::of(quota, Class::Bulk));
+        let rates = bucket.rates(quota, now_ms);
+        let ahead = Ahead::of(quota, Class::Bulk);
         let owe = |meter: &mut Meter, owed_ms: f64| {
             meter.earned_at_ms = meter.earned_at_ms.max(now_ms as f64 + owed_ms.max(0.0));
         };

@@ -156,10 +156,8 @@ impl JobProgress {
     }
 
     fn joined(self, other: JobProgress) -> JobProgress {
-        let (tasks_present, tasks_missing) = (
-            self.tasks_present + other.tasks_present,
-            self.tasks_missing + other.tasks_missing,
-        );
+        let tasks_present = self.tasks_present + other.tasks_present;
+        let tasks_missing = self.tasks_missing + other.tasks_missing;
         let rank = |said: &JobProgress| (said.entries > 0, said.counts.ended(), said.at_ms);
         let (first, _) = if rank(&self) >= rank(&other) {
             (self, other)

@@ -72,7 +72,8 @@ pub(crate) struct Busy(Arc<Presence>, (Lane, Class));
 impl Presence {
     /// The presence of a process that begins now. `process` and `service` are as in [`Beat`].
     pub fn new(env: &Env, process: impl Into<String>, service: &str) -> Arc<Self> {
-        let (process, since_ms) = (process.into(), env.now_ms());
+        let process = process.into();
+        let since_ms = env.now_ms();
         Arc::new(Self {
             process,
             service: service.into(),
@@ -148,7 +149,9 @@ impl Presence {
 
     /// Notes that a task is in work.
     pub(crate) fn begin(self: &Arc<Self>, task: &TaskMessage, now_ms: Millis) -> Underway {
-        let (run, key, stage) = (task.run.run.clone(), task.key, task.stage.clone());
+        let run = task.run.run.clone();
+        let key = task.key;
+        let stage = task.stage.clone();
         let beat = TaskBeat {
             run: run.clone(),
             key,
@@ -363,11 +366,9 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_process_is_on_the_board_while_it_lives_and_off_it_when_it_stopped() {
-        let (env, ledger, stop) = (
-            Env::simulated(1),
-            Arc::new(MemoryLedger::default()),
-            CancellationToken::new(),
-        );
+        let env = Env::simulated(1);
+        let ledger = Arc::new(MemoryLedger::default());
+        let stop = CancellationToken::new();
         let presence = Presence::new(&env, "w-1", "worker");
         let ours: Arc<dyn Ledger> = Arc::<MemoryLedger>::clone(&ledger);
         let beating = env.spawn(beat(

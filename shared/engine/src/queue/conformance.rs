@@ -228,12 +228,11 @@ async fn serves_one_consumer_of_a_flow_queue(queue: Arc<dyn Queue>) {
 }
 
 async fn shares_a_lane(queue: Arc<dyn Queue>) {
-    let (mut one, mut other) = (
-        subscribe(&queue, LANE, 1).await,
-        subscribe(&queue, LANE, 1).await,
-    );
+    let mut one = subscribe(&queue, LANE, 1).await;
+    let mut other = subscribe(&queue, LANE, 1).await;
     publish(&queue, LANE, 2).await;
-    let (first, second) = (next(&mut one).await, next(&mut other).await);
+    let first = next(&mut one).await;
+    let second = next(&mut other).await;
     assert_ne!(
         first.message, second.message,
         "a message is in one hand at a time"

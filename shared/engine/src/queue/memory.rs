@@ -171,11 +171,9 @@ impl Queue for MemoryQueue {
         let mut state = self.0.state();
         let waiting = state.queue(queue);
         waiting.promote(Instant::now());
-        let (ready, unacked, delayed) = (
-            waiting.ready.len(),
-            waiting.unacked.len(),
-            waiting.delayed.len(),
-        );
+        let ready = waiting.ready.len();
+        let unacked = waiting.unacked.len();
+        let delayed = waiting.delayed.len();
         Ok(Depth {
             ready: ready as u64,
             unacked: unacked as u64,
@@ -209,7 +207,8 @@ impl MemorySubscription {
         let Some(mut stored) = waiting.ready.pop_front() else {
             return Look::WaitUntil(due);
         };
-        let (message, redeliveries) = (stored.message.clone(), stored.deliveries);
+        let message = stored.message.clone();
+        let redeliveries = stored.deliveries;
         stored.deliveries += 1;
         let id = state.id();
         state

@@ -262,9 +262,10 @@ fn check_endpoint(endpoint: &str) -> Result<(), PortError> {
 /// Refuses bucket names that are none (S3 user guide, "General purpose bucket naming rules"; older buckets may have
 /// capitals and `_`), so that no name becomes another host or path.
 pub(crate) fn check_bucket(bucket: &str) -> Result<(), PortError> {
-    let legal = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'_');
     if (3..=255).contains(&bucket.len())
-        && bucket.bytes().all(legal)
+        && bucket
+            .bytes()
+            .all(|b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'_'))
         && bucket.as_bytes()[0].is_ascii_alphanumeric()
     {
         Ok(())

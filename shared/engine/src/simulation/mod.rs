@@ -125,7 +125,8 @@ impl Script {
             overtaken: some(100),
             longest: Duration::from_millis(u64::from(50 + some(20_000))),
         };
-        let (coordinators, workers) = (rng.random_range(1..=2), rng.random_range(1..=3));
+        let coordinators = rng.random_range(1..=2);
+        let workers = rng.random_range(1..=3);
         let mut blows: Vec<_> = (0..rng.random_range(0..7))
             .map(|_| blow(&mut rng, coordinators + workers))
             .collect();
@@ -219,7 +220,8 @@ replay: STEMMA_SEED={seed}"
         expected.objects.retain(|key, _| {
             ended.objects.contains_key(key) || WANTED_ELSEWHERE.iter().any(|at| key.starts_with(at))
         });
-        let (counts, all) = (&ended.counts[0], expected.counts[0].ended());
+        let counts = &ended.counts[0];
+        let all = expected.counts[0].ended();
         if counts.ended() != all {
             return Err(violated(format!("{counts:?} of {all} entries")));
         }
@@ -310,10 +312,8 @@ struct Member {
 impl Stage {
     fn set(script: &Script, listener: Option<crate::fault::Listener>) -> Self {
         let env = Env::simulated(script.seed);
-        let (store, ledger) = (
-            Arc::new(MemoryBlobs::default()),
-            Arc::new(MemoryLedger::default()),
-        );
+        let store = Arc::new(MemoryBlobs::default());
+        let ledger = Arc::new(MemoryLedger::default());
         let sound = Ports {
             queue: Arc::new(MemoryQueue::default()),
             ledger: Arc::<MemoryLedger>::clone(&ledger),
@@ -326,7 +326,9 @@ impl Stage {
         }
         let ports = faults.wrap(&sound);
         let tools = Arc::new(Tools::new(Arc::clone(&store)));
-        let (cast, leaving, begun_ms) = (Vec::new(), JoinSet::new(), env.now_ms());
+        let cast = Vec::new();
+        let leaving = JoinSet::new();
+        let begun_ms = env.now_ms();
         Self {
             env,
             store,
@@ -367,7 +369,8 @@ impl Stage {
         let counts = tokio::time::timeout(LIMIT, self.reports(&manifests)).await;
         let counts = counts.map_err(|_| format!("not ended after {} h", LIMIT.as_secs() / 3600))?;
         let took_ms = self.env.now_ms() - self.begun_ms;
-        let (calls, log) = (self.faults.calls(), self.faults.digest());
+        let calls = self.faults.calls();
+        let log = self.faults.digest();
         peace.abort();
         self.faults.cease();
         self.env.sleep(AFTERMATH).await;
@@ -486,7 +489,9 @@ impl Stage {
     fn enter(&mut self, coordinates: bool, after: Millis) -> Member {
         self.entrances += 1;
         let stop = CancellationToken::new();
-        let (env, ports, ends) = (self.env.clone(), self.ports.clone(), stop.clone());
+        let env = self.env.clone();
+        let ports = self.ports.clone();
+        let ends = stop.clone();
         let presence = Presence::new(&env, format!("member-{}", self.entrances), "rehearsal");
         let task = if coordinates {
             self.env.spawn(async move {
@@ -572,8 +577,10 @@ async fn consume(
     let mut lanes = JoinSet::new();
     for lane in [Lane::Cpu, Lane::Llm, Lane::Publish] {
         for class in [Class::Bulk, Class::Interactive] {
-            let (name, queue) = (QueueName::Lane(lane, class), Arc::clone(&ports.queue));
-            let (env, presence) = (env.clone(), Arc::clone(&presence));
+            let name = QueueName::Lane(lane, class);
+            let queue = Arc::clone(&ports.queue);
+            let env = env.clone();
+            let presence = Arc::clone(&presence);
             let consumer = Consumer {
                 env,
                 queue,
@@ -593,11 +600,13 @@ async fn consume(
 /// for a document of the first.
 fn program(small: bool) -> Vec<(Manifest, Vec<JobEntry>)> {
     let job = |name: &str, collection: &str, class, documents: &[(u32, u64, u32)]| {
-        let entry = |(name, content, parts): &(u32, u64, u32)| JobEntry {
-            weight: 100,
-            input: serde_json::json!({ "name": name, "content": content, "parts": parts }),
-        };
-        let entries: Vec<_> = documents.iter().map(entry).collect();
+        let entries: Vec<_> = documents
+            .iter()
+            .map(|(name, content, parts): &(u32, u64, u32)| JobEntry {
+                weight: 100,
+                input: serde_json::json!({ "name": name, "content": content, "parts": parts }),
+            })
+            .collect();
         let manifest = Manifest {
             job: JobId(name.into()),
             collection: collection.into(),

@@ -341,15 +341,20 @@ impl Flow for Rehearsal {
         };
         let source = split.key(replay.settings());
         let parts = replay.one(&split)?;
-        let group = |parts: &[u64]| {
-            let identity = |identity: &mut Identity| {
-                for part in parts {
-                    identity.number(*part);
-                }
-            };
-            replay.sub("group", identity, |replay| group(replay, source, parts))
-        };
-        let groups: Vec<_> = parts.chunks(3).map(group).collect();
+        let groups: Vec<_> = parts
+            .chunks(3)
+            .map(|parts: &[u64]| {
+                replay.sub(
+                    "group",
+                    |identity: &mut Identity| {
+                        for part in parts {
+                            identity.number(*part);
+                        }
+                    },
+                    |replay| group(replay, source, parts),
+                )
+            })
+            .collect();
         let groups = groups
             .into_iter()
             .collect::<Result<Vec<(u64, u32)>, Stop>>()?;

@@ -53,7 +53,8 @@ struct Found {
 
 impl Found {
     fn new(cause: Cause, says: impl Into<String>, next: impl Into<String>) -> Self {
-        let (says, next) = (says.into(), next.into());
+        let says = says.into();
+        let next = next.into();
         Self {
             cause,
             says,
@@ -163,7 +164,8 @@ fn dead(id: &str, says: &str) -> Found {
 
 fn closed(job: &JobFacts) -> Option<Found> {
     let report = job.report.as_ref()?;
-    let (failed, cancelled) = (report.counts.failed, report.counts.cancelled);
+    let failed = report.counts.failed;
+    let cancelled = report.counts.cancelled;
     let nothing = "nothing: it is over";
     let found = match report.close {
         Close::Finished if failed > 0 => Found::new(
@@ -260,7 +262,8 @@ fn waiting(facts: &Facts, job: &JobFacts) -> Found {
         .since(job.submitted_ms);
     };
     if progress.open > 0 {
-        let (open, ended) = (progress.open, progress.counts.ended());
+        let open = progress.open;
+        let ended = progress.counts.ended();
         return Found::new(
             Cause::Long,
             format!(
@@ -421,7 +424,8 @@ fn slow(facts: &Facts, task: &OpenTask, since_ms: Option<Millis>) -> Option<Foun
         let alike = tasks.filter(|other| since_ms.is_none() || other.stage == task.stage);
         alike.map(|other| facts.now_ms.saturating_sub(other.since_ms))
     };
-    let (all, old) = (ages().count(), ages().filter(|age| *age > limit).count());
+    let all = ages().count();
+    let old = ages().filter(|age| *age > limit).count();
     let this_one = since_ms.is_none_or(|since_ms| facts.now_ms.saturating_sub(since_ms) > limit);
     if typical < SLOW_TYPICAL_MS && !(this_one && 2 * old > all) {
         return None;
@@ -621,19 +625,22 @@ fn behind(facts: &Facts, run: &RunFacts, task: &OpenTask, serving: &[&Beat], rea
 /// Everything open is in work or next in line: a straggler that all else waits for, or simply much to do.
 fn at_work(facts: &Facts, run: &RunFacts, found: Found) -> Found {
     let open = run.tasks.len() as u64;
-    let held = |task: &&OpenTask| {
-        task.lease
-            .as_ref()
-            .is_some_and(|(_, until_ms)| *until_ms > facts.now_ms)
-    };
-    let oldest = run.tasks.iter().filter(held).filter_map(|task| {
-        let (holder, _) = task.lease.as_ref()?;
-        let beat = facts
-            .processes
-            .iter()
-            .find(|beat| beat.process == *holder)?;
-        Some((since(beat, task)?, task, beat))
-    });
+    let oldest = run
+        .tasks
+        .iter()
+        .filter(|task: &&OpenTask| {
+            task.lease
+                .as_ref()
+                .is_some_and(|(_, until_ms)| *until_ms > facts.now_ms)
+        })
+        .filter_map(|task| {
+            let (holder, _) = task.lease.as_ref()?;
+            let beat = facts
+                .processes
+                .iter()
+                .find(|beat| beat.process == *holder)?;
+            Some((since(beat, task)?, task, beat))
+        });
     let Some((since_ms, task, beat)) = oldest.min_by_key(|(since_ms, ..)| *since_ms) else {
         return described(run, found);
     };

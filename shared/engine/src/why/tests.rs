@@ -258,10 +258,11 @@ fn the_rate_limit() {
     let found = check("600 of 600", &limited, Cause::RateLimit);
     assert!(found.says.contains("600 of 600 requests"), "{}", found.says);
 
-    let tokens = |model: &mut ModelBeat| (model.waiting, model.tokens_last_minute) = (6, 99_000);
     check(
         "tokens",
-        &with_models(facts(vec![held(1, "worker-2")]), tokens),
+        &with_models(facts(vec![held(1, "worker-2")]), |model: &mut ModelBeat| {
+            (model.waiting, model.tokens_last_minute) = (6, 99_000)
+        }),
         Cause::RateLimit,
     );
     let asked = with_models(facts(vec![held(1, "worker-1")]), |model| {
@@ -331,10 +332,11 @@ fn the_breaker() {
         Cause::BreakerOpen,
     );
 
-    let closed = |model: &mut ModelBeat| model.breaker_open_until_ms = Some(NOW - 1);
     check(
         "it was open",
-        &with_models(facts(vec![held(1, "worker-1")]), closed),
+        &with_models(facts(vec![held(1, "worker-1")]), |model: &mut ModelBeat| {
+            model.breaker_open_until_ms = Some(NOW - 1)
+        }),
         Cause::Long,
     );
     let reading = OpenTask {

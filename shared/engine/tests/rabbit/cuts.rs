@@ -35,7 +35,8 @@ impl CutProxy {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         uri.authority.host = "127.0.0.1".into();
         uri.authority.port = listener.local_addr().expect("an address").port();
-        let ((cuts, cut), (stalls, stall)) = (watch::channel(0), watch::channel(0));
+        let (cuts, cut) = watch::channel(0);
+        let (stalls, stall) = watch::channel(0);
         let accepting = tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
                 tokio::spawn(forward(client, server.clone(), cut.clone(), stall.clone()));
@@ -164,11 +165,13 @@ async fn cut_connections_lose_nothing() {
     on_the_server(async |url| {
         const BATCHES: usize = 100;
         const BATCH: usize = 20;
-        let (prefix, proxy) = (fresh_prefix(), CutProxy::before(&url).await);
+        let prefix = fresh_prefix();
+        let proxy = CutProxy::before(&url).await;
         let queue = connect(&proxy.url, &prefix).await;
         let seen = Arc::new(Seen::default());
         let (stop, consuming) = consume(&queue, &seen);
-        let (mut failures, mut cuts) = (0, 0);
+        let mut failures = 0;
+        let mut cuts = 0;
         for batch in 0..BATCHES {
             let publishing = publish_stubbornly(&queue, batch * BATCH, (batch + 1) * BATCH);
             if batch % 8 == 7 {
@@ -203,7 +206,8 @@ async fn cut_connections_lose_nothing() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_connection_that_falls_silent_is_replaced() {
     on_the_server(async |url| {
-        let (prefix, proxy) = (fresh_prefix(), CutProxy::before(&url).await);
+        let prefix = fresh_prefix();
+        let proxy = CutProxy::before(&url).await;
         let queue = connect(&proxy.url, &prefix).await;
         let seen = Arc::new(Seen::default());
         let (stop, consuming) = consume(&queue, &seen);
@@ -237,11 +241,10 @@ async fn a_connection_that_falls_silent_is_replaced() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_consumer_that_dies_leaves_its_messages_to_others() {
     on_the_server(async |url| {
-        let (prefix, proxy) = (fresh_prefix(), CutProxy::before(&url).await);
-        let (healthy, doomed) = (
-            connect(&url, &prefix).await,
-            connect(&proxy.url, &prefix).await,
-        );
+        let prefix = fresh_prefix();
+        let proxy = CutProxy::before(&url).await;
+        let healthy = connect(&url, &prefix).await;
+        let doomed = connect(&proxy.url, &prefix).await;
         publish_stubbornly(&healthy, 0, 20).await;
         let mut subscription = doomed.subscribe(LANE, 20).await.unwrap();
         let mut held = Vec::new();

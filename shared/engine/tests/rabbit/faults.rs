@@ -18,7 +18,8 @@ async fn a_killed_server_loses_nothing_that_was_confirmed() {
         let queue = connect(&url, "stemma").await;
         let seen = Arc::new(Seen::default());
         let (stop, consuming) = consume(&queue, &seen);
-        let (failures, killed) = (AtomicU32::new(0), CancellationToken::new());
+        let failures = AtomicU32::new(0);
+        let killed = CancellationToken::new();
         // Without a pause, so that a call is under way whenever the server is killed.
         let publishing = async {
             let mut published = 0;
@@ -47,7 +48,8 @@ async fn a_killed_server_loses_nothing_that_was_confirmed() {
         seen.until(published).await;
         stop.cancel();
         consuming.await.expect("the consumer ends");
-        let (failures, twice) = (failures.into_inner(), seen.total() as usize - published);
+        let failures = failures.into_inner();
+        let twice = seen.total() as usize - published;
         println!("{kills} kills, {failures} failed calls, {twice} of {published} handled twice");
         assert!(
             failures >= 1,

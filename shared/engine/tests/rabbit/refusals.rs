@@ -23,7 +23,8 @@ async fn by_hand(url: &str) -> (Connection, Channel) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_queue_that_is_declared_differently_is_named_at_once() {
     on_the_server(async |url| {
-        let (prefix, (connection, channel)) = (fresh_prefix(), by_hand(&url).await);
+        let prefix = fresh_prefix();
+        let (connection, channel) = by_hand(&url).await;
         let name = format!("{prefix}.cpu.bulk");
         let durable = QueueDeclareOptions::durable();
         channel
@@ -78,7 +79,8 @@ async fn a_wrong_password_is_refused_and_not_repeated() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_message_that_reaches_no_queue_is_a_failure_and_the_queue_is_made_again() {
     on_the_server(async |url| {
-        let (prefix, (connection, channel)) = (fresh_prefix(), by_hand(&url).await);
+        let prefix = fresh_prefix();
+        let (connection, channel) = by_hand(&url).await;
         let queue = connect(&url, &prefix).await;
         channel
             .queue_delete(

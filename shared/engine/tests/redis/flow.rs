@@ -156,19 +156,15 @@ impl House {
             pages: Arc::default(),
             stop: CancellationToken::new(),
         };
-        let (env, presence) = (
-            house.env.clone(),
-            Presence::new(&house.env, "coordinator", "coordinator"),
-        );
+        let env = house.env.clone();
+        let presence = Presence::new(&house.env, "coordinator", "coordinator");
         let coordinator =
             Coordinator::<Sum>::new(env, house.ports.clone(), 100, Arc::new(|_| ()), presence);
         house.env.spawn(coordinator.run(house.stop.clone()));
         let registry = Registry::default().with::<Page>().with::<Total>();
         let tools = Arc::clone(&house.pages);
-        let (env, presence) = (
-            house.env.clone(),
-            Presence::new(&house.env, "worker", "worker"),
-        );
+        let env = house.env.clone();
+        let presence = Presence::new(&house.env, "worker", "worker");
         let performer = Performer::new(
             env,
             house.ports.clone(),

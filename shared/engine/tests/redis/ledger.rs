@@ -33,19 +33,18 @@ async fn keeps_its_promises() {
     if Shared::given().is_none() {
         return;
     }
-    let make = || async {
+    conformance(|| async {
         let server = Arc::new(Shared::given().unwrap());
         let ledger = Arc::new(RedisLedger::new(server.redis.clone()));
-        let flush = move || {
-            let server = Arc::clone(&server);
-            Box::pin(async move { server.flush().await }) as _
-        };
         Subject {
             ledger,
-            flush: Box::new(flush),
+            flush: Box::new(move || {
+                let server = Arc::clone(&server);
+                Box::pin(async move { server.flush().await }) as _
+            }),
         }
-    };
-    conformance(make).await;
+    })
+    .await;
 }
 
 /// A run of 12,000 tasks: everything comes back in parts, complete and in order.
@@ -54,7 +53,8 @@ async fn reads_long_runs_in_parts() {
     let Some(server) = Shared::given() else {
         return;
     };
-    let (ledger, run) = (RedisLedger::new(server.redis.clone()), RunId("long".into()));
+    let ledger = RedisLedger::new(server.redis.clone());
+    let run = RunId("long".into());
     let wanted: Vec<Want> = (0..12_000).map(want).collect();
     assert_eq!(
         ledger.want(&run, &wanted, 0, 10).await.unwrap().len(),
@@ -63,12 +63,13 @@ async fn reads_long_runs_in_parts() {
     assert_eq!(ledger.overdue(&run, 10).await.unwrap().len(), 12_000);
     assert!(ledger.overdue(&run, 10).await.unwrap().is_empty());
     assert_eq!(ledger.open_tasks(&run).await.unwrap().len(), 12_000);
-    let record = |n: u64| {
-        let (ledger, run) = (ledger.clone(), run.clone());
-        async move { ledger.record(&run, &key(n), done(n)).await.unwrap() }
-    };
     for part in 0..24 {
-        futures::future::join_all((part * 500..(part + 1) * 500).map(record)).await;
+        futures::future::join_all((part * 500..(part + 1) * 500).map(|n: u64| {
+            let ledger = ledger.clone();
+            let run = run.clone();
+            async move { ledger.record(&run, &key(n), done(n)).await.unwrap() }
+        }))
+        .await;
     }
     let large = Entry::Done(Bytes::from(format!("\"{}\"", "x".repeat(60_000))));
     for n in 0..50 {
@@ -168,7 +169,8 @@ async fn a_run_that_lost_a_part_begins_anew() {
     let Some(server) = Shared::given() else {
         return;
     };
-    let (ledger, run) = (RedisLedger::new(server.redis.clone()), RunId("torn".into()));
+    let ledger = RedisLedger::new(server.redis.clone());
+    let run = RunId("torn".into());
     for what in ["log", "ended", "open", "due", "jobs"] {
         ledger.record(&run, &key(1), done(1)).await.unwrap();
         ledger.want(&run, &[want(2)], 0, 60).await.unwrap();
@@ -210,7 +212,8 @@ async fn a_run_that_lost_its_end_begins_anew() {
     let Some(server) = Shared::given() else {
         return;
     };
-    let (ledger, run) = (RedisLedger::new(server.redis.clone()), RunId("torn".into()));
+    let ledger = RedisLedger::new(server.redis.clone());
+    let run = RunId("torn".into());
     for others in [0, 1, 2] {
         ledger.record(&run, &key(1), done(1)).await.unwrap();
         ledger.record(&run, &key(2), done(2)).await.unwrap();
@@ -243,7 +246,7 @@ async fn boards_are_bounded() {
         return;
     };
     let ledger = RedisLedger::new(server.redis.clone());
-    let post = |n: u64| {
+    futures::future::join_all((0..1_100).map(|n: u64| {
         let notice = Notice {
             name: format!("{n:04}"),
             body: Bytes::from_static(b"{}"),
@@ -251,8 +254,8 @@ async fn boards_are_bounded() {
         };
         let ledger = ledger.clone();
         async move { ledger.post(Board::Jobs, notice, 0).await.unwrap() }
-    };
-    futures::future::join_all((0..1_100).map(post)).await;
+    }))
+    .await;
     let notices = ledger.notices(Board::Jobs, 0).await.unwrap();
     assert_eq!((notices.len(), notices[0].name.as_str()), (1_000, "0100"));
     server.flush().await;

@@ -15,11 +15,11 @@ async fn keeps_its_promises() {
     if Shared::given().is_none() {
         return;
     }
-    let make = || async {
+    conformance(|| async {
         let server = Shared::given().unwrap();
         Arc::new(RedisLimiter::on_callers_time(server.redis)) as Arc<dyn Limiter>
-    };
-    conformance(make).await;
+    })
+    .await;
 }
 
 /// A client of its own, as another process has.
@@ -86,7 +86,8 @@ async fn a_pause_stops_everyone() {
     let Some(server) = Shared::given() else {
         return;
     };
-    let (one, other) = (another(&server), another(&server));
+    let one = another(&server);
+    let other = another(&server);
     let quota = Quota::per_minute(600, 60_000);
     let cost = Cost {
         class: Class::Interactive,

@@ -102,10 +102,8 @@ async fn scripts_that_are_lost_are_sent_again() {
     let Some(server) = Private::start(&[]) else {
         return;
     };
-    let (ledger, limiter) = (
-        RedisLedger::new(server.client("")),
-        RedisLimiter::new(server.client(""), Env::system()),
-    );
+    let ledger = RedisLedger::new(server.client(""));
+    let limiter = RedisLimiter::new(server.client(""), Env::system());
     let cost = Cost {
         class: Class::Bulk,
         tokens: 10,
@@ -130,10 +128,8 @@ async fn a_flush_is_another_memory_and_costs_a_burst_at_most() {
     let Some(server) = Private::start(&[]) else {
         return;
     };
-    let (ledger, limiter) = (
-        RedisLedger::new(server.client("")),
-        RedisLimiter::new(server.client(""), Env::system()),
-    );
+    let ledger = RedisLedger::new(server.client(""));
+    let limiter = RedisLimiter::new(server.client(""), Env::system());
     let quota = Quota {
         burst_seconds: 3,
         ..Quota::per_minute(60, 60_000)

@@ -206,8 +206,7 @@ impl Drop for Private {
 /// A port below those of outgoing connections, so that nothing takes it while the server is away.
 fn free_port() -> u16 {
     let from = 20_000 + (std::process::id() % 300) as u16 * 40;
-    let next = || from + (COUNT.fetch_add(1, Ordering::SeqCst) % 40) as u16;
-    std::iter::repeat_with(next)
+    std::iter::repeat_with(|| from + (COUNT.fetch_add(1, Ordering::SeqCst) % 40) as u16)
         .find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok())
         .unwrap()
 }

@@ -77,7 +77,8 @@ fn blobs(s3: S3) -> S3Blobs {
 }
 
 async fn serve(mut stream: TcpStream, act: fn(&str) -> Act) {
-    let (mut request, mut chunk) = (Vec::new(), [0; 4096]);
+    let mut request = Vec::new();
+    let mut chunk = [0; 4096];
     while !request.windows(4).any(|end| end == b"\r\n\r\n") {
         match stream.read(&mut chunk).await {
             Ok(read @ 1..) => request.extend_from_slice(&chunk[..read]),
@@ -160,11 +161,11 @@ async fn what_will_not_pass_is_lasting() {
 
 #[tokio::test]
 async fn a_conflict_is_asked_of_the_object() {
-    let conflict = |method: &str| match method {
+    let made = Staged::start(|method: &str| match method {
         "PUT" => Act::Answer("409 Conflict", "ConditionalRequestConflict"),
         _ => Act::Answer("200 OK", ""),
-    };
-    let made = Staged::start(conflict).await;
+    })
+    .await;
     assert_eq!(
         made.blobs().await.put("c/x", Bytes::new()).await,
         Ok(Put::Exists)

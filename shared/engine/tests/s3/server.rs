@@ -102,11 +102,11 @@ async fn holds_the_promises_of_the_port() {
     let Some(server) = server("port") else { return };
     let s3 = server.bucket().await;
     let next = AtomicU32::new(0);
-    let make = || async {
+    blobs::conformance::conformance(|| async {
         let number = next.fetch_add(1, Ordering::SeqCst);
         Arc::new(server.blobs(&s3, &format!("store/{number}/"))) as Arc<dyn Blobs>
-    };
-    blobs::conformance::conformance(make).await;
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -257,8 +257,10 @@ async fn a_wrong_key_and_a_missing_bucket_say_what_to_check() {
 #[tokio::test]
 async fn documents_in_buckets_are_read_as_they_were_seen() {
     let Some(server) = server("read") else { return };
-    let (s3, client) = (server.bucket().await, server.client());
-    let (buckets, key) = (Buckets::new(s3), "ätna/第 1+2%20.pdf");
+    let s3 = server.bucket().await;
+    let client = server.client();
+    let buckets = Buckets::new(s3);
+    let key = "ätna/第 1+2%20.pdf";
     server.write(&client, key, "first bytes").await;
     let seen = buckets
         .head(&server.name, key, None)
@@ -311,7 +313,8 @@ async fn a_version_stays_readable_after_a_newer_one() {
     let Some(server) = server("versions") else {
         return;
     };
-    let (s3, client) = (server.bucket().await, server.client());
+    let s3 = server.bucket().await;
+    let client = server.client();
     let enabled = aws_sdk_s3::types::BucketVersioningStatus::Enabled;
     let configuration = aws_sdk_s3::types::VersioningConfiguration::builder()
         .status(enabled)
@@ -366,7 +369,8 @@ async fn a_version_stays_readable_after_a_newer_one() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_bucket_is_listed_page_by_page_in_byte_order() {
     let Some(server) = server("list") else { return };
-    let (s3, client) = (server.bucket().await, server.client());
+    let s3 = server.bucket().await;
+    let client = server.client();
     let mut keys: Vec<String> = (0..1_100).map(|n| format!("in/{n:05} ä+%&.pdf")).collect();
     keys.extend(["in/~".into(), "in/ÿ".into(), "in/\u{1}".into()]);
     for chunk in keys.chunks(50) {
@@ -374,7 +378,8 @@ async fn a_bucket_is_listed_page_by_page_in_byte_order() {
     }
     server.write(&client, "out/x", "x").await;
     keys.sort_unstable();
-    let (buckets, env) = (Buckets::new(s3), Env::system());
+    let buckets = Buckets::new(s3);
+    let env = Env::system();
     let listed: Vec<Entry> = buckets
         .list(&env, &server.name, "in/", None)
         .try_collect()
@@ -405,7 +410,8 @@ async fn a_bucket_is_listed_page_by_page_in_byte_order() {
 async fn small_objects_are_written_at_a_rate_worth_printing() {
     let Some(server) = server("rate") else { return };
     let blobs = Arc::new(server.blobs(&server.bucket().await, "rate/"));
-    let (started, objects) = (Instant::now(), 400);
+    let started = Instant::now();
+    let objects = 400;
     let writers = (0..16).map(|writer| {
         let blobs = Arc::clone(&blobs);
         tokio::spawn(async move {

@@ -39,8 +39,10 @@ fn order(rows: Vec<Row>, depth: usize, lines: &mut Vec<Vec<Segment>>) {
         lines.extend(rows.into_iter().map(|row| row.segments));
         return;
     };
-    let (mut before, mut left, mut right, mut after) =
-        (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let mut before = Vec::new();
+    let mut left = Vec::new();
+    let mut right = Vec::new();
+    let mut after = Vec::new();
     for (index, row) in rows.into_iter().enumerate() {
         if index < band.from {
             before.push(row);
@@ -80,18 +82,19 @@ fn split_at_narrow_gutters(rows: &mut [Row]) {
         return;
     }
     // Columns rise and lie apart: a page as wide as it likes may have thousands.
-    let is_edge = |u: f32| {
-        let behind = columns.partition_point(|(first, _)| *first <= u);
-        behind
-            .checked_sub(1)
-            .and_then(|at| columns.get(at))
-            .is_some_and(|(_, last)| u <= *last)
-    };
     for row in rows {
         let whole = std::mem::take(&mut row.segments);
         row.segments = whole
             .into_iter()
-            .flat_map(|segment| cut_at(segment, is_edge))
+            .flat_map(|segment| {
+                cut_at(segment, |u: f32| {
+                    let behind = columns.partition_point(|(first, _)| *first <= u);
+                    behind
+                        .checked_sub(1)
+                        .and_then(|at| columns.get(at))
+                        .is_some_and(|(_, last)| u <= *last)
+                })
+            })
             .collect();
     }
 }
@@ -222,8 +225,10 @@ fn judge(rows: &[Row], gutter: f32) -> Option<Band> {
     let apart = shared * 2 < fewer;
     let mixed = apart && fewer >= MIN_APART_ROWS && left.prose.max(right.prose) >= MIN_PROSE_ROWS;
     let share = if apart { 4 } else { 2 };
-    let is_prose = |side: &&Side| side.prose >= MIN_PROSE_ROWS && side.prose * share >= side.rows;
-    let believable = mixed || columns.iter().all(is_prose);
+    let believable = mixed
+        || columns
+            .iter()
+            .all(|side: &&Side| side.prose >= MIN_PROSE_ROWS && side.prose * share >= side.rows);
     if !believable || right.left - left.right > 0.35 * (right.right - left.left) {
         return None;
     }
@@ -300,7 +305,8 @@ impl Part {
 }
 
 fn cut(row: Row, gutter: f32) -> (Option<Row>, Option<Row>) {
-    let (v, size) = (row.v, row.size);
+    let v = row.v;
+    let size = row.size;
     let (left, right): (Vec<Segment>, Vec<Segment>) = row
         .segments
         .into_iter()

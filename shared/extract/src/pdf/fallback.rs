@@ -59,7 +59,8 @@ fn has_exponent(token: &[u8]) -> bool {
 
 /// How deeply arrays and dictionaries seem to nest. Binary data can only make it look deeper.
 fn nesting(bytes: &[u8]) -> usize {
-    let (mut depth, mut deepest) = (0usize, 0usize);
+    let mut depth = 0usize;
+    let mut deepest = 0usize;
     for pair in bytes.windows(2) {
         match pair {
             [b'[', _] | [b'<', b'<'] => depth += 1,

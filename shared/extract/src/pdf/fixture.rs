@@ -70,7 +70,9 @@ impl Fixture {
     ) -> Self {
         let font = self.first_object() + self.objects.len();
         let _ = write!(self.fonts, "/T3 {font} 0 R");
-        let (mut procs, mut differences, mut widths) = (String::new(), String::new(), vec![0; 256]);
+        let mut procs = String::new();
+        let mut differences = String::new();
+        let mut widths = vec![0; 256];
         let mut programs = Vec::new();
         for (at, (code, advance, low, high)) in glyphs.iter().enumerate() {
             let _ = write!(procs, "/{} {} 0 R", name(*code), font + 1 + at);

@@ -65,8 +65,9 @@ impl<'a> TextFont<'a> {
             horizontal,
         };
         if drawn {
-            let text = |code| new.code(code).text.first().copied();
-            new.em = finite(drawn::em(&new.font, dict, budget, text));
+            new.em = finite(drawn::em(&new.font, dict, budget, |code| {
+                new.code(code).text.first().copied()
+            }));
         }
         new
     }
@@ -79,7 +80,8 @@ impl<'a> TextFont<'a> {
 
     /// What the code stands for.
     pub(super) fn code(&self, code: u32) -> Rc<Code> {
-        let (row, column) = (code as usize >> 8, code as usize & 0xff);
+        let row = code as usize >> 8;
+        let column = code as usize & 0xff;
         if row > 0xff {
             return Rc::clone(
                 self.long

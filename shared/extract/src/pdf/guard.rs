@@ -221,7 +221,8 @@ fn deflated<'r>(
     {
         return Ok(None);
     }
-    let (mut data, mut filters) = (Cow::Borrowed(raw), filters);
+    let mut data = Cow::Borrowed(raw);
+    let mut filters = filters;
     while let [
         filter @ (Filter::AsciiHexDecode | Filter::Ascii85Decode),
         rest @ ..,
@@ -263,7 +264,8 @@ pub(super) fn from_hex(text: &[u8]) -> Vec<u8> {
 /// PDF 1.7, 7.4.3: five digits from `!` to `u` make four bytes, `z` is four zeros, `~` ends.
 pub(super) fn from_base85(text: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(text.len() / 5 * 4);
-    let (mut value, mut count) = (0u32, 0);
+    let mut value = 0u32;
+    let mut count = 0;
     for digit in text.iter().take_while(|byte| **byte != b'~') {
         match digit {
             b'z' if count == 0 => bytes.extend([0; 4]),
@@ -308,7 +310,8 @@ fn inflate_into(data: &[u8], limit: u64, mut take: impl FnMut(&[u8])) -> Result<
     let mut inflater = Decompress::new(false);
     let mut chunk = vec![0u8; 32 << 10];
     loop {
-        let (before_in, before_out) = (inflater.total_in(), inflater.total_out());
+        let before_in = inflater.total_in();
+        let before_out = inflater.total_out();
         let rest = body.get(before_in as usize..).unwrap_or_default();
         let status = inflater.decompress(rest, &mut chunk, FlushDecompress::None);
         let produced = (inflater.total_out() - before_out) as usize;

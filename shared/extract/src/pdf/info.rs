@@ -44,7 +44,8 @@ fn iso(date: &DateTime) -> String {
         second,
         ..
     } = *date;
-    let (offset_hour, offset_minute) = (date.utc_offset_hour, date.utc_offset_minute);
+    let offset_hour = date.utc_offset_hour;
+    let offset_minute = date.utc_offset_minute;
     let zone = if offset_hour == 0 && offset_minute == 0 {
         "Z".to_owned()
     } else {

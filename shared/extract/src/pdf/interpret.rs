@@ -127,8 +127,10 @@ type NamedFonts<'a> = Vec<(Vec<u8>, Option<Rc<TextFont<'a>>>)>;
 
 /// Whether a page says that it has content, wherever that is: an empty array is a blank page.
 fn names_content(page: &Dict<'_>) -> bool {
-    let blank = |parts: Array<'_>| parts.raw_iter().next().is_none();
-    page.contains_key("Contents") && !page.get::<Array<'_>>("Contents").is_some_and(blank)
+    page.contains_key("Contents")
+        && !page
+            .get::<Array<'_>>("Contents")
+            .is_some_and(|parts: Array<'_>| parts.raw_iter().next().is_none())
 }
 
 #[derive(Clone)]
@@ -391,7 +393,8 @@ impl<'a> Interpreter<'a, '_> {
         };
         let map = self.text_matrix.then(self.state.matrix);
         let pen = Pen::new(map, &self.state, &font);
-        let (mut along, mut offset) = (0.0, 0);
+        let mut along = 0.0;
+        let mut offset = 0;
         while offset < bytes.len() {
             let (code, length) = font.read_code(bytes, offset);
             let described = font.code(code);

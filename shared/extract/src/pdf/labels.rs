@@ -113,7 +113,8 @@ fn roman(mut number: u32) -> String {
 
 /// A to Z, then AA to ZZ (the letter repeated), and so on.
 fn letters(number: u32, first: u8) -> String {
-    let (repeats, letter) = ((number - 1) / 26 + 1, ((number - 1) % 26) as u8);
+    let repeats = (number - 1) / 26 + 1;
+    let letter = ((number - 1) % 26) as u8;
     char::from(first + letter)
         .to_string()
         .repeat(repeats as usize)

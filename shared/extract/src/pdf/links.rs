@@ -41,6 +41,7 @@ pub(super) fn links<'a>(
 
 fn displayed(page: &Page<'_>, rect: &PdfRect) -> Rect {
     let map = Matrix(page.initial_transform(true).as_coeffs());
-    let ((x0, y0), (x1, y1)) = (map.apply(rect.x0, rect.y0), map.apply(rect.x1, rect.y1));
+    let (x0, y0) = map.apply(rect.x0, rect.y0);
+    let (x1, y1) = map.apply(rect.x1, rect.y1);
     Rect::new(x0 as f32, y0 as f32, x1 as f32, y1 as f32)
 }

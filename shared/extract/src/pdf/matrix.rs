@@ -9,7 +9,8 @@ impl Matrix {
 
     /// `self` first, then `next`.
     pub(super) fn then(self, next: Self) -> Self {
-        let ([a, b, c, d, e, f], n) = (self.0, next.0);
+        let [a, b, c, d, e, f] = self.0;
+        let n = next.0;
         Self([
             a * n[0] + b * n[2],
             a * n[1] + b * n[3],

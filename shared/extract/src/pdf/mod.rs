@@ -55,12 +55,11 @@ pub fn read(
     limits: &Limits,
     threads: usize,
 ) -> Result<Source, ExtractError> {
-    let work = || reader::read(bytes, password, limits, threads);
     thread::scope(|scope| {
         let reader = thread::Builder::new()
             .name("pdf".into())
             .stack_size(STACK_BYTES)
-            .spawn_scoped(scope, work);
+            .spawn_scoped(scope, || reader::read(bytes, password, limits, threads));
         // A panic inside a parser is the file's fault, and this file's alone.
         reader.map_or_else(
             |_| Err(no_thread()),

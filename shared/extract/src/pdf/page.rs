@@ -60,10 +60,8 @@ fn line(segments: &[Segment], direction: Direction) -> Option<Line> {
     if text.text.is_empty() {
         return None;
     }
-    let (u0, u1) = (
-        text.words.first()?.x0,
-        text.words.iter().map(|word| word.x1).max()?,
-    );
+    let u0 = text.words.first()?.x0;
+    let u1 = text.words.iter().map(|word| word.x1).max()?;
     let top = segments
         .iter()
         .map(|s| s.v - ASCENT * s.size)
@@ -72,15 +70,14 @@ fn line(segments: &[Segment], direction: Direction) -> Option<Line> {
         .iter()
         .map(|s| s.v + DESCENT * s.size)
         .fold(f32::NEG_INFINITY, f32::max);
-    let (u0, u1) = (
-        text.words
-            .iter()
-            .map(|word| word.x0)
-            .min()
-            .unwrap_or(u0)
-            .points(),
-        u1.points(),
-    );
+    let u0 = text
+        .words
+        .iter()
+        .map(|word| word.x0)
+        .min()
+        .unwrap_or(u0)
+        .points();
+    let u1 = u1.points();
     let rect = match direction {
         Direction::Right => Rect::new(u0, top, u1, bottom),
         Direction::Down => Rect::new(-bottom, u0, -top, u1),

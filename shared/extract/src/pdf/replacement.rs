@@ -39,7 +39,6 @@ fn replace(glyphs: &mut Vec<Glyph>, start: usize, text: &str) {
         return;
     };
     let stretch = glyphs.get(start..).unwrap_or_default();
-    let says = |glyph: &Glyph| glyph.text != UNMAPPED && glyph.text != ' ';
     let mut shown = Vec::new();
     text.chars()
         .for_each(|character| push_character(character, &mut shown));
@@ -48,18 +47,22 @@ fn replace(glyphs: &mut Vec<Glyph>, start: usize, text: &str) {
         .iter()
         .map(|glyph| glyph.text)
         .eq(shown.iter().copied())
-        || (length > 24 && stretch.iter().any(says))
+        || (length > 24
+            && stretch
+                .iter()
+                .any(|glyph: &Glyph| glyph.text != UNMAPPED && glyph.text != ' '))
     {
         return;
     }
-    let level = |glyph: &Glyph| {
+    if !stretch.iter().all(|glyph: &Glyph| {
         glyph.direction == first.direction
             && (glyph.y - first.y).abs().min((glyph.x - first.x).abs()) < 0.5 * first.size
-    };
-    if !stretch.iter().all(level) || length == 0 {
+    }) || length == 0
+    {
         return;
     }
-    let (dx, dy) = (last.x - first.x, last.y - first.y);
+    let dx = last.x - first.x;
+    let dy = last.y - first.y;
     let span = dx.hypot(dy) + last.advance;
     let along = (dx.hypot(dy) / span.max(1e-6)).min(1.0);
     glyphs.truncate(start);

@@ -95,7 +95,8 @@ impl Segment {
         let u0 = ink().map(|mark| mark.u).fold(f32::INFINITY, f32::min);
         let u1 = ink().map(Mark::end).fold(f32::NEG_INFINITY, f32::max);
         let tallest = ink().max_by(|a, b| a.size.total_cmp(&b.size))?;
-        let (v, size) = (tallest.v, tallest.size);
+        let v = tallest.v;
+        let size = tallest.size;
         Some(Self {
             u0,
             u1,

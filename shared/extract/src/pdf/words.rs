@@ -46,7 +46,8 @@ impl Text {
             self.text.push(' ');
         }
         let start = length(&self.text);
-        let (mut u0, mut u1) = (first.u, first.end());
+        let mut u0 = first.u;
+        let mut u1 = first.end();
         for mark in letters() {
             self.style(mark);
             self.text.push(mark.text);

@@ -27,12 +27,15 @@ pub(super) struct Submission {
 impl Submission {
     /// Reads the envelope and removes it, and all tags, from the lines; their number stays the same.
     pub(super) fn read(lines: &mut [String]) -> Self {
-        let opens = |line: &String| {
-            ["<SEC-DOCUMENT>", "<SEC-HEADER>", "<IMS-HEADER>"]
-                .iter()
-                .any(|tag| line.starts_with(tag))
-        };
-        if !lines.iter().take(ENVELOPE_WINDOW_LINES).any(opens) {
+        if !lines
+            .iter()
+            .take(ENVELOPE_WINDOW_LINES)
+            .any(|line: &String| {
+                ["<SEC-DOCUMENT>", "<SEC-HEADER>", "<IMS-HEADER>"]
+                    .iter()
+                    .any(|tag| line.starts_with(tag))
+            })
+        {
             return Self::default();
         }
         let mut reader = Reader::default();

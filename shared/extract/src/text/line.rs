@@ -151,7 +151,8 @@ impl View<'_> {
                 is_title(rest)
             }
         };
-        let (mut last, mut title) = (at, line.to_owned());
+        let mut last = at;
+        let mut title = line.to_owned();
         while last - at < 3 && !self.ends_block(last) {
             let next = self.lines[last + 1].trim();
             if is_underline(next).is_some()
@@ -345,33 +346,34 @@ fn bare_label(line: &str) -> Option<Label<'_>> {
 }
 
 fn decimals(text: &str) -> Option<Vec<u32>> {
-    let part = |part: &str| {
-        part.parse()
-            .ok()
-            .filter(|n| *n < 1_000 && part.bytes().all(|byte| byte.is_ascii_digit()))
-    };
-    let parts: Vec<u32> = text.split('.').take(9).map(part).collect::<Option<_>>()?;
+    let parts: Vec<u32> = text
+        .split('.')
+        .take(9)
+        .map(|part: &str| {
+            part.parse()
+                .ok()
+                .filter(|n| *n < 1_000 && part.bytes().all(|byte| byte.is_ascii_digit()))
+        })
+        .collect::<Option<_>>()?;
     (parts.len() < 9).then_some(parts)
 }
 
 /// `1A`, `12`, `2.3`, `IV`, `B`, `TWO`.
 fn ordinal(text: &str) -> Option<Vec<u32>> {
-    let lettered = || {
-        let (digits, last) = text.split_at_checked(text.len().checked_sub(1)?)?;
-        Some([decimals(digits)?, vec![letter(&last.to_uppercase())?]].concat())
-    };
     // Twelve parts are as many as are spelled out.
-    let word = || {
-        english::count(text)
-            .filter(|number| *number <= 12)
-            .map(|number| vec![number])
-    };
     let single = |number: Option<u32>| number.map(|number| vec![number]);
     decimals(text)
-        .or_else(lettered)
+        .or_else(|| {
+            let (digits, last) = text.split_at_checked(text.len().checked_sub(1)?)?;
+            Some([decimals(digits)?, vec![letter(&last.to_uppercase())?]].concat())
+        })
         .or_else(|| single(roman(text)))
         .or_else(|| single(letter(text)))
-        .or_else(word)
+        .or_else(|| {
+            english::count(text)
+                .filter(|number| *number <= 12)
+                .map(|number| vec![number])
+        })
 }
 
 pub(super) fn letter(text: &str) -> Option<u32> {
@@ -383,17 +385,20 @@ pub(super) fn letter(text: &str) -> Option<u32> {
 
 /// Roman numerals in capitals up to 399, only in their regular form.
 pub(super) fn roman(text: &str) -> Option<u32> {
-    let value = |c: char| {
-        Some(match c {
-            'I' => 1,
-            'V' => 5,
-            'X' => 10,
-            'L' => 50,
-            'C' => 100,
-            _ => return None,
+    let values: Vec<u32> = text
+        .chars()
+        .take(16)
+        .map(|c: char| {
+            Some(match c {
+                'I' => 1,
+                'V' => 5,
+                'X' => 10,
+                'L' => 50,
+                'C' => 100,
+                _ => return None,
+            })
         })
-    };
-    let values: Vec<u32> = text.chars().take(16).map(value).collect::<Option<_>>()?;
+        .collect::<Option<_>>()?;
     let subtracted: u32 = values
         .windows(2)
         .filter(|pair| pair[0] < pair[1])
@@ -440,7 +445,8 @@ fn han_digit(c: char) -> Option<u32> {
 
 /// `十二`, `二十`, `一百零三`, `12`.
 fn han_number(text: &str) -> Option<u32> {
-    let (mut total, mut digits) = (0u32, 0u32);
+    let mut total = 0u32;
+    let mut digits = 0u32;
     for c in text.chars().take(6) {
         match han_digit(c)? {
             unit @ (10 | 100) => {
@@ -510,13 +516,12 @@ fn is_headline(text: &str) -> bool {
 
 /// A full stop inside, behind a real word: more than one sentence.
 fn has_sentence_end(text: &str) -> bool {
-    let ends = |word: &str| {
-        let stem = word.trim_end_matches('.');
-        stem.len() < word.len() && stem.chars().count() >= 4 && stem.chars().all(char::is_lowercase)
-    };
     let mut words = text.split_whitespace().rev();
     words.next();
-    words.any(ends)
+    words.any(|word: &str| {
+        let stem = word.trim_end_matches('.');
+        stem.len() < word.len() && stem.chars().count() >= 4 && stem.chars().all(char::is_lowercase)
+    })
 }
 
 fn has_columns(text: &str) -> bool {
@@ -537,7 +542,6 @@ fn is_capitals(line: &str) -> bool {
     let has_digits = words
         .iter()
         .any(|word| word.chars().any(|c| c.is_ascii_digit()) && !is_year(word));
-    let legal = |c: char| c.is_alphanumeric() || c == ' ' || "&'’,-–—/():.".contains(c);
     let short = words.len() <= MAX_BARE_WORDS && line.chars().count() <= MAX_BARE_CHARS;
     let ends_well = !line.ends_with(['.', ',', ';', '-', '/']);
     has_word
@@ -545,7 +549,9 @@ fn is_capitals(line: &str) -> bool {
         && ends_well
         && is_capitals_text(line)
         && !has_digits
-        && line.chars().all(legal)
+        && line
+            .chars()
+            .all(|c: char| c.is_alphanumeric() || c == ' ' || "&'’,-–—/():.".contains(c))
         && !has_columns(line)
 }
 

@@ -29,8 +29,10 @@ pub fn read(bytes: Vec<u8>, limits: &Limits) -> Result<Source, ExtractError> {
     let mut lines = decoded.lines();
     let mut defects = decoded.defects;
     let submission = edgar::Submission::read(&mut lines);
-    let blank = |line: &String| line.trim().is_empty();
-    let is_blank: Vec<bool> = lines.iter().map(blank).collect();
+    let is_blank: Vec<bool> = lines
+        .iter()
+        .map(|line: &String| line.trim().is_empty())
+        .collect();
     let candidates = line::candidates(&lines, &is_blank, |index| submission.is_prose(index));
     let mut headings = series::headings(candidates, &is_blank, &submission.documents);
     cap_headings(&mut headings, &mut defects, limits);

@@ -169,15 +169,14 @@ impl Sequence {
         }
         // Below a worded heading or an underline every lower kind begins anew; below a bare number or capitals only
         // the bare numbers do, and they may also go on.
-        let below = |other: &Kind| {
-            *other > kind
-                || (other.is_bare() && *other != kind && !matches!(kind, Kind::Decimal(_)))
-        };
         let restarted: Vec<Kind> = self
             .open
             .keys()
             .copied()
-            .filter(below)
+            .filter(|other: &Kind| {
+                *other > kind
+                    || (other.is_bare() && *other != kind && !matches!(kind, Kind::Decimal(_)))
+            })
             .chain(
                 self.open
                     .keys()
@@ -217,14 +216,16 @@ fn without_loners(accepted: Vec<Accepted>) -> Vec<Accepted> {
     accepted
         .iter()
         .for_each(|one| *members.entry(one.series).or_default() += 1);
-    let keeps = |one: &Accepted| {
-        let alone = one.candidate.kind.is_numbered() && members[&one.series] < 2;
-        let needs_company = (one.candidate.kind.is_bare()
-            && !matches!(one.candidate.kind, Kind::Decimal(2..)))
-            || one.candidate.run_in;
-        !(alone && needs_company)
-    };
-    accepted.into_iter().filter(keeps).collect()
+    accepted
+        .into_iter()
+        .filter(|one: &Accepted| {
+            let alone = one.candidate.kind.is_numbered() && members[&one.series] < 2;
+            let needs_company = (one.candidate.kind.is_bare()
+                && !matches!(one.candidate.kind, Kind::Decimal(2..)))
+                || one.candidate.run_in;
+            !(alone && needs_company)
+        })
+        .collect()
 }
 
 /// Gives the headings their levels: each lies below the nearest one before it of a higher rank.

@@ -131,7 +131,8 @@ mod tests {
         let order = Arc::new(Mutex::new(Vec::new()));
         let tasks: Vec<_> = [(0, "a"), (2, "b"), (0, "c"), (2, "d"), (9, "e")]
             .map(|(urgency, name)| {
-                let (line, order) = (Arc::clone(&line), Arc::clone(&order));
+                let line = Arc::clone(&line);
+                let order = Arc::clone(&order);
                 tokio::spawn(async move {
                     let _turn = line.turn(urgency).await;
                     order.lock().unwrap().push(name);

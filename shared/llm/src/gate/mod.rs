@@ -74,7 +74,8 @@ impl Gate {
         class: Class,
         purse: &dyn Purse,
     ) -> Result<Answered, Refusal> {
-        let (stage, prompt_tokens) = (request.schema.name, request.prompt_tokens());
+        let stage = request.schema.name;
+        let prompt_tokens = request.prompt_tokens();
         let sketch = Sketch {
             stage,
             prompt_tokens,
@@ -149,10 +150,8 @@ struct Came<T> {
 
 impl<C: ?Sized + Send + Sync> Gate<C> {
     fn before(env: Env, limiter: Arc<dyn Limiter>, client: Arc<C>, settings: GateSettings) -> Self {
-        let (bulk, interactive) = (
-            Queue::new(&settings, Class::Bulk),
-            Queue::new(&settings, Class::Interactive),
-        );
+        let bulk = Queue::new(&settings, Class::Bulk);
+        let interactive = Queue::new(&settings, Class::Interactive);
         let (breaker, meter, estimates) = Default::default();
         let alone = MemoryLimiter::default();
         Self {
@@ -308,7 +307,8 @@ impl<C: ?Sized + Send + Sync> Gate<C> {
 
     /// A provider that went away while a task waited for its permit is not called.
     fn still_closed(&self, passage: Passage, estimated: u32) -> Result<(), Failure> {
-        let (open, now_ms) = (self.breaker().open_until_ms(), self.env.now_ms());
+        let open = self.breaker().open_until_ms();
+        let now_ms = self.env.now_ms();
         match open.filter(|until_ms| passage == Passage::Closed && *until_ms > now_ms) {
             None => Ok(()),
             Some(until_ms) => {

@@ -64,7 +64,8 @@ impl<C: ?Sized + Send + Sync> Gate<C> {
         let _waiting = self.waiting();
         let queue = self.queue(class);
         let came_ms = self.env.now_ms();
-        let (mut urgency, mut let_pass) = (urgency, 0);
+        let mut urgency = urgency;
+        let mut let_pass = 0;
         loop {
             let (turn, slot) = self.stand(queue, urgency, came_ms).await?;
             let until_ms = self.env.now_ms() + PERMIT_WAIT_MS;
@@ -270,11 +271,9 @@ impl<C: ?Sized + Send + Sync> Gate<C> {
         &self,
         word: impl FnOnce(Arc<dyn Limiter>, String, Millis) -> F + Send + 'static,
     ) {
-        let (limiter, bucket, now_ms) = (
-            Arc::clone(&self.limiter),
-            self.settings.bucket.clone(),
-            self.env.now_ms(),
-        );
+        let limiter = Arc::clone(&self.limiter);
+        let bucket = self.settings.bucket.clone();
+        let now_ms = self.env.now_ms();
         self.env.spawn(async move {
             if let Err(error) = word(limiter, bucket.clone(), now_ms).await {
                 tracing::warn!(bucket, %error, "shared limits are away; a correction is lost");

@@ -33,12 +33,11 @@ pub fn joined(so_far: &str, next: &str) -> String {
 /// How many bytes at the beginning of `next` repeat the end of `so_far`.
 fn overlap(so_far: &str, next: &str) -> usize {
     let longest = so_far.len().min(next.len()).min(MAX_OVERLAP_BYTES);
-    let (end, begin) = (so_far.as_bytes(), next.as_bytes());
-    let repeats =
-        |length: &usize| next.is_char_boundary(*length) && end.ends_with(&begin[..*length]);
+    let end = so_far.as_bytes();
+    let begin = next.as_bytes();
     (MIN_OVERLAP_BYTES..=longest)
         .rev()
-        .find(repeats)
+        .find(|length: &usize| next.is_char_boundary(*length) && end.ends_with(&begin[..*length]))
         .unwrap_or(0)
 }
 

@@ -100,7 +100,9 @@ fn objects(text: &str) -> Vec<&str> {
 
 /// The length of the object that `text` begins with, in bytes; `None` where it breaks off.
 fn end_of_object(text: &str) -> Option<usize> {
-    let (mut depth, mut quoted, mut escaped) = (0_usize, false, false);
+    let mut depth = 0_usize;
+    let mut quoted = false;
+    let mut escaped = false;
     for (at, byte) in text.bytes().enumerate() {
         match byte {
             _ if escaped => escaped = false,

@@ -49,7 +49,8 @@ fn string<'a>(text: &'a str, made: &mut String) -> Option<&'a str> {
 /// letters is an apostrophe; with any other quote in it no one can say where it ends.
 fn single_quoted<'a>(text: &'a str, made: &mut String) -> Option<&'a str> {
     made.push('"');
-    let (mut before, mut escaped) = ('\'', false);
+    let mut before = '\'';
+    let mut escaped = false;
     for (at, c) in text.char_indices().skip(1) {
         let rest = &text[at + c.len_utf8()..];
         match c {

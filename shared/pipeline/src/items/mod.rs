@@ -41,10 +41,12 @@ pub fn attach(tree: &mut SectionTree, source: &Source, cross_index: &[IndexRow])
     }
     .items();
     if form.name() == "8-K" {
-        let fact = |item: &FilingItem| {
-            stemma_document::Fact::text(item.number.clone(), item.pages.map(PageSpan::start))
-        };
-        tree.facts.reported_items = items.iter().map(fact).collect();
+        tree.facts.reported_items = items
+            .iter()
+            .map(|item: &FilingItem| {
+                stemma_document::Fact::text(item.number.clone(), item.pages.map(PageSpan::start))
+            })
+            .collect();
     }
     tree.items = items;
 }

@@ -114,17 +114,17 @@ impl Reading<'_> {
         asked: Vec<(usize, S)>,
         spent: fn(&S::Outcome) -> Spent,
     ) -> Result<Vec<(usize, TaskKey, Answer<S::Outcome>)>, Failure> {
-        let (task, failed) = (self.task, &self.failed);
-        let one = |(index, stage): (usize, S)| async move {
-            let key = stage.key(task.settings);
-            let answer = match failed.get(&key) {
-                Some(code) => Err(code.clone()),
-                None => Ok(outcome::<S>(task, &key).await?),
-            };
-            Ok::<_, Failure>((index, key, answer))
-        };
+        let task = self.task;
+        let failed = &self.failed;
         let all: Vec<_> = stream::iter(asked)
-            .map(one)
+            .map(|(index, stage): (usize, S)| async move {
+                let key = stage.key(task.settings);
+                let answer = match failed.get(&key) {
+                    Some(code) => Err(code.clone()),
+                    None => Ok(outcome::<S>(task, &key).await?),
+                };
+                Ok::<_, Failure>((index, key, answer))
+            })
             .buffered(AT_ONCE)
             .try_collect()
             .await?;
@@ -140,7 +140,8 @@ impl Reading<'_> {
 /// The failures of this run, by task.
 pub(crate) async fn failed(task: &Task<'_, Filings>) -> Result<BTreeMap<TaskKey, String>, Failure> {
     let blobs = task.ports.blobs.as_ref();
-    let (prefix, mut failed) = (failures_prefix(&task.run.run), BTreeMap::new());
+    let prefix = failures_prefix(&task.run.run);
+    let mut failed = BTreeMap::new();
     for name in ask(task.env, || list_all(blobs, &prefix)).await? {
         let key = name
             .rsplit('/')

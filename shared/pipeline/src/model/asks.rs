@@ -187,9 +187,11 @@ impl Ask {
     pub(crate) fn prompt(&self, shown: &Shown<'_>) -> String {
         let page = |page: PageNo| shown.page(page, None);
         let numbered = |name: &str, pages: PageSpan| {
-            let block =
-                |(at, no): (usize, PageNo)| fenced(&format!("{name} {}", at + 1), &page(no));
-            pages.pages().enumerate().map(block).collect::<Vec<_>>()
+            pages
+                .pages()
+                .enumerate()
+                .map(|(at, no): (usize, PageNo)| fenced(&format!("{name} {}", at + 1), &page(no)))
+                .collect::<Vec<_>>()
         };
         let blocks = match self {
             Self::DetectToc { page: no } => vec![fenced("Page", &page(*no))],
@@ -198,16 +200,12 @@ impl Ask {
                 let before = before.map(|no| fenced("Before", &page(no)));
                 before.into_iter().chain(numbered("Page", *pages)).collect()
             }
-            Self::Locate { titles, pages } => {
-                let title =
-                    |(at, title): (usize, &String)| fenced(&format!("Title {}", at + 1), title);
-                titles
-                    .iter()
-                    .enumerate()
-                    .map(title)
-                    .chain(numbered("Page", *pages))
-                    .collect()
-            }
+            Self::Locate { titles, pages } => titles
+                .iter()
+                .enumerate()
+                .map(|(at, title): (usize, &String)| fenced(&format!("Title {}", at + 1), title))
+                .chain(numbered("Page", *pages))
+                .collect(),
             Self::VerifyTitle { title, place } => {
                 vec![fenced("Title", title), fenced("Page", &shown.at(*place))]
             }

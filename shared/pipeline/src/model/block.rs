@@ -68,7 +68,8 @@ fn goes_on(line: &str, next: &str) -> bool {
 
 /// Words, and hardly a figure.
 fn is_prose(line: &str) -> bool {
-    let (mut letters, mut digits) = (0, 0);
+    let mut letters = 0;
+    let mut digits = 0;
     for c in line.chars() {
         letters += usize::from(c.is_alphabetic());
         digits += usize::from(c.is_ascii_digit());
@@ -160,9 +161,12 @@ pub(crate) async fn parts(
 /// line; together they are the text. A line that has more tokens by itself is cut at spaces.
 pub(crate) fn stretches(text: &str, room: u32) -> Vec<&str> {
     let mut stretches = Vec::new();
-    let (mut start, mut at, mut tokens) = (0, 0, 0);
+    let mut start = 0;
+    let mut at = 0;
+    let mut tokens = 0;
     // Behind the last paragraph that ended, and the tokens from there on.
-    let (mut paragraph, mut since) = (0, 0);
+    let mut paragraph = 0;
+    let mut since = 0;
     for line in text.split_inclusive('\n').flat_map(|line| bits(line, room)) {
         let more = tokens::count(line);
         if tokens + more > room && at > start {

@@ -162,7 +162,8 @@ fn join(groups: &mut Vec<(PageSpan, Vec<usize>)>, pages: PageSpan, at: usize) {
 
 /// The pages beside `page`, as far as they lie inside `between`.
 fn around(page: PageNo, between: PageSpan, reach: u32) -> Option<PageSpan> {
-    let (first, last) = (page.get().saturating_sub(reach).max(1), page.get() + reach);
+    let first = page.get().saturating_sub(reach).max(1);
+    let last = page.get() + reach;
     PageSpan::new(
         first.max(between.start().get()),
         last.min(between.end().get()),
@@ -239,12 +240,11 @@ fn repair(
             windows = around(page, between, REACH).into_iter().collect();
         }
         let wanted = entries[at].wanted(false);
-        let readable = |pages: PageSpan| readable(paper, &wanted, pages, &tried[at]);
         asked.extend(
             windows
                 .into_iter()
                 .take(REPAIR_STRETCHES)
-                .filter_map(readable)
+                .filter_map(|pages: PageSpan| readable(paper, &wanted, pages, &tried[at]))
                 .map(|pages| (at, pages)),
         );
     }

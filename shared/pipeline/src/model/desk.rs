@@ -144,14 +144,16 @@ impl<'a> Desk<'a> {
 
     fn ask<T>(&mut self, asks: Vec<Ask>, read: impl Fn(Said) -> Option<T>) -> Answers<T> {
         let answers: Vec<(QuestionId, Answer<Said>)> = self.asking.all(asks)?;
-        let one = |(asked, answer)| match answer {
-            Ok(said) => read(said),
-            Err(code) => {
-                self.unanswered.insert(asked, code);
-                None
-            }
-        };
-        Ok(answers.into_iter().map(one).collect())
+        Ok(answers
+            .into_iter()
+            .map(|(asked, answer)| match answer {
+                Ok(said) => read(said),
+                Err(code) => {
+                    self.unanswered.insert(asked, code);
+                    None
+                }
+            })
+            .collect())
     }
 
     pub(crate) fn gap(&mut self, code: &str, pages: Option<PageSpan>, detail: String) {

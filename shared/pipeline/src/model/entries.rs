@@ -156,10 +156,14 @@ pub(crate) fn accuracy(entries: &[Entry]) -> f32 {
             .filter(|entry| !labeled || entry.entry.label.is_some() || entry.spot.is_some())
     };
     let believed = believed(entries);
-    let good = |entry: &&Entry| entry.is_good() || !believed && entry.seen;
     match counted().count() {
         0 => 0.0,
-        all => counted().filter(good).count() as f32 / all as f32,
+        all => {
+            counted()
+                .filter(|entry: &&Entry| entry.is_good() || !believed && entry.seen)
+                .count() as f32
+                / all as f32
+        }
     }
 }
 
@@ -228,14 +232,13 @@ pub(crate) fn completed(
 fn twin(rule: &Entry, entries: &[Entry], paper: &Paper<'_>) -> Option<usize> {
     let spot = rule.spot?;
     let page = paper.page(spot).get();
-    let same = |entry: &Entry| {
+    entries.iter().position(|entry: &Entry| {
         entry.spot.is_some_and(|other| {
             other.overlaps(spot)
                 || paper.page(other).get().abs_diff(page) <= 1
                     && paper::likeness(&entry.entry.title, &rule.entry.title) > 0.85
         })
-    };
-    entries.iter().position(same)
+    })
 }
 
 /// Which level the naming gives to what rules have on a level, as far as twins tell.

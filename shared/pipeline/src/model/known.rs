@@ -62,7 +62,6 @@ impl Known {
                 .iter()
                 .filter_map(|(_, answer)| answer.as_ref().ok())
         };
-        let stands = |reply: &&Reply| matches!(reply.said, Said::Stands { stands: true, .. });
         let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         ModelAnswers {
             calls: count(replies().count()),
@@ -79,7 +78,13 @@ impl Known {
                     .filter(|(asked, _)| asked.kind == Kind::VerifyTitle)
                     .count(),
             ),
-            titles_confirmed: count(replies().filter(stands).count()),
+            titles_confirmed: count(
+                replies()
+                    .filter(|reply: &&Reply| {
+                        matches!(reply.said, Said::Stands { stands: true, .. })
+                    })
+                    .count(),
+            ),
             ..ModelAnswers::default()
         }
     }
@@ -94,26 +99,25 @@ pub(crate) async fn replies(
     asked: Vec<QuestionId>,
 ) -> Result<Vec<(QuestionId, Answer<Reply>)>, Failure> {
     let failed = &failed(task).await?;
-    let one = |(at, asked): (usize, QuestionId)| async move {
-        let at = u32::try_from(at).unwrap_or(u32::MAX);
-        let pointer = Pointer {
-            reads: asked.reads,
-            source,
-            round,
-            at,
-        };
-        let reply = match asked.kind {
-            Kind::DetectToc => reply(task, failed, &DetectToc(pointer)).await?,
-            Kind::ReadContents => reply(task, failed, &ReadContents(pointer)).await?,
-            Kind::ReadWindow => reply(task, failed, &ReadWindow(pointer)).await?,
-            Kind::Locate => reply(task, failed, &Locate(pointer)).await?,
-            Kind::VerifyTitle => reply(task, failed, &VerifyTitle(pointer)).await?,
-            Kind::Repair => reply(task, failed, &Repair(pointer)).await?,
-        };
-        Ok::<_, Failure>((asked, reply))
-    };
     stream::iter(asked.into_iter().enumerate())
-        .map(one)
+        .map(|(at, asked): (usize, QuestionId)| async move {
+            let at = u32::try_from(at).unwrap_or(u32::MAX);
+            let pointer = Pointer {
+                reads: asked.reads,
+                source,
+                round,
+                at,
+            };
+            let reply = match asked.kind {
+                Kind::DetectToc => reply(task, failed, &DetectToc(pointer)).await?,
+                Kind::ReadContents => reply(task, failed, &ReadContents(pointer)).await?,
+                Kind::ReadWindow => reply(task, failed, &ReadWindow(pointer)).await?,
+                Kind::Locate => reply(task, failed, &Locate(pointer)).await?,
+                Kind::VerifyTitle => reply(task, failed, &VerifyTitle(pointer)).await?,
+                Kind::Repair => reply(task, failed, &Repair(pointer)).await?,
+            };
+            Ok::<_, Failure>((asked, reply))
+        })
         .buffered(AT_ONCE)
         .try_collect()
         .await

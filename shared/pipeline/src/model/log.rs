@@ -46,13 +46,12 @@ impl Log {
             .next()
             .unwrap_or(&task.run.scope)
             .to_string();
-        let (env, ports, run, attempt) = (
-            task.env.clone(),
-            task.ports.clone(),
-            task.run.clone(),
-            task.attempt,
-        );
-        let (purses, models) = (Arc::clone(&task.tools.purses), task.tools.models.clone());
+        let env = task.env.clone();
+        let ports = task.ports.clone();
+        let run = task.run.clone();
+        let attempt = task.attempt;
+        let purses = Arc::clone(&task.tools.purses);
+        let models = task.tools.models.clone();
         Self {
             env,
             ports,
@@ -157,25 +156,25 @@ impl Purse for Log {
 #[async_trait]
 impl Ledgered for Log {
     async fn spent(&self, job: &Manifest) -> Result<Amount, PortError> {
-        let (mut tokens, mut nanodollars) = (0_u64, Some(0_u64));
-        let add = |record: CallRecord| {
-            if record.jobs.contains(&job.job) {
-                let cost = self
-                    .models
-                    .get(&record.model)
-                    .map(|gate| gate.cost(record.usage))
-                    .unwrap_or_default();
-                tokens += u64::from(record.usage.total());
-                nanodollars = nanodollars
-                    .zip(cost.nanodollars)
-                    .map(|(sum, more)| sum + more);
-            }
-        };
+        let mut tokens = 0_u64;
+        let mut nanodollars = Some(0_u64);
         calls::read(
             self.ports.blobs.as_ref(),
             &self.collection,
             job.submitted_ms,
-            add,
+            |record: CallRecord| {
+                if record.jobs.contains(&job.job) {
+                    let cost = self
+                        .models
+                        .get(&record.model)
+                        .map(|gate| gate.cost(record.usage))
+                        .unwrap_or_default();
+                    tokens += u64::from(record.usage.total());
+                    nanodollars = nanodollars
+                        .zip(cost.nanodollars)
+                        .map(|(sum, more)| sum + more);
+                }
+            },
         )
         .await?;
         Ok(Amount {

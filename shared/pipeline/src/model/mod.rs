@@ -124,10 +124,8 @@ impl Question {
     ) -> Result<Asked<U>, Failure> {
         let (model, gate) = self.way(task)?;
         let request = self.request(task.settings, model, user);
-        let (tokens, most) = (
-            request.prompt_tokens(),
-            model.max_prompt_tokens_for(self.purpose),
-        );
+        let tokens = request.prompt_tokens();
+        let most = model.max_prompt_tokens_for(self.purpose);
         if tokens > most {
             let message = format!(
                 "{} would read {tokens} tokens at once, more than {most}",
@@ -206,13 +204,12 @@ pub(crate) async fn answer<T: DeserializeOwned>(
 ) -> Result<Output<Reply>, Failure> {
     let texts = &task.tools.texts;
     let asks = texts.asks(task, &pointer.round).await?;
-    let missing = || {
+    let ask = asks.get(pointer.at as usize).ok_or_else(|| {
         Failure::permanent(
             "model.no_question",
             format!("the round has no question {}", pointer.at),
         )
-    };
-    let ask = asks.get(pointer.at as usize).ok_or_else(missing)?;
+    })?;
     let prompt = texts.prompt(task, &pointer.source, ask).await?;
     same_text(question.stage, Digest::of(prompt.as_bytes()), pointer.reads)?;
     let asked = question.ask(task, prompt, said).await?;

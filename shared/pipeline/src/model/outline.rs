@@ -206,7 +206,8 @@ impl Outliner<'_, '_, '_> {
 
     /// The entries that one way leads to, located; and the pages it had no answer about.
     fn entries(&mut self, way: Way, table: Option<PageSpan>) -> Step<(Vec<Entry>, Vec<PageSpan>)> {
-        let (desk, paper) = (&mut *self.desk, &self.paper);
+        let desk = &mut *self.desk;
+        let paper = &self.paper;
         let Some(table) = table.filter(|_| way != Way::Windows) else {
             let Some(whole) = paper.whole() else {
                 return Ok((Vec::new(), Vec::new()));
@@ -260,7 +261,6 @@ impl Outliner<'_, '_, '_> {
         }
         let believed = entries::believed(&entries);
         let rules = of_rules(&self.paper, &self.rules);
-        let silent = |page: PageNo| unheard.iter().any(|pages| pages.contains(page));
         let dropped = entries
             .iter()
             .filter(|entry| entry.settled(&self.paper, believed).is_none());
@@ -273,7 +273,13 @@ impl Outliner<'_, '_, '_> {
         } else {
             Missed::All
         };
-        let entries = entries::completed(kept.collect(), &rules, &self.paper, missed, silent);
+        let entries = entries::completed(
+            kept.collect(),
+            &rules,
+            &self.paper,
+            missed,
+            |page: PageNo| unheard.iter().any(|pages| pages.contains(page)),
+        );
         let entries = splitting::split(self.desk, &self.paper, entries, &rules)?;
         let settled = entries
             .iter()
@@ -328,10 +334,14 @@ fn reviewed(desk: &mut Desk<'_>, rules: Draft) -> Step<Draft> {
     };
     let all = rules.outline.entries();
     let asked: Vec<usize> = (0..all.len()).filter(|at| claims(&all[*at])).collect();
-    let question = |at: &usize| -> (String, Place) {
-        (all[*at].located.entry.title.clone(), all[*at].located.place)
-    };
-    let looked = desk.looked(asked.iter().map(question).collect())?;
+    let looked = desk.looked(
+        asked
+            .iter()
+            .map(|at: &usize| -> (String, Place) {
+                (all[*at].located.entry.title.clone(), all[*at].located.place)
+            })
+            .collect(),
+    )?;
     let mut said = vec![None; all.len()];
     asked
         .into_iter()
@@ -354,18 +364,22 @@ fn reviewed(desk: &mut Desk<'_>, rules: Draft) -> Step<Draft> {
 
 /// The sections that rules found and read, as entries.
 pub(super) fn of_rules(paper: &Paper<'_>, rules: &Draft) -> Vec<Entry> {
-    let entry = |one: &VerifiedEntry| {
-        let entry = one.located.entry.clone();
-        let spot = paper.at(one.located.place)?;
-        let claims = entry.witness != Witness::Window && one.verdict != Verdict::Declared;
-        let seen = matches!(one.verdict, Verdict::Found { .. });
-        claims.then_some(Entry {
-            entry,
-            expected: Some(paper.page(spot)),
-            spot: Some(spot),
-            seen,
-            looked: None,
+    rules
+        .outline
+        .entries()
+        .iter()
+        .filter_map(|one: &VerifiedEntry| {
+            let entry = one.located.entry.clone();
+            let spot = paper.at(one.located.place)?;
+            let claims = entry.witness != Witness::Window && one.verdict != Verdict::Declared;
+            let seen = matches!(one.verdict, Verdict::Found { .. });
+            claims.then_some(Entry {
+                entry,
+                expected: Some(paper.page(spot)),
+                spot: Some(spot),
+                seen,
+                looked: None,
+            })
         })
-    };
-    rules.outline.entries().iter().filter_map(entry).collect()
+        .collect()
 }

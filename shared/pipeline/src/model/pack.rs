@@ -163,22 +163,18 @@ impl Packs {
         block: String,
     ) -> Result<Option<String>, Failure> {
         let (model, gate) = question.way(task)?;
-        let (tokens, room) = (
-            tokens::count(&block),
-            TOKENS.min(
-                model
-                    .max_prompt_tokens_for(question.purpose)
-                    .saturating_sub(AROUND_TOKENS),
-            ),
+        let tokens = tokens::count(&block);
+        let room = TOKENS.min(
+            model
+                .max_prompt_tokens_for(question.purpose)
+                .saturating_sub(AROUND_TOKENS),
         );
         if tokens > room {
             return Ok(None);
         }
-        let (env, gate, log) = (
-            task.env.clone(),
-            Arc::clone(gate),
-            Log::of(task, question.stage),
-        );
+        let env = task.env.clone();
+        let gate = Arc::clone(gate);
+        let log = Log::of(task, question.stage);
         let question = question.request(task.settings, model, String::new());
         let way = Way {
             env,
@@ -218,19 +214,20 @@ impl Packs {
             return;
         };
         filling.came += 1;
-        let room =
-            |pack: &&mut Vec<Seat>| pack.len() < SEATS && weight(pack) + seat.tokens <= way.room;
         match filling
             .packs
             .iter_mut()
-            .filter(room)
+            .filter(|pack: &&mut Vec<Seat>| {
+                pack.len() < SEATS && weight(pack) + seat.tokens <= way.room
+            })
             .max_by_key(|pack| weight(pack))
         {
             Some(pack) => pack.push(seat),
             None => filling.packs.push(vec![seat]),
         }
-        let full = |pack: &mut Vec<Seat>| pack.len() == SEATS || weight(pack) >= FULL.min(way.room);
-        for pack in filling.packs.extract_if(.., full) {
+        for pack in filling.packs.extract_if(.., |pack: &mut Vec<Seat>| {
+            pack.len() == SEATS || weight(pack) >= FULL.min(way.room)
+        }) {
             way.env.spawn(way.clone().carry(pack));
         }
         if !filling.packs.is_empty() && !filling.attended {
@@ -315,12 +312,18 @@ impl Way {
             max_output_tokens,
             ..self.question.clone()
         };
-        let check =
+        let answer = match inquire(
+            &self.gate,
+            &request,
+            self.class,
+            &self.log,
             |written: Written| match (1..=pack.len()).any(|number| written.of(number).is_some()) {
                 true => Ok(written),
                 false => Err("it holds no summary of any of the sections".into()),
-            };
-        let answer = match inquire(&self.gate, &request, self.class, &self.log, check).await {
+            },
+        )
+        .await
+        {
             Ok(answer) => answer,
             Err(failure) => return Err(refused(self.log.failed(failure).await)),
         };
@@ -333,10 +336,12 @@ impl Way {
         let summaries: Vec<_> = (1..=pack.len())
             .map(|number| answer.value.of(number))
             .collect();
-        let reply = |summary: Option<&str>| {
-            summary.map_or(Reply::Nothing, |summary| Reply::Summary(summary.into()))
-        };
-        Ok(summaries.into_iter().map(reply).collect())
+        Ok(summaries
+            .into_iter()
+            .map(|summary: Option<&str>| {
+                summary.map_or(Reply::Nothing, |summary| Reply::Summary(summary.into()))
+            })
+            .collect())
     }
 }
 
@@ -428,11 +433,9 @@ mod tests {
 
     impl World {
         fn new() -> Self {
-            let (env, ports, seen) = (
-                Env::simulated(1),
-                Ports::memory(),
-                Arc::new(Counting::default()),
-            );
+            let env = Env::simulated(1);
+            let ports = Ports::memory();
+            let seen = Arc::new(Counting::default());
             let settings = GateSettings::unlimited("m", "h");
             let gate = Gate::new(
                 env.clone(),

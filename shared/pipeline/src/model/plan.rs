@@ -45,11 +45,13 @@ pub(crate) struct Plan {
 /// Plans the questions about the sections of a document, in parts of [`PER_PART`].
 pub(crate) fn plan(source: &Source, tree: &SectionTree, settings: &Settings) -> Vec<Part> {
     let sections = planned(source, tree, settings);
-    let part = |some: &[Planned]| Part {
-        sections: some.to_vec(),
-        ..Part::default()
-    };
-    let parts: Vec<Part> = sections.chunks(PER_PART).map(part).collect();
+    let parts: Vec<Part> = sections
+        .chunks(PER_PART)
+        .map(|some: &[Planned]| Part {
+            sections: some.to_vec(),
+            ..Part::default()
+        })
+        .collect();
     if parts.is_empty() {
         vec![Part::default()]
     } else {

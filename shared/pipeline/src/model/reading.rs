@@ -66,10 +66,9 @@ fn table(verdicts: &[Verdict]) -> Option<PageSpan> {
         .filter(|run| run.iter().any(|verdict| verdict.sure != Some(false)))
         .collect();
     let numbered = |run: &&&[Verdict]| run.iter().any(|verdict| verdict.numbered);
-    let sure = |run: &&&[Verdict]| run.iter().any(|verdict| verdict.sure == Some(true));
     let best = runs
         .iter()
-        .filter(sure)
+        .filter(|run: &&&[Verdict]| run.iter().any(|verdict| verdict.sure == Some(true)))
         .find(numbered)
         .or_else(|| runs.iter().find(numbered))
         .or_else(|| runs.first());
@@ -105,7 +104,8 @@ pub(crate) fn begun(
         .enumerate()
         .map(|(at, window)| (before(at), *window))
         .collect();
-    let (mut entries, mut unheard) = (Vec::new(), Vec::new());
+    let mut entries = Vec::new();
+    let mut unheard = Vec::new();
     for (window, begun) in windows.iter().zip(desk.begun(&shown)?) {
         match begun {
             Some(begun) => entries.extend(on_paper(desk, paper, *window, &begun)),

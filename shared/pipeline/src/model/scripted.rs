@@ -72,30 +72,40 @@ impl Truth {
                     page.checked_sub(self.offset)
                         .map_or(String::new(), |label| label.to_string())
                 };
-                let one = |(title, level, page): &(&str, u16, u32)| Listed {
-                    number: String::new(),
-                    title: (*title).into(),
-                    label: label(*page),
-                    level: *level,
-                };
-                Said::Entries(self.sections.iter().map(one).collect())
+                Said::Entries(
+                    self.sections
+                        .iter()
+                        .map(|(title, level, page): &(&str, u16, u32)| Listed {
+                            number: String::new(),
+                            title: (*title).into(),
+                            label: label(*page),
+                            level: *level,
+                        })
+                        .collect(),
+                )
             }
-            Ask::ReadWindow { .. } => {
-                let one = |(title, level, page): &(&str, u16, u32)| {
-                    let page = inside(*page)?;
-                    Some(Begun {
-                        number: String::new(),
-                        title: (*title).into(),
-                        page,
-                        level: *level,
+            Ask::ReadWindow { .. } => Said::Sections(
+                self.sections
+                    .iter()
+                    .filter_map(|(title, level, page): &(&str, u16, u32)| {
+                        let page = inside(*page)?;
+                        Some(Begun {
+                            number: String::new(),
+                            title: (*title).into(),
+                            page,
+                            level: *level,
+                        })
                     })
-                };
-                Said::Sections(self.sections.iter().filter_map(one).collect())
-            }
-            Ask::Locate { titles, .. } => {
-                let place = |(at, title): (u32, &String)| Some((at, inside(self.page_of(title)?)?));
-                Said::Found((1..).zip(titles).filter_map(place).collect())
-            }
+                    .collect(),
+            ),
+            Ask::Locate { titles, .. } => Said::Found(
+                (1..)
+                    .zip(titles)
+                    .filter_map(|(at, title): (u32, &String)| {
+                        Some((at, inside(self.page_of(title)?)?))
+                    })
+                    .collect(),
+            ),
             Ask::VerifyTitle { title, place } => {
                 let stands = self.page_of(title) == Some(place.order().0);
                 Said::Stands {
@@ -180,7 +190,8 @@ fn settings(structure: StructureMode) -> Settings {
 
 /// Walks until nothing is left to ask.
 fn walk(source: &Source, settings: &Settings, say: impl Fn(&Ask) -> Answer<Said>) -> Walked {
-    let (mut known, mut asked) = (Known::default(), Vec::new());
+    let mut known = Known::default();
+    let mut asked = Vec::new();
     for rounds in 0..30 {
         match outline(source, settings, &known).unwrap() {
             Outlined::Done(draft, _) => {

@@ -55,7 +55,9 @@ fn inside(
         .into_iter()
         .filter(|long| read.insert(long.pages.start()))
         .collect();
-    let (mut added, mut open, mut missing) = (Vec::new(), Vec::new(), None);
+    let mut added = Vec::new();
+    let mut open = Vec::new();
+    let mut missing = None;
     for one in long {
         match reading::begun(desk, paper, one.pages) {
             Ok((begun, _)) => {

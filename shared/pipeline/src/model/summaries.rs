@@ -63,32 +63,33 @@ pub(crate) type Saying = Option<(TaskKey, Answer<Told>)>;
 /// What is to be asked about the sections of a measured tree, in pre-order.
 pub(crate) fn planned(source: &Source, tree: &SectionTree, settings: &Settings) -> Vec<Planned> {
     let limit = settings.sections.summary_tokens_verbatim;
-    let plan = |(depth, section): (usize, &Section)| {
-        let depth = u16::try_from(depth).unwrap_or(u16::MAX);
-        let title = &section.title;
-        if section.tokens < limit {
-            let text = digest_of(title, &text::full_text(section, &source.body));
-            return Planned {
+    tree.walk()
+        .map(|(depth, section): (usize, &Section)| {
+            let depth = u16::try_from(depth).unwrap_or(u16::MAX);
+            let title = &section.title;
+            if section.tokens < limit {
+                let text = digest_of(title, &text::full_text(section, &source.body));
+                return Planned {
+                    depth,
+                    small: true,
+                    text,
+                    stretches: Vec::new(),
+                };
+            }
+            let own = text::own_text(section, &source.body);
+            let stretches: Vec<_> = own_stretches(&own, settings)
+                .iter()
+                .map(|some| digest_of(title, some))
+                .collect();
+            let text = digest_of(title, if stretches.is_empty() { &own } else { "" });
+            Planned {
                 depth,
-                small: true,
+                small: false,
                 text,
-                stretches: Vec::new(),
-            };
-        }
-        let own = text::own_text(section, &source.body);
-        let stretches: Vec<_> = own_stretches(&own, settings)
-            .iter()
-            .map(|some| digest_of(title, some))
-            .collect();
-        let text = digest_of(title, if stretches.is_empty() { &own } else { "" });
-        Planned {
-            depth,
-            small: false,
-            text,
-            stretches,
-        }
-    };
-    tree.walk().map(plan).collect()
+                stretches,
+            }
+        })
+        .collect()
 }
 
 /// The stretches in which a section's own text is asked about; none, where it fits into one prompt.
@@ -109,10 +110,13 @@ impl Summaries {
     /// The summaries of the tree in `draft`, of the text in `source`.
     pub(crate) fn of(draft: TaskKey, source: TaskKey, sections: Vec<Planned>) -> Self {
         let (children, heights) = family(&sections);
-        let of_section = |(index, section): (usize, &Planned)| {
-            (0..section.stretches.len()).map(move |at| (index, at))
-        };
-        let stretches = sections.iter().enumerate().flat_map(of_section).collect();
+        let stretches = sections
+            .iter()
+            .enumerate()
+            .flat_map(|(index, section): (usize, &Planned)| {
+                (0..section.stretches.len()).map(move |at| (index, at))
+            })
+            .collect();
         Self {
             draft,
             source,
@@ -131,13 +135,12 @@ impl Summaries {
     /// Sections of whose own text a stretch was not answered about, with the code of the failure.
     pub(crate) fn unread(&self, said: &[Saying]) -> Vec<(usize, String)> {
         let behind = said.get(self.sections.len()..).unwrap_or_default();
-        let failed = |((section, _), said): (&(usize, usize), &Saying)| {
-            Some((*section, said.as_ref()?.1.as_ref().err()?.clone()))
-        };
         self.stretches
             .iter()
             .zip(behind)
-            .filter_map(failed)
+            .filter_map(|((section, _), said): (&(usize, usize), &Saying)| {
+                Some((*section, said.as_ref()?.1.as_ref().err()?.clone()))
+            })
             .collect()
     }
 
@@ -146,22 +149,25 @@ impl Summaries {
         let mut said: Arc<Said> = Arc::new(vec![None; self.len()]);
         for wave in 0..self.waves() {
             let below = Arc::clone(&said);
-            let identity = |identity: &mut Identity| {
-                identity.text(&self.draft.to_string()).number(wave as u64);
-            };
-            said = replay.sub("summaries", identity, |replay| {
-                let asked = self.ask(wave, &below);
-                let keys: Vec<_> = asked
-                    .iter()
-                    .map(|(index, stage)| (*index, stage.key(replay.settings())))
-                    .collect();
-                let answers = replay.all(asked.into_iter().map(|(_, stage)| stage))?;
-                let mut said = below.to_vec();
-                for ((index, key), answer) in keys.into_iter().zip(answers) {
-                    said[index] = Some((key, answer.map_err(|record| record.code)));
-                }
-                Ok(Arc::new(said))
-            })?;
+            said = replay.sub(
+                "summaries",
+                |identity: &mut Identity| {
+                    identity.text(&self.draft.to_string()).number(wave as u64);
+                },
+                |replay| {
+                    let asked = self.ask(wave, &below);
+                    let keys: Vec<_> = asked
+                        .iter()
+                        .map(|(index, stage)| (*index, stage.key(replay.settings())))
+                        .collect();
+                    let answers = replay.all(asked.into_iter().map(|(_, stage)| stage))?;
+                    let mut said = below.to_vec();
+                    for ((index, key), answer) in keys.into_iter().zip(answers) {
+                        said[index] = Some((key, answer.map_err(|record| record.code)));
+                    }
+                    Ok(Arc::new(said))
+                },
+            )?;
         }
         Ok(said)
     }
@@ -253,11 +259,9 @@ impl Summaries {
 
     fn stretch(&self, section: usize, stretch: usize) -> Summarize {
         let reads = Reads::of(self.sections[section].stretches[stretch], 0).finish();
-        let (draft, source, section) = (
-            self.draft,
-            self.source,
-            u32::try_from(section).unwrap_or(u32::MAX),
-        );
+        let draft = self.draft;
+        let source = self.source;
+        let section = u32::try_from(section).unwrap_or(u32::MAX);
         let stretch = u32::try_from(stretch).ok();
         Summarize {
             reads,
@@ -295,7 +299,8 @@ impl Summaries {
             }
         }
         let section = u32::try_from(index).unwrap_or(u32::MAX);
-        let (draft, source) = (self.draft, self.source);
+        let draft = self.draft;
+        let source = self.source;
         Summarize {
             reads: reads.finish(),
             draft,
@@ -364,13 +369,16 @@ mod tests {
     use super::*;
 
     fn planned(depths: &[(u16, bool)]) -> Summaries {
-        let section = |(index, (depth, small)): (usize, &(u16, bool))| Planned {
-            depth: *depth,
-            small: *small,
-            text: Digest::of(&[u8::try_from(index).unwrap()]),
-            stretches: Vec::new(),
-        };
-        let sections = depths.iter().enumerate().map(section).collect();
+        let sections = depths
+            .iter()
+            .enumerate()
+            .map(|(index, (depth, small)): (usize, &(u16, bool))| Planned {
+                depth: *depth,
+                small: *small,
+                text: Digest::of(&[u8::try_from(index).unwrap()]),
+                stretches: Vec::new(),
+            })
+            .collect();
         let key = TaskKey::identity("draft", 1).finish();
         Summaries::of(key, key, sections)
     }

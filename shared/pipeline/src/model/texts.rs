@@ -252,9 +252,9 @@ impl Texts {
         let made = cell.get_or_try_init(|| make).await.cloned();
         self.shelf()
             .made(&name, bytes, made.is_err(), self.budget_bytes);
-        let wrong =
-            |_| Failure::permanent("model.texts", format!("{name} is kept as something else"));
-        made?.downcast::<T>().map_err(wrong)
+        made?.downcast::<T>().map_err(|_| {
+            Failure::permanent("model.texts", format!("{name} is kept as something else"))
+        })
     }
 
     fn shelf(&self) -> MutexGuard<'_, Shelf> {

@@ -171,23 +171,22 @@ fn ask(
         Err(stop) => missing = Some(stop),
     };
     let of = |kind: Kind| {
-        let pointer = move |(at, asked): (usize, &QuestionId)| {
-            let index = u32::try_from(at).unwrap_or(u32::MAX);
-            (
-                at,
-                Pointer {
-                    reads: asked.reads,
-                    source,
-                    round,
-                    at: index,
-                },
-            )
-        };
         asked
             .iter()
             .enumerate()
             .filter(move |(_, asked)| asked.kind == kind)
-            .map(pointer)
+            .map(move |(at, asked): (usize, &QuestionId)| {
+                let index = u32::try_from(at).unwrap_or(u32::MAX);
+                (
+                    at,
+                    Pointer {
+                        reads: asked.reads,
+                        source,
+                        round,
+                        at: index,
+                    },
+                )
+            })
     };
     kind(wave(replay, of(Kind::DetectToc), DetectToc));
     kind(wave(replay, of(Kind::ReadContents), ReadContents));

@@ -102,11 +102,9 @@ mod tests {
     #[test]
     fn only_regular_files_are_opened_and_read() {
         let folder = tempfile::tempdir().unwrap();
-        let (file, link, pipe) = (
-            folder.path().join("a.md"),
-            folder.path().join("b.md"),
-            folder.path().join("c.md"),
-        );
+        let file = folder.path().join("a.md");
+        let link = folder.path().join("b.md");
+        let pipe = folder.path().join("c.md");
         std::fs::write(&file, "twelve bytes").unwrap();
         std::os::unix::fs::symlink(&file, &link).unwrap();
         rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, 0o600.into()).unwrap();

@@ -141,10 +141,8 @@ fn decoded(text: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(text.len());
     while let Some(byte) = rest.next() {
         if byte == b'%' {
-            let (high, low) = (
-                char::from(rest.next()?).to_digit(16)?,
-                char::from(rest.next()?).to_digit(16)?,
-            );
+            let high = char::from(rest.next()?).to_digit(16)?;
+            let low = char::from(rest.next()?).to_digit(16)?;
             bytes.push(u8::try_from(high * 16 + low).ok()?);
         } else {
             bytes.push(byte);

@@ -25,8 +25,9 @@ impl Objects {
     }
 
     async fn buckets(&self) -> Result<&Buckets, PortError> {
-        let connect = async || S3::connect(&self.settings).await.map(Buckets::new);
-        self.buckets.get_or_try_init(connect).await
+        self.buckets
+            .get_or_try_init(async || S3::connect(&self.settings).await.map(Buckets::new))
+            .await
     }
 }
 

@@ -72,9 +72,11 @@ mod tests {
 
     #[tokio::test]
     async fn what_was_submitted_is_read_wherever_its_file_is() {
-        let (env, blobs, collection) =
-            (Env::system(), MemoryBlobs::default(), Collection::default());
-        let (bytes, other) = (Bytes::from_static(b"the text"), "tenant".parse().unwrap());
+        let env = Env::system();
+        let blobs = MemoryBlobs::default();
+        let collection = Collection::default();
+        let bytes = Bytes::from_static(b"the text");
+        let other = "tenant".parse().unwrap();
         let version = version("file:///elsewhere/a.md", &bytes);
         assert_eq!(
             read(&env, &blobs, &collection, &version, 100)
@@ -116,8 +118,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_torn_original_makes_room() {
-        let (env, blobs, collection) =
-            (Env::system(), MemoryBlobs::default(), Collection::default());
+        let env = Env::system();
+        let blobs = MemoryBlobs::default();
+        let collection = Collection::default();
         let version = version("file:///elsewhere/a.md", b"the text");
         let key = layout::original_key(&collection, version.source);
         blobs.put(&key, Bytes::from_static(b"the")).await.unwrap();

@@ -67,17 +67,20 @@ impl Choice {
         budget: usize,
     ) -> String {
         let items: Vec<String> = items.map(item).collect();
-        let candidate = |(index, item): (usize, &String)| {
-            let words = words::count(item);
-            let fits = words > 0 && item.len() <= words * WORD_BYTES;
-            fits.then(|| Candidate {
-                index,
-                words,
-                terms: distinct(item),
-                merit: 100,
+        let candidates: Vec<Candidate> = items
+            .iter()
+            .enumerate()
+            .filter_map(|(index, item): (usize, &String)| {
+                let words = words::count(item);
+                let fits = words > 0 && item.len() <= words * WORD_BYTES;
+                fits.then(|| Candidate {
+                    index,
+                    words,
+                    terms: distinct(item),
+                    merit: 100,
+                })
             })
-        };
-        let candidates: Vec<Candidate> = items.iter().enumerate().filter_map(candidate).collect();
+            .collect();
         let budget = budget.saturating_sub(words::count(head));
         let chosen = self.choose(candidates, budget, SHORT_BONUS_ITEM_WORDS);
         if chosen.is_empty() {

@@ -115,31 +115,32 @@ fn form(page: &FrontPage<'_>) -> Option<String> {
         }) || split()
     });
     // Without the Commission's name, a caption of the cover speaks for the form's.
-    let captioned = || {
+    let anchor = commission.or_else(|| {
         squashed
             .iter()
             .position(|line| line.contains("exactnameofregistrant"))
-    };
-    let anchor = commission.or_else(captioned)?;
-    let near = |at: &usize| at.abs_diff(anchor) < NAMES_APART;
+    })?;
     let named = (0..squashed.len())
-        .filter(near)
+        .filter(|at: &usize| at.abs_diff(anchor) < NAMES_APART)
         .find_map(|at| Some((at, form_name(page.lines[at], &squashed[at])?)));
     let Some((at, (name, amended))) = named else {
         return schedule(page, &squashed, anchor);
     };
     let around = squashed[at.saturating_sub(3)..squashed.len().min(at + 5)].iter();
-    let numbered = |line: &String| {
-        let number = line
-            .strip_prefix("amendmentno")
-            .or_else(|| line.strip_prefix("amendmentnumber"));
-        number.is_some_and(|number| number.starts_with(|c: char| c.is_ascii_digit()))
-    };
-    Some(if amended || around.into_iter().any(numbered) {
-        format!("{name}/A")
-    } else {
-        name.into()
-    })
+    Some(
+        if amended
+            || around.into_iter().any(|line: &String| {
+                let number = line
+                    .strip_prefix("amendmentno")
+                    .or_else(|| line.strip_prefix("amendmentnumber"));
+                number.is_some_and(|number| number.starts_with(|c: char| c.is_ascii_digit()))
+            })
+        {
+            format!("{name}/A")
+        } else {
+            name.into()
+        },
+    )
 }
 
 /// The form a line names, and whether it says that it is an amendment.
@@ -375,15 +376,14 @@ fn state(cover: &FrontPage<'_>) -> Option<String> {
         .into_iter()
         .filter_map(|step| cover.lines.get(at.checked_add_signed(step)?));
     let mut near = near.filter(|line| !squash(line).contains("incorporation"));
-    let numbered = |line: &&&str| {
-        line.split_whitespace()
-            .any(|word| as_irs_number(word).is_some() || as_file_number(word).is_some())
-    };
     let candidates: Vec<&&str> = near.by_ref().collect();
     candidates
         .iter()
         .copied()
-        .filter(numbered)
+        .filter(|line: &&&str| {
+            line.split_whitespace()
+                .any(|word| as_irs_number(word).is_some() || as_file_number(word).is_some())
+        })
         .find_map(|line| beside_numbers(line))
         .or_else(|| candidates.iter().find_map(|line| place(line)))
 }
@@ -402,12 +402,6 @@ fn place(text: &str) -> Option<String> {
     let text = text.trim().trim_end_matches(['.', ',', ';', '|']).trim();
     let words: Vec<&str> = text.split_whitespace().collect();
     let small = ["of", "and", "the"];
-    let named = |word: &&str| {
-        let letters = word
-            .chars()
-            .all(|c| c.is_alphabetic() || matches!(c, '.' | ',' | '-' | '\'' | '’'));
-        letters && (small.contains(word) || word.starts_with(char::is_uppercase))
-    };
     let caption = [
         "exact",
         "commission",
@@ -422,11 +416,20 @@ fn place(text: &str) -> Option<String> {
         "corporation",
         "company",
     ];
-    let sound =
-        (1..=5).contains(&words.len()) && squash(text).len() >= 2 && words.iter().all(named);
+    let sound = (1..=5).contains(&words.len())
+        && squash(text).len() >= 2
+        && words.iter().all(|word: &&str| {
+            let letters = word
+                .chars()
+                .all(|c| c.is_alphabetic() || matches!(c, '.' | ',' | '-' | '\'' | '’'));
+            letters && (small.contains(word) || word.starts_with(char::is_uppercase))
+        });
     // Word by word: `Province` holds `inc`.
-    let says = |word: &&str| caption.contains(&squash(word).as_str());
-    (sound && !words.iter().any(says)).then(|| words.join(" "))
+    (sound
+        && !words
+            .iter()
+            .any(|word: &&str| caption.contains(&squash(word).as_str())))
+    .then(|| words.join(" "))
 }
 
 #[cfg(test)]
@@ -485,10 +488,8 @@ mod tests {
                 .collect::<Vec<_>>()
                 .join(" | ")
         };
-        let (text, pages) = (
-            shown(facts_of(&lines(cover))),
-            shown(facts_of(&paged(&[cover]))),
-        );
+        let text = shown(facts_of(&lines(cover)));
+        let pages = shown(facts_of(&paged(&[cover])));
         assert_eq!(text, pages, "the same in a text");
         pages
     }

@@ -86,7 +86,8 @@ fn named_month(word: &str, words: &[&str], at: usize) -> Option<(Date, usize)> {
             .next()?;
         return Date::new(year, month, day).map(|date| (date, end + 1));
     }
-    let (day, month) = (number(word)?, month(words.get(at + 1)?)?);
+    let day = number(word)?;
+    let month = month(words.get(at + 1)?)?;
     Date::new(year(words.get(at + 2)?)?, month, day).map(|date| (date, at + 3))
 }
 

@@ -80,14 +80,13 @@ fn title(tree: &SectionTree, source: &Source) -> Option<String> {
         .get("title")
         .map(|title| fold(title))
         .filter(|title| is_title(title));
-    let heading = || {
+    declared.or_else(|| printed_title(source)).or_else(|| {
         let first = tree
             .sections
             .iter()
             .find(|section| section.kind == SectionKind::Heading)?;
         Some(fold(&first.title)).filter(|title| is_title(title))
-    };
-    declared.or_else(|| printed_title(source)).or_else(heading)
+    })
 }
 
 fn fold(text: &str) -> String {
@@ -137,7 +136,8 @@ fn printed_title(source: &Source) -> Option<String> {
         .collect();
     let mut sizes: Vec<_> = lines.iter().map(|line| line.style().size).collect();
     sizes.sort_unstable();
-    let (largest, middle) = (*sizes.last()?, *sizes.get(sizes.len() / 2)?);
+    let largest = *sizes.last()?;
+    let middle = *sizes.get(sizes.len() / 2)?;
     let is_large = |size: stemma_document::Pt| size.0 >= largest.0 - 50;
     if lines.len() > 3 && i64::from(largest.0) * 10 < i64::from(middle.0) * 11 {
         return None;
@@ -238,16 +238,15 @@ fn topic(title: &str) -> String {
 
 /// `RISK FACTORS` → `Risk Factors`.
 fn calm(title: &str) -> String {
-    let calm_word = |word: &str| {
-        let mut letters = word.chars();
-        letters
-            .next()
-            .map(|first| first.to_string() + &letters.as_str().to_lowercase())
-            .unwrap_or_default()
-    };
     title
         .split(' ')
-        .map(calm_word)
+        .map(|word: &str| {
+            let mut letters = word.chars();
+            letters
+                .next()
+                .map(|first| first.to_string() + &letters.as_str().to_lowercase())
+                .unwrap_or_default()
+        })
         .collect::<Vec<_>>()
         .join(" ")
 }

@@ -100,13 +100,15 @@ pub(crate) fn squash(text: &str) -> String {
 
 /// Index behind the first place where the words are `caption`, compared without case and punctuation.
 pub(super) fn find(words: &[&str], caption: &[&str]) -> Option<usize> {
-    let same = |(word, caption): (&&str, &&str)| {
-        word.trim_matches(|c: char| !c.is_alphanumeric())
-            .eq_ignore_ascii_case(caption)
-    };
-    let at = words
-        .windows(caption.len())
-        .position(|window| window.iter().zip(caption).all(same))?;
+    let at = words.windows(caption.len()).position(|window| {
+        window
+            .iter()
+            .zip(caption)
+            .all(|(word, caption): (&&str, &&str)| {
+                word.trim_matches(|c: char| !c.is_alphanumeric())
+                    .eq_ignore_ascii_case(caption)
+            })
+    })?;
     Some(at + caption.len())
 }
 

@@ -49,17 +49,19 @@ fn line(text: &str, index: usize) -> Line {
 
 /// A document of these pages; a line's tokens are its words.
 pub(crate) fn paged(pages: &[&str]) -> Source {
-    let page = |text: &&str| Page {
-        width: Pt::new(612.0),
-        height: Pt::new(792.0),
-        label: None,
-        lines: text
-            .lines()
-            .enumerate()
-            .map(|(index, text)| line(text, index))
-            .collect(),
-    };
-    let mut pages: Vec<Page> = pages.iter().map(page).collect();
+    let mut pages: Vec<Page> = pages
+        .iter()
+        .map(|text: &&str| Page {
+            width: Pt::new(612.0),
+            height: Pt::new(792.0),
+            label: None,
+            lines: text
+                .lines()
+                .enumerate()
+                .map(|(index, text)| line(text, index))
+                .collect(),
+        })
+        .collect();
     furniture::mark(&mut pages);
     source(Format::Pdf, Body::Pages(pages))
 }

@@ -122,7 +122,8 @@ impl Seen {
             .map(|(hits, (code, _))| (*hits, code))
             .collect();
         ranked.sort_by(|a, b| b.cmp(a));
-        let (best, next) = (ranked[0], ranked[1].0);
+        let best = ranked[0];
+        let next = ranked[1].0;
         (best.0 * 20 >= self.words && best.0 * 2 >= next * 3 && best.0 > 1).then_some(best.1)
     }
 }

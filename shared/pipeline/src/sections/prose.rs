@@ -177,7 +177,9 @@ pub(super) fn is_row(line: &LineAt<'_>) -> bool {
 
 /// The label of a table row; `None` for a line of text.
 fn row_label<'a>(line: &LineAt<'_>, text: &'a str) -> Option<&'a str> {
-    let (mut words, mut figures, mut first_figure) = (0usize, 0usize, None);
+    let mut words = 0usize;
+    let mut figures = 0usize;
+    let mut first_figure = None;
     for word in text.split_whitespace() {
         words += 1;
         if is_figure(word) {

@@ -460,20 +460,19 @@ mod tests {
                 .map(|section| section.title.clone())
                 .unwrap_or_default()
         };
-        let line = |reference: &Reference| match reference.to {
-            ReferenceTarget::Section(id) => format!(
-                "{}: {} -> {}\n",
-                title(reference.from),
-                reference.text,
-                title(id)
-            ),
-            ReferenceTarget::Unresolved => {
-                format!("{}: {} -> ?\n", title(reference.from), reference.text)
-            }
-        };
         references(&tree, &source, &labels, 100)
             .iter()
-            .map(line)
+            .map(|reference: &Reference| match reference.to {
+                ReferenceTarget::Section(id) => format!(
+                    "{}: {} -> {}\n",
+                    title(reference.from),
+                    reference.text,
+                    title(id)
+                ),
+                ReferenceTarget::Unresolved => {
+                    format!("{}: {} -> ?\n", title(reference.from), reference.text)
+                }
+            })
             .collect()
     }
 

@@ -123,7 +123,8 @@ fn with_line_above(cover: &FrontPage<'_>, at: usize, signed: Option<&Fact>) -> S
     let rest = words_of(line).all(|word| is_legal_form(&word)) && !as_signed(line);
     let alike = match (cover.layout.get(at - 1), cover.layout.get(at)) {
         (Some(upper), Some(lower)) => {
-            let (a, b) = (upper.style(), lower.style());
+            let a = upper.style();
+            let b = lower.style();
             let gap = lower.rect.y0.points() - upper.rect.y1.points();
             let large = f64::from(a.size.points()) >= 12.0;
             large

@@ -134,17 +134,18 @@ fn before_verb(headline: &str) -> Option<String> {
 /// The capitalized words at the end of `words`, back to a dash or anything that is no part of a name.
 fn name_before(words: &[&str]) -> Option<String> {
     let small = ["of", "and", "the", "&", "de", "for"];
-    let belongs = |word: &&&str| {
-        let capital = word.starts_with(|c: char| c.is_uppercase() || c.is_ascii_digit());
-        let dash =
-            word.contains("--") || word.contains('–') || word.contains('—') || word.ends_with(':');
-        (capital || small.contains(*word)) && !dash
-    };
     let count = words
         .iter()
         .rev()
         .take(NAME_WORDS + 1)
-        .take_while(belongs)
+        .take_while(|word: &&&str| {
+            let capital = word.starts_with(|c: char| c.is_uppercase() || c.is_ascii_digit());
+            let dash = word.contains("--")
+                || word.contains('–')
+                || word.contains('—')
+                || word.ends_with(':');
+            (capital || small.contains(*word)) && !dash
+        })
         .count();
     let name: Vec<&str> = words[words.len() - count..]
         .iter()

@@ -132,14 +132,12 @@ impl Book<'_> {
 
 /// Words that sentences leave to the names of rows: the more the section is tables, the more.
 fn kept_for_rows(prose: &Prose) -> usize {
-    let (rows, sentences) = (
-        prose.labels.len(),
-        prose
-            .sentences
-            .iter()
-            .filter(|sentence| sentence.whole)
-            .count(),
-    );
+    let rows = prose.labels.len();
+    let sentences = prose
+        .sentences
+        .iter()
+        .filter(|sentence| sentence.whole)
+        .count();
     if rows < TABLE_ROWS {
         0
     } else {
@@ -299,14 +297,15 @@ mod tests {
     }
 
     fn shown(tree: &SectionTree) -> String {
-        let line = |(_, section): (usize, &Section)| {
-            let summary = section
-                .summary
-                .as_ref()
-                .map_or("-".into(), |s| format!("[{}] {}", s.by, s.text));
-            format!("{}: {summary}\n", section.title)
-        };
-        tree.walk().map(line).collect()
+        tree.walk()
+            .map(|(_, section): (usize, &Section)| {
+                let summary = section
+                    .summary
+                    .as_ref()
+                    .map_or("-".into(), |s| format!("[{}] {}", s.by, s.text));
+                format!("{}: {summary}\n", section.title)
+            })
+            .collect()
     }
 
     const REPORT: &str = "*Business*\n\

@@ -41,16 +41,17 @@ pub(super) fn count_tokens(sections: &mut [Section], source: &Source) {
 
 /// A preface of blank lines is no preface: the tree then starts with its first heading.
 pub(super) fn drop_blank_preface(tree: &mut SectionTree, source: &Source) {
-    let blank = |section: &Section| {
-        let declared = section.kind == SectionKind::Preface && section.children.is_empty();
-        let text = matches!(section.span, SectionSpan::Lines { .. });
-        declared
-            && text
-            && own_lines(section, source)
-                .iter()
-                .all(|line| line.text.trim().is_empty())
-    };
-    if tree.sections.len() > 1 && tree.sections.first().is_some_and(blank) {
+    if tree.sections.len() > 1
+        && tree.sections.first().is_some_and(|section: &Section| {
+            let declared = section.kind == SectionKind::Preface && section.children.is_empty();
+            let text = matches!(section.span, SectionSpan::Lines { .. });
+            declared
+                && text
+                && own_lines(section, source)
+                    .iter()
+                    .all(|line| line.text.trim().is_empty())
+        })
+    {
         tree.sections.remove(0);
         let mut id = 0;
         renumber(&mut tree.sections, "", &mut id);

@@ -42,7 +42,8 @@ impl Metadata {
             ("period_end", &self.period_end, date),
             ("language", &self.language, language),
         ];
-        let (mut values, mut dropped) = (Values::new(), Vec::new());
+        let mut values = Values::new();
+        let mut dropped = Vec::new();
         for (name, said, check) in all {
             let said = said.trim();
             match check(said, text).filter(|_| said.chars().count() <= MAX_CHARS) {

@@ -122,12 +122,11 @@ async fn summaries(
             let (key, answer) = told.as_ref()?;
             answer.is_ok().then_some((index, *key))
         });
-    let read = |(index, key): (usize, TaskKey)| async move {
-        let text = task.blob(&key, "summary").await?;
-        Ok::<_, Failure>((index, String::from_utf8_lossy(&text).into_owned()))
-    };
     stream::iter(told.collect::<Vec<_>>())
-        .map(read)
+        .map(|(index, key): (usize, TaskKey)| async move {
+            let text = task.blob(&key, "summary").await?;
+            Ok::<_, Failure>((index, String::from_utf8_lossy(&text).into_owned()))
+        })
         .buffered(AT_ONCE)
         .try_collect()
         .await
@@ -198,8 +197,7 @@ fn assemble(
         let section = u32::try_from(index)
             .ok()
             .and_then(|index| tree.section(SectionId(index)));
-        let unread = |section: &Section| Without::of(section, code, Instead::Part);
-        without.extend(section.map(unread));
+        without.extend(section.map(|section: &Section| Without::of(section, code, Instead::Part)));
     }
     tree.gaps.extend(unsummarized(&without));
     tree.provenance.model.clone_from(&model.name);
@@ -308,23 +306,26 @@ fn describe(
 
 fn unsummarized(without: &[Without]) -> Vec<Gap> {
     const CODE: &str = "model.summary_failed";
-    let gap = |one: &Without| {
-        let instead = match one.instead {
-            Instead::Nothing => "has no summary",
-            Instead::Offline => "has a summary made by rules",
-            Instead::Part => "has a summary of a part of its text",
-        };
-        let detail = format!(
-            "section {} {instead}: the model did not answer ({})",
-            one.structure, one.code
-        );
-        Gap {
-            code: CODE.into(),
-            pages: one.pages,
-            detail,
-        }
-    };
-    let mut gaps: Vec<Gap> = without.iter().take(NAMED).map(gap).collect();
+    let mut gaps: Vec<Gap> = without
+        .iter()
+        .take(NAMED)
+        .map(|one: &Without| {
+            let instead = match one.instead {
+                Instead::Nothing => "has no summary",
+                Instead::Offline => "has a summary made by rules",
+                Instead::Part => "has a summary of a part of its text",
+            };
+            let detail = format!(
+                "section {} {instead}: the model did not answer ({})",
+                one.structure, one.code
+            );
+            Gap {
+                code: CODE.into(),
+                pages: one.pages,
+                detail,
+            }
+        })
+        .collect();
     if without.len() > NAMED {
         let detail = format!(
             "{} more sections were not answered about",

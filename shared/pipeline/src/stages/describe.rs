@@ -98,10 +98,10 @@ impl Stage for Describe {
     async fn run(&self, task: &Task<'_, Filings>) -> Result<Output<Told>, Failure> {
         let blob = task.tools.texts.draft(task, &self.draft).await?;
         let shown = self.read(task, &blob.tree).await?;
-        let check =
-            |written: Written| Ok((one_line(&written.description, MAX_CHARS)?, written.metadata));
         let asked = QUESTION
-            .ask(task, fenced("Document", &shown), check)
+            .ask(task, fenced("Document", &shown), |written: Written| {
+                Ok((one_line(&written.description, MAX_CHARS)?, written.metadata))
+            })
             .await?;
         let (description, metadata) = asked.value;
         let (facts, dropped) = metadata.standing_in(&shown);
@@ -127,8 +127,10 @@ impl Stage for Describe {
 impl Describe {
     /// What the model is shown, checked against what the key says.
     async fn read(&self, task: &Task<'_, Filings>, tree: &SectionTree) -> Result<String, Failure> {
-        let none = || Failure::permanent("model.no_section", "the draft has no sections");
-        let first = tree.sections.first().ok_or_else(none)?;
+        let first = tree
+            .sections
+            .first()
+            .ok_or_else(|| Failure::permanent("model.no_section", "the draft has no sections"))?;
         let small = first.tokens < task.settings.sections.summary_tokens_verbatim;
         let text = task
             .tools

@@ -53,15 +53,20 @@ impl Stage for DetectToc {
     }
 
     async fn run(&self, task: &Task<'_, Filings>) -> Result<Output<Reply>, Failure> {
-        let said = |Verdict {
-                        is_contents,
-                        has_page_numbers,
-                    }| {
-            Ok(Said::Contents {
-                is_contents,
-                has_page_numbers,
-            })
-        };
-        answer(&QUESTION, task, &self.0, said).await
+        answer(
+            &QUESTION,
+            task,
+            &self.0,
+            |Verdict {
+                 is_contents,
+                 has_page_numbers,
+             }| {
+                Ok(Said::Contents {
+                    is_contents,
+                    has_page_numbers,
+                })
+            },
+        )
+        .await
     }
 }

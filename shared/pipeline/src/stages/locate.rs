@@ -62,7 +62,7 @@ impl Stage for Locate {
     }
 
     async fn run(&self, task: &Task<'_, Filings>) -> Result<Output<Reply>, Failure> {
-        let said = |places: Places| {
+        answer(&QUESTION, task, &self.0, |places: Places| {
             bounded(Said::Found(
                 places
                     .found
@@ -70,7 +70,7 @@ impl Stage for Locate {
                     .map(|place| (place.entry, place.page))
                     .collect(),
             ))
-        };
-        answer(&QUESTION, task, &self.0, said).await
+        })
+        .await
     }
 }

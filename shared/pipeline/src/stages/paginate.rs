@@ -78,8 +78,8 @@ impl Stage for Paginate {
             .map(|password| password.0.clone());
         let job = Job::new(version.name, bytes.into(), password, limits.clone());
         let packed = Bytes::from(task.tools.extractor.extract(job).await.map_err(failure)?);
-        let damaged = |error: PackError| Failure::transient("extract.reply", error.to_string());
-        let head = Packed::open(packed.clone()).map_err(damaged)?;
+        let head = Packed::open(packed.clone())
+            .map_err(|error: PackError| Failure::transient("extract.reply", error.to_string()))?;
         let defects = u32::try_from(head.head().defects.len()).unwrap_or(u32::MAX);
         let outcome = Text {
             digest: Digest::of(&packed),

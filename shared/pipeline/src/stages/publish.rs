@@ -172,13 +172,13 @@ pub async fn publish_imported(
     published: PublishedTree,
 ) -> Result<CatalogueEntry, PortError> {
     let doc = published.version.doc;
-    let at = |seq| {
+    ask(env, || ports.blobs.barrier()).await?;
+    let seq = put_next(env, ports, collection, doc, |seq| {
         let mut published = published.clone();
         published.version.seq = seq;
         TreeObject::Published(Box::new(published))
-    };
-    ask(env, || ports.blobs.barrier()).await?;
-    let seq = put_next(env, ports, collection, doc, at).await?;
+    })
+    .await?;
     let mut published = published;
     published.version.seq = seq;
     let entry = CatalogueEntry::of(&published);

@@ -80,16 +80,12 @@ impl Stage for Summarize {
     async fn run(&self, task: &Task<'_, Filings>) -> Result<Output<Told>, Failure> {
         let announced = task.tools.packs.announce(task);
         let blob = task.tools.texts.draft(task, &self.draft).await?;
-        let missing = || {
+        let section = blob.tree.section(SectionId(self.section)).ok_or_else(|| {
             Failure::permanent(
                 "model.no_section",
                 format!("the draft has no section {}", self.section),
             )
-        };
-        let section = blob
-            .tree
-            .section(SectionId(self.section))
-            .ok_or_else(missing)?;
+        })?;
         let named = |failure: Failure| Failure {
             message: format!("section {}: {}", section.structure, failure.message),
             ..failure
@@ -118,12 +114,15 @@ impl Summarize {
         section: &Section,
         block: &str,
     ) -> Result<Output<Told>, Failure> {
-        let check = |written: Written| match written.of(1) {
-            Some(summary) => one_line(summary, MAX_CHARS),
-            None => Err("it holds no summary of the section".into()),
-        };
         let asked = QUESTION
-            .ask(task, shown(std::iter::once(block)), check)
+            .ask(
+                task,
+                shown(std::iter::once(block)),
+                |written: Written| match written.of(1) {
+                    Some(summary) => one_line(summary, MAX_CHARS),
+                    None => Err("it holds no summary of the section".into()),
+                },
+            )
             .await?;
         Ok(self
             .told(&section.title, block, asked.value)

@@ -53,15 +53,20 @@ impl Stage for VerifyTitle {
     }
 
     async fn run(&self, task: &Task<'_, Filings>) -> Result<Output<Reply>, Failure> {
-        let said = |Verdict {
-                        stands,
-                        starts_page,
-                    }| {
-            Ok(Said::Stands {
-                stands,
-                starts_page,
-            })
-        };
-        answer(&QUESTION, task, &self.0, said).await
+        answer(
+            &QUESTION,
+            task,
+            &self.0,
+            |Verdict {
+                 stands,
+                 starts_page,
+             }| {
+                Ok(Said::Stands {
+                    stands,
+                    starts_page,
+                })
+            },
+        )
+        .await
     }
 }

@@ -271,7 +271,8 @@ fn annex(sheet: &Sheet<'_>, at: usize, end: usize) -> Clause {
 
 /// The row below that is the title of a number alone on its line.
 fn titled_below(sheet: &Sheet<'_>, at: usize, end: usize) -> Option<usize> {
-    let (row, next) = (&sheet.rows[at], sheet.rows.get(at + 1)?);
+    let row = &sheet.rows[at];
+    let next = sheet.rows.get(at + 1)?;
     let near = at + 1 < end && next.page == row.page && next.gap < 2.5 && !next.running;
     let title =
         next.words <= 14 && !next.prose && next.words > 0 && starts_title(next.text) && !next.table;

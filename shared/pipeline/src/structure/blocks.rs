@@ -83,7 +83,8 @@ pub(super) fn split_agreements(
         block.heading = block
             .heading
             .filter(|_| block.rows.start > 0 || !titles.is_empty());
-        let (end, exhibit) = (block.rows.end, block.heading.is_some());
+        let end = block.rows.end;
+        let exhibit = block.heading.is_some();
         let start_of = |title: usize| sheet.on(sheet.rows[title].page as usize).start;
         for (n, &title) in titles.iter().enumerate() {
             let rows = agreements::title_rows(sheet, title);
@@ -108,10 +109,8 @@ pub(super) fn split_agreements(
 /// Whether the exhibit's heading says the title of the agreement already.
 fn repeats(sheet: &Sheet<'_>, heading: Option<usize>, title: (usize, usize)) -> bool {
     heading.is_some_and(|at| {
-        let (above, own) = (
-            Prepared::new(sheet.rows[at].text),
-            Prepared::new(sheet.rows[title.1].text),
-        );
+        let above = Prepared::new(sheet.rows[at].text);
+        let own = Prepared::new(sheet.rows[title.1].text);
         titles::likeness(&above, &own) > 0.85
     })
 }

@@ -80,7 +80,8 @@ impl Ends {
     }
 
     fn prefix(&self, keys: usize) -> End {
-        let (mut at, mut found) = (keys, None);
+        let mut at = keys;
+        let mut found = None;
         while at > 0 {
             found = better(found, self.below[at]);
             at &= at - 1;

@@ -114,17 +114,18 @@ pub(super) fn verdicts(
         last_label: sheet.pages() as u32 + 60,
     };
     let mut before = None;
-    let verdict = |page| {
-        before = before
-            .and_then(|label| reader.judge(page, Some(label)))
-            .or_else(|| reader.judge(page, None));
-        if before.is_some() {
-            Some(true)
-        } else {
-            (!reader.may_list(page)).then_some(false)
-        }
-    };
-    pages.map(verdict).collect()
+    pages
+        .map(|page| {
+            before = before
+                .and_then(|label| reader.judge(page, Some(label)))
+                .or_else(|| reader.judge(page, None));
+            if before.is_some() {
+                Some(true)
+            } else {
+                (!reader.may_list(page)).then_some(false)
+            }
+        })
+        .collect()
 }
 
 /// A row as the table sees it.
@@ -366,7 +367,8 @@ impl<'a> Reader<'_, 'a> {
     }
 
     fn joins(&self, last: &Entry, piece: &Piece<'_>, full: f32) -> bool {
-        let (above, row) = (&self.sheet.rows[last.rows.1], &self.sheet.rows[piece.at]);
+        let above = &self.sheet.rows[last.rows.1];
+        let row = &self.sheet.rows[piece.at];
         let other_target = matches!((last.target, piece.target), (Some(a), Some(b)) if a != b);
         let close = above.page == row.page && row.gap < 1.0;
         let bare = super::grammar::head(&last.title).is_some_and(|head| head.rest.is_empty())

@@ -249,7 +249,10 @@ impl Reader<'_, '_> {
             line: row.line,
             y: Pt::new(row.y0),
         };
-        let (title, printed, pages, titles) = (String::new(), Vec::new(), Vec::new(), Vec::new());
+        let title = String::new();
+        let printed = Vec::new();
+        let pages = Vec::new();
+        let titles = Vec::new();
         IndexRow {
             part,
             item,
@@ -347,14 +350,14 @@ impl Reader<'_, '_> {
     fn physical(&self, place: &Place) -> Option<PageSpan> {
         let all = 0..u32::try_from(self.pages.len()).unwrap_or(u32::MAX);
         let page = |label: &Label| {
-            let own = || {
+            self.labels.page_of(label, all.clone()).or_else(|| {
                 let bare = self.labels.is_empty() && label.series.is_empty();
                 bare.then(|| label.number.saturating_sub(1))
                     .filter(|page| all.contains(page))
-            };
-            self.labels.page_of(label, all.clone()).or_else(own)
+            })
         };
-        let (from, to) = (page(&place.from)?, page(&place.to)?);
+        let from = page(&place.from)?;
+        let to = page(&place.to)?;
         (from <= to).then(|| {
             PageSpan::between(
                 PageNo::from_index(from as usize),
@@ -511,11 +514,11 @@ fn split_places(cell: &str) -> (&str, Vec<Place>) {
 
 /// The last page or range of `text`, and where it starts.
 fn last_place(text: &str) -> Option<(usize, Place)> {
-    let is_edge = |c: char| c.is_whitespace() || matches!(c, ',' | ';' | '.' | '…' | '(' | '_');
     let word_start = |text: &str| {
-        text.rfind(is_edge).map_or(0, |at| {
-            at + text[at..].chars().next().map_or(1, char::len_utf8)
-        })
+        text.rfind(|c: char| c.is_whitespace() || matches!(c, ',' | ';' | '.' | '…' | '(' | '_'))
+            .map_or(0, |at| {
+                at + text[at..].chars().next().map_or(1, char::len_utf8)
+            })
     };
     let start = word_start(text);
     let word = &text[start..];
@@ -562,7 +565,8 @@ fn range(word: &str) -> Option<(Label, Label)> {
         .char_indices()
         .filter(|(_, c)| matches!(c, '-' | '–' | '—'))
     {
-        let (low, high) = (&word[..at], &word[at + mark.len_utf8()..]);
+        let low = &word[..at];
+        let high = &word[at + mark.len_utf8()..];
         let plain = digits(low) && digits(high);
         let prefixed = low.len() > 2 && high.len() > 2 && low.as_bytes()[0].is_ascii_uppercase();
         if let (true, Some(low), Some(high)) =

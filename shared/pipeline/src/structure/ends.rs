@@ -228,11 +228,15 @@ mod tests {
 
     fn entries(doc: &Doc) -> Vec<(u32, u16, String)> {
         let draft = outline(&doc.source(), &StructureSettings::default()).unwrap();
-        let entry = |e: &stemma_document::VerifiedEntry| {
-            let entry = &e.located.entry;
-            (e.located.place.order().0, entry.level, entry.title.clone())
-        };
-        draft.outline.entries().iter().map(entry).collect()
+        draft
+            .outline
+            .entries()
+            .iter()
+            .map(|e: &stemma_document::VerifiedEntry| {
+                let entry = &e.located.entry;
+                (e.located.place.order().0, entry.level, entry.title.clone())
+            })
+            .collect()
     }
 
     fn expected(entries: &[(u32, u16, &str)]) -> Vec<(u32, u16, String)> {

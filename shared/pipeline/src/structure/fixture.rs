@@ -187,15 +187,19 @@ impl Doc {
 
 /// A text source of these lines and headings.
 pub(crate) fn text(lines: &[&str], headings: &[(u32, u16, &str)]) -> Source {
-    let heading = |(line, level, title): &(u32, u16, &str)| stemma_document::Heading {
-        line: *line,
-        level: *level,
-        title: (*title).to_string(),
-    };
     let body = Body::Lines(TextLines {
         lines: lines.iter().map(|line| (*line).to_string()).collect(),
         tokens: lines.iter().map(|line| 1 + line.len() as u32 / 4).collect(),
-        headings: headings.iter().map(heading).collect(),
+        headings: headings
+            .iter()
+            .map(
+                |(line, level, title): &(u32, u16, &str)| stemma_document::Heading {
+                    line: *line,
+                    level: *level,
+                    title: (*title).to_string(),
+                },
+            )
+            .collect(),
     });
     Source {
         format: Format::Markdown,

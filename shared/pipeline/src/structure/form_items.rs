@@ -36,7 +36,9 @@ impl KnownForm {
 
     /// The form that has most of these Item numbers, where there are enough of them to tell.
     pub(crate) fn by_titles<'a>(titles: impl Iterator<Item = &'a str>) -> Option<Self> {
-        let (mut current, mut annual, mut quarterly) = (0, 0, 0);
+        let mut current = 0;
+        let mut annual = 0;
+        let mut quarterly = 0;
         for title in titles {
             let Some(head) = grammar::head(title).filter(|head| !head.tags.is_empty()) else {
                 continue;
@@ -66,29 +68,28 @@ impl KnownForm {
 
     /// Its Items in order, without the PARTs.
     pub(crate) fn entries(self) -> Vec<FormEntry> {
-        let entry = |(key, item): (usize, &FormItem)| {
-            let (number, letter) = item.tag?;
-            let letter_of = |letter: u16| {
-                char::from_u32(u32::from(b'A') + u32::from(letter) - 1).map(String::from)
-            };
-            let number = match (self.0, letter) {
-                (Form::Current, nn) => format!("{number}.{nn:02}"),
-                (_, 0) => number.to_string(),
-                (Form::Foreign, letter) => format!("{number}.{}", letter_of(letter)?),
-                (_, letter) => format!("{number}{}", letter_of(letter)?),
-            };
-            Some(FormEntry {
-                key,
-                part: item.part,
-                number,
-                title: item.titles.first().copied().unwrap_or_default(),
-            })
-        };
         self.0
             .items()
             .iter()
             .enumerate()
-            .filter_map(entry)
+            .filter_map(|(key, item): (usize, &FormItem)| {
+                let (number, letter) = item.tag?;
+                let letter_of = |letter: u16| {
+                    char::from_u32(u32::from(b'A') + u32::from(letter) - 1).map(String::from)
+                };
+                let number = match (self.0, letter) {
+                    (Form::Current, nn) => format!("{number}.{nn:02}"),
+                    (_, 0) => number.to_string(),
+                    (Form::Foreign, letter) => format!("{number}.{}", letter_of(letter)?),
+                    (_, letter) => format!("{number}{}", letter_of(letter)?),
+                };
+                Some(FormEntry {
+                    key,
+                    part: item.part,
+                    number,
+                    title: item.titles.first().copied().unwrap_or_default(),
+                })
+            })
             .collect()
     }
 

@@ -107,7 +107,8 @@ fn item_head(text: &str) -> Option<Head<'_>> {
     let body = plural
         .unwrap_or(after)
         .trim_start_matches([' ', '\u{a0}', '#']);
-    let (mut tags, mut end) = (Vec::new(), 0);
+    let mut tags = Vec::new();
+    let mut end = 0;
     while let Some((tag, length)) = tag(&body[end..]) {
         tags.push(tag);
         end += length;
@@ -253,7 +254,10 @@ pub(super) fn form_of(sheet: &Sheet<'_>, rows: std::ops::Range<usize>) -> Option
 }
 
 fn form_by_items(sheet: &Sheet<'_>, rows: std::ops::Range<usize>) -> Option<Form> {
-    let (mut current, mut annual, mut quarterly, mut foreign) = (0, 0, 0, 0);
+    let mut current = 0;
+    let mut annual = 0;
+    let mut quarterly = 0;
+    let mut foreign = 0;
     for row in sheet.rows[rows]
         .iter()
         .filter(|row| row.words <= 40 && !row.running)
@@ -301,7 +305,6 @@ pub(super) fn keys_of(form: Form, text: &str, part: Option<u8>) -> Option<(usize
             return Some((key, key));
         }
         let title = prepared(head.rest);
-        let fits = |(_, item): &(usize, &FormItem)| item.tag == Some(head.tags[0]);
         let score = |item: &FormItem| {
             likes(item, &title)
                 + if head.part.or(part) == Some(item.part) {
@@ -313,7 +316,7 @@ pub(super) fn keys_of(form: Form, text: &str, part: Option<u8>) -> Option<(usize
         let (key, item) = items
             .iter()
             .enumerate()
-            .filter(fits)
+            .filter(|(_, item): &(usize, &FormItem)| item.tag == Some(head.tags[0]))
             .max_by(|a, b| score(a.1).total_cmp(&score(b.1)))?;
         let last = head.tags.last().and_then(|tag| {
             items

@@ -196,7 +196,8 @@ fn candidates(sheet: &Sheet<'_>, pages: &[Page], page: usize) -> Vec<Label> {
         }
         found.extend(Label::parse(row.text));
         let mut words = row.text.split_whitespace();
-        let (first, last) = (words.next(), words.next_back());
+        let first = words.next();
+        let last = words.next_back();
         found.extend([first, last].into_iter().flatten().filter_map(Label::parse));
         // `Page 3 of 12`
         let second = row

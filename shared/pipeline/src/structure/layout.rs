@@ -221,7 +221,8 @@ fn is_title_case(text: &str) -> bool {
     let long = text
         .split_whitespace()
         .filter(|word| word.chars().count() >= 4);
-    let (mut all, mut capital) = (0, 0);
+    let mut all = 0;
+    let mut capital = 0;
     for word in long.take(30) {
         all += 1;
         let first = word.chars().next().unwrap_or(' ');
@@ -260,7 +261,8 @@ pub(super) fn names_statement(row: &Row<'_>) -> bool {
 fn wrapped_to(sheet: &Sheet<'_>, excluded: &[bool], first: usize) -> usize {
     let mut last = first;
     while last + 1 < sheet.rows.len() && last < first + 4 {
-        let (row, next) = (&sheet.rows[last], &sheet.rows[last + 1]);
+        let row = &sheet.rows[last];
+        let next = &sheet.rows[last + 1];
         if last == first && !excluded[last + 1] && names_number(sheet, first) {
             last += 1;
             continue;
@@ -301,13 +303,13 @@ fn names_number(sheet: &Sheet<'_>, at: usize) -> bool {
     let number = numbering::readings(sheet.rows[at].text)
         .first()
         .is_some_and(|number| number.rest.is_empty());
-    let titles = |next: &Row<'_>| {
-        let marked = next.caps || next.bold || next.size > sheet.body + 0.8;
-        let title =
-            !next.prose && !next.table && !next.running && next.words <= 22 && !is_dull(next);
-        marked && title && next.gap < 1.2 && numbering::readings(next.text).is_empty()
-    };
-    number && sheet.next_on_page(at).is_some_and(titles)
+    number
+        && sheet.next_on_page(at).is_some_and(|next: &Row<'_>| {
+            let marked = next.caps || next.bold || next.size > sheet.body + 0.8;
+            let title =
+                !next.prose && !next.table && !next.running && next.words <= 22 && !is_dull(next);
+            marked && title && next.gap < 1.2 && numbering::readings(next.text).is_empty()
+        })
 }
 
 #[cfg(test)]

@@ -63,7 +63,8 @@ fn inside_sequences(heads: &[Head], numbers: &[Vec<(Class, u32, u32)>]) -> Vec<u
         Some(*sum)
     }));
     // By head: the rank it and those behind it are lowered to, and the one that ends there.
-    let (mut opens, mut closes) = (vec![None; heads.len()], vec![None; heads.len()]);
+    let mut opens = vec![None; heads.len()];
+    let mut closes = vec![None; heads.len()];
     let mut last: BTreeMap<(Class, u32), (u32, usize)> = BTreeMap::new();
     for at in 0..heads.len() {
         let Some(&(class, stem, value)) = numbers[at]
@@ -128,28 +129,26 @@ fn rank_by_number(stack: &[Open], own: u32, numbers: &[(Class, u32, u32)]) -> u3
     if numbers.is_empty() {
         return own;
     }
-    let follows = |open: &&Open| {
+    if let Some(sibling) = stack.iter().rev().find(|open: &&Open| {
         open.numbers.iter().any(|a| {
             numbers
                 .iter()
                 .any(|b| a.0 == b.0 && a.1 == b.1 && a.2 + 1 == b.2)
         })
-    };
-    if let Some(sibling) = stack.iter().rev().find(follows) {
+    }) {
         return sibling.rank;
     }
     // 1.1 belongs under 1 whatever either looks like.
-    let parent = |open: &&Open| {
-        open.numbers.iter().any(|a| {
-            numbers
-                .iter()
-                .any(|b| matches!((a.0, b.0), (Class::Decimal(x), Class::Decimal(y)) if x < y))
-        })
-    };
     if let Some(above) = stack
         .iter()
         .rev()
-        .find(parent)
+        .find(|open: &&Open| {
+            open.numbers.iter().any(|a| {
+                numbers
+                    .iter()
+                    .any(|b| matches!((a.0, b.0), (Class::Decimal(x), Class::Decimal(y)) if x < y))
+            })
+        })
         .filter(|_| matches!(numbers[0].0, Class::Decimal(2..)))
     {
         return own.max(above.rank + 1);
@@ -173,18 +172,20 @@ mod tests {
     use super::*;
 
     fn levels(heads: &[(&str, u32)]) -> Vec<u16> {
-        let head = |(title, rank): &(&str, u32)| Head {
-            rows: (0, 0),
-            title: (*title).to_string(),
-            number: None,
-            printed: None,
-            target: None,
-            witness: Witness::Layout,
-            unconfirmed: false,
-            rank: *rank,
-            leaf: false,
-        };
-        of(&heads.iter().map(head).collect::<Vec<_>>())
+        of(&heads
+            .iter()
+            .map(|(title, rank): &(&str, u32)| Head {
+                rows: (0, 0),
+                title: (*title).to_string(),
+                number: None,
+                printed: None,
+                target: None,
+                witness: Witness::Layout,
+                unconfirmed: false,
+                rank: *rank,
+                leaf: false,
+            })
+            .collect::<Vec<_>>())
     }
 
     #[test]

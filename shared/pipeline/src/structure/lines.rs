@@ -177,18 +177,21 @@ impl<'a> Sheet<'a> {
     fn find_numbers(&mut self) {
         // Footnotes are set small and count by themselves.
         let body = self.body;
-        let short = |row: &&Row<'_>| {
-            !row.running && !row.table && !row.prose && row.words <= 16 && row.size > body - 0.8
-        };
-        let bare = |row: &Row<'_>| {
-            Some(
-                numbering::readings(row.text)
-                    .first()
-                    .filter(|number| number.bare)?
-                    .value,
-            )
-        };
-        self.numbers = self.rows.iter().filter(short).filter_map(bare).collect();
+        self.numbers = self
+            .rows
+            .iter()
+            .filter(|row: &&Row<'_>| {
+                !row.running && !row.table && !row.prose && row.words <= 16 && row.size > body - 0.8
+            })
+            .filter_map(|row: &Row<'_>| {
+                Some(
+                    numbering::readings(row.text)
+                        .first()
+                        .filter(|number| number.bare)?
+                        .value,
+                )
+            })
+            .collect();
     }
 
     /// Whether a whole number before a title counts sections: one of its neighbors is there too.
@@ -202,10 +205,12 @@ impl<'a> Sheet<'a> {
     /// A row belongs to a table when it has figures beside its first cell or many cells, or when such rows stand right
     /// above and below it.
     fn mark_tables(&mut self) {
-        let tabular = |row: &Row<'_>| row.cells >= 2 && row.figures || row.cells >= 4;
         for page in 0..self.pages() {
             let range = self.on(page);
-            let own: Vec<bool> = self.rows[range.clone()].iter().map(tabular).collect();
+            let own: Vec<bool> = self.rows[range.clone()]
+                .iter()
+                .map(|row: &Row<'_>| row.cells >= 2 && row.figures || row.cells >= 4)
+                .collect();
             for (offset, row) in self.rows[range].iter_mut().enumerate() {
                 let beside =
                     |at: Option<usize>| at.and_then(|at| own.get(at)).copied().unwrap_or(false);
@@ -276,7 +281,8 @@ fn read_page<'a>(rows: &mut Vec<Row<'a>>, index: usize, page: &'a Page) {
     let mut above: Option<(f32, f32)> = None;
     for (line, text) in page.lines.iter().take(LINES_PER_PAGE).enumerate() {
         let mut row = read_line(index, line, text);
-        let (left, right) = (row.x0, width - row.x1);
+        let left = row.x0;
+        let right = width - row.x1;
         row.centered = left > 0.15 * width && (left - right).abs() < 0.06 * width;
         row.gap = match above {
             Some((y0, y1)) if row.y0 >= y0 - 1.0 => {
@@ -342,7 +348,9 @@ fn read_line(page: usize, line: usize, source: &Line) -> Row<'_> {
 
 /// How many cells a line has, whether one behind the first holds a figure, and where the first ends.
 fn cells(line: &Line, size: f32) -> (u16, bool, usize) {
-    let (mut count, mut figures, mut first) = (1u16, false, usize::MAX);
+    let mut count = 1u16;
+    let mut figures = false;
+    let mut first = usize::MAX;
     for pair in line.words.windows(2).take(200) {
         let apart = pair[1].x0.points() - pair[0].x1.points() > (1.6 * size).max(9.0);
         count = count.saturating_add(u16::from(apart));
@@ -363,11 +371,12 @@ fn is_titled(line: &Line, end: usize) -> bool {
     let Some((first, rest)) = line.runs.split_first() else {
         return false;
     };
-    let apart = |run: &StyleRun| run.size.points() + 0.9 < first.size.points();
     (first.bold || first.italic)
         && first.end as usize + 1 >= end
         && !rest.is_empty()
-        && rest.iter().all(apart)
+        && rest
+            .iter()
+            .all(|run: &StyleRun| run.size.points() + 0.9 < first.size.points())
 }
 
 /// Whether a line ends a sentence; the number of a footnote may stand behind its full stop.

@@ -227,7 +227,8 @@ impl<'s, 'a> Reading<'s, 'a> {
     }
 
     fn join(&self) -> Vec<Prepared> {
-        let (rows, row) = (&self.sheet.rows, &self.sheet.rows[self.at]);
+        let rows = &self.sheet.rows;
+        let row = &self.sheet.rows[self.at];
         let mut text = row.text.to_string();
         let mut joined = Vec::new();
         for below in &rows[self.at + 1..(self.at + 5).min(rows.len())] {
@@ -244,7 +245,8 @@ impl<'s, 'a> Reading<'s, 'a> {
     }
 
     fn one_line(&self, title: &Prepared) -> f32 {
-        let (key, core) = (&self.own.full, &self.own.core);
+        let key = &self.own.full;
+        let core = &self.own.core;
         let whole = titles::likeness(&self.own, title);
         // Run-in heading: the paragraph goes on behind the title.
         let runs_in = title.full.len() >= 9
@@ -274,7 +276,8 @@ fn rescue(
     let mut best: Vec<Option<(f32, usize, usize)>> = vec![None; claims.len()];
     for (candidate, last) in places {
         let claim = candidate.keys.0 as usize;
-        let (at, row) = (candidate.at as usize, &sheet.rows[candidate.at as usize]);
+        let at = candidate.at as usize;
+        let row = &sheet.rows[candidate.at as usize];
         let near = claims[claim]
             .page()
             .is_some_and(|page| page.abs_diff(row.page) <= 1);
@@ -306,7 +309,8 @@ pub(super) fn accuracy(claims: &[Claim], hits: &[Option<Hit>]) -> f32 {
         .iter()
         .zip(hits)
         .filter(|(claim, hit)| placed(claim) || hit.is_some());
-    let (mut all, mut found) = (0u32, 0u32);
+    let mut all = 0u32;
+    let mut found = 0u32;
     for (_, hit) in counted {
         all += 1;
         found += u32::from(hit.as_ref().is_some_and(|hit| !hit.unconfirmed));
@@ -347,10 +351,9 @@ pub(super) fn place_unfound(
             .and_then(|target| target.y)
             .map_or(0.0, stemma_document::Pt::points);
         let on = sheet.on(page as usize);
-        let stands = |row: &usize| sheet.rows[*row].y0 >= y - 4.0 && !sheet.rows[*row].running;
         let Some(row) = on
             .clone()
-            .find(stands)
+            .find(|row: &usize| sheet.rows[*row].y0 >= y - 4.0 && !sheet.rows[*row].running)
             .or(Some(on.start).filter(|row| on.contains(row)))
         else {
             continue;

@@ -125,12 +125,13 @@ pub(super) fn inside_paragraph(sheet: &Sheet<'_>, at: usize) -> bool {
 /// right), and tight under what stands above or between rows.
 pub(super) fn stands_on_table(sheet: &Sheet<'_>, at: usize) -> bool {
     let row = &sheet.rows[at];
-    let aligned =
-        |next: &Row<'_>| next.table && next.gap < 1.0 && next.x0 < row.x0 + 3.0 * row.size;
     let above = at
         .checked_sub(1)
         .map(|above| &sheet.rows[above])
         .filter(|above| above.page == row.page);
     let tight = row.gap < 0.9 || above.is_some_and(|above| above.table || above.words <= 4);
-    tight && sheet.next_on_page(at).is_some_and(aligned)
+    tight
+        && sheet.next_on_page(at).is_some_and(|next: &Row<'_>| {
+            next.table && next.gap < 1.0 && next.x0 < row.x0 + 3.0 * row.size
+        })
 }

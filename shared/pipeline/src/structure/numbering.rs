@@ -100,13 +100,15 @@ pub(super) fn after_number(title: &str) -> Option<&str> {
 /// to begin with a number do not.
 pub(super) fn count_on(titles: &[&str]) -> bool {
     let all: Vec<Vec<Number<'_>>> = titles.iter().map(|title| readings(title)).collect();
-    let follows = |pair: &&[Vec<Number<'_>>]| {
-        let next = |a: &Number<'_>, b: &Number<'_>| {
-            a.class == b.class && (b.value == 1 || (a.stem == b.stem && b.value == a.value + 1))
-        };
-        pair[0].iter().any(|a| pair[1].iter().any(|b| next(a, b)))
-    };
-    let steady = all.windows(2).filter(follows).count();
+    let steady = all
+        .windows(2)
+        .filter(|pair: &&[Vec<Number<'_>>]| {
+            let next = |a: &Number<'_>, b: &Number<'_>| {
+                a.class == b.class && (b.value == 1 || (a.stem == b.stem && b.value == a.value + 1))
+            };
+            pair[0].iter().any(|a| pair[1].iter().any(|b| next(a, b)))
+        })
+        .count();
     titles.len() >= 4 && steady * 5 >= (titles.len() - 1) * 4
 }
 
@@ -148,7 +150,8 @@ fn worded(title: &str) -> Option<Number<'_>> {
 
 /// `12`, `1A`, `2.07`, `10.1` as (stem, last component).
 fn components(text: &str) -> Option<(u32, u32)> {
-    let (mut stem, mut last) = (0u32, None);
+    let mut stem = 0u32;
+    let mut last = None;
     for part in text.split('.') {
         let digits = part.trim_end_matches(|c: char| c.is_ascii_uppercase());
         if digits.is_empty() || digits.len() > 3 || part.len() - digits.len() > 1 {
@@ -358,7 +361,8 @@ pub(super) fn roman(text: &str) -> Option<u32> {
     if text.is_empty() || text.len() > 8 {
         return None;
     }
-    let (mut total, mut last) = (0i32, i32::MAX);
+    let mut total = 0i32;
+    let mut last = i32::MAX;
     for byte in text.bytes() {
         let value = match byte.to_ascii_lowercase() {
             b'i' => 1,

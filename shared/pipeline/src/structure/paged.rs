@@ -83,7 +83,8 @@ fn within_budget(
         let count = counts
             .entry((ranks[&heading.style], heading.style))
             .or_default();
-        let (dense, over_text) = (usize::from(heading.dense), usize::from(heading.over_text));
+        let dense = usize::from(heading.dense);
+        let over_text = usize::from(heading.over_text);
         *count = (count.0 + 1, count.1 + dense, count.2 + over_text);
     }
     let pages = sheet.pages() as f32;
@@ -160,10 +161,13 @@ fn lower_statements(sheet: &Sheet<'_>, heads: &mut [Head]) {
 
 /// Whether contents or an outline list sections on two levels and more: then they say how deep sections go.
 fn is_listed(heads: &[Head]) -> bool {
-    let vouched =
-        |head: &&Head| !matches!(head.witness, Witness::Grammar | Witness::Layout) && !head.leaf;
-    let ranks: std::collections::BTreeSet<u32> =
-        heads.iter().filter(vouched).map(|head| head.rank).collect();
+    let ranks: std::collections::BTreeSet<u32> = heads
+        .iter()
+        .filter(|head: &&Head| {
+            !matches!(head.witness, Witness::Grammar | Witness::Layout) && !head.leaf
+        })
+        .map(|head| head.rank)
+        .collect();
     ranks.len() >= 2
 }
 
@@ -382,12 +386,16 @@ mod tests {
     /// Page, level and title of every entry, and the method.
     fn read(doc: &Doc) -> (Vec<(u32, u16, String)>, Method) {
         let draft = outline(&doc.source(), &StructureSettings::default()).unwrap();
-        let entry = |e: &stemma_document::VerifiedEntry| {
-            let entry = &e.located.entry;
-            (e.located.place.order().0, entry.level, entry.title.clone())
-        };
         (
-            draft.outline.entries().iter().map(entry).collect(),
+            draft
+                .outline
+                .entries()
+                .iter()
+                .map(|e: &stemma_document::VerifiedEntry| {
+                    let entry = &e.located.entry;
+                    (e.located.place.order().0, entry.level, entry.title.clone())
+                })
+                .collect(),
             draft.method,
         )
     }
@@ -557,13 +565,13 @@ mod tests {
         }
         let draft = outline(&doc.source(), &StructureSettings::default()).unwrap();
         assert_eq!(draft.method, Method::ContentsLinks);
-        let linked =
-            |e: &&stemma_document::VerifiedEntry| e.located.entry.witness == Witness::ContentsLinks;
         let pages: Vec<_> = draft
             .outline
             .entries()
             .iter()
-            .filter(linked)
+            .filter(|e: &&stemma_document::VerifiedEntry| {
+                e.located.entry.witness == Witness::ContentsLinks
+            })
             .map(|e| e.located.place.order().0)
             .collect();
         assert_eq!(pages, [2, 3, 5, 8]);

@@ -115,14 +115,13 @@ impl<'a> Paper<'a> {
         let links = skeleton::links_by_row(self.source, &self.sheet);
         let front = self.len().min(self.settings.toc_check_pages as usize);
         let verdicts = contents::verdicts(&self.sheet, 0..front, &links);
-        let has_text = |page: &usize| {
-            self.pages[*page]
-                .lines
-                .iter()
-                .any(|line| !line.text.trim().is_empty())
-        };
         (0..front)
-            .filter(has_text)
+            .filter(|page: &usize| {
+                self.pages[*page]
+                    .lines
+                    .iter()
+                    .any(|line| !line.text.trim().is_empty())
+            })
             .map(|page| (PageNo::from_index(page), verdicts[page]))
             .collect()
     }
@@ -137,8 +136,11 @@ impl<'a> Paper<'a> {
             .collect();
         let all = keys.concat();
         let inside = |key: &str| !key.is_empty() && all.contains(key);
-        let alike = |key: &&str| titles::similarity(key, &title.full) > LISTED;
-        inside(&title.full) || inside(&title.core) || keys.iter().any(alike)
+        inside(&title.full)
+            || inside(&title.core)
+            || keys
+                .iter()
+                .any(|key: &&str| titles::similarity(key, &title.full) > LISTED)
     }
 
     fn key(&self, at: usize) -> &str {
@@ -241,11 +243,12 @@ impl<'a> Paper<'a> {
         };
         for page in contents.pages() {
             let on = self.sheet.on(page.index());
-            let listed = |at: &usize| {
-                let key = self.key(*at);
-                key.len() >= 3 && claims.iter().any(|claim| is_entry(key, &claim.prepared))
-            };
-            let rows: Vec<usize> = on.filter(listed).collect();
+            let rows: Vec<usize> = on
+                .filter(|at: &usize| {
+                    let key = self.key(*at);
+                    key.len() >= 3 && claims.iter().any(|claim| is_entry(key, &claim.prepared))
+                })
+                .collect();
             if let (true, Some(first), Some(last)) =
                 (rows.len() >= LISTED_LINES, rows.first(), rows.last())
             {
@@ -260,32 +263,33 @@ impl<'a> Paper<'a> {
         let claims: Vec<Claim> = named.iter().map(|named| claim(named)).collect();
         let excluded = vec![false; self.sheet.rows.len()];
         let hits = locate::locate(&self.sheet, self.sheet.on(page.index()), &excluded, &claims);
-        let spot = |(hit, claim): (&Option<Hit>, &Claim)| {
-            hit.as_ref().map(spot).or_else(|| self.cell(claim, page))
-        };
-        hits.iter().zip(&claims).map(spot).collect()
+        hits.iter()
+            .zip(&claims)
+            .map(|(hit, claim): (&Option<Hit>, &Claim)| {
+                hit.as_ref().map(spot).or_else(|| self.cell(claim, page))
+            })
+            .collect()
     }
 
     /// The line of a page that begins with a title and goes on with something else: figures of a table, or its paragraph.
     fn cell(&self, claim: &Claim, page: PageNo) -> Option<Spot> {
         let Prepared { full, core } = &claim.prepared;
         let begins = |key: &str, title: &str| title.len() >= CELL && key.starts_with(title);
-        let row = |at: &usize| {
-            let first = titles::squash(self.sheet.rows[*at].first_cell);
-            !first.is_empty() && (first == *full || first == *core) || begins(self.key(*at), full)
-        };
         self.sheet
             .on(page.index())
-            .find(row)
+            .find(|at: &usize| {
+                let first = titles::squash(self.sheet.rows[*at].first_cell);
+                !first.is_empty() && (first == *full || first == *core)
+                    || begins(self.key(*at), full)
+            })
             .map(|at| Spot { rows: (at, at) })
     }
 
     /// The first line of a page that is no running head; `None`: it has none.
     pub(crate) fn top(&self, page: PageNo) -> Option<Spot> {
-        let row = |at: &usize| !self.sheet.rows[*at].running && !self.key(*at).is_empty();
         self.sheet
             .on(page.index())
-            .find(row)
+            .find(|at: &usize| !self.sheet.rows[*at].running && !self.key(*at).is_empty())
             .map(|at| Spot { rows: (at, at) })
     }
 
@@ -294,10 +298,9 @@ impl<'a> Paper<'a> {
         let Place::Page(position) = place else {
             return None;
         };
-        let row = |at: &usize| self.sheet.rows[*at].line == position.line;
         self.sheet
             .on(position.page.index())
-            .find(row)
+            .find(|at: &usize| self.sheet.rows[*at].line == position.line)
             .map(|at| Spot { rows: (at, at) })
     }
 
@@ -333,7 +336,8 @@ impl<'a> Paper<'a> {
                 .collect::<Vec<_>>()
                 .join(" "),
         );
-        let (own, named) = (Prepared::new(&text), Prepared::new(title));
+        let own = Prepared::new(&text);
+        let named = Prepared::new(title);
         let same = own.full == named.full || own.core == named.core && own.core != own.full;
         if same { text } else { title.to_string() }
     }
@@ -345,13 +349,14 @@ impl<'a> Paper<'a> {
             pages.start().index()..pages.end().index() + 1,
             self.window_tokens,
         );
-        let span = |cut: Range<usize>| {
-            PageSpan::between(
-                PageNo::from_index(cut.start),
-                PageNo::from_index(cut.end - 1),
-            )
-        };
-        cut.into_iter().map(span).collect()
+        cut.into_iter()
+            .map(|cut: Range<usize>| {
+                PageSpan::between(
+                    PageNo::from_index(cut.start),
+                    PageNo::from_index(cut.end - 1),
+                )
+            })
+            .collect()
     }
 
     /// Text that is too long and has no section of its own, where sections begin at `spots` (in reading order).
@@ -362,11 +367,13 @@ impl<'a> Paper<'a> {
         starts.push(self.sheet.rows.len());
         let stretches = split::stretches(&self.sheet, &self.tokens, &starts, self.settings);
         let page = |row: usize| PageNo::from_index(self.sheet.rows[row].page as usize);
-        let long = |rows: Range<usize>| Long {
-            pages: PageSpan::between(page(rows.start), page(rows.end - 1)),
-            rows,
-        };
-        stretches.into_iter().map(long).collect()
+        stretches
+            .into_iter()
+            .map(|rows: Range<usize>| Long {
+                pages: PageSpan::between(page(rows.start), page(rows.end - 1)),
+                rows,
+            })
+            .collect()
     }
 
     /// The outline of settled sections, with those `dropped` that nothing speaks for: windows where text is still too
@@ -470,7 +477,8 @@ pub(crate) fn likeness(one: &str, other: &str) -> f32 {
 
 /// A title on one line, without control characters and of a title's length; `None`: it has no letters.
 pub(crate) fn title_of(number: &str, title: &str) -> Option<String> {
-    let (number, title) = (titles::tidy(number), titles::tidy(title));
+    let number = titles::tidy(number);
+    let title = titles::tidy(title);
     let key = titles::squash(&number);
     let has_number = key.is_empty()
         || titles::squash(&title).starts_with(&key)

@@ -184,13 +184,12 @@ impl Builder<'_, '_> {
             return None;
         }
         // The cover of the form is no section of the report behind it.
-        let is_cover = |at: &usize| {
+        if let Some(cover) = (0..index.rows.0.min(COVER_ROWS)).find(|at: &usize| {
             form.is_some_and(|form| {
                 form.cover_words()
                     .contains(&self.sheet.rows[*at].key.as_str())
             })
-        };
-        if let Some(cover) = (0..index.rows.0.min(COVER_ROWS)).find(is_cover) {
+        }) {
             excluded[self.sheet.on(self.sheet.rows[cover].page as usize)]
                 .iter_mut()
                 .for_each(|row| *row = true);
@@ -386,13 +385,12 @@ impl Builder<'_, '_> {
             self.skeleton.excluded[block.rows.start..first]
                 .iter_mut()
                 .for_each(|row| *row = true);
-            let linked = |claim: &Claim| claim.target.is_some() && claim.keys.is_none();
             locate::place_unfound(
                 self.sheet,
                 block.rows.clone(),
                 &table.claims,
                 &mut table.hits,
-                linked,
+                |claim: &Claim| claim.target.is_some() && claim.keys.is_none(),
             );
             self.add_table(table, below);
         }
@@ -404,7 +402,8 @@ impl Builder<'_, '_> {
     /// The ARTICLEs and Sections of an agreement that its contents left out, and its annexes with sections of their own.
     fn clauses(&mut self, block: &Block, below: u32) {
         let clauses = agreements::clauses(self.sheet, block.rows.clone(), &self.skeleton.excluded);
-        let (mut base, mut articles) = (below, clauses.iter().any(|clause| clause.depth == 1));
+        let mut base = below;
+        let mut articles = clauses.iter().any(|clause| clause.depth == 1);
         for (at, clause) in clauses.iter().enumerate() {
             let rank = match clause.depth {
                 0 => {
@@ -865,9 +864,9 @@ fn is_index(sheet: &Sheet<'_>, found: &[Found]) -> bool {
 
 /// An index of exhibits that stands before the last Item belongs to the Item above it.
 fn lower_indexes(heads: &mut [Head]) {
-    let is_item =
-        |head: &Head| grammar::head(&head.title).is_some_and(|head| !head.tags.is_empty());
-    let Some(last) = heads.iter().rposition(is_item) else {
+    let Some(last) = heads.iter().rposition(|head: &Head| {
+        grammar::head(&head.title).is_some_and(|head| !head.tags.is_empty())
+    }) else {
         return;
     };
     for head in heads[..last]
@@ -895,13 +894,12 @@ fn counts_apart(one: &str, other: &str) -> bool {
 
 /// Too many top sections in a filing: signatures and exhibits go under the last PART.
 fn limit_top(heads: &mut [Head]) {
-    let is_part = |head: &Head| {
-        head.rank == LEVEL && grammar::head(&head.title).is_some_and(|h| h.tags.is_empty())
-    };
     let top = heads.iter().filter(|head| head.rank == LEVEL).count();
     let Some(last_part) = heads
         .iter()
-        .rposition(is_part)
+        .rposition(|head: &Head| {
+            head.rank == LEVEL && grammar::head(&head.title).is_some_and(|h| h.tags.is_empty())
+        })
         .filter(|_| top > TOP_SECTIONS)
     else {
         return;
@@ -920,7 +918,8 @@ fn limit_top(heads: &mut [Head]) {
 pub(super) fn links_by_row(source: &Source, sheet: &Sheet<'_>) -> Vec<Option<Target>> {
     let mut links = vec![None; sheet.rows.len()];
     for link in source.links.iter().take(LINKS) {
-        let (y0, y1) = (link.rect.y0.points(), link.rect.y1.points());
+        let y0 = link.rect.y0.points();
+        let y1 = link.rect.y1.points();
         for at in sheet.on(link.page.index()) {
             let row = &sheet.rows[at];
             let middle = (row.y0 + row.y1) / 2.0;

@@ -79,7 +79,8 @@ fn is_large(
     if rows.is_empty() {
         return false;
     }
-    let (first, last) = (sheet.rows[rows.start].page, sheet.rows[rows.end - 1].page);
+    let first = sheet.rows[rows.start].page;
+    let last = sheet.rows[rows.end - 1].page;
     let count = last - first + 1;
     count > settings.max_pages_per_node
         && tokens.on(first..last + 1) > u64::from(settings.max_tokens_per_node)
@@ -93,11 +94,10 @@ pub(super) fn headings_inside<'h>(
     left: &'h [Heading],
     settings: &StructureSettings,
 ) -> Vec<&'h Heading> {
-    let inside = |heading: &&Heading| {
-        heading.rows.0 > stretch.rows.start && heading.rows.0 < stretch.rows.end
-    };
     let mut styles: BTreeMap<Style, Vec<&Heading>> = BTreeMap::new();
-    for heading in left.iter().filter(inside) {
+    for heading in left.iter().filter(|heading: &&Heading| {
+        heading.rows.0 > stretch.rows.start && heading.rows.0 < stretch.rows.end
+    }) {
         styles.entry(heading.style).or_default().push(heading);
     }
     let span = sheet.rows[stretch.rows.end - 1].page - sheet.rows[stretch.rows.start].page + 1;
@@ -136,10 +136,8 @@ pub(super) fn into_windows(
     stretch: &Stretch,
     settings: &StructureSettings,
 ) -> Vec<Window> {
-    let (first, last) = (
-        sheet.rows[stretch.rows.start].page as usize,
-        sheet.rows[stretch.rows.end - 1].page as usize,
-    );
+    let first = sheet.rows[stretch.rows.start].page as usize;
+    let last = sheet.rows[stretch.rows.end - 1].page as usize;
     let cuts = windows::cut(pages, first..last + 1, settings.window_tokens);
     let row_of = |page: usize| sheet.on(page).start.max(stretch.rows.start);
     cuts.iter()

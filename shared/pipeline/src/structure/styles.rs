@@ -74,10 +74,9 @@ impl Style {
 
 /// The look of a row as a style.
 pub(super) fn style(sheet: &Sheet<'_>, row: &Row<'_>) -> Style {
-    let counts = |number: &&numbering::Number<'_>| !number.bare || sheet.counts(number.value);
     let numbered = numbering::readings(row.text)
         .first()
-        .filter(counts)
+        .filter(|number: &&numbering::Number<'_>| !number.bare || sheet.counts(number.value))
         .map(|number| number.class);
     Style {
         size: 2_000 - (row.size.clamp(0.0, 900.0) * 2.0).round() as i32,

@@ -165,13 +165,16 @@ fn parts(node: &Node, end: u32, text: &TextLines, tokens: &Tokens, limit: u32) -
     if starts.len() < 2 {
         return Vec::new();
     }
-    let part = |(at, line): (usize, &u32)| Node {
-        line: *line,
-        level: node.level.saturating_add(1),
-        title: format!("{} (part {})", node.title, at + 1),
-        part: true,
-    };
-    starts.iter().enumerate().map(part).collect()
+    starts
+        .iter()
+        .enumerate()
+        .map(|(at, line): (usize, &u32)| Node {
+            line: *line,
+            level: node.level.saturating_add(1),
+            title: format!("{} (part {})", node.title, at + 1),
+            part: true,
+        })
+        .collect()
 }
 
 fn parts_gap(nodes: &[Node]) -> Vec<Gap> {
@@ -224,11 +227,15 @@ mod tests {
 
     fn entries(source: &Source, settings: &StructureSettings) -> Vec<(u32, u16, String)> {
         let draft = outline(source, settings).unwrap();
-        let entry = |e: &stemma_document::VerifiedEntry| match e.located.place {
-            Place::Line(line) => (line, e.located.entry.level, e.located.entry.title.clone()),
-            Place::Page(_) => panic!("a page in a text"),
-        };
-        draft.outline.entries().iter().map(entry).collect()
+        draft
+            .outline
+            .entries()
+            .iter()
+            .map(|e: &stemma_document::VerifiedEntry| match e.located.place {
+                Place::Line(line) => (line, e.located.entry.level, e.located.entry.title.clone()),
+                Place::Page(_) => panic!("a page in a text"),
+            })
+            .collect()
     }
 
     #[test]

@@ -92,8 +92,11 @@ fn dice(a: &str, b: &str) -> f32 {
         pairs.sort_unstable();
         pairs
     };
-    let (a, b) = (pairs(a), pairs(b));
-    let (mut i, mut j, mut shared) = (0, 0, 0usize);
+    let a = pairs(a);
+    let b = pairs(b);
+    let mut i = 0;
+    let mut j = 0;
+    let mut shared = 0usize;
     while i < a.len() && j < b.len() {
         match a[i].cmp(&b[j]) {
             std::cmp::Ordering::Less => i += 1,

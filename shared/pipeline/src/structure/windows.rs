@@ -18,7 +18,8 @@ pub(super) fn cut(pages: &[Page], range: Range<usize>, max_tokens: u32) -> Vec<R
         .map(|page| Digest::of(page.text().as_bytes()))
         .collect();
     let mut windows = Vec::new();
-    let (mut start, mut tokens) = (range.start, 0u32);
+    let mut start = range.start;
+    let mut tokens = 0u32;
     for at in range.clone() {
         let own = tokens_of(&pages[at]);
         let full = tokens.saturating_add(own) > max_tokens;

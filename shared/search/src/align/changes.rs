@@ -56,15 +56,19 @@ pub(super) fn compare(
         right_words: count(right, to),
         ..Changes::default()
     };
-    let (ones, others) = ((from.0..from.1).collect(), (to.0..to.1).collect());
-    let equal = |side: &Side<'_>, at: u32| Some(side.keys[at as usize]);
-    let (pairs, ones, others) = paired((left, ones), (right, others), equal);
+    let ones = (from.0..from.1).collect();
+    let others = (to.0..to.1).collect();
+    let (pairs, ones, others) =
+        paired((left, ones), (right, others), |side: &Side<'_>, at: u32| {
+            Some(side.keys[at as usize])
+        });
     changes.common += pairs
         .iter()
         .map(|(at, _)| left.sentence(*at).len() as u64)
         .sum::<u64>();
-    let label = |side: &Side<'_>, at: u32| label(side.sentence(at), lexicon);
-    let (rows, ones, others) = paired((left, ones), (right, others), label);
+    let (rows, ones, others) = paired((left, ones), (right, others), |side: &Side<'_>, at: u32| {
+        label(side.sentence(at), lexicon)
+    });
     let mut reworded: Vec<(u32, u32, u32)> = rows
         .into_iter()
         .map(|(one, other)| {
@@ -100,7 +104,8 @@ fn paired<K: std::hash::Hash + Eq>(
             free.entry(key).or_default().push(*at);
         }
     }
-    let (mut pairs, mut rest) = (Vec::new(), Vec::new());
+    let mut pairs = Vec::new();
+    let mut rest = Vec::new();
     for at in ones {
         match key(left, at)
             .and_then(|key| free.get_mut(&key))

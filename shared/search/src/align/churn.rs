@@ -58,16 +58,20 @@ pub(super) fn churn(
         };
         (first.is_none(), first, then)
     });
-    let of = |(one, other): (Option<u32>, Option<u32>)| {
-        let from = one.map_or((0, 0), |at| left.all_sentences(at));
-        let to = other.map_or((0, 0), |at| right.all_sentences(at));
-        let churn = turn(told(left, from, right, to, lexicon, known));
-        let id = |side: &Side<'_>, at: Option<u32>| at.map(|at| side.nodes[at as usize].section.id);
-        let (one, other) = (id(left, one), id(right, other));
-        let (left, right) = if swapped { (other, one) } else { (one, other) };
-        ItemChurn { left, right, churn }
-    };
-    let items = pairs.into_iter().map(of).collect();
+    let items = pairs
+        .into_iter()
+        .map(|(one, other): (Option<u32>, Option<u32>)| {
+            let from = one.map_or((0, 0), |at| left.all_sentences(at));
+            let to = other.map_or((0, 0), |at| right.all_sentences(at));
+            let churn = turn(told(left, from, right, to, lexicon, known));
+            let id =
+                |side: &Side<'_>, at: Option<u32>| at.map(|at| side.nodes[at as usize].section.id);
+            let one = id(left, one);
+            let other = id(right, other);
+            let (left, right) = if swapped { (other, one) } else { (one, other) };
+            ItemChurn { left, right, churn }
+        })
+        .collect();
     let whole = |side: &Side<'_>| (0, side.sentences.len() as u32);
     (
         items,
@@ -107,7 +111,8 @@ fn told(
 }
 
 fn outermost(side: &Side<'_>) -> Vec<u32> {
-    let (mut items, mut behind) = (Vec::new(), 0);
+    let mut items = Vec::new();
+    let mut behind = 0;
     for (at, node) in side.nodes.iter().enumerate() {
         if node.item.is_some() && at as u32 >= behind && items.len() < MAX_ITEMS {
             items.push(at as u32);

@@ -36,20 +36,19 @@ impl Weights {
         }
         let all = at.max(1) as f32;
         let [left, right] = sections;
-        let weight = |(word, (left, right)): (usize, (u32, u32))| {
-            let kind = match lexicon.kind(word as Word) {
-                Kind::Lettered if left + right > 0 => 1.0,
-                Kind::Figure if left > 0 && right > 0 => FIGURE,
-                _ => return 0.0,
-            };
-            kind * ((all + 1.0) / ((left + right) as f32 + 0.5)).ln().max(0.0)
-        };
         Self {
             weights: left
                 .into_iter()
                 .zip(right)
                 .enumerate()
-                .map(weight)
+                .map(|(word, (left, right)): (usize, (u32, u32))| {
+                    let kind = match lexicon.kind(word as Word) {
+                        Kind::Lettered if left + right > 0 => 1.0,
+                        Kind::Figure if left > 0 && right > 0 => FIGURE,
+                        _ => return 0.0,
+                    };
+                    kind * ((all + 1.0) / ((left + right) as f32 + 0.5)).ln().max(0.0)
+                })
                 .collect(),
         }
     }
@@ -112,7 +111,8 @@ fn heaviest(mut counts: Terms, weights: &Weights) -> Terms {
 
 fn merge(one: &[(Word, f32)], other: &[(Word, f32)]) -> Terms {
     let mut merged = Vec::with_capacity(one.len() + other.len());
-    let (mut i, mut j) = (0, 0);
+    let mut i = 0;
+    let mut j = 0;
     while i < one.len() && j < other.len() {
         match one[i].0.cmp(&other[j].0) {
             std::cmp::Ordering::Less => (merged.push(one[i]), i += 1).1,
@@ -146,7 +146,9 @@ fn normalized(counts: Terms, weights: &Weights) -> Terms {
 
 /// The cosine of two sections, 0 to 1.
 pub(super) fn cosine(one: &[(Word, f32)], other: &[(Word, f32)]) -> f32 {
-    let (mut i, mut j, mut sum) = (0, 0, 0.0);
+    let mut i = 0;
+    let mut j = 0;
+    let mut sum = 0.0;
     while i < one.len() && j < other.len() {
         match one[i].0.cmp(&other[j].0) {
             std::cmp::Ordering::Less => i += 1,

@@ -66,12 +66,11 @@ pub(super) fn matched(
     alike(left, right, &mut matched);
     let candidates = candidates(left, right, weights, words, same_form);
     for least in ROUNDS {
-        let (above_left, above_right) = (above(left, &matched.left), above(right, &matched.right));
+        let above_left = above(left, &matched.left);
+        let above_right = above(right, &matched.right);
         let context = |candidate: &Candidate| {
-            let (one, other) = (
-                above_left[candidate.left as usize],
-                above_right[candidate.right as usize],
-            );
+            let one = above_left[candidate.left as usize];
+            let other = above_right[candidate.right as usize];
             let agrees = match (one, other) {
                 (Some(one), Some(other)) => matched.left[one as usize] == Some(other),
                 (one, other) => one.is_none() && other.is_none(),
@@ -104,7 +103,8 @@ pub(super) fn matched(
 /// Sections without a partner of which one has most of the other's sentences: it grew, or shrank, under another title.
 fn contained(left: &Side<'_>, right: &Side<'_>, matched: &mut Matched) {
     let homes = (Homes::of(left), Homes::of(right));
-    let (above_left, above_right) = (above(left, &matched.left), above(right, &matched.right));
+    let above_left = above(left, &matched.left);
+    let above_right = above(right, &matched.right);
     let mut found = Vec::new();
     for at in (0..left.nodes.len() as u32).filter(|at| matched.left[*at as usize].is_none()) {
         found.extend(
@@ -124,7 +124,8 @@ fn contained(left: &Side<'_>, right: &Side<'_>, matched: &mut Matched) {
     }
     found.sort_unstable_by_key(|(words, one, other)| (std::cmp::Reverse(*words), *one, *other));
     for (_, one, other) in found {
-        let (over, under) = (above_left[one as usize], above_right[other as usize]);
+        let over = above_left[one as usize];
+        let under = above_right[other as usize];
         let together = over.and_then(|over| matched.left[over as usize]) == under;
         let items =
             left.nodes[one as usize].item.is_some() || right.nodes[other as usize].item.is_some();
@@ -172,7 +173,8 @@ fn beside(left: &Side<'_>, right: &Side<'_>, matched: &Matched, candidate: &Cand
         }
         _ => false,
     };
-    let (one, other) = (candidate.left, candidate.right);
+    let one = candidate.left;
+    let other = candidate.right;
     partners(one.checked_sub(1), other.checked_sub(1))
         || partners(
             Some(left.nodes[one as usize].end),
@@ -188,17 +190,19 @@ fn candidates(
     same_form: bool,
 ) -> Vec<Candidate> {
     let mut pairs: Vec<(u32, u32)> = Vec::new();
-    let telling = |node: &Node<'_>| {
-        ((node.words.1 - node.words.0) as usize >= TELLING_WORDS).then_some(node.body)
-    };
     equals(left, right, |node| Some(node.title), &mut pairs);
     equals(left, right, |node| Some(node.path), &mut pairs);
-    equals(left, right, telling, &mut pairs);
-    equals(left, right, |node| node.item, &mut pairs);
-    let (terms_left, terms_right) = (
-        likeness::terms(left, weights),
-        likeness::terms(right, weights),
+    equals(
+        left,
+        right,
+        |node: &Node<'_>| {
+            ((node.words.1 - node.words.0) as usize >= TELLING_WORDS).then_some(node.body)
+        },
+        &mut pairs,
     );
+    equals(left, right, |node| node.item, &mut pairs);
+    let terms_left = likeness::terms(left, weights);
+    let terms_right = likeness::terms(right, weights);
     let (titles_left, titles_right) = titles(left, right, words);
     for (these, others, most) in [
         (&terms_left, &terms_right, 6),
@@ -220,22 +224,27 @@ fn candidates(
     }
     pairs.sort_unstable();
     pairs.dedup();
-    let scored = |(one, other): (u32, u32)| {
-        let (at, with) = (one as usize, other as usize);
-        let title = likeness::cosine(&titles_left[at], &titles_right[with]);
-        let text = likeness::cosine(&terms_left[at], &terms_right[with]);
-        let texts = (!terms_left[at].is_empty() || !terms_right[with].is_empty()).then_some(text);
-        let (left_node, right_node) = (&left.nodes[at], &right.nodes[with]);
-        let base = score(left_node, right_node, title, texts, same_form);
-        let place = |at: u32, side: &Side<'_>| at as f32 / side.nodes.len().max(1) as f32;
-        Candidate {
-            left: one,
-            right: other,
-            base,
-            apart: (place(one, left) - place(other, right)).abs(),
-        }
-    };
-    pairs.into_iter().map(scored).collect()
+    pairs
+        .into_iter()
+        .map(|(one, other): (u32, u32)| {
+            let at = one as usize;
+            let with = other as usize;
+            let title = likeness::cosine(&titles_left[at], &titles_right[with]);
+            let text = likeness::cosine(&terms_left[at], &terms_right[with]);
+            let texts =
+                (!terms_left[at].is_empty() || !terms_right[with].is_empty()).then_some(text);
+            let left_node = &left.nodes[at];
+            let right_node = &right.nodes[with];
+            let base = score(left_node, right_node, title, texts, same_form);
+            let place = |at: u32, side: &Side<'_>| at as f32 / side.nodes.len().max(1) as f32;
+            Candidate {
+                left: one,
+                right: other,
+                base,
+                apart: (place(one, left) - place(other, right)).abs(),
+            }
+        })
+        .collect()
 }
 
 /// Pairs of sections that are equal by `key`: all of few, of many those at about the same place among their equals.
@@ -283,26 +292,29 @@ fn titles(left: &Side<'_>, right: &Side<'_>, words: usize) -> (Vec<Terms>, Vec<T
         });
         each.collect()
     };
-    let (left, right) = (sorted(left), sorted(right));
+    let left = sorted(left);
+    let right = sorted(right);
     left.iter()
         .chain(&right)
         .flatten()
         .for_each(|word| having[*word as usize] += 1);
     let weigh = |titles: Vec<Vec<Word>>| -> Vec<Terms> {
         let weight = |word: Word| (1.0 + all as f32 / having[word as usize].max(1) as f32).ln();
-        let terms = |title: Vec<Word>| {
-            let length = title
-                .iter()
-                .map(|word| weight(*word).powi(2))
-                .sum::<f32>()
-                .sqrt()
-                .max(f32::MIN_POSITIVE);
-            title
-                .into_iter()
-                .map(|word| (word, weight(word) / length))
-                .collect()
-        };
-        titles.into_iter().map(terms).collect()
+        titles
+            .into_iter()
+            .map(|title: Vec<Word>| {
+                let length = title
+                    .iter()
+                    .map(|word| weight(*word).powi(2))
+                    .sum::<f32>()
+                    .sqrt()
+                    .max(f32::MIN_POSITIVE);
+                title
+                    .into_iter()
+                    .map(|word| (word, weight(word) / length))
+                    .collect()
+            })
+            .collect()
     };
     (weigh(left), weigh(right))
 }

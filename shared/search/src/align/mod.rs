@@ -149,12 +149,18 @@ impl Pair {
             Outcome::Removed => Outcome::Added,
             other => other,
         };
-        let turned = |Reworded { left, right }| Reworded {
-            left: right,
-            right: left,
-        };
-        let reworded = self.reworded.into_iter().map(turned).collect();
-        let (left, right, removed, added) = (self.right, self.left, self.added, self.removed);
+        let reworded = self
+            .reworded
+            .into_iter()
+            .map(|Reworded { left, right }| Reworded {
+                left: right,
+                right: left,
+            })
+            .collect();
+        let left = self.right;
+        let right = self.left;
+        let removed = self.added;
+        let added = self.removed;
         Self {
             left,
             right,
@@ -326,7 +332,8 @@ struct Teller<'t> {
 impl Teller<'_> {
     /// `swapped`: the left is to be called right, and the other way round.
     fn tell(&self, moved: &[bool], swapped: bool) -> Alignment {
-        let (left_keys, right_keys) = (self.known(self.left), self.known(self.right));
+        let left_keys = self.known(self.left);
+        let right_keys = self.known(self.right);
         let homes = [Homes::of(self.left), Homes::of(self.right)];
         let mut pairs = Vec::new();
         for (one, other) in outcome::told(self.matched, swapped) {
@@ -370,10 +377,8 @@ impl Teller<'_> {
         left_keys: &HashSet<u32>,
         right_keys: &HashSet<u32>,
     ) -> Pair {
-        let (left, right) = (
-            &self.left.nodes[one as usize],
-            &self.right.nodes[other as usize],
-        );
+        let left = &self.left.nodes[one as usize];
+        let right = &self.right.nodes[other as usize];
         let compared = self.left.has_text && self.right.has_text;
         let mut pair = Pair {
             left: Some(left.section.id),
@@ -431,7 +436,10 @@ impl Teller<'_> {
         let stands_in = homes
             .of_section(side, at)
             .map(|(home, _)| others.nodes[home as usize].section.id);
-        let (renamed, moved, similarity, reworded) = (false, false, None, Vec::new());
+        let renamed = false;
+        let moved = false;
+        let similarity = None;
+        let reworded = Vec::new();
         Pair {
             left,
             right,
@@ -454,17 +462,19 @@ impl Teller<'_> {
         elsewhere: &HashSet<u32>,
     ) -> Vec<Told> {
         let lexicon = self.lexicon;
-        let telling = |at: &u32| {
-            let words = side.sentence(*at);
-            let lettered = words
-                .iter()
-                .filter(|word| lexicon.has_letter(**word))
-                .count();
-            let weight: f32 = words.iter().map(|word| self.weights.weight(*word)).sum();
-            let enough = lettered >= TELLING_WORDS && lettered * 3 >= words.len() * 2;
-            (enough && !elsewhere.contains(&side.keys[*at as usize])).then_some((weight, *at))
-        };
-        let mut found: Vec<(f32, u32)> = sentences.iter().filter_map(telling).collect();
+        let mut found: Vec<(f32, u32)> = sentences
+            .iter()
+            .filter_map(|at: &u32| {
+                let words = side.sentence(*at);
+                let lettered = words
+                    .iter()
+                    .filter(|word| lexicon.has_letter(**word))
+                    .count();
+                let weight: f32 = words.iter().map(|word| self.weights.weight(*word)).sum();
+                let enough = lettered >= TELLING_WORDS && lettered * 3 >= words.len() * 2;
+                (enough && !elsewhere.contains(&side.keys[*at as usize])).then_some((weight, *at))
+            })
+            .collect();
         found.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
         found.truncate(self.options.sentences);
         found.sort_unstable_by_key(|(_, at)| *at);
@@ -474,26 +484,31 @@ impl Teller<'_> {
     /// The sentences of which most words changed, in reading order; rows of tables are left out.
     fn most_reworded(&self, changes: &Changes) -> Vec<Reworded> {
         let lexicon = self.lexicon;
-        let changed = |(one, other, common): &(u32, u32, u32)| {
-            let (left, right) = (self.left.sentence(*one), self.right.sentence(*other));
-            let lettered = left
-                .iter()
-                .filter(|word| lexicon.has_letter(**word))
-                .count();
-            let telling = lettered >= TELLING_WORDS && lettered * 3 >= left.len() * 2;
-            let changed = left.len() + right.len() - 2 * (*common as usize);
-            telling.then_some((changed, *one, *other))
-        };
-        let mut found: Vec<(usize, u32, u32)> =
-            changes.reworded.iter().filter_map(changed).collect();
+        let mut found: Vec<(usize, u32, u32)> = changes
+            .reworded
+            .iter()
+            .filter_map(|(one, other, common): &(u32, u32, u32)| {
+                let left = self.left.sentence(*one);
+                let right = self.right.sentence(*other);
+                let lettered = left
+                    .iter()
+                    .filter(|word| lexicon.has_letter(**word))
+                    .count();
+                let telling = lettered >= TELLING_WORDS && lettered * 3 >= left.len() * 2;
+                let changed = left.len() + right.len() - 2 * (*common as usize);
+                telling.then_some((changed, *one, *other))
+            })
+            .collect();
         found.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
         found.truncate(self.options.sentences);
         found.sort_unstable_by_key(|(_, one, _)| *one);
-        let told = |(_, one, other)| Reworded {
-            left: shown(self.left, one),
-            right: shown(self.right, other),
-        };
-        found.into_iter().map(told).collect()
+        found
+            .into_iter()
+            .map(|(_, one, other)| Reworded {
+                left: shown(self.left, one),
+                right: shown(self.right, other),
+            })
+            .collect()
     }
 }
 

@@ -14,7 +14,8 @@ pub(super) fn moved(
     matched: &Matched,
     same_form: bool,
 ) -> Vec<bool> {
-    let (above_left, above_right) = (above(left, &matched.left), above(right, &matched.right));
+    let above_left = above(left, &matched.left);
+    let above_right = above(right, &matched.right);
     let mut moved = vec![false; left.nodes.len()];
     let mut families: HashMap<Option<u32>, Vec<(u32, u32)>> = HashMap::new();
     for (at, partner) in matched.left.iter().enumerate() {
@@ -58,7 +59,8 @@ fn in_order(places: &[(u32, u64)]) -> Vec<bool> {
     let mut chains: Vec<(u64, Option<usize>)> = Vec::with_capacity(places.len());
     for (at, (place, weight)) in places.iter().enumerate() {
         let rank = ranks.partition_point(|rank| rank < place);
-        let (mut before, mut node) = ((0, None), rank);
+        let mut before = (0, None);
+        let mut node = rank;
         while node > 0 {
             if best[node].0 > before.0 {
                 before = best[node];

@@ -91,30 +91,31 @@ pub fn previous<'c>(
     let Some(period) = period(facts) else {
         return Err(lacking("period", labels(&same)));
     };
-    let on_form = |other: &&&Listed| {
-        facts_of(other)
-            .and_then(|facts| value(&facts.form))
-            .is_some_and(|other| other == family(Some(form)))
-    };
     // A quarter is compared with the same quarter of the year before, where that is there.
     let quarter = value(&facts.fiscal_period).filter(|_| family(Some(form)) == "10-Q");
-    let same_quarter = |other: &&&Listed| {
-        let theirs = facts_of(other).and_then(|facts| value(&facts.fiscal_period));
-        quarter.is_none_or(|quarter| theirs == Some(quarter))
-    };
     let amends = form.ends_with("/A");
-    let before = |other: &&&Listed| {
-        facts_of(other)
-            .and_then(period_of)
-            .is_some_and(|theirs| theirs < period || amends && theirs == period)
-    };
     let all: Vec<&Listed> = same
         .iter()
-        .filter(on_form)
-        .filter(before)
+        .filter(|other: &&&Listed| {
+            facts_of(other)
+                .and_then(|facts| value(&facts.form))
+                .is_some_and(|other| other == family(Some(form)))
+        })
+        .filter(|other: &&&Listed| {
+            facts_of(other)
+                .and_then(period_of)
+                .is_some_and(|theirs| theirs < period || amends && theirs == period)
+        })
         .copied()
         .collect();
-    let last_year: Vec<&Listed> = all.iter().filter(same_quarter).copied().collect();
+    let last_year: Vec<&Listed> = all
+        .iter()
+        .filter(|other: &&&Listed| {
+            let theirs = facts_of(other).and_then(|facts| value(&facts.fiscal_period));
+            quarter.is_none_or(|quarter| theirs == Some(quarter))
+        })
+        .copied()
+        .collect();
     let among = if last_year.is_empty() { all } else { last_year };
     let latest = among
         .iter()
@@ -137,7 +138,8 @@ pub fn previous<'c>(
         }
         [one] => Ok(one),
         more => {
-            let (count, candidates) = (more.len(), labels(more));
+            let count = more.len();
+            let candidates = labels(more);
             Err(PreviousError::Several {
                 issuer,
                 period: latest.unwrap_or_default(),
@@ -164,9 +166,13 @@ pub fn yearly<'c>(
         .copied()
         .collect();
     let on = |form: &str| -> Vec<&'c Listed> {
-        let fits =
-            |listed: &&Listed| facts_of(listed).and_then(|facts| value(&facts.form)) == Some(form);
-        of_year.iter().copied().filter(fits).collect()
+        of_year
+            .iter()
+            .copied()
+            .filter(|listed: &&Listed| {
+                facts_of(listed).and_then(|facts| value(&facts.form)) == Some(form)
+            })
+            .collect()
     };
     let found = match form {
         Some(form) => on(form),
@@ -213,14 +219,17 @@ pub fn of_issuers<'c>(catalogue: &'c Catalogue, named: &[&Listed]) -> Vec<&'c Li
         .filter_map(facts_of)
         .flat_map(numbers)
         .collect();
-    let theirs = |listed: &&Listed| {
-        let same = || {
-            facts_of(listed)
-                .is_some_and(|facts| numbers(facts).iter().any(|number| known.contains(number)))
-        };
-        docs.contains(&listed.doc()) || same()
-    };
-    catalogue.documents().iter().filter(theirs).collect()
+    catalogue
+        .documents()
+        .iter()
+        .filter(|listed: &&Listed| {
+            let same = || {
+                facts_of(listed)
+                    .is_some_and(|facts| numbers(facts).iter().any(|number| known.contains(number)))
+            };
+            docs.contains(&listed.doc()) || same()
+        })
+        .collect()
 }
 
 /// The numbers an issuer has with authorities, each with what it is.
@@ -261,14 +270,13 @@ fn issued_by(other: &&Listed, facts: &FilingFacts) -> bool {
         (Some(one), Some(other)) => Some(digits(one) == digits(other)),
         _ => None,
     };
-    let named = || match (value(&facts.issuer), value(&theirs.issuer)) {
-        (Some(one), Some(other)) => name(one) == name(other),
-        _ => false,
-    };
     same(&facts.cik, &theirs.cik)
         .or_else(|| same(&facts.file_number, &theirs.file_number).filter(|same| *same))
         .or_else(|| same(&facts.irs_number, &theirs.irs_number).filter(|same| *same))
-        .unwrap_or_else(named)
+        .unwrap_or_else(|| match (value(&facts.issuer), value(&theirs.issuer)) {
+            (Some(one), Some(other)) => name(one) == name(other),
+            _ => false,
+        })
 }
 
 fn digits(number: &str) -> String {

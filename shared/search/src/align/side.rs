@@ -113,7 +113,8 @@ impl<'a> Side<'a> {
         }
         // Descendants stand behind their ancestors: from the last on, each end is known before it is handed up.
         for at in (0..side.nodes.len()).rev() {
-            let (end, parent) = (side.nodes[at].end, side.nodes[at].parent);
+            let end = side.nodes[at].end;
+            let parent = side.nodes[at].parent;
             if let Some(parent) = parent {
                 let parent = &mut side.nodes[parent as usize];
                 parent.end = parent.end.max(end);
@@ -148,7 +149,8 @@ impl<'a> Side<'a> {
         if let Some(Body::Pages(pages)) = body {
             lines.retain(|line| !is_edge(line, pages));
         }
-        let (first, sentence) = (self.words.len() as u32, self.sentences.len() as u32);
+        let first = self.words.len() as u32;
+        let sentence = self.sentences.len() as u32;
         let read = sentences(&lines, &mut numbered.lexicon, &mut self.words);
         if self.words.len() > MAX_WORDS {
             return Err(AlignError::TooManyWords { most: MAX_WORDS });
@@ -268,8 +270,10 @@ impl<'a> Side<'a> {
 
 /// Numbers sentences, texts and sub-trees alike on both sides where their words are alike.
 pub(super) fn number_texts(left: &mut Side<'_>, right: &mut Side<'_>) {
-    let (mut keys_left, mut keys_right) = (Vec::new(), Vec::new());
-    let (mut bodies_left, mut bodies_right) = (Vec::new(), Vec::new());
+    let mut keys_left = Vec::new();
+    let mut keys_right = Vec::new();
+    let mut bodies_left = Vec::new();
+    let mut bodies_right = Vec::new();
     let mut sentences: HashMap<&[Word], u32> = HashMap::new();
     let mut bodies: HashMap<&[Word], u32> = HashMap::new();
     for (side, keys, own) in [
@@ -315,7 +319,8 @@ fn is_edge(line: &LineAt<'_>, pages: &[Page]) -> bool {
     let Some(page) = line.page.and_then(|page| pages.get(page.index())) else {
         return false;
     };
-    let (first, last) = (line.number == 1, line.number as usize >= page.lines.len());
+    let first = line.number == 1;
+    let last = line.number as usize >= page.lines.len();
     if !(first || last) {
         return false;
     }

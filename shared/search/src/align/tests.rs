@@ -14,10 +14,13 @@ use super::*;
 type Written = (u16, String, Vec<String>);
 
 fn document(sections: &[Written]) -> (SectionTree, Body) {
-    let (mut lines, mut entries) = (Vec::new(), Vec::new());
+    let mut lines = Vec::new();
+    let mut entries = Vec::new();
     for (level, title, text) in sections {
         lines.push(title.clone());
-        let (number, label, target) = (None, None, None);
+        let number = None;
+        let label = None;
+        let target = None;
         let entry = DraftEntry {
             number,
             title: title.clone(),
@@ -70,17 +73,20 @@ fn aligned(left: &(SectionTree, Body), right: &(SectionTree, Body)) -> Alignment
 /// `0001=0002 modified renamed moved`, a line for each pair.
 fn told(alignment: &Alignment) -> Vec<String> {
     let id = |id: Option<SectionId>| id.map_or_else(|| "-".to_owned(), |id| id.to_string());
-    let line = |pair: &Pair| {
-        let renamed = if pair.renamed { " renamed" } else { "" };
-        let moved = if pair.moved { " moved" } else { "" };
-        format!(
-            "{}={} {}{renamed}{moved}",
-            id(pair.left),
-            id(pair.right),
-            pair.outcome.as_str()
-        )
-    };
-    alignment.pairs.iter().map(line).collect()
+    alignment
+        .pairs
+        .iter()
+        .map(|pair: &Pair| {
+            let renamed = if pair.renamed { " renamed" } else { "" };
+            let moved = if pair.moved { " moved" } else { "" };
+            format!(
+                "{}={} {}{renamed}{moved}",
+                id(pair.left),
+                id(pair.right),
+                pair.outcome.as_str()
+            )
+        })
+        .collect()
 }
 
 const RISKS: &str = "Our suppliers are few and a strike at any of them would stop our furnaces for weeks at a time.";
@@ -292,11 +298,14 @@ fn large(
             word(salt)
         )
     };
-    let section = |at: usize| {
-        let (level, title) = title(at);
-        (level, title, (0..3).map(|row| line(at, row)).collect())
-    };
-    document(&(0..sections).map(section).collect::<Vec<_>>())
+    document(
+        &(0..sections)
+            .map(|at: usize| {
+                let (level, title) = title(at);
+                (level, title, (0..3).map(|row| line(at, row)).collect())
+            })
+            .collect::<Vec<_>>(),
+    )
 }
 
 /// Tests are not optimized and share the machine: an answer in so much time is one in a tenth of it elsewhere.
@@ -319,7 +328,8 @@ fn large_and_hostile_trees_take_time_in_proportion() {
         }),
     ];
     for (name, shape) in shapes {
-        let (one, other) = (large(5_000, 3, shape), large(5_000, 4, shape));
+        let one = large(5_000, 3, shape);
+        let other = large(5_000, 4, shape);
         let began = Instant::now();
         let alignment = aligned(&one, &other);
         assert!(began.elapsed() < PATIENCE, "{name}: {:?}", began.elapsed());
@@ -363,14 +373,16 @@ fn sections() -> impl Strategy<Value = Vec<Written>> {
         "年报 概况。",
     ]);
     let section = (1u16..4, title, prop::collection::vec(line, 0..4));
-    let own = |(level, title, text): (u16, &str, Vec<&str>)| {
-        (
-            level,
-            title.to_owned(),
-            text.into_iter().map(str::to_owned).collect(),
-        )
-    };
-    prop::collection::vec(section.prop_map(own), 1..14)
+    prop::collection::vec(
+        section.prop_map(|(level, title, text): (u16, &str, Vec<&str>)| {
+            (
+                level,
+                title.to_owned(),
+                text.into_iter().map(str::to_owned).collect(),
+            )
+        }),
+        1..14,
+    )
 }
 
 proptest! {

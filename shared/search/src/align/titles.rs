@@ -14,8 +14,10 @@ const LEADERS: [&str; 14] = [
 /// and years, stemmed. A title that is nothing but a number is kept as it is.
 pub(super) fn key(title: &str) -> Vec<String> {
     let bare = without_number(title);
-    let lasting = |word: &String| word.chars().any(char::is_alphabetic) && !is_month(word);
-    let mut named: Vec<String> = content_words(bare).into_iter().filter(lasting).collect();
+    let mut named: Vec<String> = content_words(bare)
+        .into_iter()
+        .filter(|word: &String| word.chars().any(char::is_alphabetic) && !is_month(word))
+        .collect();
     let only_numbered = named.len() <= 1
         && LEADERS
             .iter()
@@ -111,10 +113,11 @@ fn is_numbering(word: &str) -> bool {
 
 /// Behind `第三节`, `一、`, `（二）`.
 fn behind_ideographs(title: &str) -> Option<&str> {
-    let numeral = |c: char| "一二三四五六七八九十百〇零".contains(c) || c.is_ascii_digit();
     let plain = title.strip_prefix(['第', '（', '(']);
     let digits = plain.unwrap_or(title);
-    let rest = digits.trim_start_matches(numeral);
+    let rest = digits.trim_start_matches(|c: char| {
+        "一二三四五六七八九十百〇零".contains(c) || c.is_ascii_digit()
+    });
     let marked = rest.starts_with(['章', '节', '條', '条', '部', '、', '）', ')', '．']);
     (rest.len() < digits.len() && marked).then(|| {
         rest.trim_start_matches(|c: char| !c.is_whitespace() && "章节條条部、）)．分".contains(c))

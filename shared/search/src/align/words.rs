@@ -113,7 +113,8 @@ impl Lexicon {
 
 /// Each ideograph and syllable is a word: such text has no spaces.
 fn split_ideographs(text: &str) -> Vec<&str> {
-    let (mut parts, mut start) = (Vec::new(), 0);
+    let mut parts = Vec::new();
+    let mut start = 0;
     for (at, c) in text.char_indices() {
         if matches!(c, '\u{2E80}'..='\u{9FFF}' | '\u{AC00}'..='\u{D7AF}' | '\u{F900}'..='\u{FAFF}' | '\u{20000}'..='\u{3134F}')
         {
@@ -230,7 +231,8 @@ struct Cutter {
 
 impl Cutter {
     fn open(&mut self, line: usize, byte: usize, word: usize) {
-        let (at, word) = ((line as u32, byte as u32), word as u32);
+        let at = (line as u32, byte as u32);
+        let word = word as u32;
         self.open.get_or_insert(Sentence {
             words: (word, word),
             start: at,
@@ -283,7 +285,8 @@ fn tokens(line: &str) -> impl Iterator<Item = (usize, &str)> {
 
 /// Whether a line is a row of a table: at least two figures, and not fewer figures than words.
 fn is_row(line: &str) -> bool {
-    let (mut figures, mut words) = (0, 0);
+    let mut figures = 0;
+    let mut words = 0;
     for token in line.split_whitespace() {
         let digit = token.contains(|c: char| c.is_ascii_digit());
         let letter = token.contains(char::is_alphabetic);
@@ -330,20 +333,26 @@ mod tests {
                 layout: None,
             })
             .collect();
-        let (mut lexicon, mut words) = (Lexicon::default(), Vec::new());
+        let mut lexicon = Lexicon::default();
+        let mut words = Vec::new();
         let sentences = sentences(&lines, &mut lexicon, &mut words);
         let mut names = vec![String::new(); lexicon.len()];
         lexicon
             .ids
             .iter()
             .for_each(|(word, id)| names[*id as usize] = word.to_string());
-        let spell = |sentence: &Sentence| {
-            words[sentence.words.0 as usize..sentence.words.1 as usize]
+        (
+            sentences
                 .iter()
-                .map(|id| names[*id as usize].clone())
-                .collect()
-        };
-        (sentences.iter().map(spell).collect(), sentences)
+                .map(|sentence: &Sentence| {
+                    words[sentence.words.0 as usize..sentence.words.1 as usize]
+                        .iter()
+                        .map(|id| names[*id as usize].clone())
+                        .collect()
+                })
+                .collect(),
+            sentences,
+        )
     }
 
     fn joined(text: &str) -> Vec<String> {

@@ -246,7 +246,8 @@ fn cited<'a>(
 }
 
 fn url(passage: &Passage, collection: &Collection) -> String {
-    let (doc, section) = (passage.doc, passage.section);
+    let doc = passage.doc;
+    let section = passage.section;
     let place = match passage.last_line {
         None => format!("/v1/documents/{doc}/pages?range={}", passage.number),
         Some(_) => format!("/v1/documents/{doc}/sections/{section}?text=true"),

@@ -166,10 +166,8 @@ pub(super) fn read(draft: Draft) -> Result<Draft, String> {
         .iter()
         .flat_map(|claim| &claim.citations)
         .map(|citation| citation.quote.chars().count());
-    let (longest_quote, most) = (
-        quotes.max(),
-        claims.iter().map(|claim| claim.citations.len()).max(),
-    );
+    let longest_quote = quotes.max();
+    let most = claims.iter().map(|claim| claim.citations.len()).max();
     match claims
         .iter()
         .map(|claim| claim.statement.chars().count())

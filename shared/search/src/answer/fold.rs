@@ -104,8 +104,10 @@ impl Folded {
     /// Whether a match begins and ends where words and numbers do.
     fn is_whole(&self, found: &Found) -> bool {
         let char = |at: Option<usize>| at.and_then(|at| self.chars.get(at)).copied();
-        let (first, last) = (char(Some(found.start)), char(found.end.checked_sub(1)));
-        let (before, after) = (char(found.start.checked_sub(1)), char(Some(found.end)));
+        let first = char(Some(found.start));
+        let last = char(found.end.checked_sub(1));
+        let before = char(found.start.checked_sub(1));
+        let after = char(Some(found.end));
         let cuts =
             |inner: Option<char>, outer: Option<char>, beyond: Option<char>| match (inner, outer) {
                 (Some(inner), Some(outer))

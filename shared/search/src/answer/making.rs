@@ -130,15 +130,17 @@ impl Making<'_, '_> {
         let Some(consultation) = self.consultation.clone() else {
             return both;
         };
-        let check = |restated: Restated| match restated.standalone.trim() {
-            "" => Err("standalone is empty".to_owned()),
-            text if text.chars().count() > MAX_QUERY_CHARS => {
-                Err("standalone is too long".to_owned())
-            }
-            text => Ok(text.to_owned()),
-        };
         match consultation
-            .ask(&compose::restate(&text, &self.question.earlier), check)
+            .ask(
+                &compose::restate(&text, &self.question.earlier),
+                |restated: Restated| match restated.standalone.trim() {
+                    "" => Err("standalone is empty".to_owned()),
+                    text if text.chars().count() > MAX_QUERY_CHARS => {
+                        Err("standalone is too long".to_owned())
+                    }
+                    text => Ok(text.to_owned()),
+                },
+            )
             .await
         {
             Ok(standalone) => {
@@ -174,11 +176,9 @@ impl Making<'_, '_> {
             Finding::Search(strategy) => strategy,
             Finding::Walk(_) => find::Strategy::Auto,
         };
-        let (filter, item, within) = (
-            self.question.filter.clone(),
-            self.question.item.clone(),
-            within.clone(),
-        );
+        let filter = self.question.filter.clone();
+        let item = self.question.item.clone();
+        let within = within.clone();
         Query {
             text: text.to_owned(),
             within,
@@ -281,10 +281,8 @@ impl Making<'_, '_> {
             .walk(self.librarian.sources, query, strategy, consultation)
             .await?;
         for step in &walked.reasoning.steps {
-            let (what, thinking) = (
-                format!("{}: {}", step.what, step.why),
-                step.thinking.join("\n"),
-            );
+            let what = format!("{}: {}", step.what, step.why);
+            let thinking = step.thinking.join("\n");
             self.tell(Step {
                 kind: StepKind::Search,
                 what,
@@ -492,10 +490,9 @@ impl Making<'_, '_> {
     /// Takes up what the question itself names, and all of a scope that lists documents.
     fn know(&mut self, text: &str) {
         let catalogue = self.librarian.sources.catalogue;
-        let bare = |word: &str| word.trim_matches(|c: char| !c.is_alphanumeric()).to_owned();
         let named = text
             .split_whitespace()
-            .map(bare)
+            .map(|word: &str| word.trim_matches(|c: char| !c.is_alphanumeric()).to_owned())
             .filter(|word| word.len() > 2);
         let named: Vec<DocId> = named
             .filter_map(|word| Some(catalogue.resolve(&word).ok()?.doc()))
@@ -529,16 +526,6 @@ impl Making<'_, '_> {
     /// What was read: how much, and of what.
     fn told_of_reading(&self, read: Range<usize>) -> (String, String) {
         let sections = self.ground.sections(read, 0);
-        let line = |section: &ReadSection| {
-            let pages: Vec<String> = section.pages.iter().map(u32::to_string).collect();
-            format!(
-                "read {} · {} · pages {} · {} tokens",
-                section.locator,
-                section.path.join(" › "),
-                pages.join(","),
-                section.tokens
-            )
-        };
         let what = if sections.is_empty() {
             "nothing new was read".into()
         } else {
@@ -546,13 +533,27 @@ impl Making<'_, '_> {
         };
         (
             what,
-            sections.iter().map(line).collect::<Vec<_>>().join("\n"),
+            sections
+                .iter()
+                .map(|section: &ReadSection| {
+                    let pages: Vec<String> = section.pages.iter().map(u32::to_string).collect();
+                    format!(
+                        "read {} · {} · pages {} · {} tokens",
+                        section.locator,
+                        section.path.join(" › "),
+                        pages.join(","),
+                        section.tokens
+                    )
+                })
+                .collect::<Vec<_>>()
+                .join("\n"),
         )
     }
 
     /// Whether nothing more may be spent; said where it is so.
     fn is_spent(&mut self, consultation: &Consultation) -> bool {
-        let (limit, spent) = (self.question.limits.nanodollars, consultation.spent());
+        let limit = self.question.limits.nanodollars;
+        let spent = consultation.spent();
         let over = limit > 0 && spent.nanodollars.is_some_and(|spent| spent >= limit);
         if over {
             self.degrade(

@@ -57,7 +57,8 @@ pub struct Quoted {
 impl Quoted {
     /// Reads a quote and its page.
     pub fn of(quote: &str, page: &str) -> Self {
-        let (quote_lower, lower) = (quote.to_lowercase(), page.to_lowercase());
+        let quote_lower = quote.to_lowercase();
+        let lower = page.to_lowercase();
         let speaks = |text: &str, words: &[&str]| words.iter().any(|word| text.contains(word));
         let scales = scales(page);
         let money = !scales.is_empty() || speaks(&lower, &MONEY) || speaks(&quote_lower, &MONEY);
@@ -230,17 +231,16 @@ impl Number {
             return false;
         }
         let exponent = 10_f64.powi(-self.decimals);
-        let (value, unit) = (
-            self.value * self.scale.unwrap_or(1.0),
-            exponent * self.scale.unwrap_or(1.0),
-        );
+        let value = self.value * self.scale.unwrap_or(1.0);
+        let unit = exponent * self.scale.unwrap_or(1.0);
         let bare = cited.scale.is_none() && !cited.percent;
         // Money in a table whose numbers are in millions is in millions, but for what has cents.
         let scaled_only = bare && !scales.is_empty() && self.currency && cited.decimals != 2;
         let as_written = Some(cited.scale.unwrap_or(1.0)).filter(|_| !scaled_only);
         let declared = scales.iter().copied().filter(|_| bare && !self.percent);
         as_written.into_iter().chain(declared).any(|scale| {
-            let (theirs, step) = (cited.value * scale, 10_f64.powi(-cited.decimals) * scale);
+            let theirs = cited.value * scale;
+            let step = 10_f64.powi(-cited.decimals) * scale;
             // Rounded is what has less digits than there are.
             let slack = if unit > step { unit * 0.5 } else { 0.0 };
             (value - theirs).abs() <= slack + value.abs() * 1e-9
@@ -489,14 +489,16 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Vec<String> {
-        let shown = |number: &Number| {
-            format!(
-                "{}{}",
-                number.text,
-                if number.role == Role::Amount { "" } else { "?" }
-            )
-        };
-        numbers(text).iter().map(shown).collect()
+        numbers(text)
+            .iter()
+            .map(|number: &Number| {
+                format!(
+                    "{}{}",
+                    number.text,
+                    if number.role == Role::Amount { "" } else { "?" }
+                )
+            })
+            .collect()
     }
 
     #[test]
@@ -518,7 +520,8 @@ mod tests {
     }
 
     fn stands(claim: &str, cited: &str, page: &str) -> bool {
-        let (claimed, quoted) = (numbers(claim), Quoted::of(cited, page));
+        let claimed = numbers(claim);
+        let quoted = Quoted::of(cited, page);
         let gain = speaks_of_gain(claim);
         assert!(!claimed.is_empty(), "{claim}");
         claimed

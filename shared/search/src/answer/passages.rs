@@ -200,10 +200,8 @@ impl Ground {
                 .collect(),
         };
         for part in parts {
-            let (shown, room) = (
-                self.shown.entry((wanted.doc, part.key)).or_default(),
-                until.saturating_sub(self.used),
-            );
+            let shown = self.shown.entry((wanted.doc, part.key)).or_default();
+            let room = until.saturating_sub(self.used);
             let fresh = part
                 .lines
                 .into_iter()
@@ -286,7 +284,8 @@ impl Ground {
             let Some(volume) = self.volume(passage) else {
                 continue;
             };
-            let (doc_id, section_id) = (passage.doc.to_string(), passage.section.to_string());
+            let doc_id = passage.doc.to_string();
+            let section_id = passage.section.to_string();
             let at = sections
                 .iter()
                 .position(|known| known.doc_id == doc_id && known.section_id == section_id);
@@ -376,12 +375,14 @@ impl Volume {
                 .map(|page| page.get())
                 .take(PAGES_OF_SECTION)
                 .collect(),
-            (_, Some(span)) => {
-                let inside = |page: &&u32| {
+            (_, Some(span)) => wanted
+                .pages
+                .iter()
+                .filter(|page: &&u32| {
                     stemma_document::PageNo::new(**page).is_some_and(|page| span.contains(page))
-                };
-                wanted.pages.iter().filter(inside).copied().collect()
-            }
+                })
+                .copied()
+                .collect(),
             (_, None) => wanted.pages.clone(),
         }
     }
@@ -414,15 +415,14 @@ impl Volume {
 
     /// The last section, deepest first, that begins on a page or before and goes on there.
     fn deepest(&self, page: u32) -> Option<&Section> {
-        let on = |section: &&Section| {
-            let span = section.span.pages();
-            span.is_some_and(|span| span.start().get() <= page && page <= span.end().get())
-        };
         let sections: Vec<&Section> = self
             .tree
             .walk()
             .map(|(_, section)| section)
-            .filter(on)
+            .filter(|section: &&Section| {
+                let span = section.span.pages();
+                span.is_some_and(|span| span.start().get() <= page && page <= span.end().get())
+            })
             .collect();
         // In pre-order the first that begins before the page and has no section on it below is the one the page opens with.
         let opens = sections.iter().rev().find(|section| {
@@ -446,18 +446,17 @@ impl Volume {
             SectionSpan::Lines { start, .. } => Some(start - 1),
             SectionSpan::Pages { .. } => None,
         });
-        let (first, last) = (
-            start.saturating_sub(1) as usize,
-            own_end.unwrap_or(end) as usize,
-        );
-        let size = |at: usize| {
-            text.tokens
-                .get(at)
-                .copied()
-                .unwrap_or_else(|| tokens::count(&text.lines[at]))
-        };
+        let first = start.saturating_sub(1) as usize;
+        let last = own_end.unwrap_or(end) as usize;
         let last = last.min(text.lines.len());
-        let sizes: Vec<u32> = (first..last).map(size).collect();
+        let sizes: Vec<u32> = (first..last)
+            .map(|at: usize| {
+                text.tokens
+                    .get(at)
+                    .copied()
+                    .unwrap_or_else(|| tokens::count(&text.lines[at]))
+            })
+            .collect();
         let from = first
             + densest(
                 &sizes,
@@ -514,7 +513,11 @@ fn densest(sizes: &[u32], worth: impl Fn(usize) -> usize, room: u32) -> usize {
         return 0;
     }
     let worths: Vec<usize> = (0..sizes.len()).map(worth).collect();
-    let (mut best, mut best_worth, mut end, mut held, mut sum) = (0, 0, 0, 0_u64, 0);
+    let mut best = 0;
+    let mut best_worth = 0;
+    let mut end = 0;
+    let mut held = 0_u64;
+    let mut sum = 0;
     for start in 0..sizes.len() {
         // One that is larger than the room counts: it is cut.
         while end < sizes.len() && (end == start || held + u64::from(sizes[end]) <= u64::from(room))
@@ -537,17 +540,16 @@ fn cut(line: &str, size: u32, room: u32, words: &BTreeSet<String>) -> String {
     let places = hits(line, words);
     let mut length = (line.len() as u64 * u64::from(room) / u64::from(size.max(1))) as usize;
     loop {
-        let most = |start: &usize| {
-            places
-                .iter()
-                .filter(|at| *start <= at.start && at.end <= start + length)
-                .count()
-        };
         // From a quarter of the room before a word: what it is about often stands before it.
         let starts = places.iter().map(|at| at.start.saturating_sub(length / 4));
         let start = starts
             .rev()
-            .max_by_key(most)
+            .max_by_key(|start: &usize| {
+                places
+                    .iter()
+                    .filter(|at| *start <= at.start && at.end <= start + length)
+                    .count()
+            })
             .unwrap_or(0)
             .min(line.len().saturating_sub(length));
         let (start, end) = (

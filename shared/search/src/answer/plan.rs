@@ -206,13 +206,18 @@ impl<'a> Company<'a> {
                 .iter()
                 .filter(|listed| listed.entry().is_some())
         };
-        let is_called =
-            |listed: &&'a Listed| values(listed, Axis::Company).any(|name| name == chip.value);
-        let mut named: Vec<&Listed> = with_trees().filter(is_called).collect();
+        let mut named: Vec<&Listed> = with_trees()
+            .filter(|listed: &&'a Listed| {
+                values(listed, Axis::Company).any(|name| name == chip.value)
+            })
+            .collect();
         if named.is_empty() {
-            let answers_to = |entry| aliases(entry).iter().any(|alias| alias.name == chip.value);
             named = with_trees()
-                .filter(|listed| listed.entry().is_some_and(answers_to))
+                .filter(|listed| {
+                    listed.entry().is_some_and(|entry| {
+                        aliases(entry).iter().any(|alias| alias.name == chip.value)
+                    })
+                })
                 .collect();
         }
         let name = named
@@ -222,19 +227,20 @@ impl<'a> Company<'a> {
         // Filings under a former name are its filings, too.
         let known: BTreeSet<String> = named.iter().flat_map(|listed| numbers(listed)).collect();
         let docs: BTreeSet<DocId> = named.iter().map(|listed| listed.doc()).collect();
-        let is_its = |listed: &&Listed| {
-            docs.contains(&listed.doc())
-                || numbers(listed).iter().any(|number| known.contains(number))
-        };
-        let is_asked = |listed: &&Listed| {
-            inside
-                .as_ref()
-                .is_none_or(|inside| inside.contains(&listed.doc()))
-                && question.filter.holds(listed)
-        };
         Self {
             name,
-            filings: with_trees().filter(is_its).filter(is_asked).collect(),
+            filings: with_trees()
+                .filter(|listed: &&Listed| {
+                    docs.contains(&listed.doc())
+                        || numbers(listed).iter().any(|number| known.contains(number))
+                })
+                .filter(|listed: &&Listed| {
+                    inside
+                        .as_ref()
+                        .is_none_or(|inside| inside.contains(&listed.doc()))
+                        && question.filter.holds(listed)
+                })
+                .collect(),
         }
     }
 
@@ -245,13 +251,20 @@ impl<'a> Company<'a> {
             let wanted = fold(axis, wanted);
             values(listed, axis).any(|value| value == wanted)
         };
-        let is_about = |listed: &&&Listed| {
-            year.as_ref()
-                .is_none_or(|year| is_of(listed, Axis::FiscalYear, year))
-        };
-        let all: Vec<&Listed> = self.filings.iter().filter(is_about).copied().collect();
-        let is_form = |listed: &&&Listed| is_of(listed, Axis::Form, form.unwrap_or("10-K"));
-        let mut chosen: Vec<&Listed> = all.iter().filter(is_form).copied().collect();
+        let all: Vec<&Listed> = self
+            .filings
+            .iter()
+            .filter(|listed: &&&Listed| {
+                year.as_ref()
+                    .is_none_or(|year| is_of(listed, Axis::FiscalYear, year))
+            })
+            .copied()
+            .collect();
+        let mut chosen: Vec<&Listed> = all
+            .iter()
+            .filter(|listed: &&&Listed| is_of(listed, Axis::Form, form.unwrap_or("10-K")))
+            .copied()
+            .collect();
         if chosen.is_empty() {
             chosen = all;
         }
@@ -314,35 +327,42 @@ mod tests {
     }
 
     fn planned(question: &Question, companies: &[&str]) -> (Vec<String>, Vec<String>) {
-        let chip = |company: &&str| Chip {
-            facet: "company".into(),
-            value: fold(Axis::Company, company),
-            from: "as asked".into(),
-            documents: 1,
-        };
         let first = Found {
-            routed: companies.iter().map(chip).collect(),
+            routed: companies
+                .iter()
+                .map(|company: &&str| Chip {
+                    facet: "company".into(),
+                    value: fold(Axis::Company, company),
+                    from: "as asked".into(),
+                    documents: 1,
+                })
+                .collect(),
             ..Found::default()
         };
         let catalogue = catalogue();
         let plan = plan(question, &question.text, &first, &catalogue);
-        let shown = |part: &Part| {
-            let names = match &part.within {
-                Within::All => "all".to_owned(),
-                Within::Documents(docs) => docs
-                    .iter()
-                    .map(|doc| catalogue.get(*doc).unwrap().label.clone())
-                    .collect::<Vec<_>>()
-                    .join("+"),
-            };
-            let item = part
-                .item
-                .as_ref()
-                .map(|item| format!(" {}", item.number))
-                .unwrap_or_default();
-            format!("{names}{item}")
-        };
-        (plan.parts.iter().map(shown).collect(), plan.missing)
+        (
+            plan.parts
+                .iter()
+                .map(|part: &Part| {
+                    let names = match &part.within {
+                        Within::All => "all".to_owned(),
+                        Within::Documents(docs) => docs
+                            .iter()
+                            .map(|doc| catalogue.get(*doc).unwrap().label.clone())
+                            .collect::<Vec<_>>()
+                            .join("+"),
+                    };
+                    let item = part
+                        .item
+                        .as_ref()
+                        .map(|item| format!(" {}", item.number))
+                        .unwrap_or_default();
+                    format!("{names}{item}")
+                })
+                .collect(),
+            plan.missing,
+        )
     }
 
     #[test]

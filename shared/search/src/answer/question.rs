@@ -111,8 +111,9 @@ impl Finding {
 
     /// The one of this name.
     pub fn named(name: &str) -> Option<Self> {
-        let walk = || reason::Strategy::named(name).map(Self::Walk);
-        find::Strategy::named(name).map(Self::Search).or_else(walk)
+        find::Strategy::named(name)
+            .map(Self::Search)
+            .or_else(|| reason::Strategy::named(name).map(Self::Walk))
     }
 
     /// All names.

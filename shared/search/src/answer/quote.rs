@@ -189,13 +189,15 @@ fn as_written(places: &[At], sheets: &[Sheet<'_>]) -> String {
 
 /// Whether the quote is what stands there, letter for letter.
 fn is_exact(quote: &str, places: &[At], sheets: &[Sheet<'_>]) -> bool {
-    let line = |at: &At| {
-        sheets[at.sheet]
-            .line(at.line)
-            .get(at.start..at.end)
-            .unwrap_or_default()
-    };
-    let lines: Vec<&str> = by_line(places).iter().map(line).collect();
+    let lines: Vec<&str> = by_line(places)
+        .iter()
+        .map(|at: &At| {
+            sheets[at.sheet]
+                .line(at.line)
+                .get(at.start..at.end)
+                .unwrap_or_default()
+        })
+        .collect();
     lines.join("\n") == quote
 }
 
@@ -207,32 +209,35 @@ mod tests {
 
     /// A page of these lines, each letter 5 points wide and 10 high, on 600 × 800.
     pub(crate) fn page(lines: &[&str]) -> Page {
-        let line = |(at, text): (usize, &&str)| {
-            let y = 20.0 * (at as f32 + 1.0);
-            let mut words = Vec::new();
-            let mut start = 0;
-            for word in text.split(' ') {
-                let end = start + word.len();
-                let x = |byte: usize| Pt::new(50.0 + 5.0 * text[..byte].chars().count() as f32);
-                if !word.is_empty() {
-                    words.push(Word {
-                        start: start as u32,
-                        end: end as u32,
-                        x0: x(start),
-                        x1: x(end),
-                    });
+        let lines = lines
+            .iter()
+            .enumerate()
+            .map(|(at, text): (usize, &&str)| {
+                let y = 20.0 * (at as f32 + 1.0);
+                let mut words = Vec::new();
+                let mut start = 0;
+                for word in text.split(' ') {
+                    let end = start + word.len();
+                    let x = |byte: usize| Pt::new(50.0 + 5.0 * text[..byte].chars().count() as f32);
+                    if !word.is_empty() {
+                        words.push(Word {
+                            start: start as u32,
+                            end: end as u32,
+                            x0: x(start),
+                            x1: x(end),
+                        });
+                    }
+                    start = end + 1;
                 }
-                start = end + 1;
-            }
-            let right = 50.0 + 5.0 * text.chars().count() as f32;
-            Line {
-                text: (*text).to_owned(),
-                rect: Rect::new(50.0, y, right, y + 10.0),
-                words,
-                ..Line::default()
-            }
-        };
-        let lines = lines.iter().enumerate().map(line).collect();
+                let right = 50.0 + 5.0 * text.chars().count() as f32;
+                Line {
+                    text: (*text).to_owned(),
+                    rect: Rect::new(50.0, y, right, y + 10.0),
+                    words,
+                    ..Line::default()
+                }
+            })
+            .collect();
         Page {
             width: Pt::new(600.0),
             height: Pt::new(800.0),
@@ -282,10 +287,8 @@ mod tests {
 
     #[test]
     fn a_quote_may_run_over_to_the_next_page_past_its_running_head() {
-        let (mut first, mut second) = (
-            page(&["We may fail to", "12"]),
-            page(&["3M COMPANY", "retain our people."]),
-        );
+        let mut first = page(&["We may fail to", "12"]);
+        let mut second = page(&["3M COMPANY", "retain our people."]);
         first.lines[1].role = LineRole::Foot;
         second.lines[0].role = LineRole::Head;
         let sheets = [Sheet::page(12, &first), Sheet::page(13, &second)];
@@ -324,17 +327,16 @@ mod tests {
         let cells = |all: &[CitedRect]| {
             let mut cells = std::collections::BTreeSet::new();
             for rect in all {
-                let (left, right) = (
-                    (rect.x * 10_000.0).round() as u64,
-                    ((rect.x + rect.w) * 10_000.0).round() as u64,
-                );
+                let left = (rect.x * 10_000.0).round() as u64;
+                let right = ((rect.x + rect.w) * 10_000.0).round() as u64;
                 cells.extend(
                     (left..right).map(|x| (rect.page, (rect.y * 10_000.0).round() as u64, x)),
                 );
             }
             cells
         };
-        let (one, other) = (cells(rects), cells(words));
+        let one = cells(rects);
+        let other = cells(words);
         one.intersection(&other).count() as f64 / one.union(&other).count().max(1) as f64
     }
 

@@ -14,14 +14,13 @@ const LOOKED_AT: usize = 100;
 
 /// The documents of a question that have a tree or are to have one.
 fn inside<'c>(question: &Question, catalogue: &'c Catalogue) -> Vec<&'c Listed> {
-    let within = |listed: &&Listed| match &question.within {
-        Within::All => true,
-        Within::Documents(docs) => docs.contains(&listed.doc()),
-    };
     catalogue
         .documents()
         .iter()
-        .filter(within)
+        .filter(|listed: &&Listed| match &question.within {
+            Within::All => true,
+            Within::Documents(docs) => docs.contains(&listed.doc()),
+        })
         .filter(|listed| question.filter.holds(listed))
         .collect()
 }

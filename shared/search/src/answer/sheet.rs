@@ -86,18 +86,21 @@ impl<'a> Sheet<'a> {
         let Some(line) = page.lines.get(at) else {
             return Vec::new();
         };
-        let (width, height) = (page.width.points().max(1.0), page.height.points().max(1.0));
-        let rect = |(left, right): (f32, f32)| {
-            let share = |value: f32, of: f32| f64::from((value / of).clamp(0.0, 1.0));
-            CitedRect {
-                page: self.number,
-                x: places(share(left, width)),
-                y: places(share(line.rect.y0.points(), height)),
-                w: places(share(right - left, width)),
-                h: places(share(line.rect.height(), height)),
-            }
-        };
-        stretches(line, start, end).into_iter().map(rect).collect()
+        let width = page.width.points().max(1.0);
+        let height = page.height.points().max(1.0);
+        stretches(line, start, end)
+            .into_iter()
+            .map(|(left, right): (f32, f32)| {
+                let share = |value: f32, of: f32| f64::from((value / of).clamp(0.0, 1.0));
+                CitedRect {
+                    page: self.number,
+                    x: places(share(left, width)),
+                    y: places(share(line.rect.y0.points(), height)),
+                    w: places(share(right - left, width)),
+                    h: places(share(line.rect.height(), height)),
+                }
+            })
+            .collect()
     }
 }
 
@@ -111,7 +114,8 @@ fn stretches(line: &Line, start: usize, end: usize) -> Vec<(f32, f32)> {
     let gap = line.rect.height().max(1.0) * COLUMN_GAP;
     let mut stretches: Vec<(f32, f32)> = Vec::new();
     for word in inside {
-        let (left, right) = (word.x0.points(), word.x1.points());
+        let left = word.x0.points();
+        let right = word.x1.points();
         match stretches.last_mut() {
             Some((from, to)) if left - *to <= gap && right >= *from => {
                 (*from, *to) = (from.min(left), to.max(right));

@@ -47,10 +47,8 @@ impl Answers {
     /// The answers of `collection` in `blobs`.
     pub fn new(env: Env, blobs: Arc<dyn Blobs>, collection: &Collection) -> Self {
         let prefix = layout::answers_prefix(collection);
-        let (held, lesser) = (
-            Cache::new(HELD_BYTES, HELD_MS),
-            Cache::new(LESSER_BYTES, HELD_MS),
-        );
+        let held = Cache::new(HELD_BYTES, HELD_MS);
+        let lesser = Cache::new(LESSER_BYTES, HELD_MS);
         Self {
             env,
             blobs,
@@ -136,7 +134,8 @@ impl Answers {
     /// another, where someone else was faster.
     pub(super) async fn keep(&self, answer: Answer, promised: &str) -> Answer {
         if answer.id != promised {
-            let (promised, id) = (promised.to_owned(), answer.id.clone());
+            let promised = promised.to_owned();
+            let id = answer.id.clone();
             self.lesser
                 .put(promised, id, 4 * ID_DIGITS, self.env.now_ms());
         }
@@ -225,7 +224,8 @@ pub async fn unfounded(
     collection: &Collection,
     going: &HashSet<&str>,
 ) -> Result<Vec<String>, PortError> {
-    let (mut known, mut unfounded) = (HashMap::new(), Vec::new());
+    let mut known = HashMap::new();
+    let mut unfounded = Vec::new();
     for key in list_all(blobs, &layout::answers_prefix(collection)).await? {
         let Some(json) = blobs.get(&key).await? else {
             continue;
@@ -331,7 +331,8 @@ mod tests {
 
     #[tokio::test]
     async fn who_comes_second_reads_the_first() {
-        let (env, blobs) = (Env::system(), Arc::new(MemoryBlobs::default()));
+        let env = Env::system();
+        let blobs = Arc::new(MemoryBlobs::default());
         let answers = |blobs: &Arc<MemoryBlobs>| {
             Answers::new(
                 env.clone(),
@@ -339,7 +340,8 @@ mod tests {
                 &Collection::default(),
             )
         };
-        let (one, other) = (answers(&blobs), answers(&blobs));
+        let one = answers(&blobs);
+        let other = answers(&blobs);
         let script = Scripted::default().says("capex", "It was 5 [1].");
         let first = script
             .answer(&Question::of("capex"), &mut ())
@@ -374,7 +376,8 @@ mod tests {
 
     #[tokio::test]
     async fn answers_stay_as_long_as_what_they_quote() {
-        let (blobs, collection) = (MemoryBlobs::default(), Collection::default());
+        let blobs = MemoryBlobs::default();
+        let collection = Collection::default();
         let doc = |n: u32| DocId::of(&collection, &format!("file:///{n}"));
         let put = async |key: &str, json: &str| {
             blobs
@@ -429,7 +432,8 @@ mod tests {
 
     #[tokio::test]
     async fn what_was_promised_is_found_and_what_is_torn_is_made_again() {
-        let (env, blobs) = (Env::system(), Arc::new(MemoryBlobs::default()));
+        let env = Env::system();
+        let blobs = Arc::new(MemoryBlobs::default());
         let answers = || {
             Answers::new(
                 env.clone(),

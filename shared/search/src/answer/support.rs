@@ -237,7 +237,8 @@ fn is_long_enough(statement: &str, quotes: &[String]) -> bool {
 /// Whether what turns a statement around stands in the quotes too, no quote denies what the statement does not, and both go the
 /// same way.
 fn turns_agree(statement: &str, quotes: &str) -> bool {
-    let (said, quoted) = (plain_words(statement), plain_words(quotes));
+    let said = plain_words(statement);
+    let quoted = plain_words(quotes);
     let has =
         |words: &BTreeSet<String>, group: &[&str]| group.iter().any(|word| words.contains(*word));
     let kept = TURNS

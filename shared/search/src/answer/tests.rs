@@ -32,16 +32,19 @@ struct Shop {
 }
 
 fn page(text: &str) -> Page {
-    let line = |(at, text): (usize, &str)| {
-        let y = 20.0 * (at as f32 + 1.0);
-        Line {
-            text: text.to_owned(),
-            rect: Rect::new(50.0, y, 400.0, y + 10.0),
-            tokens: 12,
-            ..Line::default()
-        }
-    };
-    let lines = text.lines().enumerate().map(line).collect();
+    let lines = text
+        .lines()
+        .enumerate()
+        .map(|(at, text): (usize, &str)| {
+            let y = 20.0 * (at as f32 + 1.0);
+            Line {
+                text: text.to_owned(),
+                rect: Rect::new(50.0, y, 400.0, y + 10.0),
+                tokens: 12,
+                ..Line::default()
+            }
+        })
+        .collect();
     Page {
         width: Pt::new(600.0),
         height: Pt::new(800.0),
@@ -64,7 +67,9 @@ fn pages(name: &str) -> Vec<Page> {
 
 fn tree() -> SectionTree {
     let entry = |title: &str, page: u32| {
-        let (number, label, target) = (None, None, None);
+        let number = None;
+        let label = None;
+        let target = None;
         let entry = DraftEntry {
             number,
             title: title.into(),
@@ -509,16 +514,19 @@ impl Tools for Bench {
 
     async fn call(&self, call: &ToolCall) -> ToolReply {
         self.called.fetch_add(1, Ordering::SeqCst);
-        let wanted = |doc: &DocId| Wanted {
-            doc: *doc,
-            section: None,
-            pages: call.pages.parse().into_iter().collect(),
-            score: 1.0,
-            why: "asked for".into(),
-        };
         ToolReply {
             told: "read".into(),
-            wanted: self.docs.iter().map(wanted).collect(),
+            wanted: self
+                .docs
+                .iter()
+                .map(|doc: &DocId| Wanted {
+                    doc: *doc,
+                    section: None,
+                    pages: call.pages.parse().into_iter().collect(),
+                    score: 1.0,
+                    why: "asked for".into(),
+                })
+                .collect(),
             ..ToolReply::default()
         }
     }

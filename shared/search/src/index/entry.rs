@@ -212,8 +212,7 @@ impl<'a> Writer<'a> {
         order.sort_unstable();
         order.dedup();
         let sections = &self.sections;
-        let on_page = |at: &usize| matches!(sections[*at].span, SectionSpan::Pages { from, .. } if from.page.get() == number);
-        let begins: Vec<usize> = order.iter().copied().filter(on_page).collect();
+        let begins: Vec<usize> = order.iter().copied().filter(|at: &usize| matches!(sections[*at].span, SectionSpan::Pages { from, .. } if from.page.get() == number)).collect();
         let page_lines: Vec<PageLine<'_>> = lines
             .iter()
             .map(|line| PageLine {
@@ -314,7 +313,8 @@ impl<'a> Writer<'a> {
         add_words(made, fields.head, words(&features.head));
         add_words(made, fields.labels, words(&features.labels.join("\n")));
         let vocabulary = Vocabulary::get();
-        let (mut phrases, mut row_phrases) = (Vec::new(), Vec::new());
+        let mut phrases = Vec::new();
+        let mut row_phrases = Vec::new();
         // Line by line: a phrase does not run from one row into the next, but prose does.
         vocabulary.each_phrase(&content_words(&text), |phrase, _| {
             phrases.push(phrase.to_owned())
@@ -426,14 +426,17 @@ fn add_words(to: &mut TantivyDocument, field: Field, words: Vec<String>) {
     if words.is_empty() {
         return;
     }
-    let token = |(position, text): (usize, String)| Token {
-        offset_from: 0,
-        offset_to: 0,
-        position,
-        text,
-        position_length: 1,
-    };
-    let tokens = words.into_iter().enumerate().map(token).collect();
+    let tokens = words
+        .into_iter()
+        .enumerate()
+        .map(|(position, text): (usize, String)| Token {
+            offset_from: 0,
+            offset_to: 0,
+            position,
+            text,
+            position_length: 1,
+        })
+        .collect();
     to.add_pre_tokenized_text(
         field,
         PreTokenizedString {
@@ -445,7 +448,8 @@ fn add_words(to: &mut TantivyDocument, field: Field, words: Vec<String>) {
 
 /// What is known of the document, in every entry of it.
 fn facets(fields: &Fields, entry: &CatalogueEntry) -> TantivyDocument {
-    let (facts, version) = (&entry.facts, &entry.version);
+    let facts = &entry.facts;
+    let version = &entry.version;
     let mut made = TantivyDocument::default();
     made.add_text(fields.doc, version.doc.to_string());
     made.add_u64(fields.doc_key, doc_key(version.doc));

@@ -140,7 +140,8 @@ impl Folder {
             .unwrap_or_default()
             .to_string_lossy()
             .into_owned();
-        let (next, current) = (self.path.join("current.next"), self.path.join("current"));
+        let next = self.path.join("current.next");
+        let current = self.path.join("current");
         fs::write(&next, &name)
             .and_then(|()| File::open(&next)?.sync_all())
             .map_err(IndexError::disk(&next))?;

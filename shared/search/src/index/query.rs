@@ -485,7 +485,8 @@ impl<'s> Search<'s> {
             Box::new(BooleanQuery::new(words.collect())),
             PAGES_PER_HIT,
         )?;
-        let (mut hits, mut excerpt) = (Vec::new(), None);
+        let mut hits = Vec::new();
+        let mut excerpt = None;
         for (score, address) in best {
             let Some(page) = Read::of(self.searcher, &self.fields, address)? else {
                 continue;

@@ -318,9 +318,10 @@ fn decide(mut named: Vec<Named>, tokens: &[Token], written: &[&str]) -> Routed {
     });
     let mut taken: Vec<Named> = Vec::new();
     for one in named {
-        let overlaps =
-            |other: &Named| one.from.start < other.from.end && other.from.start < one.from.end;
-        if !taken.iter().any(overlaps) {
+        if !taken
+            .iter()
+            .any(|other: &Named| one.from.start < other.from.end && other.from.start < one.from.end)
+        {
             taken.push(one);
         }
     }
@@ -340,19 +341,16 @@ fn decide(mut named: Vec<Named>, tokens: &[Token], written: &[&str]) -> Routed {
             .iter()
             .map(|token| token.at)
             .collect();
-        let (first, last) = (
-            places.first().copied().unwrap_or(0),
-            places.last().copied().unwrap_or(0),
-        );
+        let first = places.first().copied().unwrap_or(0);
+        let last = places.last().copied().unwrap_or(0);
         let from = written[first..=last].join(" ");
-        let written_as = || {
+        let value = one.answers.company.clone().unwrap_or_else(|| {
             tokens[one.from.clone()]
                 .iter()
                 .map(|token| token.word.as_str())
                 .collect::<Vec<_>>()
                 .join(" ")
-        };
-        let value = one.answers.company.clone().unwrap_or_else(written_as);
+        });
         if !routed.chips.iter().any(|chip| chip.value == value) {
             let from = from.trim_matches(|c: char| !c.is_alphanumeric()).to_owned();
             routed.chips.push(Chip {

@@ -356,8 +356,10 @@ impl<'q> Plan<'q> {
     fn finish(&self, address: DocAddress, sum: Sum, numbers: &Numbers) -> Scored {
         let doc = address.doc_id;
         let get = |column: &tantivy::columnar::Column<u64>| column.first(doc).unwrap_or(0);
-        let (place, phrase) = (sum.best_place(), sum.best_phrase());
-        let (years, near_years) = (sum.years, sum.near_years);
+        let place = sum.best_place();
+        let phrase = sum.best_phrase();
+        let years = sum.years;
+        let near_years = sum.near_years;
         let mut parts = sum.parts();
         let asked = self.question.years.len() as f32;
         if self.uses(Ingredient::Years) && years > 0 {
@@ -401,11 +403,9 @@ impl<'q> Plan<'q> {
         near_years: usize,
     ) -> f32 {
         let question = self.question;
-        let (year, quarter, sort) = (
-            get(&numbers.fiscal_year),
-            get(&numbers.quarter),
-            get(&numbers.sort),
-        );
+        let year = get(&numbers.fiscal_year);
+        let quarter = get(&numbers.quarter);
+        let sort = get(&numbers.sort);
         let mut fit = 0.0;
         if let Some(last) = question.years.last() {
             fit += match u64::from(*last) {

@@ -139,7 +139,8 @@ impl Snapshots {
         counts: (u64, u64),
         at_ms: Millis,
     ) -> Result<Option<Uploaded>, IndexError> {
-        let (mut files, mut new_bytes) = (BTreeMap::new(), 0);
+        let mut files = BTreeMap::new();
+        let mut new_bytes = 0;
         for path in files_of(generation)? {
             let name = path
                 .file_name()
@@ -200,11 +201,14 @@ impl Snapshots {
             let (digest, part, file, path) = read.await?;
             Ok::<_, IndexError>((!part.is_empty()).then_some(((digest, part), (file, path))))
         });
-        let put = |(digest, part): (Digest, Bytes)| async move {
-            self.blobs.put(&self.part(digest), part).await?;
-            Ok(digest)
-        };
-        parts.map_ok(put).try_buffered(AT_ONCE).try_collect().await
+        parts
+            .map_ok(|(digest, part): (Digest, Bytes)| async move {
+                self.blobs.put(&self.part(digest), part).await?;
+                Ok(digest)
+            })
+            .try_buffered(AT_ONCE)
+            .try_collect()
+            .await
     }
 
     /// Fetches a snapshot into `room`; files that `near` already has are linked. Every part is checked against its name.
@@ -244,14 +248,19 @@ impl Snapshots {
 
     async fn fetch_file(&self, pieces: &Pieces, target: &Path) -> Result<(), IndexError> {
         let mut file = File::create(target).map_err(IndexError::disk(target))?;
-        let get = |digest: Digest| async move {
-            let part = self.blobs.get(&self.part(digest)).await?;
-            part.filter(|part| Digest::of(part) == digest)
-                .ok_or_else(|| {
-                    IndexError::Damaged(format!("part {} is missing or altered", digest.short()))
-                })
-        };
-        let mut parts = stream::iter(pieces.parts.iter().copied().map(get)).buffered(AT_ONCE);
+        let mut parts = stream::iter(pieces.parts.iter().copied().map(
+            |digest: Digest| async move {
+                let part = self.blobs.get(&self.part(digest)).await?;
+                part.filter(|part| Digest::of(part) == digest)
+                    .ok_or_else(|| {
+                        IndexError::Damaged(format!(
+                            "part {} is missing or altered",
+                            digest.short()
+                        ))
+                    })
+            },
+        ))
+        .buffered(AT_ONCE);
         while let Some(part) = parts.next().await {
             file.write_all(&part?).map_err(IndexError::disk(target))?;
         }
@@ -267,7 +276,7 @@ impl Snapshots {
         manifest: &Manifest,
         deep: bool,
     ) -> Result<Vec<Digest>, IndexError> {
-        let look = |digest: Digest| async move {
+        let looks = stream::iter(manifest.parts().copied().map(|digest: Digest| async move {
             let key = self.part(digest);
             let whole = if deep {
                 self.blobs
@@ -278,8 +287,8 @@ impl Snapshots {
                 self.blobs.size(&key).await?.is_some()
             };
             Ok::<_, IndexError>((!whole).then_some(digest))
-        };
-        let looks = stream::iter(manifest.parts().copied().map(look)).buffered(AT_ONCE);
+        }))
+        .buffered(AT_ONCE);
         looks
             .try_filter_map(|missing| async move { Ok(missing) })
             .try_collect()
@@ -346,12 +355,15 @@ impl Snapshots {
             }
         }
         let newer = keys.len().saturating_sub(KEPT);
-        let of_old = |key: &&String| {
-            manifests
-                .get(key.as_str())
-                .is_none_or(|manifest| old(manifest.at_ms))
-        };
-        let mut gone: Vec<String> = keys[..newer].iter().filter(of_old).cloned().collect();
+        let mut gone: Vec<String> = keys[..newer]
+            .iter()
+            .filter(|key: &&String| {
+                manifests
+                    .get(key.as_str())
+                    .is_none_or(|manifest| old(manifest.at_ms))
+            })
+            .cloned()
+            .collect();
         if self.under_way(&keys, &old).await? {
             return Ok(gone);
         }
@@ -407,8 +419,12 @@ fn files_of(generation: &Generation) -> Result<Vec<PathBuf>, IndexError> {
 
 /// A manifest comes from the store: no name in it leaves the folder.
 fn is_name(name: &str) -> bool {
-    let legal = |b: u8| b.is_ascii_alphanumeric() || b == b'.' || b == b'-';
-    !name.starts_with('.') && name.len() <= 100 && !name.is_empty() && name.bytes().all(legal)
+    !name.starts_with('.')
+        && name.len() <= 100
+        && !name.is_empty()
+        && name
+            .bytes()
+            .all(|b: u8| b.is_ascii_alphanumeric() || b == b'.' || b == b'-')
 }
 
 fn link(from: &Path, to: &Path, bytes: u64) -> bool {

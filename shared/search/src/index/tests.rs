@@ -30,12 +30,11 @@ const ENTRIES: u64 = 3;
 
 fn shape(revision: u32) -> Arc<Shape> {
     let mut schema = Schema::builder();
-    let (doc, seq) = (
-        schema.add_text_field("doc", STRING),
-        schema.add_u64_field("seq", FAST),
-    );
+    let doc = schema.add_text_field("doc", STRING);
+    let seq = schema.add_u64_field("seq", FAST);
     schema.add_text_field("body", TEXT);
-    let (schema, tokenizers) = (schema.build(), TokenizerManager::default());
+    let schema = schema.build();
+    let tokenizers = TokenizerManager::default();
     Arc::new(Shape {
         revision,
         schema,
@@ -50,17 +49,18 @@ fn shape(revision: u32) -> Arc<Shape> {
 fn enter(entry: &CatalogueEntry, _: &Opened) -> Vec<TantivyDocument> {
     let fields = shape(1);
     let body = fields.schema.get_field("body").unwrap();
-    let one = |_| {
-        let mut document = TantivyDocument::default();
-        document.add_text(fields.doc, entry.version.doc.to_string());
-        document.add_u64(fields.seq, entry.version.seq);
-        document.add_text(
-            body,
-            format!("{} v{}", entry.version.path, entry.version.seq),
-        );
-        document
-    };
-    (0..ENTRIES).map(one).collect()
+    (0..ENTRIES)
+        .map(|_| {
+            let mut document = TantivyDocument::default();
+            document.add_text(fields.doc, entry.version.doc.to_string());
+            document.add_u64(fields.seq, entry.version.seq);
+            document.add_text(
+                body,
+                format!("{} v{}", entry.version.path, entry.version.seq),
+            );
+            document
+        })
+        .collect()
 }
 
 /// Opens every document, and counts; those called `gone` have no tree any more, `away` cannot be read while that is so.
@@ -268,7 +268,8 @@ async fn an_older_catalogue_brings_no_older_version_back() {
 
 #[tokio::test]
 async fn a_damaged_index_is_made_again() {
-    let (everything, blobs) = (many(40), memory());
+    let everything = many(40);
+    let blobs = memory();
     for ending in ["meta.json", ".idx", ".term", ".fast", ".store", "current"] {
         let machine = Machine::new(&blobs);
         machine.bring(&everything).await;
@@ -332,7 +333,8 @@ async fn what_was_altered_is_named_and_a_doubted_index_is_made_again() {
 
 #[tokio::test]
 async fn two_processes_on_one_cache_do_not_disturb_each_other() {
-    let (blobs, first) = (memory(), Machine::new(&memory()));
+    let blobs = memory();
+    let first = Machine::new(&memory());
     first.bring(&catalogue(&[("a", 1)])).await;
     let shelf = Arc::clone(&first.trees) as Arc<dyn Shelf>;
     let second = Corpus::new(
@@ -389,7 +391,8 @@ async fn an_update_that_was_cut_off_leaves_the_last_commit() {
 
 #[tokio::test]
 async fn a_new_machine_fetches_what_another_built_and_an_update_uploads_what_is_new() {
-    let (env, blobs) = (Env::system(), memory());
+    let env = Env::system();
+    let blobs = memory();
     let builder = Machine::new(&blobs);
     let Built::Uploaded(brought, first) = builder.build(&env, &many(1_500)).await else {
         panic!("no snapshot")
@@ -438,8 +441,10 @@ async fn a_new_machine_fetches_what_another_built_and_an_update_uploads_what_is_
 
 #[tokio::test]
 async fn of_two_builders_one_wins_and_the_other_goes_on_from_there() {
-    let (env, blobs) = (Env::system(), memory());
-    let (one, other) = (Machine::new(&blobs), Machine::new(&blobs));
+    let env = Env::system();
+    let blobs = memory();
+    let one = Machine::new(&blobs);
+    let other = Machine::new(&blobs);
     one.build(&env, &many(3)).await;
     assert_eq!(other.build(&env, &many(3)).await, Built::Nothing);
     // Both at once on the same base: claims elect, and if they do not, the manifest does.
@@ -458,7 +463,8 @@ async fn of_two_builders_one_wins_and_the_other_goes_on_from_there() {
 
 #[tokio::test(start_paused = true)]
 async fn a_claim_keeps_others_off_until_its_owner_must_have_died() {
-    let (env, blobs) = (Env::simulated(1), memory());
+    let env = Env::simulated(1);
+    let blobs = memory();
     let claims = "c/default/index/00000001/claims/";
     let dead = format!(r#"{{"at_ms":{}}}"#, env.now_ms());
     blobs
@@ -477,7 +483,8 @@ async fn a_claim_keeps_others_off_until_its_owner_must_have_died() {
 
 #[tokio::test]
 async fn a_snapshot_that_is_damaged_costs_time_only() {
-    let (env, blobs) = (Env::system(), memory());
+    let env = Env::system();
+    let blobs = memory();
     Machine::new(&blobs).build(&env, &many(20)).await;
     let parts = list_all(blobs.as_ref(), "c/default/index/00000001/parts/")
         .await
@@ -519,7 +526,8 @@ async fn a_snapshot_that_is_damaged_costs_time_only() {
 
 #[tokio::test]
 async fn another_revision_has_its_own_files() {
-    let (env, blobs) = (Env::system(), memory());
+    let env = Env::system();
+    let blobs = memory();
     let old = Machine::new(&blobs);
     old.build(&env, &many(3)).await;
     let shelf = Arc::clone(&old.trees) as Arc<dyn Shelf>;
@@ -546,7 +554,8 @@ async fn another_revision_has_its_own_files() {
                 .unwrap()
         }
     };
-    let (now_ms, later_ms) = (env.now_ms(), env.now_ms() + GRACE_MS + 60_000);
+    let now_ms = env.now_ms();
+    let later_ms = env.now_ms() + GRACE_MS + 60_000;
     assert_eq!(
         (of(2, now_ms).await.len(), of(1, later_ms).await.len()),
         (0, 0)
@@ -561,7 +570,8 @@ async fn another_revision_has_its_own_files() {
 
 #[tokio::test]
 async fn superseded_snapshots_go_after_a_day_and_take_their_parts_along() {
-    let (env, blobs) = (Env::system(), memory());
+    let env = Env::system();
+    let blobs = memory();
     let builder = Machine::new(&blobs);
     for count in [900, 901, 902, 903] {
         assert!(matches!(

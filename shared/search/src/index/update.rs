@@ -51,11 +51,13 @@ impl Difference {
                 .iter()
                 .filter_map(Listed::shared_entry)
         };
-        let lacking = |entry: &&Arc<CatalogueEntry>| {
-            held.get(&entry.version.doc)
-                .is_none_or(|seq| *seq < entry.version.seq)
-        };
-        let add = entries().filter(lacking).cloned().collect();
+        let add = entries()
+            .filter(|entry: &&Arc<CatalogueEntry>| {
+                held.get(&entry.version.doc)
+                    .is_none_or(|seq| *seq < entry.version.seq)
+            })
+            .cloned()
+            .collect();
         let listed: HashSet<DocId> = entries().map(|entry| entry.version.doc).collect();
         let remove = held
             .keys()
@@ -102,7 +104,8 @@ pub async fn enter(
     remove: &[DocId],
     total: usize,
 ) -> Result<Entered, IndexError> {
-    let (index, small) = (generation.index.clone(), total <= SMALL);
+    let index = generation.index.clone();
+    let small = total <= SMALL;
     let writer = Arc::new(aside(move || writer(&index, small)).await?);
     for doc in remove {
         writer.delete_term(shape.term(*doc));
@@ -183,7 +186,8 @@ async fn one(
             return (version, Ok(None));
         }
     };
-    let (writer, shape) = (Arc::clone(writer), Arc::clone(shape));
+    let writer = Arc::clone(writer);
+    let shape = Arc::clone(shape);
     let entered = aside(move || {
         let documents: Vec<TantivyDocument> = (shape.enter)(&entry, &opened);
         writer.delete_term(shape.term(version.0));

@@ -90,7 +90,8 @@ impl ExactVectors {
         follow: bool,
         work: impl FnOnce(&mut Held) -> Result<T, MeaningError> + Send + 'static,
     ) -> Result<T, MeaningError> {
-        let (state, folder) = (Arc::clone(&self.state), self.folder.clone());
+        let state = Arc::clone(&self.state);
+        let folder = self.folder.clone();
         super::aside(move || {
             let mut state = state.write().unwrap_or_else(PoisonError::into_inner);
             let is_new = state.is_none();
@@ -132,7 +133,9 @@ impl Vectors for ExactVectors {
     }
 
     async fn put(&self, doc: DocId, version: u64, rows: Vec<Row>) -> Result<(), MeaningError> {
-        let (most, path, folder) = (self.most, self.file(doc, version), self.folder.clone());
+        let most = self.most;
+        let path = self.file(doc, version);
+        let folder = self.folder.clone();
         let part = self.part_file(doc);
         self.with(false, move |held| {
             let new = rows.first().map_or(held.dimensions, |row| row.vector.len());
@@ -192,11 +195,10 @@ impl Vectors for ExactVectors {
     async fn parts(&self) -> Result<Vec<DocId>, MeaningError> {
         let folder = self.folder.join(PARTS);
         super::aside(move || {
-            let of = |path: PathBuf| path.file_stem()?.to_str()?.parse().ok();
             Ok(listed(&folder)?
                 .into_iter()
                 .filter(|path| path.extension().is_some())
-                .filter_map(of)
+                .filter_map(|path: PathBuf| path.file_stem()?.to_str()?.parse().ok())
                 .collect())
         })
         .await?
@@ -223,7 +225,8 @@ impl Vectors for ExactVectors {
     }
 
     async fn remove(&self, doc: DocId) -> Result<(), MeaningError> {
-        let (folder, part) = (self.folder.clone(), self.part_file(doc));
+        let folder = self.folder.clone();
+        let part = self.part_file(doc);
         self.with(false, move |held| {
             if let Some(version) = held.versions.get(&doc) {
                 remove(&folder.join(format!("{doc}-{version:012}.{ENDING}")))?;
@@ -240,7 +243,8 @@ impl Vectors for ExactVectors {
         within: Option<&HashSet<DocId>>,
         most: usize,
     ) -> Result<Vec<Near>, MeaningError> {
-        let (vector, within) = (vector.to_vec(), within.cloned());
+        let vector = vector.to_vec();
+        let within = within.cloned();
         self.with(true, move |_| Ok(())).await?; // is read
         let state = Arc::clone(&self.state);
         // Comparing takes no one's turn: only readers.
@@ -353,15 +357,19 @@ impl Held {
             .iter()
             .enumerate()
             .filter(|(_, (other, ..))| *other == doc);
-        let row = |(at, (_, section, digest)): (usize, &(DocId, SectionId, u64))| {
-            let vector = self.numbers[at * self.dimensions..(at + 1) * self.dimensions].to_vec();
-            Row {
-                section: *section,
-                digest: *digest,
-                vector,
-            }
-        };
-        of_doc.map(row).collect()
+        of_doc
+            .map(
+                |(at, (_, section, digest)): (usize, &(DocId, SectionId, u64))| {
+                    let vector =
+                        self.numbers[at * self.dimensions..(at + 1) * self.dimensions].to_vec();
+                    Row {
+                        section: *section,
+                        digest: *digest,
+                        vector,
+                    }
+                },
+            )
+            .collect()
     }
 
     fn nearest(
@@ -380,17 +388,6 @@ impl Held {
             });
         }
         let place = |at: usize| (self.rows[at].0, self.rows[at].1);
-        let part = |(number, numbers): (usize, &[f32])| {
-            let counts = |at: usize| {
-                within.is_none_or(|docs| docs.contains(&self.rows[number * PART + at].0))
-            };
-            let name = |at: usize| place(number * PART + at);
-            let found = nearest::best(numbers, vector, most, counts, name);
-            found
-                .into_iter()
-                .map(|(at, score)| (number * PART + at, score))
-                .collect::<Vec<_>>()
-        };
         let parts: Vec<(usize, &[f32])> = self
             .numbers
             .chunks(PART * self.dimensions)
@@ -400,16 +397,37 @@ impl Held {
             .map_or(1, usize::from)
             .min(parts.len());
         let mut found: Vec<(usize, f32)> = std::thread::scope(|scope| {
-            let of_thread = |thread: usize| {
-                let mine: Vec<_> = parts
-                    .iter()
-                    .copied()
-                    .skip(thread)
-                    .step_by(threads)
-                    .collect();
-                scope.spawn(move || mine.into_iter().flat_map(part).collect::<Vec<_>>())
-            };
-            let working: Vec<_> = (0..threads).map(of_thread).collect();
+            let working: Vec<_> = (0..threads)
+                .map(|thread: usize| {
+                    let mine: Vec<_> = parts
+                        .iter()
+                        .copied()
+                        .skip(thread)
+                        .step_by(threads)
+                        .collect();
+                    scope.spawn(move || {
+                        mine.into_iter()
+                            .flat_map(|(number, numbers): (usize, &[f32])| {
+                                let found = nearest::best(
+                                    numbers,
+                                    vector,
+                                    most,
+                                    |at: usize| {
+                                        within.is_none_or(|docs| {
+                                            docs.contains(&self.rows[number * PART + at].0)
+                                        })
+                                    },
+                                    |at: usize| place(number * PART + at),
+                                );
+                                found
+                                    .into_iter()
+                                    .map(|(at, score)| (number * PART + at, score))
+                                    .collect::<Vec<_>>()
+                            })
+                            .collect::<Vec<_>>()
+                    })
+                })
+                .collect();
             working
                 .into_iter()
                 .flat_map(|thread| thread.join().unwrap_or_default())
@@ -420,12 +438,14 @@ impl Held {
                 .then_with(|| place(a.0).cmp(&place(b.0)))
         });
         found.truncate(most);
-        let near = |(at, score): (usize, f32)| Near {
-            doc: self.rows[at].0,
-            section: self.rows[at].1,
-            score,
-        };
-        Ok(found.into_iter().map(near).collect())
+        Ok(found
+            .into_iter()
+            .map(|(at, score): (usize, f32)| Near {
+                doc: self.rows[at].0,
+                section: self.rows[at].1,
+                score,
+            })
+            .collect())
     }
 }
 
@@ -461,10 +481,8 @@ fn decoded(bytes: &[u8]) -> Option<(usize, Vec<Row>)> {
     let rest = bytes.strip_prefix(MAGIC)?;
     let (dimensions, rest) = rest.split_first_chunk::<4>()?;
     let (count, rest) = rest.split_first_chunk::<4>()?;
-    let (dimensions, count) = (
-        u32::from_le_bytes(*dimensions) as usize,
-        u32::from_le_bytes(*count) as usize,
-    );
+    let dimensions = u32::from_le_bytes(*dimensions) as usize;
+    let count = u32::from_le_bytes(*count) as usize;
     let heads_bytes = count.checked_mul(12)?;
     let (heads, numbers) = rest.split_at_checked(heads_bytes)?;
     if numbers.len() != count.checked_mul(dimensions)?.checked_mul(4)?
@@ -473,24 +491,25 @@ fn decoded(bytes: &[u8]) -> Option<(usize, Vec<Row>)> {
         return None;
     }
     let number = |four: &[u8]| four.try_into().map(f32::from_le_bytes).unwrap_or_default();
-    let row = |at: usize| {
-        let (section, digest) = heads
-            .get(at * 12..(at + 1) * 12)?
-            .split_first_chunk::<4>()?;
-        let vector: Vec<f32> = numbers
-            .get(at * 4 * dimensions..(at + 1) * 4 * dimensions)?
-            .chunks_exact(4)
-            .map(number)
-            .collect();
-        let sound = vector.iter().all(|number| number.is_finite());
-        let digest = u64::from_le_bytes(digest.try_into().ok()?);
-        sound.then_some(Row {
-            section: SectionId(u32::from_le_bytes(*section)),
-            digest,
-            vector,
+    let rows: Option<Vec<Row>> = (0..count)
+        .map(|at: usize| {
+            let (section, digest) = heads
+                .get(at * 12..(at + 1) * 12)?
+                .split_first_chunk::<4>()?;
+            let vector: Vec<f32> = numbers
+                .get(at * 4 * dimensions..(at + 1) * 4 * dimensions)?
+                .chunks_exact(4)
+                .map(number)
+                .collect();
+            let sound = vector.iter().all(|number| number.is_finite());
+            let digest = u64::from_le_bytes(digest.try_into().ok()?);
+            sound.then_some(Row {
+                section: SectionId(u32::from_le_bytes(*section)),
+                digest,
+                vector,
+            })
         })
-    };
-    let rows: Option<Vec<Row>> = (0..count).map(row).collect();
+        .collect();
     Some((dimensions, rows?))
 }
 

@@ -78,25 +78,26 @@ struct Wanted {
 impl Wanted {
     /// Texts without a vector.
     fn unknown(&self) -> Vec<&str> {
-        let lacks = |(_, text): &&(SectionId, String)| !self.known.contains_key(&digest(text));
         self.texts
             .iter()
-            .filter(lacks)
+            .filter(|(_, text): &&(SectionId, String)| !self.known.contains_key(&digest(text)))
             .map(|(_, text)| text.as_str())
             .collect()
     }
 
     /// A row for each text whose vector is known.
     fn rows(&self) -> Vec<Row> {
-        let row = |(section, text): &(SectionId, String)| {
-            let digest = digest(text);
-            Some(Row {
-                section: *section,
-                digest,
-                vector: self.known.get(&digest)?.clone(),
+        self.texts
+            .iter()
+            .filter_map(|(section, text): &(SectionId, String)| {
+                let digest = digest(text);
+                Some(Row {
+                    section: *section,
+                    digest,
+                    vector: self.known.get(&digest)?.clone(),
+                })
             })
-        };
-        self.texts.iter().filter_map(row).collect()
+            .collect()
     }
 }
 
@@ -121,24 +122,24 @@ impl Meaning {
             nanodollars: Some(0),
             ..Embedded::default()
         };
-        let is_gone = |doc: &stemma_document::DocId| {
-            catalogue
-                .get(*doc)
-                .is_none_or(|listed| listed.entry().is_none())
-        };
         let kept = self
             .vectors
             .held()
             .await?
             .into_keys()
             .chain(self.vectors.parts().await?);
-        for doc in kept.filter(is_gone) {
+        for doc in kept.filter(|doc: &stemma_document::DocId| {
+            catalogue
+                .get(*doc)
+                .is_none_or(|listed| listed.entry().is_none())
+        }) {
             self.vectors.remove(doc).await?;
             made.removed += 1;
         }
         let lacking = self.lacking(catalogue).await?;
         made.left = lacking.len();
-        let (stop, made) = (AtomicBool::new(false), Mutex::new(made));
+        let stop = AtomicBool::new(false);
+        let made = Mutex::new(made);
         let work = lacking
             .iter()
             .map(|listed| self.embed(listed, shelf, purse, &stop, &made));
@@ -195,12 +196,15 @@ impl Meaning {
 
     async fn lacking<'a>(&self, catalogue: &'a Catalogue) -> Result<Vec<&'a Listed>, MeaningError> {
         let held = self.vectors.held().await?;
-        let lacks = |listed: &&Listed| {
-            listed
-                .entry()
-                .is_some_and(|entry| held.get(&listed.doc()) != Some(&entry.version.seq))
-        };
-        Ok(catalogue.documents().iter().filter(lacks).collect())
+        Ok(catalogue
+            .documents()
+            .iter()
+            .filter(|listed: &&Listed| {
+                listed
+                    .entry()
+                    .is_some_and(|entry| held.get(&listed.doc()) != Some(&entry.version.seq))
+            })
+            .collect())
     }
 
     /// The texts of a document; `None` where its tree has gone meanwhile.
@@ -214,10 +218,8 @@ impl Meaning {
         };
         let most = self.settings.section_tokens;
         let texts = aside(move || texts(&opened.tree, opened.body.as_ref(), most)).await?;
-        let (whole, part) = (
-            self.vectors.of(listed.doc()).await?,
-            self.vectors.part(listed.doc()).await?,
-        );
+        let whole = self.vectors.of(listed.doc()).await?;
+        let part = self.vectors.part(listed.doc()).await?;
         let known = whole
             .into_iter()
             .chain(part)
@@ -241,7 +243,8 @@ impl Meaning {
         let Some(mut wanted) = self.wanted(listed, shelf).await? else {
             return Ok(());
         };
-        let (doc, seq) = (listed.doc(), listed.version().seq);
+        let doc = listed.doc();
+        let seq = listed.version().seq;
         let run = RunId(format!("{doc}-{seq}"));
         let new: Vec<String> = wanted.unknown().into_iter().map(str::to_owned).collect();
         let new: Vec<&str> = new.iter().map(String::as_str).collect();

@@ -123,7 +123,8 @@ impl Meaning {
         question: &str,
         run: Option<&RunId>,
     ) -> Result<(Arc<Vec<f32>>, Paid), MeaningError> {
-        let (key, now_ms) = (question.to_owned(), self.env.now_ms());
+        let key = question.to_owned();
+        let now_ms = self.env.now_ms();
         if let Some(known) = self.asked.get(&key, now_ms) {
             return Ok((known, Paid::default()));
         }

@@ -21,8 +21,10 @@ pub fn unit(mut vector: Vec<f32>) -> Vec<f32> {
 
 /// The product of two vectors of one length.
 pub fn product(a: &[f32], b: &[f32]) -> f32 {
-    let (mut sums, mut rest) = ([0.0_f32; LANES], 0.0_f32);
-    let (a_lanes, b_lanes) = (a.chunks_exact(LANES), b.chunks_exact(LANES));
+    let mut sums = [0.0_f32; LANES];
+    let mut rest = 0.0_f32;
+    let a_lanes = a.chunks_exact(LANES);
+    let b_lanes = b.chunks_exact(LANES);
     for (x, y) in a_lanes.remainder().iter().zip(b_lanes.remainder()) {
         rest += x * y;
     }

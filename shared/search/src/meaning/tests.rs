@@ -339,7 +339,8 @@ fn run_of() -> RunId {
 
 #[tokio::test(start_paused = true)]
 async fn pauses_that_are_asked_for_are_kept_and_every_reply_has_a_line() {
-    let (env, blobs) = (Env::simulated(1), Arc::new(MemoryBlobs::default()));
+    let env = Env::simulated(1);
+    let blobs = Arc::new(MemoryBlobs::default());
     let unreadable = LlmError::Unreadable {
         message: "no".into(),
         usage: Usage {

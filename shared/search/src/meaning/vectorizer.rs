@@ -122,18 +122,23 @@ impl Vectorizer {
         text: &str,
         run: Option<&RunId>,
     ) -> Result<(Vec<f32>, Paid), MeaningError> {
-        let unnamed = || RunId(format!("q-{:016x}", self.env.random()));
-        let run = run.cloned().unwrap_or_else(unnamed);
+        let run = run
+            .cloned()
+            .unwrap_or_else(|| RunId(format!("q-{:016x}", self.env.random())));
         let texts = [super::beginning(text, MAX_TEXT_TOKENS)];
         let batch = self.batches(&texts)?.into_iter().next();
-        let empty = || {
-            MeaningError::Endpoint(Failure::permanent(
-                "model.refused",
-                "there is no text to embed",
-            ))
-        };
         let (vectors, paid) = self
-            .until_made(&batch.ok_or_else(empty)?, Class::Interactive, &run, &Free)
+            .until_made(
+                &batch.ok_or_else(|| {
+                    MeaningError::Endpoint(Failure::permanent(
+                        "model.refused",
+                        "there is no text to embed",
+                    ))
+                })?,
+                Class::Interactive,
+                &run,
+                &Free,
+            )
             .await?;
         Ok((vectors.into_iter().next().unwrap_or_default(), paid))
     }
@@ -175,7 +180,8 @@ impl Vectorizer {
         } else {
             TRIES.1
         };
-        let (mut tries, mut paid) = (0, Paid::default());
+        let mut tries = 0;
+        let mut paid = Paid::default();
         loop {
             tries += 1;
             let failure = match self.gate.embed(batch, class, purse).await {

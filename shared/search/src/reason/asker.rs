@@ -327,11 +327,9 @@ impl Consultation {
             self.account.remembered();
             return Ok(answer);
         }
-        let (stage, tokens, most) = (
-            request.schema.name,
-            request.prompt_tokens(),
-            self.asker.settings.max_prompt_tokens,
-        );
+        let stage = request.schema.name;
+        let tokens = request.prompt_tokens();
+        let most = self.asker.settings.max_prompt_tokens;
         if tokens > most {
             return Err(AskError::TooLong {
                 stage,
@@ -362,7 +360,8 @@ impl Consultation {
         digest: &str,
         check: &impl Fn(T) -> Result<U, String>,
     ) -> Result<(Value, U), Failure> {
-        let (env, gate) = (&self.asker.env, &self.asker.gate);
+        let env = &self.asker.env;
+        let gate = &self.asker.gate;
         let log = Log {
             consultation: self,
             digest,
@@ -370,8 +369,11 @@ impl Consultation {
         let mut tries = 0;
         loop {
             tries += 1;
-            let read = |kept: Raw<T>| Ok((kept.raw, check(kept.value)?));
-            let failure = match inquire(gate, request, Class::Interactive, &log, read).await {
+            let failure = match inquire(gate, request, Class::Interactive, &log, |kept: Raw<T>| {
+                Ok((kept.raw, check(kept.value)?))
+            })
+            .await
+            {
                 Ok(answer) => {
                     for reply in &answer.replies {
                         log.write(request, reply, true).await;
@@ -529,14 +531,15 @@ mod tests {
     }
 
     async fn ask(consultation: &Consultation, text: &str) -> Result<String, AskError> {
-        let check = |told: Told| {
-            if told.title.is_empty() {
-                Err("it is empty".into())
-            } else {
-                Ok(told.title)
-            }
-        };
-        consultation.ask(&prompt(text), check).await
+        consultation
+            .ask(&prompt(text), |told: Told| {
+                if told.title.is_empty() {
+                    Err("it is empty".into())
+                } else {
+                    Ok(told.title)
+                }
+            })
+            .await
     }
 
     #[tokio::test(start_paused = true)]

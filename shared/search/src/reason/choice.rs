@@ -115,7 +115,6 @@ pub(super) fn relate(
     let shingles: Vec<HashSet<u64>> = texts.iter().map(|text| shingles(text)).collect();
     let mut kept: Vec<usize> = Vec::new();
     for at in 0..chosen.len() {
-        let repeats = |other: &usize| overlap(&shingles[at], &shingles[*other]) >= settings.overlap;
         let (index, section) = chosen[at];
         let outline = &walks[index].outline;
         let brought = kept
@@ -126,7 +125,11 @@ pub(super) fn relate(
                     && is_whole(settings, &outline.nodes[above])
                     && outline.holds(above, section)
             });
-        if !brought && !kept.iter().any(repeats) {
+        if !brought
+            && !kept
+                .iter()
+                .any(|other: &usize| overlap(&shingles[at], &shingles[*other]) >= settings.overlap)
+        {
             kept.push(at);
         }
     }
@@ -175,12 +178,14 @@ fn shingles(text: &str) -> HashSet<u64> {
         .filter(|word| !word.is_empty())
         .map(str::to_lowercase)
         .collect();
-    let digest = |window: &[String]| {
-        let mut hasher = DefaultHasher::new();
-        window.hash(&mut hasher);
-        hasher.finish()
-    };
-    words.windows(SHINGLE).map(digest).collect()
+    words
+        .windows(SHINGLE)
+        .map(|window: &[String]| {
+            let mut hasher = DefaultHasher::new();
+            window.hash(&mut hasher);
+            hasher.finish()
+        })
+        .collect()
 }
 
 /// The share of the shorter text's shingles that the longer one has; 0 where one has none.

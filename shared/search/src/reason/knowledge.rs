@@ -150,12 +150,11 @@ impl Knowledge {
         if count > MAX_RULES {
             return Err(KnowledgeError::TooMany(count));
         }
-        let says_nothing = |entry: &Entry<'_>| {
-            entry.when.iter().all(|when| when.trim().is_empty()) || entry.says().is_empty()
-        };
         let empty = read
             .entries()
-            .find(says_nothing)
+            .find(|entry: &Entry<'_>| {
+                entry.when.iter().all(|when| when.trim().is_empty()) || entry.says().is_empty()
+            })
             .map(|entry| entry.name.to_owned());
         match empty {
             Some(name) => Err(KnowledgeError::Empty(name)),
@@ -240,27 +239,29 @@ fn by_keyword(entries: &[Entry<'_>], question: &str) -> Found {
         let phrase = content_words(phrase);
         !phrase.is_empty() && words.windows(phrase.len()).any(|window| window == phrase)
     };
-    let found = |(at, entry): (usize, &Entry<'_>)| {
-        Some((
-            at,
-            format!("keyword “{}”", entry.when.iter().find(|when| stands(when))?),
-        ))
-    };
-    entries.iter().enumerate().filter_map(found).collect()
+    entries
+        .iter()
+        .enumerate()
+        .filter_map(|(at, entry): (usize, &Entry<'_>)| {
+            Some((
+                at,
+                format!("keyword “{}”", entry.when.iter().find(|when| stands(when))?),
+            ))
+        })
+        .collect()
 }
 
 /// Entries that share words with the question: the cosine of their sets of words.
 fn by_likeness(entries: &[Entry<'_>], question: &str, least: f32) -> Found {
     let asked: BTreeSet<String> = content_words(question).into_iter().collect();
-    let likeness = |entry: &Entry<'_>| {
-        let text = format!("{} {}", entry.when.join(" "), entry.says());
-        let words: BTreeSet<String> = content_words(&text).into_iter().collect();
-        let both = asked.intersection(&words).count() as f32;
-        both / ((asked.len() * words.len()) as f32).sqrt().max(1.0)
-    };
     let mut found: Vec<(usize, f32)> = entries
         .iter()
-        .map(likeness)
+        .map(|entry: &Entry<'_>| {
+            let text = format!("{} {}", entry.when.join(" "), entry.says());
+            let words: BTreeSet<String> = content_words(&text).into_iter().collect();
+            let both = asked.intersection(&words).count() as f32;
+            both / ((asked.len() * words.len()) as f32).sqrt().max(1.0)
+        })
         .enumerate()
         .filter(|(_, value)| *value >= least)
         .collect();
@@ -298,17 +299,17 @@ async fn by_model(
     struct Named {
         rules: Vec<u64>,
     }
-    let check = |named: Named| Ok::<_, String>(named.rules);
-    let named = consultation.ask(&prompt, check).await?;
+    let named = consultation
+        .ask(&prompt, |named: Named| Ok::<_, String>(named.rules))
+        .await?;
     // A number that was not shown is no rule.
-    let known = |number: &u64| {
-        nearest
-            .get(usize::try_from(number.checked_sub(1)?).ok()?)
-            .copied()
-    };
     Ok(named
         .iter()
-        .filter_map(known)
+        .filter_map(|number: &u64| {
+            nearest
+                .get(usize::try_from(number.checked_sub(1)?).ok()?)
+                .copied()
+        })
         .map(|at| (at, "model".into()))
         .collect())
 }

@@ -52,10 +52,8 @@ impl Memory {
         }
         let shelf = self.shelf.as_ref()?;
         let month = now_ms / MONTH_MS;
-        let (this, last) = (
-            shelf.reply(month, request),
-            shelf.reply(month.saturating_sub(1), request),
-        );
+        let this = shelf.reply(month, request);
+        let last = shelf.reply(month.saturating_sub(1), request);
         let (this, last) = futures::join!(shelf.blobs.get(&this), shelf.blobs.get(&last));
         let bytes = this.ok().flatten().or(last.ok().flatten())?;
         let reply = Arc::new(serde_json::from_slice::<Value>(&bytes).ok()?);

@@ -92,17 +92,16 @@ impl Outline {
             ReferenceTarget::Section(id) => positions.get(&id).copied(),
             ReferenceTarget::Unresolved => None,
         };
-        let reference = |reference: &stemma_document::Reference| {
-            Some((
-                *positions.get(&reference.from)?,
-                one_line(&reference.text),
-                target(reference.to)?,
-            ))
-        };
         let references = tree
             .references
             .iter()
-            .filter_map(reference)
+            .filter_map(|reference: &stemma_document::Reference| {
+                Some((
+                    *positions.get(&reference.from)?,
+                    one_line(&reference.text),
+                    target(reference.to)?,
+                ))
+            })
             .filter(|(from, _, to)| from != to)
             .collect();
         let mut outline = Self {
@@ -123,13 +122,12 @@ impl Outline {
         let phrases: Vec<Vec<String>> = titles.iter().map(|title| content_words(title)).collect();
         for node in &mut self.nodes {
             let words = content_words(&node.title);
-            let holds = |phrase: &Vec<String>| {
+            if phrases.iter().any(|phrase: &Vec<String>| {
                 !phrase.is_empty()
                     && words
                         .windows(phrase.len())
                         .any(|window| window == phrase.as_slice())
-            };
-            if phrases.iter().any(holds) {
+            }) {
                 node.lexical = (node.lexical + by).min(1.0);
             }
         }
@@ -140,7 +138,8 @@ impl Outline {
         for at in (0..self.nodes.len()).rev() {
             let node = &mut self.nodes[at];
             node.below = node.below.max(node.lexical);
-            let (below, parent) = (node.below, node.parent);
+            let below = node.below;
+            let parent = node.parent;
             if let Some(parent) = parent {
                 self.nodes[parent].below = self.nodes[parent].below.max(below);
             }

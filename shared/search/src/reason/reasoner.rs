@@ -153,7 +153,8 @@ impl Reasoner {
         consultation: &Consultation,
         reasoning: &mut Reasoning,
     ) -> Asked {
-        let (knowledge, analysis) = (&self.settings.knowledge, self.settings.analysis);
+        let knowledge = &self.settings.knowledge;
+        let analysis = self.settings.analysis;
         let choosing = self.knowledge.choose(
             question,
             knowledge.chosen_by,
@@ -213,10 +214,8 @@ impl Reasoner {
         reasoning: &mut Reasoning,
     ) -> Result<(Found, Vec<DocId>), FindError> {
         let scope = routing::in_scope(sources.catalogue, &plain.within, &plain.filter);
-        let (most, described) = (
-            self.settings.documents.max(1),
-            self.settings.routing_described.max(1),
-        );
+        let most = self.settings.documents.max(1);
+        let described = self.settings.routing_described.max(1);
         let wide = Query {
             limit: (HITS_PER_DOCUMENT * LOOKS * described).clamp(ROUTING_HITS, MAX_LIMIT),
             ..plain.clone()
@@ -383,7 +382,9 @@ impl Reasoner {
         };
         outline.prefer(&asked.expected, self.settings.knowledge.prior);
         let mut trail = Trail::default();
-        let (settings, shelf, verdicts) = (&self.settings, sources.shelf, &self.verdicts);
+        let settings = &self.settings;
+        let shelf = sources.shelf;
+        let verdicts = &self.verdicts;
         let ground = Ground {
             outline: &outline,
             consultation,
@@ -533,7 +534,8 @@ pub(super) struct Walk {
 impl Walk {
     /// A section as search gives it.
     fn hit(&self, at: usize) -> Hit {
-        let (outline, node) = (&self.outline, &self.outline.nodes[at]);
+        let outline = &self.outline;
+        let node = &self.outline.nodes[at];
         let judged = self.trail.judged.get(&at).cloned().unwrap_or_default();
         let known = outline.hits.get(&node.id).cloned();
         let pages = node

@@ -172,12 +172,12 @@ async fn by_description(
     named.retain(|named| named.score >= FITS);
     named.sort_by(|a, b| b.score.total_cmp(&a.score));
     // A number that was not shown is no document.
-    let known =
-        |named: &Named| candidates.get(usize::try_from(named.document.checked_sub(1)?).ok()?);
     let mut seen = BTreeSet::new();
     Ok(named
         .iter()
-        .filter_map(known)
+        .filter_map(|named: &Named| {
+            candidates.get(usize::try_from(named.document.checked_sub(1)?).ok()?)
+        })
         .map(|listed| listed.doc())
         .filter(|doc| seen.insert(*doc))
         .collect())
@@ -239,22 +239,23 @@ async fn by_metadata(
     }
     // A document tells of the year before its own, too.
     if let Some(years) = chosen.get_mut(&Field::FiscalYear) {
-        let after = |year: &String| Some((year.parse::<u16>().ok()? + 1).to_string());
         let later: Vec<String> = years
             .iter()
-            .filter_map(after)
+            .filter_map(|year: &String| Some((year.parse::<u16>().ok()? + 1).to_string()))
             .filter(|year| !years.contains(year))
             .collect();
         years.extend(later);
     }
-    let condition = |(field, values)| Condition {
-        field,
-        op: Op::In,
-        values,
-    };
     Ok((
         Filter {
-            conditions: chosen.into_iter().map(condition).collect(),
+            conditions: chosen
+                .into_iter()
+                .map(|(field, values)| Condition {
+                    field,
+                    op: Op::In,
+                    values,
+                })
+                .collect(),
         },
         unknown,
     ))
@@ -268,26 +269,25 @@ fn values(question: &str, documents: &[&Listed]) -> BTreeMap<Field, Vec<String>>
             .split_whitespace()
             .any(|word| word.len() > 1 && lower.contains(word))
     };
-    let of = |field: Field| {
-        let all: BTreeSet<String> = documents
-            .iter()
-            .flat_map(|listed| field.values(listed))
-            .collect();
-        let (mut first, rest): (Vec<String>, Vec<String>) =
-            all.into_iter().partition(|value| named(value));
-        first.extend(rest);
-        first.truncate(VALUES);
-        (
-            field,
-            first
-                .iter()
-                .map(|value| one_line(value))
-                .collect::<Vec<_>>(),
-        )
-    };
     FIELDS
         .into_iter()
-        .map(of)
+        .map(|field: Field| {
+            let all: BTreeSet<String> = documents
+                .iter()
+                .flat_map(|listed| field.values(listed))
+                .collect();
+            let (mut first, rest): (Vec<String>, Vec<String>) =
+                all.into_iter().partition(|value| named(value));
+            first.extend(rest);
+            first.truncate(VALUES);
+            (
+                field,
+                first
+                    .iter()
+                    .map(|value| one_line(value))
+                    .collect::<Vec<_>>(),
+            )
+        })
         .filter(|(_, values)| values.len() > 1)
         .collect()
 }
@@ -312,16 +312,14 @@ pub(super) fn in_scope<'a>(
     within: &crate::Within,
     filter: &Filter,
 ) -> Vec<&'a Listed> {
-    let inside = |listed: &&Listed| match within {
-        crate::Within::All => true,
-        crate::Within::Documents(docs) => docs.contains(&listed.doc()),
-    };
-    let fits = |listed: &&Listed| listed.entry().is_some() && filter.holds(listed);
     catalogue
         .documents()
         .iter()
-        .filter(inside)
-        .filter(fits)
+        .filter(|listed: &&Listed| match within {
+            crate::Within::All => true,
+            crate::Within::Documents(docs) => docs.contains(&listed.doc()),
+        })
+        .filter(|listed: &&Listed| listed.entry().is_some() && filter.holds(listed))
         .collect()
 }
 

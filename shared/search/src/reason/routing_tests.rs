@@ -69,7 +69,7 @@ impl Shelf for Many {
 
 /// Numbers of the documents that are walked, in order (numbers are those by words), the walk, and what was asked.
 async fn routed(routing: Routing, says: &[&str]) -> (Vec<usize>, Walked, Arc<Scripted>) {
-    let described = |n: u32| {
+    let catalogue = Catalogue::of_entries((0..20).map(|n: u32| {
         let mut entry = of_company(
             &format!("d{n:02}"),
             if n.is_multiple_of(2) {
@@ -80,8 +80,7 @@ async fn routed(routing: Routing, says: &[&str]) -> (Vec<usize>, Walked, Arc<Scr
         );
         entry.facts.fiscal_year = Some(Fact::text((2001 + n / 2).to_string(), None));
         entry
-    };
-    let catalogue = Catalogue::of_entries((0..20).map(described));
+    }));
     let documents: Vec<Listed> = (0..20)
         .map(|n| catalogue.resolve(&format!("d{n:02}")).unwrap().clone())
         .collect();
@@ -116,18 +115,17 @@ async fn routed(routing: Routing, says: &[&str]) -> (Vec<usize>, Walked, Arc<Scr
         .walk(sources, &query, Strategy::BestFirst, &consultation)
         .await
         .unwrap();
-    let place = |doc| {
-        many.documents
-            .iter()
-            .position(|listed| listed.doc() == doc)
-            .unwrap()
-    };
     let order = walked
         .reasoning
         .steps
         .iter()
         .filter_map(|step| step.doc)
-        .map(place)
+        .map(|doc| {
+            many.documents
+                .iter()
+                .position(|listed| listed.doc() == doc)
+                .unwrap()
+        })
         .collect();
     (order, walked, script)
 }

@@ -31,7 +31,8 @@ impl Scripted {
             says,
             asked: Mutex::default(),
         });
-        let (env, limiter) = (Env::simulated(1), Arc::new(MemoryLimiter::default()));
+        let env = Env::simulated(1);
+        let limiter = Arc::new(MemoryLimiter::default());
         let gate = Gate::new(
             env.clone(),
             limiter,

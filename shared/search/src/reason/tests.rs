@@ -36,7 +36,8 @@ fn tree() -> SectionTree {
                 json!({ "title": format!("Chapter {p}.{c}"), "start_index": first, "end_index": page, "summary": "of things", "nodes": sections })
             })
             .collect();
-        let (first, last) = (chapters[0]["start_index"].clone(), page);
+        let first = chapters[0]["start_index"].clone();
+        let last = page;
         json!({ "title": format!("Part {p}"), "start_index": first, "end_index": last, "nodes": chapters })
     };
     let parts: Vec<Value> = (1..=5).map(&mut part).collect();
@@ -164,12 +165,15 @@ async fn walk_in(
     change(&mut settings);
     let (names, trees): (Vec<&str>, Vec<SectionTree>) = documents.into_iter().unzip();
     let catalogue = Catalogue::of_entries(names.iter().map(|name| entry(name)));
-    let listed = |name: &&str| catalogue.resolve(name).unwrap().clone();
     let words = Words(
         trees
             .into_iter()
             .map(Arc::new)
-            .zip(names.iter().map(listed))
+            .zip(
+                names
+                    .iter()
+                    .map(|name: &&str| catalogue.resolve(name).unwrap().clone()),
+            )
             .collect(),
     );
     let reasoner = Reasoner::new(Arc::new(asker), settings, Knowledge::default());
@@ -258,22 +262,27 @@ async fn a_walk_that_is_cut_short_says_so_and_brings_what_it_has() {
             "{}: {codes:?}",
             strategy.as_str()
         );
-        let away = |_: &Request| {
-            Err(LlmError::Server {
-                status: 500,
-                message: String::new(),
+        let walked = walk(
+            Scripted::asker(|_: &Request| {
+                Err(LlmError::Server {
+                    status: 500,
+                    message: String::new(),
+                })
             })
-        };
-        let walked = walk(Scripted::asker(away).1, strategy, Budget::default(), |_| {}).await;
+            .1,
+            strategy,
+            Budget::default(),
+            |_| {},
+        )
+        .await;
         assert_eq!(
             notes(&walked),
             ["model.away", "fallback.lexical"],
             "{}",
             strategy.as_str()
         );
-        let nonsense = |_: &Request| Ok(json!({ "poem": 1 }));
         let walked = walk(
-            Scripted::asker(nonsense).1,
+            Scripted::asker(|_: &Request| Ok(json!({ "poem": 1 }))).1,
             strategy,
             Budget::default(),
             |_| {},
@@ -308,12 +317,11 @@ async fn a_walk_that_is_cut_short_says_so_and_brings_what_it_has() {
 #[tokio::test(start_paused = true)]
 async fn a_tree_too_large_for_one_prompt_is_cut_at_a_depth_and_then_walked_level_by_level() {
     let single = |tokens: u32| {
-        let change = move |settings: &mut ReasonSettings| settings.single.listing_tokens = tokens;
         walk(
             Scripted::asker(knows).1,
             Strategy::Single,
             Budget::default(),
-            change,
+            move |settings: &mut ReasonSettings| settings.single.listing_tokens = tokens,
         )
     };
     let limited = single(900).await;
@@ -376,15 +384,15 @@ async fn what_stands_below_a_large_section_of_the_same_topic_is_chosen_beside_it
     // Chapter 3.2, a section below it and one of another chapter, all of one topic.
     let three = r#"{"thinking":"","nodes":[{"id":"0047","score":0.7,"reason":"r"},{"id":"0050","score":0.6,"reason":"r"},{"id":"0051","score":0.5,"reason":"r"}]}"#;
     let choose = |whole: u32| {
-        let change = move |settings: &mut ReasonSettings| settings.whole_tokens = whole;
         walk(
             Scripted::lines(&[three]).1,
             Strategy::Single,
             Budget::default(),
-            change,
+            move |settings: &mut ReasonSettings| settings.whole_tokens = whole,
         )
     };
-    let (apart, whole) = (choose(100).await, choose(1_500).await);
+    let apart = choose(100).await;
+    let whole = choose(1_500).await;
     assert_eq!(
         (sections(&apart), sections(&whole)),
         (vec!["0047".into(), "0050".into()], vec!["0047".to_owned()])
@@ -399,22 +407,22 @@ async fn what_stands_below_a_large_section_of_the_same_topic_is_chosen_beside_it
 async fn what_only_words_speak_for_comes_behind_what_a_model_judged_and_is_not_said_to_be_its_judgement()
  {
     // Of two documents with the same sections the model finds something in one.
-    let unsure = |request: &Request| {
-        let factor = if request.user.contains("straw") {
-            0.1
-        } else {
-            0.55
-        };
-        let mut said = knows(request)?;
-        for one in said["values"].as_array_mut().unwrap() {
-            one["score"] = json!(one["score"].as_f64().unwrap() * factor);
-        }
-        Ok(said)
-    };
     let both = [("hay", tree()), ("straw", tree())];
     let walked = walk_in(
         both,
-        Scripted::asker(unsure).1,
+        Scripted::asker(|request: &Request| {
+            let factor = if request.user.contains("straw") {
+                0.1
+            } else {
+                0.55
+            };
+            let mut said = knows(request)?;
+            for one in said["values"].as_array_mut().unwrap() {
+                one["score"] = json!(one["score"].as_f64().unwrap() * factor);
+            }
+            Ok(said)
+        })
+        .1,
         Strategy::BestFirst,
         Budget::default(),
         |_| {},
@@ -428,14 +436,14 @@ async fn what_only_words_speak_for_comes_behind_what_a_model_judged_and_is_not_s
             .iter()
             .all(|hit| hit.name == "hay" && hit.parts.contains_key("model"))
     );
-    let away = |_: &Request| {
-        Err(LlmError::Server {
-            status: 500,
-            message: String::new(),
-        })
-    };
     let walked = walk(
-        Scripted::asker(away).1,
+        Scripted::asker(|_: &Request| {
+            Err(LlmError::Server {
+                status: 500,
+                message: String::new(),
+            })
+        })
+        .1,
         Strategy::Beam,
         Budget::default(),
         |_| {},
@@ -456,22 +464,21 @@ async fn sections_of_a_large_and_a_small_document_are_chosen_side_by_side() {
     let small =
         pageindex::import(&json!({ "doc_name": "leaf", "structure": leaf }), "leaf").unwrap();
     // The better one stands far behind where the smaller document ends.
-    let says = |request: &Request| {
-        let (id, score) = if request.user.contains("Chapter 3.2") {
-            (NEEDLE, 0.95)
-        } else {
-            ("0002", 0.5)
-        };
-        Ok(json!({ "thinking": "", "nodes": [{ "id": id, "score": score, "reason": "r" }] }))
-    };
     let both = [("hay", tree()), ("leaf", small)];
-    let by_content = |settings: &mut ReasonSettings| settings.routing = Routing::Content;
     let walked = walk_in(
         both,
-        Scripted::asker(says).1,
+        Scripted::asker(|request: &Request| {
+            let (id, score) = if request.user.contains("Chapter 3.2") {
+                (NEEDLE, 0.95)
+            } else {
+                ("0002", 0.5)
+            };
+            Ok(json!({ "thinking": "", "nodes": [{ "id": id, "score": score, "reason": "r" }] }))
+        })
+        .1,
         Strategy::Single,
         Budget::default(),
-        by_content,
+        |settings: &mut ReasonSettings| settings.routing = Routing::Content,
     )
     .await;
     assert_eq!(sections(&walked), [NEEDLE, "0002"]);

@@ -100,7 +100,8 @@ impl Ground {
             "the quiet run ended badly: {}",
             end(&output)
         );
-        let (asks, took) = (provider.asks(), begun.elapsed());
+        let asks = provider.asks();
+        let took = begun.elapsed();
         Ok(Peace {
             needed: counts(&asks),
             tasks: asks.len(),
@@ -115,7 +116,9 @@ impl Ground {
         let provider = Provider::start(Behavior::after(latency)).await?;
         let fleet = self.fleet("storm", &provider)?;
         let mut dice = SmallRng::seed_from_u64(seed);
-        let (mut done, mut deaths, mut wrong) = (Vec::new(), Vec::new(), Vec::new());
+        let mut done = Vec::new();
+        let mut deaths = Vec::new();
+        let mut wrong = Vec::new();
         let begun = Instant::now();
         for fault in plan(demand.kinds, seed, demand.faults, demand.each) {
             let process = format!("ingest-{}", done.len());

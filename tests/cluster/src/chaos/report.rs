@@ -149,7 +149,8 @@ impl fmt::Display for Report {
             let least = done.iter().map(|done| done.in_flight).min().unwrap_or(0);
             writeln!(f, "{:<30} {:>6} {least:>12}", fault.name(), done.len())?;
         }
-        let (asked, seconds) = (&self.asked, |time: Duration| time.as_secs());
+        let asked = &self.asked;
+        let seconds = |time: Duration| time.as_secs();
         writeln!(f, "\n{:<44} {:>10}", format!("seed {}", self.seed), "")?;
         let mut line = |what: &str, value: String| writeln!(f, "{what:<44} {value:>10}");
         line("documents", self.documents.to_string())?;

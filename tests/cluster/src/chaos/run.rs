@@ -75,10 +75,8 @@ pub(super) fn calmer(
     } else {
         elapsed.as_secs_f64() / done as f64
     };
-    let (faults, work) = (
-        scenario.demand.faults.saturating_sub(done),
-        peace.needed.len().saturating_sub(answered),
-    );
+    let faults = scenario.demand.faults.saturating_sub(done);
+    let work = peace.needed.len().saturating_sub(answered);
     let latency = spacing * (faults + 2) as f64 * slots as f64 / work.max(1) as f64;
     Duration::from_secs_f64(latency.clamp(LATENCY.0.as_secs_f64(), LATENCY.1.as_secs_f64()))
 }

@@ -68,7 +68,8 @@ impl Backlog {
 
     async fn until_still(&self) -> Result<()> {
         let begun = Instant::now();
-        let (mut last, mut same) = (0, 0);
+        let mut last = 0;
+        let mut same = 0;
         while same < STILL {
             ensure!(
                 begun.elapsed() < PATIENCE,
@@ -76,10 +77,8 @@ impl Backlog {
                 self.name
             );
             sleep(LOOK_EVERY).await;
-            let (cpu, llm) = (
-                self.tap.depth("cpu.bulk").await?,
-                self.tap.depth("llm.bulk").await?,
-            );
+            let cpu = self.tap.depth("cpu.bulk").await?;
+            let llm = self.tap.depth("llm.bulk").await?;
             let still = llm > 0 && llm == last && cpu == 0;
             (last, same) = (llm, if still { same + 1 } else { 0 });
         }
@@ -103,7 +102,8 @@ impl Backlog {
     pub(super) async fn until_asked(&self, calls: usize) -> Result<()> {
         let begun = Instant::now();
         while self.provider.asked() < calls {
-            let (name, asked) = (&self.name, self.provider.asked());
+            let name = &self.name;
+            let asked = self.provider.asked();
             ensure!(
                 begun.elapsed() < PATIENCE,
                 "{name}: {asked} of {calls} calls were made in time"

@@ -65,7 +65,8 @@ impl Tap {
             .clone();
         let flows = (0..FLOWS).map(|n| format!("flow.{n:02}"));
         for key in LANES.into_iter().map(String::from).chain(flows) {
-            let (exchange, options) = (ShortString::from(prefix), QueueBindOptions::default());
+            let exchange = ShortString::from(prefix);
+            let options = QueueBindOptions::default();
             channel
                 .queue_bind(
                     queue.clone(),
@@ -187,7 +188,8 @@ impl Seen {
 /// Messages per second that are published with confirms to a durable queue of Stemma's kind, consumed and acknowledged,
 /// at the same time.
 pub(super) async fn bare_rate(url: &str, name: &str, over: Duration) -> Result<f64> {
-    let (publishing, consuming) = (connect(url).await?, connect(url).await?);
+    let publishing = connect(url).await?;
+    let consuming = connect(url).await?;
     let channel = publishing.create_channel().await?;
     channel
         .confirm_select(ConfirmSelectOptions::default())
@@ -206,7 +208,8 @@ pub(super) async fn bare_rate(url: &str, name: &str, over: Duration) -> Result<f
     let mut confirms = FuturesUnordered::new();
     while begun.elapsed() < over {
         while confirms.len() < usize::from(WINDOW) {
-            let (options, body) = (BasicPublishOptions::default(), vec![b'x'; MESSAGE_BYTES]);
+            let options = BasicPublishOptions::default();
+            let body = vec![b'x'; MESSAGE_BYTES];
             let properties = BasicProperties::default().with_delivery_mode(2);
             let sent = channel
                 .basic_publish(

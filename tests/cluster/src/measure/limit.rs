@@ -127,24 +127,30 @@ mod tests {
 
     /// Requests at these milliseconds.
     fn asks(first: Instant, times: impl Iterator<Item = u64>) -> Vec<Ask> {
-        let ask = |ms| {
-            Ask::new(
-                blake3::hash(b""),
-                "worker",
-                first + Duration::from_millis(ms),
-            )
-        };
-        times.map(ask).collect()
+        times
+            .map(|ms| {
+                Ask::new(
+                    blake3::hash(b""),
+                    "worker",
+                    first + Duration::from_millis(ms),
+                )
+            })
+            .collect()
     }
 
     #[test]
     fn a_steady_rate_meets_the_marks_and_a_gap_after_the_deaths_does_not() {
         let first = Instant::now();
-        let (killed, flushed) = (first + KILLED, first + FLUSHED);
+        let killed = first + KILLED;
+        let flushed = first + FLUSHED;
         let steady = asks(first, (0..1_800).map(|n| 100 * n));
         assert!(table(&steady, first, killed, flushed).is_met());
-        let gap = |ms: &u64| !(85_000..98_000).contains(ms);
-        let gone = asks(first, (0..1_800).map(|n| 100 * n).filter(gap));
+        let gone = asks(
+            first,
+            (0..1_800)
+                .map(|n| 100 * n)
+                .filter(|ms: &u64| !(85_000..98_000).contains(ms)),
+        );
         assert!(back_after(&gone, killed).is_some_and(|back| back > BACK_WITHIN));
         assert!(!table(&gone, first, killed, flushed).is_met());
         let fast = asks(first, (0..1_800).map(|n| 95 * n));

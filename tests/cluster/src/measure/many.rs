@@ -65,8 +65,11 @@ pub async fn many(lab: &Lab, size: Many) -> Result<Table> {
         "submitted in",
         format!("{:.0} s", begun.elapsed().as_secs_f64()),
     );
-    let (begun, over) = (Instant::now(), Duration::from_secs(seconds));
-    let (mut resident, mut depth, mut wait) = (Vec::new(), 0, Duration::ZERO);
+    let begun = Instant::now();
+    let over = Duration::from_secs(seconds);
+    let mut resident = Vec::new();
+    let mut depth = 0;
+    let mut wait = Duration::ZERO;
     while begun.elapsed() < over {
         resident.push(resident_bytes(coordinator)?);
         let waiting = tap.depth("cpu.bulk").await?;
@@ -123,12 +126,11 @@ fn write(root: &Path, documents: u64) -> Result<()> {
 
 fn note_memory(table: &mut Table, resident: &[u64]) {
     let megabytes = |bytes: u64| format!("{:.0} MB", bytes as f64 / 1e6);
-    let at = |tenths: usize| {
-        resident.get((resident.len() * tenths / 10).min(resident.len().saturating_sub(1)))
-    };
     let shown: Vec<_> = [0, 2, 4, 6, 8, 10]
         .into_iter()
-        .filter_map(at)
+        .filter_map(|tenths: usize| {
+            resident.get((resident.len() * tenths / 10).min(resident.len().saturating_sub(1)))
+        })
         .map(|bytes| megabytes(*bytes))
         .collect();
     table.note("coordinator over time", shown.join(", "));

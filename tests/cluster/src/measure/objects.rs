@@ -22,14 +22,13 @@ pub(super) async fn bare_rate(lab: &Lab, name: &str, over: Duration) -> Result<f
     let begun = Instant::now();
     let mut writers = JoinSet::new();
     for writer in 0..AT_ONCE {
-        let (client, name) = (client.clone(), name.to_string());
+        let client = client.clone();
+        let name = name.to_string();
         writers.spawn(async move {
             let mut written = 0;
             while begun.elapsed() < over {
-                let (key, body) = (
-                    format!("{name}/{writer}/{written}"),
-                    ByteStream::from(vec![b'x'; OBJECT_BYTES]),
-                );
+                let key = format!("{name}/{writer}/{written}");
+                let body = ByteStream::from(vec![b'x'; OBJECT_BYTES]);
                 client
                     .put_object()
                     .bucket(BUCKET)

@@ -109,10 +109,8 @@ impl Used {
         for (kind, pid) in kinds {
             *seconds.entry(kind.clone()).or_default() += after.seconds(*pid) - before.seconds(*pid);
         }
-        let (busy, all) = (
-            after.machine.0 - before.machine.0,
-            after.machine.1 - before.machine.1,
-        );
+        let busy = after.machine.0 - before.machine.0;
+        let all = after.machine.1 - before.machine.1;
         Self {
             seconds,
             machine: busy as f64 / all.max(1) as f64,

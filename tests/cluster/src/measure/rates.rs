@@ -38,7 +38,8 @@ pub async fn rates(lab: &Lab) -> Result<Table> {
     drop(backlog);
     let after = bare(lab, "after").await?;
     // The machine may have had more to do at one time than at another.
-    let (objects, broker) = ((before.0 + after.0) / 2.0, (before.1 + after.1) / 2.0);
+    let objects = (before.0 + after.0) / 2.0;
+    let broker = (before.1 + after.1) / 2.0;
     table.note(
         "bare S3 PUT",
         format!(
@@ -98,10 +99,8 @@ async fn timed(lab: &Lab, backlog: &mut Backlog) -> Result<(f64, Used)> {
         .map(|ask| ask.arrived)
         .collect();
     arrived.sort_unstable();
-    let (first, last) = (
-        arrived[SKIPPED],
-        *arrived.get(TIMED - 1).context("tasks were timed")?,
-    );
+    let first = arrived[SKIPPED];
+    let last = *arrived.get(TIMED - 1).context("tasks were timed")?;
     Ok((
         (TIMED - 1 - SKIPPED) as f64 / last.duration_since(first).as_secs_f64(),
         used,
@@ -121,11 +120,9 @@ async fn count(lab: &Lab, table: &mut Table) -> Result<()> {
         &through,
     )
     .await?;
-    let (requests, commands, seen) = (
-        proxy.requests(),
-        objects::redis_commands(lab).await?,
-        backlog.tap.seen(),
-    );
+    let requests = proxy.requests();
+    let commands = objects::redis_commands(lab).await?;
+    let seen = backlog.tap.seen();
     backlog.work(WORKERS, CALLS).await?;
     backlog.until_asked(COUNTED).await?;
     let tasks = backlog.provider.asks().len() as f64;

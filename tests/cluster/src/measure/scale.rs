@@ -77,10 +77,8 @@ async fn run(lab: &Lab, workers: usize) -> Result<(f64, Used)> {
         .map(|ask| ask.arrived)
         .collect();
     arrived.sort_unstable();
-    let (first, last) = (
-        arrived[SKIPPED],
-        *arrived.get(COUNTED - 1).context("calls were counted")?,
-    );
+    let first = arrived[SKIPPED];
+    let last = *arrived.get(COUNTED - 1).context("calls were counted")?;
     Ok((
         (COUNTED - 1 - SKIPPED) as f64 / last.duration_since(first).as_secs_f64(),
         used,

@@ -311,10 +311,8 @@ impl Binder {
         let mut section = Section::new(heading, 2).about(name).undivided();
         if number == "1.02" || number == "2" {
             let other = if number == "2" { "1" } else { "1.01" };
-            let (mention, key) = (
-                format!("Section {other}"),
-                format!("agreement {n} section {other}"),
-            );
+            let mention = format!("Section {other}");
+            let key = format!("agreement {n} section {other}");
             section.own.push(Block::Prose(mentioning(
                 "The parties refer to",
                 &[(&mention, &key)],

@@ -35,7 +35,8 @@ pub(super) fn manuscript(spec: &Spec) -> Manuscript {
         Foot::Outer
     };
     look.contents_title = Some("目录");
-    let (name, year) = (words::chinese_company(rng), rng.between(2014, 2024));
+    let name = words::chinese_company(rng);
+    let year = rng.between(2014, 2024);
     let mut sections: Vec<Section> = CHAPTERS
         .iter()
         .map(|name| chapter(name, spec.pages > 30))

@@ -80,7 +80,8 @@ fn parts(
 ) -> Vec<Section> {
     let two_lines = rng.chance(50);
     let part = |number: &str, name: &str| {
-        let (number, dot) = (format!("PART {number}"), if two_lines { "" } else { "." });
+        let number = format!("PART {number}");
+        let dot = if two_lines { "" } else { "." };
         let title = format!("{number}{dot} {name}");
         let mut heading = Heading::new(title, 1, Style::bold(size + 2.0).centered()).on_new_page();
         heading.printed = two_lines.then(|| vec![number, name.to_owned()]);

@@ -154,30 +154,35 @@ pub(super) fn notes(
     } else {
         Style::bold(size + 0.5)
     };
-    let section = |(n, name): (usize, &&str)| {
-        let number = n + 1;
-        let title = match shape {
-            0 => format!("Note {number}. {name}"),
-            1 => format!("NOTE {number}: {}", name.to_uppercase()),
-            _ => format!("Note {number} \u{2014} {name}"),
-        };
-        let mut own = Vec::new();
-        if n % 3 == 1 {
-            own.push(table(&OPERATIONS[..5], heads, rng));
-        }
-        if n % 4 == 2 {
-            let other = rng.between(1, count);
-            let (mention, key) = (format!("Note {other}"), format!("note {other}"));
-            own.push(Block::Prose(mentioning(
-                "Further detail is given in",
-                &[(&mention, &key)],
-                "and is not repeated here.",
-            )));
-        }
-        let heading = Heading::new(title, level, style).known_as(format!("note {number}"));
-        Section::new(heading, if n == 0 { 4 } else { 2 }).with(own)
-    };
-    NOTES.iter().take(count).enumerate().map(section).collect()
+    NOTES
+        .iter()
+        .take(count)
+        .enumerate()
+        .map(|(n, name): (usize, &&str)| {
+            let number = n + 1;
+            let title = match shape {
+                0 => format!("Note {number}. {name}"),
+                1 => format!("NOTE {number}: {}", name.to_uppercase()),
+                _ => format!("Note {number} \u{2014} {name}"),
+            };
+            let mut own = Vec::new();
+            if n % 3 == 1 {
+                own.push(table(&OPERATIONS[..5], heads, rng));
+            }
+            if n % 4 == 2 {
+                let other = rng.between(1, count);
+                let mention = format!("Note {other}");
+                let key = format!("note {other}");
+                own.push(Block::Prose(mentioning(
+                    "Further detail is given in",
+                    &[(&mention, &key)],
+                    "and is not repeated here.",
+                )));
+            }
+            let heading = Heading::new(title, level, style).known_as(format!("note {number}"));
+            Section::new(heading, if n == 0 { 4 } else { 2 }).with(own)
+        })
+        .collect()
 }
 
 /// The signature page.
@@ -229,9 +234,11 @@ pub(super) fn exhibits() -> Block {
         ("31.2", "Certification of the principal financial officer."),
         ("101", "Interactive data files."),
     ];
-    let row = |(number, text): (&str, &str)| (format!("{number} {text}"), Vec::new());
     Block::Table(Table {
         heads: Vec::new(),
-        rows: list.into_iter().map(row).collect(),
+        rows: list
+            .into_iter()
+            .map(|(number, text): (&str, &str)| (format!("{number} {text}"), Vec::new()))
+            .collect(),
     })
 }

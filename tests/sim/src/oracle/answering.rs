@@ -34,11 +34,14 @@ pub(super) fn answer(golds: &[Gold], question: &Question) -> Value {
     }
     lines.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
     lines.retain(|(like, ..)| gold.is_some() || *like >= LIKE);
-    let claim = |(_, passage, line): &(f64, u64, &str)| {
-        let quote: String = line.trim().chars().take(QUOTE_CHARS).collect();
-        json!({ "statement": quote, "citations": [{ "passage": passage, "quote": quote }] })
-    };
-    let claims: Vec<Value> = lines.iter().take(CLAIMS).map(claim).collect();
+    let claims: Vec<Value> = lines
+        .iter()
+        .take(CLAIMS)
+        .map(|(_, passage, line): &(f64, u64, &str)| {
+            let quote: String = line.trim().chars().take(QUOTE_CHARS).collect();
+            json!({ "statement": quote, "citations": [{ "passage": passage, "quote": quote }] })
+        })
+        .collect();
     json!({ "answerable": !claims.is_empty(), "claims": claims, "confidence": 0.9 })
 }
 
@@ -86,16 +89,16 @@ pub(super) fn judge(question: &Question) -> Value {
             .map(|block| folded(&block.text))
             .unwrap_or_default()
     };
-    let (reference, answer) = (text("Reference answer"), text("Answer"));
+    let reference = text("Reference answer");
+    let answer = text("Answer");
     let figures = |text: &str| -> Vec<String> {
-        let is_figure = |word: &&str| word.chars().any(|c| c.is_ascii_digit());
-        let bare = |word: &str| word.trim_matches(|c: char| !c.is_alphanumeric()).to_owned();
         text.split_whitespace()
-            .filter(is_figure)
-            .map(bare)
+            .filter(|word: &&str| word.chars().any(|c| c.is_ascii_digit()))
+            .map(|word: &str| word.trim_matches(|c: char| !c.is_alphanumeric()).to_owned())
             .collect()
     };
-    let (wanted, said) = (figures(&reference), figures(&answer));
+    let wanted = figures(&reference);
+    let said = figures(&answer);
     let right = match wanted.is_empty() {
         true => likeness(&reference, &answer) >= 0.5,
         false => wanted.iter().all(|figure| said.contains(figure)),
@@ -134,10 +137,13 @@ mod tests {
     use super::*;
 
     fn question(blocks: &[(&str, &str)]) -> Question {
-        let fence = |(name, text): &(&str, &str)| {
-            format!("{name}:\n[0123456789abcdef]\n{text}\n[/0123456789abcdef]")
-        };
-        let user = blocks.iter().map(fence).collect::<Vec<_>>().join("\n\n");
+        let user = blocks
+            .iter()
+            .map(|(name, text): &(&str, &str)| {
+                format!("{name}:\n[0123456789abcdef]\n{text}\n[/0123456789abcdef]")
+            })
+            .collect::<Vec<_>>()
+            .join("\n\n");
         Question::of(&json!({ "messages": [{ "role": "user", "content": user }] })).unwrap()
     }
 

@@ -193,10 +193,9 @@ impl Reading<'_> {
                     .collect()
             })
             .unwrap_or_default();
-        let of_heading = |above: &String| {
+        page.lines[..line].iter().all(|above: &String| {
             above.is_empty() || headings.iter().any(|heading| heading.contains(above))
-        };
-        page.lines[..line].iter().all(of_heading)
+        })
     }
 }
 

@@ -88,8 +88,11 @@ impl Oracle {
     }
 
     fn reading<'a>(&'a self, question: &'a Question, reads: Reads) -> Reading<'a> {
-        let shown = |block: &&Block| ["Page", "Contents"].contains(&block.name.as_str());
-        let blocks: Vec<_> = question.blocks.iter().filter(shown).collect();
+        let blocks: Vec<_> = question
+            .blocks
+            .iter()
+            .filter(|block: &&Block| ["Page", "Contents"].contains(&block.name.as_str()))
+            .collect();
         let texts: Vec<_> = blocks.iter().map(|block| block.text.as_str()).collect();
         let places = self.library.places(&texts);
         let pages: Vec<_> = blocks

@@ -81,8 +81,7 @@ pub(super) fn answer(golds: &[Gold], question: &Question, noise: f64, seed: u64)
                 scored.sort_by(|a, b| b.0.total_cmp(&a.0));
                 scored.truncate(NAMED);
             }
-            let one = |(score, entry): &(f64, &Entry)| json!({ "id": entry.id, "score": score, "reason": "as it is" });
-            let list: Vec<Value> = scored.iter().map(one).collect();
+            let list: Vec<Value> = scored.iter().map(|(score, entry): &(f64, &Entry)| json!({ "id": entry.id, "score": score, "reason": "as it is" })).collect();
             json!({ "thinking": "It stands where it stands.", question.stage.property(): list })
         }
     }
@@ -96,7 +95,8 @@ fn asked<'a>(golds: &'a [Gold], question: &Question) -> Asked<'a> {
             .map(|block| folded(&block.text))
             .unwrap_or_default()
     };
-    let (asked, document) = (text("Question"), text("Document"));
+    let asked = text("Question");
+    let document = text("Document");
     let gold = golds.iter().find(|gold| folded(&gold.question) == asked);
     Asked {
         question: asked,
@@ -125,7 +125,8 @@ pub(super) fn likeness(question: &str, text: &str) -> f64 {
             .filter(|word| word.len() > 3);
         words.map(str::to_lowercase).collect()
     };
-    let (question, text) = (words(question), words(text));
+    let question = words(question);
+    let text = words(text);
     question.intersection(&text).count() as f64 / question.len().max(1) as f64
 }
 
@@ -144,7 +145,9 @@ fn entries(question: &Question) -> Vec<Entry> {
         .unwrap_or_default();
     for line in text.lines() {
         let mut parts = line.trim().splitn(3, " | ");
-        let (id, place, rest) = (parts.next().unwrap_or_default(), parts.next(), parts.next());
+        let id = parts.next().unwrap_or_default();
+        let place = parts.next();
+        let rest = parts.next();
         match place {
             Some(place) if id.len() >= 4 && id.bytes().all(|byte| byte.is_ascii_digit()) => {
                 entries.push(Entry {
@@ -248,13 +251,17 @@ mod tests {
             pages: vec![4],
         };
         let said = answer(&[gold], &question, noise, seed);
-        let one = |one: &Value| {
-            (
-                one["id"].as_str().unwrap().to_owned(),
-                one["score"].as_f64().unwrap(),
-            )
-        };
-        said[property].as_array().unwrap().iter().map(one).collect()
+        said[property]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|one: &Value| {
+                (
+                    one["id"].as_str().unwrap().to_owned(),
+                    one["score"].as_f64().unwrap(),
+                )
+            })
+            .collect()
     }
 
     #[test]
@@ -276,7 +283,8 @@ mod tests {
 
     #[test]
     fn noise_is_bounded_and_another_for_other_evidence() {
-        let (truth, noisy) = (ask("values", 0.0, 1), ask("values", 0.2, 1));
+        let truth = ask("values", 0.0, 1);
+        let noisy = ask("values", 0.2, 1);
         assert!(
             truth
                 .iter()

@@ -75,10 +75,13 @@ fn ask(names: &[&str], blocks: &[(&str, &str)]) -> Value {
 }
 
 fn ask_reading(reads: Reads, names: &[&str], blocks: &[(&str, &str)]) -> Value {
-    let fence = |(name, text): &(&str, &str)| {
-        format!("{name}:\n[0123456789abcdef]\n{text}\n[/0123456789abcdef]")
-    };
-    let user = blocks.iter().map(fence).collect::<Vec<_>>().join("\n\n");
+    let user = blocks
+        .iter()
+        .map(|(name, text): &(&str, &str)| {
+            format!("{name}:\n[0123456789abcdef]\n{text}\n[/0123456789abcdef]")
+        })
+        .collect::<Vec<_>>()
+        .join("\n\n");
     let properties: serde_json::Map<_, _> = names
         .iter()
         .map(|name| ((*name).to_string(), json!({})))

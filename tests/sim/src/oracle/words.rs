@@ -15,14 +15,13 @@ const QUOTED: usize = 24;
 
 /// The summary of a text.
 pub(crate) fn summary(text: &str) -> String {
-    let clean = |word: &str| {
-        word.chars()
-            .filter(|c| !c.is_control() && !"\"\\`{}[]".contains(*c))
-            .collect::<String>()
-    };
     let words: Vec<_> = text
         .split_whitespace()
-        .map(clean)
+        .map(|word: &str| {
+            word.chars()
+                .filter(|c| !c.is_control() && !"\"\\`{}[]".contains(*c))
+                .collect::<String>()
+        })
         .filter(|word| !word.is_empty())
         .take(QUOTED)
         .collect();
@@ -45,11 +44,12 @@ fn word_of(text: &str) -> String {
     let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });
-    let letter = |at: u32| {
-        let bits = (hash >> (8 * at)) as usize;
-        [CONSONANTS[bits & 15], VOWELS[bits >> 4 & 3]].map(char::from)
-    };
-    (0..5).flat_map(letter).collect()
+    (0..5)
+        .flat_map(|at: u32| {
+            let bits = (hash >> (8 * at)) as usize;
+            [CONSONANTS[bits & 15], VOWELS[bits >> 4 & 3]].map(char::from)
+        })
+        .collect()
 }
 
 /// One summary per section; a lone one where the shape asks for a lone one.

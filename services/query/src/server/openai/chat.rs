@@ -178,11 +178,14 @@ fn completion(parts: &Parts, model: &str, created: u64, answer: &Record) -> Chat
 }
 
 fn annotations(parts: &Parts, shown: &Shown<'_>) -> Vec<ChatAnnotation> {
-    let one = |mark| ChatAnnotation {
-        kind: "url_citation",
-        url_citation: annotation(parts, mark),
-    };
-    shown.marks.iter().map(one).collect()
+    shown
+        .marks
+        .iter()
+        .map(|mark| ChatAnnotation {
+            kind: "url_citation",
+            url_citation: annotation(parts, mark),
+        })
+        .collect()
 }
 
 /// The pieces of the text, then the end with what it rests on.

@@ -220,7 +220,8 @@ fn numbered(at: usize, mut event: Value) -> Frame {
 
 fn response(parts: &Parts, model: &str, created: u64, answer: &Record) -> ResponseAnswer {
     let cut = dialogue::finish_reason(answer) == "length";
-    let (input_tokens, output_tokens) = (answer.usage.prompt_tokens, answer.usage.output_tokens);
+    let input_tokens = answer.usage.prompt_tokens;
+    let output_tokens = answer.usage.output_tokens;
     ResponseAnswer {
         id: answer.id.clone(),
         object: "response",
@@ -251,7 +252,8 @@ fn response(parts: &Parts, model: &str, created: u64, answer: &Record) -> Respon
 }
 
 fn item(parts: &Parts, answer: &Record, status: &'static str) -> ResponseMessage {
-    let (id, content) = (format!("msg-{}", answer.id), vec![part(parts, answer)]);
+    let id = format!("msg-{}", answer.id);
+    let content = vec![part(parts, answer)];
     ResponseMessage {
         kind: "message",
         id,
@@ -273,18 +275,22 @@ fn part(parts: &Parts, answer: &Record) -> ResponsePart {
 }
 
 fn annotations(parts: &Parts, shown: &Shown<'_>) -> Vec<ResponseAnnotation> {
-    let one = |mark| ResponseAnnotation {
-        kind: "url_citation",
-        citation: annotation(parts, mark),
-    };
-    shown.marks.iter().map(one).collect()
+    shown
+        .marks
+        .iter()
+        .map(|mark| ResponseAnnotation {
+            kind: "url_citation",
+            citation: annotation(parts, mark),
+        })
+        .collect()
 }
 
 /// All events of a response, in their order.
 fn events(parts: &Parts, model: &str, created: u64, answer: &Record) -> Vec<Value> {
     let whole = response(parts, model, created, answer);
     let shown = Shown::of(answer);
-    let (status, output) = ("in_progress", Vec::new());
+    let status = "in_progress";
+    let output = Vec::new();
     let begun = ResponseAnswer {
         status,
         output,
@@ -318,12 +324,11 @@ fn events(parts: &Parts, model: &str, created: u64, answer: &Record) -> Vec<Valu
         ),
         event("response.content_part.added", with("part", empty)),
     ];
-    let delta = |piece: &str| {
+    events.extend(shown.pieces().map(|piece: &str| {
         let mut fields = with("delta", json!(piece));
         fields["logprobs"] = json!([]);
         event("response.output_text.delta", fields)
-    };
-    events.extend(shown.pieces().map(delta));
+    }));
     for (number, annotation) in annotations(parts, &shown).into_iter().enumerate() {
         let mut fields = with("annotation", json!(annotation));
         fields["annotation_index"] = json!(number);

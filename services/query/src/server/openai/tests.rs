@@ -70,10 +70,8 @@ async fn a_completion_cites_its_pages() {
     );
     let cited = message["annotations"].as_array().unwrap();
     assert_eq!(cited.len(), 2);
-    let (start, end) = (
-        cited[1]["url_citation"]["start_index"].as_u64(),
-        cited[1]["url_citation"]["end_index"].as_u64(),
-    );
+    let start = cited[1]["url_citation"]["start_index"].as_u64();
+    let end = cited[1]["url_citation"]["end_index"].as_u64();
     assert_eq!(&text[start.unwrap() as usize..end.unwrap() as usize], "[2]");
     assert_eq!(
         cited[0]["url_citation"]["url"],

@@ -327,20 +327,23 @@ fn name(reader: &Reader, citation: &Citation) -> String {
 }
 
 fn cited(reader: &Reader, answer: &Record) -> Vec<Cited> {
-    let one = |citation: &Citation| Cited {
-        document: name(reader, citation),
-        doc_id: citation.doc_id.clone(),
-        page: citation.page,
-        quote: citation.quote.clone(),
-        verified: citation.verified.as_str(),
-        bears_out: answer
-            .claims
-            .iter()
-            .any(|claim| claim.verified && claim.citations.contains(&citation.id)),
-        node_id: citation.section_id.clone(),
-        url: citation.url.clone(),
-    };
-    answer.citations.iter().map(one).collect()
+    answer
+        .citations
+        .iter()
+        .map(|citation: &Citation| Cited {
+            document: name(reader, citation),
+            doc_id: citation.doc_id.clone(),
+            page: citation.page,
+            quote: citation.quote.clone(),
+            verified: citation.verified.as_str(),
+            bears_out: answer
+                .claims
+                .iter()
+                .any(|claim| claim.verified && claim.citations.contains(&citation.id)),
+            node_id: citation.section_id.clone(),
+            url: citation.url.clone(),
+        })
+        .collect()
 }
 
 /// Why it ends, in the words of the dialect.

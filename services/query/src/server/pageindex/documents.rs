@@ -90,14 +90,10 @@ pub(in crate::server) struct Documents {
 pub(in crate::server) async fn document(mut asked: Asked) -> Answer {
     let parameter =
         |asked: &mut Asked, name: &str| asked.parameters.text(name).map(|text| text.to_lowercase());
-    let (what, format) = (
-        parameter(&mut asked, "type"),
-        parameter(&mut asked, "format"),
-    );
-    let (summaries, texts) = (
-        switch(&mut asked, "summary", false)?,
-        switch(&mut asked, "include_text", true)?,
-    );
+    let what = parameter(&mut asked, "type");
+    let format = parameter(&mut asked, "format");
+    let summaries = switch(&mut asked, "summary", false)?;
+    let texts = switch(&mut asked, "include_text", true)?;
     let wanted = match (
         what.as_deref().unwrap_or("tree"),
         format.as_deref().unwrap_or("page"),
@@ -246,10 +242,8 @@ pub(in crate::server) async fn list(mut asked: Asked) -> Answer {
         );
     }
     let recursive = switch(&mut asked, "recursive", false)?;
-    let (folder, name) = (
-        asked.parameters.text("folder_id"),
-        asked.parameters.text("name"),
-    );
+    let folder = asked.parameters.text("folder_id");
+    let name = asked.parameters.text("name");
     let catalogue = asked.reader.catalogue();
     let mut documents: Vec<&Listed> = match folder {
         None => catalogue.documents().iter().collect(),

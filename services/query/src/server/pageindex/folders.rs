@@ -59,7 +59,8 @@ pub(in crate::server) async fn list(mut asked: Asked) -> Answer {
 fn folder(id: &str, file_count: usize, children_count: usize) -> Folder {
     let (parent, name) = id.rsplit_once('/').unwrap_or(("", id));
     let parent_folder_id = (!parent.is_empty()).then(|| parent.to_owned());
-    let (id, name) = (id.to_owned(), name.to_owned());
+    let id = id.to_owned();
+    let name = name.to_owned();
     Folder {
         id,
         name,

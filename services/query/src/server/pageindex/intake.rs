@@ -78,14 +78,13 @@ pub(in crate::server) async fn submit(site: State<Site>, request: Request) -> An
         );
         Problem::new(413, "body.too_large", detail)
     })?;
-    let no_form = || {
+    let upload = upload(&fields(&parts.headers, &body).ok_or_else(|| {
         Problem::new(
             415,
             "body.type",
             "the body is to be multipart/form-data with a field `file`",
         )
-    };
-    let upload = upload(&fields(&parts.headers, &body).ok_or_else(no_form)?)?;
+    })?)?;
     let collection = site.reader(Reach::of(&parts), None)?.collection.clone();
     let name = upload
         .path
@@ -145,17 +144,16 @@ fn upload(fields: &[Field]) -> Result<Upload, Problem> {
             .find(|field| field.name == name)
             .map(Field::text)
     };
-    let no_file = || {
-        Problem::parameter(
-            422,
-            "file",
-            "the form has no field `file` with a document in it",
-        )
-    };
     let file = fields
         .iter()
         .find(|field| field.name == "file")
-        .ok_or_else(no_file)?;
+        .ok_or_else(|| {
+            Problem::parameter(
+                422,
+                "file",
+                "the form has no field `file` with a document in it",
+            )
+        })?;
     let name = file
         .file_name
         .as_deref()
@@ -187,12 +185,6 @@ fn upload(fields: &[Field]) -> Result<Upload, Problem> {
 
 /// Folders and name as one path; `None` for what is none. A segment of an axis is no folder.
 fn path(folder: &str, name: &str) -> Option<String> {
-    let sound = |segment: &&str| {
-        !segment.is_empty()
-            && !matches!(*segment, "." | "..")
-            && !segment.starts_with('@')
-            && !segment.contains(char::is_control)
-    };
     let segments: Vec<&str> = folder
         .trim_matches('/')
         .split('/')
@@ -200,7 +192,13 @@ fn path(folder: &str, name: &str) -> Option<String> {
         .chain([name])
         .collect();
     let path = segments.join("/");
-    (segments.iter().all(sound) && path.len() <= MAX_PATH_BYTES).then_some(path)
+    (segments.iter().all(|segment: &&str| {
+        !segment.is_empty()
+            && !matches!(*segment, "." | "..")
+            && !segment.starts_with('@')
+            && !segment.contains(char::is_control)
+    }) && path.len() <= MAX_PATH_BYTES)
+        .then_some(path)
 }
 
 /// Facts as the form states them: an object of texts, numbers and booleans.
@@ -213,12 +211,14 @@ fn stated(metadata: &str) -> Result<BTreeMap<String, String>, Problem> {
         )
     };
     let object: Map<String, Value> = serde_json::from_str(metadata).map_err(|_| wrong())?;
-    let plain = |(name, value)| match value {
-        Value::String(text) => Ok((name, text)),
-        value @ (Value::Number(_) | Value::Bool(_)) => Ok((name, value.to_string())),
-        _ => Err(wrong()),
-    };
-    object.into_iter().map(plain).collect()
+    object
+        .into_iter()
+        .map(|(name, value)| match value {
+            Value::String(text) => Ok((name, text)),
+            value @ (Value::Number(_) | Value::Bool(_)) => Ok((name, value.to_string())),
+            _ => Err(wrong()),
+        })
+        .collect()
 }
 
 #[cfg(test)]

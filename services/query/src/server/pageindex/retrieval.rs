@@ -123,7 +123,8 @@ pub(in crate::server) async fn result(asked: Asked) -> Answer {
     let listed = asked.reader.catalogue().get(doc).ok_or_else(unknown)?;
     if listed.entry().is_none() {
         let status = crate::mcp::dialect::status(listed.state);
-        let (retrieval_id, doc_id) = (id.to_owned(), doc.to_string());
+        let retrieval_id = id.to_owned();
+        let doc_id = doc.to_string();
         let open = Retrieved {
             retrieval_id,
             doc_id,

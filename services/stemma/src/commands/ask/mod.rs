@@ -108,7 +108,8 @@ impl AskHow {
             CommandError::new("search.where", error.to_string())
                 .with_next("stemma ask … --where \"form=10-K and fiscal_year>=2020\"")
         })?;
-        let (scopes, item) = (self.scopes.clone(), self.item.clone());
+        let scopes = self.scopes.clone();
+        let item = self.item.clone();
         let asked = Question {
             text: text.to_owned(),
             scopes,
@@ -139,7 +140,8 @@ impl AskHow {
         } else {
             Citations::All
         };
-        let (strategy, mode) = (self.strategy, self.mode);
+        let strategy = self.strategy;
+        let mode = self.mode;
         Ok(answer::Question {
             strategy,
             mode,

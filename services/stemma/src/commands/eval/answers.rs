@@ -78,7 +78,9 @@ pub async fn run(args: AnswersArgs, context: &Context) -> Result<Exit, CommandEr
         .transpose()?
         .unwrap_or_default();
     let mut out = args.out.as_deref().map(appended).transpose()?;
-    let (mut done, mut wanted, mut unscored) = (Vec::new(), Vec::new(), Vec::new());
+    let mut done = Vec::new();
+    let mut wanted = Vec::new();
+    let mut unscored = Vec::new();
     for (truth, placed) in questions.iter().zip(desk.reader.eval_places(&questions)) {
         match (
             known
@@ -172,10 +174,8 @@ impl Bench<'_> {
         placed: &Placed,
     ) -> Result<Option<AnswerRow>, CommandError> {
         let judge = self.judge().filter(|_| truth.answer.is_some());
-        let (usual, judged) = (
-            Limits::default(),
-            if judge.is_some() { JUDGED_TOKENS } else { 0 },
-        );
+        let usual = Limits::default();
+        let judged = if judge.is_some() { JUDGED_TOKENS } else { 0 };
         let wanted = u64::from(usual.tokens) + judged;
         let Some(granted) = self.allowance.reserve(wanted).await else {
             return Ok(None);
@@ -226,7 +226,8 @@ impl Bench<'_> {
             scopes,
             ..Question::default()
         };
-        let (strategy, mode) = (args.strategy, args.mode);
+        let strategy = args.strategy;
+        let mode = args.mode;
         let question = answer::Question {
             strategy,
             mode,
@@ -309,10 +310,8 @@ fn allowance(
     context: &Context,
 ) -> Result<Allowance, CommandError> {
     let config = context.config()?.config;
-    let (prices, model) = (
-        PriceList::of(&config),
-        config.model.asked.name_for(Purpose::Answers),
-    );
+    let prices = PriceList::of(&config);
+    let model = config.model.asked.name_for(Purpose::Answers);
     let million = [(1_000_000, 0), (0, 1_000_000)].map(|(prompt_tokens, output_tokens)| {
         prices.dollars(
             model,
@@ -459,7 +458,8 @@ fn line(row: &AnswerRow) -> String {
         .as_ref()
         .map(|one| clean(&one.why))
         .unwrap_or_default();
-    let (numbers, cited) = (mark(row.numbers), mark(row.cited));
+    let numbers = mark(row.numbers);
+    let cited = mark(row.cited);
     format!(
         "{}  judged {verdict} · numbers {numbers} · cited {cited}  {}  {why}",
         clean(&row.id),

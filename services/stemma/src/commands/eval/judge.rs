@@ -40,11 +40,12 @@ pub async fn judge(
         .block("Reference answer", reference)
         .block("Answer", answer)
         .at_most(JUDGE_TOKENS);
-    let check = |reply: Reply| {
-        Ok(Judgement {
-            verdict: reply.judged_verdict,
-            why: reply.judged_why,
+    consultation
+        .ask(&prompt, |reply: Reply| {
+            Ok(Judgement {
+                verdict: reply.judged_verdict,
+                why: reply.judged_why,
+            })
         })
-    };
-    consultation.ask(&prompt, check).await
+        .await
 }

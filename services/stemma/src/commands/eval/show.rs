@@ -120,14 +120,18 @@ fn details_of(row: &StructureRow, lines: &mut Vec<String>) {
             .iter()
             .map(|(page, title)| format!("missed  {:>9}  {}", at(*page), clean(title))),
     );
-    let moved = |(wanted, found, title): &(_, _, String)| {
-        format!(
-            "moved   {:>9}  {}",
-            format!("{}→{}", at(*wanted), at(*found)),
-            clean(title)
-        )
-    };
-    list.extend(score.moved.iter().map(moved));
+    list.extend(
+        score
+            .moved
+            .iter()
+            .map(|(wanted, found, title): &(_, _, String)| {
+                format!(
+                    "moved   {:>9}  {}",
+                    format!("{}→{}", at(*wanted), at(*found)),
+                    clean(title)
+                )
+            }),
+    );
     list.extend(
         score
             .extra
@@ -215,16 +219,17 @@ impl Evaluation for TextEval {
                 .flat_map(|document| document.pages.iter().map(|page| (&document.doc, page)));
             let mut worst: Vec<_> = pages.collect();
             worst.sort_by(|(_, a), (_, b)| a.score.words.total_cmp(&b.score.words));
-            let line = |(doc, page): &(&String, &stemma_query::eval::PageScore)| {
-                format!(
-                    "  {:.3} words {:.3} ordered  {} p {}",
-                    page.score.words,
-                    page.score.ordered,
-                    clean(doc),
-                    page.page
-                )
-            };
-            lines.extend(worst.iter().take(MAX_DETAILS).map(line));
+            lines.extend(worst.iter().take(MAX_DETAILS).map(
+                |(doc, page): &(&String, &stemma_query::eval::PageScore)| {
+                    format!(
+                        "  {:.3} words {:.3} ordered  {} p {}",
+                        page.score.words,
+                        page.score.ordered,
+                        clean(doc),
+                        page.page
+                    )
+                },
+            ));
         }
         lines
     }

@@ -210,7 +210,9 @@ impl Builder<'_> {
         let collection = self.context.collection.clone();
         let (mut follower, mut catalogue) =
             Follower::begin(self.blobs.as_ref(), collection).await?;
-        let (mut changed, mut last, mut looks) = (true, None::<Instant>, 0);
+        let mut changed = true;
+        let mut last = None::<Instant>;
+        let mut looks = 0;
         while !stop.is_cancelled() {
             if changed && last.is_none_or(|last| last.elapsed() >= SNAPSHOTS_EVERY) {
                 changed = !self.step(&catalogue).await?;
@@ -293,7 +295,8 @@ impl Builder<'_> {
                 new_bytes,
             }) = uploaded
             {
-                let (all, new) = (megabytes(*bytes), megabytes(*new_bytes));
+                let all = megabytes(*bytes);
+                let new = megabytes(*new_bytes);
                 line.push_str(&format!(
                     ", snapshot {seq}: {all:.1} MB, {new:.1} MB of it new"
                 ));
@@ -350,22 +353,26 @@ async fn status(
             bytes: manifest.bytes(),
             at_ms: manifest.at_ms,
         });
-    let current = |listed: &&Listed| {
-        let held = edition
-            .as_ref()
-            .and_then(|edition| edition.version(listed.doc()));
-        listed.entry().is_some() && held < Some(listed.version().seq)
-    };
     let view = Status {
         folder: corpus.folder().path().display().to_string(),
         documents: edition.as_ref().map_or(0, |edition| edition.documents()),
         entries: edition.as_ref().map_or(0, |edition| edition.entries()),
         bytes: corpus.bytes(),
-        lacking: catalogue.documents().iter().filter(current).count(),
+        lacking: catalogue
+            .documents()
+            .iter()
+            .filter(|listed: &&Listed| {
+                let held = edition
+                    .as_ref()
+                    .and_then(|edition| edition.version(listed.doc()));
+                listed.entry().is_some() && held < Some(listed.version().seq)
+            })
+            .count(),
         snapshot,
     };
     if context.output.is_text() {
-        let (documents, entries) = (counted(view.documents, "document"), view.entries);
+        let documents = counted(view.documents, "document");
+        let entries = view.entries;
         let size = format!("{:.1} MB in {}", megabytes(view.bytes), view.folder);
         context
             .output
@@ -374,7 +381,8 @@ async fn status(
             .output
             .line(&format!("lacking {}", counted(view.lacking, "document")));
         if let Some(snapshot) = &view.snapshot {
-            let (documents, size) = (snapshot.documents, megabytes(snapshot.bytes));
+            let documents = snapshot.documents;
+            let size = megabytes(snapshot.bytes);
             context.output.line(&format!(
                 "snapshot {}: {documents} documents, {size:.1} MB",
                 snapshot.seq

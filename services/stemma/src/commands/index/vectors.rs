@@ -29,7 +29,8 @@ pub(super) async fn run(
     blobs: &Arc<dyn Blobs>,
     context: &Context,
 ) -> Result<Exit, CommandError> {
-    let (env, config) = (Env::system(), context.config()?.config);
+    let env = Env::system();
+    let config = context.config()?.config;
     let embeddings = &config.embeddings;
     let gate = embeddings.gate(&env, &config.servers.limiter(&env)?, "vectors")?;
     let Some(meaning) = embeddings.meaning(&gate, &env, blobs, &context.collection, context) else {
@@ -71,7 +72,8 @@ async fn make(
             .unwrap_or_else(std::sync::PoisonError::into_inner);
         if said.elapsed() >= SAID_EVERY {
             *said = Instant::now();
-            let (left, seconds) = (thousands_of(made.left), began.elapsed().as_secs());
+            let left = thousands_of(made.left);
+            let seconds = began.elapsed().as_secs();
             context.output.note(&format!(
                 "vectors: {left} left · {} · {seconds} s",
                 spent(made)
@@ -109,7 +111,8 @@ fn show(made: &Embedded, context: &Context) {
         return;
     }
     let sent = counted(made.sent, "section");
-    let (reused, vectors) = (made.reused, thousands_of(made.vectors));
+    let reused = made.reused;
+    let vectors = thousands_of(made.vectors);
     let entered = documents(made.documents);
     let line = format!(
         "{entered} entered: {sent} embedded, {reused} known · {} · {vectors} vectors in all",
@@ -127,10 +130,8 @@ fn show_estimate(estimate: &Estimate, context: &Context) {
         Some(nanodollars) => money(nanodollars as f64 / 1e9),
         None => "price unknown: set embeddings.prices.input".into(),
     };
-    let (documents, sections) = (
-        documents(estimate.documents),
-        counted(estimate.sections, "section"),
-    );
+    let documents = documents(estimate.documents);
+    let sections = counted(estimate.sections, "section");
     let tokens = thousands_of(usize::try_from(estimate.tokens).unwrap_or(usize::MAX));
     context.output.line(&format!(
         "estimate {documents} · {sections} · ~{tokens} tokens · {paid}"

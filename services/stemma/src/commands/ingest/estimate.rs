@@ -116,11 +116,10 @@ impl Estimate {
         } else {
             &AUTO
         };
-        let (pages, tokens) = (self.pages as f64, self.text_tokens as f64);
-        let (prompt, output) = (
-            Range::of(needs.prompt, tokens),
-            Range::of(needs.output, pages),
-        );
+        let pages = self.pages as f64;
+        let tokens = self.text_tokens as f64;
+        let prompt = Range::of(needs.prompt, tokens);
+        let output = Range::of(needs.output, pages);
         let prices = PriceList::of(config);
         let names = [Purpose::Structure, Purpose::Summaries].map(|purpose| model.name_for(purpose));
         // Of two models the dearer one, for all of it.

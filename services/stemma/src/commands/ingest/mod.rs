@@ -320,7 +320,7 @@ async fn read_files(
 ) -> Result<Batch, CommandError> {
     let retry_failed = args.rerun_failed || args.password.is_some();
     let files = discovery.files.clone();
-    let work = move || {
+    let read = tokio::task::spawn_blocking(move || {
         let readers = std::thread::available_parallelism().map_or(1, usize::from);
         let part = files.len().div_ceil(readers).max(1);
         std::thread::scope(|scope| {
@@ -339,8 +339,8 @@ async fn read_files(
                 .flat_map(|part| part.join().unwrap_or_default())
                 .collect::<Vec<_>>()
         })
-    };
-    let read = tokio::task::spawn_blocking(work).await;
+    })
+    .await;
     let read = read.map_err(|error| CommandError::new("input.unreadable", error.to_string()))?;
     let mut batch = Batch {
         submissions: Vec::new(),
@@ -384,7 +384,9 @@ fn read_file(found: &Found, max_bytes: u64) -> Result<Submission, Failed> {
         .unwrap_or(&found.path)
         .to_string();
     let uri = uri_of(&found.file);
-    let (path, stated, retry_failed) = (found.path.clone(), BTreeMap::new(), false);
+    let path = found.path.clone();
+    let stated = BTreeMap::new();
+    let retry_failed = false;
     match digest(&found.file, max_bytes) {
         Ok((source, size_bytes)) => {
             let origin = Origin::Content;

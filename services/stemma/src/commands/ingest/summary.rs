@@ -310,7 +310,8 @@ impl Summary<'_> {
             sections,
             ..
         } = &self.tally;
-        let (ended, total) = (self.tally.documents(), self.total());
+        let ended = self.tally.documents();
+        let total = self.total();
         let rate = *pages as f64 / self.seconds.max(0.001);
         let word = match self.how {
             How::Finished => "done",

@@ -29,7 +29,8 @@ impl Eta {
     /// Seconds until `total` is done, at the mean rate of the time that counts: medians of shorter spells were tried, and
     /// are off by half where work comes in bursts.
     pub fn seconds(&self, total: f64) -> Option<f64> {
-        let (first, last) = (self.0.front()?, self.0.back()?);
+        let first = self.0.front()?;
+        let last = self.0.back()?;
         let since = (last.0 - ((last.0 - first.0) * COUNTS).max(SECONDS)).max(first.0);
         let from = self.0.iter().find(|(at, _)| *at >= since)?;
         let rate = (last.1 - from.1) / (last.0 - from.0).max(f64::EPSILON);
@@ -55,7 +56,8 @@ mod tests {
     fn a_tenth_of_a_noisy_job_tells_the_rest_within_a_third() {
         for seed in 1..50_u64 {
             let mut eta = Eta::default();
-            let (mut done, mut state) = (0.0, seed);
+            let mut done = 0.0;
+            let mut state = seed;
             for second in 0..100 {
                 state = state
                     .wrapping_mul(6_364_136_223_846_793_005)

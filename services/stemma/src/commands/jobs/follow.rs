@@ -50,7 +50,10 @@ impl<'a> Shown<'a> {
             bar
         });
         let events = events && context.output.form == Form::JsonLines;
-        let (eta, most, more, began) = (Eta::default(), 0.0, false, std::time::Instant::now());
+        let eta = Eta::default();
+        let most = 0.0;
+        let more = false;
+        let began = std::time::Instant::now();
         Self {
             context,
             bar,

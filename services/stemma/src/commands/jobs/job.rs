@@ -59,7 +59,9 @@ pub async fn run(args: JobArgs, context: &Context) -> Result<Exit, CommandError>
     let desk = Desk::open(context, "job").await?;
     let (What::Pause { job } | What::Resume { job, .. } | What::Priority { job, .. }) = &args.what;
     let manifest = desk.job(job).await?;
-    let (job, env, ports) = (&manifest.job, &desk.env, &desk.ports);
+    let job = &manifest.job;
+    let env = &desk.env;
+    let ports = &desk.ports;
     if jobs::report(desk.blobs(), job).await?.is_some() {
         return Err(CommandError::new("job.ended", format!("{job} has ended"))
             .with_next(format!("stemma status {job}")));

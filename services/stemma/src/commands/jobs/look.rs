@@ -94,10 +94,8 @@ impl JobView {
     }
 
     fn rated(mut self, until_ms: u64) -> Self {
-        let (ended, seconds) = (
-            self.counts.ended(),
-            until_ms.saturating_sub(self.submitted_ms) as f64 / 1e3,
-        );
+        let ended = self.counts.ended();
+        let seconds = until_ms.saturating_sub(self.submitted_ms) as f64 / 1e3;
         if ended > 0 && seconds > 0.0 {
             self.documents_per_second = Some(ended as f64 / seconds);
             // By what was done, also of documents in work: of many that began together few have ended at first.

@@ -163,26 +163,27 @@ async fn choose(
     let rows = rows
         .into_iter()
         .filter(|row| args.filters.iter().all(|filter| filter.holds(row)));
-    let (reader, job) = (&reader, &job);
-    let read = |row: FailureRow| async move {
-        let (doc, seq) = reader.newest(&row.doc_id).await?;
-        let key = stemma_pipeline::header_key(
-            context.collection.as_str(),
-            &stemma_pipeline::run_id(doc, seq),
-        );
-        let json = match key {
-            Some(key) => desk.blobs().get(&key).await?,
-            None => None,
-        };
-        let header: Option<RunHeader> = json.and_then(|json| serde_json::from_slice(&json).ok());
-        let header =
-            header.filter(|header| job.as_ref().is_none_or(|job| header.opened_by == *job));
-        Ok::<_, CommandError>(
-            header.and_then(|header| Some((row.locator, Submission::again(&header)?))),
-        )
-    };
+    let reader = &reader;
+    let job = &job;
     let chosen: Vec<Option<_>> = stream::iter(rows)
-        .map(read)
+        .map(|row: FailureRow| async move {
+            let (doc, seq) = reader.newest(&row.doc_id).await?;
+            let key = stemma_pipeline::header_key(
+                context.collection.as_str(),
+                &stemma_pipeline::run_id(doc, seq),
+            );
+            let json = match key {
+                Some(key) => desk.blobs().get(&key).await?,
+                None => None,
+            };
+            let header: Option<RunHeader> =
+                json.and_then(|json| serde_json::from_slice(&json).ok());
+            let header =
+                header.filter(|header| job.as_ref().is_none_or(|job| header.opened_by == *job));
+            Ok::<_, CommandError>(
+                header.and_then(|header| Some((row.locator, Submission::again(&header)?))),
+            )
+        })
         .buffered(READS_AT_ONCE)
         .try_collect()
         .await?;

@@ -97,7 +97,9 @@ impl Shop {
                 manifest.entries, manifest.job
             ));
         } else {
-            let (job, name, total) = (&manifest.job, &manifest.terms.name, manifest.entries);
+            let job = &manifest.job;
+            let name = &manifest.terms.name;
+            let total = manifest.entries;
             output.json(&serde_json::json!({ "job": job, "name": name, "state": "waiting", "total": total }));
         }
         self.close().await;

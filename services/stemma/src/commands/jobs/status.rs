@@ -193,38 +193,39 @@ fn process(beat: Beat) -> Process {
 }
 
 fn lanes(beats: &[Beat], depths: &BTreeMap<(Lane, Class), Depth>, now: u64) -> Vec<LaneView> {
-    let view = |((lane, class), depth): (&(Lane, Class), &Depth)| {
-        let serving = beats.iter().filter_map(|beat| {
-            let here = beat
-                .lanes
-                .iter()
-                .find(|here| here.lane == *lane && here.class == *class)?;
-            Some((beat, here))
+    let lanes = depths
+        .iter()
+        .map(|((lane, class), depth): (&(Lane, Class), &Depth)| {
+            let serving = beats.iter().filter_map(|beat| {
+                let here = beat
+                    .lanes
+                    .iter()
+                    .find(|here| here.lane == *lane && here.class == *class)?;
+                Some((beat, here))
+            });
+            let sum = serving.clone().fold((0, 0), |(busy, slots), (_, here)| {
+                (busy + u64::from(here.busy), slots + u64::from(here.slots))
+            });
+            // A beat does not say on which lane a task is: only of processes with one lane it is known.
+            let single = serving
+                .clone()
+                .filter(|(beat, _)| beat.lanes.iter().all(|other| other.lane == *lane));
+            let oldest = single
+                .flat_map(|(beat, _)| &beat.tasks)
+                .map(|task| task.since_ms)
+                .min();
+            LaneView {
+                lane: lane.name(),
+                class: *class,
+                ready: depth.ready,
+                unacked: depth.unacked,
+                delayed: depth.delayed,
+                workers: serving.count(),
+                busy: sum.0,
+                slots: sum.1,
+                oldest_ms: oldest.map(|since| now.saturating_sub(since)),
+            }
         });
-        let sum = serving.clone().fold((0, 0), |(busy, slots), (_, here)| {
-            (busy + u64::from(here.busy), slots + u64::from(here.slots))
-        });
-        // A beat does not say on which lane a task is: only of processes with one lane it is known.
-        let single = serving
-            .clone()
-            .filter(|(beat, _)| beat.lanes.iter().all(|other| other.lane == *lane));
-        let oldest = single
-            .flat_map(|(beat, _)| &beat.tasks)
-            .map(|task| task.since_ms)
-            .min();
-        LaneView {
-            lane: lane.name(),
-            class: *class,
-            ready: depth.ready,
-            unacked: depth.unacked,
-            delayed: depth.delayed,
-            workers: serving.count(),
-            busy: sum.0,
-            slots: sum.1,
-            oldest_ms: oldest.map(|since| now.saturating_sub(since)),
-        }
-    };
-    let lanes = depths.iter().map(view);
     lanes
         .filter(|lane| lane.workers > 0 || lane.ready + lane.unacked + lane.delayed > 0)
         .collect()

@@ -70,9 +70,11 @@ pub struct SubmitArgs {
 }
 
 fn job_name(text: &str) -> Result<String, String> {
-    let legal = |b: u8| b.is_ascii_alphanumeric() || b"-_.".contains(&b);
-    let sound =
-        (1..=100).contains(&text.len()) && text.bytes().all(legal) && !text.starts_with('.');
+    let sound = (1..=100).contains(&text.len())
+        && text
+            .bytes()
+            .all(|b: u8| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
+        && !text.starts_with('.');
     if sound {
         Ok(text.into())
     } else {
@@ -90,7 +92,8 @@ pub async fn run(args: SubmitArgs, context: &Context) -> Result<Exit, CommandErr
         .on_model_failure
         .unwrap_or(config.model.asked.on_failure);
     let shop = Shop::open(context, &config, "submit").await?;
-    let (name, budget) = (args.job.clone(), args.budget.budget());
+    let name = args.job.clone();
+    let budget = args.budget.budget();
     let terms = Terms {
         label: label(&args.sources),
         name,
@@ -246,15 +249,16 @@ impl Push<'_> {
             ));
         }
         let mut stated = sidecars(&discovery)?;
-        let (env, ports, collection) = (
-            self.env.clone(),
-            self.ports.clone(),
-            self.collection.clone(),
-        );
-        let (max_bytes, upload) = (self.max_bytes, self.upload);
+        let env = self.env.clone();
+        let ports = self.ports.clone();
+        let collection = self.collection.clone();
+        let max_bytes = self.max_bytes;
+        let upload = self.upload;
         let files = stream::iter(discovery.files).map(|found| {
             let facts = stated.remove(&found.file).unwrap_or_default();
-            let (env, ports, collection) = (env.clone(), ports.clone(), collection.clone());
+            let env = env.clone();
+            let ports = ports.clone();
+            let collection = collection.clone();
             async move {
                 (
                     found.path.clone(),
@@ -297,12 +301,14 @@ async fn submission(
             Ok(bytes) => Bytes::from(bytes),
             Err(error) => return Ok(Err(error)),
         };
-    let (source, size_bytes) = (stemma_document::Digest::of(&bytes), bytes.len() as u64);
+    let source = stemma_document::Digest::of(&bytes);
+    let size_bytes = bytes.len() as u64;
     if upload {
         store(env, ports.blobs.as_ref(), collection, source, bytes).await?;
     }
     let name = path.rsplit('/').next().unwrap_or(&path).to_string();
-    let (origin, retry_failed) = (Origin::Content, false);
+    let origin = Origin::Content;
+    let retry_failed = false;
     Ok(Ok(Submission {
         uri,
         name,

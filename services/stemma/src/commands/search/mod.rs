@@ -179,7 +179,8 @@ pub async fn run(args: SearchArgs, context: &Context) -> Result<Exit, CommandErr
 
 /// How to rank, and how a model is asked for it.
 fn how(args: &SearchArgs) -> Result<(Strategy, Option<Reasoned>), CommandError> {
-    let (calls, tokens) = (args.budget_calls, args.budget_tokens);
+    let calls = args.budget_calls;
+    let tokens = args.budget_tokens;
     match args.strategy {
         How::Reasoned(_) if args.skip > 0 => Err(CommandError::new(
             "search.skip",
@@ -217,7 +218,8 @@ fn show(hit: &FoundHit, output: &Output) {
         }
         _ => span(hit.pages, hit.lines),
     };
-    let (locator, path) = (output.bold(&clean(&hit.locator)), path.join(" › "));
+    let locator = output.bold(&clean(&hit.locator));
+    let path = path.join(" › ");
     output.line(&format!(
         "{:>2} {locator}  {path}  {}  {:.2}",
         hit.rank,

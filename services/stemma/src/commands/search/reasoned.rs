@@ -17,7 +17,8 @@ pub(super) fn show(reasoning: &ReasoningView, output: &Output) {
                 .path
                 .last()
                 .map_or_else(String::new, |title| clean(title));
-            let (locator, reason) = (clean(&looked.locator), clean(&looked.reason));
+            let locator = clean(&looked.locator);
+            let reason = clean(&looked.reason);
             let line = format!("   {sign} {:.2} {locator}  {title}: {reason}", looked.score);
             output.line(&output.dim(&line));
         }

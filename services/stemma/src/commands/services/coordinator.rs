@@ -30,7 +30,8 @@ pub async fn run(args: CoordinatorArgs, context: &Context) -> Result<Exit, Comma
     let (env, ports, stop) = running.parts();
     let taking = take_reindex(reindex(&running).await?, running.presence(), stop.clone());
     let open_documents = running.config.local.open_documents;
-    let (observer, presence) = (stemma_coordinator::no_observer(), running.presence());
+    let observer = stemma_coordinator::no_observer();
+    let presence = running.presence();
     tokio::join!(
         stemma_coordinator::run(env, ports, open_documents, observer, presence, stop),
         taking

@@ -108,11 +108,13 @@ pub(super) fn meaning(
     collections: &[Collection],
     context: &Context,
 ) -> Vec<(Collection, Arc<Meaning>)> {
-    let of = |collection: &Collection| {
-        let meaning = embeddings.meaning(gate, env, blobs, collection, context)?;
-        Some((collection.clone(), meaning))
-    };
-    collections.iter().filter_map(of).collect()
+    collections
+        .iter()
+        .filter_map(|collection: &Collection| {
+            let meaning = embeddings.meaning(gate, env, blobs, collection, context)?;
+            Some((collection.clone(), meaning))
+        })
+        .collect()
 }
 
 fn settings(

@@ -58,10 +58,8 @@ impl Running {
                 ),
             );
         }
-        let (presence, drained) = (
-            Presence::new(&env, name.clone(), service),
-            CancellationToken::new(),
-        );
+        let presence = Presence::new(&env, name.clone(), service);
+        let drained = CancellationToken::new();
         let connected = Arc::new(OnceLock::new());
         let health = Health::of(&env, &presence, &connected);
         let serving = health::serve(
@@ -93,7 +91,8 @@ impl Running {
                 .map(|gate| (gate.bucket().to_string(), gate.beat()))
                 .collect()
         };
-        let (ledger, beating) = (Arc::clone(&cluster.ports.ledger), Arc::clone(&presence));
+        let ledger = Arc::clone(&cluster.ports.ledger);
+        let beating = Arc::clone(&presence);
         let beats = env.spawn(presence::beat(
             env.clone(),
             ledger,

@@ -67,10 +67,13 @@ async fn served(
     settings: Settings,
     shop: &Shop,
 ) -> Result<Exit, CommandError> {
-    let (env, ports, stop) = (shop.desk.env.clone(), shop.desk.ports.clone(), shop.stop());
+    let env = shop.desk.env.clone();
+    let ports = shop.desk.ports.clone();
+    let stop = shop.stop();
     let presence = Presence::new(&env, identity::process_name("serve", &env), "serve");
     let health = Health::of_blobs(&env, &presence, &ports.blobs);
-    let (collections, cache) = (vec![context.collection.clone()], context.cache());
+    let collections = vec![context.collection.clone()];
+    let cache = context.cache();
     let gate = config
         .embeddings
         .gate(&env, &ports.limiter, presence.process())?;
@@ -159,7 +162,8 @@ impl Intake for Door {
             ));
         }
         let stated = facts(stated)?;
-        let (source, size_bytes) = (Digest::of(&bytes), bytes.len() as u64);
+        let source = Digest::of(&bytes);
+        let size_bytes = bytes.len() as u64;
         store(
             &self.env,
             self.ports.blobs.as_ref(),

@@ -129,7 +129,8 @@ pub(super) fn lease(answer: &[String]) -> Result<Lease, String> {
             until_ms: number(until)?,
         }),
         ["granted", attempts, crashes, wanted] => {
-            let (attempts, crashes) = (number(attempts)?, number(crashes)?);
+            let attempts = number(attempts)?;
+            let crashes = number(crashes)?;
             Ok(Lease::Granted {
                 attempts,
                 crashes,

@@ -329,16 +329,15 @@ impl Ledger for RedisLedger {
         script.key(self.board(board).to_vec()).arg(now_ms);
         let notices: Vec<(String, Vec<u8>, String)> =
             self.redis.invoke(at("notices"), &script).await?;
-        let notice = |(name, body, until): (String, Vec<u8>, String)| {
-            Ok(Notice {
-                name,
-                body: body.into(),
-                until_ms: form::number(&until)?,
-            })
-        };
         let mut notices = notices
             .into_iter()
-            .map(notice)
+            .map(|(name, body, until): (String, Vec<u8>, String)| {
+                Ok(Notice {
+                    name,
+                    body: body.into(),
+                    until_ms: form::number(&until)?,
+                })
+            })
             .collect::<Result<Vec<_>, _>>()
             .map_err(unreadable("notices"))?;
         notices.sort_by(|one, other| one.name.cmp(&other.name));

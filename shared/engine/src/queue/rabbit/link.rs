@@ -44,14 +44,13 @@ pub(super) struct Door {
 impl Door {
     pub(super) fn new(settings: &RabbitSettings) -> Result<Self, PortError> {
         // The parser's own words are left out: they could repeat a part of the URL.
-        let refused = |_| {
+        let mut uri: AMQPUri = settings.url.reveal().parse().map_err(|_| {
             PortError::lasting(
                 "queue",
                 "connect",
                 "the URL of the broker is not amqp://… or amqps://…",
             )
-        };
-        let mut uri: AMQPUri = settings.url.reveal().parse().map_err(refused)?;
+        })?;
         uri.query.heartbeat = Some(HEARTBEAT_S);
         uri.query.connection_timeout = u64::try_from(PATIENCE.as_millis()).ok();
         Ok(Self {

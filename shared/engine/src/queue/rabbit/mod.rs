@@ -186,8 +186,12 @@ fn checked_size(operation: &'static str, message: &Message) -> Result<(), PortEr
 }
 
 fn checked_prefix(prefix: &str) -> Result<&str, PortError> {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
-    if prefix.is_empty() || prefix.len() > MAX_PREFIX_BYTES || !prefix.bytes().all(plain) {
+    if prefix.is_empty()
+        || prefix.len() > MAX_PREFIX_BYTES
+        || !prefix
+            .bytes()
+            .all(|byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
+    {
         let text = format!(
             "the prefix of queues must be 1 to {MAX_PREFIX_BYTES} letters, digits, '-', '_' or '.'"
         );

@@ -51,16 +51,15 @@ impl Publisher {
         if messages.is_empty() {
             return Ok(());
         }
-        let full = |_| {
-            PortError::passing(
-                "queue",
-                operation,
-                "too many messages are waiting to be published",
-            )
-        };
         let turn = timeout(BLOCKED_PATIENCE, self.calls.acquire())
             .await
-            .map_err(full)?;
+            .map_err(|_| {
+                PortError::passing(
+                    "queue",
+                    operation,
+                    "too many messages are waiting to be published",
+                )
+            })?;
         let _turn =
             turn.map_err(|_| PortError::lasting("queue", operation, "the connection was closed"))?;
         let live = self.link.ready(operation).await?;
@@ -176,7 +175,8 @@ async fn publish_one(
         mandatory: route.mandatory,
         immediate: false,
     };
-    let (exchange, key) = (route.exchange.clone(), route.key.clone());
+    let exchange = route.exchange.clone();
+    let key = route.key.clone();
     channel
         .basic_publish(
             exchange,

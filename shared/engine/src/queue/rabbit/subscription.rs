@@ -28,7 +28,8 @@ impl RabbitSubscription {
         // Zero would mean "without limit".
         let qos = channel.basic_qos(prefetch.max(1), BasicQosOptions { global: false });
         live.doubt.over(answered("subscribe", qos).await)?;
-        let (options, arguments) = (BasicConsumeOptions::default(), FieldTable::default());
+        let options = BasicConsumeOptions::default();
+        let arguments = FieldTable::default();
         let consumed = channel.basic_consume(queue, ShortString::default(), options, arguments);
         let consumer = live.doubt.over(answered("subscribe", consumed).await)?;
         Ok(Self {

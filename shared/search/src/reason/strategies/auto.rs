@@ -6,7 +6,8 @@ use crate::reason::walked::Strategy;
 
 /// The strategy, and why; `None` in its place: not one call is left.
 pub(in crate::reason) fn choose(ground: &Ground<'_>) -> (Option<Strategy>, String) {
-    let (outline, auto) = (ground.outline, &ground.settings.auto);
+    let outline = ground.outline;
+    let auto = &ground.settings.auto;
     let listing: Vec<String> = (0..outline.nodes.len())
         .map(|at| outline.entry(at, None, ground.settings.single.summary_chars))
         .collect();
@@ -15,7 +16,8 @@ pub(in crate::reason) fn choose(ground: &Ground<'_>) -> (Option<Strategy>, Strin
         .consultation
         .tokens(&ground.asked.prompt(Kind::SELECT, outline, ""));
     let left = ground.consultation.calls_left();
-    let (sections, aspects) = (outline.nodes.len(), ground.asked.aspects());
+    let sections = outline.nodes.len();
+    let aspects = ground.asked.aspects();
     if !ground.consultation.allows(prompt) {
         return (None, "the budget has no room for a call".into());
     }

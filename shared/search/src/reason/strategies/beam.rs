@@ -33,7 +33,8 @@ pub(in crate::reason) async fn walk(
 
 /// Picks the ways down, level by level.
 async fn descend(ground: &Ground<'_>, descent: &mut Trail) -> Result<(), AskError> {
-    let (outline, settings) = (ground.outline, &ground.settings.beam);
+    let outline = ground.outline;
+    let settings = &ground.settings.beam;
     let mut level = outline.top();
     for _ in 0..settings.max_depth {
         level.sort_by(|a, b| {
@@ -73,7 +74,8 @@ async fn descend(ground: &Ground<'_>, descent: &mut Trail) -> Result<(), AskErro
 
 /// Sections that are ranked: those judged on the way and those that fit best without a model, by both.
 fn candidates(ground: &Ground<'_>, descent: &Trail) -> Vec<usize> {
-    let (outline, settings) = (ground.outline, &ground.settings.beam);
+    let outline = ground.outline;
+    let settings = &ground.settings.beam;
     let mut all: Vec<usize> = descent
         .judged
         .keys()
@@ -109,7 +111,8 @@ async fn rank(ground: &Ground<'_>, ranked: &[usize], trail: &mut Trail) -> Resul
 
 /// Where the model brought too little, what fits well without one stands beside it.
 fn fill(ground: &Ground<'_>, trail: &mut Trail) {
-    let (outline, settings) = (ground.outline, &ground.settings.beam);
+    let outline = ground.outline;
+    let settings = &ground.settings.beam;
     let mut missing = settings
         .top_k
         .saturating_sub(trail.at_least(ground.settings.threshold));

@@ -168,16 +168,19 @@ impl Ground<'_> {
             ..Said::default()
         };
         if !left.is_empty() {
-            let line = |at: &usize| {
-                let excerpt = cut(&one_line(&excerpt(*at)), excerpt_chars);
-                let below = if excerpt.is_empty() {
-                    String::new()
-                } else {
-                    format!("\n    “{excerpt}”")
-                };
-                format!("{}{below}", self.entry(*at, summary_chars))
-            };
-            let listing = left.iter().map(line).collect::<Vec<_>>().join("\n");
+            let listing = left
+                .iter()
+                .map(|at: &usize| {
+                    let excerpt = cut(&one_line(&excerpt(*at)), excerpt_chars);
+                    let below = if excerpt.is_empty() {
+                        String::new()
+                    } else {
+                        format!("\n    “{excerpt}”")
+                    };
+                    format!("{}{below}", self.entry(*at, summary_chars))
+                })
+                .collect::<Vec<_>>()
+                .join("\n");
             let fresh = self.judge(kind, &left, &listing).await?;
             fresh
                 .verdicts
@@ -217,14 +220,16 @@ impl Ground<'_> {
                 .map(|hit| hit.excerpt.text.clone())
                 .unwrap_or_default()
         };
-        let text = |(n, id): (usize, &SectionId)| {
-            texts
-                .get(n)
-                .filter(|text| !text.is_empty())
-                .cloned()
-                .unwrap_or_else(|| found(id))
-        };
-        ids.iter().enumerate().map(text).collect()
+        ids.iter()
+            .enumerate()
+            .map(|(n, id): (usize, &SectionId)| {
+                texts
+                    .get(n)
+                    .filter(|text| !text.is_empty())
+                    .cloned()
+                    .unwrap_or_else(|| found(id))
+            })
+            .collect()
     }
 }
 

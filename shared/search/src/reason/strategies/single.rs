@@ -88,14 +88,17 @@ fn fitting(
         .copied()
         .filter(|at| outline.nodes[*at].depth <= depth)
         .collect();
-    let line = |at: &usize| {
-        let indent = "  ".repeat(outline.nodes[*at].depth.saturating_sub(1));
-        format!(
-            "{indent}{}",
-            outline.entry(*at, None, settings.summary_chars)
-        )
-    };
-    let listing = shown.iter().map(line).collect::<Vec<_>>().join("\n");
+    let listing = shown
+        .iter()
+        .map(|at: &usize| {
+            let indent = "  ".repeat(outline.nodes[*at].depth.saturating_sub(1));
+            format!(
+                "{indent}{}",
+                outline.entry(*at, None, settings.summary_chars)
+            )
+        })
+        .collect::<Vec<_>>()
+        .join("\n");
     let fits = stemma_llm::tokens::count(&listing) <= settings.listing_tokens
         && ground
             .consultation

@@ -90,12 +90,13 @@ impl Archive {
     /// The lexicon.
     pub fn new() -> Self {
         let mut random = SmallRng::seed_from_u64(1);
-        let word = |_| {
-            (0..random.random_range(2..4))
-                .map(|_| pick(&mut random, &SYLLABLES))
-                .collect()
-        };
-        let lexicon = (0..LEXICON).map(word).collect();
+        let lexicon = (0..LEXICON)
+            .map(|_| {
+                (0..random.random_range(2..4))
+                    .map(|_| pick(&mut random, &SYLLABLES))
+                    .collect()
+            })
+            .collect();
         let weights = (1..=LEXICON).scan(0.0, |sum, rank| {
             *sum += 1.0 / rank as f64;
             Some(*sum)
@@ -116,7 +117,8 @@ impl Archive {
     fn issuer(&self, number: usize) -> String {
         let issuer = number / YEARS;
         let mut random = SmallRng::seed_from_u64(issuer as u64);
-        let (first, second) = (self.rare(&mut random), self.rare(&mut random));
+        let first = self.rare(&mut random);
+        let second = self.rare(&mut random);
         format!("{} {} Inc.", capital(first), capital(second))
     }
 
@@ -132,11 +134,10 @@ impl Archive {
     pub fn question(&self, number: usize, documents: usize) -> String {
         let mut random = SmallRng::seed_from_u64(number as u64 ^ 0x5eed);
         let document = random.random_range(0..documents);
-        let (rare, word) = (
-            self.rare(&mut random).to_string(),
-            self.word(&mut random).to_string(),
-        );
-        let (phrase, year) = (pick(&mut random, &PHRASES), Self::year(document));
+        let rare = self.rare(&mut random).to_string();
+        let word = self.word(&mut random).to_string();
+        let phrase = pick(&mut random, &PHRASES);
+        let year = Self::year(document);
         let issuer = self.issuer(document);
         match number % 4 {
             0 => format!("What were the {phrase} of {issuer} in fiscal {year}?"),
@@ -191,7 +192,8 @@ impl Archive {
             text_artifact: key.to_string(),
             tree,
         };
-        let (doc, entry) = (published.version.doc, CatalogueEntry::of(&published));
+        let doc = published.version.doc;
+        let entry = CatalogueEntry::of(&published);
         let json = serde_json::to_vec(&TreeObject::Published(Box::new(published)))?;
         blobs
             .put(&layout::tree_key(&collection, doc, 1), json.into())
@@ -275,15 +277,22 @@ impl Archive {
                 pages[at].push(line(format!("The matter of {word} was settled.")));
             }
         }
-        let page = |lines: Vec<Line>| Page {
-            width: Pt::new(612.0),
-            height: Pt::new(792.0),
-            label: None,
-            lines,
-        };
         let outline =
             VerifiedOutline::new(Extent::Pages(PAGES as u32), judged).context("an outline")?;
-        Ok((Body::Pages(pages.into_iter().map(page).collect()), outline))
+        Ok((
+            Body::Pages(
+                pages
+                    .into_iter()
+                    .map(|lines: Vec<Line>| Page {
+                        width: Pt::new(612.0),
+                        height: Pt::new(792.0),
+                        label: None,
+                        lines,
+                    })
+                    .collect(),
+            ),
+            outline,
+        ))
     }
 
     fn title(&self, section: usize, random: &mut SmallRng) -> String {

@@ -131,10 +131,8 @@ impl Bench {
             .write(&self.blobs, written, documents.max(written))
             .await?;
         std::fs::write(&there, documents.max(written).to_string())?;
-        let (new, seconds) = (
-            documents.saturating_sub(written),
-            began.elapsed().as_secs_f64(),
-        );
+        let new = documents.saturating_sub(written);
+        let seconds = began.elapsed().as_secs_f64();
         println!(
             "    {documents} documents, {} sections; {new} written in {seconds:.0} s",
             documents * SECTIONS
@@ -145,7 +143,8 @@ impl Bench {
     async fn build(&self, documents: usize) -> Result<()> {
         let began = Instant::now();
         let mut child = self.fleet.launch("build", &["index", "build", "--json"])?;
-        let (pid, mut most) = (child.id().context("a process id")?, 0.0_f64);
+        let pid = child.id().context("a process id")?;
+        let mut most = 0.0_f64;
         let waited = child.wait();
         tokio::pin!(waited);
         let status = loop {
@@ -186,7 +185,8 @@ impl Bench {
 
     async fn alone(&mut self, server: &str, documents: usize) -> Result<()> {
         let mut client = Client::new(self.fleet.address(server)?);
-        let (mut times, mut found) = (Times::default(), 0);
+        let mut times = Times::default();
+        let mut found = 0;
         for number in 0..ALONE + 100 {
             let question = self.archive.question(number, documents);
             let began = Instant::now();
@@ -206,11 +206,9 @@ impl Bench {
             "    {ALONE} different questions, one after the other; {found} of {} with hits",
             ALONE + 100
         );
-        let (p50, p95, p99) = (
-            times.quantile(0.5),
-            times.quantile(0.95),
-            times.quantile(0.99),
-        );
+        let p50 = times.quantile(0.5);
+        let p95 = times.quantile(0.95);
+        let p99 = times.quantile(0.99);
         self.mark("p50", p50, "ms", p50 <= P50_MS, "at most 15");
         self.mark("p95", p95, "ms", p95 <= P95_MS, "at most 60");
         println!("    p99: {p99:.1} ms");
@@ -222,11 +220,9 @@ impl Bench {
         let archive = &self.archive;
         let until = Instant::now() + TOGETHER;
         let client = |index: usize| async move {
-            let (mut client, mut times, mut number) = (
-                Client::new(address),
-                Times::default(),
-                1_000_000 * (index + 1),
-            );
+            let mut client = Client::new(address);
+            let mut times = Times::default();
+            let mut number = 1_000_000 * (index + 1);
             while Instant::now() < until {
                 let began = Instant::now();
                 let reply = client
@@ -283,7 +279,8 @@ impl Bench {
             }
             times.add(began);
         }
-        let (p50, most) = (times.quantile(0.5), times.quantile(1.0));
+        let p50 = times.quantile(0.5);
+        let most = times.quantile(1.0);
         println!("    {PUBLISHED} trees published one by one: found after {p50:.0} ms (median)");
         self.mark(
             "a new tree is found after",
@@ -323,7 +320,8 @@ impl Bench {
         let server = self.fleet.spawn(Role::Query, &[])?;
         let server = self.answering(server).await?.0;
         let address = self.fleet.address(&server)?;
-        let (archive, blobs) = (&self.archive, &self.blobs);
+        let archive = &self.archive;
+        let blobs = &self.blobs;
         let until = Instant::now() + Duration::from_secs(seconds as u64);
         let asking = (0..clients)
             .map(|index| async move { soaking(archive, address, index, documents, until).await });
@@ -433,8 +431,9 @@ async fn soaking(
     documents: usize,
     until: Instant,
 ) -> Soaked {
-    let (mut seen, mut client, mut number) =
-        (Soaked::default(), Client::new(address), index * 1_000_000);
+    let mut seen = Soaked::default();
+    let mut client = Client::new(address);
+    let mut number = index * 1_000_000;
     while Instant::now() < until {
         number += 1;
         let began = Instant::now();

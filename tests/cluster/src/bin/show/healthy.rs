@@ -48,7 +48,10 @@ pub async fn show(ground: &Ground) -> Result<bool> {
     documents::write(filings.path(), DOCUMENTS, 4, 1)?;
     let job = site.submit(filings.path(), &[]).await?;
     let begun = Instant::now();
-    let (mut stuck, mut back, mut asked, mut most) = (Vec::new(), Vec::new(), 0, (0.0, 0));
+    let mut stuck = Vec::new();
+    let mut back = Vec::new();
+    let mut asked = 0;
+    let mut most = (0.0, 0);
     let mut told: Option<(f64, f64)> = None;
     loop {
         let status = site.status(&job).await?;

@@ -278,7 +278,9 @@ fn stalls() -> Vec<Stall> {
 
 /// Injects those whose names begin as one of `wanted` does, or all.
 pub async fn show(ground: &Ground, wanted: &[String]) -> Result<bool> {
-    let (mut asked, mut wrong, mut slow) = (0, 0, Vec::new());
+    let mut asked = 0;
+    let mut wrong = 0;
+    let mut slow = Vec::new();
     for stall in stalls() {
         if !(wanted.is_empty()
             || wanted
@@ -315,10 +317,8 @@ pub async fn show(ground: &Ground, wanted: &[String]) -> Result<bool> {
         }
     }
     slow.sort();
-    let (typical, most) = (
-        slow.get(slow.len() / 2).copied().unwrap_or_default(),
-        slow.last().copied(),
-    );
+    let typical = slow.get(slow.len() / 2).copied().unwrap_or_default();
+    let most = slow.last().copied();
     let most = most.unwrap_or_default();
     println!(
         "{} of {asked} right; an answer took {typical:.1?} in the middle, {most:.1?} at most",
@@ -332,7 +332,8 @@ async fn inject(ground: &Ground, stall: &Stall) -> Result<(Value, Duration)> {
     let mut provider = Some(Provider::start(stall.behavior.clone()).await?);
     let mut site = ground.site(provider.as_ref().context("a provider")?, stall.settings)?;
     site.start(stall.services).await?;
-    let (first, second) = (folder(stall.documents, 1)?, folder(1, 100)?);
+    let first = folder(stall.documents, 1)?;
+    let second = folder(1, 100)?;
     let job = site.submit(first.path(), &[]).await?;
     until(|| {
         provider
@@ -433,7 +434,8 @@ async fn straggler(provider: &Provider) -> Result<()> {
     until(|| provider.asks().len() > asked).await?;
     provider.behave(latency(100));
     let begun = Instant::now();
-    let (mut still, mut before) = (0, 0);
+    let mut still = 0;
+    let mut before = 0;
     while still < 20 {
         anyhow::ensure!(
             begun.elapsed() < PATIENCE,
@@ -455,7 +457,8 @@ async fn poison(site: &mut Site, job: &str) -> Result<()> {
     let now = env.now_ms();
     for crash in 0..=CRASHES {
         for task in ports.ledger.open_tasks(&run).await? {
-            let (holder, now) = (format!("ghost-{crash}"), now + 10 * crash);
+            let holder = format!("ghost-{crash}");
+            let now = now + 10 * crash;
             ports
                 .ledger
                 .lease(&run, &task.key, &holder, now, now + 1)
